@@ -1,0 +1,84 @@
+# Plain POSIX make. Each step leaves a stamp in $(VENV), so a second call goes straight to its work.
+#   make run        install what is needed, fetch the Spark packages once, serve http://127.0.0.1:8175 with the demo
+#   make test       the whole suite          make test-long   with the tests that take minutes
+#   make lint       flake8 and mypy          make bench       the benchmark table
+#   make clean      remove the environment and caches (the data folder .thalweg/ stays)
+# Settings: PYTHON=python3.12 (else the first fitting one is used), ARGS='--port 9000' for run, TESTS='-k windows' for test.
+.POSIX:
+
+VENV = .venv
+BIN = $(VENV)/bin
+PYTHON =
+ARGS =
+TESTS =
+PIP = $(BIN)/python -m pip --disable-pip-version-check --no-input
+
+all: install
+
+install: $(VENV)/.installed
+
+run: $(VENV)/.spark
+	@echo "==> starting Thalweg (stop it with Ctrl-C)"
+	@exec $(BIN)/thalweg serve --demo $(ARGS)
+
+test: $(VENV)/.dev $(VENV)/.spark
+	@$(BIN)/python -m pytest -q $(TESTS)
+
+test-long: $(VENV)/.dev $(VENV)/.spark
+	@THALWEG_HYPOTHESIS=long $(BIN)/python -m pytest -q -m "long or not long" $(TESTS)
+
+lint: $(VENV)/.dev
+	@echo "==> flake8"
+	@$(BIN)/python -m flake8 engine grammar server tests
+	@echo "==> mypy"
+	@$(BIN)/python -m mypy
+
+bench: $(VENV)/.dev $(VENV)/.spark
+	@$(BIN)/python -m tests.bench $(ARGS)
+
+clean:
+	rm -rf $(VENV) build dist thalweg.egg-info .pytest_cache .mypy_cache .hypothesis .coverage htmlcov
+	find engine grammar server tests -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# The environment: any Python 3.10 to 3.12 that has the venv module.
+$(VENV)/.made:
+	@found=; why=; \
+	for python in $(PYTHON) $${PYTHON:-python3.11 python3.12 python3.10 python3 python}; do \
+	    version=`$$python -c 'import sys; print("%d.%d" % sys.version_info[:2])' 2>/dev/null` || continue; \
+	    case $$version in \
+	        3.10|3.11|3.12) ;; \
+	        *) why="$$why; $$python is $$version"; continue ;; \
+	    esac; \
+	    if $$python -c 'import venv, ensurepip' 2>/dev/null; then found=$$python; break; fi; \
+	    why="$$why; $$python ($$version) has no venv module (Debian, Ubuntu: apt-get install python$$version-venv)"; \
+	done; \
+	if [ -z "$$found" ]; then \
+	    echo "Thalweg needs Python 3.10, 3.11 or 3.12 with its venv module. None was found$$why." >&2; \
+	    echo "Debian, Ubuntu: apt-get install python3 python3-venv. Another place: make PYTHON=/path/to/python3.11 ..." >&2; \
+	    exit 1; \
+	fi; \
+	echo "==> [1/3] making $(VENV) with $$found (Python $$version)"; \
+	rm -rf $(VENV); $$found -m venv $(VENV) && touch $@
+
+$(VENV)/.installed: $(VENV)/.made setup.cfg pyproject.toml
+	@echo "==> [2/3] installing the pinned packages (some 600 MB the first time, a few minutes)"
+	@what=. ; $(INSTALL)
+	@touch $@
+
+$(VENV)/.dev: $(VENV)/.installed
+	@echo "==> installing the packages for tests"
+	@what='.[dev]'; $(INSTALL)
+	@touch $@
+
+# Shows the large files as they come; the whole of pip's words is in install.log.
+INSTALL = { $(PIP) install -e "$$what" 2>&1; echo $$? > $(VENV)/install.status; } | tee $(VENV)/install.log | \
+	awk '/^ *(Downloading|Using cached) .*MB\)/ { print "      " $$0 } /^ *Building wheel/ { print "      " $$0 } { fflush() }'; \
+	if [ "`cat $(VENV)/install.status`" != 0 ]; then \
+	    echo "pip failed; the end of $(VENV)/install.log:" >&2; tail -n 20 $(VENV)/install.log >&2; exit 1; \
+	fi
+
+# Java is found (or installed), the JVM half of GraphFrames fetched, and all is tried once.
+$(VENV)/.spark: $(VENV)/.installed
+	@echo "==> [3/3] preparing Spark"
+	@$(BIN)/python -m engine.spark.session
+	@touch $@

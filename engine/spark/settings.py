@@ -1,0 +1,121 @@
+"""What Spark is started with: the few things a user sets, and the configuration that follows from them.
+
+Every entry of `configuration` is there for a reason that was measured (docs/decisions.md, "Spark's settings").
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+GRAPHFRAMES = "org.apache.sedona:sedona-spark-shaded-4.0_2.13:1.8.0"
+PROJECT = Path(__file__).resolve().parents[2]
+LOGGING = Path(__file__).with_name("log4j2.properties")
+
+
+@dataclass(frozen=True, slots=True)
+class SparkSettings:
+    """`cache` keeps what is fetched once, `work` (None: a temporary folder) Spark's scratch files and spark.log.
+
+    `graphframes` are the Maven coordinates of the JVM half of GraphFrames, "" to start without. `extra` overrides any entry of
+    `configuration`.
+    """
+
+    master: str = "local[2]"
+    memory: str = "2g"
+    partitions: int = 2
+    cache: Path = Path("~/.cache/thalweg")
+    work: Path | None = None
+    graphframes: str = GRAPHFRAMES
+    app_name: str = "thalweg"
+    extra: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def local(self) -> bool:
+        """Whether driver and executor are one JVM on this machine."""
+        return self.master == "local" or self.master.startswith("local[")
+
+    @property
+    def ivy(self) -> Path:
+        """The folder in which Ivy keeps what it fetched: one of our own, so that no half-filled shared one gets in the way."""
+        return self.cache.expanduser() / "ivy"
+
+
+VARIABLES = {"master": "THALWEG_MASTER", "memory": "THALWEG_SPARK_MEMORY", "cache": "THALWEG_CACHE",
+             "graphframes": "THALWEG_GRAPHFRAMES"}
+
+
+def from_environment(environment: Mapping[str, str] | None = None, **given: object) -> SparkSettings:
+    """Settings from the environment's VARIABLES; what is `given` (and not None) wins."""
+    known = os.environ if environment is None else environment
+    values: dict[str, object] = {name: known[variable] for name, variable in VARIABLES.items() if variable in known}
+    values |= {name: value for name, value in given.items() if value is not None}
+    if "cache" in values:
+        values["cache"] = Path(str(values["cache"]))
+    return SparkSettings(**values)  # type: ignore[arg-type]
+
+
+def configuration(settings: SparkSettings, work: Path, java_options: str = "") -> dict[str, str]:
+    """Spark's configuration, without the jars of GraphFrames. `work` is an existing folder, `java_options` go to the driver."""
+    entries = {
+        "spark.master": settings.master,
+        "spark.app.name": settings.app_name,
+        "spark.driver.memory": settings.memory,
+        "spark.driver.maxResultSize": "0",
+        "spark.driver.extraJavaOptions": f"{_JAVA_OPTIONS} -Dlog4j2.configurationFile={LOGGING.as_uri()} {java_options}".strip(),
+        "spark.local.dir": str(work / "local"),
+        "spark.sql.warehouse.dir": str(work / "warehouse"),
+        "spark.executorEnv.PYTHONPATH": str(PROJECT),
+        "spark.sql.shuffle.partitions": str(settings.partitions),
+        "spark.default.parallelism": str(settings.partitions),
+    }
+    return entries | _SEMANTICS | _SPEED | _STREAMING | _QUIET | (_LOOPBACK if settings.local else {}) | dict(settings.extra)
+
+
+# Forking a JVM of gigabytes to start the Python daemon or chmod is slow; VFORK does not copy page tables.
+_JAVA_OPTIONS = "-Djdk.lang.Process.launchMechanism=VFORK -Duser.timezone=UTC"
+
+# What decides answers. Literals must reach SQL as they are: no ${...} in them is a variable.
+_SEMANTICS = {
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.ansi.enabled": "true",
+    "spark.sql.variable.substitute": "false",
+    "spark.sql.parser.escapedStringLiterals": "false",
+    "spark.sql.decimalOperations.allowPrecisionLoss": "false",
+    "spark.sql.caseSensitive": "true",
+    "spark.sql.catalogImplementation": "in-memory",
+}
+
+# Small plans, many of them: what a job costs beside its work.
+_SPEED = {
+    "spark.sql.adaptive.enabled": "false",
+    "spark.scheduler.mode": "FAIR",
+    "spark.python.daemon.module": "engine.spark.daemon",
+    "spark.python.sql.dataFrameDebugging.enabled": "false",
+    "spark.sql.execution.arrow.pyspark.enabled": "true",
+    "spark.sql.sources.parallelPartitionDiscovery.threshold": "100000",
+    "spark.hadoop.fs.file.impl": "org.apache.hadoop.fs.RawLocalFileSystem",
+}
+
+_STREAMING = {
+    "spark.sql.streaming.checkpointFileManagerClass":
+        "org.apache.spark.sql.execution.streaming.FileSystemBasedCheckpointFileManager",
+    "spark.sql.streaming.fileSource.log.cleanupDelay": "0s",
+    "spark.sql.streaming.minBatchesToRetain": "10",
+    "spark.sql.streaming.stopTimeout": "10s",
+}
+
+# Nothing is shown by Spark itself; what it would retain for its pages only grows.
+_QUIET = {
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.ui.retainedJobs": "20",
+    "spark.ui.retainedStages": "20",
+    "spark.ui.retainedTasks": "200",
+    "spark.sql.ui.retainedExecutions": "5",
+    "spark.sql.streaming.ui.enabled": "false",
+}
+
+_LOOPBACK = {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}

@@ -1,0 +1,50 @@
+"""Tiny jobs that make the first real answer quick: the JVM compiles what it has run, a Python worker exists once one was used."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Iterable, Iterator
+
+import pyarrow as pa
+from pyspark.sql import SparkSession
+
+from ..facts import FACTS
+
+ROUNDS = 3
+
+
+def warm_up(spark: SparkSession, say: Callable[[str], None]) -> None:
+    """Run each kind of small job that answers are made of, `ROUNDS` times over."""
+    facts = _facts(64)
+    for number in range(ROUNDS):
+        say(f"warming up, round {number + 1} of {ROUNDS}")
+        frame = spark.createDataFrame(facts)
+        frame.createOrReplaceTempView("warm_up")
+        try:
+            spark.sql(_STAR).toArrow()
+            spark.sql(_JOIN).toArrow()
+            frame.repartition(2).mapInArrow(_work, "t long, n long").toArrow()
+        finally:
+            spark.catalog.dropTempView("warm_up")
+
+
+_STAR = """select t, s, max(case when p = '<p0>' then number end) a, count(*) n from warm_up where p in ('<p0>', '<p1>')
+           group by t, s having max(case when p = '<p0>' then number end) > 3 order by t, s"""
+_JOIN = """select a.t, a.s, b.o from warm_up a join warm_up b on a.t = b.t and a.s = b.s
+           left join warm_up c on c.s = b.o where a.p = '<p0>' and b.p = '<p1>' and c.s is null"""
+
+
+def _facts(rows: int) -> pa.Table:
+    numbers = range(rows)
+    return pa.table({
+        "position": list(numbers), "t": [i // 8 for i in numbers], "g": pa.nulls(rows, pa.string()),
+        "s": [f"<s{i % 8}>" for i in numbers], "p": [f"<p{i % 4}>" for i in numbers], "o": [f'"{i}"' for i in numbers],
+        "kind": [0] * rows, "number": [float(i) for i in numbers], "micros": pa.nulls(rows, pa.int64()),
+    }, schema=FACTS)
+
+
+def _work(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Runs in a Python worker: imports what answers need there."""
+    importlib.import_module("engine.functions")
+    for batch in batches:
+        yield pa.record_batch([batch.column("t"), batch.column("position")], names=["t", "n"])

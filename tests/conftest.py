@@ -1,0 +1,53 @@
+"""What all tests share: one Spark session, started when the first test asks for it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from engine.spark.session import Session
+
+# Two slow cores: a deadline per example would fail by the weather. The same examples each time: a red build is to be repeatable.
+settings.register_profile("thalweg", deadline=None, derandomize=True, max_examples=100,
+                          suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("long", parent=settings.get_profile("thalweg"), derandomize=False, max_examples=2000)
+settings.load_profile(os.environ.get("THALWEG_HYPOTHESIS", "thalweg"))
+
+
+@pytest.fixture(scope="session")
+def spark_session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Session]:
+    """The one Spark of the test run (local[2], UI off), as `engine.spark.session.Session`."""
+    from engine.spark.session import start_session
+    from engine.spark.settings import from_environment
+
+    session = start_session(from_environment(work=tmp_path_factory.mktemp("spark")))
+    yield session
+    session.stop()
+
+
+@pytest.fixture
+def spark(spark_session: Session) -> SparkSession:
+    """PySpark's session of the shared Spark; drop the views you make."""
+    return spark_session.spark
+
+
+@pytest.fixture(scope="session")
+def repository() -> Path:
+    """The root of the source tree."""
+    return Path(__file__).resolve().parents[1]
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark every test that uses the shared Spark, and run these last: the quick ones tell first."""
+    for item in items:
+        if {"spark", "spark_session"} & set(getattr(item, "fixturenames", ())):
+            item.add_marker(pytest.mark.spark)
+    items.sort(key=lambda item: item.get_closest_marker("spark") is not None)
