@@ -1,0 +1,84 @@
+/** The console: chooses the page by the address after `#`, keeps the side bar and the state of the server up to date. */
+
+import { catalog, refresh, start, watch } from "./lib/catalog.js";
+import { h, setAttribute, setText } from "./lib/dom.js";
+import { writer } from "./views/editor.js";
+import { graphs } from "./views/graphs.js";
+import { home } from "./views/home.js";
+import { newStream } from "./views/newstream.js";
+import { query } from "./views/query.js";
+import { sidebar } from "./views/sidebar.js";
+import { sparql } from "./views/sparql.js";
+import { stream } from "./views/stream.js";
+
+const PAGES = { "": home, new: writer, sparql, graphs, streams: newStream };
+const NAMED = { queries: query, streams: stream };
+
+const main = document.getElementById("main");
+const server = document.getElementById("server");
+const menu = document.getElementById("menu");
+const side = document.getElementById("sidebar");
+const lists = sidebar(side);
+let page = null;
+
+function notFound(parent) {
+  parent.append(h("h1", null, "No such page"), h("p", null, "Go to the ", h("a", { href: "#/" }, "overview"), "."));
+  return { title: "No such page", close: () => {} };
+}
+
+function route() {
+  if (location.hash && !location.hash.startsWith("#/")) return;
+  const [kind = "", name] = location.hash.slice(2).split("/").map(decodeURIComponent);
+  page?.close();
+  main.replaceChildren();
+  main.scrollTop = 0;
+  page = name ? (NAMED[kind] ?? notFound)(main, name) : (PAGES[kind] ?? notFound)(main);
+  document.title = `${page.title} – Thalweg`;
+  lists.mark(location.hash);
+  for (const link of document.querySelectorAll("nav.top a")) setAttribute(link, "aria-current", link.dataset.page === kind ? "page" : null);
+  openMenu(false);
+}
+
+function openMenu(open) {
+  setAttribute(menu, "aria-expanded", String(open));
+  side.classList.toggle("open", open);
+}
+
+function showServer() {
+  const { problem, info, loaded } = catalog;
+  const version = info?.version ? `Thalweg ${info.version}` : "connected";
+  setText(server, problem ? words(problem) : loaded ? version : "connecting …");
+  setAttribute(server, "class", `server ${problem ? "bad" : "good"}`);
+  const trouble = document.getElementById("trouble");
+  if (!problem) trouble?.remove();
+  else if (!trouble) main.before(h("p", { id: "trouble", class: "trouble", role: "alert" }, advice(problem)));
+  else setText(trouble, advice(problem));
+}
+
+function words(problem) {
+  return { unreachable: "no answer", "engine-starting": "starting", "shutting-down": "shutting down" }[problem.slug] ?? "trouble";
+}
+
+function advice(problem) {
+  if (problem.slug === "engine-starting") return `The engine is starting. ${problem.detail} This page goes on by itself.`;
+  if (problem.slug === "unreachable") return `${problem.detail} Is it running? Start it with “make run”; this page goes on by itself.`;
+  return `The server reports: ${problem.message} This page tries again by itself.`;
+}
+
+menu.addEventListener("click", () => openMenu(menu.getAttribute("aria-expanded") !== "true"));
+document.querySelector(".skip").addEventListener("click", (event) => {
+  event.preventDefault();
+  main.focus();
+});
+document.addEventListener("keydown", (event) => {
+  if (event.key === "Escape") openMenu(false);
+});
+addEventListener("hashchange", route);
+watch(() => {
+  lists.update();
+  lists.mark(location.hash);
+  showServer();
+});
+showServer();
+start().then(route, route);
+export { refresh };

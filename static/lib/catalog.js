@@ -1,0 +1,47 @@
+/** What the server holds (streams, queries, graphs), asked for every two seconds while the page is looked at. */
+
+import { api, listOf } from "./api.js";
+
+const EVERY_MS = 2000;
+const listeners = new Set();
+let timer = null;
+let running = null;
+
+export const catalog = { streams: [], queries: [], graphs: [], info: null, loaded: false, problem: null };
+
+/** Call `listener()` after each refresh; gives the function that ends it. */
+export function watch(listener) {
+  listeners.add(listener);
+  return () => listeners.delete(listener);
+}
+
+async function load() {
+  try {
+    const [streams, queries, graphs] = await Promise.all([api.streams(), api.queries(), api.graphs()]);
+    catalog.streams = listOf(streams.body, "streams");
+    catalog.queries = listOf(queries.body, "queries");
+    catalog.graphs = listOf(graphs.body, "graphs");
+    catalog.info ??= (await api.info()).body;
+    catalog.loaded = true;
+    catalog.problem = null;
+  } catch (problem) {
+    catalog.problem = problem;
+  }
+  for (const listener of listeners) listener();
+}
+
+/** Ask now. Requests do not overlap. */
+export function refresh() {
+  clearTimeout(timer);
+  running ??= load().finally(() => {
+    running = null;
+    if (!document.hidden) timer = setTimeout(refresh, EVERY_MS);
+  });
+  return running;
+}
+
+/** Begin; a hidden page asks nothing. */
+export function start() {
+  document.addEventListener("visibilitychange", () => document.hidden ? clearTimeout(timer) : refresh());
+  return refresh();
+}

@@ -1,0 +1,190 @@
+/** Line charts and true/false strips in SVG. Colours come from classes, sizes from attributes: nothing inline. */
+
+import { h, s } from "./dom.js";
+import { clock, figure } from "./format.js";
+
+const HEIGHT = 210;
+const EDGE = { left: 58, right: 14, top: 10, bottom: 24 };
+const STEPS_MS = [100, 200, 500, 1e3, 2e3, 5e3, 1e4, 15e3, 3e4, 6e4, 12e4, 3e5, 6e5, 9e5, 18e5, 36e5, 72e5, 216e5, 432e5, 864e5];
+
+/** Round values from `low` to `high`, about `wanted` of them. */
+export function ticks(low, high, wanted = 5) {
+  const rough = (high - low) / wanted || 1;
+  const power = 10 ** Math.floor(Math.log10(rough));
+  const step = power * ([1, 2, 5].find((factor) => factor * power >= rough) ?? 10);
+  const found = [];
+  for (let place = Math.ceil(low / step); place * step <= high + step * 1e-9; place += 1) found.push(place * step);
+  return found;
+}
+
+function timeTicks(low, high, wanted) {
+  const step = STEPS_MS.find((length) => (high - low) / length <= wanted) ?? Math.ceil((high - low) / wanted);
+  const found = [];
+  for (let at = Math.ceil(low / step) * step; at <= high; at += step) found.push(at);
+  return found;
+}
+
+function scale(low, high, from, to) {
+  const span = high - low || 1;
+  return (value) => from + ((value - low) / span) * (to - from);
+}
+
+/** Room above and below the values, so that no line runs on the frame. */
+function valueRange(values) {
+  const [low, high] = [Math.min(...values), Math.max(...values)];
+  const room = high > low ? (high - low) * 0.08 : Math.abs(high) * 0.05 || 1;
+  return [low - room, high + room];
+}
+
+function path(points, x, y) {
+  return points.map(({ at, value }, i) => `${i ? "L" : "M"}${x(at).toFixed(1)} ${y(value).toFixed(1)}`).join("");
+}
+
+function drawTimes(svg, low, high, x, width) {
+  for (const at of timeTicks(low, high, Math.max(2, Math.floor(width / 110)))) {
+    svg.append(s("line", { class: "tick", x1: x(at), x2: x(at), y1: HEIGHT - EDGE.bottom, y2: HEIGHT - EDGE.bottom + 4 }),
+      s("text", { class: "axis", x: x(at), y: HEIGHT - 6, "text-anchor": "middle" }, clock(at)));
+  }
+}
+
+function drawValues(svg, [low, high], y, width) {
+  for (const value of ticks(low, high)) {
+    svg.append(s("line", { class: "gridline", x1: EDGE.left, x2: width - EDGE.right, y1: y(value), y2: y(value) }),
+      s("text", { class: "axis", x: EDGE.left - 8, y: y(value) + 4, "text-anchor": "end" }, figure(value)));
+  }
+}
+
+/** A line with points where they are few; `hue` picks the colour. */
+function drawLine(svg, line, hue, x, y) {
+  svg.append(s("path", { class: `line hue-${hue}`, d: path(line.points, x, y) }));
+  if (line.points.length > 40) return;
+  for (const point of line.points) svg.append(s("circle", { class: `point hue-${hue}`, cx: x(point.at), cy: y(point.value), r: 2.4 }));
+}
+
+/** A chart `{node, draw(lines, title)}` with a legend that shows the values under the pointer or the arrow keys. */
+export function lineChart() {
+  const svg = s("svg", { class: "chart", height: HEIGHT, tabindex: 0, role: "img" });
+  const legend = h("ul", { class: "legend", "aria-label": "Legend" });
+  const moment = h("span", { class: "moment" });
+  const hidden = new Set();
+  let state = null;
+
+  function draw(lines, title) {
+    const width = Math.max(260, svg.parentElement?.clientWidth ?? 0);
+    svg.setAttribute("width", width);
+    svg.setAttribute("viewBox", `0 0 ${width} ${HEIGHT}`);
+    const shown = lines.filter((line) => !hidden.has(line.name));
+    const points = shown.flatMap((line) => line.points);
+    svg.replaceChildren();
+    const times = [...new Set(points.map((point) => point.at))].sort((a, b) => a - b);
+    state = { lines, shown, title, times, cursor: null, width };
+    if (times.length) frame(points, times, width);
+    svg.setAttribute("aria-label", summary(lines, title, times));
+    showLegend(null);
+  }
+
+  function frame(points, times, width) {
+    const [low, high] = times.length > 1 ? [times[0], times.at(-1)] : [times[0] - 500, times[0] + 500];
+    const range = valueRange(points.map((point) => point.value));
+    state.x = scale(low, high, EDGE.left, width - EDGE.right);
+    const y = scale(range[0], range[1], HEIGHT - EDGE.bottom, EDGE.top);
+    drawValues(svg, range, y, width);
+    drawTimes(svg, low, high, state.x, width);
+    for (const [hue, line] of state.lines.entries()) if (!hidden.has(line.name)) drawLine(svg, line, hue, state.x, y);
+    state.rule = s("line", { class: "rule", y1: EDGE.top, y2: HEIGHT - EDGE.bottom, visibility: "hidden" });
+    svg.append(state.rule);
+  }
+
+  function showLegend(at) {
+    const last = at ?? state.times.at(-1);
+    moment.textContent = last === undefined ? "" : clock(last);
+    legend.replaceChildren(...state.lines.map((line, hue) => legendEntry(line, hue, last)));
+  }
+
+  function legendEntry(line, hue, at) {
+    const point = line.points.findLast((one) => one.at <= at);
+    const toggle = h("button", { type: "button", "aria-pressed": String(!hidden.has(line.name)), on: { click: () => flip(line.name) } },
+      s("svg", { class: "swatch", width: 14, height: 8, "aria-hidden": "true" }, s("path", { class: `line hue-${hue}`, d: "M1 4H13" })),
+      h("span", { class: "name" }, line.name), h("b", null, point ? figure(point.value) : "–"));
+    return h("li", null, toggle);
+  }
+
+  function flip(name) {
+    if (!hidden.delete(name)) hidden.add(name);
+    const position = state.lines.findIndex((line) => line.name === name);
+    draw(state.lines, state.title);
+    legend.children[position]?.querySelector("button").focus();
+  }
+
+  function point(index) {
+    if (!state?.times.length) return;
+    state.cursor = Math.max(0, Math.min(state.times.length - 1, index));
+    const at = state.times[state.cursor];
+    for (const end of ["x1", "x2"]) state.rule.setAttribute(end, state.x(at));
+    state.rule.setAttribute("visibility", "visible");
+    showLegend(at);
+  }
+
+  function leave() {
+    state?.rule?.setAttribute("visibility", "hidden");
+    if (state) showLegend(null);
+  }
+
+  svg.addEventListener("pointermove", (event) => {
+    if (!state?.x) return;
+    const place = event.clientX - svg.getBoundingClientRect().left;
+    const distances = state.times.map((at) => Math.abs(state.x(at) - place));
+    point(distances.indexOf(Math.min(...distances)));
+  });
+  svg.addEventListener("pointerleave", leave);
+  svg.addEventListener("blur", leave);
+  svg.addEventListener("keydown", (event) => {
+    const step = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
+    if (!step || !state) return;
+    event.preventDefault();
+    point((state.cursor ?? state.times.length - 1) + step);
+  });
+  const box = h("div", { class: "canvas" }, svg);
+  new ResizeObserver(() => state && state.width !== Math.max(260, box.clientWidth) && draw(state.lines, state.title)).observe(box);
+  return { node: h("figure", { class: "plot" }, box, h("figcaption", null, moment, legend)), draw };
+}
+
+function summary(lines, title, times) {
+  if (!times.length) return `${title}: no values yet`;
+  const last = lines.map((line) => `${line.name} ${figure(line.points.at(-1)?.value)}`).join(", ");
+  return `${title}, from ${clock(times[0])} to ${clock(times.at(-1))}. Latest: ${last}`;
+}
+
+/** True and false over time as a strip `{node, draw([{at, value}])}`. */
+export function strip() {
+  const svg = s("svg", { class: "chart strip", height: 64, role: "img" });
+  const box = h("div", { class: "canvas" }, svg);
+  return { node: h("figure", { class: "plot" }, box), draw: (points) => drawStrip(svg, points) };
+}
+
+function drawStrip(svg, points) {
+  const width = Math.max(260, svg.parentElement?.clientWidth ?? 0);
+  svg.setAttribute("width", width);
+  svg.setAttribute("viewBox", `0 0 ${width} 64`);
+  svg.replaceChildren();
+  svg.setAttribute("aria-label", points.length ? `${points.at(-1).value} since ${clock(since(points))}` : "no answer yet");
+  if (!points.length) return;
+  const usual = points.length > 1 ? points.at(-1).at - points.at(-2).at : 1000;
+  const x = scale(points[0].at, points.at(-1).at + usual, EDGE.left, width - EDGE.right);
+  for (const [value, y] of [[true, 20], [false, 38]]) {
+    svg.append(s("text", { class: "axis", x: EDGE.left - 8, y: y + 4, "text-anchor": "end" }, String(value)));
+  }
+  for (const [i, { at, value }] of points.entries()) {
+    const end = points[i + 1]?.at ?? at + usual;
+    svg.append(s("rect", { class: `truth ${value}`, x: x(at), y: value ? 12 : 30, width: Math.max(1, x(end) - x(at)), height: 14 }));
+  }
+  for (const at of timeTicks(points[0].at, points.at(-1).at + usual, Math.max(2, Math.floor(width / 110)))) {
+    svg.append(s("text", { class: "axis", x: x(at), y: 60, "text-anchor": "middle" }, clock(at)));
+  }
+}
+
+function since(points) {
+  let first = points.length - 1;
+  while (first > 0 && points[first - 1].value === points.at(-1).value) first -= 1;
+  return points[first].at;
+}

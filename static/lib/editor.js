@@ -1,0 +1,119 @@
+/** A text area with line numbers, light colours and errors underlined at their place: a coloured copy lies under it. */
+
+import { h } from "./dom.js";
+import { tokens } from "./highlight.js";
+
+/** Offset in `text` of a place; lines and columns count from 1, columns in characters (not UTF-16 units). */
+export function offset(text, line, column) {
+  let start = 0;
+  for (let number = 1; number < line; number += 1) {
+    const end = text.indexOf("\n", start);
+    if (end < 0) return text.length;
+    start = end + 1;
+  }
+  let end = text.indexOf("\n", start);
+  if (end < 0) end = text.length;
+  for (const character of text.slice(start, end)) {
+    if (column-- <= 1) break;
+    start += character.length;
+  }
+  return start;
+}
+
+/** The stretch `[start, end)` of an error's location; at least one character, to be seen. */
+export function stretch(text, location) {
+  const start = offset(text, location.line, location.column ?? 1);
+  const end = location.endColumn ? offset(text, location.endLine ?? location.line, location.endColumn) : start + 1;
+  if (end > start && start < text.length) return [start, end];
+  return start < text.length && text[start] !== "\n" ? [start, start + 1] : [Math.max(0, start - 1), start];
+}
+
+/** The coloured copy of a text as nodes; `marks` are stretches to underline. */
+export function paint(text, marks = []) {
+  const cuts = [...marks.flat(), Infinity].sort((a, b) => a - b);
+  const nodes = [];
+  for (const { type, text: word, start } of tokens(text)) {
+    for (let from = start, cut = 0; from < start + word.length;) {
+      while (cuts[cut] <= from) cut += 1;
+      const to = Math.min(start + word.length, cuts[cut]);
+      const wrong = marks.some(([a, b]) => a <= from && from < b);
+      const piece = text.slice(from, to);
+      const plain = !wrong && (type === "space" || type === "word");
+      nodes.push(plain ? piece : h("span", { class: wrong ? `t-${type} wrong` : `t-${type}` }, piece));
+      from = to;
+    }
+  }
+  return nodes;
+}
+
+function insert(area, text) {
+  area.focus();
+  if (!document.execCommand("insertText", false, text)) area.setRangeText(text, area.selectionStart, area.selectionEnd, "end");
+}
+
+function indent(event, area) {
+  const before = area.value.slice(0, area.selectionStart);
+  const space = /(?:^|\n)([ \t]*)[^\n]*$/.exec(before)[1] + (/[{[(]\s*$/.test(before) ? "  " : "");
+  event.preventDefault();
+  insert(area, `\n${space}`);
+}
+
+/**
+ * An editor `{node, area, text, setText, setErrors, goTo, insert}`.
+ * @param {{label: string, value?: string, rows?: number, changed?: (text: string) => void, submit?: () => void}} options
+ */
+export function editor({ label, value = "", rows = 12, changed = () => {}, submit = () => {} }) {
+  const area = h("textarea", {
+    "aria-label": label, spellcheck: "false", autocapitalize: "off", autocomplete: "off", wrap: "off", rows,
+  });
+  const copy = h("pre", { class: "copy", "aria-hidden": "true" });
+  const gutter = h("div", { class: "gutter", "aria-hidden": "true" });
+  let errors = [];
+
+  function draw() {
+    const text = area.value;
+    const places = errors.filter((error) => error.location?.line);
+    copy.replaceChildren(...paint(text, places.map((error) => stretch(text, error.location))), "\n");
+    const wrong = new Set(places.map((error) => error.location.line));
+    const lines = text.split("\n").length;
+    gutter.replaceChildren(...Array.from({ length: lines }, (_, i) =>
+      h("span", { class: wrong.has(i + 1) ? "wrong" : null }, String(i + 1))));
+    area.setAttribute("aria-invalid", String(errors.length > 0));
+  }
+
+  area.addEventListener("input", () => {
+    errors = [];
+    draw();
+    changed(area.value);
+  });
+  area.addEventListener("keydown", (event) => {
+    if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) {
+      event.preventDefault();
+      submit();
+    } else if (event.key === "Enter" && !event.shiftKey && !event.isComposing) {
+      indent(event, area);
+    }
+  });
+  area.value = value;
+  draw();
+  return {
+    node: h("div", { class: "editor" }, gutter, h("div", { class: "sheet" }, copy, area)),
+    area,
+    get text() { return area.value; },
+    setText(text) {
+      area.value = text;
+      errors = [];
+      draw();
+    },
+    setErrors(found) {
+      errors = found;
+      draw();
+    },
+    goTo(location) {
+      const [start, end] = stretch(area.value, location);
+      area.focus();
+      area.setSelectionRange(start, end);
+    },
+    insert: (text) => insert(area, text),
+  };
+}

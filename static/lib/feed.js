@@ -1,0 +1,122 @@
+/** The live feed of one query over server-sent events: connects, reconnects, resumes, and says what it is doing. */
+
+import { address, api } from "./api.js";
+
+const EVENTS = ["hello", "snapshot", "result", "delta", "graph", "progress", "status", "gap", "bye"];
+const RESULTS = new Set(["snapshot", "result", "delta", "graph"]);
+const REASONS = {
+  rotate: "the server renews long connections",
+  shutdown: "the server is shutting down",
+  limit: "the requested number of results is reached",
+  until: "the requested end is reached",
+  dropped: "the query was removed",
+  "slow-consumer": "this page was too slow for the feed",
+  "token-expired": "the access token has expired",
+};
+
+/** `connection` is one of connecting, open, reconnecting, closed. */
+export class Feed {
+  #source = null;
+  #timer = null;
+  #watchdog = null;
+  #attempt = 0;
+  #lastId = null;
+  #heard = 0;
+  #silenceMs = 45000;
+  #reason = "";
+  #handlers;
+
+  /** @param {{event: (name, data, id) => void, connection: (state: string, reason: string) => void, broken: (error) => void}} handlers */
+  constructor(name, parameters, handlers) {
+    this.name = name;
+    this.parameters = parameters;
+    this.#handlers = handlers;
+  }
+
+  open() {
+    this.#handlers.connection("connecting", "");
+    this.#watchdog = setInterval(() => this.#check(), 5000);
+    this.#connect();
+  }
+
+  close() {
+    clearTimeout(this.#timer);
+    clearInterval(this.#watchdog);
+    this.#source?.close();
+    this.#source = null;
+  }
+
+  #connect() {
+    this.#source?.close();
+    this.#heard = Date.now();
+    const source = new EventSource(address(["queries", this.name, "results"], { ...this.parameters, last_event_id: this.#lastId }));
+    this.#source = source;
+    source.onerror = () => source === this.#source && this.#lost(source);
+    for (const name of EVENTS) source.addEventListener(name, (event) => source === this.#source && this.#receive(name, event));
+  }
+
+  #receive(name, event) {
+    this.#heard = Date.now();
+    if (RESULTS.has(name) && event.lastEventId) this.#lastId = event.lastEventId;
+    let data;
+    try {
+      data = JSON.parse(event.data);
+    } catch (error) {
+      this.#handlers.broken(error);
+      return;
+    }
+    if (name === "hello") this.#opened(data);
+    if (name === "bye") this.#bye(data);
+    this.#handlers.event(name, data, event.lastEventId || null);
+  }
+
+  #opened(hello) {
+    this.#attempt = 0;
+    this.#reason = "";
+    if (hello.heartbeatSeconds) this.#silenceMs = 3000 * hello.heartbeatSeconds;
+    this.#handlers.connection("open", "");
+  }
+
+  #bye(bye) {
+    this.#reason = bye.problem?.detail ?? REASONS[bye.reason] ?? bye.reason ?? "";
+    if (bye.reconnect === false) this.#end(this.#reason);
+  }
+
+  #end(reason) {
+    this.close();
+    this.#handlers.connection("closed", reason);
+  }
+
+  #lost(source) {
+    const reason = this.#reason || "the connection was lost";
+    this.#handlers.connection("reconnecting", reason);
+    if (source.readyState === EventSource.CLOSED) this.#refused();
+  }
+
+  /** The server answered with something else than a feed: EventSource does not say what, so the query itself is asked. */
+  async #refused() {
+    try {
+      await api.query(this.name);
+    } catch (problem) {
+      if (problem.status === 404 || problem.status === 410) {
+        this.#end("the query was removed");
+        return;
+      }
+      this.#handlers.connection("reconnecting", problem.message);
+    }
+    if (this.#source) this.#later();
+  }
+
+  #later() {
+    const wait = Math.min(15000, 1000 * 2 ** this.#attempt++);
+    clearTimeout(this.#timer);
+    this.#timer = setTimeout(() => this.#connect(), wait);
+  }
+
+  /** A feed is never silent for long (progress comes at least every 15 s): silence means a dead connection. */
+  #check() {
+    if (this.#source?.readyState !== EventSource.OPEN || Date.now() - this.#heard < this.#silenceMs) return;
+    this.#handlers.connection("reconnecting", "nothing was heard from the server for a while");
+    this.#connect();
+  }
+}

@@ -1,0 +1,31 @@
+/** Errors as people read them: where, what, the line with its caret, and how to write it instead. */
+
+import { h } from "./dom.js";
+
+/** The errors of a Problem, one at least. */
+export function errorsOf(problem) {
+  return problem.errors.length ? problem.errors : [{ detail: problem.message }];
+}
+
+function entry(error, goTo) {
+  const { line, column } = error.location ?? {};
+  const place = line ? `Line ${line}, column ${column ?? 1}` : "";
+  return h("li", null,
+    place && goTo ? h("button", { type: "button", class: "link place", on: { click: () => goTo(error.location) } }, place) : place,
+    h("span", { class: "detail" }, error.detail ?? ""),
+    error.snippet ? h("pre", { class: "snippet" }, error.snippet) : null,
+    error.note ? h("p", { class: "note" }, error.note) : null,
+    error.hint ? h("p", { class: "hint" }, h("b", null, "Try: "), h("code", null, error.hint)) : null);
+}
+
+/** A list of errors; `goTo(location)` moves the caret of an editor. */
+export function errorList(errors, goTo) {
+  return h("ul", { class: "errors" }, errors.map((error) => entry(error, goTo)));
+}
+
+/** A box for a failed action: the title, the details, and what to do next. */
+export function problemBox(problem, advice, goTo) {
+  const title = problem.title && problem.title !== problem.message ? h("p", { class: "title" }, problem.title) : null;
+  const places = problem.errors?.length ? errorList(problem.errors, goTo) : h("p", null, problem.message);
+  return h("div", { class: "notice bad", role: "alert", "data-slug": problem.slug }, title, places, advice ? h("p", null, advice) : null);
+}

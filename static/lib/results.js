@@ -1,0 +1,107 @@
+/** The evaluations that this page holds: the newest few hundred, whatever the feed sends. */
+
+import { milliseconds } from "./format.js";
+import { parseJsonLd } from "./jsonld.js";
+import { parseQuads } from "./terms.js";
+
+export const KEPT_EVALUATIONS = 300;
+export const KEPT_ROWS = 20000;
+
+const TRIPLE = ["subject", "predicate", "object"];
+
+function triples(part) {
+  if (!part) return [];
+  if (typeof part === "string") return parseQuads(part);
+  return typeof part.text === "string" ? parseQuads(part.text) : parseJsonLd(part);
+}
+
+function solutions(part, sign) {
+  const vars = part?.head?.vars ?? [];
+  return (part?.results?.bindings ?? []).map((binding) => ({ sign, terms: vars.map((name) => binding[name] ?? null) }));
+}
+
+const signed = (sign) => (terms) => ({ sign, terms });
+
+function content(name, data) {
+  if (data.addedResults || data.removedResults) {
+    const vars = data.addedResults?.head?.vars ?? data.removedResults?.head?.vars ?? [];
+    return { kind: "rows", delta: true, vars, rows: [...solutions(data.addedResults, "+"), ...solutions(data.removedResults, "-")] };
+  }
+  if (typeof data.boolean === "boolean") return { kind: "boolean", boolean: data.boolean, vars: [], rows: [] };
+  if (data.results) return { kind: "rows", vars: data.head?.vars ?? [], rows: solutions(data, "") };
+  if (data.added !== undefined || data.removed !== undefined) {
+    const rows = [...triples(data.added).map(signed("+")), ...triples(data.removed).map(signed("-"))];
+    return { kind: "graph", delta: true, vars: TRIPLE, rows };
+  }
+  return { kind: "graph", vars: TRIPLE, rows: triples(data).map(signed("")) };
+}
+
+/** One evaluation from an event of the feed. Times in ms. */
+export function evaluation(name, data, id) {
+  const rsp = data.rsp ?? {};
+  const windows = [rsp.window ?? []].flat();
+  const at = milliseconds(rsp.at) ?? milliseconds(windows[0]?.close) ?? milliseconds(data.generatedAtTime);
+  return {
+    id, seq: rsp.seq ?? null, at, windows, late: rsp.late ?? 0, inferred: rsp.inferred ?? null, truncated: rsp.truncated ?? false,
+    inconsistencies: rsp.inconsistencies ?? [], snapshot: name === "snapshot", chunk: data.chunk, last: data.last ?? true,
+    ...content(name, data),
+  };
+}
+
+export class Results {
+  /** Oldest first; notices of gaps stand between evaluations as `{gap}`. */
+  list = [];
+  received = 0;
+  receivedRows = 0;
+  version = 0;
+
+  get evaluations() {
+    return this.list.filter((entry) => !entry.gap);
+  }
+
+  get rows() {
+    return this.list.reduce((sum, entry) => sum + (entry.rows?.length ?? 0), 0);
+  }
+
+  get latest() {
+    return this.list.findLast((entry) => !entry.gap) ?? null;
+  }
+
+  add(entry) {
+    const last = this.latest;
+    this.version += 1;
+    this.receivedRows += entry.rows.length;
+    const same = last && entry.seq !== null && last.seq === entry.seq && last.at === entry.at;
+    if (same && last.snapshot && !last.last && entry.snapshot) {
+      this.list[this.list.indexOf(last)] = { ...entry, rows: [...last.rows, ...entry.rows] };
+      return;
+    }
+    if (same && !last.delta && !entry.delta) {
+      this.list[this.list.indexOf(last)] = entry;
+      return;
+    }
+    this.received += 1;
+    this.list.push(entry);
+    this.#forget();
+  }
+
+  gap(data) {
+    this.version += 1;
+    this.list.push({ gap: data });
+    this.#forget();
+  }
+
+  clear() {
+    this.list = [];
+    this.received = 0;
+    this.receivedRows = 0;
+    this.version += 1;
+  }
+
+  #forget() {
+    let rows = this.rows;
+    while (this.list.length > 1 && (this.list.length > KEPT_EVALUATIONS || rows > KEPT_ROWS)) {
+      rows -= this.list.shift().rows?.length ?? 0;
+    }
+  }
+}

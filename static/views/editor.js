@@ -1,0 +1,173 @@
+/** The page on which a query is written, checked while typing, and registered. */
+
+import { api } from "../lib/api.js";
+import { catalog, refresh, watch } from "../lib/catalog.js";
+import { button, field, h, keyed, setAttribute, setText, toast } from "../lib/dom.js";
+import { editor } from "../lib/editor.js";
+import { examples } from "../lib/examples.js";
+import { nameOf } from "../lib/highlight.js";
+import { errorList, errorsOf, problemBox } from "../lib/problems.js";
+
+const CHECK_AFTER_MS = 350;
+const START = `REGISTER QUERY my_query AS
+SELECT ?s (COUNT(*) AS ?triples)
+FROM STREAM <STREAM> [RANGE 10s STEP 2s]
+WHERE { ?s ?p ?o }
+GROUP BY ?s
+`;
+
+/** What is being written survives a look at another page. */
+export const draft = {
+  text: null,
+  name: "",
+  set(text, name) {
+    this.text = text;
+    this.name = name;
+  },
+};
+
+function startText() {
+  return START.replace("STREAM>", `${catalog.streams[0]?.iri ?? "http://example.org/stream"}>`);
+}
+
+class Writer {
+  constructor(parent) {
+    this.box = editor({ label: "Query text", value: draft.text ?? startText(), rows: 16,
+      changed: () => this.changed(), submit: () => this.register() });
+    this.name = h("input", { type: "text", value: draft.name, maxlength: 64, spellcheck: "false", autocomplete: "off",
+      on: { input: () => { draft.name = this.name.value.trim(); } } });
+    this.verdict = h("p", { class: "verdict", role: "status" });
+    this.errors = h("div", { class: "messages" });
+    this.outcome = h("div");
+    this.details = h("details", { class: "plan-preview", hidden: true }, h("summary", null, "Plan and estimate"));
+    this.streams = h("ul", { class: "chips" });
+    this.#build(parent);
+    this.#showStreams();
+    this.changed();
+  }
+
+  #build(parent) {
+    this.picker = h("select", { "aria-label": "Load an example", on: { change: () => this.#load() } },
+      h("option", { value: "" }, "Load an example …"));
+    examples().then((list) => this.picker.append(...list.map(({ file, title }) => h("option", { value: file }, title))),
+      () => { this.picker.disabled = true; });
+    const go = button("Register", () => this.register(), { class: "primary" });
+    parent.append(
+      h("div", { class: "head" }, h("h1", null, "New query"), h("div", { class: "actions" }, this.picker)),
+      this.box.node,
+      h("div", { class: "row between under-editor" }, this.verdict, h("span", { class: "note" }, "Ctrl-Enter registers")),
+      this.errors,
+      h("div", { class: "row form" }, field("Name", this.name), go),
+      this.outcome, this.details,
+      h("section", { class: "aside" }, h("h2", null, "Streams"), h("p", { class: "note" }, "Choose one to insert its address at the caret."), this.streams));
+  }
+
+  #showStreams() {
+    keyed(this.streams, catalog.streams, (stream) => stream.name, (stream) => ({
+      node: h("li", null, h("button", { type: "button", class: "chip", title: stream.iri, on: { click: () => this.box.insert(`<${stream.iri}>`) } }, stream.name)) }));
+  }
+
+  update() {
+    this.#showStreams();
+  }
+
+  async #load() {
+    const chosen = (await examples()).find(({ file }) => file === this.picker.value);
+    this.picker.value = "";
+    if (!chosen) return;
+    this.box.setText(await chosen.text());
+    this.name.value = draft.name = "";
+    this.box.area.focus();
+    this.changed();
+  }
+
+  /** The text has changed: remember it, and check it when the typing pauses. */
+  changed() {
+    draft.text = this.box.text;
+    setAttribute(this.name, "placeholder", nameOf(this.box.text) || "chosen by the server");
+    clearTimeout(this.timer);
+    this.check?.abort();
+    if (!this.box.text.trim()) {
+      this.#say("", "Write a query, or load an example.");
+      this.#showErrors([]);
+      return;
+    }
+    this.timer = setTimeout(() => this.#explain(), CHECK_AFTER_MS);
+  }
+
+  async #explain() {
+    this.check = new AbortController();
+    this.#say("", "Checking …");
+    try {
+      const { body } = await api.explain(this.box.text, this.check.signal);
+      const errors = body.errors ?? [];
+      this.#showErrors(errors);
+      if (errors.length || body.valid === false) this.#say("bad", this.#countText(errors));
+      else this.#say("good", "This text is valid.");
+      this.#showPlan(body);
+    } catch (problem) {
+      if (problem.name === "AbortError") return;
+      this.details.hidden = true;
+      const foreign = problem.status === 0 || problem.status >= 500 || problem.status === 429;
+      this.#showErrors(foreign ? [] : errorsOf(problem));
+      this.#say(foreign ? "warn" : "bad", foreign ? `Not checked: ${problem.message}` : this.#countText(errorsOf(problem)));
+    }
+  }
+
+  #countText(errors) {
+    return errors.length > 1 ? `${errors.length} errors` : "1 error";
+  }
+
+  #say(tone, text) {
+    setAttribute(this.verdict, "class", `verdict ${tone}`);
+    setText(this.verdict, text);
+  }
+
+  #showErrors(errors) {
+    this.box.setErrors(errors);
+    this.errors.replaceChildren(...(errors.length ? [errorList(errors, (location) => this.box.goTo(location))] : []));
+  }
+
+  #showPlan({ plan, estimate }) {
+    const texts = [["Estimate", estimate], ["Plan", plan]].filter(([, value]) => value);
+    this.details.hidden = !texts.length;
+    const nodes = texts.map(([title, value]) => [h("h3", null, title),
+      h("pre", { class: "code" }, typeof value === "string" ? value : JSON.stringify(value, null, 2))]);
+    this.details.replaceChildren(this.details.querySelector("summary"), ...nodes.flat());
+  }
+
+  async register(replace = false) {
+    const name = this.name.value.trim();
+    this.outcome.replaceChildren();
+    try {
+      const { body } = replace || name
+        ? await api.registerAs(name || nameOf(this.box.text), this.box.text, replace) : await api.register(this.box.text);
+      draft.set(null, "");
+      toast(`The query ${body.name} is registered.`);
+      refresh();
+      location.hash = `#/queries/${encodeURIComponent(body.name)}`;
+    } catch (problem) {
+      this.#refused(problem);
+    }
+  }
+
+  #refused(problem) {
+    if (problem.errors.length) this.#showErrors(problem.errors);
+    const advice = { "name-exists": "Choose another name, or replace the query: it starts anew and its feed says so.",
+      "unknown-stream": h("span", null, "Add it under ", h("a", { href: "#/streams" }, "Streams"), ", or choose one of those below."),
+      unreachable: "Your text is kept; try again when the server is back." }[problem.slug];
+    this.outcome.replaceChildren(problemBox(problem, advice, (location) => this.box.goTo(location)));
+    if (problem.slug === "name-exists") this.outcome.append(h("div", { class: "row" }, button("Replace it", () => this.register(true), { class: "danger" })));
+  }
+}
+
+export function writer(parent) {
+  const page = new Writer(parent);
+  page.box.area.focus();
+  const end = watch(() => page.update());
+  return { title: "New query", close: () => {
+    end();
+    clearTimeout(page.timer);
+    page.check?.abort();
+  } };
+}

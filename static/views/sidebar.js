@@ -1,0 +1,70 @@
+/** The lists of streams and queries at the left. */
+
+import { catalog } from "../lib/catalog.js";
+import { h, keyed, setAttribute, setText } from "../lib/dom.js";
+import { clock, plural, rate } from "../lib/format.js";
+import { queryState } from "../lib/words.js";
+
+function entry(kind, name) {
+  const dot = h("span", { class: "dot", "aria-hidden": "true" });
+  const side = h("span", { class: "side" });
+  const under = h("span", { class: "under" });
+  const link = h("a", { href: `#/${kind}/${encodeURIComponent(name)}`, "data-name": name },
+    dot, h("span", { class: "name" }, name), side, under);
+  return { node: h("li", null, link), link, dot, side, under };
+}
+
+function streamEntry(stream) {
+  const made = entry("streams", stream.name);
+  return { node: made.node, update: (now) => {
+    const state = now.state ?? {};
+    setAttribute(made.dot, "class", `dot ${state.itemsPerSecond > 0 ? "good" : "quiet"}`);
+    setText(made.side, rate(state.itemsPerSecond ?? 0));
+    setText(made.under, `${plural(state.items ?? 0, "item")} · up to ${clock(state.watermark)}`);
+    setAttribute(made.link, "title", now.iri ?? now.name);
+  } };
+}
+
+function queryEntry(query) {
+  const made = entry("queries", query.name);
+  return { node: made.node, update: (now) => {
+    const { word, reason, tone } = queryState(now);
+    setAttribute(made.dot, "class", `dot ${tone}`);
+    setText(made.side, word);
+    const last = now.progress?.lastEventId;
+    setText(made.under, [now.form, (now.output ?? "").toUpperCase(), last && last !== "none" ? `last ${last}` : "no answer yet"]
+      .filter(Boolean).join(" · "));
+    setAttribute(made.link, "title", reason || null);
+  } };
+}
+
+function section(title, page, label, emptyText) {
+  const list = h("ul", { class: "entries" });
+  const empty = h("p", { class: "empty", hidden: true }, emptyText);
+  const size = h("span", { class: "size" });
+  const node = h("section", { "aria-label": title },
+    h("h2", null, title, size, h("a", { class: "add", href: page, "aria-label": label, title: label }, "+")), list, empty);
+  return { node, show(items, create) {
+    keyed(list, [...items].sort((a, b) => (a.name < b.name ? -1 : 1)), (item) => item.name, create);
+    setText(size, items.length ? String(items.length) : "");
+    empty.hidden = items.length > 0 || !catalog.loaded;
+  } };
+}
+
+/** Fill the side bar: `{update(), mark(hash)}`. */
+export function sidebar(parent) {
+  const streams = section("Streams", "#/streams", "Add a stream", "No stream yet. Add one, then push RDF to it.");
+  const queries = section("Queries", "#/new", "Register a query", "No query yet. Register one to see its answers live.");
+  parent.append(streams.node, queries.node);
+  return {
+    update() {
+      streams.show(catalog.streams, streamEntry);
+      queries.show(catalog.queries, queryEntry);
+    },
+    mark(hash) {
+      for (const link of parent.querySelectorAll("a[data-name]")) {
+        setAttribute(link, "aria-current", link.getAttribute("href") === hash ? "page" : null);
+      }
+    },
+  };
+}

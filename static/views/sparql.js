@@ -1,0 +1,88 @@
+/** One-shot SPARQL over static graphs and what the windows hold now. */
+
+import { api } from "../lib/api.js";
+import { catalog } from "../lib/catalog.js";
+import { button, h, setText } from "../lib/dom.js";
+import { editor, paint } from "../lib/editor.js";
+import { examples } from "../lib/examples.js";
+import { duration, plural } from "../lib/format.js";
+import { prefixesOf } from "../lib/highlight.js";
+import { problemBox } from "../lib/problems.js";
+import { resultTable } from "../lib/table.js";
+import { displayPrefixes } from "../lib/terms.js";
+
+const MAX_ROWS = 1000;
+const ACCEPT = "application/sparql-results+json, application/trig;q=0.8, text/turtle;q=0.7, application/n-triples;q=0.5";
+const START = `SELECT ?graph (COUNT(*) AS ?triples)
+WHERE { GRAPH ?graph { ?s ?p ?o } }
+GROUP BY ?graph
+`;
+let kept = null;
+
+class OneShot {
+  constructor(parent) {
+    this.box = editor({ label: "SPARQL query", value: kept ?? START, rows: 11, submit: () => this.run(), changed: (text) => { kept = text; } });
+    this.status = h("p", { class: "verdict", role: "status" });
+    this.output = h("div");
+    const picker = h("select", { "aria-label": "Load an example" }, h("option", { value: "" }, "Load an example …"));
+    picker.addEventListener("change", () => this.#load(picker));
+    examples().then((list) => picker.append(...list.filter(({ kind }) => kind === "sparql").map(({ file, title }) => h("option", { value: file }, title))),
+      () => { picker.disabled = true; });
+    parent.append(h("div", { class: "head" }, h("div", null, h("h1", null, "SPARQL"),
+      h("p", { class: "note" }, "Asked once, of the static graphs and of what the windows hold now. Nothing is registered.")), h("div", { class: "actions" }, picker)),
+    this.box.node, h("div", { class: "row under-editor" }, button("Run", () => this.run(), { class: "primary" }),
+      h("span", { class: "note" }, "Ctrl-Enter runs"), this.status), this.output);
+  }
+
+  async #load(picker) {
+    const chosen = (await examples()).find(({ file }) => file === picker.value);
+    picker.value = "";
+    if (chosen) this.box.setText(kept = await chosen.text());
+    this.box.area.focus();
+  }
+
+  async run() {
+    this.running?.abort();
+    this.running = new AbortController();
+    const begun = performance.now();
+    setText(this.status, "Running …");
+    try {
+      const { body } = await api.sparql(this.box.text, ACCEPT, this.running.signal);
+      this.box.setErrors([]);
+      this.#show(body, duration(performance.now() - begun));
+    } catch (problem) {
+      if (problem.name === "AbortError") return;
+      setText(this.status, "");
+      this.box.setErrors(problem.errors);
+      this.output.replaceChildren(problemBox(problem, null, (location) => this.box.goTo(location)));
+    }
+  }
+
+  #show(body, took) {
+    if (typeof body === "string") {
+      setText(this.status, took);
+      this.output.replaceChildren(h("pre", { class: "code", tabindex: 0, "aria-label": "Result" }, body.length > 200000 ? body : paint(body)));
+    } else if (typeof body.boolean === "boolean") {
+      setText(this.status, took);
+      this.output.replaceChildren(h("p", { class: `answer truth ${body.boolean}` }, String(body.boolean)));
+    } else {
+      this.#showRows(body, took);
+    }
+  }
+
+  #showRows(body, took) {
+    const vars = body.head?.vars ?? [];
+    const rows = (body.results?.bindings ?? []).map((binding) => vars.map((name) => binding[name] ?? null));
+    const shown = rows.length > MAX_ROWS ? `, the first ${MAX_ROWS} are shown` : "";
+    setText(this.status, `${plural(rows.length, "row")}${shown} · ${took}`);
+    const prefixes = displayPrefixes(prefixesOf(this.box.text));
+    this.output.replaceChildren(rows.length ? h("div", { class: "scroll table", tabindex: 0, role: "region", "aria-label": "Result" }, resultTable(vars, rows, prefixes, MAX_ROWS))
+      : h("p", { class: "empty" }, catalog.graphs.length ? "Nothing matched." : "Nothing matched: there is no static graph yet, and a window is seen only while a query holds it."));
+  }
+}
+
+export function sparql(parent) {
+  const page = new OneShot(parent);
+  page.box.area.focus();
+  return { title: "SPARQL", close: () => page.running?.abort() };
+}

@@ -1,0 +1,56 @@
+"""`python -m tests.browser.demo`: the console on the stand-in with a moving weather feed, to look at it without Spark."""
+
+from __future__ import annotations
+
+import threading
+import time
+from typing import Any
+
+from tests.browser import canned
+from tests.browser.standin import Standin
+
+ASK_TEXT = f"REGISTER QUERY frost AS\nASK FROM STREAM <{canned.STREAM}> [RANGE 10s STEP 2s]\nWHERE {{ ?s ?p ?t FILTER (?t < 0) }}\n"
+GRAPH_TEXT = (f"REGISTER STREAM alarms AS\nCONSTRUCT ISTREAM {{ ?station a <{canned.WEATHER}Freezing> }}\n"
+              f"FROM STREAM <{canned.STREAM}> [RANGE 10s STEP 2s]\nWHERE {{ ?station ?p ?t FILTER (?t < 0) }}\n")
+
+
+def fill(server: Standin) -> None:
+    """Streams, graphs and queries in every state."""
+    state = {"items": 48211, "late": 3, "deadLetters": 0, "watermark": canned.iso(canned.START_MS), "itemsPerSecond": 9.5}
+    server.streams["weather"] = canned.stream("weather", canned.STREAM, time="event", state=state, usedBy=["stations", "frost"])
+    server.streams["alarms"] = canned.stream("alarms", "http://example.org/streams/alarms")
+    server.graphs["http://example.org/tbox"] = {"iri": "http://example.org/tbox", "triples": 214, "etag": "v1", "usedBy": ["stations"]}
+    progress = {"lastEventId": "q7c1-120", "watermark": canned.iso(canned.START_MS), "watermarkLagMs": 2100, "resultLatencyMs": 264,
+                "inputRowsPerSecond": 95.0, "stateRows": 950, "lateItems": 3}
+    server.queries["stations"] = canned.query("stations", canned.STATIONS_TEXT, progress=progress, rules=["rdfs"],
+                                              graphs=["http://example.org/tbox"])
+    server.queries["frost"] = canned.query("frost", ASK_TEXT, "ASK")
+    server.queries["freezing"] = canned.query("freezing", GRAPH_TEXT, "CONSTRUCT", output="istream", state="paused")
+    error = "Spark gave up after 3 attempts: the window of 250 000 rows does not fit into memory. Shorten RANGE, or add a FILTER."
+    server.queries["wind"] = canned.query("wind", canned.STATIONS_TEXT, state="failed", lastError=error)
+
+
+def step(server: Standin, seq: int, close_ms: int) -> None:
+    """One evaluation of each running query."""
+    server.emit("stations", "result", canned.stations(seq, close_ms), f"q7c1-{seq}")
+    truth: dict[str, Any] = {"head": {}, "boolean": seq % 9 < 4, "rsp": canned.rsp(seq, close_ms)}
+    server.emit("frost", "result", truth, f"q8c1-{seq}")
+    text = f"<{canned.SYSTEM}System_KSEA> <http://www.w3.org/1999/02/22-rdf-syntax-ns#type> <{canned.WEATHER}Freezing> .\n"
+    server.emit("freezing", "graph", {"rsp": canned.rsp(seq, close_ms), "format": "application/n-quads", "text": text}, f"q9c1-{seq}")
+
+
+def main() -> None:
+    with Standin() as server:
+        fill(server)
+        print(server.base, flush=True)
+        stop = threading.Event()
+        try:
+            for seq in range(1, 10**6):
+                step(server, seq, int(time.time()) * 1000)
+                stop.wait(0 if seq < 100 else 2)
+        except KeyboardInterrupt:
+            pass
+
+
+if __name__ == "__main__":
+    main()
