@@ -1,0 +1,253 @@
+"""Graph patterns: the SPARQL 1.1 algebra (section 18.2) with windows, as a closed set of nodes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from engine.ir.expressions import Aggregate, Expression
+from engine.ir.spans import Span
+from engine.ir.terms import Constant, PatternTerm, Term, Variable
+
+
+def _span() -> Span | None:
+    return field(default=None, compare=False, repr=False)  # type: ignore[no-any-return]
+
+
+@dataclass(frozen=True, slots=True)
+class TriplePattern:
+    """``s p o``; `origin` names the passes and rules it came through (``("rdfs9",)``)."""
+
+    subject: PatternTerm
+    predicate: PatternTerm
+    object: PatternTerm
+    span: Span | None = _span()
+    origin: tuple[str, ...] = field(default=(), compare=False)
+
+    @property
+    def terms(self) -> tuple[PatternTerm, PatternTerm, PatternTerm]:
+        return self.subject, self.predicate, self.object
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """A path of one predicate."""
+
+    predicate: Constant
+
+
+@dataclass(frozen=True, slots=True)
+class Inverse:
+    path: Path
+
+
+@dataclass(frozen=True, slots=True)
+class Sequence:
+    first: Path
+    second: Path
+
+
+@dataclass(frozen=True, slots=True)
+class Alternative:
+    first: Path
+    second: Path
+
+
+@dataclass(frozen=True, slots=True)
+class Repeat:
+    """``path?`` (0, 1), ``path*`` (0, None) or ``path+`` (1, None)."""
+
+    path: Path
+    least: int
+    most: int | None
+
+    def __post_init__(self) -> None:
+        if (self.least, self.most) not in ((0, 1), (0, None), (1, None)):
+            raise ValueError("a path repeats ?, * or +")
+
+
+@dataclass(frozen=True, slots=True)
+class NegatedSet:
+    """``!(p | ^q)``: any predicate but these, forwards and backwards."""
+
+    forward: tuple[Constant, ...]
+    backward: tuple[Constant, ...]
+
+
+Path = Link | Inverse | Sequence | Alternative | Repeat | NegatedSet
+
+
+@dataclass(frozen=True, slots=True)
+class PathPattern:
+    """A property path between two terms that is not a plain sequence or inverse of links (section 18.2.2.4)."""
+
+    subject: Term
+    path: Path
+    object: Term
+    span: Span | None = _span()
+
+
+@dataclass(frozen=True, slots=True)
+class BGP:
+    """A basic graph pattern; the empty one has the single empty solution."""
+
+    triples: tuple[TriplePattern, ...]
+    span: Span | None = _span()
+
+
+@dataclass(frozen=True, slots=True)
+class Join:
+    left: Pattern
+    right: Pattern
+    span: Span | None = _span()
+
+
+@dataclass(frozen=True, slots=True)
+class LeftJoin:
+    """OPTIONAL; `condition` None is true."""
+
+    left: Pattern
+    right: Pattern
+    condition: Expression | None = None
+    span: Span | None = _span()
+
+
+@dataclass(frozen=True, slots=True)
+class Union:
+    left: Pattern
+    right: Pattern
+    span: Span | None = _span()
+
+
+@dataclass(frozen=True, slots=True)
+class Minus:
+    left: Pattern
+    right: Pattern
+    span: Span | None = _span()
+
+
+@dataclass(frozen=True, slots=True)
+class Filter:
+    condition: Expression
+    pattern: Pattern
+    span: Span | None = _span()
+
+
+@dataclass(frozen=True, slots=True)
+class Extend:
+    """BIND, and expressions of SELECT and GROUP BY: an error leaves the variable unbound."""
+
+    pattern: Pattern
+    variable: Variable
+    expression: Expression
+    span: Span | None = _span()
+
+
+@dataclass(frozen=True, slots=True)
+class Values:
+    """Inline data; None is UNDEF."""
+
+    variables: tuple[Variable, ...]
+    rows: tuple[tuple[Constant | None, ...], ...]
+    span: Span | None = _span()
+
+    def __post_init__(self) -> None:
+        if any(len(row) != len(self.variables) for row in self.rows):
+            raise ValueError("a VALUES row has another length than its variables")
+
+
+@dataclass(frozen=True, slots=True)
+class GraphPattern:
+    """``GRAPH name { }``. Inside a window, the graphs are the window's items (by graph name)."""
+
+    name: Term
+    pattern: Pattern
+    span: Span | None = _span()
+
+
+@dataclass(frozen=True, slots=True)
+class WindowPattern:
+    """``WINDOW w { }``: the content of a named window; a variable ranges over all named windows."""
+
+    name: Term
+    pattern: Pattern
+    span: Span | None = _span()
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """GROUP BY: `keys` are variables of `pattern` (key expressions are Extends below). `implicit` is an aggregate query without
+    GROUP BY: one group even of nothing."""
+
+    pattern: Pattern
+    keys: tuple[Variable, ...]
+    aggregates: tuple[tuple[Variable, Aggregate], ...]
+    implicit: bool = False
+    span: Span | None = _span()
+
+
+@dataclass(frozen=True, slots=True)
+class Project:
+    pattern: Pattern
+    variables: tuple[Variable, ...]
+    span: Span | None = _span()
+
+
+@dataclass(frozen=True, slots=True)
+class Distinct:
+    """DISTINCT, and REDUCED, which we evaluate the same way."""
+
+    pattern: Pattern
+    span: Span | None = _span()
+
+
+@dataclass(frozen=True, slots=True)
+class OrderBy:
+    """Conditions are (expression, descending)."""
+
+    pattern: Pattern
+    conditions: tuple[tuple[Expression, bool], ...]
+    span: Span | None = _span()
+
+
+@dataclass(frozen=True, slots=True)
+class Slice:
+    pattern: Pattern
+    offset: int = 0
+    limit: int | None = None
+    span: Span | None = _span()
+
+
+Pattern = (BGP | PathPattern | Join | LeftJoin | Union | Minus | Filter | Extend | Values | GraphPattern | WindowPattern
+           | Group | Project | Distinct | OrderBy | Slice)
+
+
+def children(pattern: Pattern) -> tuple[Pattern, ...]:
+    """The patterns directly inside, in order (those of EXISTS not included)."""
+    match pattern:
+        case Join() | LeftJoin() | Union() | Minus():
+            return (pattern.left, pattern.right)
+        case BGP() | PathPattern() | Values():
+            return ()
+    return (pattern.pattern,)
+
+
+def scope(pattern: Pattern) -> frozenset[Variable]:
+    """Variables in scope of a pattern (SPARQL 1.1 section 18.2.1): those that may be bound in its solutions."""
+    match pattern:
+        case BGP(triples=triples):
+            return frozenset(t for triple in triples for t in triple.terms if isinstance(t, Variable))
+        case PathPattern(subject=subject, object=object_):
+            return frozenset(t for t in (subject, object_) if isinstance(t, Variable))
+        case Join() | LeftJoin() | Union():
+            return scope(pattern.left) | scope(pattern.right)
+        case Minus(left=left):
+            return scope(left)
+        case Extend(pattern=inner, variable=variable):
+            return scope(inner) | {variable}
+        case Values(variables=variables) | Project(variables=variables):
+            return frozenset(variables)
+        case GraphPattern(name=name, pattern=inner) | WindowPattern(name=name, pattern=inner):
+            return scope(inner) | ({name} if isinstance(name, Variable) else set())
+        case Group(keys=keys, aggregates=aggregates):
+            return frozenset(keys) | {variable for variable, _ in aggregates}
+    return scope(pattern.pattern)

@@ -1,0 +1,158 @@
+"""Temporal Datalog: rules over facts with intervals, the one language behind every rule front end (design: "Rules and entailment").
+
+A triple is the atom ``Atom(TRIPLE, (s, p, o))``; any other predicate has any arity, 0 included.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Literal
+
+from engine.ir.expressions import Expression
+from engine.ir.spans import Span
+from engine.ir.terms import Constant, Term, Variable
+from engine.timeline import Interval
+
+TRIPLE = "triple"
+
+
+@dataclass(frozen=True, slots=True)
+class Atom:
+    """``predicate(terms)``."""
+
+    predicate: str
+    terms: tuple[Term, ...]
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+    def __post_init__(self) -> None:
+        if self.predicate == TRIPLE and len(self.terms) != 3:
+            raise ValueError("a triple has three terms")
+
+
+@dataclass(frozen=True, slots=True)
+class DiamondMinus:
+    """``body`` held at some point between `distance.lo` and `distance.hi` ago (encoded by timeline.operator)."""
+
+    distance: Interval
+    body: Formula
+
+
+@dataclass(frozen=True, slots=True)
+class BoxMinus:
+    """``body`` held at all points between `distance.lo` and `distance.hi` ago."""
+
+    distance: Interval
+    body: Formula
+
+
+@dataclass(frozen=True, slots=True)
+class At:
+    """``@x body``: binds or tests the instant, an xsd:integer of granules (`Program.granularity_ms`)."""
+
+    instant: Term
+    body: Formula
+
+
+@dataclass(frozen=True, slots=True)
+class WindowFormula:
+    """A LARS window around `body`: the last `size` granules, or tuples, of the stream; operators inside see only these."""
+
+    unit: Literal["time", "tuple"]
+    size: int
+    body: Formula
+
+
+@dataclass(frozen=True, slots=True)
+class Negation:
+    """Stratified ``not``."""
+
+    body: Formula
+
+
+@dataclass(frozen=True, slots=True)
+class Test:
+    """A comparison or built-in that must be true; an error is false."""
+
+    condition: Expression
+
+
+@dataclass(frozen=True, slots=True)
+class Assign:
+    """Binds `variable` to the value of `expression`; an error makes the body false."""
+
+    variable: Variable
+    expression: Expression
+
+
+Formula = Atom | DiamondMinus | BoxMinus | At | WindowFormula | Negation | Test | Assign
+
+
+@dataclass(frozen=True, slots=True)
+class BoxPlus:
+    """In a head: holds at all points between `distance.lo` and `distance.hi` from now."""
+
+    distance: Interval
+    body: Atom
+
+
+@dataclass(frozen=True, slots=True)
+class Falsum:
+    """The head ``false``: an inconsistency, reported beside the answers."""
+
+
+Head = Atom | BoxPlus | At | Falsum
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """``head <- body``; a conjunction holds where all its parts do. `window_ms` is Streaming RIF-Core's Window (coder-r4.tex)."""
+
+    head: Head
+    body: tuple[Formula, ...]
+    name: str | None = None
+    window_ms: int | None = None
+    span: Span | None = field(default=None, compare=False, repr=False)
+    origin: tuple[str, ...] = field(default=(), compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Fact:
+    """A ground atom valid during `interval`."""
+
+    atom: Atom
+    interval: Interval
+
+    def __post_init__(self) -> None:
+        if not all(isinstance(t, Constant) for t in self.atom.terms):
+            raise ValueError("a fact is ground")
+
+
+@dataclass(frozen=True, slots=True)
+class RuleSet:
+    """Rules with the timeline they speak of; `granularity_ms` 0 is dense time (every point counts)."""
+
+    name: str
+    rules: tuple[Rule, ...]
+    facts: tuple[Fact, ...] = ()
+    granularity_ms: int = 0
+    start_at_ms: int | None = None
+
+
+def atoms(formula: Formula | Head) -> Iterator[Atom]:
+    """The atoms inside a formula or head, left to right."""
+    match formula:
+        case Atom():
+            yield formula
+        case DiamondMinus() | BoxMinus() | At() | WindowFormula() | Negation() | BoxPlus():
+            yield from atoms(formula.body)
+
+
+def rule_variables(formula: Formula | Head) -> frozenset[Variable]:
+    """Variables of the atoms and instants inside a formula or head."""
+    found = {t for atom in atoms(formula) for t in atom.terms if isinstance(t, Variable)}
+    while isinstance(formula, (DiamondMinus, BoxMinus, At, WindowFormula, Negation, BoxPlus)):
+        if isinstance(formula, At) and isinstance(formula.instant, Variable):
+            found.add(formula.instant)
+        formula = formula.body
+    return frozenset(found)

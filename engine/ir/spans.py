@@ -1,0 +1,74 @@
+"""Places in a text, and the one type of message about them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """Characters `start` to `end` (excluded) of the text `source`. Line and column count from 1."""
+
+    source: str = field(repr=False)
+    start: int
+    end: int
+
+    @property
+    def line(self) -> int:
+        return self.source.count("\n", 0, self.start) + 1
+
+    @property
+    def column(self) -> int:
+        return self.start - self.source.rfind("\n", 0, self.start)
+
+    @property
+    def end_line(self) -> int:
+        return self.source.count("\n", 0, self.end) + 1
+
+    @property
+    def end_column(self) -> int:
+        return self.end - self.source.rfind("\n", 0, self.end)
+
+    @property
+    def text(self) -> str:
+        return self.source[self.start:self.end]
+
+    def snippet(self) -> str:
+        """The line of the text with a row of carets under the span."""
+        begin = self.source.rfind("\n", 0, self.start) + 1
+        stop = self.source.find("\n", self.start)
+        row = self.source[begin:stop if stop >= 0 else len(self.source)].rstrip("\r")
+        width = max(1, min(self.end, begin + len(row)) - self.start)
+        pad = "".join("\t" if c == "\t" else " " for c in row[:self.start - begin])
+        return f"{row}\n{pad}{'^' * width}"
+
+
+@dataclass(frozen=True, slots=True)
+class Diagnostic:
+    """A message about a text: `code` is a problem slug of docs/http-api.md, `hint` says how to write it instead."""
+
+    code: str
+    message: str
+    span: Span | None = None
+    note: str | None = None
+    hint: str | None = None
+
+    def render(self) -> str:
+        """The message as a person reads it: place, sentence, line with carets, note, hint."""
+        place = f"line {self.span.line}, column {self.span.column}: " if self.span else ""
+        parts = [f"{place}{self.message}"]
+        if self.span:
+            parts.append(self.span.snippet())
+        if self.note:
+            parts.append(f"note: {self.note}")
+        if self.hint:
+            parts.append(f"hint: {self.hint}")
+        return "\n".join(parts)
+
+
+class DiagnosticError(Exception):
+    """Carries every diagnostic found in one text; nothing was done."""
+
+    def __init__(self, *diagnostics: Diagnostic) -> None:
+        super().__init__("\n".join(d.render() for d in diagnostics))
+        self.diagnostics = diagnostics

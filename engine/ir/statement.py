@@ -1,0 +1,139 @@
+"""A registered statement: its windows, sources, reporting and query form."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+from engine.ir.patterns import Pattern, TriplePattern
+from engine.ir.spans import Span
+from engine.ir.terms import Term, Variable
+
+
+@dataclass(frozen=True, slots=True)
+class TimeWindow:
+    """``[RANGE range STEP step]``: at a close C the events with ``C - delay - range <= t < C - delay`` (all in ms).
+
+    `delay` is the b of ``[FROM NOW-a TO NOW-b]``, whose range is a - b.
+    """
+
+    range_ms: int
+    step_ms: int
+    delay_ms: int = 0
+
+    def __post_init__(self) -> None:
+        if self.range_ms <= 0 or self.step_ms <= 0 or self.delay_ms < 0:
+            raise ValueError("a window needs a positive RANGE and STEP")
+
+
+@dataclass(frozen=True, slots=True)
+class TupleWindow:
+    """``[TRIPLES n]`` or ``[ITEMS n]``: the last n distinct (triple, t), or items, before T in the order (t, canonical token)."""
+
+    count: int
+    unit: Literal["triples", "items"]
+
+    def __post_init__(self) -> None:
+        if self.count <= 0:
+            raise ValueError("a tuple window needs a positive count")
+
+
+@dataclass(frozen=True, slots=True)
+class NowWindow:
+    """``[NOW]``: the events of the latest instant before T."""
+
+
+@dataclass(frozen=True, slots=True)
+class AllWindow:
+    """``[ALL]``: every event since registration."""
+
+
+Window = TimeWindow | TupleWindow | NowWindow | AllWindow
+
+
+@dataclass(frozen=True, slots=True)
+class StreamSource:
+    """A window on a stream: into the default graph where `name` is None, else the named window `name` (an IRI, no brackets)."""
+
+    stream: str
+    window: Window
+    name: str | None = None
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class GraphSource:
+    """``FROM iri`` or ``FROM NAMED iri``: a static graph of the catalog."""
+
+    iri: str
+    named: bool = False
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class RuleSource:
+    """A rule set named by ``USING RULES``."""
+
+    name: str
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Select:
+    """SELECT; `pattern` is a Project, Distinct, or Slice on top (ORDER BY below the Project)."""
+
+    pattern: Pattern
+    variables: tuple[Variable, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Construct:
+    """CONSTRUCT; blank nodes of the template are Variables ``_:label``, fresh in each solution."""
+
+    template: tuple[TriplePattern, ...]
+    pattern: Pattern
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    pattern: Pattern
+
+
+@dataclass(frozen=True, slots=True)
+class Describe:
+    terms: tuple[Term, ...]
+    pattern: Pattern
+
+
+Query = Select | Construct | Ask | Describe
+
+Output = Literal["rstream", "istream", "dstream"]
+Report = Literal["close", "change", "full"]
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """One statement of the grammar in docs/sparql.md. Durations and times in ms; IRIs without brackets.
+
+    `registered` is False for a plain SPARQL query. `report` "close" evaluates at window closes or every `compute_every_ms`.
+    """
+
+    query: Query
+    text: str = field(repr=False)
+    name: str | None = None
+    kind: Literal["query", "stream"] = "query"
+    registered: bool = True
+    dialect: Literal["sparql", "csparql", "rspql"] = "csparql"
+    output: Output = "rstream"
+    report: Report = "close"
+    compute_every_ms: int | None = None
+    start_at_ms: int = 0
+    streams: tuple[StreamSource, ...] = ()
+    graphs: tuple[GraphSource, ...] = ()
+    rules: tuple[RuleSource, ...] = ()
+    reasoning_graphs: tuple[GraphSource, ...] = ()
+
+    @property
+    def form(self) -> str:
+        """``SELECT``, ``CONSTRUCT``, ``ASK`` or ``DESCRIBE``."""
+        return type(self.query).__name__.upper()

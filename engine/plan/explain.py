@@ -1,0 +1,95 @@
+"""The one printer of logical plans: an indented tree with sources, origins and estimated rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from engine.ir.expressions import Aggregate, Call, Exists, Expression
+from engine.ir.terms import Constant, OneOf, PatternTerm, Variable
+from engine.plan import nodes
+from engine.plan.nodes import MergedSource, Plan, Source, StaticSource, WindowSource, inputs
+from engine.plan.order import Estimate
+
+
+def explain_plan(plan: Plan, estimate: Estimate) -> str:
+    """The plan as text, one node a line."""
+    return "\n".join(f"{'  ' * depth}{label}" for depth, label in _lines(plan, estimate, 0))
+
+
+def plan_tree(plan: Plan, estimate: Estimate) -> dict[str, Any]:
+    """The plan as nested ``{"label", "inputs"}`` for the plan picture."""
+    return {"node": type(plan).__name__, "label": _label(plan, estimate), "inputs": [plan_tree(p, estimate) for p in inputs(plan)]}
+
+
+def _lines(plan: Plan, estimate: Estimate, depth: int) -> Iterator[tuple[int, str]]:
+    yield depth, _label(plan, estimate)
+    for below in inputs(plan):
+        yield from _lines(below, estimate, depth + 1)
+
+
+def _label(plan: Plan, estimate: Estimate) -> str:
+    match plan:
+        case nodes.Scan(source=source, graph=graph, origin=origin):
+            of = f" GRAPH {_term(graph)}" if graph else ""
+            through = f"  -- {', '.join(origin)}" if origin else ""
+            return f"Scan {_source(source)}{of} {' '.join(map(_term, plan.terms))}  ~{estimate.rows(plan):.0f} rows{through}"
+        case nodes.Star(scans=scans):
+            return f"Star on {_term(scans[0].subject)} ({len(scans)} patterns)"
+        case nodes.Nodes(source=source, variable=variable):
+            return f"Nodes {_source(source)} {_term(variable)}"
+        case nodes.LeftJoin(condition=condition):
+            return "LeftJoin" + (f" on {show(condition)}" if condition else "")
+        case nodes.Filter(condition=condition):
+            return f"Filter {show(condition)}"
+        case nodes.Extend(variable=variable, expression=expression):
+            return f"Extend {_term(variable)} := {show(expression)}"
+        case nodes.Values(variables=variables, rows=rows):
+            return f"Values {' '.join(map(_term, variables))} ({len(rows)} rows)"
+        case nodes.Aggregate(keys=keys, aggregates=aggregates):
+            return f"Aggregate by [{' '.join(map(_term, keys))}] {', '.join(f'{_term(v)} := {show(a)}' for v, a in aggregates)}"
+        case nodes.Project(variables=variables) | nodes.Seed(variables=variables):
+            return f"{type(plan).__name__} {' '.join(map(_term, variables))}".rstrip()
+        case nodes.Order(conditions=conditions):
+            return f"Order {', '.join(show(c) + (' DESC' if d else '') for c, d in conditions)}"
+        case nodes.Slice(offset=offset, limit=limit):
+            return f"Slice offset {offset} limit {limit}"
+        case nodes.Mark(variable=variable, shared=shared):
+            return f"Mark {_term(variable)} := EXISTS, by {' '.join(map(_term, shared)) or 'nothing'}"
+    return type(plan).__name__
+
+
+def _source(source: Source) -> str:
+    match source:
+        case WindowSource(index=index):
+            return f"window {index}"
+        case StaticSource(iri=iri):
+            return f"graph <{iri}>"
+        case MergedSource(parts=parts):
+            return f"({' + '.join(map(_source, parts)) or 'nothing'})"
+
+
+def _term(term: PatternTerm | None) -> str:
+    match term:
+        case Variable(name=name):
+            return f"?{name}"
+        case Constant(token=token):
+            return token
+        case OneOf(tokens=tokens):
+            return f"[{' '.join(tokens[:5])}{' ...' if len(tokens) > 5 else ''}]"
+    return "-"
+
+
+def show(expression: Expression) -> str:
+    """An expression in prefix notation, as EXPLAIN shows it."""
+    match expression:
+        case Variable() | Constant():
+            return _term(expression)
+        case Call(function=function, args=(left, right)) if not function[0].isalpha():
+            return f"({show(left)} {function} {show(right)})"
+        case Call(function=function, args=args):
+            return f"{function}({', '.join(map(show, args))})"
+        case Aggregate(function=function, expression=inner, distinct=distinct):
+            return f"{function}({'DISTINCT ' if distinct else ''}{show(inner) if inner is not None else '*'})"
+        case Exists(negated=negated):
+            return "NOT EXISTS" if negated else "EXISTS"

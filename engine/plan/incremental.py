@@ -1,0 +1,70 @@
+"""Which plans can keep their answers with intervals, and as what.
+
+Basic graph patterns with filters are monotone: an answer is valid while all its facts are (expiration times of imars-csparql.txt,
+section 4; valid windows of coder-r4.tex). New facts are joined with all facts; the answer relation is sampled at T.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from engine.ir.expressions import Expression, exists_in
+from engine.ir.statement import Construct, Select, Statement, TimeWindow
+from engine.ir.terms import Constant, OneOf, Variable
+from engine.plan import nodes
+from engine.plan.nodes import Plan, Scan, WindowSource
+
+ON_CHANGE_STEP = 1
+
+
+@dataclass(frozen=True, slots=True)
+class DeltaPlan:
+    """The scans in join order, the filters over them, and for each window its step in ms (1 for REPORT ON CHANGE)."""
+
+    scans: tuple[Scan, ...]
+    filters: tuple[Expression, ...]
+    steps: tuple[int, ...]
+
+    @property
+    def star(self) -> Variable | None:
+        """The common subject, where every scan shares it and names its predicate: new answers then come from touched subjects."""
+        first = self.scans[0]
+        same = all(s.subject == first.subject and s.source == first.source and isinstance(s.predicate, Constant)
+                   and s.graph is None and s.object != s.subject for s in self.scans)
+        objects = [s.object for s in self.scans if isinstance(s.object, Variable)]
+        plain = len(set(objects)) == len(objects) and not any(isinstance(s.object, OneOf) for s in self.scans)
+        return first.subject if same and plain and isinstance(first.subject, Variable) and len(self.scans) > 1 else None
+
+
+def delta_plan(statement: Statement, plan: Plan, on_change: bool) -> DeltaPlan | None:
+    """The incremental form of a plan, or None where it has none."""
+    if not isinstance(statement.query, (Select, Construct)) or not statement.streams:
+        return None
+    if isinstance(statement.query, Construct) and any(v.name.startswith("_:") for t in statement.query.template
+                                                      for v in t.terms if isinstance(v, Variable)):
+        return None
+    if not all(isinstance(s.window, TimeWindow) for s in statement.streams):
+        return None
+    below = plan.input if isinstance(plan, nodes.Project) else plan
+    scans: list[Scan] = []
+    filters: list[Expression] = []
+    if not _collect(below, scans, filters) or not scans:
+        return None
+    steps = tuple(ON_CHANGE_STEP if on_change else s.window.step_ms for s in statement.streams if isinstance(s.window, TimeWindow))
+    return DeltaPlan(tuple(scans), tuple(filters), steps)
+
+
+def _collect(plan: Plan, scans: list[Scan], filters: list[Expression]) -> bool:
+    match plan:
+        case Scan(source=source):
+            scans.append(plan)
+            return isinstance(source, WindowSource)
+        case nodes.Star(scans=parts):
+            scans.extend(parts)
+            return all(isinstance(s.source, WindowSource) for s in parts)
+        case nodes.Join(left=left, right=right):
+            return _collect(left, scans, filters) and _collect(right, scans, filters)
+        case nodes.Filter(input=below, condition=condition):
+            filters.append(condition)
+            return not any(exists_in(condition)) and _collect(below, scans, filters)
+    return False

@@ -1,0 +1,67 @@
+"""The order in which the scans of a basic graph pattern are joined: fewest estimated rows first, always connected.
+
+The estimates are live counts of triples per predicate, and per class for rdf:type, as the streams and graphs have them now.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from engine.ir.terms import RDF_TYPE, Constant, OneOf, PatternTerm, Variable
+from engine.plan.nodes import Scan
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """Live counts: triples in all, by predicate token, and by class token of rdf:type."""
+
+    total: int = 1000
+    predicates: Mapping[str, int] = field(default_factory=dict)
+    classes: Mapping[str, int] = field(default_factory=dict)
+
+    def rows(self, scan: Scan) -> float:
+        """Expected matches of a scan; a bound subject or object divides by ten."""
+        rows = float(self.total)
+        for token in _tokens(scan.predicate):
+            rows = float(self.predicates.get(token, 0 if self.predicates else self.total / 10))
+        if len(_tokens(scan.predicate)) > 1:
+            rows = float(sum(self.predicates.get(token, 0) for token in _tokens(scan.predicate)))
+        if _tokens(scan.predicate) == (RDF_TYPE,) and _tokens(scan.object) and self.classes:
+            return float(sum(self.classes.get(token, 0) for token in _tokens(scan.object)))
+        bound = (not isinstance(scan.subject, Variable)) + (not isinstance(scan.object, Variable))
+        return rows / 10**bound
+
+
+def join_order(scans: Sequence[Scan], estimate: Estimate) -> list[tuple[Scan, ...]]:
+    """Groups of scans in join order; a group of several is a Star (same subject variable).
+
+    Greedy: the cheapest group first, then always the cheapest group that shares a variable with what is joined; an unconnected group
+    (a Cartesian product in the query itself) comes last.
+    """
+    groups: dict[PatternTerm | int, list[Scan]] = {}
+    for number, scan in enumerate(scans):
+        starred = isinstance(scan.subject, Variable) and isinstance(scan.predicate, Constant)
+        groups.setdefault(scan.subject if starred else number, []).append(scan)
+    waiting = [tuple(sorted(group, key=estimate.rows)) for group in groups.values()]
+    ordered: list[tuple[Scan, ...]] = []
+    bound: set[Variable] = set()
+    while waiting:
+        best = min(waiting, key=lambda group: (bool(bound) and not (_variables(group) & bound), min(map(estimate.rows, group))))
+        waiting.remove(best)
+        ordered.append(best)
+        bound |= _variables(best)
+    return ordered
+
+
+def _variables(group: Sequence[Scan]) -> set[Variable]:
+    return {t for scan in group for t in (*scan.terms, scan.graph) if isinstance(t, Variable)}
+
+
+def _tokens(term: PatternTerm) -> tuple[str, ...]:
+    match term:
+        case Constant(token=token):
+            return (token,)
+        case OneOf(tokens=tokens):
+            return tokens
+    return ()

@@ -1,0 +1,93 @@
+"""The records of the input log: everything that decides a result, in one order, decided once at append.
+
+The result of every query is a function of the sequence of these records (docs/architecture.md, "Order"). Times are ms, IRIs without
+brackets, terms canonical N-Triples tokens. Blank nodes are already the item's own (``_:i<position>.<label>``).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+Triple = tuple[str, str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """An accepted item: `triples` all valid at `t`. `watermark` is the stream's watermark once it is in."""
+
+    position: int
+    stream: str
+    t: int
+    graph: str | None
+    triples: tuple[Triple, ...]
+    watermark: int
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """The stream's watermark moves to `watermark`: a push of a watermark, or a clock mark of an arrival stream."""
+
+    position: int
+    stream: str
+    watermark: int
+
+
+@dataclass(frozen=True, slots=True)
+class Idle:
+    """The stream was silent for its `idle` time: it holds no other back until its next Event or Mark."""
+
+    position: int
+    stream: str
+
+
+@dataclass(frozen=True, slots=True)
+class Register:
+    """A query takes effect at the first T greater than its watermark here; it sees events of later positions only
+    (or all from position `since`)."""
+
+    position: int
+    query: str
+    text: str
+    since: int
+
+
+@dataclass(frozen=True, slots=True)
+class Unregister:
+    position: int
+    query: str
+
+
+@dataclass(frozen=True, slots=True)
+class Pause:
+    """The query is not evaluated at Ts greater than its watermark here, until its next Resume."""
+
+    position: int
+    query: str
+
+
+@dataclass(frozen=True, slots=True)
+class Resume:
+    """The paused query goes on: with the Ts that it missed (`backlog`), or at the first T greater than its watermark here."""
+
+    position: int
+    query: str
+    backlog: bool
+
+
+@dataclass(frozen=True, slots=True)
+class GraphVersion:
+    """The static graph `graph` has the content `triples` from here on; None removes it."""
+
+    position: int
+    graph: str
+    triples: tuple[Triple, ...] | None
+
+
+@dataclass(frozen=True, slots=True)
+class End:
+    """No stream has more: evaluate up to the last close that still sees an event (the end of a replay, never of a live log)."""
+
+    position: int
+
+
+Record = Event | Mark | Idle | Register | Unregister | Pause | Resume | GraphVersion | End

@@ -1,0 +1,118 @@
+"""Checks of a statement against the catalog: every problem found at once, each at its place; nothing is changed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+
+from engine.ir import expressions as ex
+from engine.ir import patterns as ir
+from engine.ir.spans import Diagnostic, DiagnosticError
+from engine.ir.statement import AllWindow, Describe, Statement, TimeWindow
+
+BUILT_IN_RULES = frozenset({"rdfs"})
+HOUR = 3_600_000
+
+
+@dataclass(frozen=True, slots=True)
+class Catalog:
+    """What a statement may name: streams (IRI -> "event" or "arrival"), static graphs (IRI -> facts), rule sets; and the limits."""
+
+    streams: Mapping[str, str] = field(default_factory=dict)
+    graphs: Mapping[str, pa.Table] = field(default_factory=dict)
+    rules: frozenset[str] = BUILT_IN_RULES
+    max_range_ms: int = HOUR
+    mixed_time: bool = False
+
+
+def validate(statement: Statement, catalog: Catalog) -> Statement:
+    """The statement itself; raises DiagnosticError with everything that is wrong with it."""
+    found = [*_names(statement, catalog), *_windows(statement, catalog), *_forms(statement)]
+    if found:
+        raise DiagnosticError(*found)
+    return statement
+
+
+def _names(statement: Statement, catalog: Catalog) -> Iterator[Diagnostic]:
+    for stream in statement.streams:
+        if stream.stream not in catalog.streams:
+            known = ", ".join(f"<{s}>" for s in sorted(catalog.streams)) or "none yet"
+            yield Diagnostic("unknown-stream", f"No stream has the IRI <{stream.stream}>.", stream.span, note=f"Known streams: {known}.",
+                             hint="Register the stream first: PUT /streams/{name} with its IRI.")
+    for graph in (*statement.graphs, *statement.reasoning_graphs):
+        if graph.iri not in catalog.graphs:
+            yield Diagnostic("no-such-graph", f"No static graph has the IRI <{graph.iri}>.", graph.span,
+                             hint=f"Nothing is fetched: load it with PUT /graphs?graph={graph.iri}")
+    for rules in statement.rules:
+        if rules.name not in catalog.rules:
+            yield Diagnostic("no-such-rules", f"No rule set is named '{rules.name}'.", rules.span,
+                             note=f"Known rule sets: {', '.join(sorted(catalog.rules))}.")
+    kinds = {catalog.streams[s.stream] for s in statement.streams if s.stream in catalog.streams}
+    if len(kinds) > 1 and not catalog.mixed_time:
+        yield Diagnostic("unsupported-in-streaming", "The query reads an arrival-time and an event-time stream together.",
+                         statement.streams[0].span, hint="Set mixedTime: true at registration if their clocks agree.")
+
+
+def _windows(statement: Statement, catalog: Catalog) -> Iterator[Diagnostic]:
+    if statement.registered and not statement.streams:
+        yield Diagnostic("window-unbounded", "A registered query needs a stream: FROM STREAM <iri> [RANGE 10s STEP 2s].",
+                         statement.query.pattern.span)
+    names: set[str] = set()
+    for stream in statement.streams:
+        match stream.window:
+            case TimeWindow(range_ms=length) if length > catalog.max_range_ms:
+                yield Diagnostic("window-unbounded", f"RANGE is {length} ms; the limit is {catalog.max_range_ms} ms.", stream.span)
+            case AllWindow():
+                yield Diagnostic("window-unbounded", "[ALL] keeps everything since registration, without a bound.", stream.span,
+                                 hint="Give the window a RANGE, or a number of TRIPLES or ITEMS.")
+        if stream.name is not None and stream.name in names:
+            yield Diagnostic("query-syntax", f"Two windows are named <{stream.name}>.", stream.span)
+        names.add(stream.name or "")
+
+
+def _forms(statement: Statement) -> Iterator[Diagnostic]:
+    if isinstance(statement.query, Describe):
+        yield Diagnostic("unsupported-in-streaming", "DESCRIBE is not supported yet.", statement.query.pattern.span,
+                         hint="CONSTRUCT { ?s ?p ?o } WHERE { ?s ?p ?o } says which triples to give.")
+    if statement.kind == "stream" and statement.form not in ("CONSTRUCT", "DESCRIBE", "SELECT"):
+        yield Diagnostic("query-syntax", "REGISTER STREAM needs CONSTRUCT or SELECT.", statement.query.pattern.span)
+    yield from _patterns(statement.query.pattern)
+
+
+def _patterns(pattern: ir.Pattern) -> Iterator[Diagnostic]:
+    match pattern:
+        case ir.PathPattern(path=path) if _unbounded(path):
+            yield Diagnostic("unsupported-in-streaming", "Property paths with '*' or '+' are not supported yet.", pattern.span,
+                             hint="Write the path out to the depth that the data has, with '|' and '?'.")
+        case ir.LeftJoin(condition=condition) if condition is not None and any(ex.exists_in(condition)):
+            yield Diagnostic("unsupported-in-streaming", "EXISTS directly in an OPTIONAL's filter is not supported yet.", pattern.span,
+                             hint="Put the FILTER with EXISTS in a group of its own inside the OPTIONAL.")
+    for child in ir.children(pattern):
+        yield from _patterns(child)
+    for expression in _expressions(pattern):
+        for test in ex.exists_in(expression):
+            yield from _patterns(test.pattern)
+
+
+def _expressions(pattern: ir.Pattern) -> tuple[ex.Expression, ...]:
+    match pattern:
+        case ir.Filter(condition=condition):
+            return (condition,)
+        case ir.Extend(expression=expression):
+            return (expression,)
+        case ir.LeftJoin(condition=condition) if condition is not None:
+            return (condition,)
+    return ()
+
+
+def _unbounded(path: ir.Path) -> bool:
+    match path:
+        case ir.Repeat(most=most, path=inner):
+            return most is None or _unbounded(inner)
+        case ir.Inverse(path=inner):
+            return _unbounded(inner)
+        case ir.Sequence(first=first, second=second) | ir.Alternative(first=first, second=second):
+            return _unbounded(first) or _unbounded(second)
+    return False

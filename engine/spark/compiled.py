@@ -1,0 +1,90 @@
+"""A compiled statement: what every evaluation of a query shares, with the text of each stage for EXPLAIN."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from engine.ir.printer import print_statement
+from engine.ir.statement import Construct, Select, Statement, TimeWindow
+from engine.ir.terms import Variable
+from engine.plan import incremental
+from engine.plan.explain import explain_plan
+from engine.plan.nodes import Plan
+from engine.plan.order import Estimate
+from engine.spark.dialect import DUCKDB, SPARK
+from engine.spark.emit import Emitter, PlanText
+from engine.spark.lower import Lowering, comparable_variables, conditions
+
+STAGES = ("parsed", "validated", "rewritten", "logical", "spark")
+LOCAL_ROWS = 60_000
+
+
+@dataclass
+class Compiled:
+    """A statement through all stages; a value that every evaluation of the query shares until a graph of its changes."""
+
+    statement: Statement
+    rewritten: Statement
+    plan: Plan
+    identity: str
+    estimate: Estimate
+    inconsistencies: tuple[str, ...] = ()
+    texts: dict[tuple[str, bool], PlanText] = field(default_factory=dict, repr=False)
+
+    @property
+    def variables(self) -> tuple[Variable, ...]:
+        """The answer's variables: SELECT's; none for ASK; s, p, o for graphs."""
+        query = self.statement.query
+        if isinstance(query, Construct):
+            return tuple(map(Variable, "spo"))
+        return query.variables if isinstance(query, Select) else ()
+
+    @property
+    def column_names(self) -> tuple[str, ...]:
+        """The names of the answer's columns."""
+        return tuple(v.name for v in self.variables)
+
+    @property
+    def on_change(self) -> bool:
+        """Whether it is evaluated once per distinct event time instead of at window closes."""
+        timed = any(isinstance(s.window, TimeWindow) for s in self.statement.streams)
+        return self.statement.report == "change" or (not timed and self.statement.compute_every_ms is None)
+
+    @cached_property
+    def delta(self) -> incremental.DeltaPlan | None:
+        """How its answers can be kept with intervals and brought up to date; None where only `recompute` serves."""
+        return incremental.delta_plan(self.rewritten, self.plan, self.on_change)
+
+    def text(self, executor: str, typed: bool = True) -> PlanText:
+        """The plan's text for the executor `sql` or `local`; without `typed`, comparisons call Python for every row."""
+        key = (executor, typed)
+        if key not in self.texts:
+            self.texts[key] = self._emit(executor, typed)
+        return self.texts[key]
+
+    def _emit(self, executor: str, typed: bool) -> PlanText:
+        dialect = SPARK if executor == "sql" else DUCKDB
+        lowering = Lowering(dialect, self.identity, -1 if self.on_change else 0)
+        compared = frozenset().union(*map(comparable_variables, conditions(self.plan))) if typed else frozenset()
+        emitter = Emitter(dialect, lowering, compared)
+        query = self.rewritten.query
+        if isinstance(query, Construct):
+            template = tuple((t.subject, t.predicate, t.object) for t in query.template)
+            return emitter.graph_text(self.plan, template)  # type: ignore[arg-type]
+        return emitter.text(self.plan, self.variables)
+
+    def explain(self, stage: str = "spark") -> str:
+        """The statement at a stage, as text."""
+        match stage:
+            case "parsed" | "validated":
+                return print_statement(self.statement)
+            case "rewritten":
+                return print_statement(self.rewritten)
+            case "logical":
+                return explain_plan(self.plan, self.estimate)
+            case "spark":
+                kept = "incremental or recompute, by cost" if self.delta else "recompute"
+                return (f"-- executor: local below {LOCAL_ROWS} rows, sql above\n-- strategy: {kept}\n"
+                        f"WITH ticks, windows (for each evaluation),\n{self.text('sql').body}")
+        raise ValueError(f"no stage '{stage}'; there are {', '.join(STAGES)}")

@@ -1,0 +1,126 @@
+"""The facts of one stream that some window may still see, as Arrow chunks on the driver.
+
+Large contents are mirrored in Spark by sql.py (one cached segment and the young chunks after it); here they are plain values.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from engine.facts import FACTS
+from engine.functions.typed import Kind
+from engine.ir.terms import RDF_TYPE
+from engine.plan.order import Estimate
+
+
+class StreamContent:
+    """Rows of `FACTS`, appended in log order; `append` and `evict` belong to the pump, everything else only reads."""
+
+    def __init__(self, stream: str = "") -> None:
+        self.stream = stream
+        self._chunks: list[Chunk] = []
+        self._serial = 0
+
+    @property
+    def rows(self) -> int:
+        return sum(chunk.table.num_rows for chunk in self._chunks)
+
+    @property
+    def chunks(self) -> tuple[Chunk, ...]:
+        return tuple(self._chunks)
+
+    def append(self, table: pa.Table) -> None:
+        """Take the facts of a batch; `table` has the columns of FACTS."""
+        if table.num_rows:
+            self._serial += 1
+            self._chunks.append(Chunk(self._serial, table.select(FACTS.names).combine_chunks()))
+
+    def evict(self, before_ms: int) -> None:
+        """Forget facts older than `before_ms`: whole chunks, and parts of a chunk once half of it is dead."""
+        kept = []
+        for chunk in self._chunks:
+            if chunk.newest < before_ms:
+                continue
+            if chunk.oldest < before_ms:
+                alive = chunk.table.filter(pc.greater_equal(chunk.table["t"], before_ms))
+                if alive.num_rows * 2 < chunk.table.num_rows:
+                    self._serial += 1
+                    chunk = Chunk(self._serial, alive)
+            kept.append(chunk)
+        self._chunks = kept
+
+    def horizon(self, before_ms: int, count: int, unit: str) -> int:
+        """The oldest time among the last `count` distinct triples, or items, before `before_ms`: what a tuple window needs kept."""
+        table = self.between(-(1 << 62), before_ms, -1)
+        keys = ["t", "s", "p", "o"] if unit == "triples" else ["t", "position"]
+        times = table.group_by(keys).aggregate([]).column("t").sort(order="descending")
+        return times[min(count, len(times)) - 1].as_py() if len(times) else before_ms
+
+    def between(self, low_ms: int, high_ms: int, since: int) -> pa.Table:
+        """Facts with ``low <= t < high`` and position > since."""
+        parts = []
+        for chunk in self._chunks:
+            if chunk.newest < low_ms or chunk.oldest >= high_ms or chunk.last <= since:
+                continue
+            table = chunk.table
+            if chunk.oldest < low_ms or chunk.newest >= high_ms or chunk.first <= since:
+                inside = pc.and_(pc.greater_equal(table["t"], low_ms), pc.less(table["t"], high_ms))
+                table = table.filter(pc.and_(inside, pc.greater(table["position"], since)))
+            parts.append(table)
+        return pa.concat_tables(parts) if parts else FACTS.empty_table()
+
+    def after(self, position: int) -> pa.Table:
+        """Facts of later positions: what an incremental plan has not seen."""
+        return self.between(-(1 << 62), 1 << 62, position)
+
+    def estimate(self) -> Estimate:
+        """Live counts for the join order."""
+        return merge_estimates(chunk.estimate for chunk in self._chunks)
+
+    @property
+    def hard(self) -> bool:
+        """Whether some literal's value does not fit the typed columns, so that SQL must not compare by them."""
+        return any(chunk.hard for chunk in self._chunks)
+
+
+class Chunk:
+    """An immutable part of a stream's content with its bounds."""
+
+    __slots__ = ("serial", "table", "oldest", "newest", "first", "last", "hard", "_estimate")
+
+    def __init__(self, serial: int, table: pa.Table) -> None:
+        self.serial, self.table = serial, table
+        times, positions = pc.min_max(table["t"]).as_py(), pc.min_max(table["position"]).as_py()
+        self.oldest, self.newest = times["min"], times["max"]
+        self.first, self.last = positions["min"], positions["max"]
+        self.hard = bool(pc.any(pc.equal(table["kind"], int(Kind.HARD))).as_py())
+        self._estimate: Estimate | None = None
+
+    @property
+    def estimate(self) -> Estimate:
+        if self._estimate is None:
+            self._estimate = table_estimate(self.table)
+        return self._estimate
+
+
+def table_estimate(table: pa.Table) -> Estimate:
+    """Counts of a table's triples per predicate and per class."""
+    classes = table.filter(pc.equal(table["p"], RDF_TYPE))["o"]
+    return Estimate(table.num_rows, _counts(table["p"]), _counts(classes))
+
+
+def merge_estimates(estimates: Iterable[Estimate]) -> Estimate:
+    total, predicates, classes = 0, Counter[str](), Counter[str]()
+    for estimate in estimates:
+        total += estimate.total
+        predicates.update(estimate.predicates)
+        classes.update(estimate.classes)
+    return Estimate(total, predicates, classes)
+
+
+def _counts(column: pa.ChunkedArray) -> dict[str, int]:
+    return {row["values"]: row["counts"] for row in pc.value_counts(column).to_pylist()}

@@ -1,0 +1,232 @@
+"""Evaluates the plans that are due: chooses executor and strategy by size, runs everything small in one job, isolates failures.
+
+``local`` takes all plans below `LOCAL_ROWS` in one Spark job; ``sql`` runs a job per plan over Parquet segments. ``recompute``
+evaluates the content at each T anew, all due T in one job; ``incremental`` keeps answers with their intervals (answers.py).
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Literal
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from engine.spark.compiled import LOCAL_ROWS, Compiled
+from engine.facts import FACTS
+from engine.spark.answers import Answers
+from engine.spark.content import StreamContent
+from engine.spark.local import QueryFailed, Task, run_local
+from engine.spark.mirror import Mirror
+from engine.spark.sources import Evaluation, graph_table, needed, source_texts, stream_table, tables
+from engine.spark.udf_spark import register_spark
+
+if TYPE_CHECKING:
+    from engine.spark.session import Session
+
+ExecutorName = Literal["local", "sql"]
+StrategyName = Literal["recompute", "incremental"]
+
+INCREMENTAL_ROWS = 20_000
+MOST_EXPANDED = 2_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Due:
+    """The evaluations of one query that a batch made due; `streams` and `graphs` are what it may read, by IRI.
+
+    `ticks` ascend; an evaluation at T sees events with t < T and position > `since`.
+    """
+
+    query: str
+    compiled: Compiled
+    ticks: tuple[int, ...]
+    since: int
+    streams: Mapping[str, StreamContent]
+    graphs: Mapping[str, pa.Table]
+
+    @property
+    def evaluation(self) -> Evaluation:
+        statement = self.compiled.statement
+        return Evaluation(self.ticks, self.since, self.compiled.on_change, statement.start_at_ms)
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """The relation at one tick: a string column of tokens per variable (null: unbound), rows in order where the query orders them.
+
+    ASK has one column ``_`` and a row where true; CONSTRUCT has s, p, o, distinct.
+    """
+
+    query: str
+    tick: int
+    table: pa.Table | None
+    error: BaseException | None = None
+    inconsistencies: tuple[str, ...] = ()
+
+
+@dataclass(slots=True)
+class _Job:
+    due: Due
+    executor: ExecutorName
+    text: str
+    tables: frozenset[str]
+    cost: int
+    sample: Answers | None = None
+    answer: pa.Table | BaseException | None = field(default=None)
+
+
+class Executor:
+    """Belongs to the pump's thread. `force_executor` and `force_strategy` take the choice away, for tests and benchmarks."""
+
+    def __init__(self, session: Session, *, force_executor: ExecutorName | None = None,
+                 force_strategy: StrategyName | None = None) -> None:
+        self.session = session
+        self.force_executor = force_executor
+        self.force_strategy = force_strategy
+        self.choices: dict[str, tuple[ExecutorName, StrategyName]] = {}
+        self._answers: dict[str, Answers] = {}
+        self._mirrors: dict[str, Mirror] = {}
+        register_spark(session.spark)
+
+    def evaluate(self, dues: Sequence[Due]) -> list[Answer]:
+        """One Answer per due tick, in the order of `dues`; a query that fails has answers with `error`, the others are not touched."""
+        jobs: list[_Job] = []
+        failed: dict[int, BaseException] = {}
+        for number, due in enumerate(dues):
+            try:
+                jobs.append(self._job(due))
+            except Exception as failure:  # a plan that cannot be made is that query's failure
+                failed[number] = failure
+        self._run_local([job for job in jobs if job.executor == "local"])
+        for job in jobs:
+            if job.executor == "sql":
+                job.answer = self._run_sql(job)
+        remaining = iter(jobs)
+        return [answer for number, due in enumerate(dues)
+                for answer in (_failures(due, failed[number]) if number in failed else self._answer(next(remaining)))]
+
+    def forget(self, query: str) -> None:
+        """Drop what is kept for a query."""
+        self._answers.pop(query, None)
+        self.choices.pop(query, None)
+
+    def close(self) -> None:
+        for mirror in self._mirrors.values():
+            mirror.close()
+
+    # -- choosing
+
+    def _job(self, due: Due) -> _Job:
+        compiled, evaluation = due.compiled, due.evaluation
+        ranges = needed(compiled.statement.streams, evaluation)
+        rows = sum(due.streams[iri].rows for iri in ranges)
+        executor: ExecutorName = self.force_executor or ("local" if rows <= LOCAL_ROWS else "sql")
+        strategy = self._strategy(due, rows)
+        self.choices[due.query] = (executor, strategy)
+        typed = not any(due.streams[iri].hard for iri in ranges)
+        if strategy == "incremental":
+            return self._incremental_job(due, executor, typed, rows)
+        text = compiled.text(executor, typed)
+        prefix = source_texts(text.sources, compiled.statement.streams, evaluation)
+        streams, graphs = tables(text.sources, compiled.statement.streams)
+        names = frozenset(map(stream_table, streams)) | frozenset(map(graph_table, graphs))
+        join = ",\n".join(prefix)
+        separator = ",\n" if text.body.startswith("n0 AS") else "\n"
+        return _Job(due, executor, f"WITH {join}{separator}{text.body}", names, rows * len(due.ticks))
+
+    def _strategy(self, due: Due, rows: int) -> StrategyName:
+        if due.compiled.delta is None:
+            return "recompute"
+        return self.force_strategy or ("incremental" if rows > INCREMENTAL_ROWS or due.query in self._answers else "recompute")
+
+    def _incremental_job(self, due: Due, executor: ExecutorName, typed: bool, rows: int) -> _Job:
+        kept = self._answers.get(due.query)
+        if kept is None or not kept.serves(due.compiled, executor, typed):
+            kept = self._answers[due.query] = Answers(due.compiled, executor, typed)
+        names = frozenset(stream_table(s.stream) for s in due.compiled.statement.streams)
+        return _Job(due, executor, kept.delta_text(due.since), names, rows, kept)
+
+    # -- running
+
+    def _run_local(self, jobs: list[_Job]) -> None:
+        if not jobs:
+            return
+        data = self._tables(jobs)
+        tasks = [Task(job.text, job.tables, job.cost) for job in jobs]
+        try:
+            answers = run_local(self.session.spark, tasks, data, self.session.settings.partitions)
+        except Exception as failure:  # the job as a whole: every query in it fails alike
+            logging.getLogger(__name__).exception("the job of %d small plans failed", len(jobs))
+            answers = [QueryFailed(str(failure))] * len(jobs)
+        for job, answer in zip(jobs, answers):
+            job.answer = answer
+
+    def _tables(self, jobs: list[_Job]) -> dict[str, pa.Table]:
+        """The slices of content that the jobs may see, by table name."""
+        found: dict[str, pa.Table] = {}
+        ranges: dict[str, tuple[int, int]] = {}
+        contents: dict[str, StreamContent] = {}
+        for job in jobs:
+            whole = (-(1 << 62), 1 << 62)
+            wanted = needed(job.due.compiled.statement.streams, job.due.evaluation)
+            for iri, (low, high) in wanted.items():
+                low, high = whole if job.sample else (low, high)
+                before = ranges.get(iri, (low, high))
+                ranges[iri] = min(low, before[0]), max(high, before[1])
+                contents[iri] = job.due.streams[iri]
+            for iri, table in job.due.graphs.items():
+                found[graph_table(iri)] = table
+        for iri, (low, high) in ranges.items():
+            found[stream_table(iri)] = contents[iri].between(low, high, -1)
+        return found
+
+    def _run_sql(self, job: _Job) -> pa.Table | BaseException:
+        spark = self.session.spark
+        try:
+            for source in job.due.compiled.statement.streams:
+                content = job.due.streams[source.stream]
+                view = stream_table(source.stream)
+                mirror = self._mirrors.get(view)
+                if mirror is None:
+                    mirror = self._mirrors[view] = Mirror(view, self.session.work / "segments")
+                mirror.show(spark, content)
+            for iri, table in job.due.graphs.items():
+                if graph_table(iri) in job.tables:
+                    spark.createDataFrame(table.select(FACTS.names)).createOrReplaceTempView(graph_table(iri))
+            return spark.sql(job.text).toArrow()
+        except Exception as failure:  # Spark's and Py4J's errors have no common base; the query fails with it
+            return failure
+
+    # -- answering
+
+    def _answer(self, job: _Job) -> list[Answer]:
+        if isinstance(job.answer, BaseException) or job.answer is None:
+            self._answers.pop(job.due.query, None)
+            return _failures(job.due, job.answer or QueryFailed("no answer"))
+        if job.sample is not None:
+            job.sample.take(job.answer, max((c.last for s in job.due.streams.values() for c in s.chunks), default=0), job.due.ticks[0])
+            return [Answer(job.due.query, tick, job.sample.sample(tick)) for tick in job.due.ticks]
+        return _split(job.due, job.answer)
+
+
+def _failures(due: Due, failure: BaseException) -> list[Answer]:
+    return [Answer(due.query, tick, None, failure) for tick in due.ticks]
+
+
+def _split(due: Due, table: pa.Table) -> list[Answer]:
+    """One table per tick, columns named by variable, rows in order where the plan orders them."""
+    names = due.compiled.column_names
+    if "ord" in table.column_names:
+        table = table.sort_by([("at", "ascending"), ("ord", "ascending")])
+    answers = []
+    for tick in due.ticks:
+        part = table if len(due.ticks) == 1 else table.filter(pc.equal(table["at"], tick))
+        columns = [part.column(i) for i in range(len(part.column_names) - len(names), len(part.column_names))]
+        if not names:
+            answers.append(Answer(due.query, tick, pa.table({"_": pa.nulls(min(1, part.num_rows), pa.string())})))
+        else:
+            answers.append(Answer(due.query, tick, pa.table(columns, names=list(names))))
+    return answers

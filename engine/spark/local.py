@@ -1,0 +1,110 @@
+"""Executor `local`: all small plans that are due, of however many queries, in one Spark job.
+
+One task per core takes a bundle (Arrow tables, plan texts), runs the texts in DuckDB and gives back each answer as Arrow. A Spark job
+costs 50 to 130 ms whatever it does, so at small sizes the number of jobs decides (docs/decisions.md, "Executors").
+"""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from engine.spark.udf import register_duckdb
+
+if TYPE_CHECKING:
+    import duckdb
+    from pyspark.sql import SparkSession
+
+RESULT = "number int, answer binary, error string"
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """One plan text to run over named tables; `cost` is its estimated rows."""
+
+    text: str
+    tables: frozenset[str]
+    cost: int
+
+
+class QueryFailed(RuntimeError):
+    """A plan failed while it ran; the message is the engine's."""
+
+
+def run_local(spark: SparkSession, tasks: Sequence[Task], tables: dict[str, pa.Table], workers: int) -> list[pa.Table | QueryFailed]:
+    """Run every task in one Spark job; answers in the order of `tasks`, a failure in place of the answer of a task that failed."""
+    bundles = [_bundle(part, tasks, tables) for part in _balanced(tasks, workers)]
+    frame = spark.createDataFrame(pa.table({"bundle": pa.array(bundles, pa.binary())}))
+    rows = frame.mapInArrow(run_bundles, RESULT).toArrow()
+    answers: list[pa.Table | QueryFailed] = [QueryFailed("the task gave no answer")] * len(tasks)
+    for number, answer, error in zip(*(rows[c].to_pylist() for c in ("number", "answer", "error"))):
+        answers[number] = QueryFailed(error) if error else pa.ipc.open_stream(answer).read_all()
+    return answers
+
+
+def _balanced(tasks: Sequence[Task], workers: int) -> list[list[int]]:
+    """Task numbers for each worker: the costliest first, to the least loaded."""
+    loads = [(0, number) for number in range(max(1, min(workers, len(tasks))))]
+    parts: list[list[int]] = [[] for _ in loads]
+    for number in sorted(range(len(tasks)), key=lambda n: -tasks[n].cost):
+        load, worker = min(loads)
+        parts[worker].append(number)
+        loads[worker] = (load + tasks[number].cost + 1, worker)
+    return parts
+
+
+def _bundle(numbers: list[int], tasks: Sequence[Task], tables: dict[str, pa.Table]) -> bytes:
+    wanted = sorted({name for number in numbers for name in tasks[number].tables})
+    return pickle.dumps({"tables": {name: _to_ipc(tables[name]) for name in wanted},
+                         "tasks": [(number, tasks[number].text) for number in numbers]})
+
+
+def run_bundles(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """In a Spark task: run the bundles of `batches`."""
+    for batch in batches:
+        for cell in batch.column(0).to_pylist():
+            bundle = pickle.loads(cell)
+            yield from _run_bundle(bundle["tables"], bundle["tasks"])
+
+
+def _run_bundle(tables: dict[str, bytes], tasks: list[tuple[int, str]]) -> Iterator[pa.RecordBatch]:
+    connection = _connection()
+    for name, data in tables.items():
+        connection.register(name, pa.ipc.open_stream(data).read_all())
+    try:
+        for number, text in tasks:
+            answer, error = _run(connection, text)
+            yield pa.record_batch([pa.array([number], pa.int32()), pa.array([answer], pa.binary()), pa.array([error], pa.string())],
+                                  names=["number", "answer", "error"])
+    finally:
+        for name in tables:
+            connection.unregister(name)
+
+
+def _run(connection: duckdb.DuckDBPyConnection, text: str) -> tuple[bytes | None, str | None]:
+    try:
+        return _to_ipc(connection.execute(text).to_arrow_table()), None
+    except Exception as failure:  # whatever DuckDB or a function raises belongs to this query alone
+        return None, f"{type(failure).__name__}: {failure}"
+
+
+@lru_cache(maxsize=1)
+def _connection() -> duckdb.DuckDBPyConnection:
+    """One in-memory database per worker process; a Spark task has one core."""
+    import duckdb
+    connection = duckdb.connect(":memory:", config={"threads": 1})
+    register_duckdb(connection)
+    return connection
+
+
+def _to_ipc(table: pa.Table) -> bytes:
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, table.schema) as writer:
+        writer.write_table(table)
+    result: Any = sink.getvalue().to_pybytes()
+    return bytes(result)

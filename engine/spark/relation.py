@@ -1,0 +1,110 @@
+"""What the SQL text knows of an intermediate relation, and the column arithmetic of joins."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from engine.ir.terms import Variable
+
+
+@dataclass(frozen=True, slots=True)
+class Relation:
+    """A named common table expression.
+
+    `keys` are the columns every operator carries along: ``at`` (the evaluation time; absent from a relation of static facts only)
+    and, inside EXISTS, the identity columns of the outer row. `spine` is a relation that lists every value of the keys. `certain`
+    variables are never null; `typed` ones have companions ``_k _n _m``; `booleans` are truth values, not tokens; an `ordered`
+    relation has the rank ``ord``.
+    """
+
+    name: str
+    keys: tuple[str, ...]
+    spine: str
+    variables: tuple[Variable, ...]
+    certain: frozenset[Variable] = frozenset()
+    typed: frozenset[Variable] = frozenset()
+    booleans: frozenset[Variable] = frozenset()
+    ordered: bool = False
+
+
+COMPANIONS = ("_k", "_n", "_m")
+
+
+class Namer:
+    """Generated column names: request text never becomes an identifier."""
+
+    def __init__(self) -> None:
+        self._names: dict[Variable, str] = {}
+
+    def __call__(self, variable: Variable) -> str:
+        return self._names.setdefault(variable, f"c{len(self._names)}")
+
+
+def columns(relation: Relation, name: Namer, alias: str = "", *, order: bool = True) -> list[str]:
+    """Every column of a relation, qualified by `alias`."""
+    dot = f"{alias}." if alias else ""
+    found = [f"{dot}{key}" for key in relation.keys]
+    for variable in relation.variables:
+        found.append(f"{dot}{name(variable)}")
+        if variable in relation.typed:
+            found += [f"{dot}{name(variable)}{suffix}" for suffix in COMPANIONS]
+    if relation.ordered and order:
+        found.append(f"{dot}ord")
+    return found or ["1 AS u"]
+
+
+def key_condition(left: tuple[str, ...], right: tuple[str, ...]) -> list[str]:
+    """Equality of the keys that both sides have; outer-row identities may be null."""
+    return [f"a.{key} = b.{key}" if key == "at" else f"a.{key} IS NOT DISTINCT FROM b.{key}" for key in left if key in right]
+
+
+def compatible(left: Relation, right: Relation, name: Namer, shared: Iterable[Variable]) -> list[str]:
+    """SPARQL's compatibility of the shared variables, as plain equality where both are certainly bound."""
+    conditions = []
+    for variable in shared:
+        column = name(variable)
+        if variable in left.certain and variable in right.certain:
+            conditions.append(f"a.{column} = b.{column}")
+        else:
+            conditions.append(f"(a.{column} = b.{column} OR a.{column} IS NULL OR b.{column} IS NULL)")
+    return conditions
+
+
+def joined_columns(left: Relation, right: Relation, name: Namer) -> tuple[list[str], frozenset[Variable]]:
+    """The select list of a join, and which of its variables keep typed companions."""
+    found = [f"a.{key}" for key in left.keys] + [f"b.{key}" for key in right.keys if key not in left.keys]
+    kept: set[Variable] = set()
+    for variable in (*left.variables, *(v for v in right.variables if v not in left.variables)):
+        pick = _picker(variable, left, right)
+        column = name(variable)
+        found.append(f"{pick(column)} AS {column}")
+        if _keeps_types(variable, left, right):
+            kept.add(variable)
+            side = _typed_picker(variable, left, right)
+            found += [f"{side(column + suffix)} AS {column}{suffix}" for suffix in COMPANIONS]
+    return found or ["1 AS u"], frozenset(kept)
+
+
+def _picker(variable: Variable, left: Relation, right: Relation) -> Callable[[str], str]:
+    if variable not in right.variables or variable in left.certain:
+        return lambda column: f"a.{column}"
+    if variable not in left.variables:
+        return lambda column: f"b.{column}"
+    return lambda column: f"coalesce(a.{column}, b.{column})"
+
+
+def _keeps_types(variable: Variable, left: Relation, right: Relation) -> bool:
+    in_left, in_right = variable in left.variables, variable in right.variables
+    if in_left and in_right:
+        both = variable in left.typed and variable in right.typed
+        return both or variable in (left.typed & left.certain) or variable in (right.typed & right.certain & left.certain)
+    return variable in left.typed if in_left else variable in right.typed
+
+
+def _typed_picker(variable: Variable, left: Relation, right: Relation) -> Callable[[str], str]:
+    if variable in left.typed and (variable in left.certain or variable not in right.variables):
+        return lambda column: f"a.{column}"
+    if variable in right.typed and (variable in right.certain and variable in left.certain or variable not in left.variables):
+        return lambda column: f"b.{column}"
+    return lambda column: f"coalesce(a.{column}, b.{column})"

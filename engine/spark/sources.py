@@ -1,0 +1,132 @@
+"""The relations at the bottom of a plan's text: evaluation times, window contents, merged graphs.
+
+They are written anew for each evaluation (times change), the plan's body above them is not. A window's content at T is drawn from
+the stream's facts by time (``open <= t < end``) or by rank (tuple windows), never by position alone.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from engine.ir.statement import AllWindow, NowWindow, StreamSource, TimeWindow, TupleWindow, Window
+from engine.plan.nodes import MergedSource, Source, StaticSource, WindowSource
+from engine.timeline import MIN, last_close_by
+
+TRIPLE_COLUMNS = "s, p, o, kind, number, micros"
+
+
+@dataclass(frozen=True, slots=True)
+class Evaluation:
+    """What varies between evaluations of one query: its ticks T and the position after which it sees events."""
+
+    ticks: tuple[int, ...]
+    since: int
+    on_change: bool
+    start_at_ms: int
+
+
+def stream_table(iri: str) -> str:
+    """Name of the relation with a stream's facts: derived from the IRI, never containing it."""
+    return f"s_{hashlib.sha256(iri.encode()).hexdigest()[:16]}"
+
+
+def graph_table(iri: str) -> str:
+    """Name of the relation with a static graph's triples."""
+    return f"g_{hashlib.sha256(iri.encode()).hexdigest()[:16]}"
+
+
+def source_name(source: Source) -> str:
+    """Name of a source's relation in the plan text."""
+    match source:
+        case WindowSource(index=index):
+            return f"x{index}"
+        case StaticSource(iri=iri):
+            return graph_table(iri)
+    return "m_" + hashlib.sha256(" ".join(map(source_name, source.parts)).encode()).hexdigest()[:16]
+
+
+def bounds(window: Window, tick: int, evaluation: Evaluation) -> tuple[int, int]:
+    """The times ``open <= t < end`` that a window shows at T; tuple windows show the last of them (design: "Time windows")."""
+    if not isinstance(window, TimeWindow):
+        return MIN, tick
+    close = tick if evaluation.on_change else last_close_by(tick, window.step_ms, evaluation.start_at_ms)
+    return close - window.delay_ms - window.range_ms, close - window.delay_ms
+
+
+def needed(streams: Sequence[StreamSource], evaluation: Evaluation) -> dict[str, tuple[int, int]]:
+    """By stream IRI, the range of event times ``[low, high)`` that these ticks may see."""
+    found: dict[str, tuple[int, int]] = {}
+    for source in streams:
+        for tick in (evaluation.ticks[0], evaluation.ticks[-1]):
+            low, high = bounds(source.window, tick, evaluation)
+            before = found.get(source.stream, (low, high))
+            found[source.stream] = min(low, before[0]), max(high, before[1])
+    return found
+
+
+def source_texts(sources: Sequence[Source], streams: Sequence[StreamSource], evaluation: Evaluation) -> list[str]:
+    """The common table expressions that a plan's body stands on."""
+    ticks = ", ".join(f"({tick})" for tick in evaluation.ticks)
+    texts = [f"ticks AS (SELECT CAST(at AS BIGINT) AS at FROM (VALUES {ticks}) AS t(at))"]
+    windows = {part for source in sources for part in (source.parts if isinstance(source, MergedSource) else (source,))
+               if isinstance(part, WindowSource)}
+    for part in sorted(windows, key=lambda w: w.index):
+        texts += _window_texts(part.index, streams[part.index], evaluation)
+    texts += [_merged_text(source) for source in sources if isinstance(source, MergedSource)]
+    return texts
+
+
+def _window_texts(index: int, source: StreamSource, evaluation: Evaluation) -> list[str]:
+    table = stream_table(source.stream)
+    rows = [(tick, *bounds(source.window, tick, evaluation)) for tick in evaluation.ticks]
+    if len(rows) == 1:
+        tick, low, high = rows[0]
+        seen = (f"SELECT CAST({tick} AS BIGINT) AS at, f.* FROM {table} f "
+                f"WHERE f.t >= {low} AND f.t < {high} AND f.position > {evaluation.since}")
+        texts = []
+    else:
+        listed = ", ".join(str(row) for row in rows)
+        texts = [f"w{index} AS (SELECT CAST(at AS BIGINT) AS at, CAST(low AS BIGINT) AS low, CAST(high AS BIGINT) AS high "
+                 f"FROM (VALUES {listed}) AS t(at, low, high))"]
+        seen = (f"SELECT w.at, f.* FROM {table} f JOIN w{index} w ON f.t >= w.low AND f.t < w.high "
+                f"WHERE f.position > {evaluation.since}")
+    ranked = _ranked(source.window)
+    if ranked:
+        rank, limit = ranked
+        seen = f"SELECT * FROM (SELECT v.*, dense_rank() OVER (PARTITION BY at ORDER BY {rank}) AS place FROM ({seen}) AS v) AS r WHERE place <= {limit}"
+    return [*texts, f"x{index} AS (SELECT at, g, {TRIPLE_COLUMNS} FROM ({seen}) AS seen)"]
+
+
+def _ranked(window: Window) -> tuple[str, int] | None:
+    """Newest first: the order of a tuple window, and how many places it shows."""
+    match window:
+        case TupleWindow(count=count, unit="triples"):
+            return "t DESC, s DESC, p DESC, o DESC", count
+        case TupleWindow(count=count, unit="items"):
+            return "t DESC, position DESC", count
+        case NowWindow():
+            return "t DESC", 1
+        case AllWindow() | TimeWindow():
+            return None
+    return None
+
+
+def _merged_text(source: MergedSource) -> str:
+    parts = []
+    for part in source.parts:
+        if isinstance(part, WindowSource):
+            parts.append(f"SELECT at, {TRIPLE_COLUMNS} FROM x{part.index}")
+        else:
+            parts.append(f"SELECT k.at, {TRIPLE_COLUMNS} FROM {source_name(part)} f CROSS JOIN ticks k")
+    nothing = ("SELECT at, '' AS s, '' AS p, '' AS o, CAST(0 AS TINYINT) AS kind, CAST(0 AS DOUBLE) AS number, "
+               "CAST(0 AS BIGINT) AS micros FROM ticks WHERE FALSE")
+    return f"{source_name(source)} AS ({' UNION '.join(parts) if len(parts) > 1 else (parts or [nothing])[0]})"
+
+
+def tables(sources: Sequence[Source], streams: Sequence[StreamSource]) -> tuple[frozenset[str], frozenset[str]]:
+    """The stream IRIs and graph IRIs that a plan reads."""
+    parts = [part for source in sources for part in (source.parts if isinstance(source, MergedSource) else (source,))]
+    return (frozenset(streams[p.index].stream for p in parts if isinstance(p, WindowSource)),
+            frozenset(p.iri for p in parts if isinstance(p, StaticSource)))

@@ -1,0 +1,79 @@
+"""The Python functions that plans call, the same for both executors: tokens in, tokens out, None for unbound or an error.
+
+``tw_eval`` (an expression's value), ``tw_test`` (its effective boolean value), ``tw_key`` (ORDER BY key), ``tw_agg`` (an aggregate
+over a group's tokens, '' for an error). They run engine/functions, as the reference evaluator does.
+"""
+
+from __future__ import annotations
+
+import base64
+import pickle
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+from engine.functions.aggregates import aggregate
+from engine.functions.compare import order_key
+from engine.functions.expressions import Context, ExpressionError, compile_expression, compile_test, row_key
+from engine.spark.lower import ROWWISE, functions_in
+
+if TYPE_CHECKING:
+    import duckdb
+
+RowFunction = Callable[[int, Sequence[str | None]], Any]
+
+
+@lru_cache(maxsize=4096)
+def _decode(code: str) -> Any:
+    return pickle.loads(base64.b64decode(code))
+
+
+@lru_cache(maxsize=4096)
+def row_function(code: str, truth: bool) -> RowFunction:
+    """The compiled expression of `code` as a function of (tick, tokens)."""
+    expression, names, identity, label_offset = _decode(code)
+    run = compile_test(expression) if truth else compile_expression(expression)
+    rowwise = bool(functions_in(expression) & ROWWISE)
+
+    def apply(tick: int, tokens: Sequence[str | None]) -> Any:
+        row = {name: token for name, token in zip(names, tokens) if token is not None}
+        context = Context(tick + label_offset, identity, row_key(row) if rowwise else "")
+        try:
+            return run(row, context)
+        except ExpressionError:
+            return None
+
+    return apply
+
+
+def aggregate_tokens(code: str, tokens: Sequence[str]) -> str | None:
+    """The aggregate that `code` names over the tokens of one group."""
+    function, distinct, separator = _decode(code)
+    return aggregate(function, [t or None for t in tokens], distinct, separator)
+
+
+def register_duckdb(connection: duckdb.DuckDBPyConnection) -> None:
+    """Make the functions known to a DuckDB connection (vectorised: Arrow arrays in and out)."""
+    import pyarrow as pa
+    from duckdb.functional import FunctionNullHandling, PythonUDFType
+
+    def over_rows(truth: bool) -> Callable[[Any, Any, Any], Any]:
+        def vector(codes: Any, ticks: Any, tokens: Any) -> Any:
+            rows = zip(codes.to_pylist(), ticks.to_pylist(), tokens.to_pylist())
+            out = [row_function(code, truth)(tick, row) for code, tick, row in rows]
+            return pa.array(out, pa.bool_() if truth else pa.string())
+        return vector
+
+    def keys(tokens: Any) -> Any:
+        return pa.array([order_key(t) for t in tokens.to_pylist()], pa.string())
+
+    def aggregates(codes: Any, groups: Any) -> Any:
+        return pa.array([aggregate_tokens(c, g or ()) for c, g in zip(codes.to_pylist(), groups.to_pylist())], pa.string())
+
+    for name, function, arguments, result in (
+            ("tw_eval", over_rows(False), ["VARCHAR", "BIGINT", "VARCHAR[]"], "VARCHAR"),
+            ("tw_test", over_rows(True), ["VARCHAR", "BIGINT", "VARCHAR[]"], "BOOLEAN"),
+            ("tw_key", keys, ["VARCHAR"], "VARCHAR"),
+            ("tw_agg", aggregates, ["VARCHAR", "VARCHAR[]"], "VARCHAR")):
+        connection.create_function(name, function, arguments, result,  # type: ignore[arg-type]
+                                   type=PythonUDFType.ARROW, null_handling=FunctionNullHandling.SPECIAL)

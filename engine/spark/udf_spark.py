@@ -1,0 +1,41 @@
+"""The functions of udf.py as Arrow (pandas) UDFs of a Spark session."""
+
+from typing import Any, cast
+
+import pandas as pd
+from pyspark.sql import SparkSession
+from pyspark.sql.functions import pandas_udf
+
+from engine.functions.compare import order_key
+from engine.spark.udf import aggregate_tokens, row_function
+
+
+def _over_rows(codes: pd.Series, ticks: pd.Series, tokens: tuple[pd.Series, ...], truth: bool) -> pd.Series:
+    if not len(codes):
+        return pd.Series([], dtype=object)
+    apply = row_function(codes.iloc[0], truth)
+    rows = zip(*(t.tolist() for t in tokens)) if tokens else iter([()] * len(codes))
+    return pd.Series([apply(tick, row) for tick, row in zip(ticks.tolist(), rows)], dtype=object)
+
+
+def tw_eval(codes: pd.Series, ticks: pd.Series, *tokens: pd.Series) -> pd.Series:
+    return _over_rows(codes, ticks, tokens, False)
+
+
+def tw_test(codes: pd.Series, ticks: pd.Series, *tokens: pd.Series) -> pd.Series:
+    return _over_rows(codes, ticks, tokens, True)
+
+
+def tw_key(tokens: pd.Series) -> pd.Series:
+    return pd.Series([order_key(t) for t in tokens.tolist()], dtype=object)
+
+
+def tw_agg(codes: pd.Series, groups: pd.Series) -> pd.Series:
+    values = zip(codes.tolist(), groups.tolist())
+    return pd.Series([aggregate_tokens(code, [] if group is None else list(group)) for code, group in values], dtype=object)
+
+
+def register_spark(spark: SparkSession) -> None:
+    """Make the functions known to a Spark session."""
+    for function, result in ((tw_eval, "string"), (tw_test, "boolean"), (tw_key, "string"), (tw_agg, "string")):
+        spark.udf.register(function.__name__, pandas_udf(cast(Any, function), returnType=result))

@@ -1,0 +1,135 @@
+"""The only time arithmetic in the system: points, intervals, temporal operators, windows.
+
+Time is integer milliseconds since the epoch, UTC. A *point* is a doubled integer: the instant t is ``2t``, just before it
+``2t - 1``, just after it ``2t + 1``; an interval with open or closed ends is then a closed interval of points (docs/architecture.md,
+"Time"). Static facts hold during ``ALWAYS``; sums with ``MIN`` and ``MAX`` saturate.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+MIN = -(1 << 62)
+MAX = 1 << 62
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Interval:
+    """The points from `lo` to `hi`, both included; never empty (the functions below give None instead)."""
+
+    lo: int
+    hi: int
+
+    def __post_init__(self) -> None:
+        if self.lo > self.hi:
+            raise ValueError(f"empty interval [{self.lo}, {self.hi}]")
+
+    def __contains__(self, point: int) -> bool:
+        return self.lo <= point <= self.hi
+
+
+ALWAYS = Interval(MIN, MAX)
+
+
+def add(point: int, distance: int) -> int:
+    """Sum of a point and a distance, saturating: an infinite end stays infinite."""
+    if point in (MIN, MAX):
+        return point
+    if distance in (MIN, MAX):
+        return distance
+    return max(MIN, min(MAX, point + distance))
+
+
+def instant(ms: int) -> int:
+    """The point of the instant `ms`."""
+    return 2 * ms
+
+
+def interval(start_ms: int, end_ms: int, *, closed_start: bool = True, closed_end: bool = True) -> Interval | None:
+    """Encode an interval of milliseconds; None where it is empty. ``[a, b)`` is ``closed_end=False``."""
+    return _proper(2 * start_ms + (not closed_start), 2 * end_ms - (not closed_end))
+
+
+def operator(start_ms: int, end_ms: int, *, closed_start: bool = True, closed_end: bool = True) -> Interval:
+    """Encode the distances of a temporal operator such as diamond-minus[a,b] (design.md section 1: "encoded like facts")."""
+    lo, hi = 2 * start_ms + (not closed_start), 2 * end_ms - (not closed_end)
+    if lo > hi or lo < 0:
+        raise ValueError(f"not an interval of distances: {start_ms} to {end_ms}")
+    return Interval(lo, hi)
+
+
+def granule(index: int, length_ms: int) -> Interval:
+    """Point `index` of a discrete timeline of granularity `length_ms`; neighbouring granules coalesce."""
+    return Interval(2 * index * length_ms, 2 * (index + 1) * length_ms - 1)
+
+
+def intersect(first: Interval, second: Interval) -> Interval | None:
+    """The points common to both, or None."""
+    return _proper(max(first.lo, second.lo), min(first.hi, second.hi))
+
+
+def coalesce(intervals: Iterable[Interval]) -> list[Interval]:
+    """The fewest disjoint intervals with the same points, in order; ``[a, b)`` and ``[b, c]`` become one."""
+    merged: list[Interval] = []
+    for current in sorted(intervals):
+        if merged and current.lo <= merged[-1].hi + 1:
+            merged[-1] = Interval(merged[-1].lo, max(merged[-1].hi, current.hi))
+        else:
+            merged.append(current)
+    return merged
+
+
+def diamond_minus(fact: Interval, op: Interval) -> Interval:
+    """Where "held at some point between op.lo and op.hi ago" is true of `fact`; head box-plus gives the same interval."""
+    lo = add(fact.lo, op.lo)
+    hi = add(fact.hi, op.hi)
+    return Interval(lo if lo in (MIN, MAX) else lo - (_odd(fact.lo) and _odd(op.lo)),
+                    hi if hi in (MIN, MAX) else hi + (_odd(fact.hi) and _odd(op.hi)))
+
+
+def box_minus(fact: Interval, op: Interval) -> Interval | None:
+    """Where "held at all points between op.lo and op.hi ago" is true of the *coalesced* `fact`; None where nowhere."""
+    lo = add(fact.lo, op.hi)
+    hi = add(fact.hi, op.lo)
+    return _proper(lo if lo in (MIN, MAX) else lo + (not _odd(fact.lo) and _odd(op.hi)),
+                   hi if hi in (MIN, MAX) else hi - (not _odd(fact.hi) and _odd(op.lo)))
+
+
+def first_close_after(ms: int, step_ms: int, start_ms: int = 0) -> int:
+    """The first close ``start + k * step`` strictly after the instant `ms` (k any integer)."""
+    return start_ms + ((ms - start_ms) // step_ms + 1) * step_ms
+
+
+def last_close_by(ms: int, step_ms: int, start_ms: int = 0) -> int:
+    """The last close ``start + k * step`` at or before the instant `ms`."""
+    return start_ms + (ms - start_ms) // step_ms * step_ms
+
+
+def event_validity(ms: int, range_ms: int, step_ms: int, start_ms: int = 0, delay_ms: int = 0) -> Interval | None:
+    """When an event stamped `ms` is in the last closed content of ``[RANGE range STEP step]`` (design.md section 1).
+
+    An evaluation at T looks at the point ``2T - 1``. None where no close sees the event (STEP > RANGE). `delay_ms` is the b of
+    ``[FROM NOW-a TO NOW-b]``, whose content at C is ``C - a <= t < C - b``.
+    """
+    first = first_close_after(ms + delay_ms, step_ms, start_ms)
+    last = last_close_by(ms + delay_ms + range_ms, step_ms, start_ms)
+    return Interval(2 * first - 1, 2 * (last + step_ms) - 2) if last >= first else None
+
+
+def evaluation_point(tick_ms: int) -> int:
+    """The point that an evaluation at T looks at: just before T."""
+    return 2 * tick_ms - 1
+
+
+def closes(after_ms: int, until_ms: int, step_ms: int, start_ms: int = 0) -> Iterator[int]:
+    """The closes C with ``after < C <= until``, in order."""
+    return iter(range(first_close_after(after_ms, step_ms, start_ms), until_ms + 1, step_ms))
+
+
+def _proper(lo: int, hi: int) -> Interval | None:
+    return Interval(lo, hi) if lo <= hi else None
+
+
+def _odd(value: int) -> bool:
+    return bool(value & 1)
