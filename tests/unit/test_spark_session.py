@@ -1,0 +1,179 @@
+"""The Spark session: what it is started with, its death, and a second life in the same process.
+
+The tests of a life of their own run in a fresh process, for the tests' shared session is the only one that this process may have.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from engine.spark.jars import cached_jar, fetch_jar, use_jar
+from engine.spark.settings import SparkSettings, configuration, from_environment
+
+if TYPE_CHECKING:
+    from engine.spark.session import Session
+
+
+def test_settings_come_from_the_environment_and_arguments_win() -> None:
+    environment = {"THALWEG_MASTER": "spark://host:7077", "THALWEG_CACHE": "/tmp/c", "THALWEG_GRAPHFRAMES": ""}
+    settings = from_environment(environment, master=None, memory="1g")
+    assert (settings.master, settings.memory, settings.cache) == ("spark://host:7077", "1g", Path("/tmp/c"))
+    assert settings.graphframes == ""
+    assert from_environment(environment, master="local[4]").master == "local[4]"
+
+
+@pytest.mark.parametrize(("master", "local"), [
+    ("local", True), ("local[2]", True), ("local[*]", True), ("local-cluster[2,1,1024]", False), ("spark://h:7077", False)])
+def test_only_a_local_master_is_bound_to_loopback(master: str, local: bool, tmp_path: Path) -> None:
+    entries = configuration(SparkSettings(master=master), tmp_path)
+    assert (entries.get("spark.driver.bindAddress") == "127.0.0.1") is local
+
+
+def test_extra_settings_override(tmp_path: Path) -> None:
+    assert configuration(SparkSettings(extra={"spark.ui.enabled": "true"}), tmp_path)["spark.ui.enabled"] == "true"
+
+
+def test_a_jar_cut_short_is_not_used(tmp_path: Path) -> None:
+    settings = SparkSettings(cache=tmp_path, graphframes="g:a:1")
+    jar = settings.ivy / "jars" / "g_a-1.jar"
+    assert cached_jar(settings) is None
+    jar.parent.mkdir(parents=True)
+    jar.write_bytes(b"PK\x03\x04 the rest never came")
+    assert cached_jar(settings) is None
+    jar.write_bytes(b"PK\x05\x06" + bytes(18))
+    assert cached_jar(settings) == jar
+    assert use_jar(settings, jar) == {"spark.driver.extraClassPath": str(jar)}
+
+
+def test_ivy_does_not_look_into_mavens_folder(tmp_path: Path) -> None:
+    settings = SparkSettings(cache=tmp_path)
+    entries = fetch_jar(settings)
+    assert entries["spark.jars.packages"] == settings.graphframes
+    assert ".m2" not in Path(entries["spark.jars.ivySettings"]).read_text(encoding="utf-8")
+
+
+def test_own_repositories_are_left_alone(tmp_path: Path) -> None:
+    settings = SparkSettings(cache=tmp_path, extra={"spark.jars.ivySettings": "/mirror.xml"})
+    assert "spark.jars.ivySettings" not in fetch_jar(settings)
+
+
+@pytest.mark.parametrize(("setting", "value"), [
+    ("spark.sql.session.timeZone", "UTC"), ("spark.sql.variable.substitute", "false"), ("spark.sql.ansi.enabled", "true"),
+    ("spark.sql.adaptive.enabled", "false"), ("spark.sql.caseSensitive", "true")])
+def test_settings_that_decide_answers(spark_session: Session, setting: str, value: str) -> None:
+    assert spark_session.spark.conf.get(setting) == value
+
+
+def test_literals_with_dollars_are_not_substituted(spark_session: Session) -> None:
+    assert spark_session.spark.sql("select '${env:HOME}' v").toArrow().column("v").to_pylist() == ["${env:HOME}"]
+
+
+def test_workers_run_this_python_with_the_engine_loaded(spark_session: Session) -> None:
+    import pyarrow as pa
+
+    def look(batches: object) -> object:
+        import sys
+        loaded = "engine.functions" in sys.modules and "duckdb" in sys.modules
+        yield pa.record_batch([pa.array([sys.executable]), pa.array([loaded])], names=["python", "loaded"])
+
+    frame = spark_session.spark.range(0, 1, 1, 1)
+    rows = frame.mapInArrow(look, "python string, loaded boolean").toArrow().to_pylist()  # type: ignore[arg-type]
+    assert rows == [{"python": sys.executable, "loaded": True}]
+
+
+def test_the_jvm_is_in_a_process_session_of_its_own(spark_session: Session) -> None:
+    """A signal to this process's group (Ctrl-C, systemd) leaves it alone."""
+    assert os.getsid(spark_session.jvm_pid) != os.getsid(0)
+    assert spark_session.alive and spark_session.responds(30)
+
+
+def test_graphframes_answer(spark_session: Session) -> None:
+    if not spark_session.graphframes:
+        pytest.skip(f"GraphFrames not loaded: {spark_session.graphframes_reason}")
+    from graphframes import GraphFrame
+
+    spark = spark_session.spark
+    nodes = spark.createDataFrame([(0,), (1,), (2,)], "id long")
+    edges = spark.createDataFrame([(0, 1)], "src long, dst long")
+    components = GraphFrame(nodes, edges).connectedComponents(algorithm="graphx").toArrow().to_pylist()
+    assert len({row["component"] for row in components}) == 2
+
+
+def run_alone(code: str, tmp_path: Path, **environment: str) -> str:
+    """Run `code` in a new Python; returns its standard output."""
+    done = subprocess.run([sys.executable, "-W", "error::RuntimeWarning", "-c", textwrap.dedent(code)], capture_output=True,
+                          text=True, timeout=150, check=False, cwd=Path(__file__).parents[2],
+                          env=os.environ | {"TMPDIR": str(tmp_path)} | environment)
+    assert done.returncode == 0, done.stderr[-3000:]
+    return done.stdout
+
+
+def test_killed_noticed_and_started_again(tmp_path: Path) -> None:
+    """kill -9 of the JVM: the callback comes, `stop` returns, a second session runs in the same process, nothing is left over."""
+    output = run_alone("""
+        import os, signal, threading
+        from engine.spark.session import SparkStartError, start_session
+        from engine.spark.settings import SparkSettings
+        settings = SparkSettings(memory="512m", graphframes="")
+        first = start_session(settings)
+        print(first.spark.range(3).count(), first.graphframes, first.graphframes_reason)
+        try:
+            start_session(settings)
+        except SparkStartError as refused:
+            print("second refused:", refused)
+        died = threading.Event()
+        first.on_death(died.set)
+        os.kill(first.jvm_pid, signal.SIGKILL)
+        print("noticed", died.wait(20), first.alive, first.responds(5))
+        first.stop()
+        first.stop()
+        second = start_session(settings)
+        second.on_death(lambda: print("never"))
+        print(second.spark.range(4).count())
+        os.kill(second.jvm_pid, signal.SIGSTOP)
+        print("halted responds", second.responds(1))
+        os.kill(second.jvm_pid, signal.SIGCONT)
+        second.stop()
+        print(second.work.exists(), second.alive)
+        """, tmp_path)
+    assert output.splitlines() == [
+        "3 False switched off", "second refused: a Spark session is running in this process already: stop it first",
+        "noticed True False False", "4", "halted responds False", "False False"]
+    assert not list(tmp_path.glob("thalweg-spark-*"))
+
+
+def test_starts_without_graphframes_when_they_cannot_be_fetched(tmp_path: Path) -> None:
+    """No such artifact stands for no network: Ivy fails either way, and the JVM with it."""
+    (tmp_path / "empty.xml").write_text('<ivysettings><settings defaultResolver="none"/><resolvers><filesystem name="none">'
+                                        f'<artifact pattern="{tmp_path}/none/[artifact]-[revision].[ext]"/></filesystem>'
+                                        "</resolvers></ivysettings>", encoding="utf-8")
+    output = run_alone(f"""
+        from pathlib import Path
+        from engine.spark.session import start_session
+        from engine.spark.settings import SparkSettings
+        session = start_session(SparkSettings(memory="512m", cache=Path("{tmp_path}/cache"),
+                                extra={{"spark.jars.ivySettings": "{tmp_path}/empty.xml"}}), print)
+        print(session.spark.range(5).count(), session.graphframes)
+        session.stop()
+        """, tmp_path)
+    lines = output.splitlines()
+    assert lines[0].startswith("fetching GraphFrames once") and "could not be fetched" in lines[-2] and lines[-1] == "5 False"
+
+
+def test_a_failed_start_says_what_the_jvm_said(tmp_path: Path) -> None:
+    output = run_alone("""
+        from engine.spark.session import SparkStartError, start_session
+        from engine.spark.settings import SparkSettings
+        try:
+            start_session(SparkSettings(memory="16k", graphframes=""))
+        except SparkStartError as failure:
+            print("told:", "heap" in str(failure).lower() or "memory" in str(failure).lower())
+        """, tmp_path)
+    assert output.splitlines() == ["told: True"]
