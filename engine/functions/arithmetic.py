@@ -1,0 +1,97 @@
+"""Operators ``+ - * /`` and functions on numbers (SPARQL 1.1 sections 17.3 and 17.4.4), on tokens."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+from engine.functions import numeric
+from engine.functions.errors import ExpressionError
+from engine.functions.numeric import EXACT
+from engine.functions.values import Kind, Value, decode, number, numeric_value, promote
+
+
+def add(first: str, second: str) -> str:
+    """``first + second``."""
+    return _calculate(decode(first), decode(second), lambda a, b: a + b, EXACT.add)
+
+
+def subtract(first: str, second: str) -> str:
+    """``first - second``."""
+    return _calculate(decode(first), decode(second), lambda a, b: a - b, EXACT.subtract)
+
+
+def multiply(first: str, second: str) -> str:
+    """``first * second``."""
+    return _calculate(decode(first), decode(second), lambda a, b: a * b, EXACT.multiply)
+
+
+def divide(first: str, second: str) -> str:
+    """``first / second``: of two integers a decimal; a zero divisor is an error for exact types only."""
+    kind, dividend, divisor = promote(numeric_value(first), numeric_value(second))
+    if kind <= Kind.DECIMAL:
+        return number(Kind.DECIMAL, numeric.divide_decimals(dividend, divisor))
+    return _float(kind, numeric.divide_floats(dividend, divisor))
+
+
+def minus(operand: str) -> str:
+    """``- operand``."""
+    value = numeric_value(operand)
+    return number(value.kind, value.value.copy_negate() if value.kind is Kind.DECIMAL else -value.value)
+
+
+def plus(operand: str) -> str:
+    """``+ operand``."""
+    value = numeric_value(operand)
+    return number(value.kind, value.value)
+
+
+def absolute(operand: str) -> str:
+    """ABS."""
+    value = numeric_value(operand)
+    return number(value.kind, value.value.copy_abs() if value.kind is Kind.DECIMAL else abs(value.value))
+
+
+def rounded(operand: str) -> str:
+    """ROUND: to the nearest whole number, ties towards positive infinity."""
+    return _whole(operand, numeric.round_decimal, numeric.round_double)
+
+
+def ceiling(operand: str) -> str:
+    """CEIL."""
+    return _whole(operand, lambda value: _decimal(math.ceil(value)), numeric.ceil_double)
+
+
+def floor(operand: str) -> str:
+    """FLOOR."""
+    return _whole(operand, lambda value: _decimal(math.floor(value)), numeric.floor_double)
+
+
+def _decimal(value: int) -> Any:
+    return EXACT.create_decimal(value)
+
+
+def _whole(operand: str, of_decimal: Callable[[Any], Any], of_double: Callable[[float], float]) -> str:
+    value = numeric_value(operand)
+    if value.kind is Kind.INTEGER:
+        return number(Kind.INTEGER, value.value)
+    return number(value.kind, of_decimal(value.value) if value.kind is Kind.DECIMAL else of_double(value.value))
+
+
+def _calculate(first: Value, second: Value, plain: Callable[[Any, Any], Any], exact: Callable[[Any, Any], Any]) -> str:
+    if not (first.numeric and second.numeric):
+        raise ExpressionError("not a number")
+    kind, one, two = promote(first, second)
+    if kind is Kind.DECIMAL:
+        try:
+            return number(kind, exact(one, two))
+        except ArithmeticError as error:
+            raise ExpressionError("decimal too long") from error
+    if kind is Kind.INTEGER:
+        return number(kind, plain(one, two))
+    return _float(kind, plain(one, two))
+
+
+def _float(kind: Kind, value: float) -> str:
+    return number(kind, numeric.single(value) if kind is Kind.FLOAT else value)

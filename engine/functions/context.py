@@ -1,0 +1,36 @@
+"""What an evaluation knows besides the row: its time, and what makes each generated value its own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from hashlib import blake2b
+
+from engine.ir.expressions import Exists
+
+Row = Mapping[str, str]
+
+
+@dataclass(slots=True)
+class Context:
+    """The surroundings of one evaluation.
+
+    `at_ms` is the evaluation time T, the value of NOW(). `query` and `row` name query and solution: RAND, UUID, STRUUID and BNODE derive
+    from them, so `row` must tell apart the rows of one evaluation (empty: the row's own bindings are taken). `exists` says whether the
+    pattern of an `Exists` has a solution for a row; NOT is applied here, not there.
+    """
+
+    at_ms: int
+    query: str = ""
+    row: str = ""
+    exists: Callable[[Exists, Row], bool] | None = None
+
+    def digest(self, purpose: str) -> bytes:
+        """Sixteen bytes that depend on query, time, row and `purpose` only."""
+        text = "\x1f".join((self.query, str(self.at_ms), self.row, purpose))
+        return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()
+
+
+def row_key(row: Row) -> str:
+    """A text that tells rows of different bindings apart."""
+    return "\x1e".join(f"{name}\x1d{row[name]}" for name in sorted(row))

@@ -1,0 +1,201 @@
+"""The table of SPARQL 1.1's functions and operators (section 17.4) and how to call one by name.
+
+The forms that do not evaluate all their arguments first (``&& || IF COALESCE BOUND IN`` and EXISTS) are in `expressions.py`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from engine.functions import arithmetic, compare, dates, strings
+from engine.functions.casts import CASTS
+from engine.functions.context import Context
+from engine.functions.errors import ExpressionError
+from engine.functions.iris import resolve
+from engine.functions.terms import RDF_LANG_STRING, blank, boolean, iri, literal, split, string
+from engine.functions.values import Kind, decode, number, simple_text
+
+_TAG = re.compile("[A-Za-z]+(?:-[A-Za-z0-9]+)*")
+
+
+@dataclass(frozen=True, slots=True)
+class Function:
+    """A function of tokens, of `least` to `most` arguments (None: any number).
+
+    A `truth` function gives a Python bool, the others a token; all raise ExpressionError. One that is `volatile` is called with the context
+    and a text that names the place of the call before its arguments: it may differ from row to row for equal arguments.
+    """
+
+    name: str
+    apply: Callable[..., str | bool]
+    least: int
+    most: int | None
+    truth: bool = False
+    volatile: bool = False
+
+
+def _str(token: str) -> str:
+    parsed = split(token)
+    if parsed.kind == "blank":
+        raise ExpressionError("a blank node has no string")
+    return string(parsed.lexical)
+
+
+def _lang(token: str) -> str:
+    if token[0] != '"':
+        raise ExpressionError("not a literal")
+    return string(split(token).lang)
+
+
+def _datatype(token: str) -> str:
+    if token[0] != '"':
+        raise ExpressionError("not a literal")
+    return iri(split(token).datatype)
+
+
+def _iri(token: str, base: str = "<>") -> str:
+    return token if token[0] == "<" else iri(resolve(simple_text(token), base[1:-1]))
+
+
+def _strdt(text: str, datatype: str) -> str:
+    if datatype[0] != "<" or datatype == iri(RDF_LANG_STRING):
+        raise ExpressionError("not a datatype for STRDT")
+    return literal(simple_text(text), datatype[1:-1])
+
+
+def _strlang(text: str, tag: str) -> str:
+    if not _TAG.fullmatch(simple_text(tag)):
+        raise ExpressionError("not a language tag")
+    return literal(simple_text(text), lang=simple_text(tag))
+
+
+def _is_numeric(token: str) -> bool:
+    return Kind.INTEGER <= decode(token).kind <= Kind.DOUBLE
+
+
+
+def _hash(name: str) -> Callable[[str], str]:
+    def digest(token: str) -> str:
+        return string(hashlib.new(name, simple_text(token).encode("utf-8", "surrogatepass")).hexdigest())
+    return digest
+
+
+def _now(context: Context, site: str) -> str:
+    return dates.at(context.at_ms)
+
+
+def _rand(context: Context, site: str) -> str:
+    return number(Kind.DOUBLE, (int.from_bytes(context.digest(f"RAND {site}")[:8], "big") >> 11) / (1 << 53))
+
+
+def _uuid_text(context: Context, site: str) -> str:
+    digits = context.digest(f"UUID {site}").hex()
+    variant = "89ab"[int(digits[16], 16) & 3]
+    return f"{digits[:8]}-{digits[8:12]}-4{digits[13:16]}-{variant}{digits[17:20]}-{digits[20:]}"
+
+
+def _bnode(context: Context, site: str, name: str | None = None) -> str:
+    purpose = f"BNODE call {site}" if name is None else f"BNODE name {simple_text(name)}"
+    return blank("b" + context.digest(purpose).hex())
+
+
+def _greater(first: str, second: str) -> bool:
+    return compare.less(second, first)
+
+
+def _greater_or_equal(first: str, second: str) -> bool:
+    return compare.less_or_equal(second, first)
+
+
+def _table(*functions: Function) -> dict[str, Function]:
+    return {function.name: function for function in functions}
+
+
+FUNCTIONS: dict[str, Function] = _table(
+    # Operators (section 17.3)
+    Function("=", compare.equal, 2, 2, truth=True),
+    Function("!=", lambda first, second: not compare.equal(first, second), 2, 2, truth=True),
+    Function("<", compare.less, 2, 2, truth=True),
+    Function(">", _greater, 2, 2, truth=True),
+    Function("<=", compare.less_or_equal, 2, 2, truth=True),
+    Function(">=", _greater_or_equal, 2, 2, truth=True),
+    Function("+", arithmetic.add, 2, 2),
+    Function("-", arithmetic.subtract, 2, 2),
+    Function("*", arithmetic.multiply, 2, 2),
+    Function("/", arithmetic.divide, 2, 2),
+    Function("U+", arithmetic.plus, 1, 1),
+    Function("U-", arithmetic.minus, 1, 1),
+    Function("!", lambda token: not compare.effective_boolean_value(token), 1, 1, truth=True),
+    # Terms (sections 17.4.1.8 and 17.4.2)
+    Function("SAMETERM", compare.same_term, 2, 2, truth=True),
+    Function("ISIRI", lambda token: token[0] == "<", 1, 1, truth=True),
+    Function("ISURI", lambda token: token[0] == "<", 1, 1, truth=True),
+    Function("ISBLANK", lambda token: token[0] == "_", 1, 1, truth=True),
+    Function("ISLITERAL", lambda token: token[0] == '"', 1, 1, truth=True),
+    Function("ISNUMERIC", _is_numeric, 1, 1, truth=True),
+    Function("STR", _str, 1, 1),
+    Function("LANG", _lang, 1, 1),
+    Function("DATATYPE", _datatype, 1, 1),
+    Function("IRI", _iri, 1, 2),
+    Function("URI", _iri, 1, 2),
+    Function("BNODE", _bnode, 0, 1, volatile=True),
+    Function("STRDT", _strdt, 2, 2),
+    Function("STRLANG", _strlang, 2, 2),
+    Function("UUID", lambda context, site: iri("urn:uuid:" + _uuid_text(context, site)), 0, 0, volatile=True),
+    Function("STRUUID", lambda context, site: string(_uuid_text(context, site)), 0, 0, volatile=True),
+    # Strings (section 17.4.3)
+    Function("STRLEN", strings.strlen, 1, 1),
+    Function("SUBSTR", strings.substr, 2, 3),
+    Function("UCASE", strings.ucase, 1, 1),
+    Function("LCASE", strings.lcase, 1, 1),
+    Function("STRSTARTS", strings.strstarts, 2, 2, truth=True),
+    Function("STRENDS", strings.strends, 2, 2, truth=True),
+    Function("CONTAINS", strings.contains, 2, 2, truth=True),
+    Function("STRBEFORE", strings.strbefore, 2, 2),
+    Function("STRAFTER", strings.strafter, 2, 2),
+    Function("ENCODE_FOR_URI", strings.encode_for_uri, 1, 1),
+    Function("CONCAT", strings.concat, 0, None),
+    Function("LANGMATCHES", strings.langmatches, 2, 2, truth=True),
+    Function("REGEX", strings.matches, 2, 3, truth=True),
+    Function("REPLACE", strings.replace, 3, 4),
+    # Numbers (section 17.4.4)
+    Function("ABS", arithmetic.absolute, 1, 1),
+    Function("ROUND", arithmetic.rounded, 1, 1),
+    Function("CEIL", arithmetic.ceiling, 1, 1),
+    Function("FLOOR", arithmetic.floor, 1, 1),
+    Function("RAND", _rand, 0, 0, volatile=True),
+    # Dates and times (section 17.4.5)
+    Function("NOW", _now, 0, 0, volatile=True),
+    Function("YEAR", dates.year, 1, 1),
+    Function("MONTH", dates.month, 1, 1),
+    Function("DAY", dates.day, 1, 1),
+    Function("HOURS", dates.hours, 1, 1),
+    Function("MINUTES", dates.minutes, 1, 1),
+    Function("SECONDS", dates.seconds, 1, 1),
+    Function("TIMEZONE", dates.timezone, 1, 1),
+    Function("TZ", dates.tz, 1, 1),
+    # Hashes (section 17.4.6)
+    *(Function(name, _hash(name.lower()), 1, 1) for name in ("MD5", "SHA1", "SHA256", "SHA384", "SHA512")),
+    # Constructor functions (section 17.5)
+    *(Function(name, apply, 1, 1) for name, apply in CASTS.items()),
+)
+
+
+def find(name: str, count: int) -> Function:
+    """The function of this name for so many arguments. Raises ExpressionError where there is none."""
+    function = FUNCTIONS.get(name)
+    if function is None:
+        raise ExpressionError(f"unknown function {name}")
+    if count < function.least or (function.most is not None and count > function.most):
+        raise ExpressionError(f"{name} does not take {count} arguments")
+    return function
+
+
+def call(name: str, args: Sequence[str], context: Context, site: str = "") -> str:
+    """Apply the function `name` to tokens; `site` tells calls of one row apart (for RAND and the like). Raises ExpressionError."""
+    function = find(name, len(args))
+    result = function.apply(context, site, *args) if function.volatile else function.apply(*args)
+    return result if isinstance(result, str) else boolean(result)

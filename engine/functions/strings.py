@@ -1,0 +1,113 @@
+"""Functions on strings (SPARQL 1.1 section 17.4.3), on tokens."""
+
+from __future__ import annotations
+
+import math
+from urllib.parse import quote
+
+from engine.functions.errors import ExpressionError
+from engine.functions.numeric import round_double, to_double
+from engine.functions.regexes import regex
+from engine.functions.terms import literal, string
+from engine.functions.values import integer, numeric_value, simple_text, text_of
+
+
+def strlen(text: str) -> str:
+    """STRLEN: code points."""
+    return integer(len(text_of(text)[0]))
+
+
+def substr(source: str, start: str, length: str | None = None) -> str:
+    """SUBSTR as fn:substring: the code points p, counted from 1, with round(start) <= p < round(start) + round(length)."""
+    text, tag = text_of(source)
+    first = round_double(to_double(numeric_value(start).value))
+    end = math.inf if length is None else first + round_double(to_double(numeric_value(length).value))
+    if not first < end:
+        return literal("", lang=tag)
+    low = 0 if first < 1 else min(len(text), int(first) - 1) if first != math.inf else len(text)
+    high = len(text) if end > len(text) else max(low, int(end) - 1)
+    return literal(text[low:high], lang=tag)
+
+
+def ucase(source: str) -> str:
+    """UCASE by Unicode's full case mapping."""
+    text, tag = text_of(source)
+    return literal(text.upper(), lang=tag)
+
+
+def lcase(source: str) -> str:
+    """LCASE by Unicode's full case mapping."""
+    text, tag = text_of(source)
+    return literal(text.lower(), lang=tag)
+
+
+def compatible(first: str, second: str) -> tuple[str, str, str]:
+    """Both texts and the first's tag, where the arguments are compatible (section 17.4.3.1.2). Raises ExpressionError."""
+    text, tag = text_of(first)
+    other, other_tag = text_of(second)
+    if other_tag and other_tag != tag:
+        raise ExpressionError("strings of incompatible languages")
+    return text, other, tag
+
+
+def strstarts(text: str, start: str) -> bool:
+    """STRSTARTS."""
+    one, two, _ = compatible(text, start)
+    return one.startswith(two)
+
+
+def strends(text: str, end: str) -> bool:
+    """STRENDS."""
+    one, two, _ = compatible(text, end)
+    return one.endswith(two)
+
+
+def contains(text: str, part: str) -> bool:
+    """CONTAINS."""
+    one, two, _ = compatible(text, part)
+    return two in one
+
+
+def strbefore(text: str, mark: str) -> str:
+    """STRBEFORE: keeps the tag where there is a match, else the simple empty string."""
+    one, two, tag = compatible(text, mark)
+    before, found, _ = one.partition(two) if two else ("", True, "")
+    return literal(before, lang=tag) if found else '""'
+
+
+def strafter(text: str, mark: str) -> str:
+    """STRAFTER: keeps the tag where there is a match, else the simple empty string."""
+    one, two, tag = compatible(text, mark)
+    _, found, after = one.partition(two) if two else ("", True, one)
+    return literal(after, lang=tag) if found else '""'
+
+
+def concat(*parts: str) -> str:
+    """CONCAT: with the tag that all parts share, if they do."""
+    pairs = [text_of(part) for part in parts]
+    tags = {tag for _, tag in pairs}
+    return literal("".join(text for text, _ in pairs), lang=tags.pop() if len(tags) == 1 else None)
+
+
+def encode_for_uri(text: str) -> str:
+    """ENCODE_FOR_URI: percent-encodes the UTF-8 of all but RFC 3986's unreserved characters."""
+    return string(quote(text_of(text)[0], safe="~"))
+
+
+def langmatches(tag: str, wanted: str) -> bool:
+    """LANGMATCHES by basic filtering (RFC 4647 section 3.3.1)."""
+    found, pattern = simple_text(tag).lower(), simple_text(wanted).lower()
+    if pattern == "*":
+        return bool(found)
+    return bool(found) and (found == pattern or found.startswith(pattern + "-"))
+
+
+def matches(text: str, pattern: str, flags: str = '""') -> bool:
+    """REGEX."""
+    return regex(simple_text(pattern), simple_text(flags)).matches(text_of(text)[0])
+
+
+def replace(source: str, pattern: str, replacement: str, flags: str = '""') -> str:
+    """REPLACE."""
+    text, tag = text_of(source)
+    return literal(regex(simple_text(pattern), simple_text(flags)).replace(text, simple_text(replacement)), lang=tag)

@@ -1,0 +1,115 @@
+"""RDF terms as canonical N-Triples tokens: make them, take them apart.
+
+A token is `<iri>`, `_:label`, `"lex"` (xsd:string), `"lex"@en` (tag in lower case: RDF 1.1 section 3.3) or `"lex"^^<datatype>`, escaped
+as canonical N-Triples (RDF 1.2 N-Triples, section 3); two tokens are equal exactly where the terms are.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+from typing import Literal, NamedTuple
+
+from engine.ir.terms import RDF, XSD
+
+XSD_STRING = XSD + "string"
+XSD_BOOLEAN = XSD + "boolean"
+XSD_INTEGER = XSD + "integer"
+XSD_DECIMAL = XSD + "decimal"
+XSD_FLOAT = XSD + "float"
+XSD_DOUBLE = XSD + "double"
+XSD_DATETIME = XSD + "dateTime"
+XSD_DATE = XSD + "date"
+XSD_TIME = XSD + "time"
+XSD_DURATION = XSD + "duration"
+XSD_DAY_TIME_DURATION = XSD + "dayTimeDuration"
+XSD_YEAR_MONTH_DURATION = XSD + "yearMonthDuration"
+RDF_LANG_STRING = RDF + "langString"
+
+TRUE = f'"true"^^<{XSD_BOOLEAN}>'
+FALSE = f'"false"^^<{XSD_BOOLEAN}>'
+
+_NEEDS_ESCAPE = re.compile("[\x00-\x1f\"\\\\\x7f\ufffe\uffff]")
+_ESCAPES = {"\b": "\\b", "\t": "\\t", "\n": "\\n", "\f": "\\f", "\r": "\\r", '"': '\\"', "\\": "\\\\"}
+_ESCAPED = re.compile(r"\\(?:u([0-9A-Fa-f]{4})|U([0-9A-Fa-f]{8})|(.))", re.DOTALL)
+_UNESCAPES = {"b": "\b", "t": "\t", "n": "\n", "f": "\f", "r": "\r", '"': '"', "\\": "\\", "'": "'"}
+
+
+class Parsed(NamedTuple):
+    """A term taken apart. `lexical` is the IRI, the label or the unescaped lexical form; `lang` is "" where there is none."""
+
+    kind: Literal["iri", "blank", "literal"]
+    lexical: str
+    datatype: str
+    lang: str
+
+
+def iri(value: str) -> str:
+    """The token of an absolute IRI given without brackets."""
+    return f"<{value}>"
+
+
+def blank(label: str) -> str:
+    """The token of a blank node given by its label without ``_:``."""
+    return f"_:{label}"
+
+
+def string(lexical: str) -> str:
+    """The token of an xsd:string."""
+    if _NEEDS_ESCAPE.search(lexical) is not None:
+        lexical = _NEEDS_ESCAPE.sub(_escape, lexical)
+    return f'"{lexical}"'
+
+
+def literal(lexical: str, datatype: str | None = None, lang: str | None = None) -> str:
+    """The token of a literal; `datatype` is an IRI without brackets, `lang` a language tag in any case."""
+    if lang:
+        return f"{string(lexical)}@{lang.lower()}"
+    if datatype is None or datatype == XSD_STRING:
+        return string(lexical)
+    return f"{string(lexical)}^^<{datatype}>"
+
+
+def boolean(value: bool) -> str:
+    """The token of an xsd:boolean."""
+    return TRUE if value else FALSE
+
+
+def is_literal(token: str) -> bool:
+    """Whether a token is a literal's."""
+    return token[0] == '"'
+
+
+@lru_cache(maxsize=1 << 16)
+def split(token: str) -> Parsed:
+    """Take a canonical token apart."""
+    first = token[0]
+    if first == "<":
+        return Parsed("iri", token[1:-1], "", "")
+    if first == "_":
+        return Parsed("blank", token[2:], "", "")
+    end = token.rindex('"')
+    lexical = unescape(token[1:end])
+    suffix = token[end + 1:]
+    if not suffix:
+        return Parsed("literal", lexical, XSD_STRING, "")
+    if suffix[0] == "@":
+        return Parsed("literal", lexical, RDF_LANG_STRING, suffix[1:])
+    return Parsed("literal", lexical, suffix[3:-1], "")
+
+
+def unescape(text: str) -> str:
+    """Undo N-Triples escapes (any that the N-Triples grammar allows, canonical or not)."""
+    return _ESCAPED.sub(_unescape, text) if "\\" in text else text
+
+
+def _escape(match: re.Match[str]) -> str:
+    char = match.group()
+    return _ESCAPES.get(char) or f"\\u{ord(char):04X}"
+
+
+def _unescape(match: re.Match[str]) -> str:
+    short, long, char = match.groups()
+    if char is not None:
+        return _UNESCAPES.get(char, char)
+    return chr(int(short or long, 16))
