@@ -3,7 +3,7 @@
 import { h, s } from "./dom.js";
 import { clock, figure } from "./format.js";
 
-const HEIGHT = 210;
+const HEIGHT = 176;
 const EDGE = { left: 58, right: 14, top: 10, bottom: 24 };
 const STEPS_MS = [100, 200, 500, 1e3, 2e3, 5e3, 1e4, 15e3, 3e4, 6e4, 12e4, 3e5, 6e5, 9e5, 18e5, 36e5, 72e5, 216e5, 432e5, 864e5];
 
@@ -40,10 +40,16 @@ function path(points, x, y) {
   return points.map(({ at, value }, i) => `${i ? "L" : "M"}${x(at).toFixed(1)} ${y(value).toFixed(1)}`).join("");
 }
 
+/** The label of a moment, kept inside of the frame at its right end. */
+function timeLabel(at, x, width, y) {
+  const end = x(at) > width - EDGE.right - 34;
+  return s("text", { class: "axis", x: end ? width - EDGE.right : x(at), y, "text-anchor": end ? "end" : "middle" }, clock(at));
+}
+
 function drawTimes(svg, low, high, x, width) {
   for (const at of timeTicks(low, high, Math.max(2, Math.floor(width / 110)))) {
     svg.append(s("line", { class: "tick", x1: x(at), x2: x(at), y1: HEIGHT - EDGE.bottom, y2: HEIGHT - EDGE.bottom + 4 }),
-      s("text", { class: "axis", x: x(at), y: HEIGHT - 6, "text-anchor": "middle" }, clock(at)));
+      timeLabel(at, x, width, HEIGHT - 6));
   }
 }
 
@@ -169,7 +175,7 @@ function drawStrip(svg, points) {
   svg.replaceChildren();
   svg.setAttribute("aria-label", points.length ? `${points.at(-1).value} since ${clock(since(points))}` : "no answer yet");
   if (!points.length) return;
-  const usual = points.length > 1 ? points.at(-1).at - points.at(-2).at : 1000;
+  const usual = points.length > 1 ? points.at(-1).at - points.at(-2).at : 10000;
   const x = scale(points[0].at, points.at(-1).at + usual, EDGE.left, width - EDGE.right);
   for (const [value, y] of [[true, 20], [false, 38]]) {
     svg.append(s("text", { class: "axis", x: EDGE.left - 8, y: y + 4, "text-anchor": "end" }, String(value)));
@@ -179,7 +185,7 @@ function drawStrip(svg, points) {
     svg.append(s("rect", { class: `truth ${value}`, x: x(at), y: value ? 12 : 30, width: Math.max(1, x(end) - x(at)), height: 14 }));
   }
   for (const at of timeTicks(points[0].at, points.at(-1).at + usual, Math.max(2, Math.floor(width / 110)))) {
-    svg.append(s("text", { class: "axis", x: x(at), y: 60, "text-anchor": "middle" }, clock(at)));
+    svg.append(timeLabel(at, x, width, 60));
   }
 }
 

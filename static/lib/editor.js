@@ -60,11 +60,11 @@ function indent(event, area) {
 
 /**
  * An editor `{node, area, text, setText, setErrors, goTo, insert}`.
- * @param {{label: string, value?: string, rows?: number, changed?: (text: string) => void, submit?: () => void}} options
+ * @param {{label: string, value?: string, size?: "tall" | "short", changed?: (text: string) => void, submit?: () => void}} options
  */
-export function editor({ label, value = "", rows = 12, changed = () => {}, submit = () => {} }) {
+export function editor({ label, value = "", size = "short", changed = () => {}, submit = () => {} }) {
   const area = h("textarea", {
-    "aria-label": label, spellcheck: "false", autocapitalize: "off", autocomplete: "off", wrap: "off", rows,
+    "aria-label": label, spellcheck: "false", autocapitalize: "off", autocomplete: "off", wrap: "off",
   });
   const copy = h("pre", { class: "copy", "aria-hidden": "true" });
   const gutter = h("div", { class: "gutter", "aria-hidden": "true" });
@@ -97,7 +97,7 @@ export function editor({ label, value = "", rows = 12, changed = () => {}, submi
   area.value = value;
   draw();
   return {
-    node: h("div", { class: "editor" }, gutter, h("div", { class: "sheet" }, copy, area)),
+    node: h("div", { class: `editor ${size}` }, gutter, h("div", { class: "sheet" }, copy, area)),
     area,
     get text() { return area.value; },
     setText(text) {

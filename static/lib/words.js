@@ -26,19 +26,20 @@ export function queryState(query) {
 /**
  * The state of a query page: connecting, live, idle, paused, failed, reconnecting ..., with the reason.
  * @param {{connection: string, connectionReason: string, query: object, reason: string, lastResultMs: number|null,
- *          watermark: string|null, nowMs: number, quietMs: number}} page
+ *          openedMs: number, watermark: string|null, quietMs: number}} page
  */
-export function pageState(page) {
+export function pageState(page, nowMs = Date.now()) {
   if (page.connection === "closed") return { word: "closed", reason: page.connectionReason, tone: "quiet" };
   if (page.connection === "reconnecting") return { word: "reconnecting", reason: page.connectionReason, tone: "warn" };
   const own = queryState(page.query);
+  if (own.word === "failed") return { ...own, reason: "stopped with an error" };
   if (!["running", "idle", "unknown"].includes(own.word)) return { ...own, reason: page.reason || own.reason };
   if (page.connection === "connecting") return { word: "connecting", reason: "waiting for the feed", tone: "wait" };
   const seen = page.watermark ? `events are complete up to ${clock(page.watermark)}` : "no event has been seen yet";
-  if (page.lastResultMs === null) return { word: "idle", reason: `waiting for the first answer: ${seen}`, tone: "quiet" };
-  const silence = page.nowMs - page.lastResultMs;
+  const silence = nowMs - (page.lastResultMs ?? page.openedMs);
   if (own.word === "idle" || silence > page.quietMs) {
     return { word: "idle", reason: `no new answer for ${duration(silence)}: ${seen}`, tone: "quiet" };
   }
+  if (page.lastResultMs === null) return { word: "live", reason: "connected, waiting for the next answer", tone: "good" };
   return { word: "live", reason: "answers arrive as they are evaluated", tone: "good" };
 }

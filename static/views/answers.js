@@ -65,7 +65,7 @@ function gapBody(gap, width) {
   return h("tbody", { class: "gap" }, h("tr", null, h("td", { colspan: width, class: "notice" }, lost, GAP_REASONS[gap.reason] ?? gap.reason ?? "")));
 }
 
-class Answers {
+export class Answers {
   constructor(page) {
     this.page = page;
     this.view = page.mode === "full" ? "latest" : "history";
@@ -83,15 +83,22 @@ class Answers {
     this.valueBox = select("Value", (name) => this.#draw((this.value = name)));
     this.labelBox = select("One line per", (name) => this.#draw((this.label = name)));
     this.chartNote = h("span", { class: "note" });
+    this.drawing = h("div", null, this.chart.node, this.strip.node);
+    this.fold = h("button", { type: "button", class: "quiet small", "aria-expanded": "true", on: { click: () => this.#foldChart() } }, "Hide the chart");
     this.chartBox = h("section", { class: "card", "aria-label": "Chart", hidden: true },
-      h("div", { class: "row" }, this.valueBox.node, this.labelBox.node, this.chartNote), this.chart.node, this.strip.node);
+      h("div", { class: "row" }, this.valueBox.node, this.labelBox.node, this.chartNote, this.fold), this.drawing);
     this.total = h("p", { class: "note total", role: "status" });
     this.head = h("thead");
     this.table = h("table", { class: "grid answers" }, h("caption", { class: "hidden" }, `Answers of ${query.name}`), this.head);
     this.empty = h("p", { class: "empty" });
-    const feeds = segmented("What the feed carries", [["full", "Full results", "the whole answer at each evaluation"],
-      ["delta", "Changes", "rows added and removed since the evaluation before"]], this.page.mode || "full", (key) => this.page.setMode(key));
-    const views = segmented("What the table shows", [["latest", "Latest"], ["history", "History"]], this.view, (key) => this.#show(key));
+    const own = query.output === "istream" || query.output === "dstream";
+    const feeds = segmented("What the feed carries", [
+      ...(own ? [["", query.output.toUpperCase(), "what the query itself puts out"]] : []),
+      ["full", "Full results", "the whole answer at each evaluation"],
+      ["delta", "Changes", "rows added and removed since the evaluation before"]], this.page.mode, (key) => this.page.setMode(key));
+    const views = segmented("What the table shows", [["latest", "Latest", "the newest evaluation"],
+      ["history", "History", "all evaluations that this page holds, newest first"]], this.view, (key) => this.#show(key));
+    feeds.hidden = views.hidden = query.form === "ASK";
     const freeze = segmented("Whether the table moves", [["live", "Moving"], ["frozen", "Held", "Hold the table still to read it; the feed goes on"]],
       "live", (key) => this.#freeze(key === "frozen"));
     this.node = h("div", { class: "live" }, h("div", { class: "row tools" }, feeds, views, freeze, this.total), this.chartBox,
@@ -102,6 +109,14 @@ class Answers {
     this.view = view;
     this.bodies.clear();
     this.#draw();
+  }
+
+  #foldChart() {
+    const open = this.drawing.hidden;
+    this.drawing.hidden = !open;
+    setAttribute(this.fold, "aria-expanded", String(open));
+    setText(this.fold, open ? "Hide the chart" : "Show the chart");
+    if (open) this.#draw();
   }
 
   #freeze(frozen) {
@@ -115,10 +130,6 @@ class Answers {
       this.timer = null;
       if (!this.frozen) this.#draw();
     }, DRAW_EVERY_MS);
-  }
-
-  resized() {
-    this.#draw();
   }
 
   close() {
@@ -189,10 +200,11 @@ class Answers {
   #drawTotal(entries, shown) {
     const { results } = this.page;
     const all = entries.reduce((sum, entry) => sum + (entry.rows?.length ?? 0), 0);
-    const rows = all > shown ? `Showing the first ${count(shown)} of ${plural(all, "row")}` : plural(all, "row");
+    const truth = this.page.query.form === "ASK";
+    const rows = truth ? "" : all > shown ? `Showing the first ${count(shown)} of ${plural(all, "row")}` : plural(all, "row");
     const kept = results.evaluations.length;
     const dropped = results.received > kept ? `, ${count(kept)} kept` : "";
-    setText(this.total, `${rows} · ${plural(results.received, "evaluation")} received${dropped}`);
+    setText(this.total, `${rows}${rows ? " · " : ""}${plural(results.received, "evaluation")} received${dropped}`);
   }
 
   #drawChart(evaluations) {
@@ -202,8 +214,8 @@ class Answers {
     this.strip.node.hidden = !truths.length;
     this.chart.node.hidden = !numeric.length;
     for (const box of [this.valueBox, this.labelBox]) box.node.hidden = !numeric.length;
-    if (truths.length) this.strip.draw(truths.map(({ at, boolean }) => ({ at, value: boolean })));
-    if (!numeric.length || this.chartBox.offsetParent === null) return;
+    if (truths.length && this.drawing.offsetParent !== null) this.strip.draw(truths.map(({ at, boolean }) => ({ at, value: boolean })));
+    if (!numeric.length || this.drawing.offsetParent === null) return;
     const value = this.valueBox.show(numeric.map((name) => [name, name]), numeric.includes(this.value) ? this.value : numeric[0]);
     const usual = labels.includes(this.label) || this.label === "" ? this.label : labels[0] ?? "";
     const label = this.labelBox.show([...labels.map((name) => [name, name]), ["", "nothing (one line)"]], usual);
@@ -212,8 +224,4 @@ class Answers {
       found.averaged ? "mean where a group has several rows" : ""].filter(Boolean).join(" · "));
     this.chart.draw(found.lines, value);
   }
-}
-
-export function answers(page) {
-  return new Answers(page);
 }

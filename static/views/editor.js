@@ -2,7 +2,7 @@
 
 import { api } from "../lib/api.js";
 import { catalog, refresh, watch } from "../lib/catalog.js";
-import { button, field, h, keyed, setAttribute, setText, toast } from "../lib/dom.js";
+import { button, h, keyed, setAttribute, setText, toast } from "../lib/dom.js";
 import { editor } from "../lib/editor.js";
 import { examples } from "../lib/examples.js";
 import { nameOf } from "../lib/highlight.js";
@@ -32,7 +32,7 @@ function startText() {
 
 class Writer {
   constructor(parent) {
-    this.box = editor({ label: "Query text", value: draft.text ?? startText(), rows: 16,
+    this.box = editor({ label: "Query text", value: draft.text ?? startText(), size: "tall",
       changed: () => this.changed(), submit: () => this.register() });
     this.name = h("input", { type: "text", value: draft.name, maxlength: 64, spellcheck: "false", autocomplete: "off",
       on: { input: () => { draft.name = this.name.value.trim(); } } });
@@ -55,10 +55,9 @@ class Writer {
     parent.append(
       h("div", { class: "head" }, h("h1", null, "New query"), h("div", { class: "actions" }, this.picker)),
       this.box.node,
-      h("div", { class: "row between under-editor" }, this.verdict, h("span", { class: "note" }, "Ctrl-Enter registers")),
-      this.errors,
-      h("div", { class: "row form" }, field("Name", this.name), go),
-      this.outcome, this.details,
+      h("div", { class: "row" }, h("label", { class: "choice" }, h("span", null, "Name"), this.name), go,
+        h("span", { class: "note" }, "Ctrl-Enter registers"), this.verdict),
+      this.outcome, this.errors, this.details,
       h("section", { class: "aside" }, h("h2", null, "Streams"), h("p", { class: "note" }, "Choose one to insert its address at the caret."), this.streams));
   }
 
@@ -152,7 +151,11 @@ class Writer {
   }
 
   #refused(problem) {
-    if (problem.errors.length) this.#showErrors(problem.errors);
+    if (problem.errors.length) {
+      this.#showErrors(problem.errors);
+      this.#say("bad", "Not registered: correct the text first.");
+      return;
+    }
     const advice = { "name-exists": "Choose another name, or replace the query: it starts anew and its feed says so.",
       "unknown-stream": h("span", null, "Add it under ", h("a", { href: "#/streams" }, "Streams"), ", or choose one of those below."),
       unreachable: "Your text is kept; try again when the server is back." }[problem.slug];

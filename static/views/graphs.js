@@ -29,7 +29,7 @@ function row(graph) {
   const size = h("td", { class: "number" });
   const users = h("td");
   const node = h("tr", null, h("th", { scope: "row", class: "iri" }, iriOf(graph)), size, users, h("td", { class: "end" },
-    button("Delete", () => remove(graph), { class: "quiet danger", "aria-label": `Delete ${iriOf(graph)}` })));
+    button("Delete", () => remove(graph), { class: "quiet danger small", "aria-label": `Delete ${iriOf(graph)}` })));
   return { node, update(now) {
     setText(size, count(now.triples ?? now.size));
     setText(users, (now.usedBy ?? now.users ?? []).join(", ") || "–");
@@ -40,7 +40,7 @@ function upload(outcome) {
   const iri = h("input", { type: "text", required: true, placeholder: "http://example.org/tbox", autocomplete: "off", spellcheck: "false" });
   const type = h("select", null, [["text/turtle", "Turtle"], ["application/rdf+xml", "RDF/XML"], ["application/n-triples", "N-Triples"],
     ["application/ld+json", "JSON-LD"]].map(([value, label]) => h("option", { value }, label)));
-  const box = editor({ label: "RDF text", rows: 9, value: "", submit: () => form.requestSubmit() });
+  const box = editor({ label: "RDF text", value: "", submit: () => form.requestSubmit() });
   const file = h("input", { type: "file", accept: Object.keys(TYPES).map((ending) => `.${ending}`).join() });
   file.addEventListener("change", async () => {
     const [chosen] = file.files;
@@ -62,7 +62,7 @@ function upload(outcome) {
       outcome.replaceChildren(problemBox(problem, "The graph is unchanged.", (location) => box.goTo(location)));
     }
   }
-  const form = h("form", { class: "stack", on: { submit } }, h("div", { class: "row form" }, field("Graph IRI", iri), field("Format", type), field("From a file", file)),
+  const form = h("form", { class: "stack", on: { submit } }, h("div", { class: "row form" }, h("div", { class: "wide" }, field("Graph IRI", iri)), field("Format", type), field("From a file", file)),
     box.node, h("div", { class: "row" }, h("button", { type: "submit", class: "primary" }, "Load the graph"),
       h("span", { class: "note" }, "A graph of that name is replaced; queries that use it are planned anew.")));
   return form;

@@ -27,7 +27,7 @@ function stage(name, level) {
   const node = h("div", { class: "stage" }, h("p", { class: "wait" }, "Loading …"));
   const again = button("Reload", () => load(name, level, node), { class: "quiet" });
   load(name, level, node);
-  return h("div", null, h("div", { class: "row" }, h("p", { class: "note" }, STAGES[level]), again), node);
+  return h("div", null, h("div", { class: "row between" }, h("p", { class: "note" }, STAGES[level]), again), node);
 }
 
 export function plan(name) {

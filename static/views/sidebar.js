@@ -20,7 +20,7 @@ function streamEntry(stream) {
     const state = now.state ?? {};
     setAttribute(made.dot, "class", `dot ${state.itemsPerSecond > 0 ? "good" : "quiet"}`);
     setText(made.side, rate(state.itemsPerSecond ?? 0));
-    setText(made.under, `${plural(state.items ?? 0, "item")} · up to ${clock(state.watermark)}`);
+    setText(made.under, `${plural(state.items ?? 0, "item")}${state.watermark ? ` · up to ${clock(state.watermark)}` : ""}`);
     setAttribute(made.link, "title", now.iri ?? now.name);
   } };
 }

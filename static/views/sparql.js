@@ -21,7 +21,7 @@ let kept = null;
 
 class OneShot {
   constructor(parent) {
-    this.box = editor({ label: "SPARQL query", value: kept ?? START, rows: 11, submit: () => this.run(), changed: (text) => { kept = text; } });
+    this.box = editor({ label: "SPARQL query", value: kept ?? START, submit: () => this.run(), changed: (text) => { kept = text; } });
     this.status = h("p", { class: "verdict", role: "status" });
     this.output = h("div");
     const picker = h("select", { "aria-label": "Load an example" }, h("option", { value: "" }, "Load an example …"));
@@ -30,7 +30,7 @@ class OneShot {
       () => { picker.disabled = true; });
     parent.append(h("div", { class: "head" }, h("div", null, h("h1", null, "SPARQL"),
       h("p", { class: "note" }, "Asked once, of the static graphs and of what the windows hold now. Nothing is registered.")), h("div", { class: "actions" }, picker)),
-    this.box.node, h("div", { class: "row under-editor" }, button("Run", () => this.run(), { class: "primary" }),
+    this.box.node, h("div", { class: "row" }, button("Run", () => this.run(), { class: "primary" }),
       h("span", { class: "note" }, "Ctrl-Enter runs"), this.status), this.output);
   }
 

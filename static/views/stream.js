@@ -4,7 +4,7 @@ import { address, api } from "../lib/api.js";
 import { catalog, refresh, watch } from "../lib/catalog.js";
 import { copy } from "../lib/clipboard.js";
 import { confirm } from "../lib/confirm.js";
-import { button, field, h, setText, toast } from "../lib/dom.js";
+import { button, h, setText, toast } from "../lib/dom.js";
 import { editor, paint } from "../lib/editor.js";
 import { clock, count, durationText, plural, rate } from "../lib/format.js";
 import { problemBox } from "../lib/problems.js";
@@ -34,7 +34,7 @@ class StreamPage {
     this.tail = h("div");
     this.dead = h("div");
     this.format = h("select", null, FORMATS.map(([type, label]) => h("option", { value: type }, label)));
-    this.box = editor({ label: "Items to push", value: sample(stream), rows: 9, submit: () => this.push() });
+    this.box = editor({ label: "Items to push", value: sample(stream), submit: () => this.push() });
     this.#build(parent);
     this.update(stream);
     this.showTail();
@@ -49,7 +49,7 @@ class StreamPage {
       h("div", { class: "head" }, h("div", null, h("h1", null, stream.name), h("p", { class: "iri" }, stream.iri)), h("div", { class: "actions" }, remove)),
       this.facts,
       h("section", { "aria-label": "Push" }, h("h2", null, "Push items"), this.box.node,
-        h("div", { class: "row form under-editor" }, field("Format", this.format),
+        h("div", { class: "row" }, h("label", { class: "choice" }, h("span", null, "Format"), this.format),
           button("Push", () => this.push(), { class: "primary" }),
           button("New sample", () => this.box.setText(sample(this.stream)), { class: "quiet" }),
           h("span", { class: "note" }, stream.time === "event" ? "Ctrl-Enter pushes. Each item carries its time stamp." : "Ctrl-Enter pushes. The server stamps items as they arrive.")),

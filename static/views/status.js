@@ -1,0 +1,127 @@
+/** The head of a query's page: name, state in words with the reason, what can be done, the figures, an error in full. */
+
+import { api } from "../lib/api.js";
+import { refresh } from "../lib/catalog.js";
+import { confirm } from "../lib/confirm.js";
+import { button, h, setAttribute, setText, toast } from "../lib/dom.js";
+import { clock, count, duration, rate, tail } from "../lib/format.js";
+import { problemBox } from "../lib/problems.js";
+import { pageState } from "../lib/words.js";
+import { windowText } from "./home.js";
+
+function figures({ query, progress, watermark }) {
+  return [
+    ["Form", [query.form, (query.output ?? "").toUpperCase()].filter(Boolean).join(" ")],
+    ["Windows", (query.windows ?? []).map(windowText).join(", ") || "–"],
+    ["Graphs", (query.graphs ?? []).map(tail).join(", "), (query.graphs ?? []).join("\n")],
+    ["Rules", (query.rules ?? []).join(", ")],
+    ["Complete up to", clock(watermark), "UTC: the query has seen every event before this time"],
+    ["Lag", duration(progress.watermarkLagMs), "How far the evaluated time is behind the clock"],
+    ["Latency", duration(progress.resultLatencyMs), "From the evaluation time to the answer"],
+    ["Input", rate(progress.inputRowsPerSecond), "Triples per second"],
+    ["Late", count(progress.lateItems), "Items that came too late for their window"],
+  ].filter(([, value]) => value !== "");
+}
+
+export class Status {
+  #keys = {};
+
+  constructor(page) {
+    this.page = page;
+    this.word = h("span", { class: "word" });
+    this.pill = h("span", { class: "pill" }, h("span", { class: "dot", "aria-hidden": "true" }), this.word);
+    this.why = h("span", { class: "why" });
+    this.actions = h("div", { class: "actions" });
+    this.facts = h("dl", { class: "facts" });
+    this.trouble = h("div", { class: "trouble-box" });
+    this.nodes = [
+      h("div", { class: "head" },
+        h("div", null, h("h1", null, page.query.name), h("p", { class: "state", role: "status" }, this.pill, this.why)), this.actions),
+      this.facts, this.trouble,
+    ];
+  }
+
+  show() {
+    const state = pageState(this.page);
+    setAttribute(this.pill, "class", `pill ${state.tone}`);
+    setText(this.word, state.word);
+    setText(this.why, state.reason);
+    this.#whenChanged("facts", JSON.stringify(figures(this.page)), () => this.#showFacts());
+    this.#whenChanged("trouble", state.word === "failed" || state.word === "closed" ? state.word + state.reason : "",
+      () => this.#showTrouble(state));
+    const key = { closed: "closed", failed: "failed" }[state.word] ?? (this.page.query.state === "paused" ? "paused" : "running");
+    this.#whenChanged("actions", key, () => this.#showActions(key));
+  }
+
+  #whenChanged(part, key, draw) {
+    if (this.#keys[part] === key) return;
+    this.#keys[part] = key;
+    draw();
+  }
+
+  #showFacts() {
+    this.facts.replaceChildren(...figures(this.page).map(([name, value, title]) =>
+      h("div", { title: title ?? null }, h("dt", null, name), h("dd", null, value))));
+  }
+
+  #showTrouble({ word, reason }) {
+    if (word === "failed") this.trouble.replaceChildren(this.#failure(reason));
+    else if (word === "closed") {
+      this.trouble.replaceChildren(h("div", { class: "notice", role: "alert" },
+        h("p", null, `The feed has ended: ${reason}. The answers below are the last ones received.`),
+        h("p", null, h("a", { href: "#/" }, "Back to the overview"))));
+    } else this.trouble.replaceChildren();
+  }
+
+  #failure(reason) {
+    const error = this.page.problem ?? this.page.query.lastError;
+    const { detail, message, errors = [] } = typeof error === "object" && error ? error : { detail: error };
+    return problemBox({ title: "The query has stopped with an error", slug: "query-failed", errors,
+      message: detail ?? message ?? (reason || "No reason was given.") },
+    "Restart it when the cause is gone, or take its text to the editor, correct it and register it again.");
+  }
+
+  #showActions(key) {
+    const { name } = this.page.query;
+    const patch = (state, resume) => api.patchQuery(name, resume ? { state, resume } : { state });
+    const all = {
+      closed: [],
+      failed: [this.#action("Restart", () => api.restartQuery(name), "restarting")],
+      paused: [
+        this.#action("Resume", () => patch("running", "backlog"), "running", "Go on where it was paused: nothing is left out"),
+        this.#action("Resume from now", () => patch("running", "now"), "running", "Skip what arrived while it was paused")],
+      running: [this.#action("Pause", () => patch("paused"), "paused")],
+    };
+    const held = this.actions.contains(document.activeElement);
+    this.actions.replaceChildren(...all[key], ...(key === "closed" ? [] : [button("Delete", () => this.#delete(), { class: "danger" })]));
+    if (held) this.actions.querySelector("button")?.focus();
+  }
+
+  #action(label, call, state, title) {
+    return button(label, () => this.#attempt(async () => {
+      await call();
+      this.page.changeState(state);
+    }), { title: title ?? null });
+  }
+
+  async #delete() {
+    const { name } = this.page.query;
+    const text = `“${name}” is stopped and removed with the answers that the server keeps of it.`;
+    if (!await confirm("Delete this query?", text, "Delete")) return;
+    await this.#attempt(async () => {
+      await api.deleteQuery(name);
+      toast(`The query ${name} was deleted.`);
+      location.hash = "#/";
+    });
+  }
+
+  async #attempt(action) {
+    try {
+      await action();
+    } catch (problem) {
+      toast(problem.message, "bad");
+      await this.page.reload();
+    }
+    refresh();
+  }
+}
