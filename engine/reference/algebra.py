@@ -1,0 +1,221 @@
+"""SPARQL algebra on a dataset, node by node as SPARQL 1.1 sections 18.5 and 18.6 define it, without clever shortcuts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+
+from engine.functions.aggregates import aggregate
+from engine.functions.compare import order_key
+from engine.functions.expressions import Context, ExpressionError, evaluate, test
+from engine.ir.expressions import Aggregate, Exists, Expression
+from engine.ir.patterns import (BGP, Distinct, Extend, Filter, GraphPattern, Group, Join, LeftJoin, Minus, OrderBy, PathPattern,
+                                Pattern, Project, Slice, TriplePattern, Union, Values, WindowPattern)
+from engine.ir.terms import Constant, OneOf, PatternTerm, Variable
+from engine.reference import solutions
+from engine.reference.dataset import Content, Dataset, Graph
+from engine.reference.paths import solve
+from engine.reference.solutions import Bag, Row
+from engine.reference.substitution import substitute
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """The active graph, and the graphs that GRAPH can reach from here."""
+
+    graph: Graph
+    named: Mapping[str, Graph]
+
+
+class Algebra:
+    """Evaluates patterns over one dataset at one evaluation time."""
+
+    def __init__(self, dataset: Dataset, context: Context) -> None:
+        self.dataset = dataset
+        self.context = context
+        self.top = Scope(dataset.default, dataset.named)
+
+    def solutions(self, pattern: Pattern, scope: Scope | None = None) -> Bag:
+        """The bag of solutions of `pattern`; in order where the pattern is an ordered one."""
+        scope = scope or self.top
+        match pattern:
+            case BGP(triples=triples):
+                return basic_graph_pattern(scope.graph, triples)
+            case PathPattern():
+                return self._path(pattern, scope)
+            case Join(left=left, right=right):
+                return solutions.join(self.solutions(left, scope), self.solutions(right, scope))
+            case LeftJoin(left=left, right=right, condition=condition):
+                return solutions.left_join(self.solutions(left, scope), self.solutions(right, scope),
+                                           lambda row: condition is None or self._test(condition, row, scope))
+            case Union(left=left, right=right):
+                return self.solutions(left, scope) + self.solutions(right, scope)
+            case Minus(left=left, right=right):
+                return solutions.minus(self.solutions(left, scope), self.solutions(right, scope))
+            case Filter(condition=condition, pattern=inner):
+                return [row for row in self.solutions(inner, scope) if self._test(condition, row, scope)]
+            case Extend():
+                return [self._extended(pattern, row, scope) for row in self.solutions(pattern.pattern, scope)]
+            case Values(variables=variables, rows=rows):
+                return [{v.name: cell.token for v, cell in zip(variables, row) if cell is not None} for row in rows]
+            case GraphPattern():
+                return self._graph(pattern, scope)
+            case WindowPattern():
+                return self._window(pattern)
+            case Group():
+                return self._group(pattern, scope)
+            case Project():
+                return self._project(pattern, scope)
+            case Distinct(pattern=inner):
+                return solutions.distinct(self.solutions(inner, scope))
+            case OrderBy(pattern=inner):
+                found = self.solutions(inner, scope)
+                return self._ordered(pattern, found, sorted({name for row in found for name in row}), scope)
+            case Slice(offset=offset, limit=limit):
+                return self._in_order(pattern.pattern, scope)[offset:None if limit is None else offset + limit]
+
+    def value(self, expression: Expression, row: Row, scope: Scope | None = None) -> str | None:
+        """The token of `expression` in `row`, None where it is an error."""
+        try:
+            return evaluate(expression, row, self._context(scope or self.top))
+        except ExpressionError:
+            return None
+
+    def _path(self, pattern: PathPattern, scope: Scope) -> Bag:
+        start, end = (t.token if isinstance(t, Constant) else None for t in (pattern.subject, pattern.object))
+        found = (_bind((pattern.subject, pattern.object), pair, {}) for pair in solve(scope.graph, start, pattern.path, end))
+        return [row for row in found if row is not None]
+
+    def _graph(self, pattern: GraphPattern, scope: Scope) -> Bag:
+        if isinstance(pattern.name, Constant):
+            graph = scope.named.get(pattern.name.token)
+            return [] if graph is None else self.solutions(pattern.pattern, Scope(graph, scope.named))
+        name = pattern.name.name
+        return [row for token, graph in sorted(scope.named.items())
+                for row in solutions.join(self.solutions(pattern.pattern, Scope(graph, scope.named)), [{name: token}])]
+
+    def _window(self, pattern: WindowPattern) -> Bag:
+        windows = self.dataset.windows
+        if isinstance(pattern.name, Constant):
+            return self._inside(windows.get(pattern.name.token), pattern.pattern)
+        name = pattern.name.name
+        return [row for token, content in sorted(windows.items())
+                for row in solutions.join(self._inside(content, pattern.pattern), [{name: token}])]
+
+    def _inside(self, content: Content | None, pattern: Pattern) -> Bag:
+        return [] if content is None else self.solutions(pattern, Scope(content.graph, content.items))
+
+    def _extended(self, pattern: Extend, row: Row, scope: Scope) -> Row:
+        value = self.value(pattern.expression, row, scope)
+        return row if value is None else {**row, pattern.variable.name: value}
+
+    def _group(self, pattern: Group, scope: Scope) -> Bag:
+        groups: dict[tuple[str | None, ...], Bag] = {(): []} if pattern.implicit else {}
+        names = [key.name for key in pattern.keys]
+        for row in self.solutions(pattern.pattern, scope):
+            groups.setdefault(tuple(row.get(name) for name in names), []).append(row)
+        result: Bag = []
+        for key, rows in groups.items():
+            bound = {name: token for name, token in zip(names, key) if token is not None}
+            for variable, call in pattern.aggregates:
+                value = self._aggregate(call, rows, scope)
+                if value is not None:
+                    bound[variable.name] = value
+            result.append(bound)
+        return result
+
+    def _aggregate(self, call: Aggregate, rows: Bag, scope: Scope) -> str | None:
+        if call.expression is None:
+            visible = [{name: token for name, token in row.items() if Variable(name).visible} for row in rows]
+            counted = solutions.distinct(visible) if call.distinct else visible
+            return aggregate("COUNT", ['"row"'] * len(counted), False, call.separator)
+        values = [self.value(call.expression, row, scope) for row in rows]
+        return aggregate(call.function, values, call.distinct, call.separator)
+
+    def _project(self, pattern: Project, scope: Scope) -> Bag:
+        names = [v.name for v in pattern.variables]
+        rows = self.solutions(pattern.pattern.pattern if isinstance(pattern.pattern, OrderBy) else pattern.pattern, scope)
+        if isinstance(pattern.pattern, OrderBy):
+            rows = self._ordered(pattern.pattern, rows, names, scope)
+        return [{name: row[name] for name in names if name in row} for row in rows]
+
+    def _in_order(self, pattern: Pattern, scope: Scope) -> Bag:
+        """Rows as LIMIT and OFFSET count them: as ORDER BY says, else in the canonical order."""
+        inner = pattern.pattern if isinstance(pattern, Distinct) else pattern
+        rows = self.solutions(pattern, scope)
+        if isinstance(inner, OrderBy) or isinstance(inner, Project) and isinstance(inner.pattern, OrderBy):
+            return rows
+        every = sorted({name for row in rows for name in row})
+        names = [v.name for v in inner.variables] if isinstance(inner, Project) else every
+        return sorted(rows, key=lambda row: canonical(row, names))
+
+    def _ordered(self, pattern: OrderBy, rows: Bag, names: Iterable[str], scope: Scope) -> Bag:
+        """Rows by the conditions; ties in the canonical order of `names`."""
+        result = sorted(rows, key=lambda row: canonical(row, names))
+        for expression, descending in reversed(pattern.conditions):
+            result.sort(key=lambda row: order_key(self.value(expression, row, scope)), reverse=descending)
+        return result
+
+    def _test(self, condition: Expression, row: Row, scope: Scope) -> bool:
+        return test(condition, row, self._context(scope))
+
+    def _context(self, scope: Scope) -> Context:
+        def exists(node: Exists, bound: Mapping[str, str]) -> bool:
+            return bool(self.solutions(substitute(node.pattern, bound), scope))
+
+        return replace(self.context, exists=exists)
+
+
+def basic_graph_pattern(graph: Graph, triples: Iterable[TriplePattern]) -> Bag:
+    """The solutions of a basic graph pattern, the pattern with the fewest matches extended first."""
+    rows: Bag = [{}]
+    waiting = list(triples)
+    while waiting and rows:
+        triple = min(waiting, key=lambda t: _openness(t, rows[0]))
+        waiting.remove(triple)
+        rows = [extended for row in rows for extended in _matches(graph, triple, row)]
+    return rows
+
+
+def canonical(row: Row, names: Iterable[str]) -> tuple[str, ...]:
+    """The key of the canonical row order: the tokens of `names` in turn, unbound first."""
+    return tuple(row.get(name, "") for name in names)
+
+
+def _matches(graph: Graph, triple: TriplePattern, row: Row) -> Bag:
+    places = [_fixed(term, row) for term in triple.terms]
+    found = (_bind(triple.terms, match, row) for match in graph.match(*places))
+    return [extended for extended in found if extended is not None]
+
+
+def _bind(terms: Iterable[PatternTerm], tokens: Iterable[str], row: Row) -> Row | None:
+    """`row` with the variables among `terms` bound to `tokens`; None where they disagree."""
+    extended = dict(row)
+    for term, token in zip(terms, tokens):
+        match term:
+            case Variable(name=name):
+                if extended.setdefault(name, token) != token:
+                    return None
+            case Constant(token=constant):
+                if constant != token:
+                    return None
+            case OneOf(tokens=admitted):
+                if token not in admitted:
+                    return None
+    return extended
+
+
+def _fixed(term: PatternTerm, row: Row) -> str | None:
+    match term:
+        case Constant(token=token):
+            return token
+        case Variable(name=name):
+            return row.get(name)
+    return None
+
+
+def _openness(triple: TriplePattern, row: Row) -> tuple[int, bool]:
+    """How many places of a pattern are open once `row` is known: fewer first, unconnected ones last."""
+    open_places = sum(_fixed(term, row) is None for term in triple.terms)
+    connected = any(isinstance(t, Variable) and t.name in row for t in triple.terms)
+    return open_places - connected, not connected

@@ -1,0 +1,108 @@
+"""What each window of a query holds at an evaluation time (docs/architecture.md, "Time windows")."""
+
+from __future__ import annotations
+
+from bisect import bisect_left, insort
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+
+from engine.ir.statement import AllWindow, GraphSource, NowWindow, Statement, StreamSource, TimeWindow, TupleWindow
+from engine.records import Event, Triple
+from engine.reference.dataset import EMPTY, Content, Dataset, Graph
+from engine.reference.rdfs import entail
+from engine.timeline import last_close_by
+
+
+class History:
+    """The events of each stream that one query may see, by time; those of one instant by arrival."""
+
+    def __init__(self) -> None:
+        self._events: dict[str, list[Event]] = defaultdict(list)
+
+    def add(self, event: Event) -> None:
+        insort(self._events[event.stream], event, key=lambda e: e.t)
+
+    def between(self, stream: str, first_ms: int | None, end_ms: int) -> list[Event]:
+        """The events with ``first <= t < end``; all before `end` where `first` is None."""
+        events = self._events[stream]
+        start = 0 if first_ms is None else bisect_left(events, first_ms, key=lambda e: e.t)
+        return events[start:bisect_left(events, end_ms, key=lambda e: e.t)]
+
+    def earliest(self, stream: str) -> int | None:
+        """The time of the first event of a stream, None where there is none."""
+        events = self._events[stream]
+        return events[0].t if events else None
+
+
+def close_of(window: TimeWindow, tick: int, statement: Statement, on_change: bool) -> int:
+    """The close whose content an evaluation at `tick` sees: the last one, or `tick` itself where STEP is ignored."""
+    return tick if on_change else last_close_by(tick, window.step_ms, statement.start_at_ms)
+
+
+def window_events(source: StreamSource, tick: int, history: History, statement: Statement,
+                  on_change: bool) -> list[tuple[Event, Triple]]:
+    """The (event, triple) pairs inside one window at `tick`."""
+    match source.window:
+        case TimeWindow() as window:
+            end = close_of(window, tick, statement, on_change) - window.delay_ms
+            return _pairs(history.between(source.stream, end - window.range_ms, end))
+        case TupleWindow(count=count, unit="triples"):
+            return _last_triples(history.between(source.stream, None, tick), count)
+        case TupleWindow(count=count):
+            return _last_items(history.between(source.stream, None, tick), count)
+        case NowWindow():
+            events = history.between(source.stream, None, tick)
+            return _pairs(e for e in events if e.t == events[-1].t)
+        case AllWindow():
+            return _pairs(history.between(source.stream, None, tick))
+
+
+def dataset_at(statement: Statement, contents: Mapping[StreamSource, Content], graphs: Mapping[str, Graph]) -> Dataset:
+    """The dataset of a query: FROM graphs and unnamed windows merged, the others by name, with entailment if it uses rules."""
+    background = _merge(statement.graphs, graphs, named=False)
+    default = background
+    for source, content in contents.items():
+        if source.name is None:
+            default |= content.graph
+    named = {f"<{g.iri}>": graphs.get(g.iri, EMPTY) for g in statement.graphs if g.named}
+    windows = {f"<{source.name}>": content for source, content in contents.items() if source.name is not None}
+    dataset = Dataset(default, named, windows)
+    if not statement.rules:
+        return dataset
+    return entail(dataset, background, _merge(statement.reasoning_graphs, graphs, named=False))
+
+
+def content_of(pairs: Iterable[tuple[Event, Triple]]) -> Content:
+    """The set of all triples, and the named graphs of the items."""
+    everything: set[Triple] = set()
+    items: dict[str, set[Triple]] = defaultdict(set)
+    for event, triple in pairs:
+        everything.add(triple)
+        if event.graph is not None:
+            items[event.graph].add(triple)
+    return Content(Graph(everything), {name: Graph(triples) for name, triples in items.items()})
+
+
+def _merge(sources: Iterable[GraphSource], graphs: Mapping[str, Graph], named: bool) -> Graph:
+    merged = EMPTY
+    for source in sources:
+        if source.named == named:
+            merged |= graphs.get(source.iri, EMPTY)
+    return merged
+
+
+def _pairs(events: Iterable[Event]) -> list[tuple[Event, Triple]]:
+    return [(event, triple) for event in events for triple in event.triples]
+
+
+def _last_triples(events: Iterable[Event], count: int) -> list[tuple[Event, Triple]]:
+    """The last distinct (t, triple) in the order (t, canonical token); a triple keeps every item that carried it at that t."""
+    pairs = _pairs(events)
+    last = set(sorted({(event.t, triple) for event, triple in pairs})[-count:])
+    return [(event, triple) for event, triple in pairs if (event.t, triple) in last]
+
+
+def _last_items(events: Iterable[Event], count: int) -> list[tuple[Event, Triple]]:
+    """The last distinct items in the order (t, tokens of their triples, graph name)."""
+    distinct = {(event.t, tuple(sorted(set(event.triples))), event.graph or ""): event for event in events}
+    return _pairs(distinct[key] for key in sorted(distinct)[-count:])

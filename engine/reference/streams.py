@@ -1,0 +1,241 @@
+"""Continuous queries over the records of an input log, one record after the other: the oracle of the whole system.
+
+Everything follows docs/architecture.md, "Time", "Windows" and "Order"; nothing is shared with the runtime but the time module,
+the statement and the records. A tick T sees events with ``t < T``; `Evaluation.at` is its label.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+
+from engine.functions.expressions import Context
+from engine.ir.statement import Statement, TimeWindow
+from engine.records import End, Event, GraphVersion, Idle, Mark, Pause, Record, Register, Resume, Unregister
+from engine.reference.content import History, close_of, content_of, dataset_at, window_events
+from engine.reference.dataset import Graph
+from engine.reference.solutions import Bag
+from engine.reference.sparql import Result, evaluate
+from engine.timeline import MAX, MIN, closes, event_validity, first_close_after, last_close_by
+
+
+@dataclass(frozen=True, slots=True)
+class Evaluation:
+    """One logged evaluation: `result` is what the output operator gives, `relation` all answers; `at` and `tick` in ms."""
+
+    at: int
+    tick: int
+    result: Result
+    relation: Result
+
+
+@dataclass(slots=True)
+class Stream:
+    """The state of a stream so far: an idle one holds no query back."""
+
+    watermark: int = MIN
+    idle: bool = False
+
+
+def run(records: Iterable[Record], parse: Callable[[str], Statement]) -> dict[str, list[Evaluation]]:
+    """The evaluations of every query registered in `records`, in order; each under the query's id of the Register record."""
+    streams: dict[str, Stream] = {}
+    graphs: dict[str, Graph] = {}
+    live: dict[str, ContinuousQuery] = {}
+    logged: dict[str, list[Evaluation]] = {}
+    past: list[Event] = []
+    for record in records:
+        match record:
+            case Event():
+                past.append(record)
+                for query in live.values():
+                    query.see(record)
+                _advance(streams.setdefault(record.stream, Stream()), record.watermark)
+            case Mark():
+                _advance(streams.setdefault(record.stream, Stream()), record.watermark)
+            case Idle():
+                streams.setdefault(record.stream, Stream()).idle = True
+            case Register():
+                query = live[record.query] = ContinuousQuery(record, parse(record.text))
+                query.done = query.watermark(streams)
+                logged.setdefault(record.query, [])
+                for event in past:
+                    query.see(event)
+            case Unregister():
+                live.pop(record.query, None)
+            case Pause() if record.query in live:
+                live[record.query].pause()
+            case Resume() if record.query in live:
+                logged[record.query] += live[record.query].resume(record.backlog)
+            case GraphVersion():
+                graphs[record.graph] = Graph(record.triples or ())
+        for name, query in live.items():
+            until = query.last_tick() if isinstance(record, End) else query.watermark(streams)
+            (logged[name] if query.held is None else query.held).extend(query.evaluate_until(until, graphs))
+    return logged
+
+
+class ContinuousQuery:
+    """One registered query: what it has seen, which ticks are done (all up to `done`), and its previous evaluation."""
+
+    def __init__(self, registration: Register, statement: Statement) -> None:
+        self.name = registration.query
+        self.since = registration.since
+        self.statement = statement
+        self.done = MIN
+        steps = {s.window.step_ms for s in statement.streams if isinstance(s.window, TimeWindow)}
+        self.on_change = statement.report == "change" or not steps and statement.compute_every_ms is None
+        self.steps = steps if statement.compute_every_ms is None else {statement.compute_every_ms}
+        self.history = History()
+        self.candidates: set[int] = set()
+        self.endless_from = MAX
+        self.last_close = MIN
+        self.filled_at: int | None = None
+        self.previous: Result | None = None
+        self.held: list[Evaluation] | None = None
+        self._before_pause: Result | None = None
+
+    def watermark(self, streams: Mapping[str, Stream]) -> int:
+        """The least watermark of the streams that hold this query back; the greatest of all where every one is idle."""
+        own = [streams.get(iri, Stream()) for iri in sorted({s.stream for s in self.statement.streams})]
+        active = [stream.watermark for stream in own if not stream.idle]
+        return min(active) if active else max((stream.watermark for stream in own), default=MIN)
+
+    def see(self, event: Event) -> None:
+        """Take in an event if the query may see it, with the ticks at which some window holds it."""
+        sources = [s for s in self.statement.streams if s.stream == event.stream]
+        if event.position <= self.since or not sources:
+            return
+        self.history.add(event)
+        for source in sources:
+            if isinstance(source.window, TimeWindow):
+                self._sees_until(event.t, source.window)
+            elif not self.on_change:
+                self.endless_from = min(self.endless_from, event.t + 1)
+                self.last_close = max(self.last_close, event.t + 1)
+        if self.on_change:
+            self.candidates.add(event.t + 1)
+            self.last_close = max(self.last_close, event.t + 1)
+
+    def pause(self) -> None:
+        """Hold back what is evaluated from here on: it counts only if the query resumes with its backlog."""
+        if self.held is None:
+            self.held, self._before_pause = [], self.previous
+
+    def resume(self, backlog: bool) -> list[Evaluation]:
+        """Go on: the evaluations that were held back, or none of them, as if they had never been."""
+        held, self.held = self.held or [], None
+        if not backlog and held:
+            self.previous = self._before_pause
+        return held if backlog else []
+
+    def last_tick(self) -> int:
+        """The last tick of a replay: the last close that still sees an event, or the first evaluation time from it on."""
+        if self.on_change or self.last_close == MIN:
+            return self.last_close
+        return self._next_tick(self.last_close - 1)
+
+    def evaluate_until(self, watermark: int, graphs: Mapping[str, Graph]) -> Iterator[Evaluation]:
+        """Evaluate the ticks that are due: those after the last done up to `watermark`, unless skipped."""
+        if watermark <= self.done:
+            return
+        for tick in self._due(watermark):
+            contents = {source: content_of(window_events(source, tick, self.history, self.statement, self.on_change))
+                        for source in self.statement.streams}
+            filled = any(content.graph for content in contents.values())
+            if (filled or self._filled_before(tick)) and self._full(tick):
+                at = tick - 1 if self.on_change else tick
+                dataset = dataset_at(self.statement, contents, graphs)
+                yield self._report(at, tick, evaluate(self.statement.query, dataset, Context(at, self.name)))
+            if filled:
+                self.filled_at = tick
+            elif self.on_change:
+                self.filled_at = None
+        self.done = watermark
+        self.candidates = {tick for tick in self.candidates if tick > watermark}
+
+    def _due(self, watermark: int) -> list[int]:
+        """The ticks that may have to be reported: any with content, and the one after it."""
+        if self.on_change:
+            return sorted(t for t in self.candidates if self.done < t <= watermark)
+        filled = {t for t in self.candidates if self.done < t <= watermark}
+        begin = max(self.done, self.endless_from - 1)
+        if begin < watermark:
+            filled.update(t for step in self.steps for t in closes(begin, watermark, step, self.statement.start_at_ms))
+        following = {self._next_tick(t) for t in filled | ({self.filled_at} if self.filled_at is not None else set())}
+        return sorted(filled | {t for t in following if self.done < t <= watermark})
+
+    def _filled_before(self, tick: int) -> bool:
+        """Whether some window had content at the previous tick."""
+        return self.filled_at is not None and (self.on_change or self._next_tick(self.filled_at) == tick)
+
+    def _full(self, tick: int) -> bool:
+        """REPORT FULL: every window reaches back no further than its first event."""
+        if self.statement.report != "full":
+            return True
+        for source in self.statement.streams:
+            first = self.history.earliest(source.stream)
+            if first is None:
+                return False
+            if isinstance(source.window, TimeWindow):
+                close = close_of(source.window, tick, self.statement, self.on_change)
+                if close - source.window.delay_ms - source.window.range_ms < first:
+                    return False
+        return True
+
+    def _sees_until(self, ms: int, window: TimeWindow) -> None:
+        """Note the ticks at which `window` holds an event of `ms`, and where that ends."""
+        if self.on_change:
+            expiry = ms + window.delay_ms + window.range_ms
+            self.last_close = max(self.last_close, expiry)
+            if self.statement.output == "dstream":
+                self.candidates.add(expiry + 1)
+            return
+        start = self.statement.start_at_ms
+        valid = event_validity(ms, window.range_ms, window.step_ms, start, window.delay_ms)
+        if valid is None:
+            return
+        self.last_close = max(self.last_close, last_close_by(ms + window.delay_ms + window.range_ms, window.step_ms, start))
+        first, last = (valid.lo + 1) // 2, (valid.hi + 1) // 2
+        for step in self.steps:
+            self.candidates.update(closes(first - 1, last, step, start))
+
+    def _next_tick(self, after: int) -> int:
+        return min(first_close_after(after, step, self.statement.start_at_ms) for step in self.steps)
+
+    def _report(self, at: int, tick: int, relation: Result) -> Evaluation:
+        before, self.previous = self.previous, relation
+        return Evaluation(at, tick, output(self.statement.output, relation, before), relation)
+
+
+def output(operator: str, relation: Result, before: Result | None) -> Result:
+    """RSTREAM, ISTREAM or DSTREAM: the relation, or its bag difference with the evaluation before, either way."""
+    previous = replace(relation, rows=(), boolean=False, triples=frozenset()) if before is None else before
+    if operator == "istream":
+        return _difference(relation, previous)
+    return _difference(previous, relation) if operator == "dstream" else relation
+
+
+def _difference(minuend: Result, subtrahend: Result) -> Result:
+    if minuend.form == "SELECT":
+        return replace(minuend, rows=tuple(_subtract(list(minuend.rows), list(subtrahend.rows))))
+    return replace(minuend, boolean=minuend.boolean and not subtrahend.boolean, triples=minuend.triples - subtrahend.triples)
+
+
+def _subtract(rows: Bag, taken: Bag) -> Bag:
+    """The bag difference, order kept."""
+    left = Counter(frozenset(row.items()) for row in taken)
+    result: Bag = []
+    for row in rows:
+        key = frozenset(row.items())
+        if left[key]:
+            left[key] -= 1
+        else:
+            result.append(row)
+    return result
+
+
+def _advance(stream: Stream, watermark: int) -> None:
+    stream.watermark = max(stream.watermark, watermark)
+    stream.idle = False
