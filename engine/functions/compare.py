@@ -1,8 +1,8 @@
 """Equality, order and truth of terms (SPARQL 1.1 sections 17.2.2, 17.3, 17.4.1.7 and 15.1).
 
-Beyond the operator table, as section 17.3.1 allows: date, time, gYear... and durations compare by value (XPath F&O), and literals of
-different known datatypes are unequal instead of an error. A literal of an unknown datatype, or one that its datatype does not have, is
-equal to itself only, and comparing it with another literal is an error.
+Beyond the operator table, as section 17.3.1 allows: date, time, gYear... and durations compare by value (XPath F&O), and literals
+of different known datatypes are unequal instead of an error. A literal of an unknown datatype, or one that its datatype does not
+have, is equal to itself only, and comparing it with another literal is an error.
 """
 
 from __future__ import annotations
@@ -118,9 +118,9 @@ def _numbers(one: Value, two: Value) -> int | None:
 
 # Order keys: one character for the group, then a text whose order is that of the values.
 _KEY_GROUP = {
-    Kind.IRI: "2", Kind.BLANK: "1", Kind.STRING: "8", Kind.LANG: "8", Kind.BOOLEAN: "4", Kind.INTEGER: "3", Kind.DECIMAL: "3", Kind.FLOAT: "3",
-    Kind.DOUBLE: "3", Kind.DATETIME: "5a", Kind.DATETIME_LOCAL: "5a", Kind.DATE: "5b", Kind.TIME: "5c", Kind.GREGORIAN: "5d",
-    Kind.DURATION: "6", Kind.OTHER: "9", Kind.ILL: "9",
+    Kind.IRI: "2", Kind.BLANK: "1", Kind.STRING: "8", Kind.LANG: "8", Kind.BOOLEAN: "4", Kind.INTEGER: "3", Kind.DECIMAL: "3",
+    Kind.FLOAT: "3", Kind.DOUBLE: "3", Kind.DATETIME: "5a", Kind.DATETIME_LOCAL: "5a", Kind.DATE: "5b", Kind.TIME: "5c",
+    Kind.GREGORIAN: "5d", Kind.DURATION: "6", Kind.OTHER: "9", Kind.ILL: "9",
 }
 _COMPLEMENT = str.maketrans("0123456789", "9876543210")
 _LOW = re.compile("[\x00-\x02]")
@@ -132,9 +132,9 @@ _EXPONENT_SHIFT = 5_000_000
 def order_key(token: str | None) -> str:
     """A text whose code point order (which is UTF-8's byte order) is the order of ORDER BY (SPARQL 1.1 section 15.1).
 
-    Unbound < blank nodes < IRIs < literals. Where ``<`` has a meaning for two literals the keys agree with it, and equal numbers have equal
-    keys whatever their types. The rest of the order is ours: numbers (NaN last), booleans, dates, durations, strings (with and without
-    tag together, by characters, then tag), other literals by characters. A time without zone is placed as if in UTC.
+    Unbound < blank nodes < IRIs < literals. Where ``<`` has a meaning for two literals the keys agree with it, and equal numbers
+    have equal keys whatever their types. The rest of the order is ours: numbers (NaN last), booleans, dates, durations, strings
+    (with and without tag together, by characters, then tag), other literals by characters. A time without zone counts as UTC.
     """
     if token is None:
         return "0"
@@ -177,14 +177,17 @@ def _key_moment(value: Value) -> str:
 
 
 def _key_duration(value: Value) -> str:
-    # A month counts 30.436875 days (a Gregorian year's twelfth): durations that XSD orders differ by more than this can hide.
+    # A month counts 30.436875 days, a Gregorian year's twelfth: between the extremes of XSD's reference dates, so in their order.
     months, seconds = value.value
     total = numeric.EXACT.add(seconds, Decimal(months * 2629746))
     return key_of_decimal(total) + " " + key_of_decimal(Decimal(months))
 
 
+def _key_opaque(value: Value) -> str:
+    return _key_text(*value.value) if value.kind is Kind.OTHER else _key_text(value.value, value.datatype)
+
+
 _KEYS: dict[str, Callable[[Value], str]] = {
-    "1": lambda value: str(value.value), "2": lambda value: str(value.value), "3": _key_number, "4": lambda value: str(int(value.value)),
-    "5": _key_moment, "6": _key_duration, "8": _key_string,
-    "9": lambda value: _key_text(value.value[0], value.value[1]) if value.kind is Kind.OTHER else _key_text(value.value, value.datatype),
+    "1": lambda value: str(value.value), "2": lambda value: str(value.value), "3": _key_number,
+    "4": lambda value: str(int(value.value)), "5": _key_moment, "6": _key_duration, "8": _key_string, "9": _key_opaque,
 }

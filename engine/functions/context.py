@@ -15,9 +15,9 @@ Row = Mapping[str, str]
 class Context:
     """The surroundings of one evaluation.
 
-    `at_ms` is the evaluation time T, the value of NOW(). `query` and `row` name query and solution: RAND, UUID, STRUUID and BNODE derive
-    from them, so `row` must tell apart the rows of one evaluation (empty: the row's own bindings are taken). `exists` says whether the
-    pattern of an `Exists` has a solution for a row; NOT is applied here, not there.
+    `at_ms` is the value of NOW(). `query` and `row` name query and solution: RAND, UUID, STRUUID and BNODE derive from them, so
+    `row` must tell apart the rows of one evaluation (empty: the row's own bindings are taken). `exists` says whether the pattern
+    of an `Exists` has a solution for a row; the expression applies NOT itself.
     """
 
     at_ms: int

@@ -7,8 +7,8 @@ from functools import lru_cache
 
 from engine.functions.datetimes import Duration, Moment, format_zone, from_ms
 from engine.functions.errors import ExpressionError
-from engine.functions.terms import string
-from engine.functions.values import Kind, decode, duration, integer, moment, number
+from engine.functions.terms import integer, string
+from engine.functions.values import Kind, decode, duration, moment, number
 
 _WITH = {
     "year": ("dateTime", "date", "gYear", "gYearMonth"), "month": ("dateTime", "date", "gYearMonth", "gMonth", "gMonthDay"),

@@ -1,7 +1,7 @@
-"""XSD dates, times and durations: lexical forms in, canonical lexical forms out, order (XSD 1.1 part 2, sections 3.3.6 to 3.3.14).
+"""XSD dates, times and durations: lexical forms in, canonical lexical forms out, order (XSD 1.1 part 2, section 3.3).
 
-A `Moment` is any of dateTime, date, time, gYear...: its `instant` is seconds since 1970 (exact, proleptic Gregorian) with a missing zone
-read as UTC, and `zone` its offset in minutes, None where it has none. A `Duration` is months and seconds.
+A `Moment` is any of dateTime, date, time, gYear...: its `instant` is seconds since 1970 (exact, proleptic Gregorian) with a
+missing zone read as UTC, and `zone` its offset in minutes, None where it has none. A `Duration` is months and seconds.
 """
 
 from __future__ import annotations
@@ -17,7 +17,8 @@ from engine.functions.numeric import EXACT, format_decimal
 _YEAR = r"(?P<year>-?(?:[1-9][0-9]{3,17}|0[0-9]{3}))"
 _MONTH = r"(?P<month>0[1-9]|1[0-2])"
 _DAY = r"(?P<day>0[1-9]|[12][0-9]|3[01])"
-_CLOCK = r"(?:(?P<hour>[01][0-9]|2[0-3]):(?P<minute>[0-5][0-9]):(?P<second>[0-5][0-9](?:\.[0-9]+)?)|(?P<midnight>24:00:00(?:\.0+)?))"
+_CLOCK = (r"(?:(?P<hour>[01][0-9]|2[0-3]):(?P<minute>[0-5][0-9]):(?P<second>[0-5][0-9](?:\.[0-9]+)?)"
+          r"|(?P<midnight>24:00:00(?:\.0+)?))")
 _ZONE = r"(?P<zone>Z|[+-](?:(?:0[0-9]|1[0-3]):[0-5][0-9]|14:00))?"
 
 FORMS = {
@@ -40,7 +41,7 @@ _DURATION = re.compile(
 
 
 class Moment(NamedTuple):
-    """A point or period of a calendar, by its start (of missing fields: 1972-12-31, a leap year's last day, as XSD compares times)."""
+    """A point or period of a calendar, by its start; missing fields are those of 1972-12-31 (as XSD compares times)."""
 
     instant: Decimal
     zone: int | None
@@ -65,7 +66,8 @@ def parse_moment(form: str, lexical: str) -> Moment | None:
     if match is None:
         return None
     field = match.groupdict()
-    year, month = int(field.get("year") or 1972), int(field.get("month") or 12 if form in ("time", "gDay") else field.get("month") or 1)
+    year = int(field.get("year") or 1972)
+    month = int(field.get("month") or (12 if form in ("time", "gDay") else 1))
     day = int(field.get("day") or (31 if form == "time" else 1))
     if day > days_in_month(year, month):
         return None
@@ -181,7 +183,8 @@ def compare_durations(first: Duration, second: Duration) -> int:
 
 
 def _compare_from(start: tuple[int, int], first: Duration, second: Duration) -> int:
-    ends = [EXACT.add(value.seconds, Decimal(_DAY_SECONDS * days_from_civil(*add_months(*start, value.months), 1))) for value in (first, second)]
+    ends = [EXACT.add(value.seconds, Decimal(_DAY_SECONDS * days_from_civil(*add_months(*start, value.months), 1)))
+            for value in (first, second)]
     return (ends[0] > ends[1]) - (ends[0] < ends[1])
 
 

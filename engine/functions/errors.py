@@ -4,4 +4,4 @@ from __future__ import annotations
 
 
 class ExpressionError(Exception):
-    """A SPARQL expression error (SPARQL 1.1 section 17.2): no value. A filter takes it as false, BIND leaves the variable unbound."""
+    """A SPARQL expression error (SPARQL 1.1 section 17.2): no value. False in a filter, unbound after BIND."""

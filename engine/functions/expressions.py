@@ -1,7 +1,7 @@
 """Evaluation of IR expressions on rows, by closures (SPARQL 1.1 sections 17.2 and 17.4.1).
 
-`compile_term` and `compile_test` turn an expression once into a function of (row, context); `evaluate` and `test` do so behind a small
-cache. A row maps names of variables to tokens; an absent variable is unbound.
+`compile_term` and `compile_test` turn an expression once into a function of (row, context); `evaluate` and `test` do so behind a
+small cache. A row maps names of variables to tokens; an absent variable is unbound.
 """
 
 from __future__ import annotations
@@ -143,7 +143,7 @@ class _Compiler:
         return lambda row, context: apply(*[arg(row, context) for arg in args])  # type: ignore[return-value]
 
     def volatile(self, call: Call, apply: Callable[..., str | bool], args: list[Term]) -> Term:
-        """A call of NOW, RAND, UUID, STRUUID or BNODE, told apart by its place in the text, or by its number in the expression."""
+        """A call of NOW, RAND, UUID, STRUUID or BNODE, told apart by its place in the text, or its number in the expression."""
         self.calls += 1
         site = f"at {call.span.start}" if call.span is not None else f"number {self.calls}"
 
@@ -227,7 +227,7 @@ def _failing(message: str) -> Callable[[Row, Context], NoReturn]:
 
 
 def _connect(parts: list[Test], decisive: bool) -> Test:
-    """``||`` (`decisive` true) or ``&&`` (false): one decisive part decides, else an error in any part is an error (section 17.2)."""
+    """``||`` (`decisive` true) or ``&&`` (false): one decisive part decides, else an error in any part is one (section 17.2)."""
     def connected(row: Row, context: Context) -> bool:
         failure = None
         for part in parts:

@@ -25,8 +25,8 @@ _TAG = re.compile("[A-Za-z]+(?:-[A-Za-z0-9]+)*")
 class Function:
     """A function of tokens, of `least` to `most` arguments (None: any number).
 
-    A `truth` function gives a Python bool, the others a token; all raise ExpressionError. One that is `volatile` is called with the context
-    and a text that names the place of the call before its arguments: it may differ from row to row for equal arguments.
+    A `truth` function gives a Python bool, the others a token; all raise ExpressionError. One that is `volatile` is called with
+    the context and a text that names the place of the call before its arguments: it may differ from row to row.
     """
 
     name: str
@@ -74,7 +74,6 @@ def _strlang(text: str, tag: str) -> str:
 
 def _is_numeric(token: str) -> bool:
     return Kind.INTEGER <= decode(token).kind <= Kind.DOUBLE
-
 
 
 def _hash(name: str) -> Callable[[str], str]:
@@ -195,7 +194,7 @@ def find(name: str, count: int) -> Function:
 
 
 def call(name: str, args: Sequence[str], context: Context, site: str = "") -> str:
-    """Apply the function `name` to tokens; `site` tells calls of one row apart (for RAND and the like). Raises ExpressionError."""
+    """Apply the function `name` to tokens; `site` tells calls of one row apart (RAND ...). Raises ExpressionError."""
     function = find(name, len(args))
     result = function.apply(context, site, *args) if function.volatile else function.apply(*args)
     return result if isinstance(result, str) else boolean(result)

@@ -1,7 +1,7 @@
 """XSD numeric values: lexical forms in, canonical lexical forms out, arithmetic on one type (XPath F&O sections 6.2 to 6.4).
 
-Integers are `int`, decimals `decimal.Decimal` (exact; quotients are rounded half up to 18 fraction digits, which F&O leaves to the
-implementation), floats and doubles are `float`, a float being rounded to single precision after each operation.
+Integers are `int`, decimals `decimal.Decimal` (exact; quotients are rounded half up to 18 fraction digits, which F&O leaves to
+the implementation), floats and doubles are `float`, a float being rounded to single precision after each operation.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """XPath regular expressions as a tree (XPath F&O section 7.6.1, XSD 1.1 part 2 appendix G): exactly this syntax, no other.
 
-What other dialects add (lookaround, named groups, possessive quantifiers, ``\\b``) is a syntax error here as it is in the specification.
+What other dialects add (lookaround, named groups, possessive quantifiers, ``\\b``) is an error here as in the specification.
 """
 
 from __future__ import annotations

@@ -37,7 +37,7 @@ class Regex:
         return self.compiled.search(text) is not None
 
     def replace(self, text: str, replacement: str) -> str:
-        """The text with each match replaced. Raises ExpressionError for a bad replacement or a pattern that matches nothing at all."""
+        """The text with each match replaced. Raises ExpressionError for a bad replacement, or a pattern that matches \"\"."""
         if self.compiled.search("") is not None:
             raise ExpressionError("the pattern to replace matches the empty string")
         expand = (lambda match: replacement) if self.literal else expander(replacement, self.groups)
@@ -69,7 +69,8 @@ def expander(replacement: str, groups: int) -> Callable[[re.Match[str]], str]:
         else:
             parts.append(char)
         at += 1
-    return lambda match: "".join(part if isinstance(part, str) else (match.group(part) or "") if part <= groups else "" for part in parts)
+    parts = [part for part in parts if isinstance(part, str) or part <= groups]
+    return lambda match: "".join(part if isinstance(part, str) else match.group(part) or "" for part in parts)
 
 
 def _group_number(replacement: str, at: int, groups: int) -> tuple[int, int]:

@@ -8,8 +8,8 @@ from urllib.parse import quote
 from engine.functions.errors import ExpressionError
 from engine.functions.numeric import round_double, to_double
 from engine.functions.regexes import regex
-from engine.functions.terms import literal, string
-from engine.functions.values import integer, numeric_value, simple_text, text_of
+from engine.functions.terms import integer, literal, string
+from engine.functions.values import numeric_value, simple_text, text_of
 
 
 def strlen(text: str) -> str:

@@ -1,7 +1,7 @@
 """RDF terms as canonical N-Triples tokens: make them, take them apart.
 
-A token is `<iri>`, `_:label`, `"lex"` (xsd:string), `"lex"@en` (tag in lower case: RDF 1.1 section 3.3) or `"lex"^^<datatype>`, escaped
-as canonical N-Triples (RDF 1.2 N-Triples, section 3); two tokens are equal exactly where the terms are.
+A token is `<iri>`, `_:label`, `"lex"` (xsd:string), `"lex"@en` (tag in lower case: RDF 1.1 section 3.3) or `"lex"^^<datatype>`,
+escaped as canonical N-Triples (RDF 1.2 N-Triples, section 3); two tokens are equal exactly where the terms are.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import re
 from functools import lru_cache
 from typing import Literal, NamedTuple
 
+from engine.functions.numeric import format_integer
 from engine.ir.terms import RDF, XSD
 
 XSD_STRING = XSD + "string"
@@ -75,9 +76,9 @@ def boolean(value: bool) -> str:
     return TRUE if value else FALSE
 
 
-def is_literal(token: str) -> bool:
-    """Whether a token is a literal's."""
-    return token[0] == '"'
+def integer(value: int) -> str:
+    """The token of an xsd:integer. Raises ExpressionError where it would be too long to write."""
+    return f'"{format_integer(value)}"^^<{XSD_INTEGER}>'
 
 
 @lru_cache(maxsize=1 << 16)

@@ -1,9 +1,10 @@
 """The typed columns beside a token: what Spark SQL can compute with, without reading the token.
 
-`kind` is a `Kind`. `number` is there for INTEGER, DECIMAL, FLOAT and DOUBLE: comparing these doubles decides ``= < >`` between any two
-of them, except FLOAT against INTEGER or DECIMAL, which SPARQL compares in single precision. `micros` is there for DATETIME and
-DATETIME_LOCAL: microseconds since the epoch, a local time read as UTC. What a double or a 64-bit count of microseconds does not hold
-well enough (16 significant digits, NaN, nanoseconds, the year 300000) has kind HARD: only Python decides it.
+`kind` is a `Kind`. `number` is there for INTEGER, DECIMAL, FLOAT and DOUBLE: comparing these doubles decides ``= < >`` between
+any two of them, except FLOAT against INTEGER or DECIMAL, which SPARQL compares in single precision. `micros` is there for
+DATETIME and DATETIME_LOCAL: microseconds since the epoch, a local time read as UTC. What a double or a 64-bit count of
+microseconds does not hold well enough (16 significant digits, NaN, nanoseconds, the year 300000) has kind HARD: only Python
+decides it.
 """
 
 from __future__ import annotations
@@ -56,7 +57,7 @@ def typed_columns(tokens: pa.Array | pa.ChunkedArray) -> tuple[pa.Array, pa.Arra
     rows = [_remembered(token) for token in encoded.dictionary.to_pylist()]
     kinds, numbers, micros = zip(*rows) if rows else ((), (), ())
     columns = pa.array(kinds, pa.int8()), pa.array(numbers, pa.float64()), pa.array(micros, pa.int64())
-    return tuple(column.take(encoded.indices) for column in columns)  # type: ignore[return-value]
+    return tuple(column.take(encoded.indices) for column in columns)
 
 
 def _integer(lexical: str) -> Typed:

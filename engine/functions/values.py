@@ -57,9 +57,9 @@ class Value(NamedTuple):
 
 _INTEGER_RANGES: dict[str, tuple[int | None, int | None]] = {
     "integer": (None, None), "nonPositiveInteger": (None, 0), "negativeInteger": (None, -1), "nonNegativeInteger": (0, None),
-    "positiveInteger": (1, None), "long": (-2 ** 63, 2 ** 63 - 1), "int": (-2 ** 31, 2 ** 31 - 1), "short": (-2 ** 15, 2 ** 15 - 1),
-    "byte": (-128, 127), "unsignedLong": (0, 2 ** 64 - 1), "unsignedInt": (0, 2 ** 32 - 1), "unsignedShort": (0, 2 ** 16 - 1),
-    "unsignedByte": (0, 255),
+    "positiveInteger": (1, None), "long": (-2 ** 63, 2 ** 63 - 1), "int": (-2 ** 31, 2 ** 31 - 1),
+    "short": (-2 ** 15, 2 ** 15 - 1), "byte": (-128, 127), "unsignedLong": (0, 2 ** 64 - 1), "unsignedInt": (0, 2 ** 32 - 1),
+    "unsignedShort": (0, 2 ** 16 - 1), "unsignedByte": (0, 255),
 }
 _BOOLEANS = {"true": True, "1": True, "false": False, "0": False}
 
@@ -139,11 +139,6 @@ def number(kind: Kind, value: Any) -> str:
     return f'"{write(value)}"{suffix}'
 
 
-def integer(value: int) -> str:
-    """The token of an xsd:integer."""
-    return number(Kind.INTEGER, value)
-
-
 def moment(form: str, value: datetimes.Moment) -> str:
     """The token of a dateTime, date, time ..., in canonical lexical form."""
     return f'"{datetimes.format_moment(form, value)}"^^<{XSD}{form}>'
@@ -163,7 +158,7 @@ def numeric_value(token: str) -> Value:
 
 
 def text_of(token: str) -> tuple[str, str]:
-    """The characters and tag ("" for none) of a string literal argument (SPARQL 1.1 section 17.4.3.1.1). Raises ExpressionError."""
+    """The characters and tag ("" for none) of a string literal argument (SPARQL 1.1 section 17.1.2). Raises ExpressionError."""
     value = decode(token)
     if value.kind is Kind.STRING:
         return value.value, ""
