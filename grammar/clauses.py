@@ -1,0 +1,167 @@
+"""The clauses that RSP-QL and C-SPARQL add to SPARQL, in pyparsing (docs/sparql.md has the grammar).
+
+Each function reads one clause at an offset and returns its parts by name and the offset behind it. Every terminal is a `Leaf`, so
+that parts know their place; a mistake raises ClauseError with its place, what was expected, and a hint where one is known.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Any
+
+from pyparsing import (CaselessKeyword, Literal, MatchFirst, Opt, ParseBaseException, ParserElement, Regex, ZeroOrMore)
+
+from grammar.durations import DurationError, instant, milliseconds
+from grammar.machine import Leaf
+from grammar.scanner import IRI_REFERENCE, PREFIXED_NAME
+
+RESERVED = frozenset("AS COMPUTE COMPUTED REPORT START PREFIX BASE SELECT CONSTRUCT ASK DESCRIBE RSTREAM ISTREAM DSTREAM FROM WHERE".split())
+
+
+class ClauseError(Exception):
+    """A mistake in a clause at `place`."""
+
+    def __init__(self, message: str, place: int, length: int, hint: str | None = None) -> None:
+        super().__init__(message)
+        self.message = message
+        self.place = place
+        self.length = length
+        self.hint = hint
+
+
+@dataclass(frozen=True, slots=True)
+class Clause:
+    """A clause that was read: its parts by name, and the offset behind it."""
+
+    parts: dict[str, Any]
+    end: int
+
+    def get(self, part: str) -> Any:
+        """The named part, or None."""
+        return self.parts.get(part)
+
+
+def _word(word: str) -> ParserElement:
+    return CaselessKeyword(word).set_parse_action(lambda s, place, t: Leaf("word", t[0].upper(), place, place + len(t[0]))).set_name(word)
+
+
+def _mark(mark: str) -> ParserElement:
+    return Literal(mark).set_parse_action(lambda s, place, t: Leaf("mark", t[0], place, place + len(t[0])))
+
+
+def _terminal(pattern: str, kind: str, readable: str) -> ParserElement:
+    def leaf(_text: str, place: int, found: Any) -> Leaf:
+        return Leaf(kind, found[0], place, place + len(found[0]))
+
+    return Regex(pattern, re.IGNORECASE).set_parse_action(leaf).set_name(readable)
+
+
+@dataclass(frozen=True, slots=True)
+class Amount:
+    """A duration or instant in ms, or a count."""
+
+    value: int
+    start: int
+    end: int
+
+
+def _amount(pattern: str, read: Any, readable: str) -> ParserElement:
+    def convert(_text: str, place: int, found: Any) -> Amount:
+        try:
+            return Amount(read(found[0]), place, place + len(found[0]))
+        except DurationError as error:
+            raise ClauseError(error.message, place, len(found[0]), error.hint) from None
+
+    return Regex(pattern).set_parse_action(convert).set_name(readable)
+
+
+def _positive(written: str) -> int:
+    value = milliseconds(written)
+    if value <= 0:
+        raise DurationError("A window's RANGE and STEP must be longer than nothing.", "RANGE 10s STEP 2s")
+    return value
+
+
+def _count(written: str) -> int:
+    value = int(written) if written.isdigit() and len(written) < 10 else 0
+    if value <= 0:
+        raise DurationError(f"Expected a count of at least 1, found '{written}'.", "[TRIPLES 100]")
+    return value
+
+
+def _unquoted(written: str) -> int:
+    return instant(re.split(r"\^\^", written)[0].strip("\"'"))
+
+
+_SOME = r"[^\s\[\]{}(),]+"
+IRI = _terminal(f"{IRI_REFERENCE}|{PREFIXED_NAME}", "iri", "an IRI")
+NAME = _terminal(f"{IRI_REFERENCE}|{PREFIXED_NAME}|(?!(?:{'|'.join(sorted(RESERVED))})(?![\\w.-]))[A-Za-z_0-9](?:[\\w.-]*[\\w-])?", "name",
+                 "a name")
+DURATION = _amount(_SOME, _positive, "a duration such as 10s or PT10S")
+DISTANCE = _amount(_SOME, milliseconds, "a duration such as 10s or PT10S")
+COUNT = _amount(_SOME, _count, "a count")
+DATE_TIME = _amount(rf"\"[^\"\n]*\"(?:\^\^{_SOME})?|'[^'\n]*'(?:\^\^{_SOME})?|{_SOME}", _unquoted, "an xsd:dateTime")
+R2S = MatchFirst([_word("RSTREAM"), _word("ISTREAM"), _word("DSTREAM")]).set_name("RSTREAM, ISTREAM or DSTREAM")
+
+_tuples = Opt(_word("RANGE")) + (_word("TRIPLES") | _word("ITEMS"))("unit") - COUNT("count") - Opt(_word("STEP") - COUNT("hop"))
+_time = _word("RANGE") - DURATION("range") - Opt((_word("STEP") | _word("SLIDE")) - DURATION("step") | _word("TUMBLING"))
+_past = (_word("FROM") - _word("NOW") - _mark("-") - DISTANCE("begin") - _word("TO") - _word("NOW")
+         - Opt(_mark("-") - DISTANCE("finish")) - _word("STEP") - DURATION("step"))
+_extent = MatchFirst([_tuples, _time, _past, _word("NOW")("now"), _word("ALL")("all")]).set_name("RANGE, TRIPLES, ITEMS, FROM NOW, NOW or ALL")
+_window = _mark("[") - _extent - _mark("]")
+
+_named = _word("NAMED")("named") - MatchFirst([
+    _word("WINDOW") - IRI("window") - _word("ON") - Opt(_word("STREAM")) - IRI("stream") - _window,
+    _word("STREAM") - IRI("stream") - _window,
+    IRI("graph"),
+]).set_name("WINDOW, STREAM or an IRI")
+_source = _word("FROM") - MatchFirst([_named, _word("STREAM") - IRI("stream") - _window, IRI("graph")]).set_name(
+    "STREAM, NAMED or an IRI")
+_using = _word("USING") - MatchFirst([
+    _word("RULES") - NAME("rule*") - ZeroOrMore(_mark(",") - NAME("rule*")),
+    _word("GRAPH") - IRI("reasoning"),
+]).set_name("RULES or GRAPH")
+_report = MatchFirst([
+    (_word("COMPUTE") | _word("COMPUTED")) - _word("EVERY") - DURATION("every"),
+    _word("REPORT") - MatchFirst([_word("ON") - _word("CHANGE")("report*"), _word("FULL")("report*")]).set_name("ON CHANGE or FULL"),
+    _word("START") - _word("AT") - DATE_TIME("start"),
+])
+_register = (_word("REGISTER") - MatchFirst([_word("QUERY"), _word("STREAM"), R2S])("what").set_name("QUERY, STREAM, RSTREAM, ISTREAM or DSTREAM")
+             - Opt(NAME("name")) - ZeroOrMore(_report) - Opt(_word("AS")))
+_stream_pattern = _word("STREAM") - IRI("stream") - _window
+
+
+def read_source(text: str, place: int) -> Clause:
+    """``FROM ...`` or ``USING ...``."""
+    return _read(_source | _using, text, place)
+
+
+def read_register(text: str, place: int) -> Clause:
+    """``REGISTER ... AS``."""
+    return _read(_register, text, place)
+
+
+def read_stream_pattern(text: str, place: int) -> Clause:
+    """``STREAM iri [window]`` of a group, up to its brace."""
+    return _read(_stream_pattern, text, place)
+
+
+def _read(element: ParserElement, text: str, place: int) -> Clause:
+    rest = text[place:]
+    try:
+        results = element.parse_with_tabs().parse_string(rest)
+    except ClauseError as error:
+        raise ClauseError(error.message, place + error.place, error.length, error.hint) from None
+    except ParseBaseException as error:
+        raise ClauseError(f"{error.msg}", place + error.loc, 0) from None
+    parts = {name: _shifted(value, place) for name, value in results.as_dict().items()}
+    return Clause(parts, place + max(leaf.end for leaf in results.as_list()))
+
+
+def _shifted(value: Any, by: int) -> Any:
+    if isinstance(value, Leaf):
+        return Leaf(value.kind, value.text, value.start + by, value.end + by)
+    if isinstance(value, Amount):
+        return Amount(value.value, value.start + by, value.end + by)
+    return [_shifted(item, by) for item in value]

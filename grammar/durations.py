@@ -1,0 +1,78 @@
+"""Durations and instants of a statement's head: ``10s``, ``PT10S``, xsd:dateTime."""
+
+from __future__ import annotations
+
+import re
+from datetime import datetime, timedelta, timezone
+from fractions import Fraction
+
+UNITS = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
+LONGEST_MS = 1_000 * 366 * UNITS["d"]
+
+_SHORT = re.compile(r"([0-9]{1,18}(?:\.[0-9]{1,9})?)([A-Za-z]*)")
+_ISO = re.compile(r"P(?:([0-9]{1,9})D)?(?:T(?:([0-9]{1,9})H)?(?:([0-9]{1,9})M)?(?:([0-9]{1,18}(?:\.[0-9]{1,9})?)S)?)?", re.IGNORECASE)
+_DATE_TIME = re.compile(r"(\d{4})-(\d\d)-(\d\d)T(\d\d):(\d\d):(\d\d)(?:\.(\d{1,9}))?(Z|[+-]\d\d:\d\d)?")
+_SPELT_OUT = {"sec": "s", "secs": "s", "second": "s", "seconds": "s", "min": "m", "mins": "m", "minute": "m", "minutes": "m",
+              "hour": "h", "hours": "h", "hr": "h", "hrs": "h", "day": "d", "days": "d", "msec": "ms", "millis": "ms",
+              "millisecond": "ms", "milliseconds": "ms"}
+
+
+class DurationError(ValueError):
+    """What is wrong with a duration, and how to write it."""
+
+    def __init__(self, message: str, hint: str) -> None:
+        super().__init__(message)
+        self.message = message
+        self.hint = hint
+
+
+def milliseconds(written: str) -> int:
+    """A duration in ms: ``10s``, ``0.5s``, ``PT10S``. Raises DurationError."""
+    short = _SHORT.fullmatch(written)
+    if short is not None:
+        total = Fraction(short[1]) * _unit(short[1], short[2])
+    else:
+        iso = _ISO.fullmatch(written)
+        if iso is None or written[-1] in "PpTt":
+            raise _not_a_duration(written)
+        amounts = zip(iso.groups(), (UNITS["d"], UNITS["h"], UNITS["m"], UNITS["s"]), strict=True)
+        total = sum((Fraction(amount) * unit for amount, unit in amounts if amount), Fraction(0))
+    if total.denominator != 1:
+        raise DurationError(f"{written} is not a whole number of milliseconds.", "use ms, such as 1500ms")
+    if total > LONGEST_MS:
+        raise DurationError(f"{written} is longer than 1,000 years.", "use [ALL] for everything since registration")
+    return int(total)
+
+
+def instant(written: str) -> int:
+    """An xsd:dateTime as ms since the epoch; without a time zone it is UTC. Raises DurationError."""
+    match = _DATE_TIME.fullmatch(written)
+    wrong = DurationError(f"'{written}' is not an xsd:dateTime.", 'START AT "2024-05-01T00:00:00Z"')
+    if match is None:
+        raise wrong
+    year, month, day, hour, minute, second = (int(part) for part in match.groups()[:6])
+    zone = match[8] or "Z"
+    offset = 0 if zone == "Z" else (1 if zone[0] == "+" else -1) * (int(zone[1:3]) * 60 + int(zone[4:6]))
+    fraction = Fraction(int(match[7]), 10 ** len(match[7])) * 1000 if match[7] else Fraction(0)
+    try:
+        moment = datetime(year, month, day, hour, minute, second, tzinfo=timezone.utc)
+    except ValueError:
+        raise wrong from None
+    since = moment - datetime(1970, 1, 1, tzinfo=timezone.utc) - timedelta(minutes=offset)
+    return since // timedelta(milliseconds=1) + int(fraction)
+
+
+def _unit(number: str, unit: str) -> int:
+    if not unit:
+        raise DurationError(f"A duration needs a unit: {number} of what?", f"{number}s for seconds, {number}ms for milliseconds")
+    known = UNITS.get(unit.lower())
+    if known is None:
+        meant = _SPELT_OUT.get(unit.lower())
+        raise DurationError(f"Unknown unit '{unit}'.", f"write {number}{meant}" if meant else "units are ms, s, m, h, d")
+    return known
+
+
+def _not_a_duration(written: str) -> DurationError:
+    if written[:1] in "Pp" and re.search(r"[YMyWw]", written.upper().split("T")[0][1:]):
+        return DurationError(f"{written} has no fixed length.", "use days and less, such as P30D")
+    return DurationError(f"Expected a duration, found '{written}'.", "10s, 500ms, 2h or PT10S")

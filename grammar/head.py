@@ -1,0 +1,187 @@
+"""Finds the clauses that are not SPARQL's, reads them, and leaves a SPARQL text of the same length behind.
+
+Key words are looked for among the tokens, so that strings, IRIs and comments cannot be taken for them. ``WINDOW`` and ``STREAM``
+groups become ``GRAPH`` groups whose offsets are noted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from engine.ir.spans import Diagnostic
+from grammar.clauses import Clause, ClauseError, read_register, read_source, read_stream_pattern
+from grammar.hints import clause_diagnostic
+from grammar.machine import Leaf
+from grammar.scanner import Scan, Token
+from grammar.text import Text
+
+MAX_SOURCES = 200
+FORMS = frozenset(("SELECT", "CONSTRUCT", "ASK", "DESCRIBE"))
+OPERATORS = frozenset(("RSTREAM", "ISTREAM", "DSTREAM"))
+_OPENING, _CLOSING = frozenset("([{"), frozenset(")]}")
+
+
+@dataclass(slots=True)
+class Head:
+    """What was found: clauses as read (names not resolved), and the text that is left for SPARQL's grammar."""
+
+    register: Clause | None = None
+    sources: list[Clause] = field(default_factory=list)
+    operators: list[Leaf] = field(default_factory=list)
+    windows: dict[int, str | None] = field(default_factory=dict)    # offset of a GRAPH that was WINDOW (None) or STREAM (its name)
+    body: str = ""
+
+
+def read_head(text: Text, scan: Scan) -> tuple[Head, list[Diagnostic]]:
+    """The head of a statement, with what is wrong in its clauses."""
+    reader = _Reader(text, scan)
+    reader.read()
+    reader.head.body = "".join(reader.characters)
+    return reader.head, reader.errors
+
+
+class _Reader:
+    def __init__(self, text: Text, scan: Scan) -> None:
+        self.text = text
+        self.tokens = scan.tokens
+        self.clean = scan.clean
+        self.characters = list(scan.clean)
+        self.at = 0
+        self.head = Head()
+        self.errors: list[Diagnostic] = []
+
+    def read(self) -> None:
+        """Prologue, REGISTER, prologue, query, in the order in which they stand."""
+        self._skip_prologue()
+        if self._word() == "REGISTER":
+            self.head.register = self._clause(read_register)
+            what = self.head.register.get("what") if self.head.register else None
+            if what is not None and what.text in OPERATORS:
+                self.head.operators.append(what)
+            self._skip_prologue()
+        self._operator()
+        form = self._word()
+        if form not in FORMS:
+            return
+        self.at += 1
+        if form in ("SELECT", "CONSTRUCT"):
+            self._operator()
+        if form == "CONSTRUCT" and self._mark() == "{":
+            self._skip_brackets()
+        self._sources()
+        self._groups()
+
+    def _word(self) -> str:
+        return self.tokens[self.at].word if self.at < len(self.tokens) else ""
+
+    def _mark(self) -> str:
+        return self.tokens[self.at].text if self.at < len(self.tokens) and self.tokens[self.at].kind == "mark" else ""
+
+    def _skip_prologue(self) -> None:
+        while self._word() in ("PREFIX", "BASE"):
+            self.at += 1
+            while self.at < len(self.tokens) and self.tokens[self.at].kind in ("name", "iri"):
+                self.at += 1
+
+    def _operator(self) -> None:
+        if self._word() in OPERATORS:
+            token = self.tokens[self.at]
+            self.head.operators.append(Leaf("word", token.word, token.start, token.end))
+            self._blank(token.start, token.end)
+            self.at += 1
+
+    def _sources(self) -> None:
+        """FROM and USING clauses, up to the group of WHERE."""
+        while self.at < len(self.tokens):
+            word, mark = self._word(), self._mark()
+            if mark == "{" or word == "WHERE":
+                return
+            if mark in _OPENING and mark:
+                self._skip_brackets()
+            elif word in ("FROM", "USING"):
+                clause = self._clause(read_source)
+                if clause is None:
+                    return
+                self.head.sources.append(clause)
+                if len(self.head.sources) > MAX_SOURCES:
+                    self._error(f"A statement has at most {MAX_SOURCES} sources.", self.tokens[self.at - 1])
+                    return
+                self._expect_more()
+            else:
+                self.at += 1
+
+    def _expect_more(self) -> None:
+        """After a source: another, or WHERE."""
+        if self.at >= len(self.tokens) or self._word() in ("FROM", "USING", "WHERE") or self._mark() == "{":
+            return
+        token = self.tokens[self.at]
+        self.errors.append(clause_diagnostic(self.text, self.tokens, ClauseError("Expected FROM, USING or WHERE", token.start, 0)))
+
+    def _groups(self) -> None:
+        """WINDOW and STREAM groups of WHERE; sources that come too late."""
+        depth = 0
+        while self.at < len(self.tokens):
+            token, word, mark = self.tokens[self.at], self._word(), self._mark()
+            if mark and mark in _OPENING:
+                depth += 1
+            elif mark and mark in _CLOSING:
+                depth -= 1
+            if word == "WINDOW":
+                self.characters[token.start:token.end] = "GRAPH "
+                self.head.windows[token.start] = None
+            elif word == "STREAM":
+                self._stream_group(token)
+                continue
+            elif word in ("FROM", "USING"):
+                self._too_late(token, depth)
+                return
+            self.at += 1
+
+    def _stream_group(self, token: Token) -> None:
+        clause = self._clause(read_stream_pattern)
+        if clause is None:
+            self.at += 1
+            return
+        stream = clause.parts["stream"]
+        name = f".window{len(self.head.windows)}"
+        self.head.sources.append(Clause({**clause.parts, "generated": name}, clause.end))
+        self.characters[token.start:stream.end] = "GRAPH ".ljust(stream.start - token.start) + stream.text
+        self.head.windows[token.start] = name
+
+    def _too_late(self, token: Token, depth: int) -> None:
+        following = self.tokens[self.at + 1].word if self.at + 1 < len(self.tokens) else ""
+        clause = f"{token.word} {following}" if following in ("STREAM", "NAMED", "RULES", "GRAPH") else token.word
+        if depth > 0:
+            self._error(f"{clause} stands in a sub-query or group; sources are named once, for the whole statement.", token,
+                        "move it before the outer WHERE")
+        else:
+            self._error(f"{clause} stands after WHERE.", token, f"move it between the {'SELECT clause'} and WHERE")
+
+    def _clause(self, read: Callable[[str, int], Clause]) -> Clause | None:
+        """Read and blank a clause; on a mistake note it and return None."""
+        start = self.tokens[self.at].start
+        try:
+            clause = read(self.clean, start)
+        except ClauseError as error:
+            self.errors.append(clause_diagnostic(self.text, self.tokens, error))
+            return None
+        self._blank(start, clause.end)
+        while self.at < len(self.tokens) and self.tokens[self.at].start < clause.end:
+            self.at += 1
+        return clause
+
+    def _skip_brackets(self) -> None:
+        depth = 0
+        while self.at < len(self.tokens):
+            mark = self._mark()
+            depth += (mark in _OPENING) - (mark in _CLOSING) if mark else 0
+            self.at += 1
+            if depth == 0:
+                return
+
+    def _blank(self, start: int, end: int) -> None:
+        self.characters[start:end] = " " * (end - start)
+
+    def _error(self, message: str, token: Token, hint: str | None = None) -> None:
+        self.errors.append(self.text.error(message, token.start, token.end, hint=hint))

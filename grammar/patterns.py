@@ -1,0 +1,172 @@
+"""Group graph patterns of the parse tree as patterns of the IR (SPARQL 1.1 section 18.2.2)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from engine.ir.expressions import Expression, conj
+from engine.ir.patterns import (BGP, Extend, Filter, GraphPattern, Join, LeftJoin, Minus, Pattern, Union, Values, WindowPattern, scope)
+from engine.ir.spans import Span
+from engine.ir.terms import Constant, Variable
+from grammar.expressions import Expressions
+from grammar.machine import Leaf, Node
+from grammar.terms import Names
+from grammar.triples import Block, Labels
+
+EMPTY = BGP(())
+
+
+class Patterns:
+    """Translates groups.
+
+    `windows` tells which ``GRAPH`` key words of the parsed text were written as ``WINDOW`` or ``STREAM`` (by offset), and for the
+    latter the name of the window; `named` are the declared window names, `streams` those that ``GRAPH`` may name.
+    """
+
+    def __init__(self, names: Names, labels: Labels, windows: Mapping[int, str | None], named: frozenset[str],
+                 streams: frozenset[str]) -> None:
+        self._names = names
+        self._labels = labels
+        self._windows = windows
+        self._named = named
+        self._streams = streams
+        self.labels: dict[str, Leaf] = {}   # labels of the blank nodes of all basic graph patterns so far
+        self.expressions = Expressions(names, self.group)
+        self.select: Callable[[Node], Pattern] | None = None
+
+    def group(self, node: Node) -> Pattern:
+        """The pattern of a group, its filters applied."""
+        pattern, condition = self._group(node)
+        return pattern if condition is None else Filter(condition, pattern, self._span(node))
+
+    def values(self, node: Node) -> Values:
+        """Inline data of VALUES."""
+        written = node.all("var")
+        variables = tuple(Variable(leaf.text[1:]) for leaf in written)
+        rows: list[tuple[Constant | None, ...]] = []
+        for value in node.all("value"):
+            cells = value if isinstance(value, list) else [value]
+            if len(cells) == 1 and isinstance(cells[0], Leaf) and cells[0].kind == "nil":
+                cells = []
+            if len(cells) != len(variables):
+                place = cells[0] if cells and not isinstance(cells[0], str) else node
+                self._names.errors.append(self._names.text.error(
+                    f"This row has {len(cells)} values for {len(variables)} variables.", place.start, place.end,
+                    hint="write UNDEF for a value that is not given"))
+                continue
+            rows.append(tuple(None if isinstance(cell, str) else self._constant(cell) for cell in cells))
+        return Values(variables, tuple(rows), self._span(node))
+
+    def _constant(self, cell: Leaf | Node) -> Constant:
+        term = self._names.term(cell)
+        assert isinstance(term, Constant)
+        return term
+
+    def _group(self, node: Node) -> tuple[Pattern, Expression | None]:
+        if node.name == "SubSelect":
+            assert self.select is not None
+            return self.select(node), None
+        result: Pattern = EMPTY
+        filters: list[Expression] = []
+        block: list[Node] = []
+        for part in node.all("part"):
+            if part.name == "TriplesBlock":
+                block.extend(part.all("triples"))
+            elif part.name == "Filter":
+                filters.append(self.expressions.translate(part.parts["expr"]))
+            else:
+                result = self._join_block(result, block)
+                block = []
+                result = self._add(result, part)
+        return self._join_block(result, block), conj(*filters) if filters else None
+
+    def _add(self, before: Pattern, part: Node) -> Pattern:
+        span = self._span(part)
+        match part.name:
+            case "OptionalGraphPattern":
+                inner, condition = self._group(part.parts["graph"])
+                return LeftJoin(before, inner, condition, span)
+            case "MinusGraphPattern":
+                return Minus(before, self.group(part.parts["graph"]), span)
+            case "Bind":
+                return self._bind(before, part)
+            case "GroupOrUnionGraphPattern":
+                branches = [self.group(branch) for branch in part.all("graph")]
+                union = branches[0]
+                for branch in branches[1:]:
+                    union = Union(union, branch, span)
+                return join(before, union, span)
+            case "InlineData":
+                return join(before, self.values(part), span)
+            case "GraphGraphPattern":
+                return join(before, self._graph(part), span)
+        self._names.errors.append(self._names.text.error(
+            "SERVICE is disabled: a query reads the streams and graphs of this server only.", part.start, part.start + len("SERVICE"),
+            code="service-disabled", hint="upload the data as a graph and name it with FROM or GRAPH"))
+        return before
+
+    def _bind(self, before: Pattern, part: Node) -> Pattern:
+        leaf = part.parts["var"]
+        variable = Variable(leaf.text[1:])
+        if variable in scope(before):
+            self._names.errors.append(self._names.text.error(
+                f"BIND to {leaf.text}, which the group before it uses already.", leaf.start, leaf.end,
+                hint="bind to a new variable, or test with FILTER"))
+        return Extend(before, variable, self.expressions.translate(part.parts["expr"]), self._span(part))
+
+    def _graph(self, part: Node) -> Pattern:
+        leaf = part.parts["term"]
+        name = self._names.term(leaf)
+        inner = self.group(part.parts["graph"])
+        if part.start in self._windows:
+            generated = self._windows[part.start]
+            if generated is not None:
+                return WindowPattern(Constant(f"<{generated}>"), inner, self._span(part))
+            if isinstance(name, Constant) and name.token[1:-1] not in self._named:
+                self._undeclared(leaf, name.token)
+            return WindowPattern(name, inner, self._span(part))
+        if isinstance(name, Constant) and name.token[1:-1] in self._streams:
+            return WindowPattern(name, inner, self._span(part))
+        return GraphPattern(name, inner, self._span(part))
+
+    def _undeclared(self, leaf: Leaf, token: str) -> None:
+        declared = ", ".join(f"<{name}>" for name in sorted(self._named) if not name.startswith("."))
+        self._names.errors.append(self._names.text.error(
+            f"WINDOW {leaf.text} is not declared.", leaf.start, leaf.end,
+            note=f"declared are {declared}" if declared else "this statement declares no windows",
+            hint=f"FROM NAMED WINDOW {leaf.text} ON <stream> [RANGE 10s STEP 2s]"))
+
+    def _join_block(self, before: Pattern, nodes: list[Node]) -> Pattern:
+        if not nodes:
+            return before
+        block = Block(self._names, self._labels)
+        for node in nodes:
+            block.add(node)
+        for label, leaf in block.used.items():
+            if label in self.labels:
+                self._names.errors.append(self._names.text.error(
+                    f"Blank node {label} is used in two groups of triples.", leaf.start, leaf.end,
+                    hint=f"write a variable, such as ?{label[2:]}, to mean the same node in both"))
+            self.labels[label] = leaf
+        span = self._names.text.span(nodes[0].start, nodes[-1].end)
+        result = join(before, BGP(tuple(block.triples), span), span)
+        for path in block.paths:
+            result = join(result, path, span)
+        return result
+
+    def _span(self, node: Node) -> Span:
+        return self._names.text.span(node.start, node.end)
+
+
+def join(left: Pattern, right: Pattern, span: Span | None = None) -> Pattern:
+    """Join, without the empty pattern."""
+    if _is_empty(left):
+        return right
+    if _is_empty(right):
+        return left
+    return Join(left, right, span)
+
+
+def _is_empty(pattern: Any) -> bool:
+    return isinstance(pattern, BGP) and not pattern.triples

@@ -1,0 +1,204 @@
+"""From the text of a statement to `Statement`: head, SPARQL's part, names, and what must hold between them."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from engine.ir.spans import Diagnostic, DiagnosticError, Span
+from engine.ir.statement import (AllWindow, Construct, GraphSource, NowWindow, Output, Query, Report, RuleSource, Statement, StreamSource,
+                                 TimeWindow, TupleWindow, Window)
+from grammar.body import BodyError, parse_body
+from grammar.clauses import Clause
+from grammar.head import Head, read_head
+from grammar.hints import body_diagnostic
+from grammar.machine import Leaf, TooMuchEffort
+from grammar.patterns import Patterns
+from grammar.queries import Queries
+from grammar.scanner import Token, scan, unclosed
+from grammar.terms import Names
+from grammar.text import Text
+from grammar.triples import Labels
+
+
+def parse(text: str) -> Statement:
+    """Parse one statement: a registered query or stream, or a plain SPARQL 1.1 query.
+
+    Raises DiagnosticError, and nothing else, with every mistake found. Whether streams and graphs exist is not looked at here.
+    """
+    try:
+        return _parse(Text(text))
+    except RecursionError:
+        raise DiagnosticError(Diagnostic("nesting-too-deep", "The statement is nested too deeply.")) from None
+
+
+def _parse(text: Text) -> Statement:
+    scanned = scan(text)
+    tokens = scanned.tokens
+    head, errors = read_head(text, scanned)
+    if errors:
+        raise DiagnosticError(*errors)
+    errors = unclosed(text, tokens)
+    if errors and errors[0].code != "query-syntax":
+        raise DiagnosticError(*errors)
+    try:
+        prologue, tree = parse_body(head.body)
+    except BodyError as error:
+        raise DiagnosticError(_first(text, errors, body_diagnostic(text, tokens, error.place, error.expected))) from None
+    except TooMuchEffort:
+        raise DiagnosticError(Diagnostic("query-syntax", "The statement is too long to parse.", hint="use VALUES or a graph")) from None
+    if errors:
+        raise DiagnosticError(*errors)
+    names = Names(text)
+    names.declare(prologue)
+    reader = _Assembler(text, names, head)
+    reader.sources()
+    labels = Labels({token.text for token in tokens if token.kind == "blank"})
+    patterns = Patterns(names, labels, head.windows, reader.window_names, reader.graph_names)
+    query = Queries(names, labels, patterns).query(tree)
+    statement = reader.statement(query)
+    if names.errors or statement is None:
+        raise DiagnosticError(*sorted(names.errors, key=_place))
+    return statement
+
+
+def _first(text: Text, unclosed_: list[Diagnostic], found: Diagnostic) -> Diagnostic:
+    """Of "never closed" and "expected": what says more. A bracket left open is usually met as something unexpected further on."""
+    if not unclosed_:
+        return found
+    open_, place = unclosed_[0].span, found.span
+    if open_ is not None and place is not None and "ends too early" not in found.message and place.start < open_.start:
+        return found
+    return unclosed_[0]
+
+
+def _place(diagnostic: Diagnostic) -> int:
+    return diagnostic.span.start if diagnostic.span else 0
+
+
+class _Assembler:
+    """Resolves the names of the head's clauses and puts the statement together."""
+
+    def __init__(self, text: Text, names: Names, head: Head) -> None:
+        self._text = text
+        self._names = names
+        self._head = head
+        self._streams: list[StreamSource] = []
+        self._graphs: list[GraphSource] = []
+        self._reasoning: list[GraphSource] = []
+        self._rules: list[RuleSource] = []
+        self.window_names: frozenset[str] = frozenset()
+        self.graph_names: frozenset[str] = frozenset()      # windows named by FROM NAMED STREAM, which GRAPH may name
+
+    def sources(self) -> None:
+        """FROM and USING."""
+        by_graph = set()
+        for clause in self._head.sources:
+            stream, graph = clause.get("stream"), clause.get("graph")
+            if stream is not None:
+                source = self._stream(clause, stream)
+                if source is not None:
+                    self._streams.append(source)
+                    if clause.get("named") and not clause.get("window"):
+                        by_graph.add(source.stream)
+            elif graph is not None:
+                self._graphs.append(GraphSource(self._names.iri(graph), bool(clause.get("named")), self._span(graph)))
+            elif clause.get("reasoning") is not None:
+                self._reasoning.append(GraphSource(self._names.iri(clause.parts["reasoning"]), False, self._span(clause.parts["reasoning"])))
+            else:
+                self._rules.extend(RuleSource(self._name(leaf), self._span(leaf)) for leaf in clause.get("rule") or ())
+        self.window_names = frozenset(source.name for source in self._streams if source.name is not None)
+        self.graph_names = frozenset(by_graph)
+
+    def statement(self, query: Query) -> Statement | None:
+        """The whole statement; None after an error was noted."""
+        register = self._head.register
+        kind: Literal["query", "stream"] = "query"
+        name = report = None
+        if register is not None:
+            what = register.parts["what"].text
+            if what == "STREAM" or (what != "QUERY" and isinstance(query, Construct)):
+                kind = "stream"
+            written = register.get("name")
+            name = self._name(written) if written is not None else None
+            report = self._report(register)
+        start, every = (register.get("start"), register.get("every")) if register else (None, None)
+        output = self._output()
+        if self._names.errors:
+            return None
+        return Statement(
+            query, self._text.written, name, kind, register is not None, self._dialect(), output, report or "close",
+            every.value if every else None, start.value if start else 0, tuple(self._streams), tuple(self._graphs), tuple(self._rules),
+            tuple(self._reasoning))
+
+    def _dialect(self) -> Literal["sparql", "csparql", "rspql"]:
+        if any(source.name is not None for source in self._streams):
+            return "rspql"
+        return "csparql" if self._head.register is not None or self._streams else "sparql"
+
+    def _stream(self, clause: Clause, leaf: Leaf) -> StreamSource | None:
+        stream = self._names.iri(leaf)
+        window = self._window(clause)
+        written = clause.get("window")
+        name = clause.get("generated")
+        if written is not None:
+            name = self._names.iri(written)
+        elif clause.get("named"):
+            name = stream
+        place = written or leaf
+        if name is not None and any(other.name == name for other in self._streams):
+            self._error(f"Window {place.text} is declared twice.", place, "give each window a name of its own")
+        return None if window is None else StreamSource(stream, window, name, self._text.span(leaf.start, clause.end))
+
+    def _window(self, clause: Clause) -> Window | None:
+        if clause.get("now"):
+            return NowWindow()
+        if clause.get("all"):
+            return AllWindow()
+        if clause.get("count"):
+            hop = clause.get("hop")
+            if hop is not None and hop.value != 1:
+                self._names.errors.append(self._text.error(
+                    "A window of triples or items slides by 1; another STEP is not supported.", hop.start, hop.end,
+                    code="step-not-supported", hint="leave out STEP, and say COMPUTE EVERY to evaluate less often"))
+            unit: Literal["triples", "items"] = "triples" if clause.parts["unit"].text == "TRIPLES" else "items"
+            return TupleWindow(clause.parts["count"].value, unit)
+        if clause.get("begin"):
+            begin, finish = clause.parts["begin"], clause.get("finish")
+            delay = finish.value if finish else 0
+            if begin.value <= delay:
+                self._error("This window ends before it begins.", begin, "the first distance is the longer one: [FROM NOW-2h TO NOW-1h STEP 1h]")
+                return None
+            return TimeWindow(begin.value - delay, clause.parts["step"].value, delay)
+        range_, step = clause.parts["range"], clause.get("step")
+        return TimeWindow(range_.value, step.value if step else range_.value)
+
+    def _report(self, register: Clause) -> Report | None:
+        written = register.get("report") or []
+        kinds = {leaf.text for leaf in written}
+        if len(kinds) > 1:
+            self._error("REPORT ON CHANGE and REPORT FULL exclude each other.", written[-1], "say one of them")
+        if "CHANGE" in kinds and register.get("every") is not None:
+            self._error("REPORT ON CHANGE evaluates at each event, COMPUTE EVERY at fixed times.", register.parts["every"], "say one of them")
+        if not kinds:
+            return None
+        return "change" if "CHANGE" in kinds else "full"
+
+    def _output(self) -> Output:
+        operators = self._head.operators
+        for operator in operators[1:]:
+            if operator.text != operators[0].text:
+                self._error(f"{operator.text} and {operators[0].text} in one statement.", operator,
+                            "say RSTREAM, ISTREAM or DSTREAM once")
+        outputs: dict[str, Output] = {"RSTREAM": "rstream", "ISTREAM": "istream", "DSTREAM": "dstream"}
+        return outputs[operators[0].text] if operators else "rstream"
+
+    def _name(self, leaf: Leaf) -> str:
+        if leaf.text[0] == "<" or ":" in leaf.text:
+            return self._names.iri(Leaf("iri" if leaf.text[0] == "<" else "pname", leaf.text, leaf.start, leaf.end))
+        return leaf.text
+
+    def _span(self, leaf: Leaf) -> Span:
+        return self._text.span(leaf.start, leaf.end)
+
+    def _error(self, message: str, place: Leaf | Token, hint: str) -> None:
+        self._names.errors.append(self._text.error(message, place.start, place.end, hint=hint))

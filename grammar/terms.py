@@ -1,0 +1,163 @@
+"""Terms of a statement: IRIs resolved against prefixes and base (RFC 3986 section 5), literals as canonical N-Triples tokens."""
+
+from __future__ import annotations
+
+import re
+
+from engine.ir.spans import Diagnostic
+from engine.ir.terms import RDF, XSD, Constant, Variable
+from grammar.machine import Leaf, Node
+from grammar.text import Text
+
+_STRING_ESCAPE = re.compile(r"\\(.)", re.DOTALL)
+_UNESCAPED = {"t": "\t", "b": "\b", "n": "\n", "r": "\r", "f": "\f", "\\": "\\", '"': '"', "'": "'"}
+_CONTROL = re.compile(r'[\x00-\x1f\x7f"\\]')
+_ESCAPED = {"\t": "\\t", "\b": "\\b", "\n": "\\n", "\r": "\\r", "\f": "\\f", '"': '\\"', "\\": "\\\\"}
+_LOCAL_ESCAPE = re.compile(r"\\(.)")
+_URI = re.compile(r"(?:([A-Za-z][A-Za-z0-9+.-]*):)?(?://([^/?#]*))?([^?#]*)(?:\?([^#]*))?(?:#(.*))?", re.DOTALL)
+WELL_KNOWN = {
+    "rdf": RDF, "rdfs": "http://www.w3.org/2000/01/rdf-schema#", "xsd": XSD, "owl": "http://www.w3.org/2002/07/owl#",
+    "foaf": "http://xmlns.com/foaf/0.1/", "prov": "http://www.w3.org/ns/prov#", "sosa": "http://www.w3.org/ns/sosa/",
+    "ssn": "http://www.w3.org/ns/ssn/", "geo": "http://www.opengis.net/ont/geosparql#", "skos": "http://www.w3.org/2004/02/skos/core#",
+    "dc": "http://purl.org/dc/elements/1.1/", "dcterms": "http://purl.org/dc/terms/", "schema": "https://schema.org/",
+}
+
+
+def quote(lexical: str) -> str:
+    """A string as a canonical N-Triples string, with its quotes."""
+    escaped = _CONTROL.sub(lambda m: _ESCAPED.get(m[0]) or f"\\u{ord(m[0]):04X}", lexical)
+    return f'"{escaped}"'
+
+
+def literal(lexical: str, datatype: str | None = None, language: str | None = None) -> Constant:
+    """The token of a literal; xsd:string has no suffix, language tags are in lower case as the stream parser writes them."""
+    if language:
+        return Constant(f"{quote(lexical)}@{language.lower()}")
+    suffix = f"^^<{datatype}>" if datatype and datatype != f"{XSD}string" else ""
+    return Constant(quote(lexical) + suffix)
+
+
+def string_value(written: str) -> str:
+    """The value of a string as written, with its quotes of any kind."""
+    inner = written[3:-3] if written[:3] in ('"""', "'''") and len(written) >= 6 else written[1:-1]
+    return _STRING_ESCAPE.sub(lambda m: _UNESCAPED.get(m[1], m[1]), inner)
+
+
+class Names:
+    """Prefixes and base of a statement; what cannot be resolved goes to `errors`, each unknown prefix once."""
+
+    def __init__(self, text: Text) -> None:
+        self.text = text
+        self.base: str | None = None
+        self.prefixes: dict[str, str] = {}
+        self.errors: list[Diagnostic] = []
+        self._complained: set[str] = set()
+
+    def declare(self, declarations: list[Node]) -> None:
+        """Take the BASE and PREFIX declarations of a prologue, in order."""
+        for declaration in declarations:
+            iri = self.iri(declaration.parts["iri"])
+            if declaration.name == "Base":
+                self.base = iri
+            else:
+                self.prefixes[str(declaration.get("prefix") or "")] = iri
+
+    def iri(self, leaf: Leaf) -> str:
+        """The IRI of a leaf, without brackets. A relative one is left as written where there is no BASE."""
+        if leaf.kind == "a":
+            return f"{RDF}type"
+        if leaf.kind == "iri":
+            reference = leaf.text[1:-1]
+            return resolve(reference, self.base) if self.base is not None else reference
+        prefix, _, local = leaf.text.partition(":")
+        if prefix not in self.prefixes:
+            self._unknown_prefix(prefix, leaf)
+            return leaf.text
+        return self.prefixes[prefix] + _LOCAL_ESCAPE.sub(r"\1", local)
+
+    def term(self, item: Leaf | Node) -> Variable | Constant:
+        """A variable, IRI or literal. Blank nodes and collections are the caller's."""
+        if isinstance(item, Node):
+            return self._string_literal(item)
+        match item.kind:
+            case "variable":
+                return Variable(item.text[1:])
+            case "iri" | "pname" | "a":
+                return Constant(f"<{self.iri(item)}>")
+            case "nil":
+                return Constant(f"<{RDF}nil>")
+            case "boolean":
+                return literal(item.text.lower(), f"{XSD}boolean")
+            case "integer" | "decimal" | "double":
+                return literal(item.text, XSD + item.kind)
+            case "string":
+                return literal(string_value(item.text))
+        raise ValueError(f"no term: {item.kind}")
+
+    def _string_literal(self, node: Node) -> Constant:
+        datatype = node.get("datatype")
+        language = node.get("lang")
+        return literal(string_value(node.parts["string"].text), self.iri(datatype) if datatype else None,
+                       language.text[1:] if language else None)
+
+    def _unknown_prefix(self, prefix: str, leaf: Leaf) -> None:
+        if prefix in self._complained:
+            return
+        self._complained.add(prefix)
+        iri = WELL_KNOWN.get(prefix, "http://...")
+        self.errors.append(self.text.error(
+            f"Unknown prefix '{prefix}:'.", leaf.start, leaf.start + len(prefix) + 1, hint=f"declare it: PREFIX {prefix}: <{iri}>"))
+
+
+def resolve(reference: str, base: str) -> str:
+    """RFC 3986 section 5.2.2."""
+    scheme, authority, path, query, fragment = _split(reference)
+    if scheme is None:
+        scheme, base_authority, base_path, base_query, _ = _split(base)
+        if authority is None:
+            authority = base_authority
+            if not path:
+                path = base_path
+                query = base_query if query is None else query
+            elif path.startswith("/"):
+                path = _without_dots(path)
+            else:
+                path = _without_dots(_merge(base_path, path, base_authority is not None))
+        else:
+            path = _without_dots(path)
+    else:
+        path = _without_dots(path)
+    return "".join((f"{scheme}:" if scheme is not None else "", f"//{authority}" if authority is not None else "", path,
+                    f"?{query}" if query is not None else "", f"#{fragment}" if fragment is not None else ""))
+
+
+def _split(iri: str) -> tuple[str | None, str | None, str, str | None, str | None]:
+    match = _URI.fullmatch(iri)
+    assert match is not None    # every part is optional
+    return match[1], match[2], match[3], match[4], match[5]
+
+
+def _merge(base_path: str, path: str, has_authority: bool) -> str:
+    if has_authority and not base_path:
+        return "/" + path
+    return base_path[:base_path.rfind("/") + 1] + path
+
+
+def _without_dots(path: str) -> str:
+    """RFC 3986 section 5.2.4."""
+    if not path.startswith("/") and "." not in path:
+        return path
+    kept: list[str] = []
+    segments = path.split("/")
+    for index, segment in enumerate(segments):
+        last = index == len(segments) - 1
+        if segment == ".." and len(kept) > (1 if kept and kept[0] == "" else 0):
+            kept.pop()
+            if last:
+                kept.append("")
+        elif segment in (".", ".."):
+            if last:
+                kept.append("")
+        else:
+            kept.append(segment)
+    return "/".join(kept)
