@@ -54,7 +54,7 @@ class Emitter:
         relation = self._timed(self.relation(plan))
         have = [self.name(v) if v in relation.variables else f"CAST(NULL AS STRING) AS {self.name(v)}" for v in variables]
         order = ["ord"] if relation.ordered else []
-        select = f"SELECT {', '.join(['at', *order, *have])} FROM {relation.name}"
+        select = f"SELECT {', '.join(['tick', *order, *have])} FROM {relation.name}"
         return self._finish(select, variables, relation.ordered)
 
     def graph_text(self, plan: Plan, template: tuple[tuple[Term, Term, Term], ...]) -> PlanText:
@@ -67,10 +67,10 @@ class Emitter:
         parts = []
         for triple in template:
             s, p, o = (self._instance(term, relation) for term in triple)
-            parts.append(f"SELECT at, {s} AS s, {p} AS p, {o} AS o FROM {relation.name}")
-        union = " UNION ALL ".join(parts) or "SELECT at, '' AS s, '' AS p, '' AS o FROM ticks WHERE FALSE"
+            parts.append(f"SELECT tick, {s} AS s, {p} AS p, {o} AS o FROM {relation.name}")
+        union = " UNION ALL ".join(parts) or "SELECT tick, '' AS s, '' AS p, '' AS o FROM ticks WHERE FALSE"
         good = "substr(s, 1, 1) <> '\"' AND substr(p, 1, 1) = '<' AND o IS NOT NULL"
-        return self._finish(f"SELECT DISTINCT at, s, p, o FROM ({union}) AS made WHERE {good}",
+        return self._finish(f"SELECT DISTINCT tick, s, p, o FROM ({union}) AS made WHERE {good}",
                             tuple(map(Variable, "spo")), False, ("s", "p", "o"))
 
     def _finish(self, select: str, variables: tuple[Variable, ...], ordered: bool, names: tuple[str, ...] = ()) -> PlanText:
@@ -80,10 +80,10 @@ class Emitter:
 
     def _numbered(self, relation: Relation, listed: list[str]) -> Relation:
         """A solution's identity: its values, and its number among equal ones."""
-        cells = ", ".join(f"coalesce({c}, '')" for c in listed if c != "at" and not c.endswith(COMPANIONS)) or "''"
+        cells = ", ".join(f"coalesce({c}, '')" for c in listed if c != "tick" and not c.endswith(COMPANIONS)) or "''"
         over = ", ".join(listed)
-        made = self._add(f"SELECT *, md5(concat_ws(' ', {self.dialect.quote(self.lowering.context[0])}, CAST(at AS STRING), {cells}, "
-                         f"CAST(row_number() OVER (PARTITION BY {over} ORDER BY at) AS STRING))) AS solution FROM {relation.name}")
+        made = self._add(f"SELECT *, md5(concat_ws(' ', {self.dialect.quote(self.lowering.context[0])}, CAST(tick AS STRING), {cells}, "
+                         f"CAST(row_number() OVER (PARTITION BY {over} ORDER BY tick) AS STRING))) AS solution FROM {relation.name}")
         return replace(relation, name=made)
 
     def _instance(self, term: Term, relation: Relation) -> str:
@@ -155,28 +155,28 @@ class Emitter:
     def _columns(self, relation: Relation, alias: str = "") -> Columns:
         dot = f"{alias}." if alias else ""
         return Columns(lambda v: f"{dot}{self.name(v)}" if v in relation.variables else None, relation.typed, relation.booleans,
-                       f"{dot}at" if "at" in relation.keys else None, relation.variables)
+                       f"{dot}tick" if "tick" in relation.keys else None, relation.variables)
 
     def _for(self, expression: Expression, relation: Relation) -> Relation:
         return self._timed(relation) if is_volatile(expression) else relation
 
     def _timed(self, relation: Relation) -> Relation:
         """Give a static relation every evaluation time."""
-        if "at" in relation.keys:
+        if "tick" in relation.keys:
             return relation
         listed = ", ".join(f"a.{c}" for c in columns(relation, self.name) if c != "1 AS u")
-        name = self._add(f"SELECT t.at{', ' + listed if listed else ''} FROM {relation.name} a CROSS JOIN ticks t")
+        name = self._add(f"SELECT t.tick{', ' + listed if listed else ''} FROM {relation.name} a CROSS JOIN ticks t")
         spine = "ticks"
         if relation.keys:
-            spine = self._add(f"SELECT t.at, a.* FROM {relation.spine} a CROSS JOIN ticks t")
-        return replace(relation, name=name, keys=("at", *relation.keys), spine=spine)
+            spine = self._add(f"SELECT t.tick, a.* FROM {relation.spine} a CROSS JOIN ticks t")
+        return replace(relation, name=name, keys=("tick", *relation.keys), spine=spine)
 
     # -- leaves
 
     def _source(self, source: Source) -> tuple[str, tuple[str, ...], bool]:
         """Name of a source's relation, its keys, and whether one triple may stand in it twice."""
         self._sources.setdefault(source)
-        return source_name(source), (() if isinstance(source, nodes.StaticSource) else ("at",)), isinstance(source, nodes.WindowSource)
+        return source_name(source), (() if isinstance(source, nodes.StaticSource) else ("tick",)), isinstance(source, nodes.WindowSource)
 
     def _scan(self, scan: nodes.Scan) -> Relation:
         source, keys, repeats = self._source(scan.source)
@@ -277,8 +277,8 @@ class Emitter:
             return keys, left.spine
         if set(keys) == set(right.keys):
             return keys, right.spine
-        a, b = (left, right) if "at" in left.keys else (right, left)
-        return keys, self._add(f"SELECT b.*, a.at FROM ticks a CROSS JOIN {b.spine} b")
+        a, b = (left, right) if "tick" in left.keys else (right, left)
+        return keys, self._add(f"SELECT b.*, a.tick FROM ticks a CROSS JOIN {b.spine} b")
 
     def _shared(self, left: Relation, right: Relation) -> list[Variable]:
         return [v for v in left.variables if v in right.variables]
@@ -310,7 +310,7 @@ class Emitter:
                                condition: Expression) -> Relation:
         """OPTIONAL with a filter: the joined rows that pass it, and the left rows that have none (LeftJoin, section 18.5)."""
         if is_volatile(condition):
-            left, result = self._timed(left), self._timed(result) if "at" not in result.keys else result
+            left, result = self._timed(left), self._timed(result) if "tick" not in result.keys else result
         joined = self._add(f"SELECT {', '.join(select)} FROM {left.name} a JOIN {right.name} b ON {' AND '.join(conditions) or 'TRUE'}")
         seen = replace(result, name=joined, certain=left.certain | right.certain)
         matched = self._add(f"SELECT * FROM {joined} WHERE {self.lowering.condition(condition, self._columns(seen))}")
@@ -376,9 +376,9 @@ class Emitter:
 
     def _mark(self, plan: nodes.Mark) -> Relation:
         outer, inner = self.relation(plan.input), self.relation(plan.inner)
-        if "at" in inner.keys and "at" not in outer.keys:
+        if "tick" in inner.keys and "tick" not in outer.keys:
             outer = self._timed(outer)
-        identity = [key for key in inner.keys if key not in outer.keys and key != "at"]
+        identity = [key for key in inner.keys if key not in outer.keys and key != "tick"]
         conditions = key_condition(outer.keys, inner.keys)
         conditions += [f"a.{self.name(v)} IS NOT DISTINCT FROM b.{key}" for v, key in zip(plan.shared, identity)]
         truth = f"EXISTS (SELECT 1 FROM {inner.name} b WHERE {' AND '.join(conditions) or 'TRUE'})"

@@ -220,10 +220,10 @@ def _split(due: Due, table: pa.Table) -> list[Answer]:
     """One table per tick, columns named by variable, rows in order where the plan orders them."""
     names = due.compiled.column_names
     if "ord" in table.column_names:
-        table = table.sort_by([("at", "ascending"), ("ord", "ascending")])
+        table = table.sort_by([("tick", "ascending"), ("ord", "ascending")])
     answers = []
     for tick in due.ticks:
-        part = table if len(due.ticks) == 1 else table.filter(pc.equal(table["at"], tick))
+        part = table if len(due.ticks) == 1 else table.filter(pc.equal(table["tick"], tick))
         columns = [part.column(i) for i in range(len(part.column_names) - len(names), len(part.column_names))]
         if not names:
             answers.append(Answer(due.query, tick, pa.table({"_": pa.nulls(min(1, part.num_rows), pa.string())})))

@@ -9,15 +9,21 @@ from __future__ import annotations
 import base64
 import pickle
 from collections.abc import Callable
+from math import copysign, inf, isfinite
+from struct import pack, unpack
 
 from engine.functions.typed import Kind, typed
 from engine.ir import expressions as ex
 from engine.ir.expressions import Call, Expression
+from engine.ir.spans import Span
 from engine.ir.terms import Constant, Variable
 from engine.plan.nodes import Filter, LeftJoin, Plan, inputs
 from engine.spark.dialect import Dialect
 
-NUMERIC = tuple(int(k) for k in (Kind.INTEGER, Kind.DECIMAL, Kind.FLOAT, Kind.DOUBLE))
+EXACT = (Kind.INTEGER, Kind.DECIMAL)
+NUMERIC = (*EXACT, Kind.FLOAT, Kind.DOUBLE)
+MOMENTS = (Kind.DATETIME, Kind.DATETIME_LOCAL)
+UNDECIDED = (Kind.OTHER, Kind.ILL, Kind.HARD)
 COMPARISONS = {"=": "=", "!=": "<>", "<": "<", ">": ">", "<=": "<=", ">=": ">="}
 MIRRORED = {"=": "=", "!=": "!=", "<": ">", ">": "<", "<=": ">=", ">=": "<="}
 FOURTEEN_HOURS = 14 * 3600 * 1_000_000
@@ -38,10 +44,11 @@ def encode(payload: object) -> str:
     return base64.b64encode(pickle.dumps(payload)).decode()
 
 
-def placeless(expression: Expression) -> Expression:
-    """The expression without its places in the statement's text, which no worker needs."""
+def textless(expression: Expression) -> Expression:
+    """The expression with its places but without the statement's text, which no worker needs."""
     if isinstance(expression, Call):
-        return Call(expression.function, tuple(map(placeless, expression.args)))
+        span = expression.span and Span("", expression.span.start, expression.span.end)
+        return Call(expression.function, tuple(map(textless, expression.args)), span)
     return expression
 
 
@@ -142,7 +149,7 @@ class Lowering:
         names = sorted(v for v in ex.variables_of(expression) if columns.token(v) is not None)
         if functions_in(expression) & ROWWISE:
             names = sorted({*names, *(v for v in columns.row if columns.token(v) is not None)})
-        code = encode((placeless(expression), tuple(v.name for v in names), *self.context))
+        code = encode((textless(expression), tuple(v.name for v in names), *self.context))
         tokens = [_boolean_token(str(columns.token(v))) if v in columns.booleans else str(columns.token(v)) for v in names]
         return self.dialect.call(function, code, columns.at or "CAST(0 AS BIGINT)", tokens)
 
@@ -160,10 +167,12 @@ def _typed_comparison(operator: str, column: str, token: str) -> str | None:
     """Compare typed columns with a number or dateTime constant (SPARQL 1.1 section 17.3; other kinds are type errors)."""
     kind, number, micros = typed(token)
     sql = COMPARISONS[operator]
-    if kind in NUMERIC and number is not None and number == number and abs(number) != float("inf"):
-        kinds = ", ".join(map(str, NUMERIC))
-        same = f"WHEN {column}_k IN ({kinds}) THEN {column}_n {sql} {number!r}"
-    elif kind in (Kind.DATETIME, Kind.DATETIME_LOCAL) and micros is not None:
+    if kind in (*EXACT, Kind.DOUBLE) and number is not None and isfinite(number):
+        kinds = ", ".join(str(int(k)) for k in NUMERIC if k != Kind.FLOAT or kind == Kind.DOUBLE)
+        same = f"WHEN {column}_k IN ({kinds}) THEN {_number_test(column, sql, number)}"
+        if kind in EXACT:  # a float is compared with an exact number in single precision
+            same += f" WHEN {column}_k = {int(Kind.FLOAT)} THEN {_number_test(column, sql, _single(number))}"
+    elif kind in MOMENTS and micros is not None:
         other = Kind.DATETIME_LOCAL if kind == Kind.DATETIME else Kind.DATETIME
         same = (f"WHEN {column}_k = {int(kind)} THEN {column}_m {sql} {micros} "
                 f"WHEN {column}_k = {int(other)} AND {column}_m + {FOURTEEN_HOURS} < {micros} THEN {_decided(operator, '<')} "
@@ -171,8 +180,27 @@ def _typed_comparison(operator: str, column: str, token: str) -> str | None:
     else:
         return None
     if operator in ("=", "!="):
-        same += f" WHEN {column}_k IN ({int(Kind.IRI)}, {int(Kind.BLANK)}) THEN {'TRUE' if operator == '!=' else 'FALSE'}"
+        others = ", ".join(str(int(k)) for k in Kind if k not in (*UNDECIDED, *(NUMERIC if kind in NUMERIC else MOMENTS)))
+        same += f" WHEN {column}_k IN ({others}) THEN {'TRUE' if operator == '!=' else 'FALSE'}"
     return f"(CASE {same} END)"
+
+
+def _number_test(column: str, operator: str, number: float) -> str:
+    """Both engines take NaN as the greatest number; in SPARQL it is greater than none."""
+    guard = f" AND NOT isnan({column}_n)" if operator in (">", ">=") else ""
+    return f"({column}_n {operator} CAST('{_spelled(number)}' AS DOUBLE){guard})"
+
+
+def _spelled(number: float) -> str:
+    return "Infinity" if number == inf else "-Infinity" if number == -inf else repr(number)
+
+
+def _single(number: float) -> float:
+    """The nearest single-precision number."""
+    try:
+        return float(unpack("f", pack("f", number))[0])
+    except OverflowError:
+        return copysign(inf, number)
 
 
 def _decided(operator: str, actual: str) -> str:

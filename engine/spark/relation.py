@@ -12,7 +12,7 @@ from engine.ir.terms import Variable
 class Relation:
     """A named common table expression.
 
-    `keys` are the columns every operator carries along: ``at`` (the evaluation time; absent from a relation of static facts only)
+    `keys` are the columns every operator carries along: ``tick`` (the evaluation time; absent from a relation of static facts only)
     and, inside EXISTS, the identity columns of the outer row. `spine` is a relation that lists every value of the keys. `certain`
     variables are never null; `typed` ones have companions ``_k _n _m``; `booleans` are truth values, not tokens; an `ordered`
     relation has the rank ``ord``.
@@ -56,7 +56,7 @@ def columns(relation: Relation, name: Namer, alias: str = "", *, order: bool = T
 
 def key_condition(left: tuple[str, ...], right: tuple[str, ...]) -> list[str]:
     """Equality of the keys that both sides have; outer-row identities may be null."""
-    return [f"a.{key} = b.{key}" if key == "at" else f"a.{key} IS NOT DISTINCT FROM b.{key}" for key in left if key in right]
+    return [f"a.{key} = b.{key}" if key == "tick" else f"a.{key} IS NOT DISTINCT FROM b.{key}" for key in left if key in right]
 
 
 def compatible(left: Relation, right: Relation, name: Namer, shared: Iterable[Variable]) -> list[str]:

@@ -82,15 +82,16 @@ class Session:
 
     def responds(self, within_s: float = 2.0) -> bool:
         """Whether the JVM answers a trivial call in time; a halted one hangs every call, so it is asked from a spare thread."""
-        answered = threading.Event()
+        answers: list[int] = []
 
         def ask() -> None:
             with suppress(Exception):  # a dead JVM raises any of Py4J's and the socket's errors: no answer
-                self.spark.sparkContext._jvm.System.nanoTime()  # type: ignore[union-attr]
-                answered.set()
+                answers.append(self.spark.sparkContext._jvm.System.nanoTime())  # type: ignore[union-attr]
 
-        threading.Thread(target=ask, name="spark-heartbeat", daemon=True).start()
-        return answered.wait(within_s)
+        asking = threading.Thread(target=ask, name="spark-heartbeat", daemon=True)
+        asking.start()
+        asking.join(within_s)
+        return bool(answers)
 
     def kill(self) -> None:
         """End a JVM that no longer responds; `on_death` callbacks follow."""

@@ -69,7 +69,7 @@ def needed(streams: Sequence[StreamSource], evaluation: Evaluation) -> dict[str,
 def source_texts(sources: Sequence[Source], streams: Sequence[StreamSource], evaluation: Evaluation) -> list[str]:
     """The common table expressions that a plan's body stands on."""
     ticks = ", ".join(f"({tick})" for tick in evaluation.ticks)
-    texts = [f"ticks AS (SELECT CAST(at AS BIGINT) AS at FROM (VALUES {ticks}) AS t(at))"]
+    texts = [f"ticks AS (SELECT CAST(tick AS BIGINT) AS tick FROM (VALUES {ticks}) AS t(tick))"]
     windows = {part for source in sources for part in (source.parts if isinstance(source, MergedSource) else (source,))
                if isinstance(part, WindowSource)}
     for part in sorted(windows, key=lambda w: w.index):
@@ -83,20 +83,20 @@ def _window_texts(index: int, source: StreamSource, evaluation: Evaluation) -> l
     rows = [(tick, *bounds(source.window, tick, evaluation)) for tick in evaluation.ticks]
     if len(rows) == 1:
         tick, low, high = rows[0]
-        seen = (f"SELECT CAST({tick} AS BIGINT) AS at, f.* FROM {table} f "
+        seen = (f"SELECT CAST({tick} AS BIGINT) AS tick, f.* FROM {table} f "
                 f"WHERE f.t >= {low} AND f.t < {high} AND f.position > {evaluation.since}")
         texts = []
     else:
         listed = ", ".join(str(row) for row in rows)
-        texts = [f"w{index} AS (SELECT CAST(at AS BIGINT) AS at, CAST(low AS BIGINT) AS low, CAST(high AS BIGINT) AS high "
-                 f"FROM (VALUES {listed}) AS t(at, low, high))"]
-        seen = (f"SELECT w.at, f.* FROM {table} f JOIN w{index} w ON f.t >= w.low AND f.t < w.high "
+        texts = [f"w{index} AS (SELECT CAST(tick AS BIGINT) AS tick, CAST(low AS BIGINT) AS low, CAST(high AS BIGINT) AS high "
+                 f"FROM (VALUES {listed}) AS t(tick, low, high))"]
+        seen = (f"SELECT w.tick, f.* FROM {table} f JOIN w{index} w ON f.t >= w.low AND f.t < w.high "
                 f"WHERE f.position > {evaluation.since}")
     ranked = _ranked(source.window)
     if ranked:
         rank, limit = ranked
-        seen = f"SELECT * FROM (SELECT v.*, dense_rank() OVER (PARTITION BY at ORDER BY {rank}) AS place FROM ({seen}) AS v) AS r WHERE place <= {limit}"
-    return [*texts, f"x{index} AS (SELECT at, g, {TRIPLE_COLUMNS} FROM ({seen}) AS seen)"]
+        seen = f"SELECT * FROM (SELECT v.*, dense_rank() OVER (PARTITION BY tick ORDER BY {rank}) AS place FROM ({seen}) AS v) AS r WHERE place <= {limit}"
+    return [*texts, f"x{index} AS (SELECT tick, g, {TRIPLE_COLUMNS} FROM ({seen}) AS seen)"]
 
 
 def _ranked(window: Window) -> tuple[str, int] | None:
@@ -117,10 +117,10 @@ def _merged_text(source: MergedSource) -> str:
     parts = []
     for part in source.parts:
         if isinstance(part, WindowSource):
-            parts.append(f"SELECT at, {TRIPLE_COLUMNS} FROM x{part.index}")
+            parts.append(f"SELECT tick, {TRIPLE_COLUMNS} FROM x{part.index}")
         else:
-            parts.append(f"SELECT k.at, {TRIPLE_COLUMNS} FROM {source_name(part)} f CROSS JOIN ticks k")
-    nothing = ("SELECT at, '' AS s, '' AS p, '' AS o, CAST(0 AS TINYINT) AS kind, CAST(0 AS DOUBLE) AS number, "
+            parts.append(f"SELECT k.tick, {TRIPLE_COLUMNS} FROM {source_name(part)} f CROSS JOIN ticks k")
+    nothing = ("SELECT tick, '' AS s, '' AS p, '' AS o, CAST(0 AS TINYINT) AS kind, CAST(0 AS DOUBLE) AS number, "
                "CAST(0 AS BIGINT) AS micros FROM ticks WHERE FALSE")
     return f"{source_name(source)} AS ({' UNION '.join(parts) if len(parts) > 1 else (parts or [nothing])[0]})"
 

@@ -13,8 +13,10 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from engine.functions.aggregates import aggregate
-from engine.functions.compare import order_key
-from engine.functions.expressions import Context, ExpressionError, compile_expression, compile_test, row_key
+from engine.functions.compare import effective_boolean_value, order_key
+from engine.functions.context import Context, row_key
+from engine.functions.errors import ExpressionError
+from engine.functions.expressions import compile_term
 from engine.spark.lower import ROWWISE, functions_in
 
 if TYPE_CHECKING:
@@ -32,14 +34,14 @@ def _decode(code: str) -> Any:
 def row_function(code: str, truth: bool) -> RowFunction:
     """The compiled expression of `code` as a function of (tick, tokens)."""
     expression, names, identity, label_offset = _decode(code)
-    run = compile_test(expression) if truth else compile_expression(expression)
+    term = compile_term(expression)
     rowwise = bool(functions_in(expression) & ROWWISE)
 
     def apply(tick: int, tokens: Sequence[str | None]) -> Any:
         row = {name: token for name, token in zip(names, tokens) if token is not None}
         context = Context(tick + label_offset, identity, row_key(row) if rowwise else "")
         try:
-            return run(row, context)
+            return effective_boolean_value(term(row, context)) if truth else term(row, context)
         except ExpressionError:
             return None
 
@@ -55,7 +57,6 @@ def aggregate_tokens(code: str, tokens: Sequence[str]) -> str | None:
 def register_duckdb(connection: duckdb.DuckDBPyConnection) -> None:
     """Make the functions known to a DuckDB connection (vectorised: Arrow arrays in and out)."""
     import pyarrow as pa
-    from duckdb.functional import FunctionNullHandling, PythonUDFType
 
     def over_rows(truth: bool) -> Callable[[Any, Any, Any], Any]:
         def vector(codes: Any, ticks: Any, tokens: Any) -> Any:
@@ -76,4 +77,4 @@ def register_duckdb(connection: duckdb.DuckDBPyConnection) -> None:
             ("tw_key", keys, ["VARCHAR"], "VARCHAR"),
             ("tw_agg", aggregates, ["VARCHAR", "VARCHAR[]"], "VARCHAR")):
         connection.create_function(name, function, arguments, result,  # type: ignore[arg-type]
-                                   type=PythonUDFType.ARROW, null_handling=FunctionNullHandling.SPECIAL)
+                                   type="arrow", null_handling="special")
