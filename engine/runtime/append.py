@@ -1,0 +1,274 @@
+"""What is decided once, when something is appended: positions, stamps, lateness, watermarks, idleness, whose blank nodes these are.
+
+Pure: takes the state of the log's end and the time, gives rows (rows.py). The state is changed only through `Appender`, which the log
+forks for each group of commands and adopts when the group is on disk.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import ChainMap
+from collections.abc import Iterable, MutableMapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from engine.records import Triple
+from engine.runtime.errors import EngineError, not_found
+from engine.runtime.resources import Receipt, Rejection
+from engine.runtime.rows import Control, Kind, Prepared, control_rows, controls, graph_rows, item_rows
+from engine.timeline import MIN
+
+Key = tuple[str, str]
+_LETTER_SIZE = 4_096
+_LETTERS = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A stream at the end of the log. Durations in ms; `active_ms` is the wall time of its last record."""
+
+    iri: str
+    arrival: bool = True
+    lateness_ms: int = 0
+    idle_ms: int = 5_000
+    ahead_ms: int = 60_000
+    keep_late: bool = False
+    retention_ms: int = 3_600_000
+    watermark: int = MIN
+    idle: bool = False
+    active_ms: int = 0
+    items: int = 0
+    late: int = 0
+    refused: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class KeptReceipt:
+    """The answer to a push with an idempotency key, kept until `until_ms`."""
+
+    receipt: Receipt
+    until_ms: int
+
+
+@dataclass(slots=True)
+class Appender:
+    """The end of the log: the next position, the streams, the keys of pushes that were answered."""
+
+    position: int = 1
+    sources: dict[str, Source] = field(default_factory=dict)
+    keys: MutableMapping[Key, KeptReceipt] = field(default_factory=dict)
+
+    def fork(self) -> Appender:
+        """A copy to decide on; `adopt` makes it real."""
+        return Appender(self.position, dict(self.sources), ChainMap({}, self.keys))
+
+    def adopt(self, fork: Appender) -> None:
+        """Take over the decisions of a fork whose rows are on disk."""
+        self.position, self.sources = fork.position, fork.sources
+        if isinstance(fork.keys, ChainMap):
+            self.keys.update(fork.keys.maps[0])
+
+    def source(self, stream: str) -> Source:
+        if stream not in self.sources:
+            raise not_found("stream", stream)
+        return self.sources[stream]
+
+    def take(self, count: int = 1) -> int:
+        """The first of `count` new positions."""
+        first, self.position = self.position, self.position + count
+        return first
+
+    def push(self, stream: str, prepared: Prepared, now_ms: int, watermark_ms: int | None = None, key: str | None = None,
+             rejected: Sequence[Rejection] = ()) -> tuple[list[pa.Table], Receipt]:
+        """Append items, in their order. An item older than the watermark before it is late; a watermark pushed along comes after all."""
+        source = self.source(stream)
+        if key is not None and (stream, key) in self.keys:
+            return [], replace(self.keys[stream, key].receipt, repeated=True)
+        verdict = _judge(source, prepared, now_ms)
+        first = self.take(verdict.accepted)
+        positions = first + np.cumsum(verdict.taken) - 1
+        rows = [item_rows(prepared, stream, verdict.taken, positions, verdict.times, verdict.watermarks)] if verdict.accepted else []
+        source = replace(source, watermark=verdict.watermark, active_ms=now_ms, items=source.items + verdict.accepted,
+                         late=source.late + verdict.late, refused=source.refused + verdict.ahead + len(rejected),
+                         idle=source.idle and not verdict.accepted)
+        self.sources[stream] = source
+        if verdict.late or verdict.ahead or rejected:
+            rows.append(control_rows(Control(self.take(), Kind.REFUSED, stream, None, _refusal(source, prepared, verdict, rejected))))
+        if watermark_ms is not None:
+            rows += self.mark(stream, watermark_ms, now_ms)
+        receipt = Receipt(verdict.accepted, verdict.late, verdict.ahead + len(rejected), str(first) if verdict.accepted else None,
+                          str(first + verdict.accepted - 1) if verdict.accepted else None, _known(self.sources[stream].watermark),
+                          tuple({"detail": r.reason, "place": r.place} for r in rejected[:_LETTERS]) + _ahead_errors(verdict, now_ms))
+        if key is not None:
+            rows.append(self._keep(stream, key, receipt, now_ms + source.retention_ms))
+        return rows, receipt
+
+    def mark(self, stream: str, watermark_ms: int, now_ms: int) -> list[pa.Table]:
+        """Move a stream's watermark on; nothing is appended where it is there already and the stream is not idle."""
+        source = self.source(stream)
+        if watermark_ms > now_ms + source.ahead_ms and not source.arrival:
+            raise EngineError("watermark-ahead", 422, f"The watermark is more than {source.ahead_ms} ms ahead of the server's clock.",
+                              {"limit": source.ahead_ms})
+        if watermark_ms <= source.watermark and not source.idle:
+            return []
+        source = replace(source, watermark=max(source.watermark, watermark_ms), idle=False, active_ms=now_ms)
+        self.sources[stream] = source
+        return [control_rows(Control(self.take(), Kind.MARK, stream, source.watermark, {}))]
+
+    def clock_marks(self, streams: Iterable[str], now_ms: int) -> list[pa.Table]:
+        """Clock marks for arrival streams: no item will get a stamp before the mark."""
+        rows: list[pa.Table] = []
+        for stream in streams:
+            if stream in self.sources and self.sources[stream].arrival:
+                rows += self.mark(stream, now_ms, now_ms)
+        return rows
+
+    def silent(self, now_ms: int) -> list[str]:
+        """Event streams that have been silent for their idle time and are not declared idle yet."""
+        return [s.iri for s in self.sources.values() if not s.arrival and not s.idle and now_ms - s.active_ms >= s.idle_ms]
+
+    def next_silence(self) -> int | None:
+        """The earliest wall time at which `silent` may name another stream."""
+        return min((s.active_ms + s.idle_ms for s in self.sources.values() if not s.arrival and not s.idle), default=None)
+
+    def declare_idle(self, now_ms: int) -> list[pa.Table]:
+        """Idle records for the streams that are silent."""
+        rows = []
+        for stream in self.silent(now_ms):
+            self.sources[stream] = replace(self.sources[stream], idle=True)
+            rows.append(control_rows(Control(self.take(), Kind.IDLE, stream, None, {})))
+        return rows
+
+    def command(self, kind: Kind, name: str, payload: dict[str, Any]) -> tuple[list[pa.Table], int]:
+        """A registration, its end, a pause or a resumption; the reply is its position."""
+        position = self.take()
+        if kind is Kind.REGISTER:
+            payload = {"since": position, **payload}
+        return [control_rows(Control(position, kind, name, None, payload))], position
+
+    def graph(self, iri: str, triples: Sequence[Triple] | None, payload: dict[str, Any]) -> tuple[list[pa.Table], int]:
+        """A new version of a static graph, or its removal (None); the reply is its position."""
+        position = self.take()
+        return [graph_rows(position, iri, triples, payload)], position
+
+    def forget_keys(self, now_ms: int) -> None:
+        """Drop the keys whose time is over."""
+        for key in [k for k, kept in self.keys.items() if kept.until_ms < now_ms]:
+            del self.keys[key]
+
+    def follow(self, table: pa.Table, now_ms: int) -> None:
+        """Take in rows that are on disk already: recovery of the log's end from its last files."""
+        table = table.filter(pc.greater_equal(table["position"], self.position))
+        if not table.num_rows:
+            return
+        self.position = pc.max(table["position"]).as_py() + 1
+        events = table.filter(pc.and_(pc.equal(table["record"], int(Kind.EVENT)), pc.equal(table["row"], 0)))
+        steps: list[tuple[int, str, int | None, Control | None]] = [
+            (position, stream, watermark, None) for position, stream, watermark in
+            zip(events["position"].to_pylist(), events["stream"].to_pylist(), events["watermark"].to_pylist(), strict=True)]
+        steps += [(control.position, control.stream, control.watermark, control) for control in controls(table)]
+        for _, stream, watermark, control in sorted(steps, key=lambda step: step[0]):
+            if stream in self.sources:
+                self.sources[stream] = _follow(self.sources[stream], watermark, control, now_ms)
+            if control is not None and control.kind is Kind.KEY:
+                self.keys[stream, control.payload["key"]] = kept_receipt(control.payload)
+
+    def _keep(self, stream: str, key: str, receipt: Receipt, until_ms: int) -> pa.Table:
+        self.keys[stream, key] = KeptReceipt(receipt, until_ms)
+        return control_rows(Control(self.take(), Kind.KEY, stream, None, receipt_payload(key, receipt, until_ms)))
+
+
+@dataclass(frozen=True, slots=True)
+class _Verdict:
+    """Per item: taken or not, its stamp, the watermark once it is in; and which were late or ahead."""
+
+    taken: np.typing.NDArray[np.bool_]
+    times: np.typing.NDArray[np.int64]
+    watermarks: np.typing.NDArray[np.int64]
+    late_mask: np.typing.NDArray[np.bool_]
+    ahead_mask: np.typing.NDArray[np.bool_]
+    watermark: int
+
+    @property
+    def accepted(self) -> int:
+        return int(self.taken.sum())
+
+    @property
+    def late(self) -> int:
+        return int(self.late_mask.sum())
+
+    @property
+    def ahead(self) -> int:
+        return int(self.ahead_mask.sum())
+
+
+def _judge(source: Source, prepared: Prepared, now_ms: int) -> _Verdict:
+    count = prepared.items
+    none = np.zeros(count, np.bool_)
+    if source.arrival:
+        stamp = max(now_ms, source.watermark)
+        times = np.full(count, stamp, np.int64)
+        return _Verdict(~none, times, np.full(count, source.watermark, np.int64), none, none, source.watermark)
+    if prepared.stamped is not None:
+        raise EngineError("missing-timestamp", 422, f"The stream {source.iri} has event time: each item must carry a time stamp.",
+                          {"items": [int(i) for i in np.flatnonzero(~prepared.stamped)[:_LETTERS]]})
+    times = prepared.times
+    ahead = times > now_ms + source.ahead_ms
+    reached = np.maximum.accumulate(np.concatenate([[source.watermark], np.where(ahead, MIN, times - source.lateness_ms)]))
+    late = ~ahead & (times < reached[:-1])
+    return _Verdict(~ahead & ~late, times, reached[1:], late, ahead, int(reached[-1]))
+
+
+def _refusal(source: Source, prepared: Prepared, verdict: _Verdict, rejected: Sequence[Rejection]) -> dict[str, Any]:
+    """The payload of a REFUSED record: counts, and the letters to keep."""
+    letters = [{"reason": r.reason, "t": None, "text": (r.text or r.place or "")[:_LETTER_SIZE]} for r in rejected[:_LETTERS]]
+    for reason, mask in (("ahead", verdict.ahead_mask), ("late", verdict.late_mask if source.keep_late else verdict.late_mask & False)):
+        for index in np.flatnonzero(mask)[:_LETTERS]:
+            item = prepared.table.filter(pc.equal(prepared.table["item"], int(index)))
+            lines = [" ".join((s, p, o, ".")) for s, p, o in zip(*(item[c].to_pylist() for c in "spo"), strict=True) if s is not None]
+            letters.append({"reason": reason, "t": int(verdict.times[index]), "text": "\n".join(lines)[:_LETTER_SIZE]})
+    return {"late": verdict.late, "refused": verdict.ahead + len(rejected), "letters": letters}
+
+
+def _ahead_errors(verdict: _Verdict, now_ms: int) -> tuple[dict[str, Any], ...]:
+    return tuple({"detail": f"The item is stamped {int(verdict.times[i]) - now_ms} ms ahead of the server's clock.", "item": int(i)}
+                 for i in np.flatnonzero(verdict.ahead_mask)[:_LETTERS])
+
+
+def _follow(source: Source, watermark: int | None, control: Control | None, now_ms: int) -> Source:
+    """A stream after one more record of its own."""
+    source = replace(source, active_ms=now_ms)
+    if control is None or control.kind is Kind.MARK:
+        return replace(source, watermark=max(source.watermark, MIN if watermark is None else watermark), idle=False,
+                       items=source.items + (control is None))
+    if control.kind is Kind.IDLE:
+        return replace(source, idle=True)
+    if control.kind is Kind.REFUSED:
+        return replace(source, late=source.late + control.payload["late"], refused=source.refused + control.payload["refused"])
+    return source
+
+
+def receipt_payload(key: str, receipt: Receipt, until_ms: int) -> dict[str, Any]:
+    """A kept receipt as JSON."""
+    return {"key": key, "until": until_ms, "accepted": receipt.accepted, "late": receipt.late, "rejected": receipt.rejected,
+            "first": receipt.first_id, "last": receipt.last_id, "watermark": receipt.watermark_ms, "errors": list(receipt.errors)}
+
+
+def kept_receipt(payload: dict[str, Any]) -> KeptReceipt:
+    """The inverse of `receipt_payload`."""
+    receipt = Receipt(payload["accepted"], payload["late"], payload["rejected"], payload["first"], payload["last"],
+                      payload["watermark"], tuple(payload["errors"]))
+    return KeptReceipt(receipt, payload["until"])
+
+
+def receipt_of(text: str) -> KeptReceipt:
+    """A kept receipt from its JSON text."""
+    return kept_receipt(json.loads(text))
+
+
+def _known(watermark: int) -> int | None:
+    return None if watermark == MIN else watermark

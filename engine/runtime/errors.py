@@ -1,0 +1,32 @@
+"""Why the engine refused a command: a problem slug of docs/http-api.md with its HTTP status."""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+class EngineError(Exception):
+    """A refusal: `slug` and `status` are those of the problem table, `extra` are members of the problem document."""
+
+    def __init__(self, slug: str, status: int, detail: str, extra: dict[str, Any] | None = None) -> None:
+        super().__init__(detail)
+        self.slug = slug
+        self.status = status
+        self.detail = detail
+        self.extra = extra or {}
+
+
+def not_found(kind: str, name: str) -> EngineError:
+    """404 for a stream, query, graph or rule set; `kind` is the end of the slug (``no-such-stream``)."""
+    noun = {"stream": "stream", "query": "query", "graph": "graph", "rules": "rule set"}[kind]
+    return EngineError(f"no-such-{kind}", 404, f"There is no {noun} {name!r}.", {"name": name})
+
+
+def conflict(detail: str, **extra: Any) -> EngineError:
+    """409: the name is taken by something else."""
+    return EngineError("name-exists", 409, detail, extra)
+
+
+def unavailable(slug: str, detail: str, retry_after_s: int = 2) -> EngineError:
+    """503 with the number of seconds after which to try again."""
+    return EngineError(slug, 503, detail, {"retryAfter": retry_after_s})

@@ -1,0 +1,160 @@
+"""From answers to what is logged: bag differences between evaluations, and payloads written by Arrow column by column.
+
+A payload of SELECT and ASK is a SPARQL 1.1 Results JSON document on one line; of CONSTRUCT and DESCRIBE N-Triples.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+_SIGN = "sign"
+
+
+def difference(new: pa.Table, old: pa.Table) -> pa.Table:
+    """The bag `new` minus the bag `old`; same columns. Row order is that of first appearance."""
+    if not old.num_rows or not new.num_rows:
+        return new
+    if not new.num_columns:
+        return new
+    names = [f"c{i}" for i in range(new.num_columns)]
+    parts = [table.rename_columns(names).append_column(_SIGN, pa.repeat(pa.scalar(sign, pa.int64()), table.num_rows))
+             for table, sign in ((new, 1), (old, -1))]
+    counted = pa.concat_tables(parts).group_by(names, use_threads=False).aggregate([(_SIGN, "sum")])
+    left = counted.filter(pc.greater(counted[f"{_SIGN}_sum"], 0))
+    copies = left[f"{_SIGN}_sum"].to_pylist()
+    if max(copies, default=1) > 1:
+        left = left.take(pa.array([row for row, count in enumerate(copies) for _ in range(count)], pa.int64()))
+    return left.select(names).rename_columns(new.column_names)
+
+
+def select_json(table: pa.Table) -> bytes:
+    """SPARQL Results JSON of a table with one column of tokens per variable (null: unbound)."""
+    head = json.dumps({"vars": table.column_names}, separators=(",", ":"), ensure_ascii=False)
+    return b'{"head":' + head.encode() + b',"results":{"bindings":[' + _bindings(table) + b"]}}"
+
+
+def boolean_json(value: bool) -> bytes:
+    """SPARQL Results JSON of ASK."""
+    return b'{"head":{},"boolean":' + (b"true}" if value else b"false}")
+
+
+def ntriples(table: pa.Table) -> bytes:
+    """N-Triples of a table with columns s, p, o."""
+    if not table.num_rows:
+        return b""
+    lines = pc.binary_join_element_wise(*(_large(table[name]) for name in ("s", "p", "o")), _text(".\n"), _text(" "))
+    return _joined(lines)
+
+
+def payload(form: str, table: pa.Table) -> bytes:
+    """The payload of a relation for a query form (``SELECT``, ``ASK``, ``CONSTRUCT``, ``DESCRIBE``)."""
+    if form == "SELECT":
+        return select_json(table)
+    return boolean_json(table.num_rows > 0) if form == "ASK" else ntriples(table)
+
+
+def json_terms(column: pa.ChunkedArray | pa.Array) -> pa.ChunkedArray | pa.Array:
+    """Each token as the JSON object that SPARQL Results JSON has for it; nulls stay.
+
+    N-Triples escapes within literals are JSON escapes as well, so the text is taken as it is.
+    """
+    column = _large(column)
+    first = pc.binary_slice(column.cast(pa.large_binary()), 0, 1)
+    kinds = {value.as_py() for value in pc.unique(first)}
+    parts = {b"<": _iris, b"_": _blanks, b'"': _literals}
+    present = [kind for kind in parts if kind in kinds]
+    if len(present) == 1 and None not in kinds:
+        return parts[present[0]](column)
+    result = pa.chunked_array([pa.nulls(len(column), pa.large_string())])
+    for kind in present:
+        mask = pc.fill_null(pc.equal(first, pa.scalar(kind, pa.large_binary())), False)
+        chosen = parts[kind](column.filter(mask))
+        flat = chosen.combine_chunks() if isinstance(chosen, pa.ChunkedArray) else chosen
+        result = pc.replace_with_mask(result, mask, flat)
+    return result
+
+
+def _bindings(table: pa.Table) -> bytes:
+    rows = table.num_rows
+    if not rows:
+        return b""
+    if not table.num_columns:
+        return b",".join([b"{}"] * rows)
+    cells = [_cells(name, table[name]) for name in table.column_names]
+    lines = pc.binary_join_element_wise(*cells, _text(","), null_handling="skip") if len(cells) > 1 else pc.fill_null(cells[0], "")
+    return _joined(_wrap("{", lines, "},"))[:-1]
+
+
+def _cells(name: str, column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """``"name":{...}`` for each token; a column of few distinct values is written once per value."""
+    mark = _text(json.dumps(name, ensure_ascii=False) + ":")
+    sample = column.slice(0, 2048)
+    if len(column) > 4096 and pc.count_distinct(sample).as_py() > 1024:
+        return pc.binary_join_element_wise(mark, json_terms(column), _text(""))
+    coded = column.combine_chunks().dictionary_encode() if isinstance(column, pa.ChunkedArray) else column.dictionary_encode()
+    coded = coded.combine_chunks() if isinstance(coded, pa.ChunkedArray) else coded
+    words = pc.binary_join_element_wise(mark, json_terms(coded.dictionary), _text(""))
+    words = words.combine_chunks() if isinstance(words, pa.ChunkedArray) else words
+    return pa.chunked_array([words.take(coded.indices)])
+
+
+def _iris(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    return _wrap('{"type":"uri","value":"', _inside(column, 1, -1), '"}')
+
+
+def _blanks(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    return _wrap('{"type":"bnode","value":"', _inside(column, 2, 1 << 40), '"}')
+
+
+def _literals(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Cut each literal at its closing quotation mark: what is after it is a datatype, a language, or nothing."""
+    parts = pc.split_pattern(column, '"', max_splits=1, reverse=True)
+    lexical, suffix = pc.list_element(parts, 0), pc.list_element(parts, 1)
+    flat = suffix.combine_chunks() if isinstance(suffix, pa.ChunkedArray) else suffix
+    coded = flat.dictionary_encode()
+    coded = coded.combine_chunks() if isinstance(coded, pa.ChunkedArray) else coded
+    ends = pa.array([_literal_end(text) for text in coded.dictionary.to_pylist()], pa.large_string()).take(coded.indices)
+    return pc.binary_join_element_wise(_text('{"type":"literal","value":'), lexical, ends, _text(""))
+
+
+def _literal_end(suffix: str) -> str:
+    if suffix.startswith("^^"):
+        return f'","datatype":{json.dumps(suffix[3:-1], ensure_ascii=False)}}}'
+    return f'","xml:lang":{json.dumps(suffix[1:])}}}' if suffix else '"}'
+
+
+def _inside(column: pa.ChunkedArray, start: int, stop: int) -> pa.ChunkedArray:
+    """Without the marks around it, which are ASCII: a slice of bytes."""
+    return pc.binary_slice(column.cast(pa.large_binary()), start, stop).cast(pa.large_string())
+
+
+def _wrap(before: str, column: pa.ChunkedArray, after: str) -> pa.ChunkedArray:
+    return pc.binary_join_element_wise(_text(before), column, _text(after), _text(""))
+
+
+def _large(column: pa.ChunkedArray | pa.Array) -> pa.ChunkedArray | pa.Array:
+    return column.cast(pa.large_string())
+
+
+def _text(value: str) -> pa.Scalar:
+    return pa.scalar(value, pa.large_string())
+
+
+def _joined(lines: pa.ChunkedArray | pa.Array) -> bytes:
+    """All lines in one: Arrow keeps the texts of an array one after another."""
+    chunks = lines.chunks if isinstance(lines, pa.ChunkedArray) else [lines]
+    return b"".join(_data(chunk) for chunk in chunks)
+
+
+def _data(texts: pa.Array) -> memoryview:
+    bounds = pa.Array.from_buffers(pa.int64(), len(texts) + 1, [None, texts.buffers()[1]], offset=texts.offset)
+    return memoryview(texts.buffers()[2] or b"")[bounds[0].as_py():bounds[-1].as_py()]
+
+
+def empty(columns: Sequence[str]) -> pa.Table:
+    """A relation without rows."""
+    return pa.table({name: pa.array([], pa.string()) for name in columns})

@@ -1,0 +1,424 @@
+"""The pump: rows of the input log in, logged results out.
+
+A batch is cut at its barriers (a registration, a graph version, the first record of a stream that was idle), and all that is due is
+evaluated before each of them, so that results never depend on how the log was cut into batches. Everything that a batch changes is
+written in one transaction with the position it reached.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from engine.ir.statement import Statement
+from engine.runtime.query import Compiled, Definition, LiveQuery
+from engine.runtime.resources import Notice, ResultEvent
+from engine.runtime.results import Changes, ResultLog
+from engine.runtime.rows import Control, Kind, controls, facts_of, in_order
+from engine.runtime.streams import StreamState, Tail
+from engine.runtime.ticks import Need, query_watermark
+from engine.spark.content import StreamContent
+from engine.spark.executor import Answer, Due
+from engine.timeline import MAX, MIN
+
+Compile = Callable[[str, str, Mapping[str, pa.Table]], Compiled]
+BARRIERS = frozenset((Kind.REGISTER, Kind.UNREGISTER, Kind.PAUSE, Kind.RESUME, Kind.GRAPH, Kind.END))
+
+
+class Executor(Protocol):
+    """What the pump needs of engine.spark.executor.Executor."""
+
+    def evaluate(self, dues: Sequence[Due]) -> list[Answer]: ...
+
+    def forget(self, query: str) -> None: ...
+
+
+class LogGapError(RuntimeError):
+    """A batch does not begin where the one before ended: files of the input log are missing."""
+
+
+@dataclass(slots=True)
+class Outcome:
+    """What a batch brought: the results logged, what listeners should know, and how long each phase took."""
+
+    results: list[ResultEvent] = field(default_factory=list)
+    notices: list[Notice] = field(default_factory=list)
+    rows: int = 0
+    ticks: int = 0
+    evaluate_ms: float = 0.0
+    total_ms: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """`ticks` per job, `rows` of a result that are logged, and how much time of a paused query's backlog is kept."""
+
+    ticks: int = 512
+    rows: int = 250_000
+    backlog_ms: int = 3_600_000
+    tail: int = 1_000
+
+
+class Pump:
+    """All state that results depend on, moved on by `process` alone. One thread at a time."""
+
+    def __init__(self, executor: Executor, results: ResultLog, parse: Callable[[str], Statement], compile_query: Compile, *,
+                 graph_folder: Path | None = None, limits: Limits = Limits(), now: Callable[[], int] = lambda: 0) -> None:
+        """`graph_folder` None keeps static graphs in memory only (a replay). `now` dates rows for retention; it decides no result."""
+        self.executor = executor
+        self.results = results
+        self.position = 0
+        self.queries: dict[str, LiveQuery] = {}
+        self.streams: dict[str, StreamState] = {}
+        self.contents: dict[str, StreamContent] = {}
+        self.graphs: dict[str, pa.Table] = {}
+        self.tails: dict[str, Tail] = {}
+        self._parse, self._compile = parse, compile_query
+        self._folder, self._limits, self._now = graph_folder, limits, now
+        self._numbers = 0
+        self._outcome = Outcome()
+        self._changes = Changes(0)
+        self._stale_files: list[Path] = []
+
+    # --- batches
+
+    def process(self, table: pa.Table) -> Outcome:
+        """Take in rows of the log (`rows.ROWS`, any order, those processed before are left out) and log what is due.
+
+        An exception leaves the pump unusable: make a new one and `restore` it.
+        """
+        began = time.perf_counter()
+        table = self._fresh(table)
+        self._outcome = Outcome(rows=table.num_rows)
+        if not table.num_rows:
+            return self._outcome
+        self._changes = Changes(table["position"][-1].as_py())
+        for segment, barrier in self._segments(table):
+            if barrier is not None:
+                self._apply(barrier, segment)
+            self._take(segment)
+            self._evaluate()
+        self.position = self._changes.position
+        self._evict()
+        self._commit()
+        self._outcome.total_ms = (time.perf_counter() - began) * 1000
+        return self._outcome
+
+    def _fresh(self, table: pa.Table) -> pa.Table:
+        table = in_order(table.filter(pc.greater(table["position"], self.position)).combine_chunks())
+        positions = np.unique(table["position"].to_numpy())
+        if len(positions) and (positions[0] != self.position + 1 or positions[-1] != self.position + len(positions)):
+            raise LogGapError(f"expected positions from {self.position + 1} without a gap, got {len(positions)} of "
+                              f"{positions[0]} to {positions[-1]}")
+        return table
+
+    def _segments(self, table: pa.Table) -> Iterator[tuple[pa.Table, Control | None]]:
+        """Cut before each barrier; the barrier's own record comes first in its segment."""
+        found = controls(table)
+        barriers = {control.position: control for control in found if control.kind in BARRIERS}
+        cuts = sorted(barriers.keys() | set(self._returns(table, found)))
+        positions = table["position"].to_numpy()
+        bounds = [0, *np.searchsorted(positions, cuts).tolist(), table.num_rows]
+        for cut, begin, end in zip([None, *cuts], bounds, bounds[1:], strict=False):
+            if cut is not None or end > begin:
+                yield table.slice(begin, end - begin), barriers.get(cut) if cut is not None else None
+
+    def _returns(self, table: pa.Table, found: Sequence[Control]) -> Iterator[int]:
+        """Positions of the records with which idle streams come back."""
+        asleep = {stream: [0] for stream, state in self.streams.items() if state.idle}
+        for control in found:
+            if control.kind is Kind.IDLE:
+                asleep.setdefault(control.stream, []).append(control.position)
+        if not asleep:
+            return
+        awake = table.filter(pc.or_(pc.equal(table["record"], int(Kind.EVENT)), pc.equal(table["record"], int(Kind.MARK))))
+        for stream, since in asleep.items():
+            positions = awake.filter(pc.equal(awake["stream"], stream))["position"].to_numpy()
+            places = np.searchsorted(positions, since, side="right")
+            yield from {int(positions[place]) for place in places if place < len(positions)}
+
+    # --- one segment
+
+    def _take(self, segment: pa.Table) -> None:
+        """Items into the contents, watermarks and idleness on; the order within a segment does not matter."""
+        events = segment.filter(pc.equal(segment["record"], int(Kind.EVENT)))
+        for stream in pc.unique(events["stream"]).to_pylist():
+            self._take_events(stream, events.filter(pc.equal(events["stream"], stream)))
+        if events.num_rows == segment.num_rows:
+            return
+        for control in controls(segment):
+            match control.kind:
+                case Kind.MARK:
+                    self._stream(control.stream).advance(control.watermark)
+                case Kind.IDLE:
+                    self._stream(control.stream).idle = True
+                case Kind.REFUSED:
+                    self._stream(control.stream).refuse(control.payload)
+                    self._changes.letters.append((control.stream, control.position, control.payload["letters"]))
+                case Kind.KEY:
+                    self._changes.receipts.append((control.stream, control.payload))
+
+    def _take_events(self, stream: str, rows: pa.Table) -> None:
+        state = self._stream(stream)
+        state.advance(pc.max(rows["watermark"]).as_py())
+        state.items += int(pc.sum(pc.equal(rows["row"], 0)).as_py() or 0)
+        self.tails.setdefault(stream, Tail(self._limits.tail)).add(rows)
+        facts = facts_of(rows)
+        users = [query for query in self.queries.values() if stream in query.streams and query.state != "failed"]
+        if users and facts.num_rows:
+            self._content(stream).append(facts)
+            times = np.unique(facts["t"].to_numpy())
+            for query in users:
+                query.ticker.see(stream, times)
+
+    def _evaluate(self) -> None:
+        """Evaluate all that is due, all queries in one call, at most `ticks` of a query at a time."""
+        while dues := self._dues():
+            began = time.perf_counter()
+            answers = self.executor.evaluate(dues)
+            self._outcome.evaluate_ms += (time.perf_counter() - began) * 1000
+            for answer in answers:
+                self._log(answer)
+
+    def _dues(self) -> list[Due]:
+        dues = []
+        for query in self.queries.values():
+            if query.state != "running" or query.compiled is None:
+                continue
+            watermark = self.watermark(query)
+            while query.ticker.floor < watermark:
+                if ticks := query.ticker.due(watermark, self._limits.ticks):
+                    dues.append(self._due(query, ticks))
+                    break
+        return dues
+
+    def _due(self, query: LiveQuery, ticks: Sequence[int]) -> Due:
+        self._outcome.ticks += len(ticks)
+        return Due(query.definition.epoch, query.compiled, tuple(ticks), query.definition.since,  # type: ignore[arg-type]
+                   {stream: self._content(stream) for stream in query.streams},
+                   {graph: self.graphs[graph] for graph in query.graphs if graph in self.graphs})
+
+    def _log(self, answer: Answer) -> None:
+        query = next(q for q in self.queries.values() if q.definition.epoch == answer.query)
+        if query.state != "running":
+            return
+        if answer.error is not None or answer.table is None:
+            self._fail(query, answer.error or RuntimeError("the executor gave no table"))
+            return
+        self._outcome.results.append(query.log(answer.tick, answer.table, answer.inconsistencies, self._limits.rows))
+
+    def _fail(self, query: LiveQuery, error: BaseException) -> None:
+        before = query.state
+        query.fail(error)
+        self.executor.forget(query.definition.epoch)
+        self._status(query, before, "failure")
+
+    def _status(self, query: LiveQuery, before: str | None, reason: str) -> None:
+        self._outcome.notices.append(Notice("status", query.name, data={"state": query.state, "previous": before, "reason": reason,
+                                                                       "error": query.error}))
+
+    # --- barriers
+
+    def _apply(self, control: Control, segment: pa.Table) -> None:
+        """Carry out the record at a barrier; all that was due before it is done."""
+        match control.kind:
+            case Kind.REGISTER:
+                self._register(control)
+            case Kind.GRAPH:
+                self._graph_version(control, segment)
+            case Kind.END:
+                self._end()
+            case _ if control.stream in self.queries:
+                self._change_state(self.queries[control.stream], control)
+
+    def _register(self, control: Control) -> None:
+        name, payload = control.stream, control.payload
+        old = self.queries.pop(name, None)
+        if old is not None:
+            self.executor.forget(old.definition.epoch)
+        else:
+            self._numbers += 1
+        definition = Definition(name, payload["text"], old.definition.number if old else self._numbers,
+                                old.definition.generation + 1 if old else 1, payload["since"], payload.get("options", {}),
+                                payload.get("registered"), payload.get("restarts", 0))
+        self.queries[name] = query = self._build(definition, MIN)
+        query.ticker.floor = self.watermark(query)
+        if definition.since < control.position - 1:
+            self._see_again([query])
+        self._outcome.notices.append(Notice("epoch", name, data={"epoch": definition.epoch, "replaced": old is not None}))
+        self._status(query, None, "registered")
+
+    def _build(self, definition: Definition, floor: int) -> LiveQuery:
+        statement = self._parse(definition.text)
+        query = LiveQuery(definition, statement, None, floor)
+        self._plan(query)
+        return query
+
+    def _plan(self, query: LiveQuery) -> None:
+        """Compile, against the graphs as they are now."""
+        try:
+            query.compiled = self._compile(query.definition.text, query.name, self.graphs)
+        except Exception as error:  # whatever a compiler raises is this query's failure, not the pump's
+            query.fail(error)
+
+    def _change_state(self, query: LiveQuery, control: Control) -> None:
+        before, watermark = query.state, self.watermark(query)
+        if control.kind is Kind.UNREGISTER:
+            del self.queries[query.name]
+            self._changes.queries[query.name] = None
+            self.executor.forget(query.definition.epoch)
+            self._outcome.notices.append(Notice("removed", query.name))
+            return
+        if control.kind is Kind.PAUSE and query.state == "running":
+            query.state = "paused"
+        elif control.kind is Kind.RESUME and query.state == "failed":
+            query.restart(watermark, control.position)
+            self._plan(query)
+        elif control.kind is Kind.RESUME and query.state == "paused":
+            query.state = "running"
+            query.skip(self._backlog_from(watermark) if control.payload["backlog"] else watermark)
+        if query.state != before:
+            self._status(query, before, "failure" if query.state == "failed" else control.kind.name.lower())
+
+    def _backlog_from(self, watermark: int) -> int:
+        return watermark - self._limits.backlog_ms if watermark > MIN else MIN
+
+    def _graph_version(self, control: Control, segment: pa.Table) -> None:
+        iri, removed = control.stream, control.payload.get("removed", False)
+        if removed:
+            self.graphs.pop(iri, None)
+        else:
+            rows = segment.filter(pc.equal(segment["position"], control.position))
+            facts = facts_of(rows)
+            zeros = pa.array(np.zeros(facts.num_rows, np.int64))
+            self.graphs[iri] = facts.set_column(0, facts.schema.field(0), zeros)
+        self._save_graph(iri, control)
+        for query in self.queries.values():
+            if iri in query.graphs:
+                before = query.state
+                self.executor.forget(query.definition.epoch)
+                self._plan(query)
+                self._status(query, before, f"graph {iri} {'removed' if removed else 'changed'}")
+
+    def _save_graph(self, iri: str, control: Control) -> None:
+        if self._folder is None:
+            return
+        old = self.results.graphs().get(iri)
+        if old is not None:
+            self._stale_files.append(self._folder / old["file"])
+        if iri not in self.graphs:
+            self._changes.graphs[iri] = None
+            return
+        name = f"{control.position:016d}.parquet"
+        pq.write_table(self.graphs[iri], self._folder / name)
+        self._changes.graphs[iri] = {"file": name, "triples": self.graphs[iri].num_rows, "version": control.position}
+
+    def _end(self) -> None:
+        """Nothing more comes: each query is evaluated up to the last close that still sees an event."""
+        for query in self.queries.values():
+            query.ended = query.ticker.last()
+
+    # --- after the segments
+
+    def watermark(self, query: LiveQuery) -> int:
+        """The time up to which the query may be evaluated."""
+        if query.ended is not None:
+            return query.ended
+        states = [self.streams.get(stream) for stream in query.streams]
+        return query_watermark([(s.watermark, s.idle) if s else (MIN, False) for s in states])
+
+    def _evict(self) -> None:
+        needs: dict[str, Need] = {}
+        for query in self.queries.values():
+            for stream, need in query.needs(self._backlog_from(self.watermark(query))).items():
+                needs[stream] = needs[stream].join(need) if stream in needs else need
+        for stream in list(self.contents):
+            if stream not in needs:
+                self.contents[stream].evict(MAX)
+                self._stream(stream).kept_from = MAX
+                continue
+            self._stream(stream).kept_from = horizon = _horizon(self.contents[stream], needs[stream])
+            self.contents[stream].evict(horizon)
+
+    def _commit(self) -> None:
+        changes = self._changes
+        changes.results = self._outcome.results
+        for name, query in self.queries.items():
+            changes.queries[name] = (query.definition.to_json(), query.snapshot())
+            if query.relation_changed:
+                changes.relations[name] = query.relation
+                query.relation_changed = False
+        changes.streams = {iri: state.to_json() for iri, state in self.streams.items()}
+        changes.meta["numbers"] = self._numbers
+        self.results.commit(changes, self._now())
+        for path in self._stale_files:
+            path.unlink(missing_ok=True)
+        self._stale_files.clear()
+
+    def next_ticks(self) -> list[tuple[int, tuple[str, ...]]]:
+        """For each running query the next tick that will be logged if nothing else comes, with its streams."""
+        found = [(query.ticker.next(), query.streams) for query in self.queries.values() if query.state == "running"]
+        return [(tick, streams) for tick, streams in found if tick is not None]
+
+    # --- recovery
+
+    def restore(self, history: Callable[[Mapping[str, int], int], Iterable[pa.Table]]) -> None:
+        """Take up where the result log ends. `history(from_ms by stream, position)` gives the rows of the input log up to
+        `position` whose items may still be seen, in order."""
+        self.position = self.results.position
+        self._numbers = self.results.meta("numbers", 0)
+        self.streams = {iri: StreamState.from_json(state) for iri, state in self.results.stream_states().items()}
+        if self._folder is not None:
+            self.graphs = {iri: pq.read_table(self._folder / graph["file"]) for iri, graph in self.results.graphs().items()}
+        for definition, state, relation in self.results.queries():
+            query = self._build(Definition.from_json(definition), MIN)
+            self.queries[query.name] = query
+            failed = query.error if query.state == "failed" else None
+            query.restore(state, relation)
+            if failed is not None:
+                query.state, query.error = "failed", failed
+        needed = {stream: state.kept_from for stream, state in self.streams.items() if state.kept_from < MAX}
+        for table in history(needed, self.position):
+            self._recall(table, needed)
+        self._see_again(list(self.queries.values()))
+
+    def _recall(self, table: pa.Table, needed: Mapping[str, int]) -> None:
+        for stream in pc.unique(table["stream"]).to_pylist():
+            rows = table.filter(pc.equal(table["stream"], stream))
+            self.tails.setdefault(stream, Tail(self._limits.tail)).add(rows)
+            if stream in needed:
+                facts = facts_of(rows.filter(pc.greater_equal(rows["t"], needed[stream])))
+                if facts.num_rows:
+                    self._content(stream).append(facts)
+
+    def _see_again(self, queries: Sequence[LiveQuery]) -> None:
+        """Show the kept events to queries that have not seen them."""
+        for query in queries:
+            for stream in query.streams:
+                if stream in self.contents:
+                    facts = self.contents[stream].after(query.definition.since)
+                    query.ticker.see(stream, np.unique(facts["t"].to_numpy()))
+
+    def _stream(self, iri: str) -> StreamState:
+        return self.streams.setdefault(iri, StreamState())
+
+    def _content(self, iri: str) -> StreamContent:
+        return self.contents.setdefault(iri, StreamContent(iri))
+
+
+def _horizon(content: StreamContent, need: Need) -> int:
+    """The time before which nothing of `content` is needed."""
+    times = [need.from_ms]
+    if need.from_ms > MIN and content.rows:
+        times += [content.horizon(need.from_ms, count, unit)
+                  for count, unit in ((need.triples, "triples"), (need.items, "items")) if count]
+    return min(times)
+

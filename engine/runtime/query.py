@@ -1,0 +1,151 @@
+"""One registered query as the pump runs it: its compiled form, its ticks, its last relation, and the results it logs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Protocol
+
+import pyarrow as pa
+
+from engine.ir.statement import Statement, TimeWindow
+from engine.ir.terms import Variable
+from engine.runtime.output import difference, payload
+from engine.runtime.resources import RESULT_KINDS, ResultEvent
+from engine.runtime.ticks import Need, Ticker, Timetable
+from engine.timeline import MIN
+
+
+class Compiled(Protocol):
+    """What the runtime needs of engine.compiler.Compiled."""
+
+    @property
+    def statement(self) -> Statement: ...
+
+    @property
+    def variables(self) -> tuple[Variable, ...]: ...
+
+    @property
+    def inconsistencies(self) -> tuple[str, ...]: ...
+
+    def explain(self, stage: str = "spark") -> str: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Definition:
+    """What was registered: query number `number` in its generation `generation`; it sees events of positions > `since`."""
+
+    name: str
+    text: str
+    number: int
+    generation: int
+    since: int
+    options: Mapping[str, Any] = field(default_factory=dict)
+    registered_ms: int | None = None
+    restarts: int = 0
+
+    @property
+    def epoch(self) -> str:
+        """The id of this generation; results have the ids ``{epoch}-{seq}``."""
+        return f"q{self.number}c{self.generation}"
+
+    def to_json(self) -> dict[str, Any]:
+        return {"name": self.name, "text": self.text, "number": self.number, "generation": self.generation, "since": self.since,
+                "options": dict(self.options), "registered": self.registered_ms, "restarts": self.restarts, "epoch": self.epoch}
+
+    @classmethod
+    def from_json(cls, value: Mapping[str, Any]) -> Definition:
+        return cls(value["name"], value["text"], value["number"], value["generation"], value["since"], value["options"],
+                   value["registered"], value["restarts"])
+
+
+class LiveQuery:
+    """The state of a query between batches. `state` is ``running``, ``paused`` or ``failed``."""
+
+    def __init__(self, definition: Definition, statement: Statement, compiled: Compiled | None, floor: int) -> None:
+        self.definition = definition
+        self.statement = statement
+        self.compiled = compiled
+        self.ticker = Ticker(Timetable.of(statement), floor)
+        self.state = "running"
+        self.error: str | None = None
+        self.seq = 0
+        self.relation: pa.Table | None = None
+        self.relation_changed = False
+        self.ended: int | None = None
+
+    @property
+    def name(self) -> str:
+        return self.definition.name
+
+    @property
+    def streams(self) -> tuple[str, ...]:
+        return self.ticker.timetable.streams
+
+    @property
+    def graphs(self) -> frozenset[str]:
+        """Static graphs that it reads or reasons with."""
+        return frozenset(source.iri for source in (*self.statement.graphs, *self.statement.reasoning_graphs))
+
+    @property
+    def stepwise(self) -> bool:
+        """Whether its output is a difference, so that the last relation must be kept."""
+        return self.statement.output != "rstream"
+
+    def fail(self, error: BaseException) -> None:
+        """Stop evaluating it; the others go on."""
+        self.state = "failed"
+        self.error = f"{type(error).__name__}: {error}"
+
+    def restart(self, floor: int, since: int) -> None:
+        """Go on after a failure: from the next T, with the events that are still to come."""
+        self.definition = replace(self.definition, since=since, restarts=self.definition.restarts + 1)
+        self.ticker = Ticker(Timetable.of(self.statement), floor)
+        self.state, self.error = "running", None
+
+    def skip(self, watermark: int) -> None:
+        """Leave out the ticks up to `watermark`."""
+        self.ticker.floor = max(self.ticker.floor, watermark)
+
+    def needs(self, paused_from: int = MIN) -> dict[str, Need]:
+        """What must be kept of each stream; nothing for a failed query."""
+        return {} if self.state == "failed" else self.ticker.needs(paused_from if self.state == "paused" else MIN)
+
+    def log(self, tick: int, relation: pa.Table, inconsistencies: tuple[str, ...], max_rows: int) -> ResultEvent:
+        """Log the relation at `tick` through the query's output operator."""
+        form, output = self.statement.form, self.statement.output
+        shown = relation
+        if self.stepwise:
+            before = relation.slice(0, 0) if self.relation is None else self.relation
+            shown = difference(relation, before) if output == "istream" else difference(before, relation)
+            self.relation, self.relation_changed = relation, True
+        self.seq += 1
+        meta: dict[str, Any] = {"windows": self._windows(tick), "rows": shown.num_rows}
+        if inconsistencies:
+            meta["inconsistencies"] = list(inconsistencies)
+        if max(shown.num_rows, relation.num_rows if self.stepwise else 0) > max_rows:
+            meta["truncated"], meta["limit"] = True, max_rows
+        return ResultEvent(self.name, self.definition.epoch, self.seq, tick, self.ticker.timetable.label(tick), RESULT_KINDS[form],
+                           output, payload(form, shown.slice(0, max_rows)),
+                           payload(form, relation.slice(0, max_rows)) if self.stepwise else None, meta)
+
+    def _windows(self, tick: int) -> list[dict[str, Any]]:
+        """The time windows looked at, ``open`` and ``close`` in ms; windows of the same extent on one stream once."""
+        table, found = self.ticker.timetable, []
+        shift = 1 if table.on_change else 0
+        for stream, window in table.windows:
+            if isinstance(window, TimeWindow):
+                begin, end = table.content(window, tick)
+                entry = {"stream": stream, "open": begin - shift, "close": end - shift}
+                if entry not in found:
+                    found.append(entry)
+        return found
+
+    def snapshot(self) -> dict[str, Any]:
+        """The state as JSON, without the relation."""
+        return {"state": self.state, "error": self.error, "seq": self.seq, "ticker": self.ticker.snapshot()}
+
+    def restore(self, state: Mapping[str, Any], relation: pa.Table | None) -> None:
+        """Take back a snapshot."""
+        self.state, self.error, self.seq, self.relation = state["state"], state["error"], state["seq"], relation
+        self.ticker.restore(state["ticker"])

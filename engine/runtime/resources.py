@@ -1,0 +1,230 @@
+"""What the engine tells about its streams, queries, graphs and results: plain values, shaped as in docs/http-api.md."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime, timezone
+from typing import Any, Literal
+
+import pyarrow as pa
+
+from engine.records import Triple
+
+ResultKind = Literal["result", "graph", "boolean"]
+RESULT_KINDS: Mapping[str, ResultKind] = {"SELECT": "result", "ASK": "boolean", "CONSTRUCT": "graph", "DESCRIBE": "graph"}
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """A parsed stream item: time stamp in ms where it carries one, graph name token, triples of canonical tokens."""
+
+    t_ms: int | None
+    graph: str | None
+    triples: tuple[Triple, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Rejection:
+    """An item that could not be parsed and was skipped on the pusher's wish; `place` is a line or a graph name."""
+
+    reason: str
+    place: str | None = None
+    text: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Receipt:
+    """What became of a push. `repeated` is True where the idempotency key was known and this is the first answer again."""
+
+    accepted: int
+    late: int
+    rejected: int
+    first_id: str | None
+    last_id: str | None
+    watermark_ms: int | None
+    errors: tuple[dict[str, Any], ...] = ()
+    duplicate: int = 0
+    repeated: bool = False
+
+    def to_json(self) -> dict[str, Any]:
+        """The body of the 202 answer."""
+        return {"accepted": self.accepted, "late": self.late, "duplicate": self.duplicate, "rejected": self.rejected,
+                "firstId": self.first_id, "lastId": self.last_id, "watermark": iso(self.watermark_ms), "errors": list(self.errors)}
+
+
+@dataclass(frozen=True, slots=True)
+class TailEvent:
+    """An accepted item as the input tail shows it."""
+
+    position: int
+    t_ms: int
+    graph: str | None
+    triples: tuple[Triple, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class DeadLetter:
+    """An item that was not taken: `reason` is ``late``, ``ahead`` or what was wrong with its text."""
+
+    stream: str
+    position: int
+    reason: str
+    t_ms: int | None
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class StreamInfo:
+    """A stream's descriptor with its live state."""
+
+    name: str
+    iri: str
+    descriptor: dict[str, Any]
+    state: dict[str, Any]
+    used_by: tuple[str, ...]
+
+    def to_json(self) -> dict[str, Any]:
+        return {**self.descriptor, "name": self.name, "iri": self.iri, "state": self.state, "usedBy": list(self.used_by)}
+
+
+@dataclass(frozen=True, slots=True)
+class QueryInfo:
+    """A registered query. `id` with generation is the epoch of its results; `progress` and `windows` are as in http-api.md."""
+
+    name: str
+    iri: str
+    form: str
+    dialect: str
+    text: str = field(repr=False)
+    output: str
+    report: str
+    streams: tuple[str, ...]
+    graphs: tuple[str, ...]
+    rules: tuple[str, ...]
+    windows: tuple[dict[str, Any], ...]
+    variables: tuple[str, ...]
+    state: str
+    epoch: str | None
+    since_ms: int | None
+    restarts: int
+    error: str | None
+    progress: dict[str, Any]
+    options: dict[str, Any]
+
+    def to_json(self) -> dict[str, Any]:
+        """The query resource without ``subscribers`` and ``links``, which the server adds."""
+        return {"name": self.name, "iri": self.iri, "form": self.form, "dialect": self.dialect, "text": self.text, "output": self.output,
+                "report": self.report, "streams": list(self.streams), "graphs": list(self.graphs), "rules": list(self.rules),
+                "windows": list(self.windows), "vars": list(self.variables), "state": self.state, "epoch": self.epoch,
+                "since": iso(self.since_ms), "restarts": self.restarts, "lastError": self.error, "progress": self.progress,
+                "options": self.options}
+
+
+@dataclass(frozen=True, slots=True)
+class GraphInfo:
+    """A static graph of the catalog; `etag` names its version."""
+
+    iri: str
+    triples: int
+    etag: str
+    used_by: tuple[str, ...] = ()
+
+    def to_json(self) -> dict[str, Any]:
+        return {"iri": self.iri, "triples": self.triples, "etag": self.etag, "usedBy": list(self.used_by)}
+
+
+@dataclass(frozen=True, slots=True)
+class RuleSetInfo:
+    """A rule set that ``USING RULES`` may name."""
+
+    name: str
+    built_in: bool
+    description: str
+
+    def to_json(self) -> dict[str, Any]:
+        return {"name": self.name, "builtIn": self.built_in, "description": self.description}
+
+
+@dataclass(frozen=True, slots=True)
+class ResultEvent:
+    """One logged result: `payload` is what the query's own output operator gives at `at_ms`, `relation` (queries with ISTREAM or
+    DSTREAM only) the whole relation there. SELECT and ASK: SPARQL 1.1 Results JSON; CONSTRUCT and DESCRIBE: N-Triples."""
+
+    query: str
+    epoch: str
+    seq: int
+    tick: int
+    at_ms: int
+    kind: ResultKind
+    output: str
+    payload: bytes = field(repr=False)
+    relation: bytes | None = field(default=None, repr=False)
+    meta: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def id(self) -> str:
+        """The id of its server-sent event."""
+        return f"{self.epoch}-{self.seq}"
+
+    @property
+    def full(self) -> bytes:
+        """The relation at `at_ms`."""
+        return self.payload if self.relation is None else self.relation
+
+    @property
+    def added(self) -> bool:
+        """Whether `payload` is what came in since the evaluation before."""
+        return self.output == "istream"
+
+    @property
+    def removed(self) -> bool:
+        """Whether `payload` is what went out since the evaluation before."""
+        return self.output == "dstream"
+
+    @property
+    def windows(self) -> list[dict[str, Any]]:
+        """The time windows that were looked at: ``stream``, ``open`` and ``close`` in ms."""
+        return self.meta.get("windows", [])  # type: ignore[no-any-return]
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """The oldest and newest seq kept of a query's current epoch; 0, 0 where nothing is."""
+
+    epoch: str | None
+    oldest: int
+    newest: int
+
+
+@dataclass(frozen=True, slots=True)
+class OneShot:
+    """The answer of a one-shot SPARQL query. `table` has a column of tokens per variable, or s p o for graphs."""
+
+    form: str
+    variables: tuple[str, ...]
+    table: pa.Table | None
+    boolean: bool | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Notice:
+    """Something a listener may want to know. `kind`: ``result`` (with `event`), ``progress``, ``status`` (with `data`), ``removed``,
+    ``epoch`` (a new generation), ``engine`` (state of the whole engine)."""
+
+    kind: Literal["result", "progress", "status", "removed", "epoch", "engine"]
+    query: str | None = None
+    event: ResultEvent | None = None
+    data: dict[str, Any] = field(default_factory=dict)
+
+
+Listener = Callable[[Notice], None]
+
+
+def iso(ms: int | None) -> str | None:
+    """A time as xsd:dateTime in UTC, with milliseconds only where there are some; None for none (or beyond the calendar)."""
+    if ms is None or not -62_135_596_800_000 <= ms <= 253_402_300_799_999:
+        return None
+    whole, rest = divmod(ms, 1000)
+    text = datetime.fromtimestamp(whole, timezone.utc).strftime("%Y-%m-%dT%H:%M:%S").rjust(19, "0")
+    return f"{text}.{rest:03d}Z" if rest else f"{text}Z"

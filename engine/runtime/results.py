@@ -1,0 +1,271 @@
+"""The result log and everything else that must outlive the process, in one SQLite file (WAL).
+
+The pump writes results, the states of queries and streams, and the position reached in the input log in one transaction. A power cut
+may undo the last ones (``synchronous=NORMAL``): the input log then gives the same results with the same ids again.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, cast
+
+import pyarrow as pa
+
+from engine.runtime.resources import Bounds, DeadLetter, ResultEvent, ResultKind
+
+_SCHEMA = """
+create table if not exists meta (name text primary key, value text not null) without rowid;
+create table if not exists streams (name text primary key, iri text not null unique, descriptor text not null) without rowid;
+create table if not exists stream_states (iri text primary key, state text not null) without rowid;
+create table if not exists receipts (stream text not null, key text not null, until integer not null, receipt text not null,
+                                     primary key (stream, key)) without rowid;
+create table if not exists letters (stream text not null, position integer not null, number integer not null, reason text not null,
+                                    t integer, content text not null, primary key (stream, position, number)) without rowid;
+create table if not exists queries (name text primary key, definition text not null, state text not null, relation blob) without rowid;
+create table if not exists graphs (iri text primary key, definition text not null) without rowid;
+create table if not exists results (id integer primary key, query text not null, epoch text not null, seq integer not null,
+                                    tick integer not null, at integer not null, kind text not null, output text not null,
+                                    payload blob not null, relation blob, meta text not null, bytes integer not null, logged integer not null);
+create unique index if not exists results_by_seq on results (query, epoch, seq);
+create index if not exists results_by_age on results (query, id, bytes);
+"""
+_RESULT = "query, epoch, seq, tick, at, kind, output, payload, relation, meta"
+
+
+@dataclass(frozen=True, slots=True)
+class Retention:
+    """How much of each query's results is kept, whichever limit is met first."""
+
+    count: int = 100_000
+    age_ms: int = 3_600_000
+    size: int = 256 << 20
+
+
+@dataclass(slots=True)
+class Changes:
+    """What one batch of the pump changes, written together. States are JSON values; a None removes."""
+
+    position: int
+    results: list[ResultEvent] = field(default_factory=list)
+    queries: dict[str, tuple[dict[str, Any], dict[str, Any]] | None] = field(default_factory=dict)
+    relations: dict[str, pa.Table | None] = field(default_factory=dict)
+    graphs: dict[str, dict[str, Any] | None] = field(default_factory=dict)
+    streams: dict[str, dict[str, Any]] = field(default_factory=dict)
+    letters: list[tuple[str, int, list[dict[str, Any]]]] = field(default_factory=list)
+    receipts: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
+    meta: dict[str, Any] = field(default_factory=dict)
+
+
+class ResultLog:
+    """Written by one thread at a time; read by any."""
+
+    def __init__(self, path: Path | None, retention: Retention = Retention(), letters: int = 1_000) -> None:
+        """`path` None keeps everything in memory (a replay)."""
+        self._path = path
+        self._retention = retention
+        self._letters = letters
+        self._local = threading.local()
+        self._lock = threading.RLock()
+        self._open: list[sqlite3.Connection] = []
+        self._writer = self._connect()
+        with self._lock:
+            self._writer.executescript(_SCHEMA)
+
+    def close(self) -> None:
+        """Close every connection; the log cannot be used afterwards."""
+        with self._lock:
+            for connection in self._open:
+                connection.close()
+            self._open.clear()
+
+    # --- what the pump writes
+
+    def commit(self, changes: Changes, now_ms: int) -> None:
+        """Write the changes of a batch and the position it reached, all or nothing."""
+        with self._writing() as db:
+            self._write_definitions(db, changes)
+            db.executemany(f"insert into results ({_RESULT}, bytes, logged) values (?,?,?,?,?,?,?,?,?,?,?,?)",
+                           [(r.query, r.epoch, r.seq, r.tick, r.at_ms, r.kind, r.output, r.payload, r.relation, json.dumps(r.meta),
+                             len(r.payload) + len(r.relation or b""), now_ms) for r in changes.results])
+            self._put_meta(db, {**changes.meta, "position": changes.position})
+            for query in {r.query for r in changes.results}:
+                self._retain(db, query, now_ms)
+
+    def _write_definitions(self, db: sqlite3.Connection, changes: Changes) -> None:
+        for name, query in changes.queries.items():
+            if query is None:
+                db.execute("delete from queries where name = ?", (name,))
+                db.execute("delete from results where query = ?", (name,))
+            else:
+                db.execute("insert into queries (name, definition, state) values (?,?,?) on conflict (name) do update "
+                           "set definition = excluded.definition, state = excluded.state",
+                           (name, json.dumps(query[0]), json.dumps(query[1])))
+                db.execute("delete from results where query = ? and epoch != ?", (name, query[0]["epoch"]))
+        for name, relation in changes.relations.items():
+            db.execute("update queries set relation = ? where name = ?", (None if relation is None else _pack(relation), name))
+        for iri, graph in changes.graphs.items():
+            if graph is None:
+                db.execute("delete from graphs where iri = ?", (iri,))
+            else:
+                db.execute("insert or replace into graphs values (?,?)", (iri, json.dumps(graph)))
+        db.executemany("insert or replace into stream_states values (?,?)",
+                       [(iri, json.dumps(state)) for iri, state in changes.streams.items()])
+        db.executemany("insert or replace into receipts values (?,?,?,?)",
+                       [(stream, payload["key"], payload["until"], json.dumps(payload)) for stream, payload in changes.receipts])
+        for stream, position, letters in changes.letters:
+            db.executemany("insert or replace into letters values (?,?,?,?,?,?)",
+                           [(stream, position, number, letter["reason"], letter["t"], letter["text"])
+                            for number, letter in enumerate(letters)])
+            db.execute("delete from letters where stream = ? and position < (select position from letters where stream = ? "
+                       "order by position desc limit 1 offset ?)", (stream, stream, self._letters))
+
+    def _retain(self, db: sqlite3.Connection, query: str, now_ms: int) -> None:
+        """Delete a query's oldest results beyond the limits; the newest one always stays."""
+        kept = self._retention
+        newest, count, size = db.execute("select max(id), count(*), sum(bytes) from results where query = ?", (query,)).fetchone()
+        db.execute("delete from results where query = ? and logged < ? and id < ?", (query, now_ms - kept.age_ms, newest))
+        if count > kept.count:
+            db.execute("delete from results where query = ? and id <= (select id from results where query = ? order by id desc "
+                       "limit 1 offset ?)", (query, query, kept.count))
+        if size > kept.size:
+            total, keep = 0, newest
+            for row, bytes_ in db.execute("select id, bytes from results where query = ? order by id desc", (query,)):
+                total += bytes_
+                if total > kept.size:
+                    break
+                keep = row
+            db.execute("delete from results where query = ? and id < ?", (query, keep))
+
+    # --- definitions
+
+    def put_stream(self, name: str, iri: str, descriptor: dict[str, Any]) -> None:
+        with self._writing() as db:
+            db.execute("insert or replace into streams values (?,?,?)", (name, iri, json.dumps(descriptor)))
+
+    def delete_stream(self, name: str, iri: str) -> None:
+        """Remove a stream and what was kept for it."""
+        with self._writing() as db:
+            db.execute("delete from streams where name = ?", (name,))
+            for table, column in (("stream_states", "iri"), ("letters", "stream"), ("receipts", "stream")):
+                db.execute(f"delete from {table} where {column} = ?", (iri,))
+
+    def streams(self) -> list[tuple[str, str, dict[str, Any]]]:
+        """(name, IRI, descriptor) of each stream."""
+        return [(name, iri, json.loads(text)) for name, iri, text in self._read("select name, iri, descriptor from streams order by name")]
+
+    def stream_states(self) -> dict[str, dict[str, Any]]:
+        """What the pump knew of each stream at `position`."""
+        return {iri: json.loads(text) for iri, text in self._read("select iri, state from stream_states")}
+
+    def queries(self) -> list[tuple[dict[str, Any], dict[str, Any], pa.Table | None]]:
+        """(definition, state, last relation) of each query."""
+        return [(json.loads(definition), json.loads(state), None if relation is None else _unpack(relation))
+                for definition, state, relation in self._read("select definition, state, relation from queries order by name")]
+
+    def graphs(self) -> dict[str, dict[str, Any]]:
+        return {iri: json.loads(text) for iri, text in self._read("select iri, definition from graphs order by iri")}
+
+    def receipts(self, now_ms: int) -> list[tuple[str, str]]:
+        """(stream, JSON) of the answers to pushes that are still kept; the others are deleted."""
+        with self._writing() as db:
+            db.execute("delete from receipts where until < ?", (now_ms,))
+        return list(self._read("select stream, receipt from receipts"))
+
+    def letters(self, stream: str, limit: int = 100) -> list[DeadLetter]:
+        """The latest dead letters of a stream, newest first."""
+        return [DeadLetter(*row) for row in self._read("select stream, position, reason, t, content from letters where stream = ? "
+                                                       "order by position desc, number desc limit ?", (stream, limit))]
+
+    @property
+    def position(self) -> int:
+        """The position in the input log that the results stand for; 0 at the beginning."""
+        return int(self.meta("position", 0))
+
+    def meta(self, name: str, default: Any = None) -> Any:
+        rows = list(self._read("select value from meta where name = ?", (name,)))
+        return json.loads(rows[0][0]) if rows else default
+
+    def put_meta(self, values: dict[str, Any]) -> None:
+        with self._writing() as db:
+            self._put_meta(db, values)
+
+    # --- results
+
+    def latest(self, query: str) -> ResultEvent | None:
+        """The last logged result of a query's current epoch."""
+        rows = self._results("where query = ? order by id desc limit 1", (query,))
+        return rows[0] if rows else None
+
+    def read(self, query: str, after_seq: int, limit: int = 1_000) -> list[ResultEvent]:
+        """Results with a greater seq than `after_seq`, in order."""
+        return self._results("where query = ? and seq > ? order by seq limit ?", (query, after_seq, limit))
+
+    def before(self, query: str, seq: int) -> ResultEvent | None:
+        """The result just before `seq`, if it is kept."""
+        rows = self._results("where query = ? and seq < ? order by seq desc limit 1", (query, seq))
+        return rows[0] if rows else None
+
+    def bounds(self, query: str) -> Bounds:
+        rows = list(self._read("select epoch, min(seq), max(seq) from results where query = ? group by epoch", (query,)))
+        return Bounds(*rows[-1]) if rows else Bounds(None, 0, 0)
+
+    def seq_at(self, query: str, at_ms: int) -> int:
+        """The greatest seq of a result before the time `at_ms`; what to read after for `since=<time>`."""
+        rows = list(self._read("select max(seq) from results where query = ? and at < ?", (query, at_ms)))
+        return rows[0][0] or max(0, self.bounds(query).oldest - 1)
+
+    def _results(self, where: str, values: Sequence[Any]) -> list[ResultEvent]:
+        return [ResultEvent(query, epoch, seq, tick, at, cast(ResultKind, kind), output, payload, relation, json.loads(meta))
+                for query, epoch, seq, tick, at, kind, output, payload, relation, meta
+                in self._read(f"select {_RESULT} from results {where}", values)]
+
+    # --- connections
+
+    def _connect(self) -> sqlite3.Connection:
+        target = ":memory:" if self._path is None else str(self._path)
+        connection = sqlite3.connect(target, timeout=30, isolation_level=None, check_same_thread=False)
+        connection.execute("pragma journal_mode = wal")
+        connection.execute("pragma synchronous = normal")
+        with self._lock:
+            self._open.append(connection)
+        return connection
+
+    def _read(self, text: str, values: Sequence[Any] = ()) -> Iterator[Any]:
+        if self._path is None:
+            with self._lock:
+                return iter(self._writer.execute(text, values).fetchall())
+        if not hasattr(self._local, "connection"):
+            self._local.connection = self._connect()
+        return iter(self._local.connection.execute(text, values).fetchall())
+
+    @contextmanager
+    def _writing(self) -> Iterator[sqlite3.Connection]:
+        with self._lock:
+            self._writer.execute("begin immediate")
+            try:
+                yield self._writer
+            except BaseException:
+                self._writer.execute("rollback")
+                raise
+            self._writer.execute("commit")
+
+    @staticmethod
+    def _put_meta(db: sqlite3.Connection, values: dict[str, Any]) -> None:
+        db.executemany("insert or replace into meta values (?,?)", [(name, json.dumps(value)) for name, value in values.items()])
+
+
+def _pack(table: pa.Table) -> bytes:
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, table.schema, options=pa.ipc.IpcWriteOptions(compression="lz4")) as writer:
+        writer.write_table(table)
+    return cast(bytes, sink.getvalue().to_pybytes())
+
+
+def _unpack(data: bytes) -> pa.Table:
+    return pa.ipc.open_stream(data).read_all()

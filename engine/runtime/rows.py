@@ -1,0 +1,234 @@
+"""The input log as Arrow: one row per triple of an item, one or more rows for every other record (engine/records.py).
+
+`position` numbers the records without a gap, `row` the rows of one record from 0. `record` says which kind it is; `stream` is the IRI of
+a stream or graph, or the name of a query; `payload` is JSON. Items and graphs fill the columns of FACTS.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from engine.facts import FACTS
+from engine.functions.typed import typed_columns
+from engine.records import End, Event, GraphVersion, Idle, Mark, Pause, Record, Register, Resume, Triple, Unregister
+
+
+class Kind(IntEnum):
+    """The kinds of record. REFUSED (items that were late, ahead or broken) and KEY (the answer to a push) decide no result."""
+
+    EVENT = 0
+    MARK = 1
+    IDLE = 2
+    REGISTER = 3
+    UNREGISTER = 4
+    PAUSE = 5
+    RESUME = 6
+    GRAPH = 7
+    END = 8
+    REFUSED = 9
+    KEY = 10
+
+
+ROWS = pa.schema([("position", pa.int64()), ("row", pa.int32()), ("record", pa.int8()), ("stream", pa.string()), ("t", pa.int64()),
+                  *(FACTS.field(name) for name in ("g", "s", "p", "o", "kind", "number", "micros")),
+                  ("watermark", pa.int64()), ("payload", pa.string())])
+_CONTENT = ("g", "s", "p", "o", "kind", "number", "micros")
+
+
+@dataclass(frozen=True, slots=True)
+class Control:
+    """A record that is not an item, as read back from the log; the triples of a graph are rows `begin` to `end` of the table."""
+
+    position: int
+    kind: Kind
+    stream: str
+    watermark: int | None
+    payload: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """Items made ready to append: `table` has columns item (index), row, g s p o and typed columns; `times` one entry per item.
+
+    `stamped` is None where every item carries its time stamp, else a mask of those that do.
+    """
+
+    table: pa.Table
+    times: np.typing.NDArray[np.int64]
+    stamped: np.typing.NDArray[np.bool_] | None = None
+
+    @property
+    def items(self) -> int:
+        return len(self.times)
+
+
+def prepare(items: Sequence[tuple[int | None, str | None, Sequence[Triple]]]) -> Prepared:
+    """Turn items (time, graph, triples) into columns; an item without triples keeps one row of nulls."""
+    triples = [triple for _, _, content in items for triple in content or ((None, None, None),)]
+    subjects, predicates, objects = zip(*triples, strict=True) if triples else ((), (), ())
+    sizes = np.fromiter((len(content) or 1 for _, _, content in items), np.int32, len(items))
+    graphs = pa.array([graph for _, graph, _ in items], pa.string()).take(pa.array(np.repeat(np.arange(len(items)), sizes)))
+    times = np.fromiter((0 if t is None else t for t, _, _ in items), np.int64, len(items))
+    stamped = np.fromiter((t is not None for t, _, _ in items), np.bool_, len(items))
+    table = _facts(np.repeat(np.arange(len(items), dtype=np.int32), sizes), graphs, pa.array(subjects, pa.string()),
+                   pa.array(predicates, pa.string()), pa.array(objects, pa.string()))
+    return Prepared(table, times, None if stamped.all() else stamped)
+
+
+def prepare_table(table: pa.Table) -> Prepared:
+    """The same from a table with columns item (ascending from 0, no gap), t, s, p, o and, if there are graphs, g."""
+    table = table.combine_chunks()
+    item = table["item"].to_numpy().astype(np.int32)
+    first = np.flatnonzero(np.diff(item, prepend=-1))
+    graphs = table["g"] if "g" in table.column_names else pa.nulls(table.num_rows, pa.string())
+    times = table["t"].take(pa.array(first))
+    stamped = None if not times.null_count else np.asarray(times.is_valid())
+    return Prepared(_facts(item, graphs, table["s"], table["p"], table["o"]), times.fill_null(0).to_numpy().astype(np.int64), stamped)
+
+
+def graph_table(triples: Iterable[Triple]) -> pa.Table:
+    """A static graph in the columns of FACTS."""
+    prepared = prepare([(0, None, tuple(triples))])
+    table = prepared.table.filter(pc.is_valid(prepared.table["s"]))
+    zeros = pa.array(np.zeros(table.num_rows, np.int64))
+    return pa.table({"position": zeros, "t": zeros, **{name: table[name] for name in _CONTENT}}, schema=FACTS)
+
+
+def item_rows(prepared: Prepared, stream: str, taken: np.typing.NDArray[np.bool_], positions: np.typing.NDArray[np.int64],
+              times: np.typing.NDArray[np.int64], watermarks: np.typing.NDArray[np.int64], kind: Kind = Kind.EVENT) -> pa.Table:
+    """Rows of the log for the taken items; the arrays have one entry per item. Blank nodes become the item's own."""
+    item = prepared.table["item"].to_numpy()
+    keep = taken[item]
+    table = prepared.table if keep.all() else prepared.table.filter(pa.array(keep))
+    item = item[keep]
+    count, place = table.num_rows, pa.array(positions[item])
+    g, s, o = (_own(table[name], place, "g" if kind is Kind.GRAPH else "i") for name in ("g", "s", "o"))
+    return pa.table([place, table["row"], _repeat(int(kind), count, pa.int8()), _repeat(stream, count, pa.string()),
+                     pa.array(times[item]), g, s, table["p"], o, table["kind"], table["number"], table["micros"],
+                     pa.array(watermarks[item]), pa.nulls(count, pa.string())], schema=ROWS)
+
+
+def control_rows(*records: Control) -> pa.Table:
+    """Rows of the log for records without triples."""
+    count = len(records)
+    columns: dict[str, Any] = {name: pa.nulls(count, ROWS.field(name).type) for name in ("t", *_CONTENT)}
+    columns |= {"position": [r.position for r in records], "row": [0] * count, "record": [int(r.kind) for r in records],
+                "stream": [r.stream for r in records], "watermark": [r.watermark for r in records],
+                "payload": [json.dumps(r.payload) if r.payload else None for r in records]}
+    return pa.table([pa.array(columns[name], ROWS.field(name).type) if isinstance(columns[name], list) else columns[name]
+                     for name in ROWS.names], schema=ROWS)
+
+
+def graph_rows(position: int, graph: str, triples: Sequence[Triple] | None, payload: dict[str, Any]) -> pa.Table:
+    """Rows of the log for a version of a static graph; None removes it."""
+    head = control_rows(Control(position, Kind.GRAPH, graph, None, {**payload, "removed": triples is None}))
+    if not triples:
+        return head
+    one = np.ones(1, np.int64)
+    body = item_rows(prepare([(0, None, triples)]), graph, np.ones(1, np.bool_), one * position, one * 0, one * 0, Kind.GRAPH)
+    rows = pa.array(np.arange(1, body.num_rows + 1, dtype=np.int32))
+    return pa.concat_tables([head, body.set_column(ROWS.get_field_index("row"), ROWS.field("row"), rows)])
+
+
+def encode(records: Iterable[Record]) -> pa.Table:
+    """The rows of a sequence of records, in order, positions and blank nodes as they are."""
+    return pa.concat_tables([ROWS.empty_table(), *(_encode_run(run) for run in _runs(records))]).combine_chunks()
+
+
+def controls(table: pa.Table) -> list[Control]:
+    """The records of a part of the log that are not items, in order."""
+    rows = table.filter(pc.and_(pc.not_equal(table["record"], int(Kind.EVENT)), pc.equal(table["row"], 0)))
+    columns = [rows[name].to_pylist() for name in ("position", "record", "stream", "watermark", "payload")]
+    return [Control(position, Kind(kind), stream, watermark, json.loads(payload) if payload else {})
+            for position, kind, stream, watermark, payload in zip(*columns, strict=True)]
+
+
+def facts_of(table: pa.Table) -> pa.Table:
+    """The triples of rows of items or graphs, in the columns of FACTS."""
+    if table["s"].null_count:
+        table = table.filter(pc.is_valid(table["s"]))
+    return table.select(FACTS.names)
+
+
+def in_order(table: pa.Table) -> pa.Table:
+    """The rows sorted by (position, row), if they are not already."""
+    position, row = table["position"].to_numpy(), table["row"].to_numpy()
+    step = np.diff(position)
+    if ((step > 0) | ((step == 0) & (np.diff(row) > 0))).all():
+        return table
+    return table.take(pa.array(np.lexsort((row, position))))
+
+
+def _facts(item: np.typing.NDArray[np.int32], g: Any, s: Any, p: Any, o: Any) -> pa.Table:
+    kind, number, micros = typed_columns(o)
+    starts = np.flatnonzero(np.diff(item, prepend=-1))
+    row = np.arange(len(item)) - np.repeat(starts, np.diff(starts, append=len(item)))
+    return pa.table({"item": pa.array(item), "row": pa.array(row.astype(np.int32)), "g": g, "s": s, "p": p, "o": o,
+                     "kind": kind, "number": number, "micros": micros})
+
+
+def _own(column: pa.ChunkedArray, position: pa.Array, mark: str) -> pa.ChunkedArray:
+    """Blank nodes `_:x` become `_:i<position>.x` (g for graphs)."""
+    blank = pc.fill_null(pc.starts_with(column, "_:"), False)
+    if not pc.any(blank).as_py():
+        return column
+    mine = pc.binary_join_element_wise(f"_:{mark}", pc.cast(position, pa.string()), "")
+    return pc.if_else(blank, pc.binary_join_element_wise(mine, pc.utf8_slice_codeunits(column, 2), "."), column)
+
+
+def _repeat(value: Any, count: int, kind: pa.DataType) -> pa.Array:
+    return pa.repeat(pa.scalar(value, kind), count)
+
+
+def _runs(records: Iterable[Record]) -> Iterator[list[Record]]:
+    """Runs of events of one stream, and single other records."""
+    run: list[Record] = []
+    for record in records:
+        if run and not (isinstance(record, Event) and isinstance(run[0], Event) and record.stream == run[0].stream):
+            yield run
+            run = []
+        run.append(record)
+    if run:
+        yield run
+
+
+def _encode_run(run: Sequence[Record]) -> pa.Table:
+    if isinstance(run[0], Event):
+        return _encode_events([record for record in run if isinstance(record, Event)])
+    match run[0]:
+        case Mark(position=position, stream=stream, watermark=watermark):
+            return control_rows(Control(position, Kind.MARK, stream, watermark, {}))
+        case Idle(position=position, stream=stream):
+            return control_rows(Control(position, Kind.IDLE, stream, None, {}))
+        case Register(position=position, query=query, text=text, since=since):
+            return control_rows(Control(position, Kind.REGISTER, query, None, {"text": text, "since": since}))
+        case Unregister(position=position, query=query):
+            return control_rows(Control(position, Kind.UNREGISTER, query, None, {}))
+        case Pause(position=position, query=query):
+            return control_rows(Control(position, Kind.PAUSE, query, None, {}))
+        case Resume(position=position, query=query, backlog=backlog):
+            return control_rows(Control(position, Kind.RESUME, query, None, {"backlog": backlog}))
+        case GraphVersion(position=position, graph=graph, triples=triples):
+            return graph_rows(position, graph, triples, {})
+        case End(position=position):
+            return control_rows(Control(position, Kind.END, "", None, {}))
+    raise TypeError(f"not a record: {run[0]!r}")
+
+
+def _encode_events(events: Sequence[Event]) -> pa.Table:
+    prepared = prepare([(event.t, event.graph, event.triples) for event in events])
+    item = prepared.table["item"].to_numpy()
+    positions, watermarks = (np.fromiter(values, np.int64, len(events))
+                             for values in ((e.position for e in events), (e.watermark for e in events)))
+    table, count = prepared.table, prepared.table.num_rows
+    return pa.table([pa.array(positions[item]), table["row"], _repeat(int(Kind.EVENT), count, pa.int8()),
+                     _repeat(events[0].stream, count, pa.string()), pa.array(prepared.times[item]),
+                     *(table[name] for name in _CONTENT), pa.array(watermarks[item]), pa.nulls(count, pa.string())], schema=ROWS)

@@ -1,0 +1,61 @@
+"""Settings of the engine, all with working defaults. Times in ms, sizes in bytes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """Where the data lives and how much of it is kept (docs/settings.md)."""
+
+    data: Path = field(default_factory=lambda: Path("data"))
+    base_url: str = "http://127.0.0.1:8175"
+    commit_interval_ms: int = 20
+    poll_ms: int = 15
+    rotate_files: int = 15_000
+    archive_files: int = 64
+    max_backlog_rows: int = 2_000_000
+    ticks_per_job: int = 512
+    max_result_rows: int = 250_000
+    max_queries: int = 100
+    max_window_ms: int = 3_600_000
+    result_count: int = 100_000
+    result_age_ms: int = 3_600_000
+    result_bytes: int = 256 << 20
+    dead_letters: int = 1_000
+    tail_items: int = 1_000
+    one_shot_timeout_s: float = 10.0
+    register_wait_s: float = 30.0
+    push_wait_s: float = 30.0
+    warm_up: bool = True
+    force_executor: str | None = None
+    force_strategy: str | None = None
+    spark: Any = None
+
+    @property
+    def log_folder(self) -> Path:
+        """Files of the input log that the pump has not archived yet."""
+        return self.data / "log"
+
+    @property
+    def archive_folder(self) -> Path:
+        """Files of the input log that the pump is done with."""
+        return self.data / "archive"
+
+    @property
+    def graph_folder(self) -> Path:
+        """One Parquet file per version of a static graph."""
+        return self.data / "graphs"
+
+    @property
+    def checkpoint_folder(self) -> Path:
+        """Disposable checkpoints of the streaming query."""
+        return self.data / "checkpoints"
+
+    @property
+    def database(self) -> Path:
+        """Results, definitions and progress (SQLite)."""
+        return self.data / "thalweg.db"

@@ -1,0 +1,149 @@
+"""Streams: descriptors as docs/http-api.md has them, durations, and the state of a stream at the pump."""
+
+from __future__ import annotations
+
+import re
+from collections import deque
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from engine.runtime.append import Source
+from engine.runtime.errors import EngineError
+from engine.runtime.resources import TailEvent
+from engine.timeline import MAX, MIN
+
+PROV_TIME = "http://www.w3.org/ns/prov#generatedAtTime"
+_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_.-]{0,63}")
+_IRI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:[^\x00-\x20<>\"{}|^`\\]*")
+_SHORT = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|s|m|h|d)")
+_ISO = re.compile(r"P(?:(\d+)D)?(?:T(?:(\d+)H)?(?:(\d+)M)?(?:(\d+(?:\.\d+)?)S)?)?")
+_UNITS = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
+_DURATIONS = {"lateness": "PT0S", "idle": "PT5S", "maxAhead": "PT1M", "retention": "PT1H"}
+_CHOICES = {"time": ("arrival", "event"), "late": ("drop", "dead-letter")}
+
+
+def check_name(name: str) -> str:
+    """The name itself, if it may name a stream or query (http-api.md section 9); 400 ``bad-name`` if not."""
+    if not _NAME.fullmatch(name) or ".." in name:
+        raise EngineError("bad-name", 400, f"{name!r} is not a name: a letter, then up to 63 letters, digits, '_', '-' and single '.'.",
+                          {"name": name})
+    return name
+
+
+def duration_ms(value: object) -> int:
+    """``PT5S``, ``PT0.5S``, ``P1DT2H``, ``500ms`` or ``5s`` in ms; ValueError if it is none of these."""
+    text = str(value).strip()
+    if short := _SHORT.fullmatch(text):
+        return round(float(short[1]) * _UNITS[short[2]])
+    whole = _ISO.fullmatch(text)
+    if whole is None or not any(whole.groups()):
+        raise ValueError(f"{text!r} is not a duration such as PT5S or 500ms")
+    days, hours, minutes, seconds = whole.groups(default="0")
+    return round(((int(days) * 24 + int(hours)) * 60 + int(minutes)) * 60_000 + float(seconds) * 1000)
+
+
+def duration_text(ms: int) -> str:
+    """A duration of ms as xsd:dayTimeDuration in seconds, minutes or hours: ``PT5S``, ``PT1M``, ``PT0.5S``."""
+    for unit, letter in ((3_600_000, "H"), (60_000, "M")):
+        if ms and ms % unit == 0:
+            return f"PT{ms // unit}{letter}"
+    return f"PT{ms // 1000}S" if ms % 1000 == 0 else f"PT{ms / 1000:g}S"
+
+
+def describe(name: str, given: Mapping[str, Any], base_url: str) -> dict[str, Any]:
+    """The whole descriptor of a stream from what was given of it, in one spelling; 422 ``bad-descriptor`` names what is wrong."""
+    known = {"name", "iri", "timestampPredicate", "source", "state", "usedBy", *_DURATIONS, *_CHOICES}
+    for member in given:
+        if member not in known:
+            raise _bad(member, f"There is no member {member!r}; there are {', '.join(sorted(known - {'state', 'usedBy'}))}.")
+    if given.get("name", name) != name:
+        raise EngineError("name-mismatch", 422, f"The descriptor is for {given['name']!r}, the path for {name!r}.")
+    found: dict[str, Any] = {"iri": given.get("iri", f"{base_url}/streams/{name}"),
+                             "timestampPredicate": given.get("timestampPredicate", PROV_TIME)}
+    for member in ("iri", "timestampPredicate"):
+        if not isinstance(found[member], str) or not _IRI.fullmatch(found[member]):
+            raise _bad(member, f"{member} must be an absolute IRI.")
+    for member, choices in _CHOICES.items():
+        found[member] = given.get(member, choices[0])
+        if found[member] not in choices:
+            raise _bad(member, f"{member} must be {' or '.join(choices)}.")
+    for member, default in _DURATIONS.items():
+        try:
+            found[member] = duration_text(duration_ms(given.get(member, default)))
+        except ValueError as error:
+            raise _bad(member, f"{member}: {error}.") from error
+    found["source"] = given.get("source", {"type": "http"})
+    if found["source"] != {"type": "http"}:
+        raise _bad("source", 'Only {"type": "http"} is a source here.')
+    return found
+
+
+def source_of(descriptor: Mapping[str, Any], state: Mapping[str, Any], now_ms: int) -> Source:
+    """The stream as appending sees it: its descriptor, and its state so far (`StreamState.to_json`, or nothing)."""
+    return Source(descriptor["iri"], descriptor["time"] == "arrival", duration_ms(descriptor["lateness"]), duration_ms(descriptor["idle"]),
+                  duration_ms(descriptor["maxAhead"]), descriptor["late"] == "dead-letter", duration_ms(descriptor["retention"]),
+                  state.get("watermark", MIN), state.get("idle", False), now_ms, state.get("items", 0), state.get("late", 0),
+                  state.get("refused", 0))
+
+
+@dataclass(slots=True)
+class StreamState:
+    """A stream at the pump. `kept_from`: older events are no longer in its content; MAX where nothing is kept."""
+
+    watermark: int = MIN
+    idle: bool = False
+    items: int = 0
+    late: int = 0
+    refused: int = 0
+    kept_from: int = MAX
+
+    def advance(self, watermark: int | None) -> None:
+        """A record came: the stream is not idle."""
+        self.watermark = max(self.watermark, MIN if watermark is None else watermark)
+        self.idle = False
+
+    def refuse(self, payload: Mapping[str, Any]) -> None:
+        self.late += payload["late"]
+        self.refused += payload["refused"]
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, value: Mapping[str, Any]) -> StreamState:
+        return cls(**value)
+
+
+class Tail:
+    """The last items of a stream."""
+
+    def __init__(self, items: int) -> None:
+        self._parts: deque[pa.Table] = deque()
+        self._items = items
+
+    def add(self, rows: pa.Table) -> None:
+        """Take rows of the log, of this stream's items only, in order."""
+        first = rows["position"][max(0, rows.num_rows - 1)].as_py() - self._items if rows.num_rows else 0
+        self._parts.append(pa.concat_tables([rows.filter(pc.greater(rows["position"], first))]).combine_chunks())
+        while len(self._parts) > 1 and sum(part.num_rows for part in list(self._parts)[1:]) >= self._items:
+            self._parts.popleft()
+
+    def read(self, limit: int, since: int = 0) -> list[TailEvent]:
+        """The last `limit` items with position > `since`, in order."""
+        items: dict[int, TailEvent] = {}
+        for part in list(self._parts):
+            columns = [part[name].to_pylist() for name in ("position", "t", "g", "s", "p", "o")]
+            for position, t, graph, s, p, o in zip(*columns, strict=True):
+                if position > since:
+                    old = items.get(position)
+                    triples = (*(old.triples if old else ()), *(((s, p, o),) if s is not None else ()))
+                    items[position] = TailEvent(position, t, graph, triples)
+        return [items[position] for position in sorted(items)[-limit:]]
+
+
+def _bad(member: str, detail: str) -> EngineError:
+    return EngineError("bad-descriptor", 422, detail, {"member": member})

@@ -1,0 +1,280 @@
+"""Which evaluation times of a query are due: a pure function of its windows, the times of the events it saw, and the watermark.
+
+A tick T is logged when some window has content at T or had at the tick before (design: "Evaluation times"). The ticks at which a
+window has content are kept as a few intervals, so that a year without events costs nothing.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from engine.ir.statement import AllWindow, Statement, TimeWindow, TupleWindow, Window
+from engine.timeline import MAX, MIN, first_close_after, last_close_by
+
+Times = npt.NDArray[np.int64]
+Range = tuple[int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Need:
+    """What may still be seen of a stream: events from `from_ms` on, and of the older ones the last `triples` and `items`."""
+
+    from_ms: int
+    triples: int = 0
+    items: int = 0
+
+    def join(self, other: Need) -> Need:
+        """What serves both."""
+        return Need(min(self.from_ms, other.from_ms), max(self.triples, other.triples), max(self.items, other.items))
+
+
+@dataclass(frozen=True, slots=True)
+class Timetable:
+    """The reporting side of a statement. `grids` are (step, start) of its evaluation times; empty for reports on change."""
+
+    windows: tuple[tuple[str, Window], ...]
+    grids: tuple[Range, ...]
+    start: int
+    full: bool
+    on_change: bool
+    expiry: bool
+
+    @classmethod
+    def of(cls, statement: Statement) -> Timetable:
+        """The timetable of a statement; one without time windows and COMPUTE EVERY reports on change."""
+        windows = tuple((source.stream, source.window) for source in statement.streams)
+        every, start = statement.compute_every_ms, statement.start_at_ms
+        steps = sorted({w.step_ms for _, w in windows if isinstance(w, TimeWindow)})
+        on_change = statement.report == "change" or (every is None and not steps)
+        grids = ((every, start),) if every is not None else tuple((step, start) for step in steps)
+        return cls(windows, () if on_change else grids, start, statement.report == "full", on_change,
+                   on_change and statement.output == "dstream")
+
+    @property
+    def streams(self) -> tuple[str, ...]:
+        return tuple(sorted({stream for stream, _ in self.windows}))
+
+    def label(self, tick: int) -> int:
+        """The time that results of `tick` carry: the event's own time for reports on change."""
+        return tick - 1 if self.on_change else tick
+
+    def content(self, window: TimeWindow, tick: int) -> Range:
+        """Events with ``first <= t < second`` are in the window at `tick`."""
+        close = tick if self.on_change else last_close_by(tick, window.step_ms, self.start)
+        return close - window.delay_ms - window.range_ms, close - window.delay_ms
+
+    def next_tick(self, after: int) -> int:
+        """The first grid point after `after`."""
+        return min(first_close_after(after, step, start) for step, start in self.grids)
+
+    def last_tick(self, until: int) -> int:
+        """The last grid point at or before `until`."""
+        return max(last_close_by(until, step, start) for step, start in self.grids)
+
+    def ticks(self, first: int, last: int, limit: int) -> list[int]:
+        """At most `limit` grid points from `first` to `last`, both included."""
+        if last < first:
+            return []
+        found = set[int]()
+        for step, start in self.grids:
+            begin = first_close_after(first - 1, step, start)
+            found.update(range(begin, min(last + 1, begin + limit * step), step))
+        return sorted(found)[:limit]
+
+    def seen(self, window: Window, times: Times) -> list[Range]:
+        """Half-open ranges of T at which `window` has content because of events at `times` (ascending, not empty)."""
+        if not isinstance(window, TimeWindow):
+            return [(int(times[0]) + 1, MAX)]
+        entered, left = times + window.delay_ms, times + window.delay_ms + window.range_ms
+        if self.on_change:
+            return _runs(entered + 1, left + 1)
+        step = window.step_ms
+        begin = (entered - self.start) // step * step + step + self.start
+        end = (left - self.start) // step * step + step + self.start
+        return _runs(begin, end)
+
+    def last_close(self, window: Window, end: int, latest: int) -> int:
+        """The last close of `window` that sees an event, given the end of its last range (`seen`) and the latest event's time."""
+        if not isinstance(window, TimeWindow):
+            return latest + 1
+        return end - 1 if self.on_change else end - window.step_ms
+
+
+class Ticker:
+    """The moving part: which ticks of one query are done, and where its windows have content."""
+
+    def __init__(self, timetable: Timetable, floor: int) -> None:
+        self.timetable = timetable
+        self.floor = floor
+        self.filled = False
+        self._first: dict[str, int] = {}
+        self._last_close = MIN
+        self._content: list[Range] = []
+        self._changes: Times = np.empty(0, np.int64)
+
+    def see(self, stream: str, times: Times) -> None:
+        """Take in visible events of `stream` at `times` (ascending, distinct)."""
+        if not len(times) or stream not in self.timetable.streams:
+            return
+        self._first[stream] = min(int(times[0]), self._first.get(stream, MAX))
+        windows = [w for name, w in self.timetable.windows if name == stream]
+        for window in windows:
+            ranges = self.timetable.seen(window, times)
+            self._content = merge([*self._content, *ranges])
+            if ranges:
+                self._last_close = max(self._last_close, self.timetable.last_close(window, ranges[-1][1], int(times[-1])))
+        if self.timetable.on_change:
+            instants = [times + 1]
+            if self.timetable.expiry:
+                instants += [times + w.delay_ms + w.range_ms + 1 for w in windows if isinstance(w, TimeWindow)]
+            fresh = np.unique(np.concatenate([self._changes, *instants]))
+            self._changes = fresh[fresh > self.floor]
+
+    def due(self, watermark: int, limit: int) -> list[int]:
+        """At most `limit` ticks after `floor` up to `watermark`, in order; `floor` moves on to the last one looked at."""
+        if watermark <= self.floor:
+            return []
+        found = self._due_changes(watermark, limit) if self.timetable.on_change else self._due_closes(watermark, limit)
+        self._content = [r for r in self._content if r[1] > self.floor]
+        return found
+
+    def _due_changes(self, watermark: int, limit: int) -> list[int]:
+        ready = [int(t) for t in self._changes[:limit] if t <= watermark]
+        if len(ready) < limit:
+            self.floor = watermark
+        else:
+            self.floor = ready[-1]
+        self._changes = self._changes[self._changes > self.floor]
+        return self._reported(ready)
+
+    def _due_closes(self, watermark: int, limit: int) -> list[int]:
+        candidates = self._candidates(watermark, limit + 1)
+        if len(candidates) > limit:
+            self.floor = candidates[limit - 1]
+            return self._reported(candidates[:limit])
+        before, self.floor = self.floor, watermark
+        found = self._reported(candidates)
+        last = self.timetable.last_tick(watermark)
+        if last > before:
+            self.filled = self._covers(last)
+        return found
+
+    def _candidates(self, watermark: int, limit: int) -> list[int]:
+        """Ticks with content, and the first one after each run of them."""
+        table, first = self.timetable, self.floor + 1
+        found = set[int]()
+        if self.filled:
+            found.add(table.next_tick(self.floor))
+        for begin, end in self._content:
+            if len(found) >= limit or begin > watermark:
+                break
+            run = table.ticks(max(begin, first), min(end - 1, watermark), limit)
+            found.update(run)
+            if run and len(run) < limit and end <= watermark:
+                found.add(table.next_tick(max(end, first) - 1))
+        return sorted(t for t in found if t <= watermark)[:limit]
+
+    def _reported(self, candidates: Sequence[int]) -> list[int]:
+        """Those of the candidates (which leave out only ticks with empty windows) that are to be logged."""
+        full_from = self._full_from() if self.timetable.full else MIN
+        found = []
+        for tick in candidates:
+            filled = self._covers(tick)
+            if (filled or self.filled) and tick >= full_from:
+                found.append(tick)
+            self.filled = filled
+        return found
+
+    def _full_from(self) -> int:
+        """The first T at which every time window lies within what the query has seen (REPORT FULL)."""
+        starts = [MIN]
+        for stream, window in self.timetable.windows:
+            if stream not in self._first:
+                return MAX
+            if isinstance(window, TimeWindow):
+                whole = self._first[stream] + window.delay_ms + window.range_ms
+                starts.append(whole if self.timetable.on_change
+                              else first_close_after(whole - 1, window.step_ms, self.timetable.start))
+        return max(starts)
+
+    def _covers(self, tick: int) -> bool:
+        place = bisect_right(self._content, (tick, MAX + 1)) - 1
+        return place >= 0 and tick < self._content[place][1]
+
+    def next(self) -> int | None:
+        """The next tick that will be logged if nothing else comes in; None where there is none."""
+        if self.timetable.on_change:
+            return int(self._changes[0]) if len(self._changes) else None
+        found = self._candidates(MAX - 1, 1)
+        return found[0] if found else None
+
+    def last(self) -> int:
+        """Where a replay ends: the last close that still sees an event, or the first tick after it; MIN where there is none."""
+        if self.timetable.on_change or self._last_close == MIN:
+            return self._last_close
+        return self.timetable.next_tick(self._last_close - 1)
+
+    def needs(self, least_floor: int = MIN) -> dict[str, Need]:
+        """What must be kept of each stream for the ticks after `floor`, or after `least_floor` if that is greater."""
+        needs: dict[str, Need] = {}
+        for stream, window in self.timetable.windows:
+            need = self._need(window, max(self.floor, least_floor))
+            needs[stream] = needs[stream].join(need) if stream in needs else need
+        return needs
+
+    def _need(self, window: Window, floor: int) -> Need:
+        match window:
+            case AllWindow():
+                return Need(MIN)
+            case TimeWindow():
+                return Need(self.timetable.content(window, floor)[0] if floor > MIN else MIN)
+            case TupleWindow(count=count, unit="triples"):
+                return Need(floor, triples=count)
+            case TupleWindow(count=count):
+                return Need(floor, items=count)
+        return Need(floor, triples=1)
+
+    def snapshot(self) -> dict[str, Any]:
+        """What cannot be found again by seeing the kept events anew."""
+        return {"floor": self.floor, "filled": self.filled, "first": self._first, "last": self._last_close}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Take back a snapshot; the kept events are to be seen again after it."""
+        self.floor, self.filled = state["floor"], state["filled"]
+        self._first, self._last_close = dict(state["first"]), state["last"]
+        endless = [(first + 1, MAX) for stream, first in self._first.items()
+                   if any(name == stream and not isinstance(w, TimeWindow) for name, w in self.timetable.windows)]
+        self._content = merge([*self._content, *endless])
+
+
+def merge(ranges: Iterable[Range]) -> list[Range]:
+    """The fewest disjoint half-open ranges with the same members, in order."""
+    merged: list[Range] = []
+    for begin, end in sorted(ranges):
+        if merged and begin <= merged[-1][1]:
+            merged[-1] = (merged[-1][0], max(merged[-1][1], end))
+        else:
+            merged.append((begin, end))
+    return merged
+
+
+def _runs(begin: Times, end: Times) -> list[Range]:
+    """Merge the ranges ``[begin, end)``, both ascending; empty ones are left out."""
+    proper = end > begin
+    begin, end = begin[proper], end[proper]
+    if not len(begin):
+        return []
+    cuts = np.flatnonzero(begin[1:] > end[:-1]) + 1
+    return [(int(b[0]), int(e[-1])) for b, e in zip(np.split(begin, cuts), np.split(end, cuts), strict=True)]
+
+
+def query_watermark(watermarks: Sequence[tuple[int, bool]]) -> int:
+    """The least watermark of the streams that are not idle, given (watermark, idle) of each; the greatest where all are idle."""
+    active = [watermark for watermark, idle in watermarks if not idle]
+    return min(active) if active else max((watermark for watermark, _ in watermarks), default=MIN)

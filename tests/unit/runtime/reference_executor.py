@@ -1,0 +1,97 @@
+"""An executor in memory: the reference evaluator behind the interface of engine.spark.executor, for tests of the runtime without Spark."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+
+import pyarrow as pa
+
+from engine.functions.context import Context
+from engine.ir.statement import Statement, TimeWindow
+from engine.ir.terms import Variable
+from engine.records import Event
+from engine.reference.content import History, content_of, dataset_at, window_events
+from engine.reference.dataset import Graph
+from engine.reference.sparql import Result, evaluate
+from engine.spark.content import StreamContent
+from engine.spark.executor import Answer, Due
+
+
+@dataclass(frozen=True)
+class ReferenceCompiled:
+    """A statement that needs no compiling."""
+
+    statement: Statement
+    inconsistencies: tuple[str, ...] = ()
+
+    @property
+    def variables(self) -> tuple[Variable, ...]:
+        return ()
+
+    @property
+    def on_change(self) -> bool:
+        timed = any(isinstance(s.window, TimeWindow) for s in self.statement.streams)
+        return self.statement.report == "change" or (not timed and self.statement.compute_every_ms is None)
+
+    def explain(self, stage: str = "spark") -> str:
+        return f"{stage}: {self.statement.text}"
+
+
+class ReferenceExecutor:
+    """`failing` names epochs whose evaluation fails; `calls` counts evaluations."""
+
+    def __init__(self) -> None:
+        self.failing: set[str] = set()
+        self.calls = 0
+        self.choices: dict[str, tuple[str, str]] = {}
+
+    def evaluate(self, dues: Sequence[Due]) -> list[Answer]:
+        self.calls += 1
+        return [answer for due in dues for answer in self._answers(due)]
+
+    def forget(self, query: str) -> None:
+        self.choices.pop(query, None)
+
+    def _answers(self, due: Due) -> list[Answer]:
+        if due.query in self.failing:
+            return [Answer(due.query, tick, None, ValueError("it was told to fail")) for tick in due.ticks]
+        self.choices[due.query] = ("local", "recompute")
+        statement = due.compiled.statement
+        history = History()
+        for iri, content in due.streams.items():
+            for event in _events(iri, content, due.since):
+                history.add(event)
+        return [Answer(due.query, tick, _relation(due, statement, history, tick)) for tick in due.ticks]
+
+
+def as_table(result: Result) -> pa.Table:
+    """A reference result in the shape of an executor's answer."""
+    if result.form == "ASK":
+        return pa.table({"_": pa.nulls(int(result.boolean), pa.string())})
+    names = result.variables if result.form == "SELECT" else ("s", "p", "o")
+    return pa.table({name: pa.array([row.get(name) for row in result.bag()], pa.string()) for name in names})
+
+
+def _relation(due: Due, statement: Statement, history: History, tick: int) -> pa.Table:
+    on_change = due.compiled.on_change
+    contents = {s: content_of(window_events(s, tick, history, statement, on_change)) for s in statement.streams}
+    graphs = {iri: _graph(table) for iri, table in due.graphs.items()}
+    dataset = dataset_at(statement, contents, graphs)
+    return as_table(evaluate(statement.query, dataset, Context(tick - on_change, "")))
+
+
+def _events(iri: str, content: StreamContent, since: int) -> list[Event]:
+    rows = content.after(since).to_pylist()
+    items = groupby(rows, key=lambda row: (row["position"], row["t"], row["g"]))
+    return [Event(position, iri, t, g, tuple((r["s"], r["p"], r["o"]) for r in group), 0) for (position, t, g), group in items]
+
+
+def _graph(table: pa.Table) -> Graph:
+    return Graph(zip(*(table[name].to_pylist() for name in "spo"), strict=True))
+
+
+def contents_of(contents: Mapping[str, StreamContent]) -> dict[str, int]:
+    """Rows kept per stream."""
+    return {iri: content.rows for iri, content in contents.items()}

@@ -1,0 +1,224 @@
+"""The pump against the reference: any log, cut in any way, stopped and resumed anywhere, gives what the oracle gives."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from engine.ir.patterns import BGP, Project, TriplePattern
+from engine.ir.statement import (Ask, Construct, NowWindow, Query, Select, Statement, StreamSource, TimeWindow, TupleWindow, Window)
+from engine.ir.terms import Constant, Variable
+from engine.records import End, Event, GraphVersion, Idle, Mark, Pause, Record, Register, Resume, Unregister
+from engine.reference import streams as oracle
+from engine.runtime.pump import LogGapError, Pump
+from engine.runtime.resources import ResultEvent
+from engine.runtime.results import ResultLog
+from engine.runtime.rows import encode
+from engine.timeline import MIN
+from tests.unit.runtime.reference_executor import ReferenceCompiled, ReferenceExecutor, as_table
+
+A, B = "http://ex.org/a", "http://ex.org/b"
+S, O = Variable("s"), Variable("o")
+PATTERN = BGP((TriplePattern(S, Constant("<p>"), O),))
+SELECT = Select(Project(PATTERN, (S, O)), (S, O))
+QUERIES: list[Query] = [SELECT, Ask(PATTERN), Construct((TriplePattern(S, Constant("<q>"), O),), PATTERN)]
+
+times = st.integers(0, 60)
+windows: st.SearchStrategy[Window] = st.one_of(
+    st.builds(TimeWindow, st.integers(1, 12), st.integers(1, 9), st.sampled_from([0, 0, 3])),
+    st.builds(TupleWindow, st.integers(1, 3), st.sampled_from(["triples", "items"])), st.just(NowWindow()))
+
+
+@st.composite
+def statements(draw: st.DrawFn) -> Statement:
+    sources = [StreamSource(draw(st.sampled_from([A, A, B])), draw(windows)) for _ in range(draw(st.integers(1, 2)))]
+    return Statement(draw(st.sampled_from(QUERIES)), repr(draw(st.integers(0, 10**9))), "q", streams=tuple(sources),
+                     output=draw(st.sampled_from(["rstream", "istream", "dstream"])),
+                     report=draw(st.sampled_from(["close", "close", "change", "full"])),
+                     compute_every_ms=draw(st.sampled_from([None, None, 4])), start_at_ms=draw(st.sampled_from([0, 2])))
+
+
+@st.composite
+def logs(draw: st.DrawFn) -> tuple[list[Record], dict[str, Statement]]:
+    """A log of two streams with idle times, marks, late starters and queries that come and go."""
+    texts = {f"text {i}": draw(statements()) for i in range(3)}
+    records: list[Record] = [Register(1, "q0", "text 0", 1)]
+    marks = {A: MIN, B: MIN}
+    for _ in range(draw(st.integers(1, 25))):
+        position = len(records) + 1
+        stream = draw(st.sampled_from([A, A, B]))
+        match draw(st.sampled_from(["event"] * 8 + ["mark", "idle", "register", "graph", "unregister"])):
+            case "event":
+                t = max(marks[stream], draw(times))
+                marks[stream] = max(marks[stream], t - draw(st.sampled_from([0, 0, 5])))
+                triples = tuple((f"<{draw(st.sampled_from('xyz'))}>", "<p>", f'"{draw(st.integers(0, 2))}"') for _ in range(draw(st.integers(1, 2))))
+                records.append(Event(position, stream, t, None, triples, marks[stream]))
+            case "mark":
+                marks[stream] = max(marks[stream], draw(times))
+                records.append(Mark(position, stream, marks[stream]))
+            case "idle":
+                records.append(Idle(position, stream))
+            case "register":
+                number = draw(st.integers(1, 2))
+                records.append(Register(position, f"q{number}", f"text {number}", position))
+            case "unregister":
+                records.append(Unregister(position, "q2"))
+            case "graph":
+                records.append(GraphVersion(position, "http://ex.org/g", (("<x>", "<p>", '"0"'),)))
+    if draw(st.booleans()):
+        records.append(End(len(records) + 1))
+    return records, texts
+
+
+def make_pump(results: ResultLog, parsed: Mapping[str, Statement], folder: Path | None = None) -> Pump:
+    return Pump(ReferenceExecutor(), results, parsed.__getitem__, lambda text, name, graphs: ReferenceCompiled(parsed[text]),
+                graph_folder=folder)
+
+
+def shown(event: ResultEvent) -> tuple[object, ...]:
+    """What must not depend on how it was run."""
+    if event.kind == "graph":
+        answer: object = sorted(event.payload.decode().splitlines())
+    else:
+        document = json.loads(event.payload)
+        answer = document.get("boolean", sorted(map(repr, document.get("results", {}).get("bindings", ()))))
+    return event.query, event.id, event.tick, event.at_ms, answer
+
+
+def expected(records: Sequence[Record], parsed: Mapping[str, Statement]) -> list[tuple[str, int, int, object]]:
+    from engine.runtime.output import payload
+    found = []
+    for name, evaluations in oracle.run(records, parsed.__getitem__).items():
+        for evaluation in evaluations:
+            event = ResultEvent(name, "", 0, evaluation.tick, evaluation.at, "graph" if evaluation.result.form == "CONSTRUCT" else "result",
+                                "", payload(evaluation.result.form, as_table(evaluation.result)))
+            found.append((name, evaluation.tick, evaluation.at, shown(event)[4]))
+    return sorted(found, key=lambda entry: entry[:2])
+
+
+def without_ids(events: Iterable[ResultEvent]) -> list[tuple[str, int, int, object]]:
+    entries = [shown(event) for event in events]
+    return sorted(((str(e[0]), int(e[2]), int(e[3]), e[4]) for e in entries), key=lambda entry: entry[:2])  # type: ignore[call-overload]
+
+
+def run_whole(records: Sequence[Record], parsed: Mapping[str, Statement]) -> list[ResultEvent]:
+    return make_pump(ResultLog(None), parsed).process(encode(records)).results
+
+
+@given(logs())
+def test_one_batch_gives_what_the_reference_gives(log: tuple[list[Record], dict[str, Statement]]) -> None:
+    records, parsed = log
+    assert without_ids(run_whole(records, parsed)) == expected(records, parsed)
+
+
+@given(logs(), st.lists(st.integers(0, 30), max_size=4))
+def test_the_cut_into_batches_does_not_matter(log: tuple[list[Record], dict[str, Statement]], cuts: list[int]) -> None:
+    records, parsed = log
+    pump, found = make_pump(ResultLog(None), parsed), list[ResultEvent]()
+    for begin, end in zip([0, *sorted(cuts)], [*sorted(cuts), len(records)], strict=True):
+        found += pump.process(encode(records[begin:end])).results
+    assert sorted(map(shown, found), key=str) == sorted(map(shown, run_whole(records, parsed)), key=str)
+
+
+@given(logs(), st.lists(st.integers(0, 30), min_size=1, max_size=3))
+def test_stopping_and_resuming_does_not_matter(tmp_path_factory: pytest.TempPathFactory,
+                                               log: tuple[list[Record], dict[str, Statement]], cuts: list[int]) -> None:
+    records, parsed = log
+    folder = tmp_path_factory.mktemp("pump")
+    whole = encode(records)
+    found = list[ResultEvent]()
+    for begin, end in zip([0, *sorted(cuts)], [*sorted(cuts), len(records)], strict=True):
+        results = ResultLog(folder / "thalweg.db")
+        pump = make_pump(results, parsed, folder)
+        pump.restore(lambda needed, position: [whole.filter(pc.and_(pc.less_equal(whole["position"], position),
+                                                                    pc.equal(whole["record"], 0)))])
+        assert pump.position == begin or begin > len(records)
+        found += pump.process(encode(records[begin:end])).results
+        results.close()
+    assert sorted(map(shown, found), key=str) == sorted(map(shown, run_whole(records, parsed)), key=str)
+
+
+def statement(window: Window, output: str = "rstream", **more: object) -> Statement:
+    return Statement(SELECT, "text", "q", streams=(StreamSource(A, window),), output=output, **more)  # type: ignore[arg-type]
+
+
+def event(position: int, t: int, watermark: int | None = None, stream: str = A) -> Event:
+    return Event(position, stream, t, None, (("<x>", "<p>", f'"{t}"'),), t if watermark is None else watermark)
+
+
+def test_a_year_without_events_costs_nothing() -> None:
+    parsed = {"text": statement(TimeWindow(10_000, 1_000))}
+    year = 365 * 86_400_000
+    records = [Register(1, "q", "text", 1), event(2, 500), event(3, year), event(4, year + 2_000)]
+    assert [e.tick for e in run_whole(records, parsed)] == [*range(1_000, 12_000, 1_000), year + 1_000, year + 2_000]
+
+
+def test_more_ticks_than_a_job_takes() -> None:
+    parsed = {"text": statement(TupleWindow(1, "triples"), compute_every_ms=1)}
+    found = run_whole([Register(1, "q", "text", 1), event(2, 0), event(3, 2_000)], parsed)
+    assert [e.tick for e in found] == list(range(1, 2_001))
+
+
+def test_a_gap_in_the_log_is_noticed() -> None:
+    pump = make_pump(ResultLog(None), {"text": statement(TimeWindow(10, 10))})
+    pump.process(encode([Register(1, "q", "text", 1)]))
+    with pytest.raises(LogGapError):
+        pump.process(encode([event(3, 5)]))
+
+
+def test_what_was_processed_is_left_out() -> None:
+    records = [Register(1, "q", "text", 1), event(2, 5), event(3, 15)]
+    pump = make_pump(ResultLog(None), {"text": statement(TimeWindow(10, 10))})
+    first = pump.process(encode(records[:2])).results + pump.process(encode(records)).results
+    assert [e.id for e in first] == ["q1c1-1"]
+
+
+def test_rows_may_come_in_any_order() -> None:
+    records = [Register(1, "q", "text", 1), event(2, 5), event(3, 15)]
+    table = encode(records)
+    pump = make_pump(ResultLog(None), {"text": statement(TimeWindow(10, 10))})
+    assert len(pump.process(table.take(pa.array([2, 0, 1]))).results) == 1
+
+
+def test_a_failing_query_leaves_the_others_alone() -> None:
+    parsed = {"text": statement(TimeWindow(10, 10))}
+    pump = make_pump(ResultLog(None), parsed)
+    pump.executor.failing.add("q1c1")  # type: ignore[attr-defined]
+    outcome = pump.process(encode([Register(1, "bad", "text", 1), Register(2, "good", "text", 2), event(3, 5), event(4, 25)]))
+    assert {e.query for e in outcome.results} == {"good"}
+    assert pump.queries["bad"].state == "failed" and "told to fail" in str(pump.queries["bad"].error)
+    pump.executor.failing.clear()  # type: ignore[attr-defined]
+    again = pump.process(encode([Resume(5, "bad", False), event(6, 35), event(7, 45)]))
+    assert [(e.tick, e.seq) for e in again.results if e.query == "bad"] == [(40, 1)]
+
+
+def test_pause_and_resume_with_and_without_the_backlog() -> None:
+    parsed = {"text": statement(TimeWindow(10, 10))}
+    for backlog, ticks in ((True, [10, 20, 30, 40]), (False, [10, 40])):
+        records = [Register(1, "q", "text", 1), event(2, 5), event(3, 12), Pause(4, "q"), event(5, 25), event(6, 32),
+                   Resume(7, "q", backlog), event(8, 45)]
+        assert [e.tick for e in run_whole(records, parsed)] == ticks
+
+
+def test_a_replaced_query_begins_a_new_epoch() -> None:
+    parsed = {"text": statement(TimeWindow(10, 10)), "other": statement(TimeWindow(20, 10))}
+    results = ResultLog(None)
+    pump = make_pump(results, parsed)
+    pump.process(encode([Register(1, "q", "text", 1), event(2, 5), event(3, 15)]))
+    pump.process(encode([Register(4, "q", "other", 4), event(5, 16), event(6, 25)]))
+    assert [(e.id, e.tick) for e in results.read("q", 0)] == [("q1c2-1", 20)]
+
+
+def test_eviction_keeps_what_a_window_may_still_see() -> None:
+    pump = make_pump(ResultLog(None), {"text": statement(TimeWindow(10, 5))})
+    pump.process(encode([Register(1, "q", "text", 1), *(event(i + 2, i) for i in range(100))]))
+    assert pump.contents[A].rows <= 20
+    pump.process(encode([Unregister(102, "q")]))
+    assert pump.contents[A].rows == 0
