@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 from engine.functions.aggregates import aggregate
 from engine.functions.compare import order_key
+from engine.functions.context import row_key
 from engine.functions.expressions import Context, ExpressionError, evaluate, test
 from engine.ir.expressions import Aggregate, Exists, Expression
 from engine.ir.patterns import (BGP, Distinct, Extend, Filter, GraphPattern, Group, Join, LeftJoin, Minus, OrderBy, PathPattern,
@@ -55,7 +56,7 @@ class Algebra:
             case Filter(condition=condition, pattern=inner):
                 return [row for row in self.solutions(inner, scope) if self._test(condition, row, scope)]
             case Extend():
-                return [self._extended(pattern, row, scope) for row in self.solutions(pattern.pattern, scope)]
+                return self._extend(pattern, scope)
             case Values(variables=variables, rows=rows):
                 return [{v.name: cell.token for v, cell in zip(variables, row) if cell is not None} for row in rows]
             case GraphPattern():
@@ -74,10 +75,10 @@ class Algebra:
             case Slice(offset=offset, limit=limit):
                 return self._in_order(pattern.pattern, scope)[offset:None if limit is None else offset + limit]
 
-    def value(self, expression: Expression, row: Row, scope: Scope | None = None) -> str | None:
-        """The token of `expression` in `row`, None where it is an error."""
+    def value(self, expression: Expression, row: Row, scope: Scope, solution: str = "") -> str | None:
+        """The token of `expression` in `row`, None where it is an error. `solution`: see Context.row."""
         try:
-            return evaluate(expression, row, self._context(scope or self.top))
+            return evaluate(expression, row, self._context(scope, solution))
         except ExpressionError:
             return None
 
@@ -105,9 +106,19 @@ class Algebra:
     def _inside(self, content: Content | None, pattern: Pattern) -> Bag:
         return [] if content is None else self.solutions(pattern, Scope(content.graph, content.items))
 
-    def _extended(self, pattern: Extend, row: Row, scope: Scope) -> Row:
-        value = self.value(pattern.expression, row, scope)
-        return row if value is None else {**row, pattern.variable.name: value}
+    def _extend(self, pattern: Extend, scope: Scope) -> Bag:
+        """BINDs that follow each other extend one solution: ``BNODE("x")`` is the same node in all of them (section 17.4.2.9)."""
+        chain, inner = [pattern], pattern.pattern
+        while isinstance(inner, Extend):
+            chain, inner = [inner, *chain], inner.pattern
+        rows = []
+        for row in self.solutions(inner, scope):
+            solution = row_key(row)
+            for link in chain:
+                value = self.value(link.expression, row, scope, solution)
+                row = row if value is None else {**row, link.variable.name: value}
+            rows.append(row)
+        return rows
 
     def _group(self, pattern: Group, scope: Scope) -> Bag:
         groups: dict[tuple[str | None, ...], Bag] = {(): []} if pattern.implicit else {}
@@ -159,11 +170,11 @@ class Algebra:
     def _test(self, condition: Expression, row: Row, scope: Scope) -> bool:
         return test(condition, row, self._context(scope))
 
-    def _context(self, scope: Scope) -> Context:
+    def _context(self, scope: Scope, solution: str = "") -> Context:
         def exists(node: Exists, bound: Mapping[str, str]) -> bool:
             return bool(self.solutions(substitute(node.pattern, bound), scope))
 
-        return replace(self.context, exists=exists)
+        return replace(self.context, row=solution, exists=exists)
 
 
 def basic_graph_pattern(graph: Graph, triples: Iterable[TriplePattern]) -> Bag:
