@@ -249,7 +249,8 @@ class Machine:
         if leaf is not None:
             return _leaf(self._plain(element), leaf, element.skipWhitespace)
         if id(element) in plan.nodes:
-            return _node(self._plain(element), plan.nodes[id(element)])
+            inner = element.expr if isinstance(element, pyparsing.Group) else element
+            return _node(self._plain(inner), plan.nodes[id(element)])
         return self._plain(element)
 
     def _plain(self, element: Any) -> Function:

@@ -194,7 +194,7 @@ class _Assembler:
 
     def _name(self, leaf: Leaf) -> str:
         if leaf.text[0] == "<" or ":" in leaf.text:
-            return self._names.iri(Leaf("iri" if leaf.text[0] == "<" else "pname", leaf.text, leaf.start, leaf.end))
+            return self._names.iri(leaf)
         return leaf.text
 
     def _span(self, leaf: Leaf) -> Span:

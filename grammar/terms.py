@@ -66,7 +66,7 @@ class Names:
         """The IRI of a leaf, without brackets. A relative one is left as written where there is no BASE."""
         if leaf.kind == "a":
             return f"{RDF}type"
-        if leaf.kind == "iri":
+        if leaf.text[0] == "<":
             reference = leaf.text[1:-1]
             return resolve(reference, self.base) if self.base is not None else reference
         prefix, _, local = leaf.text.partition(":")

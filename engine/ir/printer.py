@@ -1,0 +1,229 @@
+"""Prints the IR. Statements, queries and patterns come out as text that the grammar reads back to an equal IR; rules in a readable notation.
+
+What no text can say (patterns that the passes have rewritten: OneOf, aggregates outside of a SELECT level) is printed as near to
+SPARQL as it goes.
+"""
+
+from __future__ import annotations
+
+import re
+
+from engine.ir.expressions import Expression
+from engine.ir.notation import Expressions, duration, instant, path, predicate, term
+from engine.ir.patterns import (BGP, Distinct, Extend, Filter, GraphPattern, Group, Join, LeftJoin, Minus, OrderBy, PathPattern, Pattern,
+                                Project, Slice, TriplePattern, Union, Values, WindowPattern)
+from engine.ir.rule_printer import show_rule, show_rule_set
+from engine.ir.rules import Rule, RuleSet
+from engine.ir.select_level import Level, take_apart
+from engine.ir.statement import (Ask, Construct, Describe, NowWindow, Query, Select, Statement, StreamSource, TimeWindow, TupleWindow,
+                                 Window)
+from engine.ir.terms import Constant, Variable
+
+Printable = Statement | Query | Pattern | Rule | RuleSet | Expression
+
+_INDENT = "  "
+_BARE_NAME = re.compile(r"[A-Za-z_0-9](?:[\w.-]*[\w-])?", re.ASCII)
+_RESERVED = frozenset("AS COMPUTE COMPUTED REPORT START PREFIX BASE SELECT CONSTRUCT ASK DESCRIBE RSTREAM ISTREAM DSTREAM FROM WHERE".split())
+
+
+def show(item: Printable) -> str:
+    """The text of a statement, query, pattern, expression, rule or rule set."""
+    match item:
+        case Statement():
+            return "\n".join(_head(item) + _query(item.query, item)) + "\n"
+        case Select() | Construct() | Ask() | Describe():
+            return "\n".join(_query(item, None)) + "\n"
+        case Rule():
+            return show_rule(item, show_group)
+        case RuleSet():
+            return show_rule_set(item, show_group)
+        case (BGP() | PathPattern() | Join() | LeftJoin() | Union() | Minus() | Filter() | Extend() | Values() | GraphPattern()
+              | WindowPattern() | Group() | Project() | Distinct() | OrderBy() | Slice()):
+            return "\n".join(_braced("", item)) + "\n"
+    return Expressions(show_group).show(item)
+
+
+def show_group(pattern: Pattern) -> str:
+    """A pattern as a group on one line."""
+    return " ".join(line.strip() for line in _braced("", pattern))
+
+
+def show_window(window: Window) -> str:
+    """A window with its brackets: ``[RANGE 10s STEP 2s]``."""
+    match window:
+        case TimeWindow(range_ms=range_, step_ms=step, delay_ms=0):
+            return f"[RANGE {duration(range_)} STEP {duration(step)}]"
+        case TimeWindow(range_ms=range_, step_ms=step, delay_ms=delay):
+            return f"[FROM NOW-{duration(range_ + delay)} TO NOW-{duration(delay)} STEP {duration(step)}]"
+        case TupleWindow(count=count, unit=unit):
+            return f"[{unit.upper()} {count}]"
+        case NowWindow():
+            return "[NOW]"
+    return "[ALL]"
+
+
+def _head(statement: Statement) -> list[str]:
+    if not statement.registered:
+        return []
+    parts = ["REGISTER", statement.kind.upper()]
+    if statement.name is not None:
+        parts.append(_name(statement.name))
+    if statement.compute_every_ms is not None:
+        parts.append(f"COMPUTE EVERY {duration(statement.compute_every_ms)}")
+    if statement.report != "close":
+        parts.append("REPORT ON CHANGE" if statement.report == "change" else "REPORT FULL")
+    if statement.start_at_ms:
+        parts.append(f'START AT "{instant(statement.start_at_ms)}"')
+    return [" ".join(parts) + " AS"]
+
+
+def _name(name: str) -> str:
+    return name if _BARE_NAME.fullmatch(name) and name.upper() not in _RESERVED else f"<{name}>"
+
+
+def _sources(statement: Statement | None) -> list[str]:
+    if statement is None:
+        return []
+    lines = [_stream(source) for source in statement.streams]
+    lines += [f"FROM {'NAMED ' if source.named else ''}<{source.iri}>" for source in statement.graphs]
+    if statement.rules:
+        lines.append(f"USING RULES {', '.join(_name(rules.name) for rules in statement.rules)}")
+    return lines + [f"USING GRAPH <{source.iri}>" for source in statement.reasoning_graphs]
+
+
+def _stream(source: StreamSource) -> str:
+    named = f"NAMED WINDOW <{source.name}> ON" if source.name is not None else "STREAM"
+    return f"FROM {named} <{source.stream}> {show_window(source.window)}"
+
+
+def _query(query: Query, statement: Statement | None) -> list[str]:
+    output = f"{statement.output.upper()} " if statement is not None and statement.output != "rstream" else ""
+    sources = _sources(statement)
+    match query:
+        case Select(pattern=pattern):
+            return _select(pattern, sources, output)
+        case Construct(template=template, pattern=pattern):
+            body = [f"{_INDENT}{_triple(triple)} ." for triple in template]
+            form = [f"{output}CONSTRUCT {{", *body, "}"] if body else [f"{output}CONSTRUCT {{}}"]
+        case Ask(pattern=pattern):
+            form = [f"{output}ASK"]
+        case Describe(terms=terms, pattern=pattern):
+            form = [f"{output}DESCRIBE {' '.join(map(term, terms)) or '*'}"]
+    level = take_apart(pattern, projects=False)
+    return form + sources + _braced("WHERE ", level.where) + _modifiers(level, Expressions(show_group, _aggregates(level)))
+
+
+def _select(pattern: Pattern, sources: list[str], output: str = "") -> list[str]:
+    level = take_apart(pattern, projects=True)
+    expressions = Expressions(show_group, _aggregates(level))
+    named = {variable: f"({expressions.show(expression)} AS {term(variable)})" for variable, expression in level.extends}
+    columns = " ".join(named.get(variable) or term(variable) for variable in level.variables) or "*"
+    form = f"{output}SELECT {'DISTINCT ' if level.distinct else ''}{columns}"
+    return [form, *sources, *_braced("WHERE ", level.where), *_modifiers(level, expressions)]
+
+
+def _aggregates(level: Level) -> dict[Variable, str]:
+    """What stands for the variables of keys and aggregates."""
+    plain = Expressions(show_group)
+    keys = {variable: plain.show(expression) for variable, expression in level.keys if not variable.visible and expression is not None}
+    inner = Expressions(show_group, keys)
+    return keys | {variable: inner.show(aggregate) for variable, aggregate in level.aggregates}
+
+
+def _modifiers(level: Level, expressions: Expressions) -> list[str]:
+    lines = []
+    if level.keys:
+        plain = Expressions(show_group)
+        keys = [term(variable) if expression is None else f"({plain.show(expression)})" if not variable.visible
+                else f"({plain.show(expression)} AS {term(variable)})" for variable, expression in level.keys]
+        lines.append(f"GROUP BY {' '.join(keys)}")
+    if level.having is not None:
+        lines.append(f"HAVING ({expressions.show(level.having)})")
+    if level.orders:
+        orders = [f"{'DESC' if descending else 'ASC'}({expressions.show(expression)})" for expression, descending in level.orders]
+        lines.append(f"ORDER BY {' '.join(orders)}")
+    if level.limit is not None:
+        lines.append(f"LIMIT {level.limit}")
+    if level.offset or level.sliced and level.limit is None:
+        lines.append(f"OFFSET {level.offset}")
+    return lines + (_values(level.values) if level.values is not None else [])
+
+
+def _braced(before: str, pattern: Pattern, condition: Expression | None = None) -> list[str]:
+    """A group with its braces; `condition` is a filter of the group itself (OPTIONAL's)."""
+    if condition is not None:
+        lines = _elements(pattern) + [_filter(condition)]
+    elif isinstance(pattern, Filter):
+        lines = _elements(pattern.pattern) + [_filter(pattern.condition)]
+    elif _is_select(pattern):
+        lines = _select(pattern, [])
+    else:
+        lines = _elements(pattern)
+    return [f"{before}{{", *(_INDENT + line for line in lines), "}"] if lines else [f"{before}{{}}"]
+
+
+def _filter(condition: Expression) -> str:
+    return f"FILTER({Expressions(show_group).show(condition)})"
+
+
+def _is_select(pattern: Pattern) -> bool:
+    return isinstance(pattern, (Project, Distinct, Slice, OrderBy, Group))
+
+
+def _elements(pattern: Pattern) -> list[str]:
+    """The elements of a group, without its braces."""
+    match pattern:
+        case BGP(triples=triples):
+            return [f"{_triple(triple)} ." for triple in triples]
+        case Join(left=left, right=right):
+            return _elements(left) + _joined(left, right)
+        case LeftJoin(left=left, right=right, condition=condition):
+            inner = _nested("OPTIONAL ", right) if condition is None and isinstance(right, Filter) else _braced("OPTIONAL ", right, condition)
+            return _elements(left) + inner
+        case Minus(left=left, right=right):
+            return _elements(left) + _braced("MINUS ", right)
+        case Extend(pattern=inner_pattern, variable=variable, expression=expression):
+            return _elements(inner_pattern) + [f"BIND({Expressions(show_group).show(expression)} AS {term(variable)})"]
+    return _element(pattern)
+
+
+def _element(pattern: Pattern) -> list[str]:
+    match pattern:
+        case PathPattern(subject=subject, path=path_, object=object_):
+            return [f"{term(subject)} {path(path_)} {term(object_)} ."]
+        case Union(left=left, right=right):
+            before = _element(left) if isinstance(left, Union) else _braced("", left)
+            after = _braced("UNION ", right)
+            return before[:-1] + [f"{before[-1]} {after[0]}"] + after[1:]
+        case Values():
+            return _values(pattern)
+        case GraphPattern(name=name, pattern=inner):
+            return _braced(f"GRAPH {term(name)} ", inner)
+        case WindowPattern(name=name, pattern=inner):
+            return _braced(f"WINDOW {term(name)} ", inner)
+    return _braced("", pattern)
+
+
+def _joined(left: Pattern, right: Pattern) -> list[str]:
+    """The right side of a join: triples that would run together with those before them get braces of their own."""
+    last = left.right if isinstance(left, Join) else left
+    if isinstance(right, BGP) and isinstance(last, (BGP, PathPattern)):
+        return _braced("", right)
+    return _braced("", right) if isinstance(right, (Join, LeftJoin, Minus, Extend, Filter)) else _elements(right)
+
+
+def _nested(before: str, pattern: Pattern) -> list[str]:
+    return [f"{before}{{", *(_INDENT + line for line in _braced("", pattern)), "}"]
+
+
+def _triple(triple: TriplePattern) -> str:
+    return f"{term(triple.subject)} {predicate(triple.predicate)} {term(triple.object)}"
+
+
+def _values(values: Values) -> list[str]:
+    def cell(value: Constant | None) -> str:
+        return "UNDEF" if value is None else term(value)
+
+    header = f"VALUES ({' '.join(map(term, values.variables))}) {{"
+    rows = [f"{_INDENT}({' '.join(map(cell, row))})" for row in values.rows]
+    return [header, *rows, "}"] if rows else [header + "}"]

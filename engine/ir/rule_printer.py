@@ -1,0 +1,71 @@
+"""Rules and rule sets in a readable notation: ``[?x a <c>] <- diamond-minus[0s,5s] [?x <p> ?y], not q(?y) .``"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from engine.ir.notation import Expressions, duration, instant, interval, predicate, term
+from engine.ir.rules import (TRIPLE, Assign, At, Atom, BoxMinus, BoxPlus, DiamondMinus, Fact, Falsum, Formula, Head, Negation, Rule, RuleSet,
+                             Test, WindowFormula)
+
+if TYPE_CHECKING:
+    from engine.ir.patterns import Pattern
+
+ShowGroup = Callable[["Pattern"], str]
+
+
+def show_rule(rule: Rule, group: ShowGroup) -> str:
+    """One rule on one line, with its name before it and its origin behind it."""
+    name = f"{rule.name}: " if rule.name else ""
+    window = f" window {duration(rule.window_ms)}" if rule.window_ms is not None else ""
+    body = ", ".join(_formula(part, group) for part in rule.body)
+    origin = f"  # {', '.join(rule.origin)}" if rule.origin else ""
+    return f"{name}{_formula(rule.head, group)}{f' <- {body}' if body else ''}{window} .{origin}"
+
+
+def show_rule_set(rules: RuleSet, group: ShowGroup) -> str:
+    """A header with the timeline, then facts, then rules, one a line."""
+    granularity = f" granularity {duration(rules.granularity_ms)}" if rules.granularity_ms else ""
+    start = f" start at {instant(rules.start_at_ms)}" if rules.start_at_ms is not None else ""
+    lines = [f"rules {rules.name}{granularity}{start}"]
+    lines += [show_fact(fact) for fact in rules.facts]
+    lines += [show_rule(rule, group) for rule in rules.rules]
+    return "\n".join(lines) + "\n"
+
+
+def show_fact(fact: Fact) -> str:
+    """A fact with the interval during which it holds, in ms: ``p(1) during [1000,2000) .``"""
+    return f"{show_atom(fact.atom)} during {interval(fact.interval)} ."
+
+
+def show_atom(atom: Atom) -> str:
+    """``[s p o]`` for a triple, ``name(terms)`` for any other atom."""
+    if atom.predicate == TRIPLE:
+        subject, link, object_ = atom.terms
+        return f"[{term(subject)} {predicate(link)} {term(object_)}]"
+    return f"{atom.predicate}({', '.join(map(term, atom.terms))})"
+
+
+def _formula(formula: Formula | Head, group: ShowGroup) -> str:
+    match formula:
+        case Atom():
+            return show_atom(formula)
+        case DiamondMinus(distance=distance, body=body):
+            return f"diamond-minus{interval(distance, duration)} {_formula(body, group)}"
+        case BoxMinus(distance=distance, body=body):
+            return f"box-minus{interval(distance, duration)} {_formula(body, group)}"
+        case BoxPlus(distance=distance, body=body):
+            return f"box-plus{interval(distance, duration)} {_formula(body, group)}"
+        case At(instant=moment, body=body):
+            return f"@{term(moment)} {_formula(body, group)}"
+        case WindowFormula(unit=unit, size=size, body=body):
+            return f"window[{size} {'granules' if unit == 'time' else 'tuples'}] {_formula(body, group)}"
+        case Negation(body=body):
+            return f"not {_formula(body, group)}"
+        case Test(condition=condition):
+            return Expressions(group).show(condition)
+        case Assign(variable=variable, expression=expression):
+            return f"{term(variable)} := {Expressions(group).show(expression)}"
+        case Falsum():
+            return "false"
