@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Callable
 from typing import Any
 
-from engine.functions import numeric
+from engine.functions import date_arithmetic, numeric
 from engine.functions.errors import ExpressionError
 from engine.functions.numeric import EXACT
 from engine.functions.values import Kind, Value, decode, number, numeric_value, promote
@@ -14,21 +15,24 @@ from engine.functions.values import Kind, Value, decode, number, numeric_value, 
 
 def add(first: str, second: str) -> str:
     """``first + second``."""
-    return _calculate(decode(first), decode(second), lambda a, b: a + b, EXACT.add)
+    return _calculate(first, second, operator.add, EXACT.add, date_arithmetic.add)
 
 
 def subtract(first: str, second: str) -> str:
     """``first - second``."""
-    return _calculate(decode(first), decode(second), lambda a, b: a - b, EXACT.subtract)
+    return _calculate(first, second, operator.sub, EXACT.subtract, date_arithmetic.subtract)
 
 
 def multiply(first: str, second: str) -> str:
     """``first * second``."""
-    return _calculate(decode(first), decode(second), lambda a, b: a * b, EXACT.multiply)
+    return _calculate(first, second, operator.mul, EXACT.multiply, date_arithmetic.multiply)
 
 
 def divide(first: str, second: str) -> str:
     """``first / second``: of two integers a decimal; a zero divisor is an error for exact types only."""
+    one, two = decode(first), decode(second)
+    if one.kind is Kind.DURATION:
+        return date_arithmetic.divide(one, two)
     kind, dividend, divisor = promote(numeric_value(first), numeric_value(second))
     if kind <= Kind.DECIMAL:
         return number(Kind.DECIMAL, numeric.divide_decimals(dividend, divisor))
@@ -79,10 +83,16 @@ def _whole(operand: str, of_decimal: Callable[[Any], Any], of_double: Callable[[
     return number(value.kind, of_decimal(value.value) if value.kind is Kind.DECIMAL else of_double(value.value))
 
 
-def _calculate(first: Value, second: Value, plain: Callable[[Any, Any], Any], exact: Callable[[Any, Any], Any]) -> str:
-    if not (first.numeric and second.numeric):
+Operation = Callable[[Any, Any], Any]
+
+
+def _calculate(first: str, second: str, plain: Operation, exact: Operation, dated: Callable[[Value, Value], str]) -> str:
+    left, right = decode(first), decode(second)
+    if not (left.numeric and right.numeric):
+        if left.kind >= Kind.DATETIME or right.kind >= Kind.DATETIME:
+            return dated(left, right)
         raise ExpressionError("not a number")
-    kind, one, two = promote(first, second)
+    kind, one, two = promote(left, right)
     if kind is Kind.DECIMAL:
         try:
             return number(kind, exact(one, two))

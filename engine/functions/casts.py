@@ -35,7 +35,7 @@ def cast(datatype: str, token: str) -> str:
             return boolean(value.value)
         if value.numeric:
             return boolean(bool(value.value) and value.value == value.value)
-    if value.kind in (Kind.DATETIME, Kind.DATETIME_LOCAL, Kind.DATE, Kind.TIME, Kind.GREGORIAN):
+    if isinstance(value.value, Moment) and kind in (Kind.DATETIME, Kind.DATE, Kind.TIME, Kind.GREGORIAN):
         return _to_moment(datatype, value)
     if value.kind is Kind.DURATION and kind is Kind.DURATION:
         return _to_duration(datatype, value.value)

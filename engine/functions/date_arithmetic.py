@@ -1,0 +1,101 @@
+"""``+ - * /`` with dates, times and durations (XPath F&O sections 8.4 and 9.7, XSD 1.1 part 2 appendix E.3.3).
+
+SPARQL 1.1's table has none of these; section 17.3.1 lets an implementation add them. A plain xsd:duration is taken wherever one
+of its two subtypes is; a time takes durations without months.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from fractions import Fraction
+
+from engine.functions.datetimes import Duration, Moment, add_months, at_instant, days_in_month, divmod_day, moment
+from engine.functions.errors import ExpressionError
+from engine.functions.numeric import EXACT, divide_decimals, to_double
+from engine.functions.values import Kind, Value, duration
+from engine.functions.values import moment as moment_token
+from engine.functions.values import number
+
+_DATED = ("dateTime", "date", "time")
+
+
+def add(first: Value, second: Value) -> str:
+    """``first + second``, one of them a duration. Raises ExpressionError."""
+    if isinstance(first.value, Duration) and isinstance(second.value, Duration):
+        return _sum(first, second, 1)
+    if isinstance(first.value, Duration):
+        first, second = second, first
+    return _moved(first, second, 1)
+
+
+def subtract(first: Value, second: Value) -> str:
+    """``first - second`` of two moments of one type, two durations, or a moment and a duration. Raises ExpressionError."""
+    if isinstance(first.value, Duration) and isinstance(second.value, Duration):
+        return _sum(first, second, -1)
+    if isinstance(second.value, Duration):
+        return _moved(first, second, -1)
+    one, two = first.value, second.value
+    if isinstance(one, Moment) and isinstance(two, Moment) and first.datatype == second.datatype and first.datatype in _DATED:
+        if (one.zone is None) == (two.zone is None):
+            return duration("dayTimeDuration", Duration(0, EXACT.subtract(one.instant, two.instant)))
+    raise ExpressionError("cannot be subtracted")
+
+
+def multiply(first: Value, second: Value) -> str:
+    """A duration times a number. Raises ExpressionError."""
+    if isinstance(second.value, Duration):
+        first, second = second, first
+    return _scaled(first, second, lambda amount, factor: amount * factor)
+
+
+def divide(first: Value, second: Value) -> str:
+    """A duration by a number, or by one of its own type (a decimal). Raises ExpressionError."""
+    if isinstance(first.value, Duration) and isinstance(second.value, Duration):
+        one, two = first.value, second.value
+        if not one.months and not two.months:
+            return number(Kind.DECIMAL, divide_decimals(one.seconds, two.seconds))
+        if not one.seconds and not two.seconds:
+            return number(Kind.DECIMAL, divide_decimals(one.months, two.months))
+        raise ExpressionError("these durations have no quotient")
+    return _scaled(first, second, lambda amount, divisor: amount / divisor)
+
+
+def _sum(first: Value, second: Value, sign: int) -> str:
+    months = first.value.months + sign * second.value.months
+    seconds = EXACT.add(first.value.seconds, second.value.seconds if sign > 0 else EXACT.minus(second.value.seconds))
+    if months * seconds < 0:
+        raise ExpressionError("a duration has one sign")
+    form = first.datatype if first.datatype == second.datatype else "duration"
+    return duration(form, Duration(months, seconds))
+
+
+def _moved(start: Value, distance: Value, sign: int) -> str:
+    """A moment plus or minus a duration: first the months, the day kept within its month, then the seconds."""
+    if not isinstance(start.value, Moment) or start.datatype not in _DATED or not isinstance(distance.value, Duration):
+        raise ExpressionError("cannot be added")
+    value, months = start.value, sign * distance.value.months
+    seconds = distance.value.seconds if sign > 0 else EXACT.minus(distance.value.seconds)
+    if start.datatype == "time":
+        if months:
+            raise ExpressionError("a time cannot move by months")
+        seconds = divmod_day(seconds)[1]
+    year, month = add_months(value.year, value.month, months)
+    day = min(value.day, days_in_month(year, month))
+    shifted = moment(year, month, day, value.hour, value.minute, value.second, value.zone)
+    return moment_token(start.datatype, at_instant(EXACT.add(shifted.instant, seconds), value.zone))
+
+
+def _scaled(amount: Value, factor: Value, by: Callable[[Fraction, Fraction], Fraction]) -> str:
+    """Months are rounded to whole ones, ties towards positive infinity, as F&O says; seconds to 18 fraction digits."""
+    if not isinstance(amount.value, Duration) or not factor.numeric:
+        raise ExpressionError("not a number")
+    if amount.datatype == "duration" or not math.isfinite(to_double(factor.value)):
+        raise ExpressionError("not a duration that can be scaled so")
+    try:
+        months = by(Fraction(amount.value.months), Fraction(factor.value))
+        seconds = by(Fraction(amount.value.seconds), Fraction(factor.value))
+    except ZeroDivisionError as error:
+        raise ExpressionError("division by zero") from error
+    whole = divide_decimals(seconds.numerator, seconds.denominator)
+    return duration(amount.datatype, Duration(math.floor(months + Fraction(1, 2)), whole))

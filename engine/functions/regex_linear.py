@@ -1,0 +1,168 @@
+"""Matching in time proportional to pattern times text, for the patterns on which backtracking could take forever.
+
+A Pike machine: all threads of the non-deterministic automaton go through the text together, in the order in which backtracking
+would try them, so the match found is the same (but for repeats of what can be empty, where `re` has its own rule). Back
+references have no such automaton.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from engine.functions import regex_syntax as syntax
+from engine.functions.errors import ExpressionError
+from engine.functions.regex_python import Writer
+
+LARGEST_PROGRAM = 5000
+MOST_STEPS = 3_000_000
+
+Slots = tuple[int, ...]
+
+
+class _Memo(dict[str, bool]):
+    """Whether a character matches, worked out once each."""
+
+    def __init__(self, pattern: re.Pattern[str]) -> None:
+        super().__init__()
+        self.pattern = pattern
+
+    def __missing__(self, char: str) -> bool:
+        found = self[char] = self.pattern.fullmatch(char) is not None
+        return found
+
+
+@dataclass(slots=True)
+class _Step:
+    """One instruction: take a character (`memo`), test a place (`place`), remember it (`slot`); then go to `targets`."""
+
+    targets: list[int]
+    memo: _Memo | None = None
+    place: re.Pattern[str] | None = None
+    slot: int = -1
+
+
+class Machine:
+    """The automaton of a tree. Raises ExpressionError where it would be too large or has back references."""
+
+    def __init__(self, tree: syntax.Node, groups: int, flags: str) -> None:
+        self.writer = Writer(flags)
+        self.groups = groups
+        self.steps: list[_Step] = []
+        self._emit(syntax.Group(tree, 0), whole=True)
+        self.end = self._step()
+
+    def search(self, text: str) -> bool:
+        """Whether any part of the text matches."""
+        return next(self.matches(text), None) is not None
+
+    def matches(self, text: str) -> Iterator[list[str | None]]:
+        """Each match, left to right, none inside another: the texts of the whole and of the groups, after what lies before it."""
+        at, budget = 0, MOST_STEPS
+        while at <= len(text):
+            slots, budget = self._run(text, at, budget)
+            if slots is None:
+                return
+            texts = [text[low:high] if low >= 0 else None for low, high in zip(slots[::2], slots[1::2])]
+            yield [text[at:slots[0]], *texts]
+            at = slots[1] if slots[1] > slots[0] else slots[1] + 1
+
+    def _run(self, text: str, start: int, budget: int) -> tuple[Slots | None, int]:
+        """The first match from `start` on, and what is left of the budget of steps."""
+        found: Slots | None = None
+        unset = (-1,) * (2 * self.groups + 2)
+        threads: list[tuple[int, Slots]] = []
+        for at in range(start, len(text) + 1):
+            seen: set[int] = set()
+            now: list[tuple[int, Slots]] = []
+            for pc, slots in threads:
+                self._follow(pc, slots, text, at, seen, now)
+            if found is None:
+                self._follow(0, unset, text, at, seen, now)
+            budget -= len(seen) + 1
+            if budget < 0:
+                raise ExpressionError("the text is too long for this regular expression")
+            threads = []
+            for pc, slots in now:
+                step = self.steps[pc]
+                if step.memo is None:   # the end: threads after this one have a lower rank
+                    found = slots
+                    break
+                if at < len(text) and step.memo[text[at]]:
+                    threads.append((step.targets[0], slots))
+            if found is not None and not threads:
+                break
+        return found, budget
+
+    def _follow(self, pc: int, slots: Slots, text: str, at: int, seen: set[int], now: list[tuple[int, Slots]]) -> None:
+        """Add to `now` the steps that take a character (or end) and are reached from `pc` without taking one, best first."""
+        stack = [(pc, slots)]
+        while stack:
+            pc, slots = stack.pop()
+            if pc in seen:
+                continue
+            seen.add(pc)
+            step = self.steps[pc]
+            if step.memo is not None or pc == self.end:
+                now.append((pc, slots))
+                continue
+            if step.place is not None and step.place.match(text, at) is None:
+                continue
+            if step.slot >= 0:
+                slots = slots[:step.slot] + (at,) + slots[step.slot + 1:]
+            stack.extend((target, slots) for target in reversed(step.targets))
+
+    def _step(self, **fields: object) -> int:
+        if len(self.steps) >= LARGEST_PROGRAM:
+            raise ExpressionError("regular expression too large")
+        self.steps.append(_Step([len(self.steps) + 1], **fields))  # type: ignore[arg-type]
+        return len(self.steps) - 1
+
+    def _emit(self, node: syntax.Node, whole: bool = False) -> None:
+        """Append the steps of a node; they go on to the step after the last."""
+        match node:
+            case syntax.Sequence(parts):
+                for part in parts:
+                    self._emit(part)
+            case syntax.Choice(branches):
+                self._choice(branches)
+            case syntax.Repeat(body, least, most, lazy):
+                for _ in range(least):
+                    self._emit(body)
+                self._optional(body, None if most is None else most - least, lazy)
+            case syntax.Group(body, number) if number or whole:
+                self._step(slot=2 * number)
+                self._emit(body)
+                self._step(slot=2 * number + 1)
+            case syntax.Group(body):
+                self._emit(body)
+            case syntax.Begin() | syntax.End():
+                self._step(place=self.writer.compile(node))
+            case syntax.Reference():
+                raise ExpressionError("back references in a regular expression that could take forever")
+            case _:
+                self._step(memo=_Memo(self.writer.compile(node)))
+
+    def _choice(self, branches: tuple[syntax.Node, ...]) -> None:
+        fork = self._step()
+        self.steps[fork].targets = []
+        ends = []
+        for branch in branches:
+            self.steps[fork].targets.append(len(self.steps))
+            self._emit(branch)
+            ends.append(self._step())
+        for end in ends:
+            self.steps[end].targets = [len(self.steps)]
+
+    def _optional(self, body: syntax.Node, most: int | None, lazy: bool) -> None:
+        """``body*`` (`most` None), or up to `most` times the body."""
+        forks = []
+        for _ in range(1 if most is None else most):
+            forks.append(self._step())
+            self._emit(body)
+        if most is None:
+            loop = self._step()
+            self.steps[loop].targets = [forks[0]]
+        for fork in forks:
+            self.steps[fork].targets = [len(self.steps), fork + 1] if lazy else [fork + 1, len(self.steps)]
