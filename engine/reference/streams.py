@@ -176,7 +176,7 @@ class ContinuousQuery:
             return True
         for source in self.statement.streams:
             first = self.history.earliest(source.stream)
-            if first is None:
+            if first is None or first >= tick:
                 return False
             if isinstance(source.window, TimeWindow):
                 close = close_of(source.window, tick, self.statement, self.on_change)
