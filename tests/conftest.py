@@ -15,6 +15,9 @@ if TYPE_CHECKING:
 
     from engine.spark.session import Session
 
+# Tests start short-lived JVMs: only the quick compiler takes half the processor time of a start and warm-up.
+os.environ.setdefault("THALWEG_JAVA_OPTIONS", "-XX:TieredStopAtLevel=1")
+
 # Two slow cores: a deadline per example would fail by the weather. The same examples each time: a red build is to be repeatable.
 settings.register_profile("thalweg", deadline=None, derandomize=True, max_examples=100,
                           suppress_health_check=[HealthCheck.too_slow])

@@ -3,40 +3,38 @@
 ``start_session`` owns what PySpark leaves to chance: which Java runs, which Python the workers run, that the JVM survives the
 signals meant for this process, that its death is noticed, and that PySpark's globals are reset so that a next session can start.
 
-``python -m engine.spark.session`` fetches what is needed, starts, warms up and stops, telling what it does.
+``python -m engine.spark.session`` fetches what is needed once and tries it, telling what it does.
 """
 
 from __future__ import annotations
 
 import logging
-import os
 import shutil
 import subprocess
 import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 import pyspark
-from pyspark import SparkConf, SparkContext, accumulators
-from pyspark.errors import PySparkException, PySparkRuntimeError
-from pyspark.java_gateway import launch_gateway
-from pyspark.sql import SparkSession, SQLContext
+from pyspark import SparkContext
+from pyspark.sql import SparkSession
 
+from . import archive
 from .jars import cached_jar, download_shown, fetch_jar, use_jar
-from .java import Java, ensure_java
+from .java import Java, JavaNotFound, ensure_java
+from .launch import SparkStartError, end_jvm, launch, reset_pyspark
 from .settings import SparkSettings, configuration, from_environment
+from .warm import exercise, warm_up
+
+__all__ = ["JavaNotFound", "Session", "SparkSettings", "SparkStartError", "from_environment", "prepare", "start_session"]
 
 Say = Callable[[str], None]
 _starting = threading.Lock()
-
-
-class SparkStartError(RuntimeError):
-    """Spark did not start; the message has the end of what the JVM wrote."""
 
 
 class Session:
@@ -53,14 +51,14 @@ class Session:
         self.work = work
         self.graphframes = not graphframes_reason
         self.graphframes_reason = graphframes_reason
+        self._context = spark.sparkContext
         self._gateway = gateway
         self._process: subprocess.Popen[bytes] = gateway.proc
         self._on_death: list[Callable[[], None]] = []
         self._stopping = threading.Event()
         self._stopped = threading.Event()
         self._lock = threading.Lock()
-        self._watcher = threading.Thread(target=self._watch, name="spark-watcher", daemon=True)
-        self._watcher.start()
+        threading.Thread(target=self._watch, name="spark-watcher", daemon=True).start()
 
     @property
     def alive(self) -> bool:
@@ -69,6 +67,7 @@ class Session:
 
     @property
     def jvm_pid(self) -> int:
+        """The process id of the JVM."""
         return self._process.pid
 
     def on_death(self, callback: Callable[[], None]) -> None:
@@ -86,7 +85,7 @@ class Session:
 
         def ask() -> None:
             with suppress(Exception):  # a dead JVM raises any of Py4J's and the socket's errors: no answer
-                answers.append(self.spark.sparkContext._jvm.System.nanoTime())  # type: ignore[union-attr]
+                answers.append(self._context._jvm.System.nanoTime())  # type: ignore[union-attr]
 
         asking = threading.Thread(target=ask, name="spark-heartbeat", daemon=True)
         asking.start()
@@ -99,7 +98,6 @@ class Session:
 
     def warm_up(self, say: Say | None = None) -> None:
         """Run a few tiny jobs: classes are loaded, code is compiled and a Python worker forked before the first real answer."""
-        from .warm import warm_up
         warm_up(self.spark, say or _silent)
 
     def stop(self, within_s: float = 3.0) -> None:
@@ -113,9 +111,9 @@ class Session:
         try:
             if self._process.poll() is None:
                 _within(within_s + 5, self.spark.stop)
-            _end_jvm(self._gateway, within_s)
+            end_jvm(self._gateway, within_s)
         finally:
-            _reset_pyspark(self.spark.sparkContext)
+            reset_pyspark(self._context)
             if self.settings.work is None:
                 shutil.rmtree(self.work, ignore_errors=True)
             self._stopped.set()
@@ -131,10 +129,11 @@ class Session:
                 logging.getLogger(__name__).exception("a callback on the death of Spark's JVM failed")
 
 
-def start_session(settings: SparkSettings | None = None, say: Say | None = None) -> Session:
+def start_session(settings: SparkSettings | None = None, say: Say | None = None, *, make_archive: bool = False) -> Session:
     """Start Spark as `settings` say (None: from the environment), telling `say` what takes time.
 
-    Raises JavaNotFound, or SparkStartError. Without the network and without GraphFrames in the cache it starts without them.
+    `make_archive` lets the JVM write its archive of classes when it ends. Raises JavaNotFound, or SparkStartError. Without the
+    network and without GraphFrames in the cache it starts without them.
     """
     settings, say = settings or from_environment(), say or _silent
     java = ensure_java(say)
@@ -142,8 +141,8 @@ def start_session(settings: SparkSettings | None = None, say: Say | None = None)
         if SparkContext._active_spark_context is not None:
             raise SparkStartError("a Spark session is running in this process already: stop it first")
         work = _work_folder(settings)
-        entries = configuration(settings, work)
-        spark, gateway, reason = _start_with_graphframes(settings, entries, java, work, say)
+        say(f"starting Spark {pyspark.__version__} on Java {java.version} ({java.home})")
+        spark, gateway, reason = _start(settings, configuration(settings, work), java, work, say, make_archive)
     # PySpark logs each refused query as a line of JSON with its stack; whoever sent the query gets the error.
     for name in ("SQLQueryContextLogger", "DataFrameQueryContextLogger"):
         logging.getLogger(name).setLevel(logging.CRITICAL + 1)
@@ -152,60 +151,43 @@ def start_session(settings: SparkSettings | None = None, say: Say | None = None)
     return Session(spark, gateway, java, settings, work, reason)
 
 
-def _start_with_graphframes(settings: SparkSettings, entries: dict[str, str], java: Java, work: Path,
-                            say: Say) -> tuple[SparkSession, Any, str]:
+def prepare(settings: SparkSettings, say: Say) -> None:
+    """Fetch what is fetched once, make the archive of classes, and so try that Spark works; quick where all is there."""
+    java = ensure_java(say)
+    if settings.graphframes and not cached_jar(settings):
+        start_session(settings, say).stop()
+    path = archive.archive_path(settings, java, _jar_entries(settings))
+    if path.is_file():
+        say("all is there")
+        return
+    say("making the archive of Spark's classes, for quicker starts (once, about 200 MB)")
+    session = start_session(settings, make_archive=True)
+    exercise(session.spark, session.work)
+    session.stop(within_s=180)
+    say("ready" if archive.finish(path) else "the JVM wrote no archive: starts will be slower, nothing else")
+
+
+def _start(settings: SparkSettings, entries: dict[str, str], java: Java, work: Path, say: Say,
+           make_archive: bool) -> tuple[SparkSession, Any, str]:
     """Start with GraphFrames from the cache, else fetched, else without. The last value says why without, "" if with."""
-    if not settings.graphframes:
-        return *_launch(entries, java, work, say), "switched off"
-    if jar := cached_jar(settings):
-        return *_launch(entries | use_jar(settings, jar), java, work, say), ""
+    if not settings.graphframes or cached_jar(settings):
+        entries |= _jar_entries(settings)
+        path = archive.archive_path(settings, java, entries)
+        options = archive.make_options(path) if make_archive else archive.use_archive(path)
+        entries["spark.driver.extraJavaOptions"] += f" {options}"
+        return *launch(entries, java, work), "" if settings.graphframes else "switched off"
     say(f"fetching GraphFrames once (73 MB, {settings.graphframes}) into {settings.ivy}")
     try:
         with download_shown(settings, say):
-            return *_launch(entries | fetch_jar(settings), java, work, say), ""
+            return *launch(entries | fetch_jar(settings), java, work), ""
     except SparkStartError as failure:
-        _say_all(str(failure), logging.getLogger(__name__).debug)
-    return *_launch(entries, java, work, say), f"{settings.graphframes} could not be fetched"
+        logging.getLogger(__name__).debug("%s", failure)
+    return *launch(entries, java, work), f"{settings.graphframes} could not be fetched"
 
 
-def _launch(entries: Mapping[str, str], java: Java, work: Path, say: Say) -> tuple[SparkSession, Any]:
-    """Start a JVM in a process session of its own (so that a signal to this process's group leaves it alone) and Spark in it."""
-    say(f"starting Spark {pyspark.__version__} on Java {java.version} ({java.home})")
-    conf = SparkConf(loadDefaults=False)
-    for name, value in entries.items():
-        conf.set(name, value)
-    gateway = None
-    with _process_environment(java, entries), _log_file(work) as log:
-        try:
-            process = {"start_new_session": True, "stdout": log, "stderr": log}
-            gateway = launch_gateway(conf, process)  # type: ignore[no-untyped-call]
-            return SparkSession(SparkContext(conf=conf, gateway=gateway)), gateway
-        except (PySparkRuntimeError, PySparkException, OSError, RuntimeError) as failure:
-            if gateway is not None:
-                _end_jvm(gateway, 3)
-            _reset_pyspark(None)
-            raise SparkStartError(f"Spark did not start: {failure}\n{_tail(work / 'spark.log')}") from failure
-
-
-@contextmanager
-def _process_environment(java: Java, entries: Mapping[str, str]) -> Iterator[None]:
-    """What PySpark reads from the environment, set while it starts: its own Spark, the Java found, this Python for workers."""
-    wanted = {"JAVA_HOME": str(java.home), "SPARK_HOME": os.path.dirname(pyspark.__file__), "PYSPARK_PYTHON": sys.executable,
-              "PYSPARK_SUBMIT_ARGS": "pyspark-shell"}
-    if "spark.driver.bindAddress" in entries:
-        wanted["SPARK_LOCAL_IP"] = entries["spark.driver.bindAddress"]
-    absent = ("PYSPARK_GATEWAY_PORT", "SPARK_REMOTE", "SPARK_CONNECT_MODE_ENABLED", "SPARK_TESTING")
-    before = {name: os.environ.get(name) for name in (*wanted, *absent)}
-    os.environ.update(wanted)
-    for name in absent:
-        os.environ.pop(name, None)
-    try:
-        yield
-    finally:
-        for name, value in before.items():
-            os.environ.pop(name, None)
-            if value is not None:
-                os.environ[name] = value
+def _jar_entries(settings: SparkSettings) -> dict[str, str]:
+    jar = cached_jar(settings) if settings.graphframes else None
+    return use_jar(settings, jar) if jar else {}
 
 
 def _work_folder(settings: SparkSettings) -> Path:
@@ -213,20 +195,6 @@ def _work_folder(settings: SparkSettings) -> Path:
         return Path(tempfile.mkdtemp(prefix="thalweg-spark-"))
     settings.work.mkdir(parents=True, exist_ok=True)
     return settings.work.resolve()
-
-
-@contextmanager
-def _log_file(work: Path) -> Iterator[BinaryIO]:
-    """spark.log, begun anew; the one of the start before is kept beside it."""
-    path = work / "spark.log"
-    if path.exists():
-        path.replace(work / "spark.log.1")
-    with path.open("wb") as log:
-        yield log
-
-
-def _tail(path: Path, lines: int = 15) -> str:
-    return "\n".join(path.read_text(encoding="utf-8", errors="replace").splitlines()[-lines:])
 
 
 def _within(seconds: float, action: Callable[[], None]) -> None:
@@ -240,62 +208,22 @@ def _within(seconds: float, action: Callable[[], None]) -> None:
     thread.join(seconds)
 
 
-def _end_jvm(gateway: Any, within_s: float) -> None:
-    """Close the gateway; the JVM ends when its standard input does. One that has not in time is killed. Reaps the process."""
-    process: subprocess.Popen[bytes] = gateway.proc
-    for close in (gateway.shutdown, process.stdin.close if process.stdin else _nothing):
-        with suppress(Exception):  # each raises when the JVM is gone already
-            close()
-    try:
-        process.wait(within_s)
-    except subprocess.TimeoutExpired:
-        process.kill()
-        process.wait()
-
-
-def _reset_pyspark(context: SparkContext | None) -> None:
-    """Forget the session that was: PySpark keeps it in class attributes, and asks a dead JVM for ever if they stay."""
-    with SparkContext._lock:
-        server = getattr(context, "_accumulatorServer", None)
-        if server is not None:
-            with suppress(OSError):
-                server.shutdown()
-                server.server_close()
-        if context is not None:
-            context._jsc = None
-            context._accumulatorServer = None  # type: ignore[assignment]
-        SparkContext._gateway = SparkContext._jvm = SparkContext._active_spark_context = None
-    SparkSession._instantiatedSession = SparkSession._activeSession = None
-    SQLContext._instantiatedContext = None
-    accumulators._accumulatorRegistry.clear()
-
-
-def _nothing() -> None:
-    """Stands where a process has no standard input to close."""
-
-
 def _silent(message: str) -> None:
     """The `say` of callers that show no progress."""
 
 
-def _say_all(text: str, say: Say) -> None:
-    for line in text.splitlines():
-        say(line)
-
-
 def main() -> int:
-    """Fetch, start, warm up and stop, with the seconds each took."""
+    """Prepare Spark, with the seconds each step took."""
     began = time.monotonic()
 
     def say(message: str) -> None:
-        print(f"[{time.monotonic() - began:5.1f} s] {message}", flush=True)
+        print(f"    [{time.monotonic() - began:5.1f} s] {message}", flush=True)
 
-    session = start_session(say=say)
-    say("Spark runs, warming up")
-    session.warm_up(say)
-    say(f"ready{'' if session.graphframes else ' (without GraphFrames)'}")
-    session.stop()
-    say("stopped")
+    try:
+        prepare(from_environment(), say)
+    except (JavaNotFound, SparkStartError) as failure:
+        print(failure, file=sys.stderr)
+        return 1
     return 0
 
 

@@ -19,8 +19,8 @@ LOGGING = Path(__file__).with_name("log4j2.properties")
 class SparkSettings:
     """`cache` keeps what is fetched once, `work` (None: a temporary folder) Spark's scratch files and spark.log.
 
-    `graphframes` are the Maven coordinates of the JVM half of GraphFrames, "" to start without. `extra` overrides any entry of
-    `configuration`.
+    `graphframes` are the Maven coordinates of the JVM half of GraphFrames, "" to start without. `java_options` go to the driver's
+    JVM; `extra` overrides any entry of `configuration`.
     """
 
     master: str = "local[2]"
@@ -29,6 +29,7 @@ class SparkSettings:
     cache: Path = Path("~/.cache/thalweg")
     work: Path | None = None
     graphframes: str = GRAPHFRAMES
+    java_options: str = ""
     app_name: str = "thalweg"
     extra: Mapping[str, str] = field(default_factory=dict)
 
@@ -44,7 +45,7 @@ class SparkSettings:
 
 
 VARIABLES = {"master": "THALWEG_MASTER", "memory": "THALWEG_SPARK_MEMORY", "cache": "THALWEG_CACHE",
-             "graphframes": "THALWEG_GRAPHFRAMES"}
+             "graphframes": "THALWEG_GRAPHFRAMES", "java_options": "THALWEG_JAVA_OPTIONS"}
 
 
 def from_environment(environment: Mapping[str, str] | None = None, **given: object) -> SparkSettings:
@@ -57,14 +58,15 @@ def from_environment(environment: Mapping[str, str] | None = None, **given: obje
     return SparkSettings(**values)  # type: ignore[arg-type]
 
 
-def configuration(settings: SparkSettings, work: Path, java_options: str = "") -> dict[str, str]:
-    """Spark's configuration, without the jars of GraphFrames. `work` is an existing folder, `java_options` go to the driver."""
+def configuration(settings: SparkSettings, work: Path) -> dict[str, str]:
+    """Spark's configuration, without the jars of GraphFrames. `work` is an existing folder."""
+    java_options = f"{_JAVA_OPTIONS} -Dlog4j2.configurationFile={LOGGING.as_uri()} {settings.java_options}"
     entries = {
         "spark.master": settings.master,
         "spark.app.name": settings.app_name,
         "spark.driver.memory": settings.memory,
         "spark.driver.maxResultSize": "0",
-        "spark.driver.extraJavaOptions": f"{_JAVA_OPTIONS} -Dlog4j2.configurationFile={LOGGING.as_uri()} {java_options}".strip(),
+        "spark.driver.extraJavaOptions": java_options.strip(),
         "spark.local.dir": str(work / "local"),
         "spark.sql.warehouse.dir": str(work / "warehouse"),
         "spark.executorEnv.PYTHONPATH": str(PROJECT),

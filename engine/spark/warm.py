@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
 
 import pyarrow as pa
+from pyarrow import parquet
 from pyspark.sql import SparkSession
 
 from ..facts import FACTS
@@ -48,3 +50,16 @@ def _work(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     importlib.import_module("engine.functions")
     for batch in batches:
         yield pa.record_batch([batch.column("t"), batch.column("position")], names=["t", "n"])
+
+
+def exercise(spark: SparkSession, folder: Path) -> None:
+    """The warm-up and one micro-batch of a file stream: what a server's first minute uses, for the archive of classes."""
+    warm_up(spark, lambda message: None)
+    landing = folder / "landing"
+    landing.mkdir(parents=True)
+    parquet.write_table(_facts(8), landing / "one.parquet")
+    frame = spark.readStream.schema(spark.createDataFrame(_facts(1)).schema).parquet(str(landing))
+    query = (frame.writeStream.foreachBatch(lambda batch, number: batch.toArrow() and None)
+             .option("checkpointLocation", str(folder / "checkpoint")).trigger(availableNow=True).start())
+    query.awaitTermination(60)
+    query.stop()

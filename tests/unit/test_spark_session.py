@@ -119,9 +119,8 @@ def test_killed_noticed_and_started_again(tmp_path: Path) -> None:
     """kill -9 of the JVM: the callback comes, `stop` returns, a second session runs in the same process, nothing is left over."""
     output = run_alone("""
         import os, signal, threading
-        from engine.spark.session import SparkStartError, start_session
-        from engine.spark.settings import SparkSettings
-        settings = SparkSettings(memory="512m", graphframes="")
+        from engine.spark.session import SparkStartError, from_environment, start_session
+        settings = from_environment(memory="512m", graphframes="")
         first = start_session(settings)
         print(first.spark.range(3).count(), first.graphframes, first.graphframes_reason)
         try:
@@ -155,24 +154,21 @@ def test_starts_without_graphframes_when_they_cannot_be_fetched(tmp_path: Path) 
                                         f'<artifact pattern="{tmp_path}/none/[artifact]-[revision].[ext]"/></filesystem>'
                                         "</resolvers></ivysettings>", encoding="utf-8")
     output = run_alone(f"""
-        from pathlib import Path
-        from engine.spark.session import start_session
-        from engine.spark.settings import SparkSettings
-        session = start_session(SparkSettings(memory="512m", cache=Path("{tmp_path}/cache"),
-                                extra={{"spark.jars.ivySettings": "{tmp_path}/empty.xml"}}), print)
+        from engine.spark.session import from_environment, start_session
+        session = start_session(from_environment(memory="512m", cache="{tmp_path}/cache",
+                                                 extra={{"spark.jars.ivySettings": "{tmp_path}/empty.xml"}}), print)
         print(session.spark.range(5).count(), session.graphframes)
         session.stop()
         """, tmp_path)
     lines = output.splitlines()
-    assert lines[0].startswith("fetching GraphFrames once") and "could not be fetched" in lines[-2] and lines[-1] == "5 False"
+    assert lines[1].startswith("fetching GraphFrames once") and "could not be fetched" in lines[-2] and lines[-1] == "5 False"
 
 
 def test_a_failed_start_says_what_the_jvm_said(tmp_path: Path) -> None:
     output = run_alone("""
-        from engine.spark.session import SparkStartError, start_session
-        from engine.spark.settings import SparkSettings
+        from engine.spark.session import SparkStartError, from_environment, start_session
         try:
-            start_session(SparkSettings(memory="16k", graphframes=""))
+            start_session(from_environment(memory="16k", graphframes=""))
         except SparkStartError as failure:
             print("told:", "heap" in str(failure).lower() or "memory" in str(failure).lower())
         """, tmp_path)

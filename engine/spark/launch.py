@@ -1,0 +1,114 @@
+"""Start and end the JVM that Spark lives in, and reset what PySpark remembers of it in class attributes."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import pyspark
+from pyspark import SparkConf, SparkContext, accumulators
+from pyspark.java_gateway import launch_gateway
+from pyspark.sql import SparkSession, SQLContext
+
+from .java import Java
+
+LOG = "spark.log"
+
+
+class SparkStartError(RuntimeError):
+    """Spark did not start; the message has the end of what the JVM wrote."""
+
+
+def launch(entries: Mapping[str, str], java: Java, work: Path) -> tuple[SparkSession, Any]:
+    """Start Spark with the configuration `entries`; returns PySpark's session and the gateway (its `proc` is the JVM's process).
+
+    The JVM gets a process session of its own, so that a signal to this process's group (Ctrl-C, systemd) leaves it alone; it ends
+    when its standard input does, so also by a kill -9 of this process. What it writes goes to spark.log in `work`.
+    """
+    conf = SparkConf(loadDefaults=False)
+    for name, value in entries.items():
+        conf.set(name, value)
+    gateway = None
+    with _process_environment(java, entries), _log_file(work) as log:
+        try:
+            process = {"start_new_session": True, "stdout": log, "stderr": log}
+            gateway = launch_gateway(conf, process)  # type: ignore[no-untyped-call]
+            return SparkSession(SparkContext(conf=conf, gateway=gateway)), gateway
+        except Exception as failure:  # Py4J's, PySpark's, the system's or the JVM's own: the JVM's log tells more than the type
+            if gateway is not None:
+                end_jvm(gateway, 3)
+            reset_pyspark(None)
+            raise SparkStartError(f"Spark did not start: {failure}\n{_tail(work / LOG)}") from failure
+
+
+def end_jvm(gateway: Any, within_s: float) -> None:
+    """Close the gateway; the JVM ends when its standard input does. One that has not in time is killed. Reaps the process."""
+    process: subprocess.Popen[bytes] = gateway.proc
+    closers: list[Callable[[], object]] = [gateway.shutdown]
+    if process.stdin:
+        closers.append(process.stdin.close)
+    for close in closers:
+        with suppress(Exception):  # each raises when the JVM is gone already
+            close()
+    try:
+        process.wait(within_s)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
+
+
+def reset_pyspark(context: SparkContext | None) -> None:
+    """Forget the session that was: PySpark keeps it in class attributes, and asks a dead JVM for ever if they stay."""
+    with SparkContext._lock:
+        server = getattr(context, "_accumulatorServer", None)
+        if server is not None:
+            with suppress(OSError):
+                server.shutdown()
+                server.server_close()
+        if context is not None:
+            context._jsc = None
+            context._accumulatorServer = None  # type: ignore[assignment]
+        SparkContext._gateway = SparkContext._jvm = SparkContext._active_spark_context = None
+    SparkSession._instantiatedSession = SparkSession._activeSession = None
+    SQLContext._instantiatedContext = None
+    accumulators._accumulatorRegistry.clear()
+
+
+@contextmanager
+def _process_environment(java: Java, entries: Mapping[str, str]) -> Iterator[None]:
+    """What PySpark reads from the environment, set while it starts: its own Spark, the Java found, this Python for workers."""
+    wanted = {"JAVA_HOME": str(java.home), "SPARK_HOME": os.path.dirname(pyspark.__file__), "PYSPARK_PYTHON": sys.executable,
+              "PYSPARK_SUBMIT_ARGS": "pyspark-shell"}
+    if "spark.driver.bindAddress" in entries:
+        wanted["SPARK_LOCAL_IP"] = entries["spark.driver.bindAddress"]
+    absent = ("PYSPARK_GATEWAY_PORT", "SPARK_REMOTE", "SPARK_CONNECT_MODE_ENABLED", "SPARK_TESTING")
+    before = {name: os.environ.get(name) for name in (*wanted, *absent)}
+    os.environ.update(wanted)
+    for name in absent:
+        os.environ.pop(name, None)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            os.environ.pop(name, None)
+            if value is not None:
+                os.environ[name] = value
+
+
+@contextmanager
+def _log_file(work: Path) -> Iterator[BinaryIO]:
+    """spark.log, begun anew; the one of the start before is kept beside it."""
+    path = work / LOG
+    if path.exists():
+        path.replace(path.with_name(LOG + ".1"))
+    with path.open("wb") as log:
+        yield log
+
+
+def _tail(path: Path, lines: int = 15) -> str:
+    return "\n".join(path.read_text(encoding="utf-8", errors="replace").splitlines()[-lines:])
