@@ -12,9 +12,9 @@ import pyarrow.compute as pc
 from engine.spark.compiled import Compiled
 from engine.ir.statement import Construct
 from engine.ir.terms import Constant, Variable
-from engine.spark.dialect import DUCKDB, SPARK
-from engine.spark.emit_delta import DeltaEmitter
-from engine.spark.lower import Lowering, comparable_variables
+from engine.spark.sql.dialect import DUCKDB, SPARK
+from engine.spark.sql.delta import DeltaEmitter
+from engine.spark.sql.lower import Lowering, comparable_variables
 from engine.timeline import evaluation_point
 
 

@@ -5,16 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from engine.ir.printer import print_statement
+from engine.ir.printer import show
 from engine.ir.statement import Construct, Select, Statement, TimeWindow
 from engine.ir.terms import Variable
 from engine.plan import incremental
 from engine.plan.explain import explain_plan
 from engine.plan.nodes import Plan
 from engine.plan.order import Estimate
-from engine.spark.dialect import DUCKDB, SPARK
-from engine.spark.emit import Emitter, PlanText
-from engine.spark.lower import Lowering, comparable_variables, conditions
+from engine.spark.sql.dialect import DUCKDB, SPARK
+from engine.spark.sql.emit import Emitter, PlanText
+from engine.spark.sql.lower import Lowering, comparable_variables, conditions
 
 STAGES = ("parsed", "validated", "rewritten", "logical", "spark")
 LOCAL_ROWS = 60_000
@@ -78,9 +78,9 @@ class Compiled:
         """The statement at a stage, as text."""
         match stage:
             case "parsed" | "validated":
-                return print_statement(self.statement)
+                return show(self.statement)
             case "rewritten":
-                return print_statement(self.rewritten)
+                return show(self.rewritten)
             case "logical":
                 return explain_plan(self.plan, self.estimate)
             case "spark":

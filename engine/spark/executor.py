@@ -20,7 +20,7 @@ from engine.spark.answers import Answers
 from engine.spark.content import StreamContent
 from engine.spark.local import QueryFailed, Task, run_local
 from engine.spark.mirror import Mirror
-from engine.spark.sources import Evaluation, graph_table, needed, source_texts, stream_table, tables
+from engine.spark.sql.sources import Evaluation, graph_table, needed, source_texts, stream_table, tables
 from engine.spark.udf_spark import register_spark
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ from engine.functions.compare import effective_boolean_value, order_key
 from engine.functions.context import Context, row_key
 from engine.functions.errors import ExpressionError
 from engine.functions.expressions import compile_term
-from engine.spark.lower import ROWWISE, functions_in
+from engine.spark.sql.lower import ROWWISE, functions_in
 
 if TYPE_CHECKING:
     import duckdb

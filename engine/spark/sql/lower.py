@@ -18,7 +18,7 @@ from engine.ir.expressions import Call, Expression
 from engine.ir.spans import Span
 from engine.ir.terms import Constant, Variable
 from engine.plan.nodes import Filter, LeftJoin, Plan, inputs
-from engine.spark.dialect import Dialect
+from engine.spark.sql.dialect import Dialect
 
 EXACT = (Kind.INTEGER, Kind.DECIMAL)
 NUMERIC = (*EXACT, Kind.FLOAT, Kind.DOUBLE)

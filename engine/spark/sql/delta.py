@@ -12,13 +12,10 @@ from engine.ir.statement import StreamSource, TimeWindow
 from engine.ir.terms import Constant, OneOf, Variable
 from engine.plan.incremental import DeltaPlan
 from engine.plan.nodes import Scan, WindowSource
-from engine.spark.dialect import Dialect
-from engine.spark.lower import Columns, Lowering
-from engine.spark.relation import COMPANIONS, Namer
-from engine.spark.sources import stream_table
-
-TYPED = ("kind", "number", "micros")
-
+from engine.spark.sql.dialect import Dialect
+from engine.spark.sql.lower import Columns, Lowering
+from engine.spark.sql.relation import COMPANIONS, Namer, typed_columns
+from engine.spark.sql.sources import stream_table
 
 class DeltaEmitter:
     """Emits one delta plan for one dialect; `variables` is the order of the answer's columns c0, c1, ..."""
@@ -72,7 +69,7 @@ class DeltaEmitter:
                     select.append(f"{column} AS {self.name(term)}")
                     where += ["g IS NOT NULL"] if column == "g" else []
                     if column == "o" and term in self.typed:
-                        select += [f"{c} AS {self.name(term)}{s}" for c, s in zip(TYPED, COMPANIONS)]
+                        select += typed_columns(self.name(term))
         table = stream_table(self.streams[scan.source.index].stream)
         return f"SELECT {', '.join(select)} FROM {table} WHERE {' AND '.join(where)}"
 
@@ -129,7 +126,7 @@ class DeltaEmitter:
             if isinstance(arm.object, Variable):
                 select.append(f"e{number}.o AS {self.name(arm.object)}")
                 if arm.object in self.typed:
-                    select += [f"e{number}.{c} AS {self.name(arm.object)}{s}" for c, s in zip(TYPED, COMPANIONS)]
+                    select += typed_columns(self.name(arm.object), f"e{number}.")
         touched = f"SELECT DISTINCT s FROM {table} WHERE position > {seen} AND ({' OR '.join(tests)})"
         grouped = (f"SELECT s, {', '.join(lists)} FROM {table} WHERE position > {since} AND ({' OR '.join(tests)}) "
                    f"AND s IN ({touched}) GROUP BY s")

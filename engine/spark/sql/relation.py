@@ -12,8 +12,8 @@ from engine.ir.terms import Variable
 class Relation:
     """A named common table expression.
 
-    `keys` are the columns every operator carries along: ``tick`` (the evaluation time; absent from a relation of static facts only)
-    and, inside EXISTS, the identity columns of the outer row. `spine` is a relation that lists every value of the keys. `certain`
+    `keys` are the columns every operator carries along: ``tick`` (the evaluation time; absent from a relation of static
+    facts only) and, inside EXISTS, the identity columns of the outer row. `spine` is a relation that lists every value of the keys. `certain`
     variables are never null; `typed` ones have companions ``_k _n _m``; `booleans` are truth values, not tokens; an `ordered`
     relation has the rank ``ord``.
     """
@@ -28,7 +28,7 @@ class Relation:
     ordered: bool = False
 
 
-COMPANIONS = ("_k", "_n", "_m")
+COMPANIONS = {"_k": ("kind", "TINYINT"), "_n": ("number", "DOUBLE"), "_m": ("micros", "BIGINT")}
 
 
 class Namer:
@@ -52,6 +52,25 @@ def columns(relation: Relation, name: Namer, alias: str = "", *, order: bool = T
     if relation.ordered and order:
         found.append(f"{dot}ord")
     return found or ["1 AS u"]
+
+
+def padded(side: Relation, result: Relation, name: Namer, alias: str = "") -> list[str]:
+    """The columns of `result` drawn from `side`, null where it lacks a variable."""
+    dot = f"{alias}." if alias else ""
+    found = [f"{dot}{key}" for key in result.keys]
+    for variable in result.variables:
+        column = name(variable)
+        there = variable in side.variables
+        found.append(f"{dot}{column}" if there else f"CAST(NULL AS STRING) AS {column}")
+        if variable in result.typed:
+            found += [f"{dot}{column}{suffix}" if variable in side.typed else f"CAST(NULL AS {kind}) AS {column}{suffix}"
+                      for suffix, (_, kind) in COMPANIONS.items()]
+    return found or ["1 AS u"]
+
+
+def typed_columns(column: str, source: str = "") -> list[str]:
+    """The typed companions of an object, drawn from the facts' columns."""
+    return [f"{source}{fact} AS {column}{suffix}" for suffix, (fact, _) in COMPANIONS.items()]
 
 
 def key_condition(left: tuple[str, ...], right: tuple[str, ...]) -> list[str]:

@@ -1,0 +1,116 @@
+"""The input log through Structured Streaming: ``readStream`` over the log's folder, ``foreachBatch``, one Arrow table per batch.
+
+The checkpoint is disposable (positions in the result log make that safe): a new folder at each start and every `rotate_files` files,
+because the source never forgets a file name. Rows come in any order, and again after a restart; the callback sorts that out.
+"""
+
+from __future__ import annotations
+
+import shutil
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyarrow as pa
+from pyspark.errors import StreamingQueryException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.pandas.types import from_arrow_schema
+from pyspark.sql.streaming import StreamingQuery
+
+OnBatch = Callable[[pa.Table], None]
+
+
+@dataclass(frozen=True, slots=True)
+class FeedSettings:
+    """`folder` of Parquet files with `schema`; `poll_ms` between two looks at it when nothing came."""
+
+    folder: Path
+    checkpoints: Path
+    schema: pa.Schema
+    poll_ms: int = 15
+    rotate_files: int = 15_000
+    most_files: int = 2_000
+
+
+class Feed:
+    """One streaming query after another over the same folder. `on_batch` runs in a thread of Py4J's."""
+
+    def __init__(self, spark: SparkSession, settings: FeedSettings, on_batch: OnBatch, on_failure: Callable[[BaseException], None],
+                 between: Callable[[], None] = lambda: None) -> None:
+        """`between` is called while no query runs, before the next starts: to tidy up the folder."""
+        self._spark, self._settings = spark, settings
+        self._on_batch, self._on_failure, self._between = on_batch, on_failure, between
+        self._stopping = threading.Event()
+        self._generation = 0
+        self._query: StreamingQuery | None = None
+        self._thread = threading.Thread(target=self._run, name="feed", daemon=True)
+
+    def start(self) -> None:
+        """Start the first query; returns when it runs."""
+        shutil.rmtree(self._settings.checkpoints, ignore_errors=True)
+        self._spark.conf.set("spark.sql.streaming.pollingDelay", str(self._settings.poll_ms))
+        self._spark.conf.set("spark.sql.streaming.noDataMicroBatches.enabled", "false")
+        self._spark.conf.set("spark.sql.files.ignoreMissingFiles", "true")
+        self._query = self._launch()
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Stop after the batch that runs."""
+        self._stopping.set()
+        if self._query is not None:
+            self._query.stop()
+        self._thread.join(30)
+
+    def _launch(self) -> StreamingQuery:
+        self._generation += 1
+        checkpoint = self._settings.checkpoints / str(self._generation)
+        source = (self._spark.readStream.schema(from_arrow_schema(self._settings.schema))
+                  .option("maxFilesPerTrigger", str(self._settings.most_files)).parquet(str(self._settings.folder)))
+        return source.writeStream.foreachBatch(self._batch).option("checkpointLocation", str(checkpoint)).start()
+
+    def _batch(self, frame: DataFrame, number: int) -> None:
+        try:
+            self._on_batch(frame.toArrow())
+        except BaseException as failure:  # SystemExit too: it would leave the query active and stop() hanging
+            raise RuntimeError(f"batch {number}: {failure!r}") from failure
+
+    def _run(self) -> None:
+        """Watch the query: report its end, and begin a new checkpoint when the old one has seen enough files."""
+        while not self._stopping.is_set():
+            query = self._query
+            assert query is not None
+            try:
+                ended = query.awaitTermination(2)
+                if not ended and self._files_seen() < self._settings.rotate_files:
+                    continue
+                if self._stopping.is_set():
+                    return
+                if ended:
+                    self._on_failure(query.exception() or RuntimeError("the streaming query ended by itself"))
+                    return
+                self._rotate(query)
+            except StreamingQueryException as failure:
+                if not self._stopping.is_set():
+                    self._on_failure(failure)
+                return
+            except Exception as failure:  # Py4J's errors when the JVM is gone have no common base
+                if not self._stopping.is_set():
+                    self._on_failure(failure)
+                return
+
+    def _rotate(self, query: StreamingQuery) -> None:
+        query.stop()
+        self._between()
+        self._query = self._launch()
+        shutil.rmtree(self._settings.checkpoints / str(self._generation - 1), ignore_errors=True)
+        self._seen = 0
+
+    def _files_seen(self) -> int:
+        return self._seen
+
+    _seen = 0
+
+    def seen(self, files: int) -> None:
+        """Told by whoever tidies the folder: how many files it removed, none of which the query's checkpoint forgets."""
+        self._seen += files

@@ -1,0 +1,1 @@
+"""Logical plan -> SQL text for the two executors."""

@@ -1,0 +1,132 @@
+"""Logical plan -> SQL text: one common table expression per node, the same for both executors but for `dialect`.
+
+The recipes and the traps behind them were checked against an independent engine (docs/decisions.md, "SPARQL to SQL"): three-valued
+logic for errors, LeftJoin as ON, MINUS with its shared-variable clause, EXISTS seeded from the outer rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+from engine.ir.expressions import Expression
+from engine.ir.terms import Constant, Term, Variable
+from engine.plan import nodes
+from engine.plan.nodes import Plan, Source
+from engine.spark.sql import joins, leaves, modifiers
+from engine.spark.sql.dialect import Dialect
+from engine.spark.sql.lower import Columns, Lowering, is_volatile
+from engine.spark.sql.relation import Namer, Relation, columns
+from engine.spark.sql.sources import source_name
+
+EMITTERS: dict[type[Plan], Callable[[Any, Any], Relation]] = {
+    nodes.Unit: leaves.unit, nodes.Scan: leaves.scan, nodes.Nodes: leaves.ends, nodes.Star: leaves.star, nodes.Values: leaves.values,
+    nodes.Join: joins.join, nodes.LeftJoin: joins.left_join, nodes.Minus: joins.minus, nodes.Union: joins.union,
+    nodes.Seed: joins.seed, nodes.Mark: joins.mark, nodes.Filter: modifiers.filtered, nodes.Extend: modifiers.extend,
+    nodes.Aggregate: modifiers.aggregate, nodes.Project: modifiers.project, nodes.Distinct: modifiers.distinct,
+    nodes.Order: modifiers.order, nodes.Slice: modifiers.slice_}
+
+
+@dataclass(frozen=True, slots=True)
+class PlanText:
+    """The text of a plan: `body` follows the relations of the ticks and windows (sources.py); its last
+    columns are the answer's, in order; before them stand ``tick`` and, where the plan orders its rows, ``ord``."""
+
+    body: str
+    sources: tuple[Source, ...]
+
+
+class Emitter:
+    """Emits one plan; create anew for each."""
+
+    def __init__(self, dialect: Dialect, lowering: Lowering, typed: frozenset[Variable]) -> None:
+        self.dialect = dialect
+        self.lowering = lowering
+        self.typed = typed
+        self.name = Namer()
+        self._texts: list[str] = []
+        self._done: dict[int, tuple[Plan, Relation]] = {}
+        self._sources: dict[Source, None] = {}
+
+    def text(self, plan: Plan, variables: tuple[Variable, ...]) -> PlanText:
+        """The whole plan with one row per solution and evaluation time."""
+        relation = self.timed(self.relation(plan))
+        have = [self.name(v) if v in relation.variables else f"CAST(NULL AS STRING) AS {self.name(v)}" for v in variables]
+        order = ["ord"] if relation.ordered else []
+        select = f"SELECT {', '.join(['tick', *order, *have])} FROM {relation.name}"
+        return self._finish(select)
+
+    def graph_text(self, plan: Plan, template: tuple[tuple[Term, Term, Term], ...]) -> PlanText:
+        """CONSTRUCT: the distinct well-formed triples of the template's instances (SPARQL 1.1 section 16.2)."""
+        relation = self.timed(self.relation(plan))
+        listed = columns(relation, self.name, order=False)
+        fresh = any(isinstance(t, Variable) and t.name.startswith("_:") for triple in template for t in triple)
+        if fresh:
+            relation = self._numbered(relation, listed)
+        parts = []
+        for triple in template:
+            s, p, o = (self._instance(term, relation) for term in triple)
+            parts.append(f"SELECT tick, {s} AS s, {p} AS p, {o} AS o FROM {relation.name}")
+        union = " UNION ALL ".join(parts) or "SELECT tick, '' AS s, '' AS p, '' AS o FROM ticks WHERE FALSE"
+        good = "substr(s, 1, 1) <> '\"' AND substr(p, 1, 1) = '<' AND o IS NOT NULL"
+        return self._finish(f"SELECT DISTINCT tick, s, p, o FROM ({union}) AS made WHERE {good}")
+
+    def _finish(self, select: str) -> PlanText:
+        return PlanText(",\n".join(self._texts) + "\n" + select, tuple(self._sources))
+
+    def _numbered(self, relation: Relation, listed: list[str]) -> Relation:
+        """A solution's identity: its values, and its number among equal ones."""
+        cells = [f"coalesce({self.name(v)}, '')" for v in relation.variables if v not in relation.booleans]
+        number = f"CAST(row_number() OVER (PARTITION BY {', '.join(listed)} ORDER BY tick) AS STRING)"
+        parts = [self.dialect.quote(self.lowering.context[0]), "CAST(tick AS STRING)", *cells, number]
+        made = self.add(f"SELECT *, md5(concat_ws(' ', {', '.join(parts)})) AS solution FROM {relation.name}")
+        return replace(relation, name=made)
+
+    def _instance(self, term: Term, relation: Relation) -> str:
+        if isinstance(term, Constant):
+            return self.dialect.quote(term.token)
+        if term.name.startswith("_:"):
+            return f"concat('_:c', solution, {self.dialect.quote('x' + term.name[2:].encode().hex())})"
+        return self.name(term) if term in relation.variables else "CAST(NULL AS STRING)"
+
+    def relation(self, plan: Plan) -> Relation:
+        """The relation of a plan node, emitted once."""
+        if id(plan) not in self._done:
+            self._done[id(plan)] = (plan, EMITTERS[type(plan)](self, plan))
+        return self._done[id(plan)][1]
+
+    def read(self, source: Source) -> tuple[str, tuple[str, ...], bool]:
+        """Name of a source's relation, its keys, and whether one triple may stand in it twice."""
+        self._sources.setdefault(source)
+        keys = () if isinstance(source, nodes.StaticSource) else ("tick",)
+        return source_name(source), keys, isinstance(source, nodes.WindowSource)
+
+    def add(self, select: str) -> str:
+        """Name a further relation."""
+        name = f"n{len(self._texts)}"
+        self._texts.append(f"{name} AS ({select})")
+        return name
+
+    def spelling(self, relation: Relation) -> Columns:
+        """How expressions spell the columns of a relation."""
+        return Columns(lambda v: self.name(v) if v in relation.variables else None, relation.typed, relation.booleans,
+                       "tick" if "tick" in relation.keys else None, relation.variables)
+
+    def seed_key(self, number: int) -> str:
+        """A column name for the identity of an outer row, unlike any other."""
+        return f"d{len(self._texts)}_{number}"
+
+    def timed_for(self, expression: Expression, relation: Relation) -> Relation:
+        return self.timed(relation) if is_volatile(expression) else relation
+
+    def timed(self, relation: Relation) -> Relation:
+        """Give a static relation every evaluation time."""
+        if "tick" in relation.keys:
+            return relation
+        listed = ", ".join(f"a.{c}" for c in columns(relation, self.name) if c != "1 AS u")
+        name = self.add(f"SELECT t.tick{', ' + listed if listed else ''} FROM {relation.name} a CROSS JOIN ticks t")
+        spine = "ticks"
+        if relation.keys:
+            spine = self.add(f"SELECT t.tick, a.* FROM {relation.spine} a CROSS JOIN ticks t")
+        return replace(relation, name=name, keys=("tick", *relation.keys), spine=spine)

@@ -1,0 +1,127 @@
+"""Nodes with two inputs as SQL: joins, OPTIONAL, MINUS, UNION, EXISTS."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from engine.ir.expressions import Expression
+from engine.ir.terms import Variable
+from engine.plan import nodes
+from engine.spark.sql.lower import is_volatile
+from engine.spark.sql.relation import Relation, columns, compatible, joined_columns, key_condition, padded
+
+if TYPE_CHECKING:
+    from engine.spark.sql.emit import Emitter
+
+
+def _merged(emitter: Emitter, left: Relation, right: Relation) -> tuple[tuple[str, ...], str]:
+    """Keys of a join in the order of its select list, and a relation that lists their values."""
+    keys = (*left.keys, *(k for k in right.keys if k not in left.keys))
+    for side in (left, right):
+        if set(keys) == set(side.keys):
+            return keys, side.spine
+    seeded = right if "tick" in left.keys else left
+    return keys, emitter.add(f"SELECT t.tick, a.* FROM {seeded.spine} a CROSS JOIN ticks t")
+
+
+def _shared(left: Relation, right: Relation) -> list[Variable]:
+    return [v for v in left.variables if v in right.variables]
+
+
+def _joined(word: str, left: Relation, right: Relation, select: list[str], conditions: list[str]) -> str:
+    return f"SELECT {', '.join(select)} FROM {left.name} a {word} {right.name} b ON {' AND '.join(conditions) or 'TRUE'}"
+
+
+def join(emitter: Emitter, plan: nodes.Join) -> Relation:
+    """The compatible pairs of solutions."""
+    left, right = emitter.relation(plan.left), emitter.relation(plan.right)
+    conditions = key_condition(left.keys, right.keys) + compatible(left, right, emitter.name, _shared(left, right))
+    select, typed = joined_columns(left, right, emitter.name)
+    name = emitter.add(_joined("JOIN", left, right, select, conditions))
+    keys, spine = _merged(emitter, left, right)
+    variables = (*left.variables, *(v for v in right.variables if v not in left.variables))
+    return Relation(name, keys, spine, variables, left.certain | right.certain, typed, left.booleans | right.booleans)
+
+
+def left_join(emitter: Emitter, plan: nodes.LeftJoin) -> Relation:
+    """OPTIONAL."""
+    left, right = emitter.relation(plan.left), emitter.relation(plan.right)
+    if not set(right.keys) <= set(left.keys):
+        left = emitter.timed(left)
+    conditions = key_condition(left.keys, right.keys) + compatible(left, right, emitter.name, _shared(left, right))
+    select, typed = joined_columns(left, right, emitter.name)
+    variables = (*left.variables, *(v for v in right.variables if v not in left.variables))
+    result = Relation("", left.keys, left.spine, variables, left.certain, typed, left.booleans)
+    if plan.condition is None:
+        return replace(result, name=emitter.add(_joined("LEFT JOIN", left, right, select, conditions)))
+    return _conditional_left_join(emitter, left, right, result, conditions, select, plan.condition)
+
+
+def _conditional_left_join(emitter: Emitter, left: Relation, right: Relation, result: Relation, conditions: list[str],
+                           select: list[str], condition: Expression) -> Relation:
+    """OPTIONAL with a filter: the joined rows that pass it, and the left rows that have none (LeftJoin, section 18.5)."""
+    if is_volatile(condition):
+        left, result = emitter.timed(left), emitter.timed(result) if "tick" not in result.keys else result
+    joined = emitter.add(_joined("JOIN", left, right, select, conditions))
+    seen = replace(result, name=joined, certain=left.certain | right.certain)
+    matched = emitter.add(f"SELECT * FROM {joined} WHERE {emitter.lowering.condition(condition, emitter.spelling(seen))}")
+    same = key_condition(left.keys, left.keys)
+    same += [f"a.{emitter.name(v)} IS NOT DISTINCT FROM b.{emitter.name(v)}" for v in left.variables]
+    alone = ", ".join(padded(left, result, emitter.name, "a"))
+    listed = ", ".join(columns(result, emitter.name))
+    return replace(result, name=emitter.add(
+        f"SELECT {listed} FROM {matched} UNION ALL SELECT {alone} FROM {left.name} a "
+        f"WHERE NOT EXISTS (SELECT 1 FROM {matched} b WHERE {' AND '.join(same) or 'TRUE'})"))
+
+
+def minus(emitter: Emitter, plan: nodes.Minus) -> Relation:
+    """Solutions without a compatible one that shares a variable (SPARQL 1.1 section 18.5)."""
+    left, right = emitter.relation(plan.left), emitter.relation(plan.right)
+    shared = [v for v in _shared(left, right) if v not in plan.ignored]
+    if not shared:
+        return left
+    if not set(right.keys) <= set(left.keys):
+        left = emitter.timed(left)
+    overlap = " OR ".join(f"a.{emitter.name(v)} = b.{emitter.name(v)}" for v in shared)
+    sure = any(v in left.certain and v in right.certain for v in shared)
+    conditions = key_condition(left.keys, right.keys) + compatible(left, right, emitter.name, shared)
+    conditions += [] if sure else [f"({overlap})"]
+    return replace(left, name=emitter.add(
+        f"SELECT * FROM {left.name} a WHERE NOT EXISTS (SELECT 1 FROM {right.name} b WHERE {' AND '.join(conditions)})"))
+
+
+def union(emitter: Emitter, plan: nodes.Union) -> Relation:
+    """Both sides, null where one lacks a variable."""
+    left, right = emitter.relation(plan.left), emitter.relation(plan.right)
+    if set(left.keys) != set(right.keys):
+        left, right = emitter.timed(left), emitter.timed(right)
+    variables = (*left.variables, *(v for v in right.variables if v not in left.variables))
+    typed = frozenset(v for v in variables if all(v in r.typed for r in (left, right) if v in r.variables))
+    result = Relation("", left.keys, left.spine, variables, left.certain & right.certain, typed, left.booleans | right.booleans)
+    sides = [f"SELECT {', '.join(padded(side, result, emitter.name))} FROM {side.name}" for side in (left, right)]
+    return replace(result, name=emitter.add(" UNION ALL ".join(sides)))
+
+
+def seed(emitter: Emitter, plan: nodes.Seed) -> Relation:
+    """The distinct outer values, twice: as identity of the outer row (keys) and as the variables substituted inside."""
+    outer = emitter.relation(plan.outer)
+    identity = [emitter.seed_key(number) for number in range(len(plan.variables))]
+    select = [*outer.keys]
+    for key, variable in zip(identity, plan.variables):
+        select += [f"{emitter.name(variable)} AS {key}", emitter.name(variable)]
+    name = emitter.add(f"SELECT DISTINCT {', '.join(select) or '1 AS u'} FROM {outer.name}")
+    return Relation(name, (*outer.keys, *identity), name, plan.variables, outer.certain & frozenset(plan.variables))
+
+
+def mark(emitter: Emitter, plan: nodes.Mark) -> Relation:
+    """A truth value beside each row: whether the seeded pattern has a solution for it."""
+    outer, inner = emitter.relation(plan.input), emitter.relation(plan.inner)
+    if "tick" in inner.keys and "tick" not in outer.keys:
+        outer = emitter.timed(outer)
+    identity = [key for key in inner.keys if key not in outer.keys and key != "tick"]
+    conditions = key_condition(outer.keys, inner.keys)
+    conditions += [f"a.{emitter.name(v)} IS NOT DISTINCT FROM b.{key}" for v, key in zip(plan.shared, identity)]
+    truth = f"EXISTS (SELECT 1 FROM {inner.name} b WHERE {' AND '.join(conditions) or 'TRUE'})"
+    name = emitter.add(f"SELECT a.*, {truth} AS {emitter.name(plan.variable)} FROM {outer.name} a")
+    return replace(outer, name=name, variables=(*outer.variables, plan.variable), booleans=outer.booleans | {plan.variable})
