@@ -197,6 +197,7 @@ class Ticker:
         for stream, window in self.timetable.windows:
             if stream not in self._first:
                 return MAX
+            starts.append(self._first[stream] + 1)
             if isinstance(window, TimeWindow):
                 whole = self._first[stream] + window.delay_ms + window.range_ms
                 starts.append(whole if self.timetable.on_change
