@@ -81,8 +81,8 @@ def effective_boolean_value(token: str) -> bool:
     kind = value.kind
     if kind is Kind.BOOLEAN or kind is Kind.STRING:
         return bool(value.value)
-    if Kind.INTEGER <= kind <= Kind.DOUBLE:
-        return bool(value.value) and value.value == value.value
+    if _INTEGER <= kind <= _DOUBLE:
+        return bool(value.value) and bool(value.value == value.value)
     if kind is Kind.LANG:
         return bool(value.value[0])
     if kind is Kind.ILL and Kind.BOOLEAN <= READERS[value.datatype][0] <= Kind.DOUBLE:

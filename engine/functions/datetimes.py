@@ -32,6 +32,7 @@ FORMS = {
     "gDay": re.compile(f"---{_DAY}{_ZONE}"),
 }
 
+_DEFAULTS = {form: (1972, 12, 31) if form == "time" else (1972, 12, 1) if form == "gDay" else (1972, 1, 1) for form in FORMS}
 FOURTEEN_HOURS = 14 * 3600
 _DAY_SECONDS = 86400
 _LONGEST_DURATION = 200  # characters: no calendar needs more
@@ -65,16 +66,14 @@ def parse_moment(form: str, lexical: str) -> Moment | None:
     match = FORMS[form].fullmatch(lexical)
     if match is None:
         return None
-    field = match.groupdict()
-    year = int(field.get("year") or 1972)
-    month = int(field.get("month") or (12 if form in ("time", "gDay") else 1))
-    day = int(field.get("day") or (31 if form == "time" else 1))
-    if day > days_in_month(year, month):
+    groups = match.groupdict()
+    year, month, day = (int(groups.get(name) or default) for name, default in zip(("year", "month", "day"), _DEFAULTS[form]))
+    if day > 28 and day > days_in_month(year, month):
         return None
-    if field.get("midnight"):
-        year, month, day = civil(days_from_civil(year, month, day) + 1) if form == "dateTime" else (year, month, day)
-    return moment(year, month, day, int(field.get("hour") or 0), int(field.get("minute") or 0), Decimal(field.get("second") or 0),
-                  _zone(field["zone"]))
+    if groups.get("midnight") and form == "dateTime":
+        year, month, day = civil(days_from_civil(year, month, day) + 1)
+    hour, minute, second = groups.get("hour"), groups.get("minute"), groups.get("second")
+    return moment(year, month, day, int(hour or 0), int(minute or 0), Decimal(second or 0), _zone(groups["zone"]))
 
 
 def moment(year: int, month: int, day: int, hour: int, minute: int, second: Decimal, zone: int | None) -> Moment:

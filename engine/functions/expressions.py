@@ -7,7 +7,7 @@ small cache. A row maps names of variables to tokens; an absent variable is unbo
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import NoReturn
 
@@ -101,10 +101,8 @@ class _Compiler:
     def truth(self, expression: Expression) -> Test:
         """A closure that gives the effective boolean value or raises ExpressionError."""
         match expression:
-            case Call("&&", args):
-                return _connect([self.truth(arg) for arg in args], False)
-            case Call("||", args):
-                return _connect([self.truth(arg) for arg in args], True)
+            case Call("&&" | "||" as word):
+                return _connect([self.truth(part) for part in _parts(word, expression)], word == "||")
             case Call("!", (arg,)):
                 inner = self.truth(arg)
                 return lambda row, context: not inner(row, context)
@@ -116,6 +114,9 @@ class _Compiler:
                 return self.membership(tested, choices, False)
             case Call("<" | "<=" | ">" | ">=", (_, _)):
                 return self.comparison(expression)
+            case Call("=", (other, Constant(token))) | Call("=", (Constant(token), other)) if token[0] == "<":
+                term = self.term(other)
+                return lambda row, context: term(row, context) == token
             case Call("REGEX", (text, Constant(pattern), *flags)) if all(isinstance(flag, Constant) for flag in flags):
                 return self.regex(text, pattern, *(flag.token for flag in flags if isinstance(flag, Constant)))
             case Call(name) if _gives_truth(name):
@@ -134,7 +135,7 @@ class _Compiler:
         args = [self.term(arg) for arg in call.args]
         apply = function.apply
         if function.volatile:
-            return self.volatile(call, apply, args)
+            return self.volatile(call, function, args)
         match args:
             case (only,):
                 return lambda row, context: apply(only(row, context))  # type: ignore[return-value]
@@ -142,13 +143,14 @@ class _Compiler:
                 return lambda row, context: apply(first(row, context), second(row, context))  # type: ignore[return-value]
         return lambda row, context: apply(*[arg(row, context) for arg in args])  # type: ignore[return-value]
 
-    def volatile(self, call: Call, apply: Callable[..., str | bool], args: list[Term]) -> Term:
+    def volatile(self, call: Call, function: library.Function, args: list[Term]) -> Term:
         """A call of NOW, RAND, UUID, STRUUID or BNODE, told apart by its place in the text, or its number in the expression."""
         self.calls += 1
         site = f"at {call.span.start}" if call.span is not None else f"number {self.calls}"
+        apply, rowwise = function.apply, function.rowwise
 
         def evaluate_call(row: Row, context: Context) -> str:
-            known = context if context.row else replace(context, row=row_key(row))
+            known = replace(context, row=row_key(row)) if rowwise and not context.row else context
             return apply(known, site, *[arg(row, context) for arg in args])  # type: ignore[return-value]
         return evaluate_call
 
@@ -171,9 +173,14 @@ class _Compiler:
     def membership(self, tested: Expression, choices: list[Expression], wanted: bool) -> Test:
         """IN (`wanted` true) and NOT IN: as a chain of ``=`` joined by ``||``, errors included."""
         value, terms = self.term(tested), [self.term(choice) for choice in choices]
+        known = frozenset(c.token for c in choices if isinstance(c, Constant) and equal(c.token, c.token))
+        if all(isinstance(choice, Constant) and choice.token[0] == "<" for choice in choices):
+            return lambda row, context: (value(row, context) in known) is wanted
 
         def is_member(row: Row, context: Context) -> bool:
             token, failure = value(row, context), None
+            if token in known:
+                return wanted
             for term in terms:
                 try:
                     if equal(token, term(row, context)):
@@ -204,6 +211,17 @@ class _Compiler:
         except ExpressionError as error:
             return _failing(str(error))
         return lambda row, context: matches(text_of(source(row, context))[0])
+
+
+def _parts(word: str, expression: Expression) -> Iterator[Expression]:
+    """The parts of a chain of ``&&`` or ``||``, which leans to the left, without recursion on it."""
+    waiting = [expression]
+    while waiting:
+        part = waiting.pop()
+        if isinstance(part, Call) and part.function == word:
+            waiting.extend(reversed(part.args))
+        else:
+            yield part
 
 
 def _gives_truth(name: str) -> bool:

@@ -26,7 +26,7 @@ class Function:
     """A function of tokens, of `least` to `most` arguments (None: any number).
 
     A `truth` function gives a Python bool, the others a token; all raise ExpressionError. One that is `volatile` is called with
-    the context and a text that names the place of the call before its arguments: it may differ from row to row.
+    the context and a text that names the place of the call before its arguments; one that is `rowwise` needs the context's row.
     """
 
     name: str
@@ -35,6 +35,7 @@ class Function:
     most: int | None
     truth: bool = False
     volatile: bool = False
+    rowwise: bool = False
 
 
 def _str(token: str) -> str:
@@ -73,7 +74,7 @@ def _strlang(text: str, tag: str) -> str:
 
 
 def _is_numeric(token: str) -> bool:
-    return Kind.INTEGER <= decode(token).kind <= Kind.DOUBLE
+    return decode(token).numeric
 
 
 def _hash(name: str) -> Callable[[str], str]:
@@ -140,11 +141,11 @@ FUNCTIONS: dict[str, Function] = _table(
     Function("DATATYPE", _datatype, 1, 1),
     Function("IRI", _iri, 1, 2),
     Function("URI", _iri, 1, 2),
-    Function("BNODE", _bnode, 0, 1, volatile=True),
+    Function("BNODE", _bnode, 0, 1, volatile=True, rowwise=True),
     Function("STRDT", _strdt, 2, 2),
     Function("STRLANG", _strlang, 2, 2),
-    Function("UUID", lambda context, site: iri("urn:uuid:" + _uuid_text(context, site)), 0, 0, volatile=True),
-    Function("STRUUID", lambda context, site: string(_uuid_text(context, site)), 0, 0, volatile=True),
+    Function("UUID", lambda context, site: iri("urn:uuid:" + _uuid_text(context, site)), 0, 0, volatile=True, rowwise=True),
+    Function("STRUUID", lambda context, site: string(_uuid_text(context, site)), 0, 0, volatile=True, rowwise=True),
     # Strings (section 17.4.3)
     Function("STRLEN", strings.strlen, 1, 1),
     Function("SUBSTR", strings.substr, 2, 3),
@@ -165,7 +166,7 @@ FUNCTIONS: dict[str, Function] = _table(
     Function("ROUND", arithmetic.rounded, 1, 1),
     Function("CEIL", arithmetic.ceiling, 1, 1),
     Function("FLOOR", arithmetic.floor, 1, 1),
-    Function("RAND", _rand, 0, 0, volatile=True),
+    Function("RAND", _rand, 0, 0, volatile=True, rowwise=True),
     # Dates and times (section 17.4.5)
     Function("NOW", _now, 0, 0, volatile=True),
     Function("YEAR", dates.year, 1, 1),

@@ -16,6 +16,7 @@ from fractions import Fraction
 from engine.functions.errors import ExpressionError
 
 QUOTIENT_DIGITS = 18
+_QUOTIENT_SCALE = 10 ** QUOTIENT_DIGITS
 LONGEST_NUMERAL = 4000  # digits: int() and str() are quadratic beyond, and Python refuses them from 4,300 on
 
 _INTEGER = re.compile(r"[+-]?[0-9]+")
@@ -101,48 +102,46 @@ def format_decimal(value: Decimal) -> str:
 
 def format_double(value: float) -> str:
     """The canonical lexical form of an xsd:double: ``1.0E2``, ``INF``, ``NaN``, the shortest mantissa that reads back."""
-    return _special(value) or _scientific(repr(value))
+    return _scientific(repr(value))
 
 
 def format_float(value: float) -> str:
     """The canonical lexical form of an xsd:float: the shortest mantissa that reads back to the same single."""
-    special = _special(value)
-    if special:
-        return special
     for precision in range(6, 10):
         text = f"{value:.{precision}g}"
-        if parse_float(text) == value:
+        if not math.isfinite(value) or parse_float(text) == value:
             break
     return _scientific(text)
 
 
-def _special(value: float) -> str:
-    if value != value:
-        return "NaN"
-    if math.isinf(value):
-        return "INF" if value > 0 else "-INF"
-    return ""
+_SPECIAL = {"nan": "NaN", "inf": "INF", "-inf": "-INF"}
 
 
 def _scientific(text: str) -> str:
     """A Python numeral as mantissa and exponent: one digit before the point, at least one after."""
-    sign, digits, exponent = Decimal(text).as_tuple()
-    assert isinstance(exponent, int)
-    figures = "".join(map(str, digits)).lstrip("0").rstrip("0")
+    mantissa, _, exponent = text.partition("e")
+    sign = "-" if mantissa[0] == "-" else ""
+    whole, _, fraction = mantissa[len(sign):].partition(".")
+    figures = (whole + fraction).lstrip("0")
     if not figures:
-        return "-0.0E0" if sign else "0.0E0"
-    power = len("".join(map(str, digits)).lstrip("0")) + exponent - 1
-    return f"{'-' if sign else ''}{figures[0]}.{figures[1:] or '0'}E{power}"
+        return f"{sign}0.0E0"
+    if figures[0] not in "123456789":
+        return _SPECIAL[text]
+    power = len(figures) - len(fraction) - 1 + int(exponent or 0)
+    figures = figures.rstrip("0")
+    return f"{sign}{figures[0]}.{figures[1:] or '0'}E{power}"
 
 
 def divide_decimals(dividend: Decimal | int, divisor: Decimal | int) -> Decimal:
     """The quotient of two exact numbers, rounded half up to 18 fraction digits. Raises ExpressionError for a zero divisor."""
     if not divisor:
         raise ExpressionError("division by zero")
-    quotient = Fraction(dividend) / Fraction(divisor)
-    scaled, rest = divmod(abs(quotient.numerator) * 10 ** QUOTIENT_DIGITS, quotient.denominator)
-    scaled += 2 * rest >= quotient.denominator
-    return EXACT.scaleb(Decimal(-scaled if quotient < 0 else scaled), -QUOTIENT_DIGITS)
+    above, below = dividend.as_integer_ratio()
+    over, under = divisor.as_integer_ratio()
+    above, below = above * under * _QUOTIENT_SCALE, below * over
+    scaled, rest = divmod(abs(above), abs(below))
+    scaled += 2 * rest >= abs(below)
+    return EXACT.scaleb(Decimal(scaled if (above < 0) == (below < 0) else -scaled), -QUOTIENT_DIGITS)
 
 
 def divide_floats(dividend: float, divisor: float) -> float:

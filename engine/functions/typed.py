@@ -11,9 +11,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from functools import lru_cache
+from dataclasses import dataclass
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from engine.functions.datetimes import parse_moment
 from engine.functions.numeric import parse_decimal, parse_double, parse_float, parse_integer
@@ -49,15 +50,71 @@ def typed(token: str) -> Typed:
 def typed_columns(tokens: pa.Array | pa.ChunkedArray) -> tuple[pa.Array, pa.Array, pa.Array]:
     """The columns kind (int8), number (float64) and micros (int64) of a column of tokens; null of null.
 
-    Each distinct token is read once.
+    Each distinct token is read once: the common shapes by Arrow, the others by `typed`.
     """
     if isinstance(tokens, pa.ChunkedArray):
         tokens = tokens.combine_chunks()
     encoded = tokens.dictionary_encode()
-    rows = [_remembered(token) for token in encoded.dictionary.to_pylist()]
+    distinct, rest = encoded.dictionary, pa.array(range(len(encoded.dictionary)), pa.int64())
+    parts: list[_Part] = []
+    if len(distinct) >= _WORTH_ARROW:
+        for shape in _SHAPES:
+            part, rest = shape.read(distinct, rest)
+            parts.append(part)
+    parts.append(_read_each(distinct, rest))
+    places, *columns = (pa.concat_arrays(arrays) for arrays in zip(*parts))
+    back = pc.sort_indices(places).take(encoded.indices)
+    return columns[0].take(back), columns[1].take(back), columns[2].take(back)
+
+
+_Part = tuple[pa.Array, pa.Array, pa.Array, pa.Array]
+_WORTH_ARROW = 64
+_PLAIN_DAY = (r"(?:(?:0[1-9]|1[0-2])-(?:0[1-9]|1[0-9]|2[0-8])|(?:0[13-9]|1[0-2])-(?:29|30)|(?:0[13578]|1[02])-31)")
+
+
+@dataclass(frozen=True, slots=True)
+class _Shape:
+    """Tokens that begin and end so and whose lexical form matches `form`: of `kind`, the number or micros found by a cast.
+
+    `form` takes fewer forms than the type has, only those that Arrow reads as `typed` does.
+    """
+
+    kind: Kind
+    start: str
+    end: str = ""
+    form: str = ""
+
+    def read(self, tokens: pa.Array, places: pa.Array) -> tuple[_Part, pa.Array]:
+        """The typed columns of the tokens of this shape among those at `places`, and the places of the others."""
+        chosen = tokens.take(places)
+        mask = pc.and_(pc.starts_with(chosen, self.start), pc.ends_with(chosen, self.end))
+        if self.form and pc.any(mask).as_py():
+            mask = pc.and_(mask, pc.match_substring_regex(chosen, f'^"(?:{self.form})"'))
+        found = chosen.filter(mask)
+        lexical = pc.utf8_slice_codeunits(found, 1, -len(self.end)) if self.form else found
+        numbers = pc.add(lexical.cast(pa.float64()), 0.0) if self.form and self.kind is not Kind.DATETIME else None
+        micros = lexical.cast(pa.timestamp("us", "UTC")).cast(pa.int64()) if self.kind is Kind.DATETIME else None
+        return (places.filter(mask), pa.array([int(self.kind)] * len(found), pa.int8()),
+                pa.nulls(len(found), pa.float64()) if numbers is None else numbers,
+                pa.nulls(len(found), pa.int64()) if micros is None else micros), places.filter(pc.invert(mask))
+
+
+_SHAPES = (
+    _Shape(Kind.IRI, "<"),
+    _Shape(Kind.STRING, '"', '"'),
+    _Shape(Kind.INTEGER, '"', f'"^^<{XSD}integer>', "-?[0-9]{1,15}"),
+    _Shape(Kind.DECIMAL, '"', f'"^^<{XSD}decimal>', r"-?[0-9]{1,8}\.[0-9]{1,7}"),
+    _Shape(Kind.DOUBLE, '"', f'"^^<{XSD}double>', r"-?[0-9]{1,15}(?:\.[0-9]{1,17})?(?:[eE][+-]?[0-9]{1,2})?"),
+    _Shape(Kind.DATETIME, '"', f'"^^<{XSD}dateTime>', "[12][0-9]{3}-" + _PLAIN_DAY +
+           r"T(?:[01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]"
+           r"(?:\.[0-9]{1,6})?(?:Z|[+-](?:0[0-9]|1[0-3]):[0-5][0-9])"),
+)
+
+
+def _read_each(tokens: pa.Array, places: pa.Array) -> _Part:
+    rows = [typed(token) for token in tokens.take(places).to_pylist()]
     kinds, numbers, micros = zip(*rows) if rows else ((), (), ())
-    columns = pa.array(kinds, pa.int8()), pa.array(numbers, pa.float64()), pa.array(micros, pa.int64())
-    return tuple(column.take(encoded.indices) for column in columns)
+    return places, pa.array(kinds, pa.int8()), pa.array(numbers, pa.float64()), pa.array(micros, pa.int64())
 
 
 def _integer(lexical: str) -> Typed:
@@ -119,5 +176,3 @@ _READERS: dict[str, Callable[[str], Typed]] = {
     f"^^<{XSD}integer>": _integer, f"^^<{XSD}decimal>": _decimal, f"^^<{XSD}double>": _double, f"^^<{XSD}float>": _float,
     f"^^<{XSD}dateTime>": _datetime,
 }
-_remembered: Callable[[str | None], Typed | tuple[None, None, None]] = lru_cache(maxsize=1 << 16)(
-    lambda token: (None, None, None) if token is None else typed(token))

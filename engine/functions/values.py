@@ -40,6 +40,9 @@ class Kind(IntEnum):
     HARD = 18
 
 
+_INTEGER, _DOUBLE = int(Kind.INTEGER), int(Kind.DOUBLE)  # plain ints: comparing enum members is slow
+
+
 class Value(NamedTuple):
     """A term's kind and value: int, Decimal, float, bool, str (of IRI, label, string), (str, tag), Moment, Duration.
 
@@ -52,7 +55,7 @@ class Value(NamedTuple):
 
     @property
     def numeric(self) -> bool:
-        return Kind.INTEGER <= self.kind <= Kind.DOUBLE
+        return _INTEGER <= self.kind <= _DOUBLE
 
 
 _INTEGER_RANGES: dict[str, tuple[int | None, int | None]] = {
@@ -152,7 +155,7 @@ def duration(form: str, value: datetimes.Duration) -> str:
 def numeric_value(token: str) -> Value:
     """The value of a numeric argument. Raises ExpressionError where it is none."""
     value = decode(token)
-    if not Kind.INTEGER <= value.kind <= Kind.DOUBLE:
+    if not value.numeric:
         raise ExpressionError("not a number")
     return value
 
