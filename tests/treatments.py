@@ -8,12 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from typing import Any
 
 import pytest
 
-from engine.records import Record
+from engine.records import Record, Register
 from engine.reference import streams
 from grammar import parse
+from tests import sparks
 from tests.case_files import Answers, Case
 
 
@@ -33,9 +35,25 @@ def reference(records: Iterable[Record]) -> Answers:
             for query, evaluations in streams.run(records, parse).items()}
 
 
+def spark(name: str, *, shuffle: int | None = None, **how: Any) -> Treatment:
+    """The pump on Spark, run as `sparks.pumped` says."""
+    def run(case: Case) -> Answers:
+        records = case.records(shuffle=shuffle)
+        queries = sorted({record.query for record in records if isinstance(record, Register)})
+        return sparks.answers(sparks.pumped(records, parse, **how), queries)
+    return Treatment(name, run, spark=True)
+
+
 TREATMENTS = (
     Treatment("reference", lambda case: reference(case.records())),
     Treatment("reference, shuffled arrival", lambda case: reference(case.records(shuffle=1))),
+    spark("sql, recompute, one batch", executor="sql", strategy="recompute"),
+    spark("local, recompute, one batch", executor="local", strategy="recompute"),
+    spark("local, recompute, many batches", executor="local", strategy="recompute", batches=4),
+    spark("sql, incremental, many batches", executor="sql", strategy="incremental", batches=3),
+    spark("local, incremental, many batches", executor="local", strategy="incremental", batches=4),
+    spark("as planned, shuffled arrival", shuffle=1),
+    spark("as planned, stopped and resumed", batches=3, resumed=True),
 )
 
 

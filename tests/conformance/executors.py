@@ -8,11 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
+from dataclasses import replace
 
-from engine.ir.statement import Statement
-from engine.records import Record
+import pyarrow as pa
+
+from engine.ir.statement import Ask, Select, Statement
+from engine.records import GraphVersion, Record, Register
 from engine.reference import streams
 from engine.reference.sparql import Result
+from engine.runtime.rows import graph_table
 
 QUERY = "test"
 
@@ -25,4 +29,38 @@ def reference() -> Iterator[Answer]:
     yield lambda statement, records: [(e.at, e.result) for e in streams.run(records, lambda text: statement)[QUERY]]
 
 
-EXECUTORS: dict[str, Callable[[], AbstractContextManager[Answer]]] = {"reference": reference}
+@contextmanager
+def on_spark(executor: str) -> Iterator[Answer]:
+    """The pump on Spark, every plan on one of the two executors."""
+    from tests import sparks
+
+    def answer(statement: Statement, records: Sequence[Record]) -> list[tuple[int, Result]]:
+        sparks.compiler(lambda text: statement)(statement.text, QUERY, graphs_of(records))
+        logged = sparks.answers(sparks.pumped(_from_one(records), lambda text: statement, executor=executor), [QUERY])[QUERY]
+        return [(at, _result(statement, rows)) for at, rows in logged]
+
+    yield answer
+
+
+def graphs_of(records: Sequence[Record]) -> dict[str, pa.Table]:
+    """The static graphs that the records put."""
+    return {r.graph: graph_table(r.triples) for r in records if isinstance(r, GraphVersion) and r.triples is not None}
+
+
+def _from_one(records: Sequence[Record]) -> list[Record]:
+    """The records with positions from 1, as an input log has them."""
+    shift = 1 - records[0].position
+    return [replace(r, position=r.position + shift, **({"since": r.since + shift} if isinstance(r, Register) else {})) for r in records]
+
+
+def _result(statement: Statement, rows: list[dict[str, str]]) -> Result:
+    match statement.query:
+        case Select(variables=variables):
+            return Result("SELECT", tuple(v.name for v in variables), tuple(rows))
+        case Ask():
+            return Result("ASK", boolean=bool(rows))
+    return Result("CONSTRUCT", triples=frozenset((row["s"], row["p"], row["o"]) for row in rows))
+
+
+EXECUTORS: dict[str, Callable[[], AbstractContextManager[Answer]]] = {
+    "reference": reference, "sql": lambda: on_spark("sql"), "local": lambda: on_spark("local")}

@@ -1,0 +1,102 @@
+"""The one Spark of a test run, and the pump on it: records in, logged answers out, as treatments and conformance runs want them."""
+
+from __future__ import annotations
+
+import atexit
+import json
+import random
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyoxigraph
+
+from engine.compiler import Catalog, Compiled, compile_statement
+from engine.functions.terms import iri, literal
+from engine.ir.statement import Statement
+from engine.records import Record
+from engine.runtime.pump import Pump
+from engine.runtime.resources import ResultEvent
+from engine.runtime.results import ResultLog
+from engine.runtime.rows import encode
+from engine.spark.executor import Executor
+from engine.spark.session import Session, start_session
+from engine.spark.settings import from_environment
+
+Row = dict[str, str]
+Answers = dict[str, list[tuple[int, list[Row]]]]
+
+
+@lru_cache(maxsize=1)
+def shared_session() -> Session:
+    """Started when first asked for, stopped when the process ends."""
+    session = start_session(from_environment(work=Path(tempfile.mkdtemp(prefix="thalweg-test-"))))
+    atexit.register(session.stop)
+    return session
+
+
+def compiler(parse: Callable[[str], Statement]) -> Callable[[str, str, Mapping[str, pa.Table]], Compiled]:
+    """Compiles against the graphs at hand; every stream that the statement names exists."""
+    def compile_query(text: str, name: str, graphs: Mapping[str, pa.Table]) -> Compiled:
+        statement = parse(text)
+        return compile_statement(statement, Catalog({s.stream: "event" for s in statement.streams}, graphs), name)
+    return compile_query
+
+
+def pumped(records: Sequence[Record], parse: Callable[[str], Statement], *, executor: str | None = None, strategy: str | None = None,
+           batches: int = 1, resumed: bool = False) -> list[ResultEvent]:
+    """Run records through the pump in so many batches; `resumed` stops it after each and goes on from what was written."""
+    table = encode(records)
+    last = records[-1].position
+    cuts = sorted(random.Random(batches).sample(range(1, last), min(batches - 1, last - 1)))
+    found: list[ResultEvent] = []
+    with tempfile.TemporaryDirectory() as folder:
+        pump: Pump | None = None
+        results: ResultLog | None = None
+        for begin, end in zip([0, *cuts], [*cuts, last]):
+            if pump is None or resumed:
+                if results is not None:
+                    results.close()
+                results = ResultLog(Path(folder) / "results.db")
+                pump = Pump(Executor(shared_session(), force_executor=executor, force_strategy=strategy),  # type: ignore[arg-type]
+                            results, parse, compiler(parse), graph_folder=Path(folder))
+                pump.restore(lambda needed, position: [table.filter(pc.and_(pc.less_equal(table["position"], position),
+                                                                            pc.equal(table["record"], 0)))])
+            inside = pc.and_(pc.greater(table["position"], begin), pc.less_equal(table["position"], end))
+            found += pump.process(table.filter(inside)).results
+            failed = [f"{q.name}: {q.error}" for q in pump.queries.values() if q.state == "failed"]
+            assert not failed, failed
+        assert results is not None
+        results.close()
+    return found
+
+
+def answers(events: Sequence[ResultEvent], queries: Sequence[str]) -> Answers:
+    """Logged results by query, in order: (at, rows)."""
+    found: Answers = {query: [] for query in queries}
+    for event in sorted(events, key=lambda e: (e.query, e.seq)):
+        found[event.query].append((event.at_ms, rows(event)))
+    return found
+
+
+def rows(event: ResultEvent) -> list[Row]:
+    """The rows of a logged result; ASK is one empty row or none, a graph rows s p o."""
+    if event.kind == "graph":
+        quads = pyoxigraph.parse(event.payload, pyoxigraph.RdfFormat.N_TRIPLES)
+        return [dict(zip("spo", (str(q.subject), str(q.predicate), str(q.object)))) for q in quads]
+    document = json.loads(event.payload)
+    if "boolean" in document:
+        return [{}] if document["boolean"] else []
+    return [{name: _token(term) for name, term in row.items()} for row in document["results"]["bindings"]]
+
+
+def _token(term: dict[str, Any]) -> str:
+    if term["type"] == "uri":
+        return iri(term["value"])
+    if term["type"] == "bnode":
+        return f"_:{term['value']}"
+    return literal(term["value"], term.get("datatype"), term.get("xml:lang"))
