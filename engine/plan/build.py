@@ -46,7 +46,7 @@ def dataset(statement: Statement) -> Dataset:
         else:
             windows[stream.name] = WindowSource(index)
     default += [StaticSource(g.iri) for g in statement.graphs if not g.named]
-    graphs = {g.iri: StaticSource(g.iri) for g in statement.graphs if g.named}
+    graphs: dict[str, StaticSource | MergedSource] = {g.iri: StaticSource(g.iri) for g in statement.graphs if g.named}
     return Dataset(default[0] if len(default) == 1 else MergedSource(tuple(default)), windows, graphs)
 
 
@@ -294,10 +294,8 @@ def _expression_variables(expression: ex.Expression) -> frozenset[Variable]:
 def plan_variables(plan: Plan) -> frozenset[Variable]:
     """Variables that a plan's relation has as columns."""
     match plan:
-        case nodes.Scan():
-            return frozenset(_variables(plan.subject if not hasattr(plan.subject, "tokens") else None,  # type: ignore[arg-type]
-                                        plan.predicate if isinstance(plan.predicate, Variable) else None,
-                                        plan.object if isinstance(plan.object, Variable) else None, plan.graph))
+        case nodes.Scan(terms=terms, graph=graph):
+            return frozenset(t for t in (*terms, graph) if isinstance(t, Variable))
         case nodes.Nodes():
             return frozenset(_variables(plan.variable, plan.graph))
         case nodes.Extend():

@@ -22,15 +22,14 @@ class Estimate:
 
     def rows(self, scan: Scan) -> float:
         """Expected matches of a scan; a bound subject or object divides by ten."""
+        predicates, objects = _tokens(scan.predicate), _tokens(scan.object)
+        if predicates == (RDF_TYPE,) and objects and self.classes:
+            return float(sum(self.classes.get(token, 0) for token in objects))
         rows = float(self.total)
-        for token in _tokens(scan.predicate):
-            rows = float(self.predicates.get(token, 0 if self.predicates else self.total / 10))
-        if len(_tokens(scan.predicate)) > 1:
-            rows = float(sum(self.predicates.get(token, 0) for token in _tokens(scan.predicate)))
-        if _tokens(scan.predicate) == (RDF_TYPE,) and _tokens(scan.object) and self.classes:
-            return float(sum(self.classes.get(token, 0) for token in _tokens(scan.object)))
+        if predicates:
+            rows = float(sum(self.predicates.get(token, 0) for token in predicates)) if self.predicates else rows / 10
         bound = (not isinstance(scan.subject, Variable)) + (not isinstance(scan.object, Variable))
-        return rows / 10**bound
+        return rows / (1, 10, 100)[bound]
 
 
 def join_order(scans: Sequence[Scan], estimate: Estimate) -> list[tuple[Scan, ...]]:

@@ -22,6 +22,7 @@ from engine.ir.terms import RDF_TYPE, Constant, PatternTerm, Term, Variable, one
 from engine.rewrite.context import Context
 
 BACKGROUND = "urn:thalweg:background"
+_HOLE = Variable(".hole")
 
 
 def unfold(statement: Statement, context: Context) -> Statement:
@@ -46,15 +47,17 @@ class _Unfolder:
                 return self._bgp(pattern, triples, inner)
             case WindowPattern() | GraphPattern():
                 return replace(pattern, pattern=self.rewrite(pattern.pattern, True))
-            case LeftJoin(condition=condition):
-                changed = None if condition is None else self._expression(condition, inner)
-                return replace(pattern, left=self.rewrite(pattern.left, inner), right=self.rewrite(pattern.right, inner), condition=changed)
-            case Join() | Union() | Minus():
-                return replace(pattern, left=self.rewrite(pattern.left, inner), right=self.rewrite(pattern.right, inner))
-            case Filter(condition=condition):
-                return replace(pattern, pattern=self.rewrite(pattern.pattern, inner), condition=self._expression(condition, inner))
-            case Extend(expression=expression):
-                return replace(pattern, pattern=self.rewrite(pattern.pattern, inner), expression=self._expression(expression, inner))
+            case Join() | LeftJoin() | Union() | Minus():
+                both = replace(pattern, left=self.rewrite(pattern.left, inner), right=self.rewrite(pattern.right, inner))
+                if isinstance(both, LeftJoin) and both.condition is not None:
+                    return replace(both, condition=self._expression(both.condition, inner))
+                return both
+            case Filter():
+                below = self.rewrite(pattern.pattern, inner)
+                return replace(pattern, pattern=below, condition=self._expression(pattern.condition, inner))
+            case Extend():
+                below = self.rewrite(pattern.pattern, inner)
+                return replace(pattern, pattern=below, expression=self._expression(pattern.expression, inner))
             case Group() | Project() | Distinct() | OrderBy() | Slice():
                 return replace(pattern, pattern=self.rewrite(pattern.pattern, inner))
         return pattern
@@ -103,70 +106,65 @@ class _Unfolder:
                    for fact in self.context.background)
 
 
+@dataclass(frozen=True, slots=True)
+class _Shape:
+    """Rule bodies that differ in the constant at place `hole` only. `bound` are pattern variables that the heads bind to constants,
+    `guarded` bodies give no type to a literal."""
+
+    terms: tuple[PatternTerm, ...]
+    hole: int
+    bound: tuple[Variable, ...]
+    guarded: bool
+
+    def filled(self, term: PatternTerm, triple: TriplePattern, origin: set[str]) -> TriplePattern:
+        """The body with `term` in its hole."""
+        s, p, o = (term if place == self.hole else t for place, t in enumerate(self.terms))
+        return TriplePattern(s, p, o, triple.span, tuple(sorted(origin)))
+
+    def pattern(self, made: TriplePattern) -> Pattern:
+        """The body as a pattern."""
+        below = BGP((made,), made.span)
+        if not self.guarded or not isinstance(made.object, Variable):
+            return below
+        return Filter(ex.Call("!", (ex.Call("ISLITERAL", (made.object,)),)), below)
+
+
 def alternatives(triple: TriplePattern, rules: RuleSet) -> list[Pattern]:
     """The pattern itself and the rule bodies that derive it; bodies that differ in one constant become one `OneOf`."""
-    lists: dict[tuple[object, ...], set[str]] = defaultdict(set)
-    tables: dict[tuple[object, ...], list[tuple[Constant, ...]]] = defaultdict(list)
-    origins: dict[tuple[object, ...], set[str]] = defaultdict(set)
+    rows: dict[_Shape, set[tuple[Constant, ...]]] = defaultdict(set)
+    origins: dict[_Shape, set[str]] = defaultdict(set)
     for rule in rules.rules:
         assert isinstance(rule.head, Atom) and isinstance(rule.body[0], Atom)
         unified = _unify(triple.terms, rule.head.terms)
         if unified is None:
             continue
         renaming, bound = unified
-        body = tuple(_renamed(t, renaming, triple) for t in rule.body[0].terms)
+        body = tuple(_renamed(t, renaming) for t in rule.body[0].terms)
         hole = 2 if body[1] == Constant(RDF_TYPE) and isinstance(body[2], Constant) else 1
-        shape = tuple(None if i == hole else t for i, t in enumerate(body))
-        key = (shape, hole, tuple(sorted(bound)), len(rule.body) > 1)
-        origins[key].update(rule.origin)
         constant = body[hole]
         assert isinstance(constant, Constant)
-        if bound:
-            tables[key].append((constant, *(bound[v] for v in sorted(bound))))
+        shape = _Shape(tuple(_HOLE if i == hole else t for i, t in enumerate(body)), hole, tuple(sorted(bound)), len(rule.body) > 1)
+        rows[shape].add((constant, *(bound[v] for v in shape.bound)))
+        origins[shape].update(rule.origin)
+    own = triple
+    branches: list[Pattern] = []
+    for number, (shape, constants) in enumerate(rows.items()):
+        given = triple.terms[shape.hole]
+        if shape.bound:
+            fresh = Variable(f".rule{number}")
+            table = Values((fresh, *shape.bound), tuple(sorted(constants)))
+            branches.append(Join(shape.pattern(shape.filled(fresh, triple, origins[shape])), table))
+        elif not shape.guarded and isinstance(given, Constant) and shape.filled(given, triple, set()).terms == triple.terms:
+            own = shape.filled(one_of({given.token, *(c.token for c, in constants)}), triple, origins[shape])
         else:
-            lists[key].add(constant.token)
-    return _branches(triple, lists, tables, origins)
+            branches.append(shape.pattern(shape.filled(one_of({c.token for c, in constants}), triple, origins[shape])))
+    return [BGP((own,), triple.span), *branches]
 
 
-def _branches(triple: TriplePattern, lists: dict[tuple[object, ...], set[str]],
-              tables: dict[tuple[object, ...], list[tuple[Constant, ...]]], origins: dict[tuple[object, ...], set[str]]) -> list[Pattern]:
-    own: Pattern = BGP((triple,), triple.span)
-    result: list[Pattern] = []
-    for key, tokens in lists.items():
-        shape, hole, _, guarded = key
-        terms = list(shape)  # type: ignore[call-overload]
-        if not guarded and isinstance(triple.terms[hole], Constant) and _same_but(triple.terms, terms, hole):  # type: ignore[index, arg-type]
-            terms[hole] = one_of({*tokens, triple.terms[hole].token})  # type: ignore[index, union-attr]
-            own = BGP((_made(terms, triple, origins[key]),), triple.span)
-            continue
-        terms[hole] = one_of(tokens)  # type: ignore[index]
-        result.append(_guarded(BGP((_made(terms, triple, origins[key]),), triple.span), terms, bool(guarded)))
-    for number, (key, rows) in enumerate(tables.items()):
-        shape, hole, names, guarded = key
-        terms = list(shape)  # type: ignore[call-overload]
-        fresh = Variable(f".rule{number}")
-        terms[hole] = fresh  # type: ignore[index]
-        body = _guarded(BGP((_made(terms, triple, origins[key]),), triple.span), terms, bool(guarded))
-        result.append(Join(body, Values((fresh, *names), tuple(sorted(set(rows))))))  # type: ignore[misc]
-    return [own, *result]
+Unified = tuple[dict[Variable, PatternTerm], dict[Variable, Constant]]
 
 
-def _same_but(terms: tuple[PatternTerm, ...], shape: list[PatternTerm | None], hole: int) -> bool:
-    return all(i == hole or terms[i] == shape[i] for i in range(3))
-
-
-def _guarded(pattern: Pattern, terms: list[PatternTerm], guarded: bool) -> Pattern:
-    """rdfs3 gives no type to a literal."""
-    if not guarded or not isinstance(terms[2], Variable):
-        return pattern
-    return Filter(ex.Call("!", (ex.Call("ISLITERAL", (terms[2],)),)), pattern)
-
-
-def _made(terms: list[PatternTerm], triple: TriplePattern, origin: set[str]) -> TriplePattern:
-    return TriplePattern(terms[0], terms[1], terms[2], triple.span, tuple(sorted(origin)))
-
-
-def _unify(pattern: tuple[PatternTerm, ...], head: tuple[Term, ...]) -> tuple[dict[Variable, PatternTerm], dict[Variable, Constant]] | None:
+def _unify(pattern: tuple[PatternTerm, ...], head: tuple[Term, ...]) -> Unified | None:
     """Rule variables -> pattern terms, and pattern variables that the head binds to constants; None where they differ."""
     renaming: dict[Variable, PatternTerm] = {}
     bound: dict[Variable, Constant] = {}
@@ -183,7 +181,7 @@ def _unify(pattern: tuple[PatternTerm, ...], head: tuple[Term, ...]) -> tuple[di
     return renaming, bound
 
 
-def _renamed(term: Term, renaming: dict[Variable, PatternTerm], triple: TriplePattern) -> PatternTerm:
+def _renamed(term: Term, renaming: dict[Variable, PatternTerm]) -> PatternTerm:
     if isinstance(term, Constant):
         return term
     return renaming.get(term, Variable(f".any_{term.name}"))

@@ -71,10 +71,10 @@ def register_duckdb(connection: duckdb.DuckDBPyConnection) -> None:
     def aggregates(codes: Any, groups: Any) -> Any:
         return pa.array([aggregate_tokens(c, g or ()) for c, g in zip(codes.to_pylist(), groups.to_pylist())], pa.string())
 
+    make: Any = connection.create_function
     for name, function, arguments, result in (
             ("tw_eval", over_rows(False), ["VARCHAR", "BIGINT", "VARCHAR[]"], "VARCHAR"),
             ("tw_test", over_rows(True), ["VARCHAR", "BIGINT", "VARCHAR[]"], "BOOLEAN"),
             ("tw_key", keys, ["VARCHAR"], "VARCHAR"),
             ("tw_agg", aggregates, ["VARCHAR", "VARCHAR[]"], "VARCHAR")):
-        connection.create_function(name, function, arguments, result,  # type: ignore[arg-type]
-                                   type="arrow", null_handling="special")
+        make(name, function, arguments, result, type="arrow", null_handling="special")

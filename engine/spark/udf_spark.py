@@ -37,5 +37,6 @@ def tw_agg(codes: pd.Series, groups: pd.Series) -> pd.Series:
 
 def register_spark(spark: SparkSession) -> None:
     """Make the functions known to a Spark session."""
+    make = cast(Any, pandas_udf)
     for function, result in ((tw_eval, "string"), (tw_test, "boolean"), (tw_key, "string"), (tw_agg, "string")):
-        spark.udf.register(function.__name__, pandas_udf(cast(Any, function), returnType=result))
+        spark.udf.register(function.__name__, make(function, returnType=result))

@@ -17,6 +17,7 @@ from engine.spark.sql.lower import Columns, Lowering
 from engine.spark.sql.relation import COMPANIONS, Namer, typed_columns
 from engine.spark.sql.sources import stream_table
 
+
 class DeltaEmitter:
     """Emits one delta plan for one dialect; `variables` is the order of the answer's columns c0, c1, ..."""
 
@@ -118,8 +119,9 @@ class DeltaEmitter:
         for number, arm in enumerate(self.plan.scans):
             assert isinstance(arm.predicate, Constant)
             test = f"p = {quote(arm.predicate.token)}" + (f" AND o = {quote(arm.object.token)}" if isinstance(arm.object, Constant) else "")
-            lists.append(f"collect_list(CASE WHEN {test} THEN named_struct('o', o, 'kind', kind, 'number', number, 'micros', micros, "
-                         f"'lo', {low}, 'hi', {high}, 'position', position) END) AS l{number}")
+            value = (f"named_struct('o', o, 'kind', kind, 'number', number, 'micros', micros, 'lo', {low}, 'hi', {high}, "
+                     f"'position', position)")
+            lists.append(f"collect_list(CASE WHEN {test} THEN {value} END) AS l{number}")
             tests.append(f"({test})")
             explode.append(f"LATERAL VIEW explode(l{number}) AS e{number}")
             bounds.append(number)
@@ -130,8 +132,9 @@ class DeltaEmitter:
         touched = f"SELECT DISTINCT s FROM {table} WHERE position > {seen} AND ({' OR '.join(tests)})"
         grouped = (f"SELECT s, {', '.join(lists)} FROM {table} WHERE position > {since} AND ({' OR '.join(tests)}) "
                    f"AND s IN ({touched}) GROUP BY s")
-        low_hi = [self._extreme(f, [f"e{n}.{c}" for n in bounds]) for f, c in (("greatest", "lo"), ("least", "hi"), ("greatest", "position"))]
-        joined = (f"SELECT {low_hi[0]} AS lo, {low_hi[1]} AS hi, {low_hi[2]} AS newest, {', '.join(select)} "
+        extremes = (("greatest", "lo", "lo"), ("least", "hi", "hi"), ("greatest", "position", "newest"))
+        valid = [f"{self._extreme(f, [f'e{n}.{c}' for n in bounds])} AS {name}" for f, c, name in extremes]
+        joined = (f"SELECT {', '.join([*valid, *select])} "
                   f"FROM ({grouped}) AS g {' '.join(explode)}")
         typed = frozenset(a.object for a in self.plan.scans if isinstance(a.object, Variable) and a.object in self.typed)
         return self._answers(f"SELECT * FROM ({joined}) AS n WHERE newest > {seen}", typed)

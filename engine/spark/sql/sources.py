@@ -95,7 +95,8 @@ def _window_texts(index: int, source: StreamSource, evaluation: Evaluation) -> l
     ranked = _ranked(source.window)
     if ranked:
         rank, limit = ranked
-        seen = f"SELECT * FROM (SELECT v.*, dense_rank() OVER (PARTITION BY tick ORDER BY {rank}) AS place FROM ({seen}) AS v) AS r WHERE place <= {limit}"
+        placed = f"SELECT v.*, dense_rank() OVER (PARTITION BY tick ORDER BY {rank}) AS place FROM ({seen}) AS v"
+        seen = f"SELECT * FROM ({placed}) AS r WHERE place <= {limit}"
     return [*texts, f"x{index} AS (SELECT tick, g, {TRIPLE_COLUMNS} FROM ({seen}) AS seen)"]
 
 
