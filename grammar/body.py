@@ -21,7 +21,7 @@ _LEAVES = {
     "BLANK_NODE_LABEL": LeafPlan("blank", "a blank node", "_"),
     "ANON": LeafPlan("anon", "a blank node", "["),
     "NIL": LeafPlan("nil", "'('", "("),
-    "A": LeafPlan("a", "a", "a"),
+    "A": LeafPlan("a", "'a'", "a"),
     "INTEGER": LeafPlan("integer", "a number", _DIGITS),
     "DECIMAL": LeafPlan("decimal", "a number", _DIGITS + "."),
     "DOUBLE": LeafPlan("double", "a number", _DIGITS + "."),
@@ -36,6 +36,7 @@ _LEAVES = {
     "STRING_LITERAL1": LeafPlan("string", "a string", "'"),
     "STRING_LITERAL2": LeafPlan("string", "a string", '"'),
     "LANGTAG": LeafPlan("language", "a language tag", "@"),
+    "PN_PREFIX": LeafPlan("prefix", "a prefix", string.ascii_letters + FOREIGN),
 }
 _BOOLEAN = LeafPlan("boolean", "a boolean", "tTfF")
 _NODES = {
@@ -58,7 +59,7 @@ def parse_body(text: str) -> tuple[list[Node], Node]:
     """The declarations of the prologue and the query of a text without comments. Raises BodyError, machine.TooMuchEffort."""
     run = Run(text)
     out: list[Any] = []
-    place = _query()(run, 0, out)
+    place = _machine().compile(sparql.Query)(run, 0, out)
     if place >= 0:
         place = run.skip(place)
         run.note(place, "the end of the text")
@@ -69,14 +70,30 @@ def parse_body(text: str) -> tuple[list[Node], Node]:
 
 
 @cache
-def _query() -> Any:
-    """The compiled grammar, with what is spelt anew: see `_replaced`."""
+def beginnings() -> tuple[tuple[str, frozenset[str]], ...]:
+    """The readable names of all that an expression, a condition, a predicate... can begin with, the longest first."""
+    elements: dict[str, list[Any]] = {
+        "an expression": [sparql.UnaryExpression], "a condition": [sparql.Constraint],
+        "a pattern": [sparql.GraphPatternNotTriples],
+        "a term": [sparql.VarOrTerm, sparql.TriplesNode], "a predicate": [sparql.VerbPath, sparql.VerbSimple],
+    }
+    machine = _machine()
+    names = {label: frozenset().union(*(machine.first(part).names for part in parts))
+             for label, parts in elements.items()}
+    return tuple(sorted(names.items(), key=lambda item: -len(item[1])))
+
+
+@cache
+def _machine() -> Machine:
+    """The grammar, with what is spelt anew: see `_replaced`."""
     replaced = _replaced()
-    leaves = {id(replaced.get(id(getattr(sparql, name)), getattr(sparql, name))): plan for name, plan in _LEAVES.items()}
-    actions = {id(getattr(sparql, name).parseAction[0]): plan for name, plan in _LEAVES.items() if getattr(sparql, name).parseAction}
-    actions |= {id(element.parseAction[0]): _BOOLEAN for element in sparql.BooleanLiteral.exprs}
+    terminals = {name: getattr(sparql, name) for name in _LEAVES}
+    leaves = {id(replaced.get(id(terminal), terminal)): _LEAVES[name] for name, terminal in terminals.items()}
+    actions = {id(item.parseAction[0]): _LEAVES[name] for name, item in terminals.items() if item.parseAction}
+    booleans: Any = sparql.BooleanLiteral
+    actions |= {id(element.parseAction[0]): _BOOLEAN for element in booleans.exprs}
     nodes = {id(getattr(sparql, name)): node for name, node in _NODES.items()}
-    return Machine(Plan(leaves, actions, {"pname": _LEAVES["PrefixedName"]}, nodes, replaced)).compile(sparql.Query)
+    return Machine(Plan(leaves, actions, {"pname": _LEAVES["PrefixedName"]}, nodes, replaced))
 
 
 def _replaced() -> dict[int, Any]:

@@ -10,13 +10,14 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
-from pyparsing import (CaselessKeyword, Literal, MatchFirst, Opt, ParseBaseException, ParserElement, Regex, ZeroOrMore)
+from pyparsing import CaselessKeyword, Literal, MatchFirst, Opt, ParseBaseException, ParserElement, Regex, ZeroOrMore
 
 from grammar.durations import DurationError, instant, milliseconds
 from grammar.machine import Leaf
 from grammar.scanner import IRI_REFERENCE, PREFIXED_NAME
 
-RESERVED = frozenset("AS COMPUTE COMPUTED REPORT START PREFIX BASE SELECT CONSTRUCT ASK DESCRIBE RSTREAM ISTREAM DSTREAM FROM WHERE".split())
+RESERVED = frozenset("""AS COMPUTE COMPUTED REPORT START PREFIX BASE SELECT CONSTRUCT ASK DESCRIBE RSTREAM ISTREAM DSTREAM
+                     FROM WHERE""".split())
 
 
 class ClauseError(Exception):
@@ -43,7 +44,8 @@ class Clause:
 
 
 def _word(word: str) -> ParserElement:
-    return CaselessKeyword(word).set_parse_action(lambda s, place, t: Leaf("word", t[0].upper(), place, place + len(t[0]))).set_name(word)
+    element = CaselessKeyword(word).set_name(word)
+    return element.set_parse_action(lambda s, place, t: Leaf("word", t[0].upper(), place, place + len(t[0])))
 
 
 def _mark(mark: str) -> ParserElement:
@@ -96,8 +98,8 @@ def _unquoted(written: str) -> int:
 
 _SOME = r"[^\s\[\]{}(),]+"
 IRI = _terminal(f"{IRI_REFERENCE}|{PREFIXED_NAME}", "iri", "an IRI")
-NAME = _terminal(f"{IRI_REFERENCE}|{PREFIXED_NAME}|(?!(?:{'|'.join(sorted(RESERVED))})(?![\\w.-]))[A-Za-z_0-9](?:[\\w.-]*[\\w-])?", "name",
-                 "a name")
+_NO_WORD = f"(?!(?:{'|'.join(sorted(RESERVED))})(?![\\w.-]))"
+NAME = _terminal(f"{IRI_REFERENCE}|{PREFIXED_NAME}|{_NO_WORD}[A-Za-z_0-9](?:[\\w.-]*[\\w-])?", "name", "a name")
 DURATION = _amount(_SOME, _positive, "a duration such as 10s or PT10S")
 DISTANCE = _amount(_SOME, milliseconds, "a duration such as 10s or PT10S")
 COUNT = _amount(_SOME, _count, "a count")
@@ -108,7 +110,8 @@ _tuples = Opt(_word("RANGE")) + (_word("TRIPLES") | _word("ITEMS"))("unit") - CO
 _time = _word("RANGE") - DURATION("range") - Opt((_word("STEP") | _word("SLIDE")) - DURATION("step") | _word("TUMBLING"))
 _past = (_word("FROM") - _word("NOW") - _mark("-") - DISTANCE("begin") - _word("TO") - _word("NOW")
          - Opt(_mark("-") - DISTANCE("finish")) - _word("STEP") - DURATION("step"))
-_extent = MatchFirst([_tuples, _time, _past, _word("NOW")("now"), _word("ALL")("all")]).set_name("RANGE, TRIPLES, ITEMS, FROM NOW, NOW or ALL")
+_extent = MatchFirst([_tuples, _time, _past, _word("NOW")("now"), _word("ALL")("all")]).set_name(
+    "RANGE, TRIPLES, ITEMS, FROM NOW, NOW or ALL")
 _window = _mark("[") - _extent - _mark("]")
 
 _named = _word("NAMED")("named") - MatchFirst([
@@ -124,10 +127,12 @@ _using = _word("USING") - MatchFirst([
 ]).set_name("RULES or GRAPH")
 _report = MatchFirst([
     (_word("COMPUTE") | _word("COMPUTED")) - _word("EVERY") - DURATION("every"),
-    _word("REPORT") - MatchFirst([_word("ON") - _word("CHANGE")("report*"), _word("FULL")("report*")]).set_name("ON CHANGE or FULL"),
+    _word("REPORT") - MatchFirst([_word("ON") - _word("CHANGE")("report*"), _word("FULL")("report*")]).set_name(
+        "ON CHANGE or FULL"),
     _word("START") - _word("AT") - DATE_TIME("start"),
 ])
-_register = (_word("REGISTER") - MatchFirst([_word("QUERY"), _word("STREAM"), R2S])("what").set_name("QUERY, STREAM, RSTREAM, ISTREAM or DSTREAM")
+_what = MatchFirst([_word("QUERY"), _word("STREAM"), R2S]).set_name("QUERY, STREAM, RSTREAM, ISTREAM or DSTREAM")
+_register = (_word("REGISTER") - _what("what")
              - Opt(NAME("name")) - ZeroOrMore(_report) - Opt(_word("AS")))
 _stream_pattern = _word("STREAM") - IRI("stream") - _window
 

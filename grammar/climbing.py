@@ -11,7 +11,8 @@ from typing import Any
 from grammar.machine import FAILED, Element, Function, Machine, Node, Run
 
 _OPERATOR = re.compile(r"\|\||&&|!=|<=|>=|[=<>*/+-]|(?:NOT[ \t\r\n]+)?IN(?![A-Za-z0-9_:.-])", re.IGNORECASE)
-_STRENGTH = {"||": 1, "&&": 2, "=": 3, "!=": 3, "<": 3, ">": 3, "<=": 3, ">=": 3, "IN": 3, "NOT IN": 3, "+": 4, "-": 4, "*": 5, "/": 5}
+_STRENGTH = {"||": 1, "&&": 2, "=": 3, "!=": 3, "<": 3, ">": 3, "<=": 3, ">=": 3, "IN": 3, "NOT IN": 3, "+": 4, "-": 4, "*": 5,
+             "/": 5}
 
 
 def expression(operand: Any, operand_list: Any) -> Element:

@@ -71,7 +71,8 @@ class Expressions:
     def _unary(self, node: Node) -> Expression:
         operand = node.parts["expr"]
         sign = {"UnaryNot": "!", "UnaryPlus": "+", "UnaryMinus": "-"}[node.name]
-        number = isinstance(operand, Leaf) and operand.kind in ("integer", "decimal", "double") and operand.start == node.start + 1
+        number = (isinstance(operand, Leaf) and operand.kind in ("integer", "decimal", "double")
+                  and operand.start == node.start + 1)
         if sign != "!" and number and operand.text[0] not in "+-":
             return literal(sign + operand.text, _datatype(self._names.term(operand)))
         function = "!" if sign == "!" else f"U{sign}"
@@ -80,9 +81,9 @@ class Expressions:
     def _function(self, node: Node) -> Expression:
         span = self._names.text.span(node.start, node.end)
         if node.get("distinct"):
-            self._names.errors.append(self._names.text.error(
-                "Aggregates of one's own are not supported: DISTINCT stands in COUNT, SUM, MIN, MAX, AVG, SAMPLE or GROUP_CONCAT only.",
-                node.start, node.end))
+            self._names.error(
+                "DISTINCT stands in aggregates only, and an IRI does not name one here.", node.start, node.end,
+                hint="COUNT, SUM, MIN, MAX, AVG, SAMPLE and GROUP_CONCAT take DISTINCT")
         iri = self._names.iri(node.parts["iri"])
         return Call(f"<{iri}>", tuple(map(self.translate, node.all("expr"))), span)
 
@@ -100,9 +101,9 @@ class Expressions:
         text = self._names.text
         function = _AGGREGATES[node.name.removeprefix("Aggregate_")]
         if self.aggregate is None:
-            self._names.errors.append(text.error(
+            self._names.error(
                 f"{function} stands only in SELECT, HAVING and ORDER BY, and in no other aggregate.", node.start, node.end,
-                hint=f"compute it in a sub-query: {{ SELECT ({function}(...) AS ?n) {{ ... }} }}"))
+                hint=f"compute it in a sub-query: {{ SELECT ({function}(...) AS ?n) {{ ... }} }}")
             return literal("0")
         outer, self.aggregate = self.aggregate, None
         inner = node.parts["vars"]

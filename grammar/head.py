@@ -29,7 +29,7 @@ class Head:
     register: Clause | None = None
     sources: list[Clause] = field(default_factory=list)
     operators: list[Leaf] = field(default_factory=list)
-    windows: dict[int, str | None] = field(default_factory=dict)    # offset of a GRAPH that was WINDOW (None) or STREAM (its name)
+    windows: dict[int, str | None] = field(default_factory=dict)    # by offset: GRAPH that was WINDOW (None) or STREAM (its name)
     body: str = ""
 
 
@@ -102,7 +102,8 @@ class _Reader:
             elif word in ("FROM", "USING"):
                 clause = self._clause(read_source)
                 if clause is None:
-                    return
+                    self._skip_to_more()
+                    continue
                 self.head.sources.append(clause)
                 if len(self.head.sources) > MAX_SOURCES:
                     self._error(f"A statement has at most {MAX_SOURCES} sources.", self.tokens[self.at - 1])
@@ -116,7 +117,17 @@ class _Reader:
         if self.at >= len(self.tokens) or self._word() in ("FROM", "USING", "WHERE") or self._mark() == "{":
             return
         token = self.tokens[self.at]
-        self.errors.append(clause_diagnostic(self.text, self.tokens, ClauseError("Expected FROM, USING or WHERE", token.start, 0)))
+        error = ClauseError("Expected FROM, USING or WHERE", token.start, 0)
+        self.errors.append(clause_diagnostic(self.text, self.tokens, error))
+        self._skip_to_more()
+
+    def _skip_to_more(self) -> None:
+        """After a mistake: to the next source, or to WHERE, so that the mistakes there are told too."""
+        self.at += 1
+        while self.at < len(self.tokens) and self._mark() != "{":
+            if self._word() in ("FROM", "USING", "WHERE") and self.tokens[self.at - 1].text != "[":    # not [FROM NOW-...]
+                return
+            self.at += 1
 
     def _groups(self) -> None:
         """WINDOW and STREAM groups of WHERE; sources that come too late."""
@@ -156,7 +167,7 @@ class _Reader:
             self._error(f"{clause} stands in a sub-query or group; sources are named once, for the whole statement.", token,
                         "move it before the outer WHERE")
         else:
-            self._error(f"{clause} stands after WHERE.", token, f"move it between the {'SELECT clause'} and WHERE")
+            self._error(f"{clause} stands after WHERE.", token, "move it between the SELECT clause and WHERE")
 
     def _clause(self, read: Callable[[str, int], Clause]) -> Clause | None:
         """Read and blank a clause; on a mistake note it and return None."""

@@ -6,8 +6,9 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from engine.ir.expressions import Expression, conj
-from engine.ir.patterns import (BGP, Extend, Filter, GraphPattern, Join, LeftJoin, Minus, Pattern, Union, Values, WindowPattern, scope)
-from engine.ir.spans import Span
+from engine.ir.patterns import (BGP, Extend, Filter, GraphPattern, Join, LeftJoin, Minus, Pattern, Union, Values, WindowPattern,
+                                scope)
+from engine.ir.spans import DiagnosticError, Span
 from engine.ir.terms import Constant, Variable
 from grammar.expressions import Expressions
 from grammar.machine import Leaf, Node
@@ -15,13 +16,14 @@ from grammar.terms import Names
 from grammar.triples import Block, Labels
 
 EMPTY = BGP(())
+MAX_PARTS = 200     # each part is one level of the tree that all later stages walk
 
 
 class Patterns:
     """Translates groups.
 
     `windows` tells which ``GRAPH`` key words of the parsed text were written as ``WINDOW`` or ``STREAM`` (by offset), and for the
-    latter the name of the window; `named` are the declared window names, `streams` those that ``GRAPH`` may name.
+    latter the name of the window; `named` are the declared window names, `streams` those that ``GRAPH`` may name too.
     """
 
     def __init__(self, names: Names, labels: Labels, windows: Mapping[int, str | None], named: frozenset[str],
@@ -51,9 +53,9 @@ class Patterns:
                 cells = []
             if len(cells) != len(variables):
                 place = cells[0] if cells and not isinstance(cells[0], str) else node
-                self._names.errors.append(self._names.text.error(
+                self._names.error(
                     f"This row has {len(cells)} values for {len(variables)} variables.", place.start, place.end,
-                    hint="write UNDEF for a value that is not given"))
+                    hint="write UNDEF for a value that is not given")
                 continue
             rows.append(tuple(None if isinstance(cell, str) else self._constant(cell) for cell in cells))
         return Values(variables, tuple(rows), self._span(node))
@@ -70,6 +72,7 @@ class Patterns:
         result: Pattern = EMPTY
         filters: list[Expression] = []
         block: list[Node] = []
+        self._refuse_if_long([part for part in node.all("part") if part.name not in ("TriplesBlock", "Filter")], "A group")
         for part in node.all("part"):
             if part.name == "TriplesBlock":
                 block.extend(part.all("triples"))
@@ -92,6 +95,7 @@ class Patterns:
             case "Bind":
                 return self._bind(before, part)
             case "GroupOrUnionGraphPattern":
+                self._refuse_if_long(part.all("graph"), "A UNION")
                 branches = [self.group(branch) for branch in part.all("graph")]
                 union = branches[0]
                 for branch in branches[1:]:
@@ -101,18 +105,24 @@ class Patterns:
                 return join(before, self.values(part), span)
             case "GraphGraphPattern":
                 return join(before, self._graph(part), span)
-        self._names.errors.append(self._names.text.error(
-            "SERVICE is disabled: a query reads the streams and graphs of this server only.", part.start, part.start + len("SERVICE"),
-            code="service-disabled", hint="upload the data as a graph and name it with FROM or GRAPH"))
+        self._names.error(
+            "SERVICE is disabled: a query reads the streams and graphs of this server.", part.start, part.start + len("SERVICE"),
+            code="service-disabled", hint="upload the data as a graph and name it with FROM or GRAPH")
         return before
+
+    def _refuse_if_long(self, parts: list[Node], what: str) -> None:
+        if len(parts) > MAX_PARTS:
+            raise DiagnosticError(self._names.text.error(
+                f"{what} has more than {MAX_PARTS} parts.", parts[MAX_PARTS].start, parts[MAX_PARTS].end, code="nesting-too-deep",
+                hint="alternatives that differ in a value only are shorter with VALUES"))
 
     def _bind(self, before: Pattern, part: Node) -> Pattern:
         leaf = part.parts["var"]
         variable = Variable(leaf.text[1:])
         if variable in scope(before):
-            self._names.errors.append(self._names.text.error(
+            self._names.error(
                 f"BIND to {leaf.text}, which the group before it uses already.", leaf.start, leaf.end,
-                hint="bind to a new variable, or test with FILTER"))
+                hint="bind to a new variable, or test with FILTER")
         return Extend(before, variable, self.expressions.translate(part.parts["expr"]), self._span(part))
 
     def _graph(self, part: Node) -> Pattern:
@@ -132,10 +142,10 @@ class Patterns:
 
     def _undeclared(self, leaf: Leaf, token: str) -> None:
         declared = ", ".join(f"<{name}>" for name in sorted(self._named) if not name.startswith("."))
-        self._names.errors.append(self._names.text.error(
+        self._names.error(
             f"WINDOW {leaf.text} is not declared.", leaf.start, leaf.end,
             note=f"declared are {declared}" if declared else "this statement declares no windows",
-            hint=f"FROM NAMED WINDOW {leaf.text} ON <stream> [RANGE 10s STEP 2s]"))
+            hint=f"FROM NAMED WINDOW {leaf.text} ON <stream> [RANGE 10s STEP 2s]")
 
     def _join_block(self, before: Pattern, nodes: list[Node]) -> Pattern:
         if not nodes:
@@ -145,9 +155,9 @@ class Patterns:
             block.add(node)
         for label, leaf in block.used.items():
             if label in self.labels:
-                self._names.errors.append(self._names.text.error(
+                self._names.error(
                     f"Blank node {label} is used in two groups of triples.", leaf.start, leaf.end,
-                    hint=f"write a variable, such as ?{label[2:]}, to mean the same node in both"))
+                    hint=f"write a variable, such as ?{label[2:]}, to mean the same node in both")
             self.labels[label] = leaf
         span = self._names.text.span(nodes[0].start, nodes[-1].end)
         result = join(before, BGP(tuple(block.triples), span), span)

@@ -1,7 +1,7 @@
-"""Tokens of a statement: enough to find its clauses, to see what was never closed, and to name what a grammar stumbled over.
+"""Tokens of a statement: enough to find its clauses, what was never closed, and what a grammar stumbled over.
 
-The grammars (head.py, body.py) read the text themselves; this scan keeps them from what they cannot stand (deep nesting, comments)
-and finds key words outside of strings, IRIs and comments.
+The grammars (clauses.py, body.py) read the text themselves; this scan keeps them from what they cannot stand (deep nesting,
+comments) and finds key words outside of strings, IRIs and comments.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from grammar.text import Text
 
 MAX_NESTING = 64
 
-_BASE = "A-Za-z\u00C0-\u00D6\u00D8-\u00F6\u00F8-\u02FF\u0370-\u037D\u037F-\u1FFF\u200C-\u200D\u2070-\u218F\u2C00-\u2FEF\u3001-\uD7FF" \
-        "\uF900-\uFDCF\uFDF0-\uFFFD\U00010000-\U000EFFFF"
+_BASE = ("A-Za-z\u00C0-\u00D6\u00D8-\u00F6\u00F8-\u02FF\u0370-\u037D\u037F-\u1FFF\u200C-\u200D\u2070-\u218F\u2C00-\u2FEF"
+         "\u3001-\uD7FF\uF900-\uFDCF\uFDF0-\uFFFD\U00010000-\U000EFFFF")
 _WORD = f"{_BASE}_0-9\u00B7\u0300-\u036F\u203F-\u2040"
 _NAME = f"{_WORD}-"
 _ESCAPED = r"\\[_~.\-!$&\"'()*+,;=/?#@%]|%[0-9A-Fa-f]{2}"
@@ -28,7 +28,8 @@ _TOKEN = re.compile("|".join((
     r"(?P<space>[ \t\r\n]+)",
     r"(?P<comment>#[^\r\n]*)",
     f"(?P<iri>{IRI_REFERENCE})",
-    r"(?P<string>'''(?:'{0,2}(?:[^'\\]|\\.))*'''|\"\"\"(?:\"{0,2}(?:[^\"\\]|\\.))*\"\"\"|'(?!'')(?:[^'\\\r\n]|\\.)*'|\"(?!\"\")(?:[^\"\\\r\n]|\\.)*\")",
+    r"(?P<string>'''(?:'{0,2}(?:[^'\\]|\\.))*'''|\"\"\"(?:\"{0,2}(?:[^\"\\]|\\.))*\"\"\""
+    r"|'(?!'')(?:[^'\\\r\n]|\\.)*'|\"(?!\"\")(?:[^\"\\\r\n]|\\.)*\")",
     f"(?P<variable>[?$][{_WORD}]+)",
     f"(?P<blank>_:[{_BASE}_0-9](?:[{_NAME}.]*[{_NAME}])?)",
     f"(?P<name>{PREFIXED_NAME})",
@@ -57,7 +58,7 @@ class Token:
 
 @dataclass(frozen=True, slots=True)
 class Scan:
-    """The tokens, without white space and comments, and the text with each comment and tab blanked by spaces (offsets stay)."""
+    """The tokens, without white space and comments; and the text with each comment blanked by spaces, so that offsets stay."""
 
     tokens: tuple[Token, ...]
     clean: str
@@ -80,7 +81,7 @@ def scan(text: Text) -> Scan:
 
 
 def unclosed(text: Text, tokens: tuple[Token, ...]) -> list[Diagnostic]:
-    """What was opened and never closed (strings, brackets), closed and never opened, or nested too deeply: the first such place."""
+    """What was never closed (strings, brackets), closed and never opened, or nested too deeply: the first such place."""
     open_: list[Token] = []
     for token in tokens:
         if token.kind == "bad" and token.text in "\"'":
@@ -106,7 +107,8 @@ def unclosed(text: Text, tokens: tuple[Token, ...]) -> list[Diagnostic]:
 def _unclosed_string(text: Text, token: Token) -> Diagnostic:
     stop = text.decoded.find("\n", token.start)
     end = stop if stop >= 0 else len(text.decoded)
-    return text.error(f"This string is never closed: expected {token.text} before the end of the line.", token.start, max(end, token.end),
+    return text.error(f"This string is never closed: expected {token.text} before the end of the line.",
+                      token.start, max(end, token.end),
                       hint=f"close it with {token.text}, or write {token.text * 3} for a string of several lines")
 
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Literal
 
 from engine.ir.spans import Diagnostic, DiagnosticError, Span
-from engine.ir.statement import (AllWindow, Construct, GraphSource, NowWindow, Output, Query, Report, RuleSource, Statement, StreamSource,
-                                 TimeWindow, TupleWindow, Window)
+from engine.ir.statement import (AllWindow, Construct, GraphSource, NowWindow, Output, Query, Report, RuleSource, Statement,
+                                 StreamSource, TimeWindow, TupleWindow, Window)
 from grammar.body import BodyError, parse_body
+from grammar.checks import too_deep
 from grammar.clauses import Clause
 from grammar.head import Head, read_head
 from grammar.hints import body_diagnostic
@@ -44,8 +45,9 @@ def _parse(text: Text) -> Statement:
         prologue, tree = parse_body(head.body)
     except BodyError as error:
         raise DiagnosticError(_first(text, errors, body_diagnostic(text, tokens, error.place, error.expected))) from None
-    except TooMuchEffort:
-        raise DiagnosticError(Diagnostic("query-syntax", "The statement is too long to parse.", hint="use VALUES or a graph")) from None
+    except TooMuchEffort as error:
+        raise DiagnosticError(text.error("The statement is too long: its parse was given up here.", error.place, error.place,
+                                         code="body-too-large", hint="put long lists of data into a graph")) from None
     if errors:
         raise DiagnosticError(*errors)
     names = Names(text)
@@ -55,6 +57,9 @@ def _parse(text: Text) -> Statement:
     labels = Labels({token.text for token in tokens if token.kind == "blank"})
     patterns = Patterns(names, labels, head.windows, reader.window_names, reader.graph_names)
     query = Queries(names, labels, patterns).query(tree)
+    deep = too_deep(query)
+    if deep is not None:
+        raise DiagnosticError(deep)
     statement = reader.statement(query)
     if names.errors or statement is None:
         raise DiagnosticError(*sorted(names.errors, key=_place))
@@ -62,7 +67,7 @@ def _parse(text: Text) -> Statement:
 
 
 def _first(text: Text, unclosed_: list[Diagnostic], found: Diagnostic) -> Diagnostic:
-    """Of "never closed" and "expected": what says more. A bracket left open is usually met as something unexpected further on."""
+    """Of "never closed" and "expected" the one that says more: a bracket left open is met as something unexpected later."""
     if not unclosed_:
         return found
     open_, place = unclosed_[0].span, found.span
@@ -103,7 +108,8 @@ class _Assembler:
             elif graph is not None:
                 self._graphs.append(GraphSource(self._names.iri(graph), bool(clause.get("named")), self._span(graph)))
             elif clause.get("reasoning") is not None:
-                self._reasoning.append(GraphSource(self._names.iri(clause.parts["reasoning"]), False, self._span(clause.parts["reasoning"])))
+                leaf = clause.parts["reasoning"]
+                self._reasoning.append(GraphSource(self._names.iri(leaf), False, self._span(leaf)))
             else:
                 self._rules.extend(RuleSource(self._name(leaf), self._span(leaf)) for leaf in clause.get("rule") or ())
         self.window_names = frozenset(source.name for source in self._streams if source.name is not None)
@@ -127,8 +133,8 @@ class _Assembler:
             return None
         return Statement(
             query, self._text.written, name, kind, register is not None, self._dialect(), output, report or "close",
-            every.value if every else None, start.value if start else 0, tuple(self._streams), tuple(self._graphs), tuple(self._rules),
-            tuple(self._reasoning))
+            every.value if every else None, start.value if start else 0, tuple(self._streams), tuple(self._graphs),
+            tuple(self._rules), tuple(self._reasoning))
 
     def _dialect(self) -> Literal["sparql", "csparql", "rspql"]:
         if any(source.name is not None for source in self._streams):
@@ -157,16 +163,17 @@ class _Assembler:
         if clause.get("count"):
             hop = clause.get("hop")
             if hop is not None and hop.value != 1:
-                self._names.errors.append(self._text.error(
+                self._names.error(
                     "A window of triples or items slides by 1; another STEP is not supported.", hop.start, hop.end,
-                    code="step-not-supported", hint="leave out STEP, and say COMPUTE EVERY to evaluate less often"))
+                    code="step-not-supported", hint="leave out STEP, and say COMPUTE EVERY to evaluate less often")
             unit: Literal["triples", "items"] = "triples" if clause.parts["unit"].text == "TRIPLES" else "items"
             return TupleWindow(clause.parts["count"].value, unit)
         if clause.get("begin"):
             begin, finish = clause.parts["begin"], clause.get("finish")
             delay = finish.value if finish else 0
             if begin.value <= delay:
-                self._error("This window ends before it begins.", begin, "the first distance is the longer one: [FROM NOW-2h TO NOW-1h STEP 1h]")
+                self._error("This window ends before it begins.", begin,
+                            "the first distance is the longer one: [FROM NOW-2h TO NOW-1h STEP 1h]")
                 return None
             return TimeWindow(begin.value - delay, clause.parts["step"].value, delay)
         range_, step = clause.parts["range"], clause.get("step")
@@ -178,7 +185,8 @@ class _Assembler:
         if len(kinds) > 1:
             self._error("REPORT ON CHANGE and REPORT FULL exclude each other.", written[-1], "say one of them")
         if "CHANGE" in kinds and register.get("every") is not None:
-            self._error("REPORT ON CHANGE evaluates at each event, COMPUTE EVERY at fixed times.", register.parts["every"], "say one of them")
+            self._error("REPORT ON CHANGE evaluates at each event, COMPUTE EVERY at fixed times.", register.parts["every"],
+                        "say one of them")
         if not kinds:
             return None
         return "change" if "CHANGE" in kinds else "full"
@@ -201,4 +209,4 @@ class _Assembler:
         return self._text.span(leaf.start, leaf.end)
 
     def _error(self, message: str, place: Leaf | Token, hint: str) -> None:
-        self._names.errors.append(self._text.error(message, place.start, place.end, hint=hint))
+        self._names.error(message, place.start, place.end, hint=hint)

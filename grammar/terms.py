@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from engine.ir.spans import Diagnostic
-from engine.ir.terms import RDF, XSD, Constant, Variable
+from engine.ir.terms import RDF, RDFS, XSD, Constant, Variable
 from grammar.machine import Leaf, Node
 from grammar.text import Text
 
@@ -15,10 +15,12 @@ _CONTROL = re.compile(r'[\x00-\x1f\x7f"\\]')
 _ESCAPED = {"\t": "\\t", "\b": "\\b", "\n": "\\n", "\r": "\\r", "\f": "\\f", '"': '\\"', "\\": "\\\\"}
 _LOCAL_ESCAPE = re.compile(r"\\(.)")
 _URI = re.compile(r"(?:([A-Za-z][A-Za-z0-9+.-]*):)?(?://([^/?#]*))?([^?#]*)(?:\?([^#]*))?(?:#(.*))?", re.DOTALL)
+MAX_ERRORS = 20
 WELL_KNOWN = {
-    "rdf": RDF, "rdfs": "http://www.w3.org/2000/01/rdf-schema#", "xsd": XSD, "owl": "http://www.w3.org/2002/07/owl#",
+    "rdf": RDF, "rdfs": RDFS, "xsd": XSD, "owl": "http://www.w3.org/2002/07/owl#",
     "foaf": "http://xmlns.com/foaf/0.1/", "prov": "http://www.w3.org/ns/prov#", "sosa": "http://www.w3.org/ns/sosa/",
-    "ssn": "http://www.w3.org/ns/ssn/", "geo": "http://www.opengis.net/ont/geosparql#", "skos": "http://www.w3.org/2004/02/skos/core#",
+    "ssn": "http://www.w3.org/ns/ssn/", "geo": "http://www.opengis.net/ont/geosparql#",
+    "skos": "http://www.w3.org/2004/02/skos/core#",
     "dc": "http://purl.org/dc/elements/1.1/", "dcterms": "http://purl.org/dc/terms/", "schema": "https://schema.org/",
 }
 
@@ -60,7 +62,8 @@ class Names:
             if declaration.name == "Base":
                 self.base = iri
             else:
-                self.prefixes[str(declaration.get("prefix") or "")] = iri
+                prefix = declaration.get("prefix")
+                self.prefixes[prefix.text if prefix else ""] = iri
 
     def iri(self, leaf: Leaf) -> str:
         """The IRI of a leaf, without brackets. A relative one is left as written where there is no BASE."""
@@ -100,13 +103,19 @@ class Names:
         return literal(string_value(node.parts["string"].text), self.iri(datatype) if datatype else None,
                        language.text[1:] if language else None)
 
+    def error(self, message: str, start: int, end: int, *, code: str = "query-syntax", note: str | None = None,
+              hint: str | None = None) -> None:
+        """Note a mistake; after MAX_ERRORS there is no point in more."""
+        if len(self.errors) < MAX_ERRORS:
+            self.errors.append(self.text.error(message, start, end, code=code, note=note, hint=hint))
+
     def _unknown_prefix(self, prefix: str, leaf: Leaf) -> None:
         if prefix in self._complained:
             return
         self._complained.add(prefix)
         iri = WELL_KNOWN.get(prefix, "http://...")
-        self.errors.append(self.text.error(
-            f"Unknown prefix '{prefix}:'.", leaf.start, leaf.start + len(prefix) + 1, hint=f"declare it: PREFIX {prefix}: <{iri}>"))
+        self.error(f"Unknown prefix '{prefix}:'.", leaf.start, leaf.start + len(prefix) + 1,
+                   hint=f"declare it: PREFIX {prefix}: <{iri}>")
 
 
 def resolve(reference: str, base: str) -> str:

@@ -1,4 +1,4 @@
-"""The text of one statement: codepoint escapes decoded (SPARQL 1.1 section 19.2), every place still told in the text as written."""
+"""The text of one statement: codepoint escapes decoded (SPARQL 1.1 section 19.2), places still told in the text as written."""
 
 from __future__ import annotations
 

@@ -1,16 +1,17 @@
-"""Triples of the parse tree: ``;`` and ``,``, blank nodes, collections and property paths spelt out (SPARQL 1.1 sections 4.2, 18.2.2)."""
+"""Triples of the parse tree: ``;`` and ``,``, blank nodes, collections and paths spelt out (SPARQL 1.1 sections 4.2, 18.2.2)."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from engine.ir.patterns import (Alternative, Inverse, Link, NegatedSet, Path, PathPattern, Repeat, Sequence, TriplePattern)
-from engine.ir.spans import Span
+from engine.ir.spans import DiagnosticError, Span
 from engine.ir.terms import RDF, Constant, Term, Variable
 from grammar.machine import Leaf, Node
 from grammar.terms import Names
 
 _FIRST, _REST, _NIL = (Constant(f"<{RDF}{name}>") for name in ("first", "rest", "nil"))
+MAX_PARTS = 200
 _REPEATS = {"?": (0, 1), "*": (0, None), "+": (1, None)}
 
 
@@ -105,6 +106,9 @@ class Block:
     def _path(self, item: Leaf | Node) -> Path:
         if isinstance(item, Leaf):
             return Link(self._iri(item))
+        if len(item.all("part") if isinstance(item.get("part"), list) else ()) > MAX_PARTS:
+            raise DiagnosticError(self._names.text.error(f"A path has more than {MAX_PARTS} parts.", item.start, item.end,
+                                                         code="nesting-too-deep", hint="use ?p with VALUES ?p { ... }"))
         match item.name:
             case "PathAlternative":
                 return _fold(Alternative, [self._path(part) for part in item.all("part")])
@@ -118,7 +122,7 @@ class Block:
                 return Repeat(path, *_REPEATS[repeat]) if repeat else path
             case "PathNegatedPropertySet":
                 return self._negated(item)
-        self._names.errors.append(self._names.text.error("DISTINCT(...) is no path of SPARQL 1.1.", item.start, item.end))
+        self._names.error("DISTINCT(...) is no path of SPARQL 1.1.", item.start, item.end)
         return Link(_NIL)
 
     def _negated(self, node: Node) -> NegatedSet:

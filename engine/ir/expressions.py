@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 class Call:
     """A function applied to expressions.
 
-    `function` is the upper-case SPARQL 1.1 name (``REGEX``, ``STRLEN``, ``IF``, ``COALESCE``, ``BOUND``, ``IN``, ``NOT IN``), an operator
-    (``|| && ! = != < > <= >= + - * /``, unary ``U+ U-``), or ``<iri>`` for a cast or an extension function.
-    ``IN``'s first argument is the tested one.
+    `function` is the upper-case SPARQL 1.1 name (``REGEX``, ``STRLEN``, ``IF``, ``COALESCE``, ``BOUND``, ``IN``, ``NOT IN``;
+    ``IRI`` and ``ISIRI`` also for URI), an operator (``|| && ! = != < > <= >= + - * /``, unary ``U+ U-``), or ``<iri>`` for a
+    cast or an extension function. ``IN``'s first argument is the tested one.
     """
 
     function: str

@@ -20,7 +20,8 @@ UNITS = (("d", 86_400_000), ("h", 3_600_000), ("m", 60_000), ("s", 1_000), ("ms"
 _PLAIN = {"integer": r"[+-]?[0-9]+", "decimal": r"[+-]?[0-9]*\.[0-9]+", "boolean": "true|false",
           "double": r"[+-]?(?:[0-9]+\.[0-9]*|\.[0-9]+|[0-9]+)[eE][+-]?[0-9]+"}
 _TYPED = re.compile(rf'"([^"\\]*)"\^\^<{re.escape(XSD)}(\w+)>')
-_STRENGTH = {"||": 1, "&&": 2, "=": 3, "!=": 3, "<": 3, ">": 3, "<=": 3, ">=": 3, "IN": 3, "NOT IN": 3, "+": 4, "-": 4, "*": 5, "/": 5}
+_STRENGTH = {"||": 1, "&&": 2, "=": 3, "!=": 3, "<": 3, ">": 3, "<=": 3, ">=": 3, "IN": 3, "NOT IN": 3, "+": 4, "-": 4, "*": 5,
+             "/": 5}
 _UNARY = {"!": "!", "U+": "+", "U-": "-"}
 _OPERAND, _PRIMARY = 6, 7
 
@@ -40,7 +41,7 @@ def instant(ms: int) -> str:
 
 
 def interval(encoded: Interval, point: Callable[[int], str] = str) -> str:
-    """An encoded interval with its brackets: ``[0,5)``; `point` prints a time in ms, ends without bound are ``-inf`` and ``+inf``."""
+    """An encoded interval with its brackets: ``[0,5)``; `point` prints a time in ms, an end without bound is infinite."""
     if encoded.lo == MIN:
         begin = "(-inf"
     else:
@@ -95,7 +96,7 @@ def _path(item: Path, strength: int) -> str:
 
 
 class Expressions:
-    """Prints expressions. `named` gives the text that stands for a variable (an aggregate's); `group` prints a group with its braces."""
+    """Prints expressions. `named` is text that stands for a variable (an aggregate's); `group` prints a group with braces."""
 
     def __init__(self, group: Callable[[Pattern], str], named: Mapping[Variable, str] | None = None) -> None:
         self._group = group

@@ -10,7 +10,7 @@ from engine.ir.terms import Constant, PatternTerm, Term, Variable
 
 
 def _span() -> Span | None:
-    return field(default=None, compare=False, repr=False)  # type: ignore[no-any-return]
+    return field(default=None, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)

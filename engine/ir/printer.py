@@ -1,4 +1,4 @@
-"""Prints the IR. Statements, queries and patterns come out as text that the grammar reads back to an equal IR; rules in a readable notation.
+"""Prints the IR. Statements, queries and patterns come out as text that the grammar reads back to an equal IR; rules readably.
 
 What no text can say (patterns that the passes have rewritten: OneOf, aggregates outside of a SELECT level) is printed as near to
 SPARQL as it goes.
@@ -10,20 +10,21 @@ import re
 
 from engine.ir.expressions import Expression
 from engine.ir.notation import Expressions, duration, instant, path, predicate, term
-from engine.ir.patterns import (BGP, Distinct, Extend, Filter, GraphPattern, Group, Join, LeftJoin, Minus, OrderBy, PathPattern, Pattern,
-                                Project, Slice, TriplePattern, Union, Values, WindowPattern)
+from engine.ir.patterns import (BGP, Distinct, Extend, Filter, GraphPattern, Group, Join, LeftJoin, Minus, OrderBy, PathPattern,
+                                Pattern, Project, Slice, TriplePattern, Union, Values, WindowPattern)
 from engine.ir.rule_printer import show_rule, show_rule_set
 from engine.ir.rules import Rule, RuleSet
 from engine.ir.select_level import Level, take_apart
-from engine.ir.statement import (Ask, Construct, Describe, NowWindow, Query, Select, Statement, StreamSource, TimeWindow, TupleWindow,
-                                 Window)
+from engine.ir.statement import (Ask, Construct, Describe, NowWindow, Query, Select, Statement, StreamSource, TimeWindow,
+                                 TupleWindow, Window)
 from engine.ir.terms import Constant, Variable
 
 Printable = Statement | Query | Pattern | Rule | RuleSet | Expression
 
 _INDENT = "  "
 _BARE_NAME = re.compile(r"[A-Za-z_0-9](?:[\w.-]*[\w-])?", re.ASCII)
-_RESERVED = frozenset("AS COMPUTE COMPUTED REPORT START PREFIX BASE SELECT CONSTRUCT ASK DESCRIBE RSTREAM ISTREAM DSTREAM FROM WHERE".split())
+_RESERVED = frozenset("""AS COMPUTE COMPUTED REPORT START PREFIX BASE SELECT CONSTRUCT ASK DESCRIBE RSTREAM ISTREAM DSTREAM
+                      FROM WHERE""".split())
 
 
 def show(item: Printable) -> str:
@@ -125,7 +126,8 @@ def _select(pattern: Pattern, sources: list[str], output: str = "") -> list[str]
 def _aggregates(level: Level) -> dict[Variable, str]:
     """What stands for the variables of keys and aggregates."""
     plain = Expressions(show_group)
-    keys = {variable: plain.show(expression) for variable, expression in level.keys if not variable.visible and expression is not None}
+    keys = {variable: plain.show(expression) for variable, expression in level.keys
+            if expression is not None and not variable.visible}
     inner = Expressions(show_group, keys)
     return keys | {variable: inner.show(aggregate) for variable, aggregate in level.aggregates}
 
@@ -178,8 +180,8 @@ def _elements(pattern: Pattern) -> list[str]:
         case Join(left=left, right=right):
             return _elements(left) + _joined(left, right)
         case LeftJoin(left=left, right=right, condition=condition):
-            inner = _nested("OPTIONAL ", right) if condition is None and isinstance(right, Filter) else _braced("OPTIONAL ", right, condition)
-            return _elements(left) + inner
+            own_filter = condition is None and isinstance(right, Filter)   # one that is not the condition
+            return _elements(left) + (_nested("OPTIONAL ", right) if own_filter else _braced("OPTIONAL ", right, condition))
         case Minus(left=left, right=right):
             return _elements(left) + _braced("MINUS ", right)
         case Extend(pattern=inner_pattern, variable=variable, expression=expression):

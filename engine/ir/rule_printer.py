@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 from engine.ir.notation import Expressions, duration, instant, interval, predicate, term
-from engine.ir.rules import (TRIPLE, Assign, At, Atom, BoxMinus, BoxPlus, DiamondMinus, Fact, Falsum, Formula, Head, Negation, Rule, RuleSet,
-                             Test, WindowFormula)
+from engine.ir.patterns import Pattern
+from engine.ir.rules import (TRIPLE, Assign, At, Atom, BoxMinus, BoxPlus, DiamondMinus, Fact, Falsum, Formula, Head, Negation,
+                             Rule, RuleSet, Test, WindowFormula)
 
-if TYPE_CHECKING:
-    from engine.ir.patterns import Pattern
-
-ShowGroup = Callable[["Pattern"], str]
+ShowGroup = Callable[[Pattern], str]
 
 
 def show_rule(rule: Rule, group: ShowGroup) -> str:

@@ -1,4 +1,4 @@
-"""Temporal Datalog: rules over facts with intervals, the one language behind every rule front end (design: "Rules and entailment").
+"""Temporal Datalog: rules over facts with intervals, the one language behind every rule front end (design.md section 2).
 
 A triple is the atom ``Atom(TRIPLE, (s, p, o))``; any other predicate has any arity, 0 included.
 """

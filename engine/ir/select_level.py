@@ -1,4 +1,4 @@
-"""A SELECT level of the algebra taken apart into the clauses it was written as (the inverse of SPARQL 1.1 section 18.2.4 and 18.2.5)."""
+"""A SELECT level of the algebra as the clauses it was written with: SPARQL 1.1 sections 18.2.4 and 18.2.5 backwards."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from engine.ir.terms import Variable
 
 @dataclass(slots=True)
 class Level:
-    """The clauses of one level. `keys` have their expression where GROUP BY computes them; `extends` are in the order of SELECT."""
+    """The clauses of one level. `keys` have an expression where GROUP BY computes them; `extends` are in the order of SELECT."""
 
     where: Pattern
     variables: tuple[Variable, ...] = ()
@@ -37,11 +37,14 @@ def take_apart(pattern: Pattern, *, projects: bool) -> Level:
         level.sliced, level.offset, level.limit = True, pattern.offset, pattern.limit
         pattern = pattern.pattern
     if isinstance(pattern, Distinct):
-        level.distinct, pattern = True, pattern.pattern
+        level.distinct = True
+        pattern = pattern.pattern
     if isinstance(pattern, Project):
-        level.variables, pattern = pattern.variables, pattern.pattern
+        level.variables = pattern.variables
+        pattern = pattern.pattern
     if isinstance(pattern, OrderBy):
-        level.orders, pattern = pattern.conditions, pattern.pattern
+        level.orders = pattern.conditions
+        pattern = pattern.pattern
     if projects:
         level.extends, pattern = _peel(pattern, level.variables)
     grouped = _grouped(pattern, level)
@@ -51,12 +54,13 @@ def take_apart(pattern: Pattern, *, projects: bool) -> Level:
 
 def _grouped(pattern: Pattern, level: Level) -> Pattern | None:
     """Read VALUES, HAVING and GROUP BY into `level`; the pattern below the group, or None where there is no group."""
-    values = None
+    values = having = None
     if isinstance(pattern, Join) and isinstance(pattern.right, Values):
-        pattern, values = pattern.left, pattern.right
-    having = None
+        values = pattern.right
+        pattern = pattern.left
     if isinstance(pattern, Filter):
-        pattern, having = pattern.pattern, pattern.condition
+        having = pattern.condition
+        pattern = pattern.pattern
     if not isinstance(pattern, Group):
         return None
     level.values, level.having, level.aggregates = values, having, pattern.aggregates

@@ -5,6 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 
+SNIPPET_WIDTH = 160
+
+
 @dataclass(frozen=True, slots=True)
 class Span:
     """Characters `start` to `end` (excluded) of the text `source`. Line and column count from 1."""
@@ -34,12 +37,18 @@ class Span:
         return self.source[self.start:self.end]
 
     def snippet(self) -> str:
-        """The line of the text with a row of carets under the span."""
+        """The line of the text with a row of carets under the span; of a long line the part around it."""
         begin = self.source.rfind("\n", 0, self.start) + 1
         stop = self.source.find("\n", self.start)
         row = self.source[begin:stop if stop >= 0 else len(self.source)].rstrip("\r")
-        width = max(1, min(self.end, begin + len(row)) - self.start)
-        pad = "".join("\t" if c == "\t" else " " for c in row[:self.start - begin])
+        at = self.start - begin
+        width = max(1, min(self.end - self.start, len(row) - at))
+        if len(row) > SNIPPET_WIDTH:
+            cut = max(0, at - SNIPPET_WIDTH // 2)
+            row = ("..." if cut else "") + row[cut:cut + SNIPPET_WIDTH]
+            at += (3 if cut else 0) - cut
+            width = max(1, min(width, len(row) - at))
+        pad = "".join("\t" if c == "\t" else " " for c in row[:at])
         return f"{row}\n{pad}{'^' * width}"
 
 
