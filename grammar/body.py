@@ -11,7 +11,9 @@ from rdflib.plugins.sparql import parser as sparql
 from rdflib.plugins.sparql.parserutils import ParamList
 
 from grammar.climbing import expression
-from grammar.machine import FOREIGN, LeafPlan, Machine, Node, Plan, Run
+from grammar.machine import LeafPlan, Machine, Plan
+from grammar.run import FOREIGN, Function, Run
+from grammar.tree import Node
 
 _DIGITS = string.digits
 _LEAVES = {
@@ -59,13 +61,14 @@ def parse_body(text: str) -> tuple[list[Node], Node]:
     """The declarations of the prologue and the query of a text without comments. Raises BodyError, machine.TooMuchEffort."""
     run = Run(text)
     out: list[Any] = []
-    place = _machine().compile(sparql.Query)(run, 0, out)
+    _, query = _compiled()
+    place = query(run, 0, out)
     if place >= 0:
         place = run.skip(place)
         run.note(place, "the end of the text")
         if place == len(text):
-            prologue, query = out
-            return prologue, query
+            prologue, tree = out
+            return prologue, tree
     raise BodyError(run.furthest, tuple(sorted(run.tried)))
 
 
@@ -77,15 +80,15 @@ def beginnings() -> tuple[tuple[str, frozenset[str]], ...]:
         "a pattern": [sparql.GraphPatternNotTriples],
         "a term": [sparql.VarOrTerm, sparql.TriplesNode], "a predicate": [sparql.VerbPath, sparql.VerbSimple],
     }
-    machine = _machine()
+    machine, _ = _compiled()
     names = {label: frozenset().union(*(machine.first(part).names for part in parts))
              for label, parts in elements.items()}
     return tuple(sorted(names.items(), key=lambda item: -len(item[1])))
 
 
 @cache
-def _machine() -> Machine:
-    """The grammar, with what is spelt anew: see `_replaced`."""
+def _compiled() -> tuple[Machine, Function]:
+    """The grammar and the function of a query. Built whole before anybody sees it: several threads parse."""
     replaced = _replaced()
     terminals = {name: getattr(sparql, name) for name in _LEAVES}
     leaves = {id(replaced.get(id(terminal), terminal)): _LEAVES[name] for name, terminal in terminals.items()}
@@ -93,7 +96,8 @@ def _machine() -> Machine:
     booleans: Any = sparql.BooleanLiteral
     actions |= {id(element.parseAction[0]): _BOOLEAN for element in booleans.exprs}
     nodes = {id(getattr(sparql, name)): node for name, node in _NODES.items()}
-    return Machine(Plan(leaves, actions, {"pname": _LEAVES["PrefixedName"]}, nodes, replaced))
+    machine = Machine(Plan(leaves, actions, {"pname": _LEAVES["PrefixedName"]}, nodes, replaced))
+    return machine, machine.compile(sparql.Query)
 
 
 def _replaced() -> dict[int, Any]:

@@ -13,8 +13,8 @@ from typing import Any
 from pyparsing import CaselessKeyword, Literal, MatchFirst, Opt, ParseBaseException, ParserElement, Regex, ZeroOrMore
 
 from grammar.durations import DurationError, instant, milliseconds
-from grammar.machine import Leaf
 from grammar.scanner import IRI_REFERENCE, PREFIXED_NAME
+from grammar.tree import Leaf
 
 RESERVED = frozenset("""AS COMPUTE COMPUTED REPORT START PREFIX BASE SELECT CONSTRUCT ASK DESCRIBE RSTREAM ISTREAM DSTREAM
                      FROM WHERE""".split())

@@ -8,7 +8,9 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from grammar.machine import FAILED, Element, Function, Machine, Node, Run
+from grammar.machine import Element, Machine
+from grammar.run import FAILED, Function, Run
+from grammar.tree import Node
 
 _OPERATOR = re.compile(r"\|\||&&|!=|<=|>=|[=<>*/+-]|(?:NOT[ \t\r\n]+)?IN(?![A-Za-z0-9_:.-])", re.IGNORECASE)
 _STRENGTH = {"||": 1, "&&": 2, "=": 3, "!=": 3, "<": 3, ">": 3, "<=": 3, ">=": 3, "IN": 3, "NOT IN": 3, "+": 4, "-": 4, "*": 5,

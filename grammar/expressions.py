@@ -8,8 +8,8 @@ from typing import Any
 from engine.ir.expressions import Aggregate, Call, Exists, Expression, conj
 from engine.ir.patterns import Pattern
 from engine.ir.terms import Constant
-from grammar.machine import Leaf, Node
 from grammar.terms import Names, literal, string_value
+from grammar.tree import Leaf, Node
 
 _ONE_SPELLING = {"URI": "IRI", "ISURI": "ISIRI"}
 _AGGREGATES = {"Count": "COUNT", "Sum": "SUM", "Min": "MIN", "Max": "MAX", "Avg": "AVG", "Sample": "SAMPLE",

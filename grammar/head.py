@@ -12,9 +12,9 @@ from dataclasses import dataclass, field
 from engine.ir.spans import Diagnostic
 from grammar.clauses import Clause, ClauseError, read_register, read_source, read_stream_pattern
 from grammar.hints import clause_diagnostic
-from grammar.machine import Leaf
 from grammar.scanner import Scan, Token
 from grammar.text import Text
+from grammar.tree import Leaf
 
 MAX_SOURCES = 200
 FORMS = frozenset(("SELECT", "CONSTRUCT", "ASK", "DESCRIBE"))

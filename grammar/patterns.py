@@ -11,8 +11,8 @@ from engine.ir.patterns import (BGP, Extend, Filter, GraphPattern, Join, LeftJoi
 from engine.ir.spans import DiagnosticError, Span
 from engine.ir.terms import Constant, Variable
 from grammar.expressions import Expressions
-from grammar.machine import Leaf, Node
 from grammar.terms import Names
+from grammar.tree import Leaf, Node
 from grammar.triples import Block, Labels
 
 EMPTY = BGP(())

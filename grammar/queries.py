@@ -11,9 +11,9 @@ from engine.ir.patterns import (BGP, Distinct, Extend, Filter, GraphPattern, Gro
 from engine.ir.spans import Span
 from engine.ir.statement import Ask, Construct, Describe, Query, Select
 from engine.ir.terms import Term, Variable
-from grammar.machine import Leaf, Node
 from grammar.patterns import EMPTY, Patterns, join
 from grammar.terms import Names
+from grammar.tree import Leaf, Node
 from grammar.triples import Block, Labels
 
 

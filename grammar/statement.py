@@ -12,12 +12,13 @@ from grammar.checks import too_deep
 from grammar.clauses import Clause
 from grammar.head import Head, read_head
 from grammar.hints import body_diagnostic
-from grammar.machine import Leaf, TooMuchEffort
 from grammar.patterns import Patterns
 from grammar.queries import Queries
+from grammar.run import TooMuchEffort
 from grammar.scanner import Token, scan, unclosed
 from grammar.terms import Names
 from grammar.text import Text
+from grammar.tree import Leaf
 from grammar.triples import Labels
 
 

@@ -6,8 +6,8 @@ import re
 
 from engine.ir.spans import Diagnostic
 from engine.ir.terms import RDF, RDFS, XSD, Constant, Variable
-from grammar.machine import Leaf, Node
 from grammar.text import Text
+from grammar.tree import Leaf, Node
 
 _STRING_ESCAPE = re.compile(r"\\(.)", re.DOTALL)
 _UNESCAPED = {"t": "\t", "b": "\b", "n": "\n", "r": "\r", "f": "\f", "\\": "\\", '"': '"', "'": "'"}

@@ -7,8 +7,8 @@ from typing import Any
 from engine.ir.patterns import (Alternative, Inverse, Link, NegatedSet, Path, PathPattern, Repeat, Sequence, TriplePattern)
 from engine.ir.spans import DiagnosticError, Span
 from engine.ir.terms import RDF, Constant, Term, Variable
-from grammar.machine import Leaf, Node
 from grammar.terms import Names
+from grammar.tree import Leaf, Node
 
 _FIRST, _REST, _NIL = (Constant(f"<{RDF}{name}>") for name in ("first", "rest", "nil"))
 MAX_PARTS = 200

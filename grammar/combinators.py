@@ -1,0 +1,231 @@
+"""The functions a grammar is compiled to: one maker for each kind of pyparsing element.
+
+A function takes a run, an offset and the list of results so far; it returns the offset behind what it read, or FAILED.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Any
+
+from grammar.run import FAILED, FOREIGN, First, Function, Run
+from grammar.tree import Leaf, Node
+
+_WORD = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_$")
+
+
+def leaf(inner: Function, kind: str, readable: str, skips: bool) -> Function:
+    """A terminal, read by `inner`, as a Leaf."""
+    def parse(run: Run, place: int, out: list[Any]) -> int:
+        if skips:
+            place = run.skip(place)
+            run.note(place, readable)
+        outer, run.quiet = run.quiet, True      # what a terminal is made of is of no interest to a reader
+        end = inner(run, place, [])
+        run.quiet = outer
+        if end >= 0:
+            out.append(Leaf(kind, run.text[place:end], place, end))
+        return end
+
+    return parse
+
+
+def composite(inner: Function, name: str) -> Function:
+    """A Node with the named parts that `inner` reads."""
+    def parse(run: Run, place: int, out: list[Any]) -> int:
+        place = run.skip(place)
+        results: list[Any] = []
+        end = inner(run, place, results)
+        if end >= 0:
+            end = _trim(run.text, place, end)
+            parts: dict[str, Any] = {}
+            for result in results:
+                if type(result) is _Named:
+                    if result.is_list:
+                        parts.setdefault(result.name, []).append(result.value)
+                    else:
+                        parts[result.name] = result.value
+            items = tuple(result for result in results if type(result) is not _Named)
+            out.append(Node(name, place, end, parts, items))
+        return end
+
+    return parse
+
+
+def _trim(text: str, start: int, end: int) -> int:
+    """`end` without the white space before it."""
+    while end > start and text[end - 1] in " \t\r\n":
+        end -= 1
+    return end
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Named:
+    name: str
+    value: Any
+    is_list: bool
+
+
+def part(inner: Function, name: str, is_list: bool) -> Function:
+    """What `inner` reads, as the part `name` of the composite around it."""
+    def parse(run: Run, place: int, out: list[Any]) -> int:
+        results: list[Any] = []
+        end = inner(run, place, results)
+        if end >= 0:
+            out.append(_Named(name, results[0] if len(results) == 1 else results, is_list))
+        return end
+
+    return parse
+
+
+def node(inner: Function, name: str) -> Function:
+    """A Node with all that `inner` reads as its items."""
+    def parse(run: Run, place: int, out: list[Any]) -> int:
+        place = run.skip(place)
+        results: list[Any] = []
+        end = inner(run, place, results)
+        if end >= 0:
+            end = _trim(run.text, place, end)
+            out.append(Node(name, place, end, {}, tuple(results)))
+        return end
+
+    return parse
+
+
+def keyword(word: str, skips: bool) -> Function:
+    """A key word in any case, not part of a longer word."""
+    size, upper = len(word), word.upper()
+
+    def parse(run: Run, place: int, out: list[Any]) -> int:
+        if skips:
+            place = run.skip(place)
+            run.note(place, word)
+        end = place + size
+        text = run.text
+        if text[place:end].upper() != upper or text[end:end + 1] in _WORD or (place and text[place - 1] in _WORD):
+            return FAILED
+        out.append(word)
+        return end
+
+    return parse
+
+
+def literal(mark: str, skips: bool) -> Function:
+    """A mark."""
+    size, readable = len(mark), f"'{mark}'"
+
+    def parse(run: Run, place: int, out: list[Any]) -> int:
+        if skips:
+            place = run.skip(place)
+            run.note(place, readable)
+        if not run.text.startswith(mark, place):
+            return FAILED
+        out.append(mark)
+        return place + size
+
+    return parse
+
+
+def regex(pattern: re.Pattern[str], readable: str, skips: bool) -> Function:
+    """A regular expression."""
+    def parse(run: Run, place: int, out: list[Any]) -> int:
+        if skips:
+            place = run.skip(place)
+            run.note(place, readable)
+        found = pattern.match(run.text, place)
+        if found is None:
+            return FAILED
+        out.append(found[0])
+        return found.end()
+
+    return parse
+
+
+def sequence(parts: tuple[Function, ...]) -> Function:
+    """All parts, one after the other."""
+    def parse(run: Run, place: int, out: list[Any]) -> int:
+        mark = len(out)
+        for part in parts:
+            place = part(run, place, out)
+            if place < 0:
+                del out[mark:]
+                return FAILED
+        return place
+
+    return parse
+
+
+def first_of(parts: tuple[tuple[First, Function], ...], skips: bool) -> Function:
+    """The first alternative that reads on; only those that the next character can begin are tried."""
+    by_character: dict[str, tuple[tuple[Function, ...], frozenset[str]]] = {}
+
+    def choose(character: str) -> tuple[tuple[Function, ...], frozenset[str]]:
+        chosen = tuple(function for first, function in parts if first.admits(character))
+        names: frozenset[str] = frozenset().union(*(first.names for first, _ in parts if not first.admits(character)))
+        by_character[character] = chosen, names
+        return chosen, names
+
+    def parse(run: Run, place: int, out: list[Any]) -> int:
+        if skips:
+            place = run.skip(place)
+        character = _character(run.text, place)
+        chosen, names = by_character.get(character) or choose(character)
+        if skips and place >= run.furthest:
+            run.note(place, *names)
+        for function in chosen:
+            end = function(run, place, out)
+            if end >= 0:
+                return end
+        return FAILED
+
+    return parse
+
+
+def _character(text: str, place: int) -> str:
+    character = text[place:place + 1]
+    return character if character < FOREIGN else FOREIGN
+
+
+def repeat(inner: Function, first: First, least: int, most: int | None, skips: bool) -> Function:
+    """`inner` at least and at most so many times, as long as the next character can begin it."""
+    names = first.names
+
+    def parse(run: Run, place: int, out: list[Any]) -> int:
+        count = 0
+        while most is None or count < most:
+            start = run.skip(place)
+            if not first.admits(_character(run.text, start)):
+                if start >= run.furthest:
+                    run.note(start, *names)
+                break
+            end = inner(run, place, out)
+            if end < 0 or end == place:
+                break
+            place = end
+            count += 1
+        if count < least:
+            return FAILED
+        return place if count or not skips else run.skip(place)
+
+    return parse
+
+
+def suppressed(inner: Function) -> Function:
+    """What `inner` reads, without result."""
+    def parse(run: Run, place: int, out: list[Any]) -> int:
+        return inner(run, place, [])
+
+    return parse
+
+
+def group(inner: Function) -> Function:
+    """What `inner` reads, as one list."""
+    def parse(run: Run, place: int, out: list[Any]) -> int:
+        results: list[Any] = []
+        end = inner(run, place, results)
+        if end >= 0:
+            out.append(results)
+        return end
+
+    return parse
