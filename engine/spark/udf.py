@@ -17,7 +17,6 @@ from engine.functions.compare import effective_boolean_value, order_key
 from engine.functions.context import Context, row_key
 from engine.functions.errors import ExpressionError
 from engine.functions.expressions import compile_term
-from engine.spark.sql.lower import ROWWISE, functions_in
 
 if TYPE_CHECKING:
     import duckdb
@@ -33,13 +32,13 @@ def _decode(code: str) -> Any:
 @lru_cache(maxsize=4096)
 def row_function(code: str, truth: bool) -> RowFunction:
     """The compiled expression of `code` as a function of (tick, tokens)."""
-    expression, names, identity, label_offset = _decode(code)
+    expression, names, solution, identity, label_offset = _decode(code)
     term = compile_term(expression)
-    rowwise = bool(functions_in(expression) & ROWWISE)
 
     def apply(tick: int, tokens: Sequence[str | None]) -> Any:
         row = {name: token for name, token in zip(names, tokens) if token is not None}
-        context = Context(tick + label_offset, identity, row_key(row) if rowwise else "")
+        own = row_key({name: row[name] for name in solution if name in row}) if solution else ""
+        context = Context(tick + label_offset, identity, own)
         try:
             return effective_boolean_value(term(row, context)) if truth else term(row, context)
         except ExpressionError:

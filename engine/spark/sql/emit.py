@@ -108,10 +108,10 @@ class Emitter:
         self._texts.append(f"{name} AS ({select})")
         return name
 
-    def spelling(self, relation: Relation) -> Columns:
-        """How expressions spell the columns of a relation."""
+    def spelling(self, relation: Relation, solution: tuple[Variable, ...] = ()) -> Columns:
+        """How expressions spell the columns of a relation; `solution` tells its rows apart for RAND, UUID and BNODE."""
         return Columns(lambda v: self.name(v) if v in relation.variables else None, relation.typed, relation.booleans,
-                       "tick" if "tick" in relation.keys else None, relation.variables)
+                       "tick" if "tick" in relation.keys else None, solution or relation.variables)
 
     def seed_key(self, number: int) -> str:
         """A column name for the identity of an outer row, unlike any other."""

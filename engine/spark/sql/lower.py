@@ -147,9 +147,11 @@ class Lowering:
 
     def _call(self, function: str, expression: Expression, columns: Columns) -> str:
         names = sorted(v for v in ex.variables_of(expression) if columns.token(v) is not None)
+        solution: list[Variable] | None = None
         if functions_in(expression) & ROWWISE:
-            names = sorted({*names, *(v for v in columns.row if columns.token(v) is not None)})
-        code = encode((textless(expression), tuple(v.name for v in names), *self.context))
+            solution = [v for v in columns.row if columns.token(v) is not None]
+            names = sorted({*names, *solution})
+        code = encode((textless(expression), [v.name for v in names], solution and [v.name for v in solution], *self.context))
         tokens = [_boolean_token(str(columns.token(v))) if v in columns.booleans else str(columns.token(v)) for v in names]
         return self.dialect.call(function, code, columns.at or "CAST(0 AS BIGINT)", tokens)
 

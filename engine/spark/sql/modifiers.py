@@ -27,7 +27,10 @@ def filtered(emitter: Emitter, plan: nodes.Filter) -> Relation:
 def extend(emitter: Emitter, plan: nodes.Extend) -> Relation:
     """BIND: an error leaves the variable null."""
     relation = emitter.timed_for(plan.expression, emitter.relation(plan.input))
-    value = emitter.lowering.value(plan.expression, emitter.spelling(relation))
+    below: nodes.Plan = plan.input
+    while isinstance(below, nodes.Extend):
+        below = below.input
+    value = emitter.lowering.value(plan.expression, emitter.spelling(relation, emitter.relation(below).variables))
     name = emitter.add(f"SELECT *, {value} AS {emitter.name(plan.variable)} FROM {relation.name}")
     certain = isinstance(plan.expression, Constant) or plan.expression in relation.certain
     return replace(relation, name=name, variables=(*relation.variables, plan.variable),
