@@ -35,7 +35,9 @@ function route() {
   page = name ? (NAMED[kind] ?? notFound)(main, name) : (PAGES[kind] ?? notFound)(main);
   document.title = `${page.title} – Thalweg`;
   lists.mark(location.hash);
-  for (const link of document.querySelectorAll("nav.top a")) setAttribute(link, "aria-current", link.dataset.page === kind ? "page" : null);
+  for (const link of document.querySelectorAll("nav.top a")) {
+    setAttribute(link, "aria-current", link.dataset.page === kind ? "page" : null);
+  }
   openMenu(false);
 }
 
@@ -61,7 +63,7 @@ function words(problem) {
 
 function advice(problem) {
   if (problem.slug === "engine-starting") return `The engine is starting. ${problem.detail} This page goes on by itself.`;
-  if (problem.slug === "unreachable") return `${problem.detail} Is it running? Start it with “make run”; this page goes on by itself.`;
+  if (problem.slug === "unreachable") return `${problem.detail} Start it with “make run”; this page goes on by itself.`;
   return `The server reports: ${problem.message} This page tries again by itself.`;
 }
 

@@ -17,6 +17,10 @@ export function ticks(low, high, wanted = 5) {
   return found;
 }
 
+function widthOf(svg) {
+  return Math.max(260, svg.parentElement?.clientWidth ?? 0);
+}
+
 function timeTicks(low, high, wanted) {
   const step = STEPS_MS.find((length) => (high - low) / length <= wanted) ?? Math.ceil((high - low) / wanted);
   const found = [];
@@ -64,7 +68,9 @@ function drawValues(svg, [low, high], y, width) {
 function drawLine(svg, line, hue, x, y) {
   svg.append(s("path", { class: `line hue-${hue}`, d: path(line.points, x, y) }));
   if (line.points.length > 40) return;
-  for (const point of line.points) svg.append(s("circle", { class: `point hue-${hue}`, cx: x(point.at), cy: y(point.value), r: 2.4 }));
+  for (const { at, value } of line.points) {
+    svg.append(s("circle", { class: `point hue-${hue}`, cx: x(at), cy: y(value), r: 2.4 }));
+  }
 }
 
 /** A chart `{node, draw(lines, title)}` with a legend that shows the values under the pointer or the arrow keys. */
@@ -76,7 +82,7 @@ export function lineChart() {
   let state = null;
 
   function draw(lines, title) {
-    const width = Math.max(260, svg.parentElement?.clientWidth ?? 0);
+    const width = widthOf(svg);
     svg.setAttribute("width", width);
     svg.setAttribute("viewBox", `0 0 ${width} ${HEIGHT}`);
     const shown = lines.filter((line) => !hidden.has(line.name));
@@ -109,10 +115,10 @@ export function lineChart() {
 
   function legendEntry(line, hue, at) {
     const point = line.points.findLast((one) => one.at <= at);
-    const toggle = h("button", { type: "button", "aria-pressed": String(!hidden.has(line.name)), on: { click: () => flip(line.name) } },
-      s("svg", { class: "swatch", width: 14, height: 8, "aria-hidden": "true" }, s("path", { class: `line hue-${hue}`, d: "M1 4H13" })),
-      h("span", { class: "name" }, line.name), h("b", null, point ? figure(point.value) : "–"));
-    return h("li", null, toggle);
+    const pressed = String(!hidden.has(line.name));
+    return h("li", null, h("button", { type: "button", "aria-pressed": pressed, on: { click: () => flip(line.name) } },
+      s("svg", { width: 14, height: 8, "aria-hidden": "true" }, s("path", { class: `line hue-${hue}`, d: "M1 4H13" })),
+      h("span", { class: "name" }, line.name), h("b", null, point ? figure(point.value) : "–")));
   }
 
   function flip(name) {
@@ -151,7 +157,9 @@ export function lineChart() {
     point((state.cursor ?? state.times.length - 1) + step);
   });
   const box = h("div", { class: "canvas" }, svg);
-  new ResizeObserver(() => state && state.width !== Math.max(260, box.clientWidth) && draw(state.lines, state.title)).observe(box);
+  new ResizeObserver(() => {
+    if (state && state.width !== widthOf(svg)) draw(state.lines, state.title);
+  }).observe(box);
   return { node: h("figure", { class: "plot" }, box, h("figcaption", null, moment, legend)), draw };
 }
 
@@ -169,7 +177,7 @@ export function strip() {
 }
 
 function drawStrip(svg, points) {
-  const width = Math.max(260, svg.parentElement?.clientWidth ?? 0);
+  const width = widthOf(svg);
   svg.setAttribute("width", width);
   svg.setAttribute("viewBox", `0 0 ${width} 64`);
   svg.replaceChildren();
@@ -182,7 +190,8 @@ function drawStrip(svg, points) {
   }
   for (const [i, { at, value }] of points.entries()) {
     const end = points[i + 1]?.at ?? at + usual;
-    svg.append(s("rect", { class: `truth ${value}`, x: x(at), y: value ? 12 : 30, width: Math.max(1, x(end) - x(at)), height: 14 }));
+    const size = { x: x(at), y: value ? 12 : 30, width: Math.max(1, x(end) - x(at)), height: 14 };
+    svg.append(s("rect", { class: `truth ${value}`, ...size }));
   }
   for (const at of timeTicks(points[0].at, points.at(-1).at + usual, Math.max(2, Math.floor(width / 110)))) {
     svg.append(timeLabel(at, x, width, 60));

@@ -60,7 +60,8 @@ function indent(event, area) {
 
 /**
  * An editor `{node, area, text, setText, setErrors, goTo, insert}`.
- * @param {{label: string, value?: string, size?: "tall" | "short", changed?: (text: string) => void, submit?: () => void}} options
+ * @param {{label: string, value?: string, size?: "tall" | "short", changed?: (text: string) => void,
+ *          submit?: () => void}} options
  */
 export function editor({ label, value = "", size = "short", changed = () => {}, submit = () => {} }) {
   const area = h("textarea", {

@@ -15,7 +15,8 @@ function termCell(term) {
 /** Columns: number, time, sign (delta feeds) and the variables; the value of each term. */
 export function csv(evaluations) {
   const vars = [...new Set(evaluations.flatMap((entry) => entry.vars))];
-  const lines = [["#", "at", "change", ...vars, ...(evaluations.some((e) => e.kind === "boolean") ? ["boolean"] : [])].map((t) => cell(t, true))];
+  const truths = evaluations.some((entry) => entry.kind === "boolean") ? ["boolean"] : [];
+  const lines = [["#", "at", "change", ...vars, ...truths].map((text) => cell(text, true))];
   for (const { seq, at, kind, boolean, vars: own, rows } of evaluations) {
     if (kind === "boolean") lines.push([seq ?? "", iso(at), "", ...vars.map(() => ""), boolean]);
     for (const { sign, terms } of rows) {

@@ -26,7 +26,10 @@ export class Feed {
   #reason = "";
   #handlers;
 
-  /** @param {{event: (name, data, id) => void, connection: (state: string, reason: string) => void, broken: (error) => void}} handlers */
+  /**
+   * @param {{event: (name: string, data: object, id: string | null) => void, connection: (state: string, reason: string) => void,
+   *          broken: (error: Error) => void}} handlers
+   */
   constructor(name, parameters, handlers) {
     this.name = name;
     this.parameters = parameters;
@@ -49,7 +52,8 @@ export class Feed {
   #connect() {
     this.#source?.close();
     this.#heard = Date.now();
-    const source = new EventSource(address(["queries", this.name, "results"], { ...this.parameters, last_event_id: this.#lastId }));
+    const parameters = { ...this.parameters, last_event_id: this.#lastId };
+    const source = new EventSource(address(["queries", this.name, "results"], parameters));
     this.#source = source;
     source.onerror = () => source === this.#source && this.#lost(source);
     for (const name of EVENTS) source.addEventListener(name, (event) => source === this.#source && this.#receive(name, event));

@@ -67,7 +67,7 @@ export function figure(number) {
   return NUMBER.format(Number(number.toPrecision(6)));
 }
 
-/** The end of an IRI, for people: `http://ex.org/temps` as `temps`. */
+/** The end of an IRI, for people: `http://example.org/temps` as `temps`. */
 export function tail(iri) {
   return /([^/#:]+)[/#]?$/.exec(iri ?? "")?.[1] ?? iri ?? "";
 }

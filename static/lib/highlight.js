@@ -1,13 +1,16 @@
 /** Tokens of query texts and TriG, for light colouring and for finding prefixes. Not a parser: the server is. */
 
-const KEYWORDS = new Set(`register query stream compute computed every report on change full start at as prefix base select construct ask
-describe from named window range step slide tumbling triples items now to all using rules graph where filter optional union minus exists
-not in bind values undef group by having order asc desc limit offset distinct reduced rstream istream dstream service silent`.split(/\s+/));
+const KEYWORDS = new Set(`
+register query stream compute computed every report on change full start at as prefix base select construct ask
+describe from named window range step slide tumbling triples items now to all using rules graph where filter optional
+union minus exists not in bind values undef group by having order asc desc limit offset distinct reduced rstream
+istream dstream service silent`.trim().split(/\s+/));
 
-const FUNCTIONS = new Set(`count sum avg min max sample group_concat separator str lang langmatches datatype bound iri uri bnode rand abs
-ceil floor round concat strlen ucase lcase encode_for_uri contains strstarts strends strbefore straft year month day hours minutes seconds
-timezone tz uuid struuid md5 sha1 sha256 sha384 sha512 coalesce if strlang strdt sameterm isiri isuri isblank isliteral isnumeric
-regex substr replace timestamp true false a`.split(/\s+/));
+const FUNCTIONS = new Set(`
+count sum avg min max sample group_concat separator str lang langmatches datatype bound iri uri bnode rand abs ceil
+floor round concat strlen ucase lcase encode_for_uri contains strstarts strends strbefore strafter year month day
+hours minutes seconds timezone tz uuid struuid md5 sha1 sha256 sha384 sha512 coalesce if strlang strdt sameterm isiri
+isuri isblank isliteral isnumeric regex substr replace timestamp true false a`.trim().split(/\s+/));
 
 const GRAMMAR = [
   ["comment", /#[^\n]*/y],

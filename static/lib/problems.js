@@ -10,8 +10,9 @@ export function errorsOf(problem) {
 function entry(error, goTo) {
   const { line, column } = error.location ?? {};
   const place = line ? `Line ${line}, column ${column ?? 1}` : "";
+  const jump = { type: "button", class: "link place", on: { click: () => goTo(error.location) } };
   return h("li", null,
-    place && goTo ? h("button", { type: "button", class: "link place", on: { click: () => goTo(error.location) } }, place) : place,
+    place && goTo ? h("button", jump, place) : place,
     h("span", { class: "detail" }, error.detail ?? ""),
     error.snippet ? h("pre", { class: "snippet" }, error.snippet) : null,
     error.note ? h("p", { class: "note" }, error.note) : null,
@@ -27,5 +28,5 @@ export function errorList(errors, goTo) {
 export function problemBox(problem, advice, goTo) {
   const title = problem.title && problem.title !== problem.message ? h("p", { class: "title" }, problem.title) : null;
   const places = problem.errors?.length ? errorList(problem.errors, goTo) : h("p", null, problem.message);
-  return h("div", { class: "notice bad", role: "alert", "data-slug": problem.slug }, title, places, advice ? h("p", null, advice) : null);
+  return h("div", { class: "notice bad", role: "alert" }, title, places, advice ? h("p", null, advice) : null);
 }

@@ -25,7 +25,8 @@ const signed = (sign) => (terms) => ({ sign, terms });
 function content(name, data) {
   if (data.addedResults || data.removedResults) {
     const vars = data.addedResults?.head?.vars ?? data.removedResults?.head?.vars ?? [];
-    return { kind: "rows", delta: true, vars, rows: [...solutions(data.addedResults, "+"), ...solutions(data.removedResults, "-")] };
+    const rows = [...solutions(data.addedResults, "+"), ...solutions(data.removedResults, "-")];
+    return { kind: "rows", delta: true, vars, rows };
   }
   if (typeof data.boolean === "boolean") return { kind: "boolean", boolean: data.boolean, vars: [], rows: [] };
   if (data.results) return { kind: "rows", vars: data.head?.vars ?? [], rows: solutions(data, "") };

@@ -9,16 +9,19 @@ export function termCell(term, prefixes) {
   return h("td", { class: kind, title: title === text ? null : title }, text, note ? h("span", { class: "badge" }, note) : null);
 }
 
-/** What the columns hold, from rows of terms: `[{name, type, numeric}]`; the type is empty where it is mixed. */
-export function columnTypes(vars, rows, prefixes) {
-  return vars.map((name, position) => {
-    const terms = rows.slice(0, 100).map((terms) => terms[position]).filter(Boolean);
-    const types = new Set(terms.map((term) => typeName(term, prefixes)));
-    return { name, type: types.size === 1 ? [...types][0] : types.size ? "mixed" : "", numeric: terms.length > 0 && terms.every((t) => numberOf(t) !== null) };
-  });
+function columnType(name, terms, prefixes) {
+  const types = [...new Set(terms.map((term) => typeName(term, prefixes)))];
+  const numeric = terms.length > 0 && terms.every((term) => numberOf(term) !== null);
+  return { name, type: types.length > 1 ? "mixed" : types[0] ?? "", numeric };
 }
 
-/** The head row of a table of variables. */
+/** What the columns hold, from the first rows of terms: `[{name, type, numeric}]`. */
+export function columnTypes(vars, rows, prefixes) {
+  return vars.map((name, position) =>
+    columnType(name, rows.slice(0, 100).map((terms) => terms[position]).filter(Boolean), prefixes));
+}
+
+/** The head row of a table of variables; `mark` adds the column of signs of a feed of changes. */
 export function headRow(types, mark) {
   return h("tr", null, mark ? h("th", { class: "sign", scope: "col" }, h("span", { class: "hidden" }, "Change")) : null,
     types.map(({ name, type, numeric }) => h("th", { scope: "col", class: numeric ? "number" : null },

@@ -4,8 +4,9 @@ import { api } from "../lib/api.js";
 import { catalog, refresh, watch } from "../lib/catalog.js";
 import { button, h, keyed, setAttribute, setText, toast } from "../lib/dom.js";
 import { editor } from "../lib/editor.js";
-import { examples } from "../lib/examples.js";
+import { examplePicker } from "../lib/examples.js";
 import { nameOf } from "../lib/highlight.js";
+import { choice, code, head } from "../lib/parts.js";
 import { errorList, errorsOf, problemBox } from "../lib/problems.js";
 
 const CHECK_AFTER_MS = 350;
@@ -41,40 +42,38 @@ class Writer {
     this.outcome = h("div");
     this.details = h("details", { class: "plan-preview", hidden: true }, h("summary", null, "Plan and estimate"));
     this.streams = h("ul", { class: "chips" });
+    this.streamPart = h("section", { "aria-label": "Streams" }, h("h2", null, "Streams"),
+      h("p", { class: "note" }, "Choose one to insert its address at the caret."), this.streams);
     this.#build(parent);
     this.#showStreams();
     this.changed();
   }
 
   #build(parent) {
-    this.picker = h("select", { "aria-label": "Load an example", on: { change: () => this.#load() } },
-      h("option", { value: "" }, "Load an example …"));
-    examples().then((list) => this.picker.append(...list.map(({ file, title }) => h("option", { value: file }, title))),
-      () => { this.picker.disabled = true; });
     const go = button("Register", () => this.register(), { class: "primary" });
     parent.append(
-      h("div", { class: "head" }, h("h1", null, "New query"), h("div", { class: "actions" }, this.picker)),
+      head("New query", null, examplePicker("continuous", (text) => this.#load(text))),
       this.box.node,
-      h("div", { class: "row" }, h("label", { class: "choice" }, h("span", null, "Name"), this.name), go,
+      h("div", { class: "row" }, choice("Name", this.name), go,
         h("span", { class: "note" }, "Ctrl-Enter registers"), this.verdict),
       this.outcome, this.errors, this.details,
-      h("section", { class: "aside" }, h("h2", null, "Streams"), h("p", { class: "note" }, "Choose one to insert its address at the caret."), this.streams));
+      this.streamPart);
   }
 
   #showStreams() {
-    keyed(this.streams, catalog.streams, (stream) => stream.name, (stream) => ({
-      node: h("li", null, h("button", { type: "button", class: "chip", title: stream.iri, on: { click: () => this.box.insert(`<${stream.iri}>`) } }, stream.name)) }));
+    this.streamPart.hidden = !catalog.streams.length;
+    keyed(this.streams, catalog.streams, (stream) => stream.name, ({ name, iri }) => {
+      const insert = () => this.box.insert(`<${iri}>`);
+      return { node: h("li", null, h("button", { type: "button", class: "chip", title: iri, on: { click: insert } }, name)) };
+    });
   }
 
   update() {
     this.#showStreams();
   }
 
-  async #load() {
-    const chosen = (await examples()).find(({ file }) => file === this.picker.value);
-    this.picker.value = "";
-    if (!chosen) return;
-    this.box.setText(await chosen.text());
+  #load(text) {
+    this.box.setText(text);
     this.name.value = draft.name = "";
     this.box.area.focus();
     this.changed();
@@ -131,7 +130,7 @@ class Writer {
     const texts = [["Estimate", estimate], ["Plan", plan]].filter(([, value]) => value);
     this.details.hidden = !texts.length;
     const nodes = texts.map(([title, value]) => [h("h3", null, title),
-      h("pre", { class: "code" }, typeof value === "string" ? value : JSON.stringify(value, null, 2))]);
+      code(title, typeof value === "string" ? value : JSON.stringify(value, null, 2))]);
     this.details.replaceChildren(this.details.querySelector("summary"), ...nodes.flat());
   }
 
@@ -157,10 +156,11 @@ class Writer {
       return;
     }
     const advice = { "name-exists": "Choose another name, or replace the query: it starts anew and its feed says so.",
-      "unknown-stream": h("span", null, "Add it under ", h("a", { href: "#/streams" }, "Streams"), ", or choose one of those below."),
+      "unknown-stream": h("span", null, h("a", { href: "#/streams" }, "Add the stream"), ", or choose one of those below."),
       unreachable: "Your text is kept; try again when the server is back." }[problem.slug];
     this.outcome.replaceChildren(problemBox(problem, advice, (location) => this.box.goTo(location)));
-    if (problem.slug === "name-exists") this.outcome.append(h("div", { class: "row" }, button("Replace it", () => this.register(true), { class: "danger" })));
+    if (problem.slug !== "name-exists") return;
+    this.outcome.append(h("div", { class: "row" }, button("Replace it", () => this.register(true), { class: "danger" })));
   }
 }
 

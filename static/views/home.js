@@ -2,69 +2,82 @@
 
 import { catalog, watch } from "../lib/catalog.js";
 import { h, keyed, setAttribute, setText } from "../lib/dom.js";
-import { clock, count, duration, durationText, tail } from "../lib/format.js";
+import { clock, count, duration, durationText, rate, tail } from "../lib/format.js";
+import { head, scroll, section } from "../lib/parts.js";
 import { queryState } from "../lib/words.js";
 
 const STEPS = [
   ["#/streams", "Add a stream", "A stream is a name to which RDF is pushed: by curl, by a program, or from its page here."],
-  ["#/graphs", "Load background knowledge", "Optional: an ontology or any RDF file that queries join with the stream, or reason with."],
-  ["#/new", "Register a query", "It is evaluated again and again over windows of the stream; its answers are pushed to this page and to programs."],
+  ["#/graphs", "Load background knowledge",
+    "Optional: an ontology or other RDF that queries join with the stream, or reason with."],
+  ["#/new", "Register a query",
+    "It is evaluated again and again over windows of the stream; its answers are pushed to this page and to programs."],
 ];
+const QUERY_HEADS = ["Query", "State", "Form", "Windows", "Complete up to", ">Lag", ">Latency", ">Rows in state"];
+const STREAM_HEADS = ["Stream", ">Items", ">Rate", "Complete up to", "Time", ">Late", "Used by"];
 
 function guide() {
   return h("section", { class: "guide", "aria-label": "How to begin" },
-    h("p", { class: "lead" }, "Nothing is registered yet. Three steps to live answers:"),
+    h("p", { class: "lead" }, "No query is registered yet. Three steps to live answers:"),
     h("ol", null, STEPS.map(([href, title, text]) => h("li", null, h("a", { href }, title), h("p", null, text)))));
 }
 
-/** `temps 10 s / 2 s` for a window of a query resource. */
+function contentText({ range, triples, items }) {
+  if (range) return durationText(range);
+  if (triples || items) return triples ? `${triples} triples` : `${items} items`;
+  return "";
+}
+
+/** `temps 10 s every 2 s` for a window of a query resource. */
 export function windowText(window) {
-  const size = window.range ? durationText(window.range) : window.triples ? `${window.triples} triples` : window.items ? `${window.items} items` : "";
-  return [tail(window.stream), size, window.step && window.step !== window.range ? `every ${durationText(window.step)}` : ""].filter(Boolean).join(" ");
+  const step = window.step && window.step !== window.range ? `every ${durationText(window.step)}` : "";
+  return [tail(window.stream), contentText(window), step].filter(Boolean).join(" ");
 }
 
-function row(query) {
-  const cells = Object.fromEntries(["state", "form", "windows", "last", "lag", "latency", "rows"].map((name) => [name, h("td")]));
-  for (const name of ["lag", "latency", "rows"]) cells[name].className = "number";
-  const dot = h("span", { class: "dot", "aria-hidden": "true" });
-  const word = h("span");
-  cells.state.append(dot, word);
-  const link = h("a", { href: `#/queries/${encodeURIComponent(query.name)}` }, query.name);
-  const node = h("tr", null, h("th", { scope: "row" }, link), Object.values(cells));
-  return { node, update(now) {
-    const { word: state, tone } = queryState(now);
-    const progress = now.progress ?? {};
-    setAttribute(dot, "class", `dot ${tone}`);
-    setText(word, state);
-    setText(cells.form, now.form ?? "");
-    setText(cells.windows, (now.windows ?? []).map(windowText).join(", "));
-    setText(cells.last, clock(progress.watermark));
-    setText(cells.lag, duration(progress.watermarkLagMs));
-    setText(cells.latency, duration(progress.resultLatencyMs));
-    setText(cells.rows, progress.stateRows === undefined || progress.stateRows === null ? "–" : count(progress.stateRows));
-  } };
-}
-
-function overview() {
+/** A table of the catalogue `{node, show(items)}`: `texts(item)` gives the cells after the first, `>` heads numbers. */
+function table(label, kind, heads, texts) {
+  const number = (place) => heads[place].startsWith(">") ? "number" : null;
   const body = h("tbody");
-  const heads = ["Query", "State", "Form", "Windows", "Complete up to", "Lag", "Latency", "Rows in state"];
-  const table = h("table", { class: "grid" },
-    h("thead", null, h("tr", null, heads.map((text, i) => h("th", { scope: "col", class: i > 4 ? "number" : null }, text)))), body);
-  return { node: h("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "Queries" }, table),
-    update: () => keyed(body, catalog.queries, (query) => query.name, row) };
+  const headCells = heads.map((text, place) => h("th", { scope: "col", class: number(place) }, text.replace(">", "")));
+
+  function row(item) {
+    const link = h("a", { href: `#/${kind}/${encodeURIComponent(item.name)}` }, item.name);
+    const cells = heads.slice(1).map((_, place) => h("td", { class: number(place + 1) }));
+    return { node: h("tr", null, h("th", { scope: "row" }, link), cells), update(now) {
+      texts(now).forEach((text, place) => setText(cells[place], text));
+      if (kind === "queries") setAttribute(cells[0], "class", `with-dot ${queryState(now).tone}`);
+    } };
+  }
+
+  const node = scroll(label, h("table", { class: "grid" }, h("thead", null, h("tr", null, headCells)), body));
+  return { node, show: (items) => keyed(body, items, (item) => item.name, row) };
+}
+
+function queryTexts(query) {
+  const { watermark, watermarkLagMs, resultLatencyMs, stateRows } = query.progress ?? {};
+  return [queryState(query).word, query.form ?? "", (query.windows ?? []).map(windowText).join(", "), clock(watermark),
+    duration(watermarkLagMs), duration(resultLatencyMs), count(stateRows)];
+}
+
+function streamTexts({ state = {}, time, usedBy = [] }) {
+  return [count(state.items), rate(state.itemsPerSecond ?? 0), clock(state.watermark), time ?? "", count(state.late),
+    usedBy.join(", ") || "–"];
 }
 
 export function home(parent) {
-  const table = overview();
-  const empty = guide();
+  const queries = table("Queries", "queries", QUERY_HEADS, queryTexts);
+  const streams = table("Streams", "streams", STREAM_HEADS, streamTexts);
   const begin = h("a", { class: "button primary", href: "#/new" }, "Register a query");
-  parent.append(h("div", { class: "head" }, h("h1", null, "Overview"), h("div", { class: "actions" }, begin)), table.node, empty);
+  const streamPart = section("Streams", null, streams.node);
+  const queryPart = section("Queries", null, queries.node);
+  const empty = guide();
+  parent.append(head("Overview", null, begin), queryPart, empty, streamPart);
   function update() {
-    const some = catalog.queries.length > 0;
-    table.node.hidden = !some;
-    empty.hidden = some || !catalog.loaded;
-    begin.hidden = !some;
-    table.update();
+    begin.hidden = queryPart.hidden = !catalog.queries.length;
+    empty.hidden = catalog.queries.length > 0 || !catalog.loaded;
+    streamPart.hidden = !catalog.streams.length;
+    queries.show(catalog.queries);
+    streams.show(catalog.streams);
   }
   update();
   return { title: "Overview", close: watch(update) };

@@ -3,6 +3,7 @@
 import { api } from "../lib/api.js";
 import { refresh } from "../lib/catalog.js";
 import { field, h, toast } from "../lib/dom.js";
+import { head } from "../lib/parts.js";
 import { problemBox } from "../lib/problems.js";
 
 function input(attributes) {
@@ -32,7 +33,7 @@ export function newStream(parent) {
     }
   }
 
-  parent.append(h("div", { class: "head" }, h("h1", null, "Add a stream")),
+  parent.append(head("Add a stream"),
     h("form", { class: "card form-grid", on: { submit } },
       field("Name", name, "Letters, digits, _ . -; it is part of the stream's address."),
       field("IRI", iri, "What FROM STREAM names; made from the name where it is left empty."),

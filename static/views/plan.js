@@ -2,6 +2,7 @@
 
 import { api } from "../lib/api.js";
 import { button, h } from "../lib/dom.js";
+import { code } from "../lib/parts.js";
 import { problemBox } from "../lib/problems.js";
 import { tabs } from "../lib/tabs.js";
 
@@ -16,8 +17,7 @@ export const STAGES = {
 async function load(name, level, node) {
   try {
     const { body } = await api.plan(name, level);
-    node.replaceChildren(h("pre", { class: "code plan", tabindex: 0, "aria-label": `Plan, stage ${level}` },
-      typeof body === "string" ? body : JSON.stringify(body, null, 2)));
+    node.replaceChildren(code(`Plan, stage ${level}`, typeof body === "string" ? body : JSON.stringify(body, null, 2), "plan"));
   } catch (problem) {
     node.replaceChildren(problemBox(problem));
   }
@@ -30,6 +30,7 @@ function stage(name, level) {
   return h("div", null, h("div", { class: "row between" }, h("p", { class: "note" }, STAGES[level]), again), node);
 }
 
+/** The tab of the page of a query. */
 export function plan(name) {
   const pages = Object.keys(STAGES).map((level) => ({ key: level, label: level, show: () => stage(name, level) }));
   return tabs(pages, { label: "Stages of the plan", initial: "logical", small: true }).node;

@@ -7,7 +7,7 @@ import { paint } from "../lib/editor.js";
 import { Feed } from "../lib/feed.js";
 import { isoDuration } from "../lib/format.js";
 import { prefixesOf } from "../lib/highlight.js";
-import { problemBox } from "../lib/problems.js";
+import { code, loaded } from "../lib/parts.js";
 import { evaluation, Results } from "../lib/results.js";
 import { tabs } from "../lib/tabs.js";
 import { displayPrefixes } from "../lib/terms.js";
@@ -48,7 +48,8 @@ class QueryPage {
     ], { label: "Views of the query", chosen: () => this.answers.changed() });
     parent.append(...this.status.nodes, pages.node);
     this.open();
-    this.timers = [setInterval(() => this.status.show(), 1000), setInterval(() => document.hidden || this.reload(), RELOAD_EVERY_MS)];
+    this.timers = [setInterval(() => this.status.show(), 1000),
+      setInterval(() => document.hidden || this.reload(), RELOAD_EVERY_MS)];
   }
 
   get watermark() {
@@ -66,7 +67,7 @@ class QueryPage {
       draft.set(this.query.text, "");
       location.hash = "#/new";
     });
-    return h("div", { class: "stack" }, h("pre", { class: "code" }, paint(this.query.text ?? "")), h("div", { class: "row" }, edit));
+    return h("div", { class: "stack" }, code("Text", paint(this.query.text ?? "")), h("div", { class: "row" }, edit));
   }
 
   /** Begin the feed, anew after a change of mode. */
@@ -133,6 +134,7 @@ class QueryPage {
     try {
       const { body } = await api.query(this.query.name);
       if (body.state !== this.query.state) this.reason = "";
+      if (body.state !== "failed") this.problem = null;
       this.query = body;
       this.progress = { ...this.progress, ...body.progress };
       this.status.show();
@@ -152,20 +154,6 @@ class QueryPage {
 
 /** Show the query `name`. */
 export function query(parent, name) {
-  let page = null;
-  let closed = false;
-  parent.append(h("p", { class: "wait" }, `Loading ${name} …`));
-  api.query(name).then(({ body }) => {
-    if (closed) return;
-    parent.replaceChildren();
-    page = new QueryPage(parent, body);
-  }, (problem) => {
-    const advice = gone(problem)
-      ? h("span", null, "Choose another from the list, or ", h("a", { href: "#/new" }, "register a query"), ".") : "Reload the page to try again.";
-    if (!closed) parent.replaceChildren(h("h1", null, name), problemBox(problem, advice));
-  });
-  return { title: name, close: () => {
-    closed = true;
-    page?.close();
-  } };
+  const elsewhere = h("span", null, "Choose another from the list, or ", h("a", { href: "#/new" }, "register a query"), ".");
+  return loaded(parent, name, api.query, (node, body) => new QueryPage(node, body), elsewhere);
 }

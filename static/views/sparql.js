@@ -4,40 +4,42 @@ import { api } from "../lib/api.js";
 import { catalog } from "../lib/catalog.js";
 import { button, h, setText } from "../lib/dom.js";
 import { editor, paint } from "../lib/editor.js";
-import { examples } from "../lib/examples.js";
+import { examplePicker } from "../lib/examples.js";
 import { duration, plural } from "../lib/format.js";
 import { prefixesOf } from "../lib/highlight.js";
+import { code, head, scroll } from "../lib/parts.js";
 import { problemBox } from "../lib/problems.js";
 import { resultTable } from "../lib/table.js";
 import { displayPrefixes } from "../lib/terms.js";
 
 const MAX_ROWS = 1000;
+const MAX_COLOURED = 200000;
 const ACCEPT = "application/sparql-results+json, application/trig;q=0.8, text/turtle;q=0.7, application/n-triples;q=0.5";
 const START = `SELECT ?graph (COUNT(*) AS ?triples)
 WHERE { GRAPH ?graph { ?s ?p ?o } }
 GROUP BY ?graph
 `;
-let kept = null;
+let kept = START;
+
+function nothing() {
+  return h("p", { class: "empty" }, catalog.graphs.length ? "Nothing matched."
+    : "Nothing matched: there is no static graph yet, and a window is seen only while a query holds it.");
+}
 
 class OneShot {
   constructor(parent) {
-    this.box = editor({ label: "SPARQL query", value: kept ?? START, submit: () => this.run(), changed: (text) => { kept = text; } });
+    this.box = editor({ label: "SPARQL query", value: kept, submit: () => this.run(), changed: (text) => { kept = text; } });
     this.status = h("p", { class: "verdict", role: "status" });
     this.output = h("div");
-    const picker = h("select", { "aria-label": "Load an example" }, h("option", { value: "" }, "Load an example …"));
-    picker.addEventListener("change", () => this.#load(picker));
-    examples().then((list) => picker.append(...list.filter(({ kind }) => kind === "sparql").map(({ file, title }) => h("option", { value: file }, title))),
-      () => { picker.disabled = true; });
-    parent.append(h("div", { class: "head" }, h("div", null, h("h1", null, "SPARQL"),
-      h("p", { class: "note" }, "Asked once, of the static graphs and of what the windows hold now. Nothing is registered.")), h("div", { class: "actions" }, picker)),
-    this.box.node, h("div", { class: "row" }, button("Run", () => this.run(), { class: "primary" }),
-      h("span", { class: "note" }, "Ctrl-Enter runs"), this.status), this.output);
+    const about = "Asked once, of the static graphs and of what the windows hold now. Nothing is registered.";
+    parent.append(head("SPARQL", h("p", { class: "note" }, about), examplePicker("sparql", (text) => this.#load(text))),
+      this.box.node, h("div", { class: "row" }, button("Run", () => this.run(), { class: "primary" }),
+        h("span", { class: "note" }, "Ctrl-Enter runs"), this.status), this.output);
   }
 
-  async #load(picker) {
-    const chosen = (await examples()).find(({ file }) => file === picker.value);
-    picker.value = "";
-    if (chosen) this.box.setText(kept = await chosen.text());
+  #load(text) {
+    kept = text;
+    this.box.setText(text);
     this.box.area.focus();
   }
 
@@ -59,15 +61,11 @@ class OneShot {
   }
 
   #show(body, took) {
-    if (typeof body === "string") {
-      setText(this.status, took);
-      this.output.replaceChildren(h("pre", { class: "code", tabindex: 0, "aria-label": "Result" }, body.length > 200000 ? body : paint(body)));
-    } else if (typeof body.boolean === "boolean") {
-      setText(this.status, took);
+    setText(this.status, took);
+    if (typeof body === "string") this.output.replaceChildren(code("Result", body.length > MAX_COLOURED ? body : paint(body)));
+    else if (typeof body.boolean === "boolean") {
       this.output.replaceChildren(h("p", { class: `answer truth ${body.boolean}` }, String(body.boolean)));
-    } else {
-      this.#showRows(body, took);
-    }
+    } else this.#showRows(body, took);
   }
 
   #showRows(body, took) {
@@ -76,8 +74,7 @@ class OneShot {
     const shown = rows.length > MAX_ROWS ? `, the first ${MAX_ROWS} are shown` : "";
     setText(this.status, `${plural(rows.length, "row")}${shown} · ${took}`);
     const prefixes = displayPrefixes(prefixesOf(this.box.text));
-    this.output.replaceChildren(rows.length ? h("div", { class: "scroll table", tabindex: 0, role: "region", "aria-label": "Result" }, resultTable(vars, rows, prefixes, MAX_ROWS))
-      : h("p", { class: "empty" }, catalog.graphs.length ? "Nothing matched." : "Nothing matched: there is no static graph yet, and a window is seen only while a query holds it."));
+    this.output.replaceChildren(rows.length ? scroll("Result", resultTable(vars, rows, prefixes, MAX_ROWS)) : nothing());
   }
 }
 

@@ -5,6 +5,7 @@ import { refresh } from "../lib/catalog.js";
 import { confirm } from "../lib/confirm.js";
 import { button, h, setAttribute, setText, toast } from "../lib/dom.js";
 import { clock, count, duration, rate, tail } from "../lib/format.js";
+import { facts, head } from "../lib/parts.js";
 import { problemBox } from "../lib/problems.js";
 import { pageState } from "../lib/words.js";
 import { windowText } from "./home.js";
@@ -31,13 +32,13 @@ export class Status {
     this.word = h("span", { class: "word" });
     this.pill = h("span", { class: "pill" }, h("span", { class: "dot", "aria-hidden": "true" }), this.word);
     this.why = h("span", { class: "why" });
-    this.actions = h("div", { class: "actions" });
-    this.facts = h("dl", { class: "facts" });
+    this.facts = facts();
     this.trouble = h("div", { class: "trouble-box" });
+    const top = head(page.query.name, h("p", { class: "state", role: "status" }, this.pill, this.why));
+    this.actions = top.lastChild;
     this.nodes = [
-      h("div", { class: "head" },
-        h("div", null, h("h1", null, page.query.name), h("p", { class: "state", role: "status" }, this.pill, this.why)), this.actions),
-      this.facts, this.trouble,
+      top,
+      this.facts.node, this.trouble,
     ];
   }
 
@@ -46,9 +47,9 @@ export class Status {
     setAttribute(this.pill, "class", `pill ${state.tone}`);
     setText(this.word, state.word);
     setText(this.why, state.reason);
-    this.#whenChanged("facts", JSON.stringify(figures(this.page)), () => this.#showFacts());
-    this.#whenChanged("trouble", state.word === "failed" || state.word === "closed" ? state.word + state.reason : "",
-      () => this.#showTrouble(state));
+    this.facts.show(figures(this.page));
+    const trouble = { closed: state.reason, failed: this.#cause() }[state.word];
+    this.#whenChanged("trouble", trouble && `${state.word} ${JSON.stringify(trouble)}`, () => this.#showTrouble(state));
     const key = { closed: "closed", failed: "failed" }[state.word] ?? (this.page.query.state === "paused" ? "paused" : "running");
     this.#whenChanged("actions", key, () => this.#showActions(key));
   }
@@ -59,13 +60,8 @@ export class Status {
     draw();
   }
 
-  #showFacts() {
-    this.facts.replaceChildren(...figures(this.page).map(([name, value, title]) =>
-      h("div", { title: title ?? null }, h("dt", null, name), h("dd", null, value))));
-  }
-
   #showTrouble({ word, reason }) {
-    if (word === "failed") this.trouble.replaceChildren(this.#failure(reason));
+    if (word === "failed") this.trouble.replaceChildren(this.#failure());
     else if (word === "closed") {
       this.trouble.replaceChildren(h("div", { class: "notice", role: "alert" },
         h("p", null, `The feed has ended: ${reason}. The answers below are the last ones received.`),
@@ -73,11 +69,15 @@ export class Status {
     } else this.trouble.replaceChildren();
   }
 
-  #failure(reason) {
-    const error = this.page.problem ?? this.page.query.lastError;
-    const { detail, message, errors = [] } = typeof error === "object" && error ? error : { detail: error };
-    return problemBox({ title: "The query has stopped with an error", slug: "query-failed", errors,
-      message: detail ?? message ?? (reason || "No reason was given.") },
+  /** Why a failed query has stopped: `{message, errors}`, from the feed's problem or the query's own account. */
+  #cause() {
+    const error = this.page.problem ?? this.page.query.lastError ?? this.page.reason;
+    const { detail, message, errors = [] } = typeof error === "object" ? error : { detail: error };
+    return { message: detail || message || "No reason was given.", errors };
+  }
+
+  #failure() {
+    return problemBox({ title: "The query has stopped with an error", slug: "query-failed", ...this.#cause() },
     "Restart it when the cause is gone, or take its text to the editor, correct it and register it again.");
   }
 
@@ -93,7 +93,8 @@ export class Status {
       running: [this.#action("Pause", () => patch("paused"), "paused")],
     };
     const held = this.actions.contains(document.activeElement);
-    this.actions.replaceChildren(...all[key], ...(key === "closed" ? [] : [button("Delete", () => this.#delete(), { class: "danger" })]));
+    const remove = button("Delete", () => this.#delete(), { class: "danger" });
+    this.actions.replaceChildren(...all[key], ...(key === "closed" ? [] : [remove]));
     if (held) this.actions.querySelector("button")?.focus();
   }
 

@@ -11,7 +11,7 @@ XSD = "http://www.w3.org/2001/XMLSchema#"
 WEATHER = "http://knoesis.wright.edu/ssw/ont/weather.owl#"
 SYSTEM = "http://knoesis.wright.edu/ssw/"
 STREAM = "http://example.org/streams/weather"
-START_MS = 1_795_237_440_000  # 2026-11-21T05:04:00Z
+START_MS = 1_742_447_040_000  # 2025-03-20T05:04:00Z
 
 STATIONS_TEXT = f"""PREFIX om-owl: <http://knoesis.wright.edu/ssw/ont/sensor-observation.owl#>
 PREFIX weather: <{WEATHER}>
@@ -32,7 +32,8 @@ GROUP BY ?station
 
 def iso(ms: int) -> str:
     """A time as the server writes it."""
-    return datetime.fromtimestamp(ms / 1000, timezone.utc).isoformat(timespec="milliseconds").replace("+00:00", "Z").replace(".000Z", "Z")
+    text = datetime.fromtimestamp(ms / 1000, timezone.utc).isoformat(timespec="milliseconds")
+    return text.replace("+00:00", "Z").replace(".000Z", "Z")
 
 
 def iri(value: str) -> dict[str, str]:
@@ -47,21 +48,27 @@ def literal(value: object, datatype: str | None = None) -> dict[str, str]:
 def rsp(seq: int, close_ms: int, range_ms: int = 10_000, stream: str = STREAM) -> dict[str, Any]:
     """The member `rsp` of a result."""
     window = {"stream": stream, "open": iso(close_ms - range_ms), "close": iso(close_ms)}
-    return {"seq": seq, "window": [window], "at": iso(close_ms), "late": 0, "inferred": 0, "inconsistencies": [], "truncated": False}
+    return {"seq": seq, "window": [window], "at": iso(close_ms), "late": 0, "inferred": 0, "inconsistencies": [],
+            "truncated": False}
 
 
-def select(seq: int, close_ms: int, variables: Sequence[str], rows: Sequence[Sequence[Mapping[str, str] | None]]) -> dict[str, Any]:
+def select(seq: int, close_ms: int, variables: Sequence[str],
+           rows: Sequence[Sequence[Mapping[str, str] | None]]) -> dict[str, Any]:
     """The data of a `result` event of a SELECT; None is unbound."""
     bindings = [{name: term for name, term in zip(variables, row) if term is not None} for row in rows]
     return {"head": {"vars": list(variables)}, "results": {"bindings": bindings}, "rsp": rsp(seq, close_ms)}
 
 
-def stations(seq: int, close_ms: int, names: Sequence[str] = ("KBFI", "KPAE", "KRNT", "KSEA", "KTIW")) -> dict[str, Any]:
+NAMES = ("KBFI", "KPAE", "KRNT", "KSEA", "KTIW")
+
+
+def stations(seq: int, close_ms: int, names: Sequence[str] = NAMES) -> dict[str, Any]:
     """Mean temperatures that wander as weather does."""
     rows = []
     for place, name in enumerate(names):
         celsius = 12 + 2.2 * place + 3 * math.sin(seq / 7 + place) + 0.8 * math.sin(seq * 1.7 + 3 * place)
-        rows.append([iri(f"{SYSTEM}System_{name}"), literal(f"{celsius:.3f}", "decimal"), literal(9 + (seq + place) % 3, "integer")])
+        readings = literal(9 + (seq + place) % 3, "integer")
+        rows.append([iri(f"{SYSTEM}System_{name}"), literal(f"{celsius:.3f}", "decimal"), readings])
     return select(seq, close_ms, ["station", "mean", "readings"], rows)
 
 
@@ -69,8 +76,8 @@ def stream(name: str, address: str, **change: Any) -> dict[str, Any]:
     """A stream resource."""
     state = {"items": 0, "late": 0, "deadLetters": 0, "watermark": None, "itemsPerSecond": 0.0}
     return {"name": name, "iri": address, "time": "arrival", "timestampPredicate": "http://www.w3.org/ns/prov#generatedAtTime",
-            "lateness": "PT0S", "idle": "PT5S", "maxAhead": "PT1M", "late": "drop", "retention": "PT1H", "source": {"type": "http"},
-            "state": state, "usedBy": [], **change}
+            "lateness": "PT0S", "idle": "PT5S", "maxAhead": "PT1M", "late": "drop", "retention": "PT1H",
+            "source": {"type": "http"}, "state": state, "usedBy": [], **change}
 
 
 def query(name: str, text: str, form: str = "SELECT", **change: Any) -> dict[str, Any]:

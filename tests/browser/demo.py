@@ -9,7 +9,8 @@ from typing import Any
 from tests.browser import canned
 from tests.browser.standin import Standin
 
-ASK_TEXT = f"REGISTER QUERY frost AS\nASK FROM STREAM <{canned.STREAM}> [RANGE 10s STEP 2s]\nWHERE {{ ?s ?p ?t FILTER (?t < 0) }}\n"
+ASK_TEXT = (f"REGISTER QUERY frost AS\nASK FROM STREAM <{canned.STREAM}> [RANGE 10s STEP 2s]\n"
+            "WHERE { ?s ?p ?t FILTER (?t < 0) }\n")
 GRAPH_TEXT = (f"REGISTER STREAM alarms AS\nCONSTRUCT ISTREAM {{ ?station a <{canned.WEATHER}Freezing> }}\n"
               f"FROM STREAM <{canned.STREAM}> [RANGE 10s STEP 2s]\nWHERE {{ ?station ?p ?t FILTER (?t < 0) }}\n")
 
@@ -17,13 +18,15 @@ GRAPH_TEXT = (f"REGISTER STREAM alarms AS\nCONSTRUCT ISTREAM {{ ?station a <{can
 def fill(server: Standin) -> None:
     """Streams, graphs and queries in every state."""
     state = {"items": 48211, "late": 3, "deadLetters": 0, "watermark": canned.iso(canned.START_MS), "itemsPerSecond": 9.5}
-    server.streams["weather"] = canned.stream("weather", canned.STREAM, time="event", state=state, usedBy=["stations", "frost"])
+    users = ["stations", "frost"]
+    server.streams["weather"] = canned.stream("weather", canned.STREAM, time="event", state=state, usedBy=users)
     server.streams["alarms"] = canned.stream("alarms", "http://example.org/streams/alarms")
-    server.graphs["http://example.org/tbox"] = {"iri": "http://example.org/tbox", "triples": 214, "etag": "v1", "usedBy": ["stations"]}
-    progress = {"lastEventId": "q7c1-120", "watermark": canned.iso(canned.START_MS), "watermarkLagMs": 2100, "resultLatencyMs": 264,
-                "inputRowsPerSecond": 95.0, "stateRows": 950, "lateItems": 3}
+    tbox = "http://example.org/tbox"
+    server.graphs[tbox] = {"iri": tbox, "triples": 214, "etag": "v1", "usedBy": ["stations"]}
+    progress = {"lastEventId": "q7c1-120", "watermark": canned.iso(canned.START_MS), "watermarkLagMs": 2100,
+                "resultLatencyMs": 264, "inputRowsPerSecond": 95.0, "stateRows": 950, "lateItems": 3}
     server.queries["stations"] = canned.query("stations", canned.STATIONS_TEXT, progress=progress, rules=["rdfs"],
-                                              graphs=["http://example.org/tbox"])
+                                              graphs=[tbox])
     server.queries["frost"] = canned.query("frost", ASK_TEXT, "ASK")
     server.queries["freezing"] = canned.query("freezing", GRAPH_TEXT, "CONSTRUCT", output="istream", state="paused")
     error = "Spark gave up after 3 attempts: the window of 250 000 rows does not fit into memory. Shorten RANGE, or add a FILTER."
@@ -36,7 +39,8 @@ def step(server: Standin, seq: int, close_ms: int) -> None:
     truth: dict[str, Any] = {"head": {}, "boolean": seq % 9 < 4, "rsp": canned.rsp(seq, close_ms)}
     server.emit("frost", "result", truth, f"q8c1-{seq}")
     text = f"<{canned.SYSTEM}System_KSEA> <http://www.w3.org/1999/02/22-rdf-syntax-ns#type> <{canned.WEATHER}Freezing> .\n"
-    server.emit("freezing", "graph", {"rsp": canned.rsp(seq, close_ms), "format": "application/n-quads", "text": text}, f"q9c1-{seq}")
+    graph = {"rsp": canned.rsp(seq, close_ms), "format": "nquads", "text": text}
+    server.emit("freezing", "graph", graph, f"q9c1-{seq}")
 
 
 def main() -> None:

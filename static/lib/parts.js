@@ -1,0 +1,73 @@
+/** The parts that pages are made of: head, section, figures, scrolling table, command line, a page to be loaded first. */
+
+import { copy } from "./clipboard.js";
+import { button, h } from "./dom.js";
+import { problemBox } from "./problems.js";
+
+/** The head of a page: its title, what stands under it, and the actions at the right. */
+export function head(title, under, ...actions) {
+  return h("div", { class: "head" }, h("div", null, h("h1", null, title), under), h("div", { class: "actions" }, actions));
+}
+
+/** A section with a heading of its own; `side` stands at the end of the heading's line. */
+export function section(title, side, ...children) {
+  const heading = h("h2", null, title);
+  return h("section", { "aria-label": title }, side ? h("div", { class: "row between" }, heading, side) : heading, children);
+}
+
+/** A table (or code) in a frame that scrolls, also by keyboard. */
+export function scroll(label, ...children) {
+  return h("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": label }, children);
+}
+
+/** A text in a frame that scrolls; `children` are texts or coloured pieces. */
+export function code(label, children, kind = "") {
+  return h("pre", { class: `code ${kind}`.trim(), tabindex: 0, "aria-label": label }, children);
+}
+
+/** Figures side by side `{node, show([[name, value, title?]])}`; drawn again only where something has changed. */
+export function facts() {
+  const node = h("dl", { class: "facts" });
+  let shown = "";
+  return { node, show(list) {
+    const key = JSON.stringify(list);
+    if (key === shown) return;
+    shown = key;
+    node.replaceChildren(...list.map(([name, value, title]) =>
+      h("div", { title: title ?? null }, h("dt", null, name), h("dd", null, value))));
+  } };
+}
+
+/** A line for the shell with a button that copies it. */
+export function command(text) {
+  const line = h("code", null, text);
+  return h("div", { class: "command" }, h("pre", null, line), button("Copy as curl", () => copy(text, line)));
+}
+
+/** A choice with its label before it, in one line. */
+export function choice(label, control) {
+  return h("label", { class: "choice" }, h("span", null, label), control);
+}
+
+/**
+ * A page about something that the server holds under `name`: loads it, then makes the page; a page may have `close()`.
+ * @param {(name: string) => Promise<{body: object}>} load
+ * @param {(parent: Node, body: object) => object} make
+ * @param {Node} elsewhere  what to do where there is nothing of that name
+ */
+export function loaded(parent, name, load, make, elsewhere) {
+  const page = { title: name, made: null, closed: false, close() {
+    page.closed = true;
+    page.made?.close?.();
+  } };
+  parent.append(h("p", { class: "wait" }, `Loading ${name} …`));
+  load(name).then(({ body }) => {
+    if (page.closed) return;
+    parent.replaceChildren();
+    page.made = make(parent, body);
+  }, (problem) => {
+    const advice = problem.status === 404 || problem.status === 410 ? elsewhere : "Reload the page to try again.";
+    if (!page.closed) parent.replaceChildren(h("h1", null, name), problemBox(problem, advice));
+  });
+  return page;
+}

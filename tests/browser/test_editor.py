@@ -1,0 +1,117 @@
+"""The editor: checked while typing, errors at their place, registered under a name."""
+
+from __future__ import annotations
+
+from selenium.webdriver.common.keys import Keys
+
+from tests.browser import canned
+from tests.browser.page import Page
+from tests.browser.standin import Standin
+from tests.browser.wire import Reply
+
+PROBLEM = "application/problem+json"
+WRONG = canned.STATIONS_TEXT.replace("[RANGE", "RANGE")
+
+
+def test_an_error_is_underlined_at_its_place_and_goes_when_corrected(page: Page) -> None:
+    page.open("#/new").paste(WRONG)
+    page.shows(".copy .wrong", "RANGE")
+    assert page.texts(".gutter .wrong") == ["7"]
+    assert page.text(".errors .place") == "Line 7, column 50"
+    assert page.text(".errors .detail") == "Expected '[' after the stream IRI."
+    row, caret = page.text(".errors .snippet").split("\n")
+    assert row[caret.index("^"):].startswith("RANGE") and caret.strip() == "^^^^^"
+    assert "FROM STREAM <iri> [RANGE 10s STEP 2s]" in page.text(".errors .hint")
+    underlined = page.js("const box = selector => document.querySelector(selector).getBoundingClientRect();"
+                         "const wrong = box('.copy .wrong'), area = box('.editor textarea');"
+                         "return [wrong.left - area.left, wrong.top - area.top]")
+    width = page.js("const c = document.createElement('canvas').getContext('2d');"
+                    "c.font = getComputedStyle(document.querySelector('.editor textarea')).font;"
+                    "return c.measureText('x').width")
+    assert abs(underlined[0] - (12 + 49 * width)) < 2 and abs(underlined[1] - (10 + 6 * 20)) < 6
+
+    page.click(".errors .place")
+    assert page.js("const t = document.activeElement; return t.value.slice(t.selectionStart, t.selectionEnd)") == "RANGE"
+    page.keys("[RANGE")
+    page.shows(".verdict", "This text is valid.")
+    assert page.texts(".copy .wrong") == []
+    page.gone(".errors")
+
+
+def test_typing_is_checked_once_it_pauses(page: Page, standin: Standin) -> None:
+    page.open("#/new").paste("SELECT * ")
+    page.keys("WHERE { ?s ?p ?o }")
+    page.shows(".verdict", "valid")
+    checked = [request.body for request in standin.requests if request.path == "/explain"]
+    assert checked[-1] == "SELECT * WHERE { ?s ?p ?o }" and len(checked) < 8
+    page.click(".plan-preview summary")
+    assert "Star ?observation" in page.text(".plan-preview")
+
+
+def test_columns_count_characters_not_utf16_units(page: Page, standin: Standin) -> None:
+    text = 'SELECT * # 🌡️🌡️ warm\nWHERE { ?s ?p "🌡🌡" . ?bad }'
+    problem = canned.syntax_problem(text, "?bad", "Expected a predicate.", "?s ?p ?o")
+    standin.explain = lambda _: Reply(400, problem, PROBLEM)
+    page.open("#/new").paste(text)
+    page.shows(".copy .wrong", "?bad")
+    assert "".join(page.texts(".copy .wrong")) == "?bad"
+
+
+def test_several_errors_and_an_error_at_the_end(page: Page, standin: Standin) -> None:
+    text = "SELECT ?a\nWHERE { ?a ?b"
+    errors = [{"detail": "A triple needs an object.", "location": {"line": 2, "column": 14}},
+              {"detail": "?c is not bound.", "location": {"line": 1, "column": 8, "endLine": 1, "endColumn": 10}},
+              {"detail": "No stream."}]
+    standin.explain = lambda _: Reply(200, {"valid": False, "errors": errors, "plan": None})
+    page.open("#/new").paste(text)
+    page.shows(".verdict", "3 errors")
+    assert page.texts(".gutter .wrong") == ["1", "2"]
+    assert page.texts(".copy .wrong") == ["?a", "b"]
+    assert page.texts(".errors .detail")[2] == "No stream."
+
+
+def test_registers_by_control_enter_under_the_name_of_the_text(page: Page, standin: Standin) -> None:
+    page.open("#/new").paste(canned.STATIONS_TEXT)
+    assert page.find("main input").get_attribute("placeholder") == "stations"
+    page.find(".editor textarea").send_keys(Keys.CONTROL, Keys.ENTER)
+    page.shows("main h1", "stations")
+    assert standin.queries["stations"]["text"] == canned.STATIONS_TEXT
+    page.shows("#sidebar .name", "stations")
+
+
+def test_a_taken_name_can_be_replaced(page: Page, standin: Standin) -> None:
+    standin.queries["stations"] = canned.query("stations", "old text")
+    page.open("#/new").paste(canned.STATIONS_TEXT)
+    page.press("Register")
+    page.shows(".notice.bad", "There is a query “stations” already.")
+    page.press("Replace it")
+    page.shows("main h1", "stations")
+    assert standin.queries["stations"]["text"] == canned.STATIONS_TEXT
+
+
+def test_the_draft_survives_a_look_at_another_page(page: Page) -> None:
+    page.open("#/new").paste("SELECT ?kept WHERE { ?kept ?p ?o }")
+    page.click("a[data-page=graphs]")
+    page.shows("main h1", "Background")
+    page.click("a[data-page=new]")
+    page.shows(".copy", "?kept")
+
+
+def test_an_example_can_be_loaded(page: Page) -> None:
+    page.open("#/new")
+    labels = page.until(lambda: [o for o in page.texts("main .actions option") if not o.startswith("Load")], "the examples")
+    page.choose("main .actions select", labels[0])
+    page.shows(".copy", "REGISTER")
+
+
+def test_lines_are_indented_like_the_one_before(page: Page) -> None:
+    page.open("#/new").paste("")
+    page.keys("WHERE {", Keys.ENTER, "?s ?p ?o .", Keys.ENTER, "?x")
+    assert page.js("return document.querySelector('.editor textarea').value") == "WHERE {\n  ?s ?p ?o .\n  ?x"
+
+
+def test_a_text_is_not_called_wrong_when_the_server_cannot_check_it(page: Page, standin: Standin) -> None:
+    standin.explain = lambda _: Reply(503, {"type": "/problems/engine-starting", "detail": "Spark is warming up."}, PROBLEM)
+    page.open("#/new").paste("SELECT * WHERE { ?s ?p ?o }")
+    page.shows(".verdict", "Not checked: Spark is warming up.")
+    assert page.texts(".copy .wrong") == []

@@ -1,0 +1,143 @@
+"""The other pages: streams with the push form, one-shot SPARQL, graphs, the overview, the plan."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from selenium.webdriver.common.keys import Keys
+
+from tests.browser import canned
+from tests.browser.page import Page
+from tests.browser.standin import Standin
+from tests.browser.wire import Refused, Reply
+
+
+def test_push_by_control_enter_and_the_last_items(page: Page, standin: Standin) -> None:
+    standin.streams["temps"] = canned.stream("temps", "http://example.org/temps")
+    page.open("#/streams/temps").paste("PREFIX ex: <http://example.org/>\nex:s1 ex:temperature 3.5 .")
+    page.shows(".tail, section .empty", "No item yet: push one above.")
+    page.keys(Keys.CONTROL, Keys.ENTER)
+    page.shows("main .verdict", "1 item accepted · complete up to 2025-03-20 05:04:00")
+    page.shows(".tail", "ex:s1 ex:temperature 3.5 .")
+    sent = next(request for request in standin.requests if request.method == "POST")
+    assert sent.headers["Content-Type"] == "application/trig"
+    page.until(lambda: page.text(".facts dd") == "1", "the count of items to follow")
+
+
+def test_the_sample_of_an_event_stream_carries_its_time_stamp(page: Page, standin: Standin) -> None:
+    standin.streams["temps"] = canned.stream("temps", "http://example.org/temps", time="event")
+    page.open("#/streams/temps")
+    page.shows(".copy", "http://www.w3.org/ns/prov#generatedAtTime")
+    page.choose("main select", "JSON-LD")
+    page.press("Push")
+    page.shows("main .verdict", "1 item accepted")
+    assert standin.requests[-1].path.startswith("/streams") and any(
+        request.headers.get("Content-Type") == "application/ld+json" for request in standin.requests)
+
+
+def test_a_refused_push_marks_its_place_and_says_that_nothing_was_taken(page: Page, standin: Standin) -> None:
+    standin.streams["temps"] = canned.stream("temps", "http://example.org/temps")
+    page.open("#/streams/temps").paste("a broken text")
+    page.press("Push")
+    page.shows(".notice.bad", "Expected '.' after the triple.")
+    page.shows(".notice.bad", "Nothing of this push was taken.")
+    assert "".join(page.texts(".copy .wrong")) == "broken"
+
+
+def test_a_stream_in_use_is_not_deleted(page: Page, standin: Standin) -> None:
+    standin.streams["weather"] = canned.stream("weather", canned.STREAM, usedBy=["q"])
+    standin.queries["q"] = canned.query("q", canned.STATIONS_TEXT)
+    page.open("#/streams/weather")
+    page.press("Delete")
+    page.shows("dialog", "It is used by q: delete these queries first.")
+    page.press("Delete", "dialog")
+    page.shows(".toast.bad", "The stream is used by q.")
+    assert "weather" in standin.streams
+
+
+def test_dead_letters_are_listed(page: Page, standin: Standin) -> None:
+    standin.streams["temps"] = canned.stream("temps", "http://example.org/temps")
+    standin.streams["temps"]["state"]["deadLetters"] = 1
+    standin.answers["dead"] = Reply(200, [{"reason": "ahead", "text": "<a> <b> <c> ."}])
+    page.open("#/streams/temps")
+    page.shows(".code", '"reason": "ahead"')
+
+
+def test_a_name_that_cannot_be_used_is_told_before_it_is_sent(page: Page, standin: Standin) -> None:
+    page.open("#/streams")
+    page.write("input[name=name]", "1 bad name")
+    page.press("Add the stream")
+    assert page.js("return document.querySelector('input[name=name]').validity.patternMismatch") is True
+    assert not [request for request in standin.requests if request.method == "PUT"]
+
+
+def test_one_shot_sparql_shows_a_table(page: Page, standin: Standin) -> None:
+    standin.graphs["http://example.org/tbox"] = {"iri": "http://example.org/tbox", "triples": 214, "etag": "v1", "usedBy": []}
+    page.open("#/sparql")
+    page.press("Run")
+    page.shows("main td", "<http://example.org/tbox>")
+    assert page.find("main td.number").text == "214"
+    page.shows(".verdict", "1 row · ")
+
+
+def test_one_shot_sparql_shows_booleans_graphs_and_errors(page: Page, standin: Standin) -> None:
+    page.open("#/sparql")
+    standin.answers["sparql"] = Reply(200, {"head": {}, "boolean": True}, "application/sparql-results+json")
+    page.press("Run")
+    page.shows(".answer.truth", "true")
+    standin.answers["sparql"] = Reply(200, "<http://e.x/a> <http://e.x/b> \"<img src=x onerror=alert(1)>\" .", "text/turtle")
+    page.press("Run")
+    page.shows(".code .t-string", "<img src=x onerror=alert(1)>")
+    problem = canned.syntax_problem("SELECT\nWHERE", "WHERE", "Expected a variable.", "SELECT ?s")
+    standin.answers["sparql"] = Reply(400, problem, "application/problem+json")
+    page.paste("SELECT\nWHERE")
+    page.keys(Keys.CONTROL, Keys.ENTER)
+    page.shows(".notice.bad", "Expected a variable.")
+    assert "".join(page.texts(".copy .wrong")) == "WHERE"
+
+
+def test_a_graph_is_loaded_from_a_file_and_deleted(page: Page, standin: Standin, tmp_path: Path) -> None:
+    file = tmp_path / "tbox.ttl"
+    file.write_text("<http://e.x/Hot> a <http://www.w3.org/2002/07/owl#Class> .\n")
+    page.open("#/graphs")
+    page.shows("main .empty", "No graph yet.")
+    page.shows("main", "The RDFS entailment rules.")
+    page.write("main form input[type=url]", "http://example.org/tbox")
+    page.find("input[type=file]").send_keys(str(file))
+    page.shows(".copy", "http://e.x/Hot")
+    page.press("Load the graph")
+    page.shows(".toast", "1 triple")
+    page.shows("main tbody th", "http://example.org/tbox")
+    page.press("Delete", "main table")
+    page.press("Delete", "dialog")
+    page.shows("main .empty", "No graph yet.")
+    assert not standin.graphs
+
+
+def test_the_overview_shows_how_to_begin_and_then_the_queries(page: Page, standin: Standin) -> None:
+    page.open("#/")
+    page.shows(".guide", "Register a query")
+    standin.queries["q"] = canned.query("q", canned.STATIONS_TEXT, state="paused")
+    standin.streams["weather"] = canned.stream("weather", canned.STREAM)
+    page.shows("main table", "weather 10 s every 2 s")
+    page.shows("main table td", "paused")
+    page.gone(".guide")
+
+
+def test_the_plan_has_a_tab_for_each_stage(page: Page, standin: Standin) -> None:
+    standin.queries["q"] = canned.query("q", canned.STATIONS_TEXT)
+    standin.answers["plan spark"] = Reply(200, "SELECT <b>not bold</b> FROM star1", "text/plain; charset=utf-8")
+    page.open("#/queries/q").click("[data-tab=plan]")
+    page.shows(".plan", "the logical form of q")
+    assert page.texts(".tabs.small [role=tab]") == ["parsed", "validated", "rewritten", "logical", "spark"]
+    page.click("[data-tab=spark]")
+    page.shows(".plan", "SELECT <b>not bold</b> FROM star1")
+
+
+def test_a_failed_action_says_why(page: Page, standin: Standin) -> None:
+    standin.queries["q"] = canned.query("q", canned.STATIONS_TEXT)
+    page.open("#/queries/q")
+    page.button("Pause")
+    standin.trouble = Refused(409, "bad-transition", "The query is restarting: wait until it runs.")
+    page.press("Pause")
+    page.shows(".toast.bad", "The query is restarting: wait until it runs.")

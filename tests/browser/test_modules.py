@@ -1,0 +1,108 @@
+"""The small modules of the console by themselves, run in the browser."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.browser.page import Page
+
+XSD = "http://www.w3.org/2001/XMLSchema#"
+
+
+@pytest.fixture
+def loaded(page: Page) -> Page:
+    return page.open("#/")
+
+
+def test_tokens_cover_the_text_and_know_the_kinds(loaded: Page) -> None:
+    text = 'SELECT ?a WHERE { ?a <http://e.x/#p> "it\'s # not" ; e:b.c 1.5 . } # <end>\n"""x\n"y"""@de'
+    found = loaded.module("lib/highlight.js", "return m.tokens(a[0])", text)
+    assert "".join(token["text"] for token in found) == text
+    kinds = {token["text"]: token["type"] for token in found}
+    assert kinds["SELECT"] == "keyword" and kinds["?a"] == "variable" and kinds["<http://e.x/#p>"] == "iri"
+    assert kinds['"it\'s # not"'] == "string" and kinds["e:b.c"] == "name" and kinds["1.5"] == "number"
+    assert kinds["# <end>"] == "comment" and kinds['"""x\n"y"""'] == "string" and kinds["@de"] == "lang"
+
+
+@pytest.mark.parametrize("text, prefixes", [
+    ("PREFIX a: <http://a/> prefix : <http://b#>\nSELECT", [["a", "http://a/"], ["", "http://b#"]]),
+    ("@prefix a: <http://a/> .", [["a", "http://a/"]]),
+    ("# PREFIX a: <http://a/>\nSELECT 'PREFIX b: <http://b/>'", []),
+    ("PREFIX a: <http://1/> PREFIX a: <http://2/>", [["a", "http://2/"]]),
+])
+def test_prefixes_of_a_text(loaded: Page, text: str, prefixes: list[list[str]]) -> None:
+    assert loaded.module("lib/highlight.js", "return m.prefixesOf(a[0])", text) == prefixes
+
+
+@pytest.mark.parametrize("text, name", [
+    ("REGISTER QUERY hot AS SELECT", "hot"), ("PREFIX a: <b>\nregister stream s1 COMPUTE EVERY 1s AS", "s1"),
+    ("SELECT * WHERE {}", ""),
+    ("# REGISTER QUERY no AS\nREGISTER QUERY yes AS", "yes"),
+])
+def test_the_name_that_a_text_registers(loaded: Page, text: str, name: str) -> None:
+    assert loaded.module("lib/highlight.js", "return m.nameOf(a[0])", text) == name
+
+
+@pytest.mark.parametrize("iri, shown", [
+    ("http://e.x/a/b", "ab:b"), ("http://e.x/a", "e:a"), ("http://e.x/a/b/c", "<http://e.x/a/b/c>"),
+    ("http://e.x/", "<http://e.x/>"),
+    ("http://e.x/a b", "<http://e.x/a b>"), (XSD + "integer", "xsd:integer"), ("http://e.x/a.", "<http://e.x/a.>"),
+])
+def test_iris_are_shortened_by_the_longest_prefix_that_fits(loaded: Page, iri: str, shown: str) -> None:
+    prefixes = [["e", "http://e.x/"], ["ab", "http://e.x/a/"]]
+    assert loaded.module("lib/terms.js", "return m.shorten(a[0], m.displayPrefixes(a[1]))", iri, prefixes) == shown
+
+
+def test_quads_of_a_text(loaded: Page) -> None:
+    text = ('<http://e.x/a> <http://e.x/b> "tab\\there \\U0001F321"@en-GB .\n\n_:b1 <http://e.x/b>  _:b2  <http://g> .\n'
+            'nonsense\n<http://e.x/a> <http://e.x/b> "1"^^<' + XSD + 'integer> .\n')
+    found = loaded.module("lib/terms.js", "return m.parseQuads(a[0]).map(t => t[2])", text)
+    assert found == [{"type": "literal", "value": "tab\there 🌡", "xml:lang": "en-GB"}, {"type": "bnode", "value": "b2"},
+                     {"type": "literal", "value": "1", "datatype": XSD + "integer"}]
+
+
+@pytest.mark.parametrize("text, ms", [
+    ("PT10S", 10_000), ("P1DT2H3M4.5S", 93_784_500), ("PT0S", 0), ("P", None), ("10s", None), (None, None),
+])
+def test_durations(loaded: Page, text: str | None, ms: int | None) -> None:
+    assert loaded.module("lib/format.js", "return m.isoDuration(a[0])", text) == ms
+
+
+@pytest.mark.parametrize("ms, text", [
+    (40, "40 ms"), (2100, "2.1 s"), (60_000, "1 min"), (9_000_000, "2.5 h"), (0, "0 ms"), (864e5, "1 d"),
+])
+def test_lengths_of_time(loaded: Page, ms: float, text: str) -> None:
+    assert loaded.module("lib/format.js", "return m.duration(a[0])", ms) == text
+
+
+def test_round_values_for_an_axis(loaded: Page) -> None:
+    assert loaded.module("lib/chart.js", "return m.ticks(8.3, 24.9)") == [10, 15, 20]
+    assert loaded.module("lib/chart.js", "return m.ticks(-0.02, 0.02)") == pytest.approx([-0.02, -0.01, 0, 0.01, 0.02])
+
+
+def test_rows_are_bounded_and_replaced_not_doubled(loaded: Page) -> None:
+    sizes = loaded.module("lib/results.js", """
+        const r = new m.Results();
+        const entry = (seq, rows) => ({seq, at: seq, rows: Array(rows).fill({sign: '', terms: []}), last: true});
+        for (let seq = 1; seq <= 50; seq += 1) r.add(entry(seq, 1000));
+        r.add(entry(50, 1000));
+        return [r.rows, r.list.length, r.received, r.latest.seq]""")
+    assert sizes == [20_000, 20, 50, 50]
+
+
+def test_lines_take_the_mean_of_a_group_and_leave_out_what_is_no_number(loaded: Page) -> None:
+    number = {"type": "literal", "datatype": XSD + "double"}
+    rows = [[{"type": "uri", "value": "http://e.x/a"}, {**number, "value": value}] for value in ("1", "3", "NaN")]
+    entries = [{"at": 5, "vars": ["s", "v"], "rows": [{"sign": "", "terms": row} for row in rows]}]
+    found = loaded.module("lib/series.js", "return m.lines(a[0], 'v', 's', [['e', 'http://e.x/']])", entries)
+    assert found == {"lines": [{"name": "e:a", "points": [{"at": 5, "value": 2}]}], "groups": 1, "averaged": True}
+
+
+@pytest.mark.parametrize("word, quoted", [("http://a/b", "http://a/b"), ("a b", "'a b'"), ("it's", "'it'\\''s'")])
+def test_words_for_the_shell(loaded: Page, word: str, quoted: str) -> None:
+    assert loaded.module("views/connect.js", "return m.quoted(a[0])", word) == quoted
+
+
+@pytest.mark.parametrize("place, start", [((1, 1), 0), ((2, 3), 6), ((2, 99), 7), ((9, 1), 9), ((3, 1), 8)])
+def test_places_in_a_text(loaded: Page, place: tuple[int, int], start: int) -> None:
+    assert loaded.module("lib/editor.js", "return m.offset('abc\\ndef\\nx', a[0], a[1])", *place) == start
