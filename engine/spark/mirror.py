@@ -33,7 +33,7 @@ class Mirror:
         self.view = view
         self.folder = folder
         self._segments: dict[tuple[int, ...], Path] = {}
-        self._shown: tuple[Path, ...] = ()
+        self._shown: tuple[Path, ...] | None = None
         self._names = itertools.count()
         folder.mkdir(parents=True, exist_ok=True)
 
