@@ -1,0 +1,95 @@
+"""The Flask application: everything but the live feeds (server/hub.py), which a WSGI host cannot serve to many.
+
+One blueprint per resource. Everything is resolved before the response starts; every error ends in the one problem body.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from flask import Flask, Response, request
+from werkzeug.exceptions import HTTPException, MethodNotAllowed
+
+from server import guard
+from server.problems import Problem, form_for, from_error
+from server.routes import ALL
+from server.web import Site
+
+POLICY = "default-src 'self'; base-uri 'none'; object-src 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'"
+
+
+def create_app(engine: Any, site: Site | None = None) -> Flask:
+    """The application around an engine (engine.runtime.service.Engine, or anything with its surface)."""
+    app = Flask("thalweg", static_folder=None)
+    app.extensions["thalweg"] = site or Site(engine)
+    app.url_map.strict_slashes = True
+    app.url_map.merge_slashes = False
+    app.before_request(_check)
+    app.after_request(_harden)
+    app.register_error_handler(Exception, _problem)
+    for blueprint in ALL:
+        app.register_blueprint(blueprint)
+    return app
+
+
+def _check() -> None:
+    """Refuse what no route should see: foreign hosts and sites, unknown parameters, an engine that is not there yet."""
+    site: Site = _app_site()
+    guard.check(request.method, request.headers.get, site.hosts)
+    if request.url_rule is None:
+        return
+    view = _view()
+    for name in request.args:
+        if name not in view.query_parameters:
+            raise Problem("unknown-parameter", f"There is no parameter {name[:100]!r} here.",
+                          extra={"parameter": name[:100], "known": sorted(view.query_parameters)})
+        if len(request.args.getlist(name)) > 1:
+            raise Problem("two-queries" if name == "query" else "unknown-parameter", f"The parameter {name!r} is given more than once.",
+                          extra={"parameter": name})
+    if not site.engine.ready and not view.while_starting:
+        raise unavailable(site.engine)
+
+
+def unavailable(engine: Any) -> Problem:
+    """Why an engine that is not ready cannot answer."""
+    if engine.state == "stopping":
+        return Problem("shutting-down", "The server is shutting down.")
+    if engine.state == "failed":
+        return Problem("engine-starting", f"The engine has failed: {engine.progress}", extra={"state": "failed"})
+    return Problem("engine-starting", f"The engine is starting: {engine.progress}", extra={"state": engine.state})
+
+
+def _harden(response: Response) -> Response:
+    response.headers.setdefault("X-Content-Type-Options", "nosniff")
+    response.headers.setdefault("Referrer-Policy", "no-referrer")
+    response.headers.setdefault("Content-Security-Policy", POLICY)
+    return response
+
+
+def _problem(error: Exception) -> Response:
+    problem = _from_http(error) if isinstance(error, HTTPException) else from_error(error)
+    data, media = problem.render(form_for(request.headers.get("Accept", "")), request.url_root.rstrip("/"))
+    response = Response(data, problem.status, content_type=media)
+    response.headers.update(problem.headers)
+    response.headers["Vary"] = "Accept"
+    return response
+
+
+def _from_http(error: HTTPException) -> Problem:
+    if isinstance(error, MethodNotAllowed):
+        allowed = sorted(error.valid_methods or ())
+        return Problem("method-not-allowed", f"{request.method} is not allowed here; {', '.join(allowed)} are.",
+                       extra={"allowed": allowed}, headers={"Allow": ", ".join(allowed)})
+    if error.code == 404:
+        return Problem("not-found", f"There is nothing at {request.path[:200]}.")
+    return Problem("bad-request", error.description or str(error), status=error.code or 400)
+
+
+def _app_site() -> Site:
+    from server.web import site
+    return site()
+
+
+def _view() -> Any:
+    from flask import current_app
+    return current_app.view_functions[request.endpoint or ""]

@@ -1,0 +1,148 @@
+"""The ASGI application: live feeds and health natively, everything else through the bridge to Flask; one process."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import re
+import threading
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+from urllib.parse import quote
+
+from server import guard
+from server.app import create_app, unavailable
+from server.asgi_types import Receive, Scope, Send, header
+from server.bridge import Bridge, Gone
+from server.feeds.channel import Exchange
+from server.formats.media import GRAPH_RESULT_TYPES, HTML, JSONL, SSE, TABLE_TYPES, accepted
+from server.hub import Hub
+from server.problems import Problem, dumps, form_for, from_error
+from server.routes.info import readiness
+from server.web import Site
+
+log = logging.getLogger("thalweg.server")
+_RESULTS = re.compile(r"/queries/([^/]+)/results")
+_FEEDS = (SSE, JSONL)
+_DOCUMENTS = (*TABLE_TYPES, *GRAPH_RESULT_TYPES, HTML)
+
+
+class Application:
+    """ASGI 3. `starting` and `stopping` run beside the loop when the server starts and stops (the engine's own)."""
+
+    def __init__(self, site: Site, base_path: str = "", starting: Callable[[], None] | None = None,
+                 stopping: Callable[[], None] | None = None) -> None:
+        self._base_path = base_path.rstrip("/")
+        self._starting, self._stopping = starting, stopping
+        self.exchange = Exchange(site.engine, site.limits)
+        self.site = replace(site, audience=self.exchange)
+        self.flask = create_app(site.engine, self.site)
+        self._hub: Hub | None = None
+        self._bridge: Bridge | None = None
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """One connection, or the life of the server."""
+        if scope["type"] == "lifespan":
+            await self._lifespan(receive, send)
+        elif scope["type"] == "http":
+            await self._http(scope, receive, send)
+        else:
+            raise RuntimeError(f"not served: {scope['type']}")
+
+    async def goodbye(self) -> None:
+        """Let the feeds end."""
+        if self._hub is not None:
+            await self._hub.close(self.site.limits.shutdown_seconds)
+
+    async def _lifespan(self, receive: Receive, send: Send) -> None:
+        while True:
+            message = await receive()
+            if message["type"] == "lifespan.startup":
+                self._hub, self._bridge = Hub(self.exchange), Bridge(self.flask.wsgi_app, self.site.limits)
+                self.exchange.start()
+                if self._starting is not None:
+                    threading.Thread(target=self._starting, name="thalweg-start", daemon=True).start()
+                await send({"type": "lifespan.startup.complete"})
+            else:
+                await self.goodbye()
+                if self._stopping is not None:
+                    await asyncio.get_running_loop().run_in_executor(None, self._stopping)
+                await asyncio.get_running_loop().run_in_executor(None, self.exchange.stop)
+                if self._bridge is not None:
+                    self._bridge.close()
+                await send({"type": "lifespan.shutdown.complete"})
+                return
+
+    async def _http(self, scope: Scope, receive: Receive, send: Send) -> None:
+        started = False
+
+        async def noted(message: Any) -> None:
+            nonlocal started
+            started = True
+            await send(message)
+
+        try:
+            path = self._local_path(scope)
+            if path in ("/health/live", "/health/ready") and scope["method"] in ("GET", "HEAD"):
+                await self._health(scope, path, noted)
+            elif not await self._feed(scope, receive, noted, path):
+                assert self._bridge is not None
+                await self._bridge({**scope, "root_path": self._base_path}, receive, noted)
+        except Gone:
+            return
+        except Exception as error:
+            if started:
+                raise
+            await self._refuse(scope, send, from_error(error))
+
+    def _local_path(self, scope: Scope) -> str:
+        """The path below the base path."""
+        path: str = scope["path"]
+        if path != self._base_path and not path.startswith(f"{self._base_path}/"):
+            raise Problem("not-found", f"There is nothing at {path[:200]}; the server is at {self._base_path}/.")
+        return path[len(self._base_path):] or "/"
+
+    async def _health(self, scope: Scope, path: str, send: Send) -> None:
+        guard.check("GET", lambda name: header(scope, name), self.site.hosts)
+        if scope["query_string"]:
+            raise Problem("unknown-parameter", "There are no parameters here.")
+        status, value = (200, {"status": "live"}) if path == "/health/live" else readiness(self.site.engine)
+        body = dumps(value)
+        headers = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode()), (b"cache-control", b"no-store")]
+        headers += [(b"retry-after", b"2")] if status == 503 else []
+        await send({"type": "http.response.start", "status": status, "headers": headers})
+        await send({"type": "http.response.body", "body": body if scope["method"] == "GET" else b""})
+
+    async def _feed(self, scope: Scope, receive: Receive, send: Send, path: str) -> bool:
+        """Serve a live feed, if that is what is asked for."""
+        if scope["method"] != "GET":
+            return False
+        found = _RESULTS.fullmatch(path)
+        if found is None and path != "/events":
+            return False
+        media = accepted(header(scope, "accept"), (*_DOCUMENTS, *_FEEDS) if found else _FEEDS)
+        if media not in _FEEDS:
+            return False
+        guard.check("GET", lambda name: header(scope, name), self.site.hosts)
+        assert self._hub is not None
+        if self.exchange.closing:
+            raise Problem("shutting-down", "The server is shutting down.")
+        if not self.site.engine.ready:
+            raise unavailable(self.site.engine)
+        if found:
+            links = {kind: f"{self._base_path}/queries/{quote(found[1])}/{kind}" for kind in ("results", "plan", "stats")}
+            await self._hub.serve_results(scope, receive, send, found[1], media, links)
+        else:
+            await self._hub.serve_events(scope, receive, send, media)
+        return True
+
+    async def _refuse(self, scope: Scope, send: Send, problem: Problem) -> None:
+        host = header(scope, "host") or ""
+        base = f"{scope.get('scheme', 'http')}://{host}{self._base_path}"
+        body, media = problem.render(form_for(header(scope, "accept") or ""), base)
+        headers = {"content-type": media, "content-length": str(len(body)), "cache-control": "no-store", "vary": "Accept",
+                   "x-content-type-options": "nosniff", **{name.lower(): value for name, value in problem.headers.items()}}
+        await send({"type": "http.response.start", "status": problem.status,
+                    "headers": [(name.encode("latin-1"), value.encode("latin-1", "replace")) for name, value in headers.items()]})
+        await send({"type": "http.response.body", "body": body if scope["method"] != "HEAD" else b""})

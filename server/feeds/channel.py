@@ -1,0 +1,260 @@
+"""One query's recent results, shared by all who follow it, and the registry of such channels.
+
+The engine tells of a result after it is logged; one thread of the exchange turns it into bytes and wakes the feeds. Nothing here
+waits for a client.
+"""
+
+from __future__ import annotations
+
+import logging
+import queue
+import threading
+from collections import deque
+from collections.abc import Callable
+from typing import Any
+
+from engine.runtime.resources import Notice, ResultEvent
+from server.feeds.frames import Frame, message
+from server.feeds.options import Variant
+from server.feeds.render import full_frames, is_empty, result_frames
+from server.limits import Limits
+from server.problems import Problem
+
+log = logging.getLogger("thalweg.feeds")
+Listener = Callable[[], None]
+
+
+class Entry:
+    """A logged result with the bytes made of it so far."""
+
+    def __init__(self, event: ResultEvent, before: Callable[[], bytes | None], iri: str, cap: int) -> None:
+        event.meta.setdefault("graph", f"{iri}/results/{event.id}")
+        self.event = event
+        self.size = len(event.payload) + len(event.relation or b"")
+        self._before, self._cap = before, cap
+        self._frames: dict[tuple[Variant, bool], list[Frame]] = {}
+        self._empty: dict[str, bool] = {}
+        self._lock = threading.Lock()
+
+    def ready(self, variant: Variant) -> bool:
+        """Whether `frames` and `empty` answer at once."""
+        return (variant, False) in self._frames and variant.mode in self._empty
+
+    def frames(self, variant: Variant, snapshot: bool = False) -> list[Frame]:
+        """The events of this result; with `snapshot` the whole relation as one. Made once for each variant."""
+        with self._lock:
+            if (variant, snapshot) not in self._frames:
+                self._frames[variant, snapshot] = (
+                    full_frames(self.event, self.event.full, variant, self._cap, "snapshot") if snapshot
+                    else result_frames(self.event, self._before() if self._compares(variant) else None, variant, self._cap))
+            return self._frames[variant, snapshot]
+
+    def empty(self, variant: Variant) -> bool:
+        """Whether there is nothing in it for ``empty=omit``."""
+        with self._lock:
+            if variant.mode not in self._empty:
+                self._empty[variant.mode] = is_empty(self.event, variant, self._before() if self._compares(variant) else None)
+            return self._empty[variant.mode]
+
+    def _compares(self, variant: Variant) -> bool:
+        return variant.mode == "delta" and not (self.event.added or self.event.removed)
+
+
+class Channel:
+    """The ring of one query. Every member is read and changed under `lock`."""
+
+    def __init__(self, name: str, iri: str, engine: Any, limits: Limits) -> None:
+        self.name = name
+        self.iri = iri
+        self.lock = threading.Lock()
+        self.epoch: str | None = None
+        self.newest = 0
+        self.removed = False
+        self.progress: tuple[int, Frame] | None = None
+        self.progress_data: dict[str, Any] = {}
+        self.statuses: deque[tuple[int, Frame]] = deque(maxlen=32)
+        self.news = 0
+        self.variants: dict[Variant, int] = {}
+        self.listeners: set[Listener] = set()
+        self.followers = 0
+        self._ring: deque[Entry] = deque()
+        self._bytes = 0
+        self._results, self._limits = engine.results, limits
+
+    def entry(self, event: ResultEvent) -> Entry:
+        """A result as this channel writes it."""
+        return Entry(event, lambda: self._before(event), self.iri, self._limits.result_event)
+
+    def add(self, event: ResultEvent) -> None:
+        """Take a new result: write it for those who follow, keep it in the ring."""
+        entry = self.entry(event)
+        with self.lock:
+            variants = list(self.variants)
+        for variant in variants:
+            entry.frames(variant)
+            entry.empty(variant)
+        with self.lock:
+            if event.epoch != self.epoch:
+                self._begin(event.epoch)
+            if event.seq <= self.newest:
+                return
+            self._ring.append(entry)
+            self._bytes += entry.size
+            self.newest = event.seq
+            while len(self._ring) > 1 and (len(self._ring) > self._limits.ring_events or self._bytes > self._limits.ring_bytes):
+                self._bytes -= self._ring.popleft().size
+
+    def set_progress(self, data: dict[str, Any]) -> None:
+        """Keep the newest progress only."""
+        with self.lock:
+            self.news += 1
+            self.progress, self.progress_data = (self.news, message("progress", **data)), data
+
+    def add_status(self, data: dict[str, Any]) -> None:
+        """Keep the last changes of state."""
+        with self.lock:
+            self.news += 1
+            self.statuses.append((self.news, message("status", **data)))
+
+    def begin(self, epoch: str | None, newest: int = 0) -> None:
+        """A new generation, or the first look at the log."""
+        with self.lock:
+            if epoch != self.epoch:
+                self._begin(epoch)
+            self.newest = max(self.newest, newest)
+
+    def after(self, seq: int, limit: int = 64) -> list[Entry] | None:
+        """The next entries after `seq`; None where the ring does not reach back so far."""
+        with self.lock:
+            if seq >= self.newest:
+                return []
+            if not self._ring or self._ring[0].event.seq > seq + 1:
+                return None
+            skip = seq + 1 - self._ring[0].event.seq
+            return [self._ring[i] for i in range(skip, min(len(self._ring), skip + limit))]
+
+    def wake(self) -> None:
+        """Tell the feeds that there is news."""
+        with self.lock:
+            listeners = list(self.listeners)
+        for listener in listeners:
+            listener()
+
+    def _begin(self, epoch: str | None) -> None:
+        self.epoch, self.newest, self._bytes = epoch, 0, 0
+        self._ring.clear()
+
+    def _before(self, event: ResultEvent) -> bytes | None:
+        with self.lock:
+            for entry in reversed(self._ring):
+                if entry.event.seq == event.seq - 1 and entry.event.epoch == event.epoch:
+                    return entry.event.full
+        before = self._results.before(event.query, event.seq)
+        return before.full if before is not None and before.epoch == event.epoch else None
+
+
+class Exchange:
+    """The channels of all queries that somebody follows, fed by the engine's notices."""
+
+    def __init__(self, engine: Any, limits: Limits) -> None:
+        self.engine, self.limits = engine, limits
+        self.total = 0
+        self.closing = False
+        self.everything = Channel("", "", engine, limits)
+        self._channels: dict[str, Channel] = {}
+        self._lock = threading.Lock()
+        self._notices: queue.SimpleQueue[Notice | None] = queue.SimpleQueue()
+        self._thread: threading.Thread | None = None
+        self._unsubscribe: Callable[[], None] | None = None
+
+    def start(self) -> None:
+        """Begin to listen to the engine."""
+        self._unsubscribe = self.engine.subscribe(self._notices.put)
+        self._thread = threading.Thread(target=self._work, name="thalweg-feeds", daemon=True)
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Stop listening; what was told before is still passed on."""
+        if self._thread is not None and self._unsubscribe is not None:
+            self._unsubscribe()
+            self._notices.put(None)
+            self._thread.join(5)
+            self._thread = None
+
+    def close(self) -> None:
+        """Let every feed say goodbye."""
+        self.closing = True
+        with self._lock:
+            channels = list(self._channels.values())
+        for channel in (*channels, self.everything):
+            channel.wake()
+
+    def subscribers(self, query: str) -> int:
+        """How many feeds follow a query."""
+        with self._lock:
+            return self._channels[query].followers if query in self._channels else 0
+
+    def join(self, name: str, variant: Variant | None, listener: Listener) -> Channel:
+        """Follow a query; `quota-subscribers` where too many do. Blocks for a look at the log."""
+        info = self.engine.query(name)
+        with self._lock:
+            channel = self._channels.get(name) or Channel(name, info.iri, self.engine, self.limits)
+            if self.total >= self.limits.subscribers or channel.followers >= self.limits.subscribers_per_query:
+                limit = self.limits.subscribers_per_query if self.total < self.limits.subscribers else self.limits.subscribers
+                raise Problem("quota-subscribers", "Too many clients follow this query already.", status=503,
+                              extra={"limit": limit, "current": channel.followers, "retryAfter": self.limits.retry_when_full_ms // 1000})
+            self._channels[name] = channel
+            self.total += 1
+            channel.followers += 1
+        with channel.lock:
+            channel.listeners.add(listener)
+            if variant is not None:
+                channel.variants[variant] = channel.variants.get(variant, 0) + 1
+        bounds = self.engine.results.bounds(name)
+        channel.begin(info.epoch, bounds.newest if bounds.epoch == info.epoch else 0)
+        return channel
+
+    def leave(self, channel: Channel, variant: Variant | None, listener: Listener) -> None:
+        """Follow no longer."""
+        with channel.lock:
+            channel.listeners.discard(listener)
+            if variant is not None:
+                channel.variants[variant] -= 1
+                if not channel.variants[variant]:
+                    del channel.variants[variant]
+        with self._lock:
+            self.total -= 1
+            channel.followers -= 1
+            if not channel.followers and self._channels.get(channel.name) is channel:
+                del self._channels[channel.name]
+
+    def _work(self) -> None:
+        while (notice := self._notices.get()) is not None:
+            if notice.kind in ("status", "removed", "epoch", "engine"):
+                removed = {"state": "removed"} if notice.kind == "removed" else {}
+                self.everything.add_status({"query": notice.query, **removed, **notice.data})
+                self.everything.wake()
+            with self._lock:
+                channel = self._channels.get(notice.query or "")
+            if channel is None:
+                continue
+            try:
+                self._take(channel, notice)
+            except Exception:
+                log.exception("an event of query %s could not be passed on", notice.query)
+            channel.wake()
+
+    def _take(self, channel: Channel, notice: Notice) -> None:
+        if notice.kind == "result" and notice.event is not None:
+            channel.add(notice.event)
+        elif notice.kind == "progress":
+            channel.set_progress(notice.data)
+        elif notice.kind == "status":
+            channel.add_status(notice.data)
+        elif notice.kind == "epoch":
+            channel.begin(notice.data.get("epoch"))
+        elif notice.kind == "removed":
+            with channel.lock:
+                channel.removed = True
+                with self._lock:
+                    self._channels.pop(channel.name, None)

@@ -1,0 +1,225 @@
+"""One client's way through a query's results: hello, what it missed or a snapshot, then everything new, each exactly once.
+
+Pure of sockets and clocks: `open` and `poll` give the frames that are due, and the driver sends them. The place in the result log is
+the only state that matters: a slow client is simply further back, and is told so (``gap``) when the ring has gone past it.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from engine.runtime.resources import QueryInfo, ResultEvent, iso
+from server.feeds.channel import Channel, Entry, Exchange, Listener
+from server.feeds.frames import Frame, bye, message
+from server.feeds.options import Options, parse_id
+from server.formats.stamps import date_time_ms
+
+_PAGE = 64
+
+
+class Feed:
+    """Follows one query. Call `open` once, then `poll` whenever there is news, and `close` at the end."""
+
+    def __init__(self, exchange: Exchange, name: str, options: Options, listener: Listener, links: dict[str, str] | None = None) -> None:
+        """Blocks for a look at the catalogue and the log; raises the problem of a query that cannot be followed."""
+        self._exchange, self.name, self._options, self._listener = exchange, name, options, listener
+        self._results = exchange.engine.results
+        self.info: QueryInfo = exchange.engine.query(name)
+        self._links = links or {}
+        self._variant = options.variant(self.info.output)
+        self.channel: Channel = exchange.join(name, self._variant, listener)
+        self.done = False
+        self._epoch: str | None = None
+        self._seq = 0
+        self._live = False
+        self._sent = 0
+        self._status_seen = self._progress_seen = self.channel.news
+        self._rated: list[Entry] = []
+        self._rate_due = 0.0
+        self._progress_due = 0.0
+
+    @property
+    def position(self) -> str:
+        """The id of the last event that the client has, or ``none``."""
+        return f"{self._epoch}-{self._seq}" if self._epoch and self._seq else "none"
+
+    def close(self) -> None:
+        """Leave the channel."""
+        self._exchange.leave(self.channel, self._variant, self._listener)
+
+    def open(self, now_ms: int) -> list[Frame]:
+        """The first frames: hello, then a gap or a snapshot where there is one. May block (it reads the log)."""
+        bounds = self._results.bounds(self.name)
+        epoch = self.info.epoch
+        oldest, newest = (bounds.oldest, bounds.newest) if bounds.epoch == epoch else (0, 0)
+        self._epoch, self._seq = epoch, newest
+        resumed, frames = self._place(oldest, newest)
+        hello = {"query": self.name, "form": self.info.form, "vars": list(self.info.variables), "mode": self._variant.mode,
+                 "output": self.info.output, "resumed": resumed, "from": self.position if resumed else None, "state": self.info.state,
+                 "heartbeatSeconds": self._exchange.limits.heartbeat_seconds, "oldestId": self._id(oldest), "newestId": self._id(newest),
+                 "serverTime": iso(now_ms), "links": self._links}
+        return [message("hello", **hello), *frames]
+
+    def poll(self, now_s: float, blocking: bool) -> list[Frame] | None:
+        """The frames that are due at the monotonic time `now_s`, none where nothing is new; None where only a call that may
+        block (for the log, or to write a result in this client's way) can tell."""
+        frames: list[Frame] = []
+        channel = self.channel
+        if channel.epoch != self._epoch:
+            if not blocking:
+                return None
+            frames += self._resync("new-run", self._id(self._seq))
+        entries = channel.after(self._seq, _PAGE)
+        if entries is None:
+            if not blocking:
+                return None
+            entries = self._behind(frames)
+        elif not blocking and not all(entry.ready(self._variant) for entry in entries):
+            return None
+        elif not entries:
+            self._live = True
+        for entry in entries:
+            self._take(entry, frames)
+            if self.done:
+                return frames
+        self._flush_rated(now_s, frames)
+        self._tell(now_s, bool(frames), frames)
+        return frames
+
+    def due_in(self, now_s: float) -> float | None:
+        """Seconds until `poll` has something to do without news (``rate``, held back progress); None for never."""
+        progress = self.channel.progress
+        waiting = [self._rate_due] if self._rated else []
+        waiting += [self._progress_due] if progress is not None and progress[0] > self._progress_seen else []
+        return max(0.0, min(waiting) - now_s) if waiting else None
+
+    def end(self, reason: str, reconnect: bool) -> list[Frame]:
+        """Say goodbye."""
+        self.done = True
+        return [bye(reason, reconnect)]
+
+    # --- where to begin
+
+    def _place(self, oldest: int, newest: int) -> tuple[bool, list[Frame]]:
+        """Set the place to begin at; whether the client's own place could be kept, and the frames that say so."""
+        options = self._options
+        wanted = options.last_event_id or options.since
+        if wanted is None or wanted == "latest" or (options.last_event_id == "none"):
+            show = options.snapshot if options.snapshot is not None else wanted != "latest"
+            return False, self._snapshot() if show else []
+        if wanted == "earliest":
+            self._seq = max(0, oldest - 1)
+        elif isinstance(wanted, int):
+            self._seq = max(self._results.seq_at(self.name, wanted), oldest - 1)
+        else:
+            place = parse_id(wanted)
+            if place is None or place[0] != self._epoch or place[1] > newest:
+                return False, self._resync("new-run", wanted)
+            if place[1] < oldest - 1:
+                return False, self._resync("retention", wanted, oldest - 1 - place[1])
+            self._seq = place[1]
+            return True, self._snapshot() if options.snapshot else []
+        return False, []
+
+    def _snapshot(self) -> list[Frame]:
+        """The relation at the last evaluation, and the place just after it."""
+        event: ResultEvent | None = self._results.latest(self.name)
+        if event is None or event.epoch != self._epoch:
+            return []
+        self._seq = event.seq
+        self._sent += 1
+        self.done = self._options.limit is not None and self._sent >= self._options.limit
+        frames = list(self.channel.entry(event).frames(self._variant, snapshot=True))
+        return frames + ([bye("limit", False)] if self.done else [])
+
+    def _resync(self, reason: str, requested: str | None, dropped: int = 0) -> list[Frame]:
+        """Continuity is lost: a gap, then a snapshot."""
+        self._epoch, self._rated = self.channel.epoch, []
+        newest = self.channel.newest
+        bounds = self._results.bounds(self.name)
+        self._seq = max(newest, bounds.newest if bounds.epoch == self._epoch else 0)
+        oldest = self._id(bounds.oldest if bounds.epoch == self._epoch else 0)
+        gap = message("gap", requested=requested, oldestId=oldest, reason=reason, dropped=dropped)
+        return [gap, *(self._snapshot() if self._options.snapshot is not False else [])]
+
+    # --- going on
+
+    def _behind(self, frames: list[Frame]) -> list[Entry]:
+        """The ring does not reach back to the client: read the log, or, for one that was live before, skip to the newest."""
+        if self._live:
+            dropped = self.channel.newest - self._seq
+            if self._options.disconnect:
+                frames += self.end("slow-consumer", True)
+                return []
+            frames += self._resync("slow-consumer", self._id(self._seq), dropped)
+            return []
+        events = self._results.read(self.name, self._seq, _PAGE)
+        if events and events[0].epoch != self._epoch:
+            return []
+        if not events or events[0].seq > self._seq + 1:
+            first = events[0].seq if events else self.channel.newest + 1
+            frames += self._resync("retention", self._id(self._seq), first - self._seq - 1)
+            return []
+        return [self.channel.entry(event) for event in events]
+
+    def _take(self, entry: Entry, frames: list[Frame]) -> None:
+        options, event = self._options, entry.event
+        if options.until_ms is not None and event.at_ms > options.until_ms:
+            frames += self.end("until", False)
+            return
+        self._seq = event.seq
+        if not options.keep_empty and entry.empty(self._variant):
+            return
+        if options.rate_ms:
+            self._rated.append(entry)
+            return
+        self._send(entry, frames)
+
+    def _send(self, entry: Entry, frames: list[Frame]) -> None:
+        frames += entry.frames(self._variant)
+        self._sent += 1
+        if self._options.limit is not None and self._sent >= self._options.limit:
+            frames += self.end("limit", False)
+
+    def _flush_rated(self, now_s: float, frames: list[Frame]) -> None:
+        """With ``rate``: the latest of the results since the last one that was sent, and how many were left out."""
+        if not self._rated or now_s < self._rate_due:
+            return
+        entry, left_out = self._rated[-1], len(self._rated) - 1
+        if left_out:
+            frames.append(message("gap", requested=self._rated[0].event.id, oldestId=entry.event.id, reason="rate", dropped=left_out))
+        self._rated, self._rate_due = [], now_s + self._options.rate_ms / 1000
+        self._send(entry, frames)
+
+    def _tell(self, now_s: float, visible: bool, frames: list[Frame]) -> None:
+        """Progress (where no result said so, at most once a second), changes of state, removal."""
+        if self.done:
+            return
+        with self.channel.lock:
+            progress, removed, statuses = self.channel.progress, self.channel.removed, list(self.channel.statuses)
+            watermark = self.channel.progress_data.get("watermark")
+        frames += [frame for number, frame in statuses if number > self._status_seen]
+        self._status_seen = statuses[-1][0] if statuses else self._status_seen
+        if progress is not None and progress[0] > self._progress_seen and (visible or now_s >= self._progress_due):
+            self._progress_seen = progress[0]
+            if not visible:
+                frames.append(progress[1])
+                self._progress_due = now_s + self._exchange.limits.progress_seconds
+        if removed:
+            frames += self.end("dropped", False)
+        elif self._options.until_ms is not None and _passed(watermark, self._options.until_ms):
+            frames += self.end("until", False)
+
+    def progress(self) -> list[Frame]:
+        """The newest progress again, for a feed that was silent for long."""
+        with self.channel.lock:
+            return [self.channel.progress[1]] if self.channel.progress else []
+
+    def _id(self, seq: int) -> str | None:
+        return f"{self._epoch}-{seq}" if self._epoch and seq else None
+
+
+def _passed(watermark: Any, until_ms: int) -> bool:
+    """Whether no result at or before `until_ms` can come any more."""
+    ms = date_time_ms(watermark) if isinstance(watermark, str) else watermark
+    return isinstance(ms, int) and ms > until_ms

@@ -1,0 +1,93 @@
+"""One feed of several queries (``/events``), and of the changes of state of all of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from engine.runtime.resources import iso
+from server.feeds.channel import Exchange, Listener
+from server.feeds.feed import Feed
+from server.feeds.frames import Frame, bye, message
+from server.feeds.options import Options
+
+
+class ManyFeeds:
+    """The feeds of `names` as one. Ids are the places in all of them: ``name:epoch-seq,...``."""
+
+    def __init__(self, exchange: Exchange, names: Sequence[str], options: Options, listener: Listener) -> None:
+        """Blocks; raises the problem of the first query that cannot be followed."""
+        self.done = False
+        self._exchange, self._listener = exchange, listener
+        places = _places(options.last_event_id)
+        self._feeds: list[Feed] = []
+        try:
+            for name in names:
+                self._feeds.append(Feed(exchange, name, replace(options, last_event_id=places.get(name)), listener))
+        except BaseException:
+            self.close()
+            raise
+        with exchange.everything.lock:
+            exchange.everything.listeners.add(listener)
+            self._seen = exchange.everything.news
+
+    @property
+    def position(self) -> str:
+        """The ids of the last events of each query, or ``none``."""
+        return ",".join(f"{feed.name}:{feed.position}" for feed in self._feeds if feed.position != "none") or "none"
+
+    def close(self) -> None:
+        """Leave all channels."""
+        for feed in self._feeds:
+            feed.close()
+        with self._exchange.everything.lock:
+            self._exchange.everything.listeners.discard(self._listener)
+
+    def open(self, now_ms: int) -> list[Frame]:
+        """One hello, then what each feed begins with."""
+        frames: list[Frame] = []
+        hellos: list[Any] = []
+        for feed in self._feeds:
+            hello, *rest = feed.open(now_ms)
+            hellos.append({"query": feed.name, "form": feed.info.form, "vars": list(feed.info.variables), "output": feed.info.output,
+                           "state": feed.info.state, "from": feed.position})
+            frames += self._named(feed, rest)
+        return [message("hello", queries=hellos, heartbeatSeconds=self._exchange.limits.heartbeat_seconds, serverTime=iso(now_ms)), *frames]
+
+    def poll(self, now_s: float, blocking: bool) -> list[Frame] | None:
+        """As `Feed.poll`, for all of them."""
+        frames: list[Frame] = []
+        waiting = False
+        for feed in self._feeds:
+            found = None if feed.done else feed.poll(now_s, blocking)
+            waiting = waiting or (found is None and not feed.done)
+            frames += self._named(feed, found or [])
+        with self._exchange.everything.lock:
+            news = [(number, frame) for number, frame in self._exchange.everything.statuses if number > self._seen]
+        self._seen = news[-1][0] if news else self._seen
+        frames += [frame for _, frame in news]
+        return None if waiting and not frames else frames
+
+    def due_in(self, now_s: float) -> float | None:
+        """As `Feed.due_in`."""
+        return min((due for feed in self._feeds if not feed.done and (due := feed.due_in(now_s)) is not None), default=None)
+
+    def end(self, reason: str, reconnect: bool) -> list[Frame]:
+        """Say goodbye."""
+        self.done = True
+        return [bye(reason, reconnect)]
+
+    def progress(self) -> list[Frame]:
+        """The newest progress of each query again."""
+        return [named for feed in self._feeds if not feed.done for named in self._named(feed, feed.progress())]
+
+    def _named(self, feed: Feed, frames: list[Frame]) -> list[Frame]:
+        """Frames that say whose they are; changes of state come from the list of all, once."""
+        return [frame.about(feed.name, self.position) for frame in frames if frame.event != "status"]
+
+
+def _places(text: str | None) -> dict[str, str]:
+    """The id of a feed of many, taken apart."""
+    parts = (part.partition(":") for part in (text or "").split(","))
+    return {name: place for name, colon, place in parts if colon}

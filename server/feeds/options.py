@@ -1,0 +1,131 @@
+"""What a client asks of a feed (docs/http-api.md, "GET /queries/{name}/results")."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+from urllib.parse import parse_qsl
+
+from engine.runtime.streams import duration_ms
+from server.formats.stamps import date_time_ms
+from server.problems import Problem
+
+PARAMETERS = ("mode", "snapshot", "since", "last_event_id", "until", "limit", "empty", "rate", "overflow", "graph-format")
+MANY_PARAMETERS = ("query", "mode", "snapshot", "empty", "rate", "overflow", "graph-format", "last_event_id")
+
+Mode = Literal["full", "delta"]
+
+
+@dataclass(frozen=True, slots=True)
+class Variant:
+    """How events are written; feeds of one variant share their bytes."""
+
+    mode: str
+    graph_format: str = "jsonld"
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """The parameters of one feed. Times in ms; `mode` None is the query's own; `snapshot` None is "where it makes sense"."""
+
+    mode: str | None = None
+    snapshot: bool | None = None
+    since: str | int | None = None
+    last_event_id: str | None = None
+    until_ms: int | None = None
+    limit: int | None = None
+    keep_empty: bool = True
+    rate_ms: int = 0
+    disconnect: bool = False
+    graph_format: str = "jsonld"
+
+    def variant(self, output: str) -> Variant:
+        """The variant for a query with that output operator: ISTREAM and DSTREAM are deltas by nature."""
+        return Variant(self.mode or ("full" if output == "rstream" else "delta"), self.graph_format)
+
+
+def parse_options(query_string: str, last_event_id: str | None, known: Sequence[str] = PARAMETERS) -> tuple[Options, list[str]]:
+    """The options in a query string, and its ``query`` parameters. ``Last-Event-ID`` wins over parameters."""
+    values: dict[str, str] = {}
+    queries: list[str] = []
+    for name, value in parse_qsl(query_string, keep_blank_values=True):
+        if name not in known:
+            raise Problem("unknown-parameter", f"There is no parameter {name[:100]!r} here.",
+                          extra={"parameter": name[:100], "known": sorted(known)})
+        if name == "query":
+            queries.append(value)
+        elif name in values:
+            raise _bad(name, "given more than once")
+        else:
+            values[name] = value
+    read = _Reader(values)
+    options = Options(
+        mode=read("mode", _word("full", "delta")), snapshot=read("snapshot", _flag), since=read("since", _since),
+        last_event_id=last_event_id or values.get("last_event_id") or None, until_ms=read("until", _time), limit=read("limit", _number),
+        keep_empty=read("empty", _word("include", "omit")) != "omit", rate_ms=read("rate", duration_ms) or 0,
+        disconnect=read("overflow", _word("coalesce", "disconnect")) == "disconnect",
+        graph_format=read("graph-format", _word("jsonld", "trig", "nquads")) or "jsonld")
+    if options.rate_ms and options.mode == "delta":
+        raise _bad("rate", "leaves events out, which a delta feed must not do")
+    return options, list(dict.fromkeys(queries))
+
+
+class _Reader:
+    """Values by name, each through its own reading function."""
+
+    def __init__(self, values: dict[str, str]) -> None:
+        self.values = values
+
+    def __call__(self, name: str, read: Callable[[str], Any]) -> Any:
+        if name not in self.values:
+            return None
+        try:
+            return read(self.values[name])
+        except ValueError as error:
+            raise _bad(name, str(error)) from error
+
+
+def _word(*words: str) -> Callable[[str], str]:
+    def read(text: str) -> str:
+        if text not in words:
+            raise ValueError(f"expected {' or '.join(words)}")
+        return text
+    return read
+
+
+def _flag(text: str) -> bool:
+    return _word("true", "false")(text) == "true"
+
+
+def _number(text: str) -> int:
+    if not (text.isascii() and text.isdigit() and 0 < int(text) < 1 << 31):
+        raise ValueError("expected a positive number")
+    return int(text)
+
+
+def _time(text: str) -> int:
+    ms = date_time_ms(text.replace(" ", "+"))
+    if ms is None:
+        raise ValueError("expected an xsd:dateTime such as 2026-11-21T05:00:00Z")
+    return ms
+
+
+def _since(text: str) -> str | int:
+    """``earliest``, ``latest``, an id, or a time in ms."""
+    ms = date_time_ms(text.replace(" ", "+"))
+    if ms is None and text not in ("earliest", "latest") and not parse_id(text):
+        raise ValueError("expected an event id, a time, earliest or latest")
+    return text if ms is None else ms
+
+
+def parse_id(text: str) -> tuple[str, int] | None:
+    """(epoch, seq) of ``{epoch}-{seq}``; None where it is no such id."""
+    epoch, dash, seq = text.rpartition("-")
+    if not (dash and epoch.isascii() and epoch.isalnum() and seq.isascii() and seq.isdigit() and len(text) <= 100):
+        return None
+    return epoch, int(seq)
+
+
+def _bad(name: str, why: str) -> Problem:
+    return Problem("unknown-parameter", f"{name}: {why}.", extra={"parameter": name})

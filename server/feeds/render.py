@@ -1,0 +1,158 @@
+"""Logged results as events: full results, differences, graphs, snapshots; in chunks where they are large."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import orjson
+
+from engine.runtime.resources import ResultEvent, iso
+from server.feeds.frames import Frame
+from server.feeds.options import Variant
+from server.formats.media import NQUADS, TRIG
+from server.formats.results import graph, graph_members
+from server.problems import dumps
+
+_DATASETS = {"trig": TRIG, "nquads": NQUADS}
+_EMPTY_BINDINGS = b'"bindings":[]}}'
+Rows = Sequence[bytes]
+
+
+def result_frames(event: ResultEvent, before: bytes | None, variant: Variant, cap: int) -> list[Frame]:
+    """The event of one evaluation. `before` is the relation at the evaluation before (None: there was none); it is read for
+    differences of RSTREAM queries only."""
+    if variant.mode == "full":
+        return full_frames(event, event.full, variant, cap)
+    if event.kind == "boolean":
+        return [Frame("delta", _joined(event.full, rsp(event)), event.id)]
+    added, removed = difference(event, before)
+    if event.kind == "graph":
+        return _chunked("delta", event, added, removed, cap, lambda a, r: _graph_delta(event, a, r, variant))
+    head = orjson.loads(event.payload)["head"]
+    return _chunked("delta", event, added, removed, cap, lambda a, r: _table_delta(event, head, a, r))
+
+
+def full_frames(event: ResultEvent, data: bytes, variant: Variant, cap: int, name: str | None = None) -> list[Frame]:
+    """The whole relation as ``result``, ``graph`` or (`name`) ``snapshot`` events."""
+    snapshot = name == "snapshot"
+    if event.kind == "graph":
+        event_name = name or "graph"
+        if len(data) <= cap:
+            return [Frame(event_name, _graph(event, data, variant, (0, True) if snapshot else None), event.id)]
+        pieces = [b"".join(piece) for piece in _slices(data.splitlines(keepends=True), cap)]
+        return [Frame(event_name, _graph(event, piece, variant, (number, number == len(pieces) - 1)),
+                      event.id if number == len(pieces) - 1 else None) for number, piece in enumerate(pieces)]
+    event_name = name or "result"
+    if len(data) <= cap or event.kind == "boolean":
+        return [Frame(event_name, _joined(data, rsp(event), (0, True) if snapshot else None), event.id)]
+    return _table_chunks(event_name, event, data, cap)
+
+
+def difference(event: ResultEvent, before: bytes | None) -> tuple[Rows, Rows]:
+    """(added, removed) rows of an evaluation: what ISTREAM or DSTREAM gave, else the difference of two relations as bags."""
+    if event.added:
+        return rows_of(event, event.payload), ()
+    if event.removed:
+        return (), rows_of(event, event.payload)
+    new = rows_of(event, event.full)
+    old = rows_of(event, before) if before else ()
+    gone, come = Counter(old), Counter(new)
+    gone.subtract(new)
+    come.subtract(old)
+    return list(come.elements()), list(gone.elements())
+
+
+def rows_of(event: ResultEvent, data: bytes) -> Rows:
+    """Bindings as JSON, or triples as lines."""
+    if event.kind == "graph":
+        return data.splitlines(keepends=True)
+    return [orjson.dumps(row) for row in orjson.loads(data)["results"]["bindings"]]
+
+
+def is_empty(event: ResultEvent, variant: Variant, before: bytes | None) -> bool:
+    """Whether a feed with ``empty=omit`` leaves the event out."""
+    if event.kind == "boolean":
+        return variant.mode == "delta" and before == event.full
+    if variant.mode == "full":
+        return not event.full or event.full.endswith(_EMPTY_BINDINGS)
+    if event.added or event.removed:
+        return not event.payload or event.payload.endswith(_EMPTY_BINDINGS)
+    added, removed = difference(event, before)
+    return not added and not removed
+
+
+def rsp(event: ResultEvent) -> dict[str, Any]:
+    """The member ``rsp``: where in time the result stands, and what is to be known about it."""
+    meta = event.meta
+    windows = [{**w, "open": iso(w["open"]), "close": iso(w["close"])} for w in event.windows]
+    shown = {"seq": event.seq, "window": windows, "at": iso(event.at_ms), "late": meta.get("late", 0), "inferred": meta.get("inferred", 0),
+             "inconsistencies": meta.get("inconsistencies", []), "truncated": bool(meta.get("truncated", False))}
+    return {**shown, "limit": meta["limit"]} if shown["truncated"] and "limit" in meta else shown
+
+
+def _joined(data: bytes, rsp_member: dict[str, Any], chunk: tuple[int, bool] | None = None) -> bytes:
+    """A JSON object with the member ``rsp`` (and its place in chunks) added at the end."""
+    tail = {"rsp": rsp_member} if chunk is None else {"rsp": rsp_member, "chunk": chunk[0], "last": chunk[1]}
+    return data.rstrip()[:-1] + b"," + dumps(tail)[1:]
+
+
+def _table_chunks(name: str, event: ResultEvent, data: bytes, cap: int) -> list[Frame]:
+    head = dumps(orjson.loads(data)["head"])
+    pieces = list(_slices(rows_of(event, data), cap))
+    last = len(pieces) - 1
+    return [Frame(name, _joined(b'{"head":' + head + b',"results":{"bindings":[' + b",".join(piece) + b"]}}", rsp(event),
+                                (number, number == last)), event.id if number == last else None) for number, piece in enumerate(pieces)]
+
+
+def _chunked(name: str, event: ResultEvent, added: Rows, removed: Rows, cap: int, write: Any) -> list[Frame]:
+    """Events with slices of the added rows, then of the removed ones; one event where they fit together."""
+    if sum(map(len, added)) + sum(map(len, removed)) <= cap:
+        return [Frame(name, dumps(write(added, removed)), event.id)]
+    pieces: list[tuple[Rows, Rows]] = [(piece, ()) for piece in _slices(added, cap)] + [((), piece) for piece in _slices(removed, cap)]
+    last = len(pieces) - 1
+    return [Frame(name, dumps({**write(*piece), "chunk": number, "last": number == last}), event.id if number == last else None)
+            for number, piece in enumerate(pieces)]
+
+
+def _table_delta(event: ResultEvent, head: Any, added: Rows, removed: Rows) -> dict[str, Any]:
+    """SEPA's names (Roffia et al., "Dynamic Linked Data")."""
+    parts = {name: {"head": head, "results": {"bindings": [orjson.Fragment(row) for row in part]}}
+             for name, part in (("addedResults", added), ("removedResults", removed))}
+    return {"rsp": rsp(event), **parts}
+
+
+def _graph_delta(event: ResultEvent, added: Rows, removed: Rows, variant: Variant) -> dict[str, Any]:
+    parts = {name: _graph_part(event, b"".join(rows), variant) for name, rows in (("added", added), ("removed", removed))}
+    return {"rsp": rsp(event), **parts}
+
+
+def _graph(event: ResultEvent, data: bytes, variant: Variant, chunk: tuple[int, bool] | None) -> bytes:
+    place = {} if chunk is None else {"chunk": chunk[0], "last": chunk[1]}
+    return dumps({"rsp": rsp(event), **_graph_part(event, data, variant), **place})
+
+
+def _graph_part(event: ResultEvent, data: bytes, variant: Variant) -> dict[str, Any]:
+    """A graph as JSON-LD, or as text in a dataset format."""
+    name = event.meta.get("graph") or f"urn:x-thalweg:{event.query}:{event.id}"
+    if variant.graph_format in _DATASETS:
+        media = _DATASETS[variant.graph_format]
+        return {"format": media, "text": graph(data, media, name, iso(event.at_ms)).decode()}
+    return {"@context": {"generatedAtTime": {"@id": "http://www.w3.org/ns/prov#generatedAtTime",
+                                             "@type": "http://www.w3.org/2001/XMLSchema#dateTime"}},
+            "@id": name, "generatedAtTime": iso(event.at_ms), "@graph": orjson.Fragment(graph_members(data))}
+
+
+def _slices(rows: Rows, cap: int) -> Iterator[list[bytes]]:
+    """Runs of rows of about `cap` bytes, at least one row each."""
+    piece: list[bytes] = []
+    size = 0
+    for row in rows:
+        if piece and size + len(row) > cap:
+            yield piece
+            piece, size = [], 0
+        piece.append(row)
+        size += len(row) + 1
+    if piece:
+        yield piece

@@ -1,0 +1,119 @@
+"""Stream items out of parsed quads: one per graph, its time stamp found and stripped, its size within the caps."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+from engine.records import Triple
+from engine.runtime.resources import Item
+from server.formats.stamps import GENERATED_AT, stamp_ms
+from server.formats.terms import own_blank_nodes
+from server.limits import Limits
+from server.problems import Problem
+
+
+@dataclass(frozen=True, slots=True)
+class Reader:
+    """How the items of one push are read.
+
+    `predicate` carries the time stamp of an item; `timestamp_ms` (``?timestamp=``) overrides it; `event_time` refuses items without
+    one; `skip` (``?on-error=skip``) leaves bad items out instead of refusing the push.
+    """
+
+    predicate: str = GENERATED_AT
+    timestamp_ms: int | None = None
+    event_time: bool = False
+    skip: bool = False
+    limits: Limits = field(default_factory=Limits)
+
+
+@dataclass(slots=True)
+class Reading:
+    """The items of a push in the order of the text, and the problems of those that were left out."""
+
+    reader: Reader
+    items: list[Item] = field(default_factory=list)
+    problems: list[Problem] = field(default_factory=list)
+
+    def reject(self, problem: Problem) -> None:
+        """Leave an item out, or refuse the whole push, as the pusher wished."""
+        if not self.reader.skip:
+            raise problem
+        self.problems.append(problem)
+
+    def add_dataset(self, quads: Iterable[tuple[str | None, Triple]], place: str | None = None, line: int | None = None,
+                    measured: bool = False) -> None:
+        """Add the items of one document: each named graph is one, triples of the default graph about a graph's name belong to it,
+        and the rest of the default graph is an item of its own. `measured` says that the caller kept the cap on bytes."""
+        graphs: dict[str | None, list[Triple]] = {}
+        for graph, triple in quads:
+            graphs.setdefault(graph, []).append(triple)
+        loose: list[Triple] = []
+        about: dict[str, list[Triple]] = {}
+        for triple in graphs.pop(None, ()):
+            (about.setdefault(triple[0], []) if triple[0] in graphs else loose).append(triple)
+        for graph, triples in graphs.items():
+            self.add_item(graph, triples, about.get(graph or "", ()), place, line, measured)
+        if loose:
+            self.add_item(None, loose, (), place, line, measured)
+
+    def add_item(self, graph: str | None, triples: list[Triple], about: Iterable[Triple] = (), place: str | None = None,
+                 line: int | None = None, measured: bool = False) -> None:
+        """Add one item; `about` are the triples of the default graph about its graph's name."""
+        try:
+            stamp, kept = self._stamp(graph, triples, list(about))
+            self._check_size(kept, measured)
+            name, own = own_blank_nodes(graph, kept)
+            self.items.append(Item(stamp, name, own))
+        except Problem as problem:
+            self.reject(located(problem, place or graph, line))
+
+    def _stamp(self, graph: str | None, triples: list[Triple], about: list[Triple]) -> tuple[int | None, list[Triple]]:
+        """The time stamp of an item and its triples without the one that carries it."""
+        predicate, event_time = f"<{self.reader.predicate}>", self.reader.event_time
+        carriers = [t for t in about if t[1] == predicate]
+        if not carriers:
+            inside = [t for t in triples if t[1] == predicate]
+            # Without a graph name the stamp is about something in the item; where the server stamps, that is data like any other.
+            carriers = [t for t in inside if t[0] == graph] or (inside if event_time else [])
+        if not event_time:
+            carriers = [t for t in carriers if stamp_ms(t[2]) is not None]
+        stamps = {stamp_ms(t[2]) for t in carriers}
+        if carriers or about:
+            gone = set(carriers)
+            triples = [t for t in (*triples, *about) if t not in gone]
+        if self.reader.timestamp_ms is not None:
+            return self.reader.timestamp_ms, triples
+        if len(stamps) > 1:
+            raise Problem("missing-timestamp", f"The item has {len(stamps)} different time stamps (predicate {predicate}).")
+        stamp = stamps.pop() if stamps else None
+        if stamp is None and carriers:
+            raise Problem("missing-timestamp", f"The time stamp {carriers[0][2][:100]} is not an xsd:dateTime.")
+        if stamp is None and event_time:
+            raise Problem("missing-timestamp", f"The item has no time stamp (predicate {predicate}).")
+        return stamp, triples
+
+    def _check_size(self, triples: list[Triple], measured: bool) -> None:
+        limits = self.reader.limits
+        if len(triples) > limits.item_triples:
+            raise Problem("too-many-triples", f"An item may have {limits.item_triples} triples.",
+                          extra={"limit": limits.item_triples, "actual": len(triples)})
+        if not measured:
+            size = sum(len(s) + len(p) + len(o) + 5 for s, p, o in triples)
+            if size > limits.item_bytes:
+                raise Problem("item-too-large", f"An item may have {limits.item_bytes} bytes.",
+                              extra={"limit": limits.item_bytes, "actual": size})
+
+
+def located(problem: Problem, item: str | None, line: int | None) -> Problem:
+    """`problem` with the item or line where it is, unless it says so already."""
+    if problem.errors or (item is None and line is None):
+        return problem
+    error: dict[str, Any] = {"code": problem.slug, "detail": problem.detail}
+    if item is not None:
+        error["item"] = item
+    if line is not None:
+        error["location"] = {"line": line}
+    return Problem(problem.slug, problem.detail, problem.status, [error], problem.extra, problem.headers)

@@ -1,0 +1,61 @@
+"""Media types: which formats there are, what a request sends and what it accepts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from pyoxigraph import QueryResultsFormat, RdfFormat
+from werkzeug.datastructures import MIMEAccept
+from werkzeug.http import parse_accept_header, parse_options_header
+
+from server.problems import Problem
+
+TRIG, NQUADS, NTRIPLES, TURTLE = "application/trig", "application/n-quads", "application/n-triples", "text/turtle"
+JSONLD, RDFXML, JSONL, TIMED = "application/ld+json", "application/rdf+xml", "application/jsonl", "text/x-timed-ntriples"
+JSON, SSE, HTML, TEXT = "application/json", "text/event-stream", "text/html", "text/plain"
+SPARQL_QUERY, FORM, MERGE_PATCH = "application/sparql-query", "application/x-www-form-urlencoded", "application/merge-patch+json"
+RESULTS_JSON, RESULTS_XML = "application/sparql-results+json", "application/sparql-results+xml"
+CSV, TSV = "text/csv", "text/tab-separated-values"
+
+ALIASES = {"application/x-ndjson": JSONL, "application/ndjson": JSONL, "application/x-trig": TRIG, "application/x-turtle": TURTLE,
+           "text/x-nquads": NQUADS, "text/n-quads": NQUADS}
+
+RDF_FORMATS: Mapping[str, RdfFormat] = {
+    TURTLE: RdfFormat.TURTLE, TRIG: RdfFormat.TRIG, NQUADS: RdfFormat.N_QUADS, NTRIPLES: RdfFormat.N_TRIPLES, JSONLD: RdfFormat.JSON_LD,
+    RDFXML: RdfFormat.RDF_XML,
+}
+PUSH_TYPES = (TRIG, NQUADS, JSONLD, JSONL, TURTLE, NTRIPLES, TIMED, RDFXML)
+GRAPH_TYPES = (TURTLE, NTRIPLES, JSONLD, RDFXML, TRIG, NQUADS)
+STREAMED_TYPES = frozenset((NQUADS, TRIG, JSONL, TIMED))
+
+TABLE_TYPES = (RESULTS_JSON, RESULTS_XML, CSV, TSV)
+TABLE_FORMATS: Mapping[str, QueryResultsFormat] = {
+    RESULTS_JSON: QueryResultsFormat.JSON, RESULTS_XML: QueryResultsFormat.XML, CSV: QueryResultsFormat.CSV, TSV: QueryResultsFormat.TSV,
+}
+GRAPH_RESULT_TYPES = (TRIG, TURTLE, NQUADS, JSONLD, NTRIPLES)
+DATASET_TYPES = frozenset((TRIG, NQUADS, JSONLD))
+
+EXTENSIONS = {".trig": TRIG, ".trigs": TRIG, ".nq": NQUADS, ".nt": NTRIPLES, ".ttl": TURTLE, ".jsonld": JSONLD, ".json": JSONLD,
+              ".jsonl": JSONL, ".ndjson": JSONL, ".rdf": RDFXML, ".owl": RDFXML, ".xml": RDFXML, ".tsv": TIMED, ".timed": TIMED}
+
+
+def content_type(header: str | None, supported: Sequence[str], default: str | None = None) -> str:
+    """The type of a body, one of `supported`; 415 names them otherwise."""
+    given = parse_options_header(header or "")[0].lower() or default or ""
+    media = ALIASES.get(given, given)
+    if media not in supported:
+        raise Problem("unsupported-media-type", f"A body of type {given or '(none)'} cannot be read here; see 'supported'.",
+                      extra={"supported": list(supported)}, headers={"Accept": ", ".join(supported)})
+    return media
+
+
+def accepted(header: str | None, offered: Sequence[str]) -> str:
+    """The best of `offered` for an Accept header, the first where anything will do; 406 names them otherwise."""
+    accept = parse_accept_header(header or "*/*", MIMEAccept)
+    if any(media == "*/*" and quality > 0 for media, quality in accept) and accept.best == "*/*":
+        return offered[0]
+    best = accept.best_match([*offered, *(alias for alias, media in ALIASES.items() if media in offered)])
+    if best is None:
+        raise Problem("not-acceptable", "None of the accepted types can be given here; see 'supported'.",
+                      extra={"supported": list(offered)})
+    return ALIASES.get(best, best)

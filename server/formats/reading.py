@@ -1,0 +1,108 @@
+"""Bodies of pushes and graph uploads: text of any format in, items or triples out."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+
+from pyoxigraph import RdfFormat, parse
+
+from engine.records import Triple
+from server.formats.bodies import prepared
+from server.formats.items import Reader, Reading, located
+from server.formats.lines import read_json_lines, read_line_by_line, read_timed
+from server.formats.media import JSONL, JSONLD, NQUADS, NTRIPLES, RDF_FORMATS, RDFXML, TIMED, TURTLE
+from server.formats.syntax import from_parser, syntax_problem
+from server.formats.terms import own_blank_nodes, tokens
+from server.limits import Limits
+from server.problems import Problem
+
+Quad = tuple[str | None, Triple]
+
+
+def read_items(body: bytes, media: str, reader: Reader, base: str | None = None) -> Reading:
+    """The stream items of a push (docs/http-api.md, "Stream item rules"). `base` resolves relative IRIs.
+
+    Raises Problem, with the line where the format has lines, unless `reader.skip` allows to leave the item out.
+    """
+    reading = Reading(reader)
+    body = prepared(body, media, reader.limits.nesting)
+    if media == JSONL:
+        read_json_lines(body, reading)
+    elif media == TIMED:
+        read_timed(body, reading)
+    elif media == JSONLD:
+        _read_json(body, reading, base)
+    elif media in (TURTLE, NTRIPLES, RDFXML):
+        triples = [triple for _, triple in _quads(body, media, reading, base)]
+        if triples:
+            reading.add_item(None, triples)
+    else:
+        measured = len(body) <= reader.limits.item_bytes
+        reading.add_dataset(_quads(body, media, reading, base), measured=measured)
+    return reading
+
+
+def read_graph(body: bytes, media: str, limits: Limits, base: str | None = None) -> list[Triple]:
+    """The triples of a static graph; graph names in a dataset format are refused."""
+    body = prepared(body, media, limits.nesting)
+    quads = list(_parsed(body, RDF_FORMATS[media], limits.literal, base))
+    named = next((graph for graph, _ in quads if graph is not None), None)
+    if named is not None:
+        raise Problem("rdf-syntax", f"A graph upload holds one graph, without a name; this one names {named}.")
+    return list(dict.fromkeys(own_blank_nodes(None, (triple for _, triple in quads))[1]))
+
+
+def _quads(body: bytes, media: str, reading: Reading, base: str | None) -> list[Quad]:
+    format_, limits = RDF_FORMATS[media], reading.reader.limits
+    try:
+        return list(_parsed(body, format_, limits.literal, base))
+    except Problem:
+        if not reading.reader.skip or media not in (NQUADS, NTRIPLES):
+            raise
+        return read_line_by_line(body, format_, reading)
+
+
+def _parsed(body: bytes, format_: RdfFormat, literal: int, base: str | None) -> Iterator[Quad]:
+    try:
+        yield from tokens(parse(body, format_, base_iri=base), literal if len(body) > literal else None)
+    except SyntaxError as error:
+        raise from_parser(error, body) from error
+    except (MemoryError, ValueError, OverflowError) as error:
+        raise syntax_problem(f"The body cannot be read: {error}.", body) from error
+
+
+def _read_json(body: bytes, reading: Reading, base: str | None) -> None:
+    """A JSON-LD object is one item (or one per named graph), an array holds several."""
+    limits = reading.reader.limits
+    if not body.lstrip().startswith(b"["):
+        reading.add_dataset(list(_parsed(body, RdfFormat.JSON_LD, limits.literal, base)), measured=len(body) <= limits.item_bytes)
+        return
+    for place, line, text in _array_elements(body):
+        try:
+            quads = list(_parsed(text, RdfFormat.JSON_LD, limits.literal, base))
+        except Problem as problem:
+            reading.reject(located(Problem(problem.slug, problem.detail, extra=problem.extra), place, line))
+        else:
+            reading.add_dataset(quads, place, line, measured=len(text) <= limits.item_bytes)
+
+
+def _array_elements(body: bytes) -> Iterator[tuple[str, int, bytes]]:
+    """(``[0]``, line, text) of each element of a JSON array, as it is written: numbers keep their digits."""
+    try:
+        text = body.decode()
+        json.loads(text)
+    except UnicodeDecodeError as error:
+        raise syntax_problem("The JSON is not UTF-8.", body, body.count(b"\n", 0, error.start) + 1) from error
+    except json.JSONDecodeError as error:
+        raise syntax_problem(f"{error.msg}.", body, error.lineno, error.colno) from error
+    decoder, space = json.JSONDecoder(), " \t\r\n,"
+    at, number = text.index("[") + 1, 0
+    while True:
+        while text[at] in space:
+            at += 1
+        if text[at] == "]":
+            return
+        _, end = decoder.raw_decode(text, at)
+        yield f"[{number}]", text.count("\n", 0, at) + 1, text[at:end].encode()
+        at, number = end, number + 1

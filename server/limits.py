@@ -1,0 +1,53 @@
+"""Every limit of the server in one place; each can be set on the command line and is shown at ``/info``.
+
+Sizes are bytes, times seconds unless the name says otherwise (docs/http-api.md, "Default limits").
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+
+KIB = 1024
+MIB = 1024 * KIB
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What one request, one feed and the whole server may use."""
+
+    query_text: int = 64 * KIB
+    json_body: int = 1 * MIB
+    push_body: int = 8 * MIB
+    push_body_decompressed: int = 64 * MIB
+    push_body_streamed: int = 256 * MIB
+    item_bytes: int = 1 * MIB
+    item_triples: int = 10_000
+    nesting: int = 64
+    literal: int = 256 * KIB
+    graph_upload: int = 256 * MIB
+    push_errors_listed: int = 100
+    upload_seconds: float = 120.0
+    large_uploads_at_once: int = 4
+    large_upload: int = 8 * MIB
+    send_seconds: float = 60.0
+
+    subscribers_per_query: int = 2_000
+    subscribers: int = 5_000
+    queries_per_feed: int = 100
+    result_event: int = 1 * MIB
+    ring_events: int = 1_024
+    ring_bytes: int = 32 * MIB
+    heartbeat_seconds: float = 15.0
+    feed_seconds: float = 600.0
+    feed_seconds_spread: float = 0.2
+    progress_seconds: float = 1.0
+    retry_ms: int = 3_000
+    retry_when_full_ms: int = 30_000
+
+    one_shot_seconds: float = 10.0
+    page: int = 1_000
+    shutdown_seconds: float = 3.0
+
+    def as_json(self) -> dict[str, int | float]:
+        """The limits as ``/info`` shows them."""
+        return asdict(self)

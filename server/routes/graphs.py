@@ -1,0 +1,121 @@
+"""``/graphs``: static graphs by the SPARQL 1.1 Graph Store HTTP Protocol."""
+
+from __future__ import annotations
+
+from flask import Blueprint, Response, request
+
+from engine.records import Triple
+from engine.runtime.resources import GraphInfo
+from server.formats.media import GRAPH_TYPES, JSONLD, NTRIPLES, RDFXML, TRIG, NQUADS, TURTLE, content_type
+from server.formats.reading import read_graph
+from server.formats.results import graph_of
+from server.problems import Problem
+from server.web import best, body, body_type, json_reply, precondition, reply, route, site
+
+blueprint = Blueprint("graphs", __name__)
+DEFAULT = "urn:x-thalweg:default"
+_OUT = (TURTLE, NTRIPLES, JSONLD, TRIG, NQUADS, RDFXML)
+
+
+@route(blueprint, "/graphs", "GET", query=("graph", "default"))
+def get() -> Response:
+    """One graph (``?graph=<iri>``, ``?default``), or the list of them."""
+    if not request.args:
+        return json_reply({"graphs": [info.to_json() for info in site().engine.graphs()]})
+    return _get(_named())
+
+
+@route(blueprint, "/graphs", "PUT", query=("graph", "default"))
+def put() -> Response:
+    """Replace a graph; the queries that use it are planned anew."""
+    return _write(_named(), replace=True)
+
+
+@route(blueprint, "/graphs", "POST", query=("graph", "default"))
+def post() -> Response:
+    """Add triples to a graph."""
+    return _write(_named(), replace=False)
+
+
+@route(blueprint, "/graphs", "DELETE", query=("graph", "default"))
+def delete() -> Response:
+    """Remove a graph that no query uses."""
+    return _delete(_named())
+
+
+@route(blueprint, "/graphs/<name>", "GET")
+def get_direct(name: str) -> Response:
+    """The graph that has this address as its IRI (Graph Store Protocol, section 4.1)."""
+    return _get(_direct(name))
+
+
+@route(blueprint, "/graphs/<name>", "PUT")
+def put_direct(name: str) -> Response:
+    return _write(_direct(name), replace=True)
+
+
+@route(blueprint, "/graphs/<name>", "POST")
+def post_direct(name: str) -> Response:
+    return _write(_direct(name), replace=False)
+
+
+@route(blueprint, "/graphs/<name>", "DELETE")
+def delete_direct(name: str) -> Response:
+    return _delete(_direct(name))
+
+
+def _get(iri: str) -> Response:
+    info, triples = site().engine.graph(iri)
+    media = best(*_OUT)
+    return reply(graph_of(triples, media), media, etag=info.etag)
+
+
+def _write(iri: str, replace: bool) -> Response:
+    triples = _uploaded(iri)
+    with site().writing:
+        precondition(_etag(iri))
+        info, created = site().engine.put_graph(iri, triples, replace=replace)
+    return json_reply(info.to_json(), 201 if created else 200, etag=info.etag)
+
+
+def _delete(iri: str) -> Response:
+    with site().writing:
+        precondition(site().engine.graph(iri)[0].etag)
+        site().engine.delete_graph(iri)
+    return Response(status=204)
+
+
+def _uploaded(iri: str) -> list[Triple]:
+    """The triples of the body, or of all files of a multipart upload (Graph Store Protocol, section 5.5)."""
+    limits = site().limits
+    if request.mimetype == "multipart/form-data":
+        if request.content_length is None or request.content_length > limits.graph_upload:
+            raise Problem("body-too-large", f"A graph may have {limits.graph_upload} bytes.",
+                          extra={"limit": limits.graph_upload, "actual": request.content_length})
+        files = [(file.read(), content_type(file.content_type, GRAPH_TYPES)) for file in request.files.values()]
+        return list(dict.fromkeys(triple for data, media in files for triple in read_graph(data, media, limits, iri)))
+    media = body_type(GRAPH_TYPES)
+    return read_graph(body(limits.graph_upload), media, limits, iri)
+
+
+def _named() -> str:
+    """The graph that the query string names."""
+    if ("graph" in request.args) == ("default" in request.args):
+        raise Problem("unknown-parameter", "Name one graph: ?graph=<iri>, or ?default.", extra={"parameter": "graph"})
+    if "default" in request.args:
+        return DEFAULT
+    iri = request.args["graph"]
+    if iri.startswith("<") and iri.endswith(">"):
+        iri = iri[1:-1]
+    if ":" not in iri or any(c in iri for c in '<>"{}|^`\\') or any(ord(c) <= 32 for c in iri):
+        raise Problem("bad-name", f"{iri[:200]!r} is not an absolute IRI.", extra={"name": iri[:200]})
+    return iri
+
+
+def _direct(name: str) -> str:
+    return f"{site().base_url}/graphs/{name}"
+
+
+def _etag(iri: str) -> str | None:
+    found: list[GraphInfo] = [info for info in site().engine.graphs() if info.iri == iri]
+    return found[0].etag if found else None

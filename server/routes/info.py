@@ -1,0 +1,69 @@
+"""``/info`` and ``/health``: what this server is, and whether it is well."""
+
+from __future__ import annotations
+
+import platform
+from importlib.metadata import PackageNotFoundError, version
+from typing import Any
+
+from flask import Blueprint, Response
+
+from server.formats.media import GRAPH_TYPES, HTML, JSON, PUSH_TYPES, TEXT
+from server.problems import SLUGS, Problem
+from server.web import best, json_reply, reply, route, site
+
+blueprint = Blueprint("info", __name__)
+FEATURES = ("csparql", "rsp-ql", "rdfs", "sse", "jsonl", "sparql", "graph-store", "explain", "gzip", "idempotency")
+
+
+@route(blueprint, "/info", "GET", starting=True)
+def info() -> Response:
+    """Version, features, limits, and the state of the engine."""
+    own = site()
+    return json_reply({"name": "thalweg", "version": package_version("thalweg"), "python": platform.python_version(),
+                       "spark": package_version("pyspark"), "features": list(FEATURES), "state": own.engine.state,
+                       "progress": own.engine.progress, "types": {"push": list(PUSH_TYPES), "graphs": list(GRAPH_TYPES)},
+                       "limits": own.limits.as_json(), **_extra(own.engine)})
+
+
+@route(blueprint, "/health/live", "GET", starting=True)
+def live() -> Response:
+    """The process answers."""
+    return json_reply({"status": "live"})
+
+
+@route(blueprint, "/health/ready", "GET", starting=True)
+def ready() -> Response:
+    """The engine answers."""
+    status, value = readiness(site().engine)
+    return json_reply(value, status, headers={"Retry-After": "2"} if status == 503 else None)
+
+
+@route(blueprint, "/problems/<slug>", "GET", starting=True)
+def problem(slug: str) -> Response:
+    """What a problem type means."""
+    if slug not in SLUGS:
+        raise Problem("not-found", f"There is no problem {slug!r}.")
+    status, title = SLUGS[slug]
+    if best(JSON, TEXT, HTML) == JSON:
+        return json_reply({"slug": slug, "status": status, "title": title})
+    return reply(f"{status} {slug}: {title}\n", TEXT)
+
+
+def readiness(engine: Any) -> tuple[int, dict[str, Any]]:
+    """Status and body of ``/health/ready``."""
+    return (200 if engine.ready else 503), {"status": "ready" if engine.ready else engine.state, "progress": engine.progress}
+
+
+def package_version(package: str) -> str | None:
+    """The installed version of a package."""
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return None
+
+
+def _extra(engine: Any) -> dict[str, Any]:
+    """What the engine itself tells, if it tells anything."""
+    describe = getattr(engine, "info", None)
+    return dict(describe()) if callable(describe) else {}

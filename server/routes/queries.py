@@ -1,0 +1,163 @@
+"""``/queries``: registration, state, plan and statistics of continuous queries."""
+
+from __future__ import annotations
+
+from typing import Any
+from urllib.parse import unquote_plus
+
+from flask import Blueprint, Response, request
+
+from engine.runtime.resources import QueryInfo
+from server.formats.media import FORM, JSON, MERGE_PATCH, SPARQL_QUERY, TEXT
+from server.problems import Problem
+from server.web import (best, body_type, choice, count, etag_of, flag, json_object, json_reply, known_members, parameter, path,
+                        precondition, reply, route, site, text_body)
+
+blueprint = Blueprint("queries", __name__)
+LEVELS = ("parsed", "validated", "rewritten", "logical", "spark")
+STATES = ("starting", "running", "idle", "paused", "restarting", "failed", "finished", "stopping")
+_TYPES = (SPARQL_QUERY, TEXT, JSON)
+
+
+@route(blueprint, "/queries", "GET", query=("state", "limit", "offset"))
+def listing() -> Response:
+    """The queries, in the order of their names."""
+    state = parameter("state", choice(*STATES), None)
+    limit, offset = parameter("limit", count(site().limits.page), site().limits.page), parameter("offset", count(1 << 31), 0)
+    infos = sorted((info for info in site().engine.queries() if state in (None, info.state)), key=lambda info: info.name)
+    shown: dict[str, Any] = {"queries": [query_json(info) for info in infos[offset:offset + limit]], "total": len(infos)}
+    if offset + limit < len(infos):
+        shown["next"] = f"{path('queries')}?limit={limit}&offset={offset + limit}" + (f"&state={state}" if state else "")
+    return json_reply(shown)
+
+
+@route(blueprint, "/queries", "POST")
+def post() -> Response:
+    """Register a query under the name in its text, or a generated one."""
+    text, options = _statement(_TYPES)
+    return _register(text, options.pop("name", None), options)
+
+
+@route(blueprint, "/queries/<name>", "PUT", query=("replace", "since"))
+def put(name: str) -> Response:
+    """Register a query under a name."""
+    text, options = _statement((*_TYPES, FORM))
+    if options.pop("name", name) != name:
+        raise Problem("name-mismatch", "The name in the body is not the one in the address.")
+    for flag_name, value in (("replace", parameter("replace", flag, None)), ("since", parameter("since", str, None))):
+        if value is not None:
+            options[flag_name] = value
+    return _register(text, name, options)
+
+
+@route(blueprint, "/queries/<name>", "GET")
+def get(name: str) -> Response:
+    """The query with its state; its text for ``Accept: application/sparql-query``."""
+    info = site().engine.query(name)
+    media = best(JSON, SPARQL_QUERY, TEXT)
+    if media == JSON:
+        return json_reply(query_json(info), headers={"ETag": f'"{_etag(info)}"'})
+    return reply(info.text, media, headers={"ETag": f'"{_etag(info)}"'})
+
+
+@route(blueprint, "/queries/<name>", "PATCH")
+def patch(name: str) -> Response:
+    """Pause a query or let it go on (``resume``: ``backlog`` or ``now``)."""
+    body_type((MERGE_PATCH, JSON))
+    change = json_object(text_body(site().limits.json_body))
+    known_members(change, ("state", "resume"))
+    state, resume = change.get("state"), change.get("resume", "now")
+    if state not in ("paused", "running") or resume not in ("backlog", "now"):
+        raise Problem("bad-transition", "A query can be made 'paused' or 'running' (resume: 'backlog' or 'now').", extra={"state": state})
+    with site().writing:
+        precondition(_etag(site().engine.query(name)))
+        info = site().engine.patch_query(name, state, resume)
+    return json_reply(query_json(info), etag=_etag(info))
+
+
+@route(blueprint, "/queries/<name>", "DELETE")
+def delete(name: str) -> Response:
+    """Stop a query and remove it with its results."""
+    with site().writing:
+        precondition(_etag(site().engine.query(name)))
+        site().engine.delete_query(name)
+    return Response(status=204)
+
+
+@route(blueprint, "/queries/<name>/restart", "POST", query=("reset",))
+def restart(name: str) -> Response:
+    """Start a query again; ``reset=true`` begins a new epoch."""
+    with site().writing:
+        precondition(_etag(site().engine.query(name)))
+        info = site().engine.restart_query(name, reset=parameter("reset", flag, False))
+    return json_reply(query_json(info or site().engine.query(name)), 202)
+
+
+@route(blueprint, "/queries/<name>/plan", "GET", query=("level",))
+def plan(name: str) -> Response:
+    """The plan: its nodes as JSON, or a stage of the compiler as text."""
+    engine = site().engine
+    engine.query(name)
+    level = parameter("level", choice(*LEVELS), None)
+    if best(JSON, TEXT) == TEXT:
+        return reply(engine.plan(name, level or "logical"), TEXT)
+    if level is None:
+        return json_reply(engine.plan_nodes(name))
+    return json_reply({"query": name, "level": level, "text": engine.plan(name, level)})
+
+
+@route(blueprint, "/queries/<name>/stats", "GET")
+def stats(name: str) -> Response:
+    """Numbers of progress and lag, and of the last batches."""
+    return json_reply(site().engine.stats(name))
+
+
+def query_json(info: QueryInfo) -> dict[str, Any]:
+    """The query resource."""
+    audience = site().audience
+    links = {kind: path("queries", info.name, kind) for kind in ("results", "plan", "stats")}
+    return {**info.to_json(), "subscribers": audience.subscribers(info.name) if audience else 0, "links": links}
+
+
+def _statement(types: tuple[str, ...]) -> tuple[str, dict[str, Any]]:
+    """The text of a registration and its options, from any of the body types."""
+    limit = site().limits.query_text
+    media = body_type(types)
+    text = text_body(limit + 4096 if media == JSON else limit if media != FORM else 3 * limit)
+    options: dict[str, Any] = {}
+    if media == JSON:
+        options = json_object(text)
+        text = options.pop("text", None)
+        if not isinstance(text, str):
+            raise Problem("json-syntax", "Expected a member 'text' with the query.", status=422)
+    elif media == FORM:
+        text = _form_text(text)
+    if len(text.encode("utf-8", "surrogatepass")) > limit:
+        raise Problem("body-too-large", f"A query text may have {limit} bytes.", extra={"limit": limit, "actual": len(text.encode())})
+    return text, options
+
+
+def _form_text(text: str) -> str:
+    """What plain ``curl -d`` or ``--data-urlencode`` sends: the statement itself, as typed or percent-encoded."""
+    first = text.lstrip()[:8].upper()
+    if first in ("REGISTER",) or text.lstrip()[:6].upper() == "PREFIX":
+        return text if any(c in text for c in " \n{") else unquote_plus(text)
+    decoded = unquote_plus(text)
+    if decoded.lstrip()[:8].upper() == "REGISTER":
+        return decoded
+    raise Problem("unsupported-media-type", "A form body must be a statement that begins with REGISTER; else send another type.",
+                  extra={"supported": list(_TYPES)}, headers={"Accept": ", ".join(_TYPES)})
+
+
+def _register(text: str, name: str | None, options: dict[str, Any]) -> Response:
+    if name is not None and not isinstance(name, str):
+        raise Problem("bad-name", "The name must be a string.")
+    with site().writing:
+        if name is not None and ("If-Match" in request.headers or "If-None-Match" in request.headers):
+            precondition(next((_etag(info) for info in site().engine.queries() if info.name == name), None))
+        info, created = site().engine.register(text, name, options)
+    return json_reply(query_json(info), 201 if created else 200, etag=_etag(info), headers={"Location": path("queries", info.name)})
+
+
+def _etag(info: QueryInfo) -> str:
+    return etag_of([info.text, info.epoch, info.options, info.state])

@@ -1,0 +1,63 @@
+"""``/queries/{name}/results`` as a document: the last complete result in the format that the client accepts.
+
+The live feeds of the same address (``text/event-stream``, ``application/jsonl``) are served by server/hub.py; on a plain WSGI host
+a few clients get them from here.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from flask import Blueprint, Response
+
+from engine.runtime.output import payload
+from engine.runtime.resources import QueryInfo, ResultEvent, iso
+from server.formats import results as formats
+from server.formats.media import GRAPH_RESULT_TYPES, HTML, TABLE_TYPES
+from server.feeds.options import PARAMETERS
+from server.routes.pages import console
+from server.web import best, path, reply, route, site
+
+blueprint = Blueprint("results", __name__)
+GRAPH_FORMS = ("CONSTRUCT", "DESCRIBE")
+
+
+@route(blueprint, "/queries/<name>/results", "GET", query=PARAMETERS)
+def latest(name: str) -> Response:
+    """The relation at the last evaluation; empty, with ``RSP-Event-Id: none``, where there was none yet."""
+    info: QueryInfo = site().engine.query(name)
+    graph = info.form in GRAPH_FORMS
+    media = best(*(GRAPH_RESULT_TYPES if graph else TABLE_TYPES), HTML)
+    if media == HTML:
+        return console()
+    event: ResultEvent | None = site().engine.results.latest(name)
+    data = event.full if event else _nothing(info)
+    if graph:
+        text = formats.graph(data, media, f"{info.iri}/results/{event.id}" if event else None, iso(event.at_ms) if event else None)
+    else:
+        text = formats.table(data, media)
+    return reply(text, media, etag=event.id if event else "none", headers=_headers(name, event))
+
+
+def _nothing(info: QueryInfo) -> bytes:
+    """An empty relation of the query's form; ASK is false."""
+    import pyarrow as pa
+
+    if info.form == "SELECT":
+        return payload("SELECT", pa.table({name: pa.array([], pa.string()) for name in info.variables}))
+    return b'{"head":{},"boolean":false}' if info.form == "ASK" else b""
+
+
+def _headers(name: str, event: ResultEvent | None) -> dict[str, str]:
+    """What a document says about its place in the feed."""
+    event_id = event.id if event else "none"
+    since = f"?since={event_id}" if event else ""
+    headers = {"RSP-Event-Id": event_id,
+               "Link": f'<{path("queries", name, "results")}{since}>; rel="monitor"; type="text/event-stream"'}
+    if event:
+        windows: list[dict[str, Any]] = event.windows
+        if windows:
+            headers["RSP-Window"] = ", ".join(f'open="{iso(w["open"])}", close="{iso(w["close"])}"' for w in windows)
+        if event.meta.get("truncated"):
+            headers["RSP-Truncated"] = str(event.meta.get("limit", "true"))
+    return headers

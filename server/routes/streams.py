@@ -1,0 +1,148 @@
+"""``/streams``: the catalogue, descriptors, pushes, the tail of the input and the dead letters."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from flask import Blueprint, Response, request
+
+from engine.runtime.resources import Rejection, StreamInfo, TailEvent, iso
+from server.formats import vocals
+from server.formats.items import Reader
+from server.formats.media import JSON, JSONL, JSONLD, PUSH_TYPES, STREAMED_TYPES, TRIG, TURTLE
+from server.formats.reading import read_items
+from server.formats.results import dataset
+from server.formats.stamps import GENERATED_AT, XSD
+from server.problems import Problem, dumps
+from server.web import (best, body, body_type, choice, count, etag_of, flag, json_object, json_reply, moment, parameter, path, precondition,
+                        reply, route, site, text_body)
+
+blueprint = Blueprint("streams", __name__)
+
+
+@route(blueprint, "/streams", "GET")
+def catalogue() -> Response:
+    """All streams, as JSON or as a VoCaLS catalogue."""
+    infos = site().engine.streams()
+    media = best(JSON, TURTLE, JSONLD)
+    if media == JSON:
+        return json_reply({"streams": [info.to_json() for info in infos]})
+    return reply(vocals.catalogue(infos, site().base_url, media), media)
+
+
+@route(blueprint, "/streams/<name>", "PUT")
+def put(name: str) -> Response:
+    """Register a stream; the same again is no change, another descriptor a conflict."""
+    media = body_type((JSON, TURTLE, JSONLD), JSON)
+    if media == JSON:
+        text = text_body(site().limits.json_body)
+        descriptor = json_object(text) if text.strip() else {}
+    else:
+        descriptor = vocals.descriptor(body(site().limits.json_body), media, site().limits, f"{site().base_url}/streams/{name}")
+    with site().writing:
+        precondition(_etag_if_any(name))
+        info, created = site().engine.put_stream(name, descriptor)
+    return json_reply(info.to_json(), 201 if created else 200, etag=_etag(info), headers={"Location": path("streams", name)})
+
+
+@route(blueprint, "/streams/<name>", "GET")
+def get(name: str) -> Response:
+    """The descriptor with the present state."""
+    info = site().engine.stream(name)
+    media = best(JSON, TURTLE, JSONLD)
+    if media == JSON:
+        return json_reply(info.to_json(), headers={"ETag": f'"{_etag(info)}"'})
+    return reply(vocals.catalogue([info], site().base_url, media), media)
+
+
+@route(blueprint, "/streams/<name>", "DELETE", query=("force",))
+def delete(name: str) -> Response:
+    """Remove a stream that no query uses (or any, with ``force=true``)."""
+    with site().writing:
+        precondition(_etag(site().engine.stream(name)))
+        site().engine.delete_stream(name, force=parameter("force", flag, False))
+    return Response(status=204)
+
+
+@route(blueprint, "/streams/<name>", "POST", query=("watermark", "timestamp", "on-error"))
+def push(name: str) -> Response:
+    """Push items: all or none, unless ``on-error=skip``. Answered when they are on disk."""
+    engine, limits = site().engine, site().limits
+    info = engine.stream(name)
+    watermark, timestamp = parameter("watermark", moment, None), parameter("timestamp", moment, None)
+    skip = parameter("on-error", choice("abort", "skip"), "abort") == "skip"
+    if request.content_length == 0 and watermark is not None:
+        return _receipt(engine.push(name, [], watermark_ms=watermark, idempotency_key=_key()))
+    media = body_type(PUSH_TYPES)
+    streamed = media in STREAMED_TYPES
+    text = body(limits.push_body_streamed if streamed else limits.push_body,
+                limits.push_body_streamed if streamed else limits.push_body_decompressed)
+    reader = Reader(info.descriptor.get("timestampPredicate") or GENERATED_AT, timestamp, info.descriptor.get("time") == "event", skip,
+                    limits)
+    reading = read_items(text, media, reader, base=info.iri)
+    rejected = [_rejection(problem) for problem in reading.problems]
+    return _receipt(engine.push(name, reading.items, watermark_ms=watermark, idempotency_key=_key(), rejected=rejected),
+                    reading.problems[:limits.push_errors_listed])
+
+
+@route(blueprint, "/streams/<name>/items", "GET", query=("limit", "since"))
+def items(name: str) -> Response:
+    """The last items of the input, oldest first, after the id ``since``."""
+    info = site().engine.stream(name)
+    limit, since = parameter("limit", count(site().limits.page), 100), parameter("since", count(1 << 62), 0)
+    events = site().engine.tail(name, limit, since)
+    media = best(JSONL, TRIG)
+    if media == JSONL:
+        return reply(b"".join(dumps(_item_json(event)) + b"\n" for event in events), JSONL)
+    predicate = f"<{info.descriptor.get('timestampPredicate') or GENERATED_AT}>"
+    return reply(dataset((_stamped(event, predicate) for event in events), TRIG), TRIG)
+
+
+@route(blueprint, "/streams/<name>/dead-letters", "GET")
+def dead_letters(name: str) -> Response:
+    """Items that were not taken, with the reasons."""
+    return json_reply({"deadLetters": [{"position": letter.position, "reason": letter.reason, "time": iso(letter.t_ms), "text": letter.text}
+                                       for letter in site().engine.dead_letters(name)]})
+
+
+def _etag(info: StreamInfo) -> str:
+    return etag_of(info.descriptor)
+
+
+def _etag_if_any(name: str) -> str | None:
+    found = [info for info in site().engine.streams() if info.name == name]
+    return _etag(found[0]) if found else None
+
+
+def _key() -> str | None:
+    key = request.headers.get("Idempotency-Key")
+    if key is not None and not (0 < len(key) <= 255 and key.isprintable()):
+        raise Problem("bad-request", "An Idempotency-Key has 1 to 255 printable characters.")
+    return key
+
+
+def _receipt(receipt: Any, problems: Any = ()) -> Response:
+    shown = receipt.to_json()
+    if problems and not receipt.repeated:
+        listed = [{"code": problem.slug, "detail": problem.detail, **dict(*problem.errors[:1])} for problem in problems]
+        shown["errors"] = listed + [error for error in shown["errors"] if "item" in error]
+    headers = {"Idempotency-Replayed": "true"} if receipt.repeated else {}
+    return json_reply(shown, 202, headers=headers)
+
+
+def _rejection(problem: Problem) -> Rejection:
+    error = problem.errors[0] if problem.errors else {}
+    place = error.get("item") or (f"line {error['location']['line']}" if "location" in error else None)
+    return Rejection(f"{problem.slug}: {problem.detail}", place, error.get("snippet"))
+
+
+def _item_json(event: TailEvent) -> dict[str, Any]:
+    triples = "".join(f"{s} {p} {o} .\n" for s, p, o in event.triples)
+    data = {"at": iso(event.t_ms), "graph": event.graph, "format": "ntriples", "text": triples}
+    return {"id": str(event.position), "event": "item", "data": data}
+
+
+def _stamped(event: TailEvent, predicate: str) -> tuple[str, tuple[Any, ...], tuple[Any, ...]]:
+    """An item as TriG shows it: a named graph and the time stamp of its name."""
+    name = event.graph or f"_:item{event.position}"
+    return name, event.triples, ((name, predicate, f'"{iso(event.t_ms)}"^^<{XSD}dateTime>'),)

@@ -1,0 +1,210 @@
+"""What all routes share: the site they belong to, their parameters, bodies, conditions and replies."""
+
+from __future__ import annotations
+
+import hashlib
+import threading
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, BinaryIO, Protocol, TypeVar, cast
+from urllib.parse import quote
+
+import orjson
+from flask import Blueprint, Response, current_app, request
+
+from server.formats.bodies import read_body
+from server.formats.media import JSON, accepted, content_type
+from server.formats.stamps import date_time_ms
+from server.guard import LOOPBACK_NAMES
+from server.limits import Limits
+from server.problems import Problem, dumps
+
+View = TypeVar("View", bound=Callable[..., Any])
+Value = TypeVar("Value")
+STATIC = Path(__file__).resolve().parents[1] / "static"
+
+
+class Audience(Protocol):
+    """Who follows the feeds (server/hub.py)."""
+
+    def subscribers(self, query: str) -> int: ...
+
+
+@dataclass(frozen=True)
+class Site:
+    """One server: its engine, limits and names. Writes hold `writing`, so that a condition holds until its write is done."""
+
+    engine: Any
+    limits: Limits = field(default_factory=Limits)
+    hosts: frozenset[str] = LOOPBACK_NAMES
+    base_url: str = "http://127.0.0.1:8175"
+    static: Path = STATIC
+    audience: Audience | None = None
+    writing: threading.RLock = field(default_factory=threading.RLock)
+
+
+def site() -> Site:
+    """The site of the running request."""
+    return cast(Site, current_app.extensions["thalweg"])
+
+
+def route(blueprint: Blueprint, rule: str, *methods: str, query: Collection[str] = (), starting: bool = False) -> Callable[[View], View]:
+    """Register a view for `methods` of `rule` with the query parameters that it knows.
+
+    `starting` marks those that work while the engine starts.
+    """
+    def register(view: View) -> View:
+        view.query_parameters = frozenset(query)  # type: ignore[attr-defined]
+        view.while_starting = starting  # type: ignore[attr-defined]
+        blueprint.add_url_rule(rule, view_func=view, methods=list(methods) or ["GET"])
+        return view
+    return register
+
+
+# --- what the request says
+
+def parameter(name: str, read: Callable[[str], Value], default: Value) -> Value:
+    """A query parameter through `read`; a ValueError there is a 400 that names it."""
+    text = request.args.get(name)
+    if text is None:
+        return default
+    try:
+        return read(text)
+    except ValueError as error:
+        raise Problem("unknown-parameter", f"{name}={text[:100]!r}: {error}", extra={"parameter": name}) from error
+
+
+def flag(text: str) -> bool:
+    """``true`` or ``false``."""
+    if text not in ("true", "false"):
+        raise ValueError("expected true or false")
+    return text == "true"
+
+
+def count(most: int) -> Callable[[str], int]:
+    """A whole number from 0 to `most`."""
+    def read(text: str) -> int:
+        if not text.isascii() or not text.isdigit() or int(text) > most:
+            raise ValueError(f"expected a number from 0 to {most}")
+        return int(text)
+    return read
+
+
+def moment(text: str) -> int:
+    """A time in ms since the epoch: an xsd:dateTime, or the number itself."""
+    ms = int(text) if text.lstrip("-").isdigit() and len(text) < 17 else date_time_ms(text.replace(" ", "+"))
+    if ms is None:
+        raise ValueError("expected an xsd:dateTime such as 2026-11-21T05:00:00Z, or milliseconds since 1970")
+    return ms
+
+
+def choice(*words: str) -> Callable[[str], str]:
+    """One of `words`."""
+    def read(text: str) -> str:
+        if text not in words:
+            raise ValueError(f"expected {' or '.join(words)}")
+        return text
+    return read
+
+
+def best(*offered: str) -> str:
+    """The accepted type among `offered`."""
+    return accepted(request.headers.get("Accept"), offered)
+
+
+def body_type(supported: Sequence[str], default: str | None = None) -> str:
+    """The type of the body, one of `supported`."""
+    return content_type(request.headers.get("Content-Type"), supported, default)
+
+
+def body(limit: int, limit_decompressed: int | None = None) -> bytes:
+    """The body, decompressed, within its caps."""
+    length = request.content_length
+    if length is not None and length > limit:
+        raise Problem("body-too-large", f"The body has more than {limit} bytes.", extra={"limit": limit, "actual": length})
+    return read_body(cast(BinaryIO, request.stream), request.headers.get("Content-Encoding"), limit, limit_decompressed)
+
+
+def text_body(limit: int) -> str:
+    """The body as UTF-8 text."""
+    raw = body(limit)
+    try:
+        return raw.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise Problem("bad-request", f"The text is not UTF-8 (byte {error.start}).") from error
+
+
+def json_object(text: str) -> dict[str, Any]:
+    """`text` as a JSON object."""
+    try:
+        value = orjson.loads(text)
+    except orjson.JSONDecodeError as error:
+        raise Problem("json-syntax", f"{error.msg}.", errors=[
+            {"detail": error.msg, "location": {"line": error.lineno, "column": error.colno}}]) from error
+    if not isinstance(value, dict):
+        raise Problem("json-syntax", "Expected a JSON object.")
+    return value
+
+
+def known_members(value: Mapping[str, Any], known: Collection[str]) -> None:
+    """Refuse members that nobody would read."""
+    for name in value:
+        if name not in known:
+            raise Problem("unknown-parameter", f"There is no member {name!r}; there are {', '.join(sorted(known))}.", status=422,
+                          extra={"parameter": name})
+
+
+# --- conditions
+
+def etag_of(value: Any) -> str:
+    """A strong ETag of a JSON value."""
+    return hashlib.sha256(orjson.dumps(value, option=orjson.OPT_SORT_KEYS, default=str)).hexdigest()[:16]
+
+
+def precondition(etag: str | None) -> None:
+    """Check ``If-Match`` and ``If-None-Match`` of a write against the present `etag`, None where nothing is there yet."""
+    if "If-Match" in request.headers:
+        wanted = request.if_match
+        if etag is None or not (wanted.star_tag or wanted.contains(etag)):
+            raise Problem("etag-mismatch", "It is not the version that If-Match names.", extra={"etag": etag})
+    if etag is not None and "If-None-Match" in request.headers and request.if_none_match.contains_weak(etag):
+        raise Problem("etag-mismatch", "It exists already, and If-None-Match forbids that.", extra={"etag": etag})
+
+
+def not_modified(etag: str) -> bool:
+    """Whether a read may be answered by 304."""
+    return "If-None-Match" in request.headers and request.if_none_match.contains_weak(etag)
+
+
+# --- replies
+
+def reply(data: bytes | str, media: str, status: int = 200, *, etag: str | None = None,
+          headers: Mapping[str, str] | None = None) -> Response:
+    """A response; 304 where the client has it already."""
+    if etag is not None and request.method in ("GET", "HEAD") and not_modified(etag):
+        data, status = b"", 304
+    text = media.startswith("text/") or media == JSON
+    response = Response(data, status, content_type=f"{media}; charset=utf-8" if text and media != JSON else media)
+    if etag is not None:
+        response.set_etag(etag)
+    response.headers["Vary"] = "Accept"
+    response.headers.setdefault("Cache-Control", "no-cache")
+    response.headers.update(headers or {})
+    return response
+
+
+def json_reply(value: Any, status: int = 200, *, etag: str | None = None, headers: Mapping[str, str] | None = None) -> Response:
+    """A JSON response; without body where a write was asked for ``Prefer: return=minimal``."""
+    extra = dict(headers or {})
+    if request.method in ("GET", "HEAD"):
+        best(JSON)
+    if request.method not in ("GET", "HEAD") and "return=minimal" in request.headers.get("Prefer", "").replace(" ", ""):
+        extra["Preference-Applied"] = "return=minimal"
+        return reply(b"", JSON, 204 if status == 200 else status, etag=etag, headers=extra)
+    return reply(dumps(value) + b"\n", JSON, status, etag=etag, headers=extra)
+
+
+def path(*parts: str) -> str:
+    """The path of a resource, base path included."""
+    return request.script_root + "/" + "/".join(quote(part, safe="") for part in parts)

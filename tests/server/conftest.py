@@ -1,0 +1,86 @@
+"""The server around an engine without Spark: in process, and behind a real uvicorn on a free port."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from flask.testing import FlaskClient
+
+from server.app import create_app
+from server.asgi import Application
+from server.limits import Limits
+from server.serving import Server, listen
+from server.web import Site
+from tests.server.fake_engine import FakeEngine
+
+PATIENCE_SECONDS = 30.0
+QUICK = Limits(heartbeat_seconds=30.0, shutdown_seconds=1.0, retry_ms=10)
+
+
+@dataclass
+class Live:
+    """A running server."""
+
+    engine: FakeEngine
+    application: Application
+    server: Server
+    base: str
+
+
+@pytest.fixture
+def engine() -> FakeEngine:
+    return FakeEngine()
+
+
+@pytest.fixture
+def client(engine: FakeEngine) -> FlaskClient:
+    """Requests straight into Flask."""
+    app = create_app(engine, Site(engine, base_url="http://localhost:8175"))
+    found = app.test_client()
+    found.environ_base["HTTP_HOST"] = "localhost:8175"
+    return found
+
+
+@pytest.fixture
+def serve(tmp_path: Path) -> Iterator[Callable[..., Live]]:
+    """Start servers with limits of the test's choice; they end with the test."""
+    running: list[tuple[Live, threading.Thread]] = []
+
+    def start(limits: Limits = QUICK, engine: Any = None, base_path: str = "") -> Live:
+        own = engine or FakeEngine()
+        application = Application(Site(own, limits), base_path, stopping=own.stop)
+        listener = listen("127.0.0.1", 0)
+        server = Server(application)
+        thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]}, daemon=True)
+        thread.start()
+        wait_until(lambda: server.started)
+        live = Live(own, application, server, f"http://127.0.0.1:{listener.getsockname()[1]}{base_path}")
+        running.append((live, thread))
+        return live
+
+    yield start
+    for live, thread in running:
+        if thread.is_alive():
+            live.server.end()
+        thread.join(PATIENCE_SECONDS)
+        assert not thread.is_alive(), "the server did not stop"
+
+
+@pytest.fixture
+def live(serve: Callable[..., Live]) -> Live:
+    """A running server with the usual limits."""
+    return serve()
+
+
+def wait_until(condition: Callable[[], Any], seconds: float = PATIENCE_SECONDS) -> None:
+    """Return when `condition` holds; fail after `seconds`."""
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, "waited in vain"
+        time.sleep(0.005)
