@@ -50,6 +50,7 @@ class Source:
 class KeptReceipt:
     """The answer to a push with an idempotency key, kept until `until_ms`."""
 
+    key: str
     receipt: Receipt
     until_ms: int
 
@@ -143,6 +144,16 @@ class Appender:
             rows.append(control_rows(Control(self.take(), Kind.IDLE, stream, None, {})))
         return rows
 
+    def stay_awake(self, now_ms: int) -> tuple[list[pa.Table], None]:
+        """Count silence from now on: nobody could push before."""
+        self.sources = {iri: replace(source, active_ms=now_ms) for iri, source in self.sources.items()}
+        return [], None
+
+    def remove(self, stream: str) -> tuple[list[pa.Table], int]:
+        """Forget a stream; the reply is the last position that may be its."""
+        self.sources.pop(stream, None)
+        return [], self.position - 1
+
     def command(self, kind: Kind, name: str, payload: dict[str, Any]) -> tuple[list[pa.Table], int]:
         """A registration, its end, a pause or a resumption; the reply is its position."""
         position = self.take()
@@ -178,7 +189,7 @@ class Appender:
                 self.keys[stream, control.payload["key"]] = kept_receipt(control.payload)
 
     def _keep(self, stream: str, key: str, receipt: Receipt, until_ms: int) -> pa.Table:
-        self.keys[stream, key] = KeptReceipt(receipt, until_ms)
+        self.keys[stream, key] = KeptReceipt(key, receipt, until_ms)
         return control_rows(Control(self.take(), Kind.KEY, stream, None, receipt_payload(key, receipt, until_ms)))
 
 
@@ -225,8 +236,9 @@ def _judge(source: Source, prepared: Prepared, now_ms: int) -> _Verdict:
 
 def _refusal(source: Source, prepared: Prepared, verdict: _Verdict, rejected: Sequence[Rejection]) -> dict[str, Any]:
     """The payload of a REFUSED record: counts, and the letters to keep."""
-    letters = [{"reason": r.reason, "t": None, "text": (r.text or r.place or "")[:_LETTER_SIZE]} for r in rejected[:_LETTERS]]
-    for reason, mask in (("ahead", verdict.ahead_mask), ("late", verdict.late_mask if source.keep_late else verdict.late_mask & False)):
+    letters: list[dict[str, Any]] = [{"reason": r.reason, "t": None, "text": (r.text or r.place or "")[:_LETTER_SIZE]}
+                                     for r in rejected[:_LETTERS]]
+    for reason, mask in (("ahead", verdict.ahead_mask), ("late", verdict.late_mask & source.keep_late)):
         for index in np.flatnonzero(mask)[:_LETTERS]:
             item = prepared.table.filter(pc.equal(prepared.table["item"], int(index)))
             lines = [" ".join((s, p, o, ".")) for s, p, o in zip(*(item[c].to_pylist() for c in "spo"), strict=True) if s is not None]
@@ -262,7 +274,7 @@ def kept_receipt(payload: dict[str, Any]) -> KeptReceipt:
     """The inverse of `receipt_payload`."""
     receipt = Receipt(payload["accepted"], payload["late"], payload["rejected"], payload["first"], payload["last"],
                       payload["watermark"], tuple(payload["errors"]))
-    return KeptReceipt(receipt, payload["until"])
+    return KeptReceipt(payload["key"], receipt, payload["until"])
 
 
 def receipt_of(text: str) -> KeptReceipt:

@@ -8,21 +8,22 @@ written in one transaction with the position it reached.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from engine.ir.statement import Statement
+from engine.runtime.graphs import GraphStore
 from engine.runtime.query import Compiled, Definition, LiveQuery
 from engine.runtime.resources import Notice, ResultEvent
 from engine.runtime.results import Changes, ResultLog
 from engine.runtime.rows import Control, Kind, controls, facts_of, in_order
+from engine.runtime.segments import segments
 from engine.runtime.streams import StreamState, Tail
 from engine.runtime.ticks import Need, query_watermark
 from engine.spark.content import StreamContent
@@ -30,7 +31,6 @@ from engine.spark.executor import Answer, Due
 from engine.timeline import MAX, MIN
 
 Compile = Callable[[str, str, Mapping[str, pa.Table]], Compiled]
-BARRIERS = frozenset((Kind.REGISTER, Kind.UNREGISTER, Kind.PAUSE, Kind.RESUME, Kind.GRAPH, Kind.END))
 
 
 class Executor(Protocol):
@@ -45,6 +45,10 @@ class LogGapError(RuntimeError):
     """A batch does not begin where the one before ended: files of the input log are missing."""
 
 
+class EvaluatorDownError(RuntimeError):
+    """The executor failed because what it runs on is gone: no query's fault."""
+
+
 @dataclass(slots=True)
 class Outcome:
     """What a batch brought: the results logged, what listeners should know, and how long each phase took."""
@@ -52,6 +56,7 @@ class Outcome:
     results: list[ResultEvent] = field(default_factory=list)
     notices: list[Notice] = field(default_factory=list)
     rows: int = 0
+    rows_by_stream: dict[str, int] = field(default_factory=dict)
     ticks: int = 0
     evaluate_ms: float = 0.0
     total_ms: float = 0.0
@@ -71,22 +76,28 @@ class Pump:
     """All state that results depend on, moved on by `process` alone. One thread at a time."""
 
     def __init__(self, executor: Executor, results: ResultLog, parse: Callable[[str], Statement], compile_query: Compile, *,
-                 graph_folder: Path | None = None, limits: Limits = Limits(), now: Callable[[], int] = lambda: 0) -> None:
-        """`graph_folder` None keeps static graphs in memory only (a replay). `now` dates rows for retention; it decides no result."""
+                 graph_folder: Path | None = None, limits: Limits = Limits(), now: Callable[[], int] = lambda: 0,
+                 alive: Callable[[], bool] = lambda: True) -> None:
+        """`graph_folder` None keeps static graphs in memory only (a replay). `now` dates rows for retention; it decides no result.
+        `alive` is asked when an evaluation failed: whether that was the query's fault or the end of the evaluator."""
         self.executor = executor
         self.results = results
         self.position = 0
         self.queries: dict[str, LiveQuery] = {}
         self.streams: dict[str, StreamState] = {}
         self.contents: dict[str, StreamContent] = {}
-        self.graphs: dict[str, pa.Table] = {}
+        self.store = GraphStore(graph_folder)
         self.tails: dict[str, Tail] = {}
         self._parse, self._compile = parse, compile_query
-        self._folder, self._limits, self._now = graph_folder, limits, now
+        self._limits, self._now, self._alive = limits, now, alive
         self._numbers = 0
         self._outcome = Outcome()
         self._changes = Changes(0)
-        self._stale_files: list[Path] = []
+
+    @property
+    def graphs(self) -> Mapping[str, pa.Table]:
+        """The static graphs by IRI."""
+        return self.store.tables
 
     # --- batches
 
@@ -101,7 +112,7 @@ class Pump:
         if not table.num_rows:
             return self._outcome
         self._changes = Changes(table["position"][-1].as_py())
-        for segment, barrier in self._segments(table):
+        for segment, barrier in segments(table, [stream for stream, state in self.streams.items() if state.idle]):
             if barrier is not None:
                 self._apply(barrier, segment)
             self._take(segment)
@@ -119,31 +130,6 @@ class Pump:
             raise LogGapError(f"expected positions from {self.position + 1} without a gap, got {len(positions)} of "
                               f"{positions[0]} to {positions[-1]}")
         return table
-
-    def _segments(self, table: pa.Table) -> Iterator[tuple[pa.Table, Control | None]]:
-        """Cut before each barrier; the barrier's own record comes first in its segment."""
-        found = controls(table)
-        barriers = {control.position: control for control in found if control.kind in BARRIERS}
-        cuts = sorted(barriers.keys() | set(self._returns(table, found)))
-        positions = table["position"].to_numpy()
-        bounds = [0, *np.searchsorted(positions, cuts).tolist(), table.num_rows]
-        for cut, begin, end in zip([None, *cuts], bounds, bounds[1:], strict=False):
-            if cut is not None or end > begin:
-                yield table.slice(begin, end - begin), barriers.get(cut) if cut is not None else None
-
-    def _returns(self, table: pa.Table, found: Sequence[Control]) -> Iterator[int]:
-        """Positions of the records with which idle streams come back."""
-        asleep = {stream: [0] for stream, state in self.streams.items() if state.idle}
-        for control in found:
-            if control.kind is Kind.IDLE:
-                asleep.setdefault(control.stream, []).append(control.position)
-        if not asleep:
-            return
-        awake = table.filter(pc.or_(pc.equal(table["record"], int(Kind.EVENT)), pc.equal(table["record"], int(Kind.MARK))))
-        for stream, since in asleep.items():
-            positions = awake.filter(pc.equal(awake["stream"], stream))["position"].to_numpy()
-            places = np.searchsorted(positions, since, side="right")
-            yield from {int(positions[place]) for place in places if place < len(positions)}
 
     # --- one segment
 
@@ -171,6 +157,7 @@ class Pump:
         state.advance(pc.max(rows["watermark"]).as_py())
         state.items += int(pc.sum(pc.equal(rows["row"], 0)).as_py() or 0)
         self.tails.setdefault(stream, Tail(self._limits.tail)).add(rows)
+        self._outcome.rows_by_stream[stream] = self._outcome.rows_by_stream.get(stream, 0) + rows.num_rows
         facts = facts_of(rows)
         users = [query for query in self.queries.values() if stream in query.streams and query.state != "failed"]
         if users and facts.num_rows:
@@ -185,6 +172,9 @@ class Pump:
             began = time.perf_counter()
             answers = self.executor.evaluate(dues)
             self._outcome.evaluate_ms += (time.perf_counter() - began) * 1000
+            if failures := [answer.error for answer in answers if answer.error is not None]:
+                if not self._alive():
+                    raise EvaluatorDownError(f"the evaluator is down: {failures[0]}") from failures[0]
             for answer in answers:
                 self._log(answer)
 
@@ -202,9 +192,9 @@ class Pump:
 
     def _due(self, query: LiveQuery, ticks: Sequence[int]) -> Due:
         self._outcome.ticks += len(ticks)
-        return Due(query.definition.epoch, query.compiled, tuple(ticks), query.definition.since,  # type: ignore[arg-type]
-                   {stream: self._content(stream) for stream in query.streams},
-                   {graph: self.graphs[graph] for graph in query.graphs if graph in self.graphs})
+        contents = {stream: self._content(stream) for stream in query.streams}
+        graphs = {graph: self.graphs[graph] for graph in query.graphs if graph in self.graphs}
+        return Due(query.definition.epoch, query.compiled, tuple(ticks), query.definition.since, contents, graphs)  # type: ignore[arg-type]
 
     def _log(self, answer: Answer) -> None:
         query = next(q for q in self.queries.values() if q.definition.epoch == answer.query)
@@ -222,8 +212,8 @@ class Pump:
         self._status(query, before, "failure")
 
     def _status(self, query: LiveQuery, before: str | None, reason: str) -> None:
-        self._outcome.notices.append(Notice("status", query.name, data={"state": query.state, "previous": before, "reason": reason,
-                                                                       "error": query.error}))
+        data = {"state": query.state, "previous": before, "reason": reason, "error": query.error}
+        self._outcome.notices.append(Notice("status", query.name, data=data))
 
     # --- barriers
 
@@ -292,34 +282,14 @@ class Pump:
         return watermark - self._limits.backlog_ms if watermark > MIN else MIN
 
     def _graph_version(self, control: Control, segment: pa.Table) -> None:
-        iri, removed = control.stream, control.payload.get("removed", False)
-        if removed:
-            self.graphs.pop(iri, None)
-        else:
-            rows = segment.filter(pc.equal(segment["position"], control.position))
-            facts = facts_of(rows)
-            zeros = pa.array(np.zeros(facts.num_rows, np.int64))
-            self.graphs[iri] = facts.set_column(0, facts.schema.field(0), zeros)
-        self._save_graph(iri, control)
+        iri = control.stream
+        self._changes.graphs[iri] = self.store.apply(control, segment)
         for query in self.queries.values():
             if iri in query.graphs:
                 before = query.state
                 self.executor.forget(query.definition.epoch)
                 self._plan(query)
-                self._status(query, before, f"graph {iri} {'removed' if removed else 'changed'}")
-
-    def _save_graph(self, iri: str, control: Control) -> None:
-        if self._folder is None:
-            return
-        old = self.results.graphs().get(iri)
-        if old is not None:
-            self._stale_files.append(self._folder / old["file"])
-        if iri not in self.graphs:
-            self._changes.graphs[iri] = None
-            return
-        name = f"{control.position:016d}.parquet"
-        pq.write_table(self.graphs[iri], self._folder / name)
-        self._changes.graphs[iri] = {"file": name, "triples": self.graphs[iri].num_rows, "version": control.position}
+                self._status(query, before, f"graph {iri} {'changed' if iri in self.graphs else 'removed'}")
 
     def _end(self) -> None:
         """Nothing more comes: each query is evaluated up to the last close that still sees an event."""
@@ -359,9 +329,14 @@ class Pump:
         changes.streams = {iri: state.to_json() for iri, state in self.streams.items()}
         changes.meta["numbers"] = self._numbers
         self.results.commit(changes, self._now())
-        for path in self._stale_files:
-            path.unlink(missing_ok=True)
-        self._stale_files.clear()
+        self.store.committed()
+
+    def content_snapshot(self, stream: str) -> StreamContent:
+        """What is kept of a stream now, as a value of its own."""
+        copy = StreamContent(stream)
+        for chunk in self._content(stream).chunks:
+            copy.append(chunk.table)
+        return copy
 
     def next_ticks(self) -> list[tuple[int, tuple[str, ...]]]:
         """For each running query the next tick that will be logged if nothing else comes, with its streams."""
@@ -376,8 +351,7 @@ class Pump:
         self.position = self.results.position
         self._numbers = self.results.meta("numbers", 0)
         self.streams = {iri: StreamState.from_json(state) for iri, state in self.results.stream_states().items()}
-        if self._folder is not None:
-            self.graphs = {iri: pq.read_table(self._folder / graph["file"]) for iri, graph in self.results.graphs().items()}
+        self.store.restore(self.results.graphs())
         for definition, state, relation in self.results.queries():
             query = self._build(Definition.from_json(definition), MIN)
             self.queries[query.name] = query
@@ -421,4 +395,3 @@ def _horizon(content: StreamContent, need: Need) -> int:
         times += [content.horizon(need.from_ms, count, unit)
                   for count, unit in ((need.triples, "triples"), (need.items, "items")) if count]
     return min(times)
-

@@ -14,6 +14,9 @@ from engine.records import Triple
 ResultKind = Literal["result", "graph", "boolean"]
 RESULT_KINDS: Mapping[str, ResultKind] = {"SELECT": "result", "ASK": "boolean", "CONSTRUCT": "graph", "DESCRIBE": "graph"}
 
+DEFAULT_GRAPH = "urn:x-thalweg:default"
+"""The IRI under which the catalog keeps the default graph."""
+
 
 @dataclass(frozen=True, slots=True)
 class Item:

@@ -31,7 +31,8 @@ create table if not exists queries (name text primary key, definition text not n
 create table if not exists graphs (iri text primary key, definition text not null) without rowid;
 create table if not exists results (id integer primary key, query text not null, epoch text not null, seq integer not null,
                                     tick integer not null, at integer not null, kind text not null, output text not null,
-                                    payload blob not null, relation blob, meta text not null, bytes integer not null, logged integer not null);
+                                    payload blob not null, relation blob, meta text not null,
+                                    bytes integer not null, logged integer not null);
 create unique index if not exists results_by_seq on results (query, epoch, seq);
 create index if not exists results_by_age on results (query, id, bytes);
 """

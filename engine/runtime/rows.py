@@ -22,7 +22,7 @@ from engine.records import End, Event, GraphVersion, Idle, Mark, Pause, Record, 
 
 
 class Kind(IntEnum):
-    """The kinds of record. REFUSED (items that were late, ahead or broken) and KEY (the answer to a push) decide no result."""
+    """The kinds of record. REFUSED (items that were late, ahead or broken), KEY (the answer to a push) and NOTE decide no result."""
 
     EVENT = 0
     MARK = 1
@@ -35,6 +35,7 @@ class Kind(IntEnum):
     END = 8
     REFUSED = 9
     KEY = 10
+    NOTE = 11
 
 
 ROWS = pa.schema([("position", pa.int64()), ("row", pa.int32()), ("record", pa.int8()), ("stream", pa.string()), ("t", pa.int64()),

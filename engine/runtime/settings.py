@@ -17,7 +17,7 @@ class Settings:
     poll_ms: int = 15
     rotate_files: int = 15_000
     archive_files: int = 64
-    max_backlog_rows: int = 2_000_000
+    max_backlog_items: int = 1_000_000
     ticks_per_job: int = 512
     max_result_rows: int = 250_000
     max_queries: int = 100

@@ -16,7 +16,7 @@ import pyarrow as pa
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
-from pyspark.sql.streaming import StreamingQuery
+from pyspark.sql.streaming.query import StreamingQuery
 
 OnBatch = Callable[[pa.Table], None]
 
@@ -43,6 +43,7 @@ class Feed:
         self._on_batch, self._on_failure, self._between = on_batch, on_failure, between
         self._stopping = threading.Event()
         self._generation = 0
+        self._files_seen = 0
         self._query: StreamingQuery | None = None
         self._thread = threading.Thread(target=self._run, name="feed", daemon=True)
 
@@ -82,7 +83,7 @@ class Feed:
             assert query is not None
             try:
                 ended = query.awaitTermination(2)
-                if not ended and self._files_seen() < self._settings.rotate_files:
+                if not ended and self._files_seen < self._settings.rotate_files:
                     continue
                 if self._stopping.is_set():
                     return
@@ -104,13 +105,8 @@ class Feed:
         self._between()
         self._query = self._launch()
         shutil.rmtree(self._settings.checkpoints / str(self._generation - 1), ignore_errors=True)
-        self._seen = 0
-
-    def _files_seen(self) -> int:
-        return self._seen
-
-    _seen = 0
+        self._files_seen = 0
 
     def seen(self, files: int) -> None:
         """Told by whoever tidies the folder: how many files it removed, none of which the query's checkpoint forgets."""
-        self._seen += files
+        self._files_seen += files

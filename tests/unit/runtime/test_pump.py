@@ -25,10 +25,10 @@ from engine.timeline import MIN
 from tests.unit.runtime.reference_executor import ReferenceCompiled, ReferenceExecutor, as_table
 
 A, B = "http://ex.org/a", "http://ex.org/b"
-S, O = Variable("s"), Variable("o")
-PATTERN = BGP((TriplePattern(S, Constant("<p>"), O),))
-SELECT = Select(Project(PATTERN, (S, O)), (S, O))
-QUERIES: list[Query] = [SELECT, Ask(PATTERN), Construct((TriplePattern(S, Constant("<q>"), O),), PATTERN)]
+S, OBJECT = Variable("s"), Variable("o")
+PATTERN = BGP((TriplePattern(S, Constant("<p>"), OBJECT),))
+SELECT = Select(Project(PATTERN, (S, OBJECT)), (S, OBJECT))
+QUERIES: list[Query] = [SELECT, Ask(PATTERN), Construct((TriplePattern(S, Constant("<q>"), OBJECT),), PATTERN)]
 
 times = st.integers(0, 60)
 windows: st.SearchStrategy[Window] = st.one_of(
@@ -58,7 +58,8 @@ def logs(draw: st.DrawFn) -> tuple[list[Record], dict[str, Statement]]:
             case "event":
                 t = max(marks[stream], draw(times))
                 marks[stream] = max(marks[stream], t - draw(st.sampled_from([0, 0, 5])))
-                triples = tuple((f"<{draw(st.sampled_from('xyz'))}>", "<p>", f'"{draw(st.integers(0, 2))}"') for _ in range(draw(st.integers(1, 2))))
+                triples = tuple((f"<{draw(st.sampled_from('xyz'))}>", "<p>", f'"{draw(st.integers(0, 2))}"')
+                                for _ in range(draw(st.integers(1, 2))))
                 records.append(Event(position, stream, t, None, triples, marks[stream]))
             case "mark":
                 marks[stream] = max(marks[stream], draw(times))

@@ -1,0 +1,69 @@
+"""What the engine tells about a live query: the query resource of docs/http-api.md, section 2."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from engine.ir.statement import AllWindow, NowWindow, Select, Statement, StreamSource, TimeWindow, TupleWindow
+from engine.runtime.append import Source
+from engine.runtime.pump import Pump
+from engine.runtime.query import LiveQuery
+from engine.runtime.resources import QueryInfo, iso
+from engine.runtime.streams import duration_text
+from engine.timeline import MIN
+
+
+def query_info(query: LiveQuery, pump: Pump, sources: Mapping[str, Source], base_url: str, measured: Mapping[str, Any]) -> QueryInfo:
+    """The resource of a query; `sources` are the streams at the end of the log, `measured` figures that only live runs have."""
+    statement, definition = query.statement, query.definition
+    return QueryInfo(
+        name=query.name, iri=f"{base_url}/queries/{query.name}", form=statement.form, dialect=statement.dialect, text=definition.text,
+        output=statement.output, report="change" if query.ticker.timetable.on_change else statement.report, streams=query.streams,
+        graphs=tuple(sorted(query.graphs)), rules=tuple(rule.name for rule in statement.rules),
+        windows=tuple(window_json(source, sources) for source in statement.streams), variables=variables(statement),
+        state=_state(query, pump), epoch=definition.epoch, since_ms=definition.registered_ms, restarts=definition.restarts,
+        error=query.error, progress=_progress(query, pump, sources, measured), options=dict(definition.options))
+
+
+def window_json(source: StreamSource, sources: Mapping[str, Source]) -> dict[str, Any]:
+    """A window as the query resource shows it."""
+    found: dict[str, Any] = {"stream": source.stream}
+    if source.name is not None:
+        found["name"] = source.name
+    match source.window:
+        case TimeWindow(range_ms=length, step_ms=step, delay_ms=delay):
+            found |= {"range": duration_text(length), "step": duration_text(step)} | ({"delay": duration_text(delay)} if delay else {})
+        case TupleWindow(count=count, unit=unit):
+            found[unit] = count
+        case NowWindow():
+            found["now"] = True
+        case AllWindow():
+            found["all"] = True
+    if source.stream in sources:
+        found["time"] = "arrival" if sources[source.stream].arrival else "event"
+    return found
+
+
+def variables(statement: Statement) -> tuple[str, ...]:
+    """The columns of a SELECT; s, p, o of a graph; none of ASK."""
+    if isinstance(statement.query, Select):
+        return tuple(variable.name for variable in statement.query.variables)
+    return () if statement.form == "ASK" else ("s", "p", "o")
+
+
+def _state(query: LiveQuery, pump: Pump) -> str:
+    """``idle`` is a running query all of whose streams are idle."""
+    states = [pump.streams.get(stream) for stream in query.streams]
+    idle = query.state == "running" and all(state is not None and state.idle for state in states)
+    return "idle" if idle else query.state
+
+
+def _progress(query: LiveQuery, pump: Pump, sources: Mapping[str, Source], measured: Mapping[str, Any]) -> dict[str, Any]:
+    states = [pump.streams[stream] for stream in query.streams if stream in pump.streams]
+    watermark = pump.watermark(query)
+    end = min((sources[stream].watermark for stream in query.streams if stream in sources and not sources[stream].idle), default=MIN)
+    return {"lastEventId": f"{query.definition.epoch}-{query.seq}" if query.seq else None,
+            "watermark": iso(watermark), "watermarkLagMs": max(0, end - watermark) if watermark > MIN else 0,
+            "stateRows": sum(pump.contents[stream].rows for stream in query.streams if stream in pump.contents),
+            "lateItems": sum(state.late for state in states), "resultLatencyMs": None, "inputRowsPerSecond": 0.0, **measured}

@@ -1,0 +1,56 @@
+"""The static graphs at the pump: their facts, their versions, and a Parquet file of each so that the log need not be read again."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from engine.runtime.rows import Control, facts_of
+
+
+class GraphStore:
+    """`tables` by IRI in the columns of FACTS, `versions` the position of the record that set each."""
+
+    def __init__(self, folder: Path | None) -> None:
+        """`folder` None keeps nothing on disk (a replay)."""
+        self.tables: dict[str, pa.Table] = {}
+        self.versions: dict[str, int] = {}
+        self._folder = folder
+        self._stale: list[Path] = []
+
+    def apply(self, control: Control, segment: pa.Table) -> dict[str, Any] | None:
+        """Take over the version whose rows `segment` begins with. Gives what the result log must know of it; None if it is a removal."""
+        iri = control.stream
+        if iri in self.versions:
+            self._stale.append(self._file(self.versions.pop(iri)))
+        if control.payload.get("removed", False):
+            self.tables.pop(iri, None)
+            return None
+        facts = facts_of(segment.filter(pc.equal(segment["position"], control.position)))
+        zeros = pa.array(np.zeros(facts.num_rows, np.int64))
+        self.tables[iri] = facts.set_column(0, facts.schema.field(0), zeros).combine_chunks()
+        self.versions[iri] = control.position
+        if self._folder is not None:
+            pq.write_table(self.tables[iri], self._file(control.position))
+        return {"version": control.position, "triples": facts.num_rows}
+
+    def restore(self, definitions: Mapping[str, Mapping[str, Any]]) -> None:
+        """Read the graphs that the result log knows."""
+        for iri, definition in definitions.items():
+            self.versions[iri] = definition["version"]
+            self.tables[iri] = pq.read_table(self._file(definition["version"]))
+
+    def committed(self) -> None:
+        """The versions replaced are no longer needed."""
+        for path in self._stale:
+            path.unlink(missing_ok=True)
+        self._stale.clear()
+
+    def _file(self, version: int) -> Path:
+        return (self._folder or Path()) / f"{version:016d}.parquet"

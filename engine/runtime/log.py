@@ -1,0 +1,260 @@
+"""The input log on disk: Parquet files written by group commit, named by the positions of their first and last record.
+
+One thread owns the log's end. Commands queue up; every `interval_ms` at most, all that wait are decided (append.py) on a fork of the
+end, written to one file, synced and renamed into place; only then is the fork adopted and are the answers given. What cannot be
+written has not happened.
+"""
+
+from __future__ import annotations
+
+import os
+import queue
+import re
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from concurrent.futures import Future
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from engine.runtime.append import Appender
+from engine.runtime.errors import EngineError, unavailable
+from engine.runtime.rows import ROWS, Kind, in_order
+from engine.timeline import MIN
+
+Reply = TypeVar("Reply")
+Decide = Callable[[Appender, int], tuple[list[pa.Table], Reply]]
+_FILE = re.compile(r"(\d{16})-(\d{16})\.parquet")
+_STOP = object()
+_SWEEP_MS = 60_000
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class LogFile:
+    """A file with the records of positions `first` to `last`."""
+
+    first: int
+    last: int
+    path: Path
+
+    def read(self) -> pa.Table:
+        return pq.read_table(self.path, schema=ROWS, memory_map=False)
+
+
+@dataclass(slots=True)
+class _Command:
+    decide: Decide[Any]
+    reply: Future[Any]
+
+
+class LogFolder:
+    """The files of the log: fresh ones in `folder`, those that the pump is done with merged in `archive`."""
+
+    def __init__(self, folder: Path, archive: Path) -> None:
+        self.folder, self.archive_folder = folder, archive
+        self._staging = folder.parent / "staging"
+        for path in (folder, archive, self._staging):
+            path.mkdir(parents=True, exist_ok=True)
+        for left in self._staging.iterdir():
+            left.unlink()
+
+    def files(self) -> list[LogFile]:
+        """All files, by position; a merged file may be there together with some that it was made of."""
+        return sorted([*_files(self.archive_folder), *_files(self.folder)])
+
+    def read(self, after: int, until: int | None = None) -> Iterator[pa.Table]:
+        """Rows of positions > `after` (and <= `until`), in order, file by file."""
+        for file in self.files():
+            if file.last <= after or (until is not None and file.first > until):
+                continue
+            table = in_order(file.read())
+            inside = pc.greater(table["position"], after)
+            if until is not None:
+                inside = pc.and_(inside, pc.less_equal(table["position"], until))
+            table = table.filter(inside)
+            if table.num_rows:
+                after = table["position"][-1].as_py()
+                yield table
+
+    def history(self, needed: Mapping[str, int], until: int) -> Iterator[pa.Table]:
+        """Items of positions <= `until` and of times >= `needed[stream]`, in order; files without any are not read."""
+        after, oldest = 0, min(needed.values(), default=None)
+        for file in self.files() if oldest is not None else []:
+            if file.last <= after or file.first > until or newest_time(file.path) < (oldest or 0):
+                continue
+            table = in_order(file.read())
+            events = pc.and_(pc.equal(table["record"], int(Kind.EVENT)), pc.and_(pc.greater(table["position"], after),
+                                                                                 pc.less_equal(table["position"], until)))
+            after = min(file.last, until)
+            table = table.filter(events)
+            if table.num_rows:
+                yield table
+
+    def write(self, table: pa.Table) -> LogFile:
+        """Write rows, in order, to a new file of the log: on disk when this returns."""
+        return self._write(table, self.folder, "none")
+
+    def merge(self, position: int, least: int) -> int:
+        """Merge the files up to `position` into one of the archive, if there are at least `least` of them; how many."""
+        done = [file for file in sorted(_files(self.folder)) if file.last <= position]
+        if len(done) < max(1, least):
+            return 0
+        self._write(in_order(pa.concat_tables([file.read() for file in done])), self.archive_folder, "zstd")
+        for file in done:
+            file.path.unlink()
+        return len(done)
+
+    def expire(self, before_mtime: float, oldest_ms: int) -> int:
+        """Delete archived files last changed before `before_mtime` (s since the epoch) and without items from `oldest_ms` on."""
+        old = [file for file in _files(self.archive_folder)
+               if file.path.stat().st_mtime < before_mtime and newest_time(file.path) < oldest_ms]
+        for file in old:
+            file.path.unlink()
+        return len(old)
+
+    def _write(self, table: pa.Table, folder: Path, compression: str) -> LogFile:
+        first, last = table["position"][0].as_py(), table["position"][-1].as_py()
+        name = f"{first:016d}-{last:016d}.parquet"
+        staged = self._staging / f"{folder.name}-{name}"
+        with staged.open("wb") as sink:
+            pq.write_table(table, sink, compression=compression, write_statistics=["t"], store_schema=False)
+            sink.flush()
+            os.fsync(sink.fileno())
+        staged.replace(folder / name)
+        _sync(folder)
+        return LogFile(first, last, folder / name)
+
+
+class LogWriter:
+    """The thread that owns the log's end."""
+
+    def __init__(self, folder: LogFolder, appender: Appender, now: Callable[[], int], interval_ms: int,
+                 arrival_streams: Callable[[], Iterable[str]] = tuple, committed: Callable[[int], None] = lambda position: None) -> None:
+        """`arrival_streams` get a clock mark with each commit that holds items of an arrival stream; `committed` is told each commit."""
+        self.folder = folder
+        self.appender = appender
+        self.failure: BaseException | None = None
+        self._now, self._interval = now, interval_ms / 1000
+        self._arrival_streams, self._committed = arrival_streams, committed
+        self._swept = now()
+        self._commands: queue.SimpleQueue[Any] = queue.SimpleQueue()
+        self._thread = threading.Thread(target=self._run, name="log-writer", daemon=True)
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Write what waits, then end."""
+        self._commands.put(_STOP)
+        self._thread.join()
+
+    def submit(self, decide: Decide[Reply]) -> Future[Reply]:
+        """Queue a command; its reply is there when its rows are on disk."""
+        reply: Future[Reply] = Future()
+        self._commands.put(_Command(decide, reply))
+        return reply
+
+    def call(self, decide: Decide[Reply], timeout_s: float = 30.0) -> Reply:
+        """Submit a command and wait for its reply."""
+        if not self._thread.is_alive():
+            raise unavailable("shutting-down", "The input log is closed.")
+        try:
+            return self.submit(decide).result(timeout_s)
+        except TimeoutError:
+            raise unavailable("engine-overloaded", f"The input log did not answer within {timeout_s:g} s.") from None
+
+    def _run(self) -> None:
+        last = 0.0
+        while True:
+            first = self._commands.get()
+            if first is not _STOP:
+                time.sleep(max(0.0, last + self._interval - time.monotonic()))
+            group, more = [first], True
+            while more:
+                try:
+                    group.append(self._commands.get_nowait())
+                except queue.Empty:
+                    more = False
+            last = time.monotonic()
+            self._commit([command for command in group if command is not _STOP])
+            if any(command is _STOP for command in group):
+                return
+
+    def _commit(self, group: list[_Command]) -> None:
+        end, now = self.appender.fork(), self._now()
+        rows: list[pa.Table] = []
+        replies: list[tuple[Future[Any], Any]] = []
+        for command in group:
+            trial = end.fork()
+            try:
+                decided, reply = command.decide(trial, now)
+            except Exception as refusal:  # a refused command is its caller's, the rest of the group goes on
+                command.reply.set_exception(refusal)
+                continue
+            end.adopt(trial)
+            rows += decided
+            replies.append((command.reply, reply))
+        try:
+            self._write(end, rows, now)
+        except Exception as failure:  # nothing of this group has happened
+            error = EngineError("disk-full", 507, f"The input log cannot be written: {failure}.")
+            for future, _ in replies:
+                future.set_exception(error)
+            return
+        self.appender.adopt(end)
+        if now - self._swept > _SWEEP_MS:
+            self._swept = now
+            self.appender.forget_keys(now)
+        for future, reply in replies:
+            future.set_result(reply)
+        if rows:
+            self._committed(end.position - 1)
+
+    def _write(self, end: Appender, rows: list[pa.Table], now: int) -> None:
+        if not rows:
+            return
+        stamped = {stream for table in rows for stream in _arrived(table, end)}
+        if stamped:
+            rows += end.clock_marks(sorted(stamped | set(self._arrival_streams())), max(now, *(_stamp(rows, s) + 1 for s in stamped)))
+        self.folder.write(pa.concat_tables(rows).combine_chunks())
+
+
+def newest_time(path: Path) -> int:
+    """The greatest time of an item in a file, from its statistics."""
+    metadata = pq.read_metadata(path)
+    column = metadata.schema.to_arrow_schema().get_field_index("t")
+    groups = [metadata.row_group(i).column(column).statistics for i in range(metadata.num_row_groups)]
+    return max((int(group.max) for group in groups if group is not None and group.has_min_max), default=MIN)
+
+
+def _arrived(table: pa.Table, end: Appender) -> Iterator[str]:
+    """The arrival stream whose items a command's rows are, if they are."""
+    if table.num_rows and table["record"][0].as_py() == Kind.EVENT:
+        stream = table["stream"][0].as_py()
+        if end.source(stream).arrival:
+            yield stream
+
+
+def _stamp(rows: Iterable[pa.Table], stream: str) -> int:
+    """The last stamp given to items of an arrival stream."""
+    return max(table["t"][0].as_py() for table in rows
+               if table.num_rows and table["record"][0].as_py() == Kind.EVENT and table["stream"][0].as_py() == stream)
+
+
+def _files(folder: Path) -> Iterator[LogFile]:
+    for entry in os.scandir(folder):
+        if match := _FILE.fullmatch(entry.name):
+            yield LogFile(int(match[1]), int(match[2]), Path(entry.path))
+
+
+def _sync(folder: Path) -> None:
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

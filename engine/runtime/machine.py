@@ -1,0 +1,294 @@
+"""The running parts and their lives: data folder, input log, evaluator, pump, feed, timer; start, recovery, failure, stop.
+
+Start-up is in two steps: what is quick (lock, database, end of the log) at once, Spark and the state of the queries in a thread.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import logging
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import TextIO
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from engine.compiler import Catalog
+from engine.ir.statement import Statement
+from engine.runtime.append import Appender, receipt_of
+from engine.runtime.backend import Backend, Feed
+from engine.runtime.clock import Clock
+from engine.runtime.errors import EngineError, unavailable
+from engine.runtime.log import LogFolder, LogWriter
+from engine.runtime.meters import Meters
+from engine.runtime.owner import Owner
+from engine.runtime.pump import Limits, Pump
+from engine.runtime.query import Compiled
+from engine.runtime.resources import Listener, Notice
+from engine.runtime.results import ResultLog, Retention
+from engine.runtime.rows import Kind
+from engine.runtime.settings import Settings
+from engine.runtime.streams import source_of
+from engine.runtime.timer import Timer
+
+_LOG = logging.getLogger(__name__)
+_WARM_UP_BATCHES = 3
+
+
+class Machine:
+    """Everything behind `service.Engine`. `state`: ``starting``, ``running``, ``stopping`` or ``failed``; `progress` says more."""
+
+    def __init__(self, settings: Settings, parse: Callable[[str], Statement], clock: Clock, backend: Backend) -> None:
+        self.settings, self.clock, self.backend = settings, clock, backend
+        self.state, self.progress = "starting", "not started"
+        self.meters = Meters()
+        self._parse = parse
+        self._listeners: list[Listener] = []
+        self._changed = threading.Condition()
+        self._position = 0
+        self._closing = threading.Event()
+        self._lock_file: TextIO | None = None
+        self._startup: threading.Thread | None = None
+        self._feed: Feed | None = None
+        self._owner: Owner | None = None
+        self._pump: Pump | None = None
+        self._tidy = threading.Event()
+
+    # --- start
+
+    def start(self) -> None:
+        """Open the data folder, then go on in a thread; `state` becomes ``running``, or ``failed``."""
+        self._open()
+        self._startup = threading.Thread(target=self._start_up, name="start-up", daemon=True)
+        self._startup.start()
+
+    def _open(self) -> None:
+        own = self.settings
+        for folder in (own.data, own.graph_folder):
+            folder.mkdir(parents=True, exist_ok=True)
+        self._lock_file = _lock(own.data / "lock")
+        self.results = ResultLog(own.database, Retention(own.result_count, own.result_age_ms, own.result_bytes), own.dead_letters)
+        self.folder = LogFolder(own.log_folder, own.archive_folder)
+        self._position = self.results.position
+        self.writer = LogWriter(self.folder, self._log_end(), self.clock.now_ms, own.commit_interval_ms, self._arrival_streams)
+        self.timer = Timer(self.clock, self.writer)
+        self.writer.start()
+
+    def _log_end(self) -> Appender:
+        """The end of the log: the streams as the result log has them, and what came after."""
+        now, states = self.clock.now_ms(), self.results.stream_states()
+        end = Appender(self.results.position + 1)
+        for _, iri, descriptor in self.results.streams():
+            end.sources[iri] = source_of(descriptor, states.get(iri, {}), now)
+        for stream, text in self.results.receipts(now):
+            kept = receipt_of(text)
+            end.keys[stream, kept.key] = kept
+        for table in self.folder.read(self.results.position):
+            end.follow(table, now)
+        return end
+
+    def _start_up(self) -> None:
+        try:
+            self._say("starting Spark")
+            executor = self.backend.start(self._say, self._fail)
+            if self.settings.warm_up:
+                self._say("warming up")
+                self.backend.warm_up(self._say)
+            self._say("restoring the state of the queries")
+            limits = Limits(self.settings.ticks_per_job, self.settings.max_result_rows, tail=self.settings.tail_items)
+            self._owner = Owner()
+            self._pump = pump = Pump(executor, self.results, self._parse, self.recompile, graph_folder=self.settings.graph_folder,
+                                     limits=limits, now=self.clock.now_ms, alive=self.backend.alive)
+            self._owner.call(lambda: pump.restore(self.folder.history))
+            self._begin_feed()
+            self.timer.start()
+            threading.Thread(target=self._keep_tidy, name="log-keeper", daemon=True).start()
+            self._become("running", "ready")
+        except Exception as failure:  # shown by /health/ready; nothing else can be done with it
+            _LOG.exception("the engine did not start")
+            self._fail(failure)
+
+    def _begin_feed(self) -> None:
+        """Start the feed, catch up with the log, and send a few empty records through: the first batches are slow."""
+        self.folder.merge(self._position, 1)
+        self._feed = self.backend.feed(self._batch, self._fail, lambda: None)
+        self._feed.start()
+        end = self.writer.appender.position - 1
+        if end > self._position:
+            self._say(f"catching up with the input log: {end - self._position} records")
+            self.wait_for(end, None)
+        for number in range(_WARM_UP_BATCHES if self.settings.warm_up else 1):
+            self._say(f"warming up the pump, batch {number + 1}")
+            self.wait_for(self.writer.call(lambda end, now: end.command(Kind.NOTE, "", {"started": now})), None)
+        self.writer.call(lambda end, now: end.stay_awake(now))
+
+    # --- stop
+
+    def stop(self) -> None:
+        """Finish what was begun, keep everything, stop Spark. Safe to call at any time, more than once."""
+        if self._closing.is_set():
+            return
+        self._closing.set()
+        if self.state != "failed":
+            self._become("stopping", "stopping")
+        with self._changed:
+            self._changed.notify_all()
+        self._tidy.set()
+        if self._lock_file is None:
+            return
+        self.timer.stop()
+        self.writer.stop()
+        for part in (self._feed, self.backend, self._owner):
+            if part is not None:
+                try:
+                    part.stop()
+                except Exception:  # a dead JVM refuses to be stopped
+                    _LOG.warning("stopping %s", type(part).__name__, exc_info=True)
+        self.results.close()
+        self._lock_file.close()
+
+    def _fail(self, failure: BaseException) -> None:
+        """The engine cannot go on; what is on disk is whole, a new start takes it up."""
+        if self._closing.is_set() or self.state == "failed":
+            return
+        _LOG.error("the engine failed: %s", failure)
+        self._become("failed", f"{type(failure).__name__}: {failure}")
+        with self._changed:
+            self._changed.notify_all()
+
+    def _become(self, state: str, progress: str) -> None:
+        self.state, self.progress = state, progress
+        self.notify(Notice("engine", data={"state": state, "progress": progress}))
+
+    def _say(self, progress: str) -> None:
+        self.progress = progress
+        self.notify(Notice("engine", data={"state": self.state, "progress": progress}))
+
+    # --- batches
+
+    @property
+    def pump(self) -> Pump:
+        """The pump, once it runs; 503 before."""
+        self.check_running()
+        assert self._pump is not None
+        return self._pump
+
+    def check_running(self) -> None:
+        """Raise 503 unless the engine runs."""
+        if self.state == "starting":
+            raise unavailable("engine-starting", f"The engine is starting: {self.progress}.")
+        if self.state == "stopping":
+            raise unavailable("shutting-down", "The engine is stopping.")
+        if self.state == "failed":
+            raise EngineError("engine-failed", 503, f"The engine has failed: {self.progress}")
+
+    def _batch(self, table: pa.Table) -> None:
+        assert self._owner is not None
+        self._owner.call(lambda: self._process(table))
+
+    def _process(self, table: pa.Table) -> None:
+        """Run the pump; files that the feed left out are read here (it will bring them later, and the pump leaves them out then)."""
+        pump = self._pump
+        assert pump is not None
+        first = pc.min(table["position"]).as_py()
+        if first is not None and first > pump.position + 1:
+            for missing in self.folder.read(pump.position, first - 1):
+                self._process_rows(pump, missing)
+        self._process_rows(pump, table)
+
+    def _process_rows(self, pump: Pump, table: pa.Table) -> None:
+        outcome = pump.process(table)
+        if not outcome.rows:
+            return
+        self.meters.batch(outcome, outcome.rows_by_stream, self.clock.now_ms())
+        self.timer.expect(pump.next_ticks())
+        with self._changed:
+            self._position = pump.position
+            self._changed.notify_all()
+        for event in outcome.results:
+            self.notify(Notice("result", event.query, event))
+        for notice in outcome.notices:
+            self.notify(notice)
+        self.notify(Notice("progress", data={"position": pump.position, "answered": sorted({e.query for e in outcome.results})}))
+        self._tidy.set()
+
+    def recompile(self, text: str, name: str, graphs: object) -> Compiled:
+        """Compile a text that was accepted when it was registered: the limits of then do not matter now."""
+        statement = self._parse(text)
+        streams = {source.stream: "event" for source in statement.streams}
+        catalog = Catalog(streams, graphs, max_range_ms=1 << 60, mixed_time=True)  # type: ignore[arg-type]
+        return self.backend.compile(statement, name, catalog)
+
+    def wait_for(self, position: int, timeout_s: float | None) -> bool:
+        """Wait until the pump has processed `position`; False if it did not in time or the engine stopped."""
+        def ended() -> bool:
+            return self._position >= position or self.state in ("failed", "stopping")
+        with self._changed:
+            self._changed.wait_for(ended, timeout_s)
+        if self.state == "failed" and self._position < position and timeout_s is None:
+            raise RuntimeError(self.progress)
+        return self._position >= position
+
+    @property
+    def backlog(self) -> int:
+        """Records of the log that the pump has not processed."""
+        return self.writer.appender.position - 1 - self._position
+
+    def _arrival_streams(self) -> list[str]:
+        """Arrival streams that some query reads: they move on together."""
+        pump = self._pump
+        used = {stream for query in list(pump.queries.values()) for stream in query.streams} if pump else set()
+        return sorted(used)
+
+    def _keep_tidy(self) -> None:
+        """Merge the files that the pump is done with, and delete what neither a window nor the retention of a stream needs."""
+        expired = 0.0
+        while not self._closing.is_set():
+            self._tidy.wait()
+            self._tidy.clear()
+            try:
+                if self._feed is not None:
+                    self._feed.seen(self.folder.merge(self._position, self.settings.archive_files))
+                if time.monotonic() - expired > 60 and self._pump is not None:
+                    expired = time.monotonic()
+                    self._expire(self._pump)
+            except OSError:
+                _LOG.exception("tidying the input log")
+
+    def _expire(self, pump: Pump) -> None:
+        sources = self.writer.appender.sources
+        longest = max((source.retention_ms for source in sources.values()), default=0)
+        needed = min((state.kept_from for state in list(pump.streams.values())), default=0)
+        self.folder.expire(time.time() - longest / 1000, needed)
+
+    # --- listeners
+
+    def subscribe(self, listener: Listener) -> Callable[[], None]:
+        """Call `listener` with every notice, from engine threads; the function returned ends it."""
+        self._listeners.append(listener)
+
+        def unsubscribe() -> None:
+            if listener in self._listeners:
+                self._listeners.remove(listener)
+        return unsubscribe
+
+    def notify(self, notice: Notice) -> None:
+        for listener in list(self._listeners):
+            try:
+                listener(notice)
+            except Exception:  # a listener's fault must not stop the pump
+                _LOG.exception("a listener failed")
+
+
+def _lock(path: Path) -> TextIO:
+    """The data folder for this process alone, for as long as the file is open."""
+    file = path.open("w")
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        file.close()
+        raise EngineError("data-in-use", 503, f"Another process uses the data folder {path.parent}.") from None
+    return file

@@ -1,0 +1,45 @@
+"""Figures of a running engine: the last batches, rates, latencies. Nothing that decides a result."""
+
+from __future__ import annotations
+
+from collections import defaultdict, deque
+from collections.abc import Iterable
+from typing import Any
+
+from engine.runtime.pump import Outcome
+from engine.runtime.resources import iso
+
+_SPAN_MS = 10_000
+
+
+class Meters:
+    """Written by the owner, read by anyone."""
+
+    def __init__(self, batches: int = 50) -> None:
+        self.batches: deque[dict[str, Any]] = deque(maxlen=batches)
+        self.totals: dict[str, int] = defaultdict(int)
+        self._rows: deque[tuple[int, dict[str, int]]] = deque()
+        self._latency: dict[str, int] = {}
+
+    def batch(self, outcome: Outcome, rows_by_stream: dict[str, int], now_ms: int) -> None:
+        """Note a batch that ended at `now_ms`."""
+        self.batches.append({"at": iso(now_ms), "rows": outcome.rows, "ticks": outcome.ticks, "results": len(outcome.results),
+                             "evaluateMs": round(outcome.evaluate_ms, 1), "totalMs": round(outcome.total_ms, 1)})
+        self.totals["batches"] += 1
+        self.totals["rows"] += outcome.rows
+        self.totals["results"] += len(outcome.results)
+        self._rows.append((now_ms, rows_by_stream))
+        while self._rows and self._rows[0][0] < now_ms - _SPAN_MS:
+            self._rows.popleft()
+        for event in outcome.results:
+            self._latency[event.query] = now_ms - event.at_ms
+
+    def query(self, name: str, streams: Iterable[str], now_ms: int) -> dict[str, Any]:
+        """What `describe` shows of a query: rows per second over the last ten seconds, and how old its last result was when logged."""
+        recent = [rows for at, rows in list(self._rows) if at >= now_ms - _SPAN_MS]
+        total = sum(rows.get(stream, 0) for rows in recent for stream in streams)
+        return {"inputRowsPerSecond": round(total * 1000 / _SPAN_MS, 1), "resultLatencyMs": self._latency.get(name)}
+
+    def stream(self, iri: str, now_ms: int) -> float:
+        """Rows per second of a stream over the last ten seconds."""
+        return round(sum(rows.get(iri, 0) for at, rows in list(self._rows) if at >= now_ms - _SPAN_MS) * 1000 / _SPAN_MS, 1)

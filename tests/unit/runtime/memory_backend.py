@@ -1,0 +1,84 @@
+"""An evaluator without Spark for tests of the engine's life: the reference executor, and a feed that reads the log's folder itself."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping
+
+import pyarrow as pa
+
+from engine.compiler import Catalog
+from engine.ir.statement import Statement
+from engine.rewrite.validate import validate
+from engine.runtime.log import LogFolder
+from engine.runtime.settings import Settings
+from engine.spark.executor import Answer, Due
+from tests.unit.runtime.reference_executor import ReferenceCompiled, ReferenceExecutor
+
+
+class MemoryBackend:
+    """`down` makes every evaluation fail as if Spark were gone."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.executor = ReferenceExecutor()
+        self.down = False
+        self._settings = settings
+        self.die: Callable[[BaseException], None] = lambda failure: None
+
+    def start(self, say: Callable[[str], None], on_death: Callable[[BaseException], None]) -> ReferenceExecutor:
+        self.die = on_death
+        return self.executor
+
+    def warm_up(self, say: Callable[[str], None]) -> None:
+        """Nothing is slow here."""
+
+    def compile(self, statement: Statement, name: str, catalog: Catalog) -> ReferenceCompiled:
+        return ReferenceCompiled(validate(statement, catalog))
+
+    def feed(self, on_batch: Callable[[pa.Table], None], on_failure: Callable[[BaseException], None],
+             between: Callable[[], None]) -> FolderFeed:
+        return FolderFeed(LogFolder(self._settings.log_folder, self._settings.archive_folder), on_batch, on_failure)
+
+    def one_shot(self, due: Due, timeout_s: float) -> Answer:
+        return ReferenceExecutor().evaluate([due])[0]
+
+    def alive(self) -> bool:
+        return not self.down
+
+    def describe(self) -> Mapping[str, object]:
+        return {}
+
+    def stop(self) -> None:
+        """Nothing runs."""
+
+
+class FolderFeed:
+    """Looks at the folder every few milliseconds, as Structured Streaming does."""
+
+    def __init__(self, folder: LogFolder, on_batch: Callable[[pa.Table], None], on_failure: Callable[[BaseException], None]) -> None:
+        self._folder, self._on_batch, self._on_failure = folder, on_batch, on_failure
+        self._stopping = threading.Event()
+        self._thread = threading.Thread(target=self._run, daemon=True)
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def stop(self) -> None:
+        self._stopping.set()
+        self._thread.join()
+
+    def seen(self, files: int) -> None:
+        """No checkpoint grows here."""
+
+    def _run(self) -> None:
+        after = 0
+        while not self._stopping.wait(0.002):
+            try:
+                for table in self._folder.read(after):
+                    self._on_batch(table)
+                    after = table["position"][-1].as_py()
+            except FileNotFoundError:
+                continue  # merged into the archive while the folder was listed
+            except Exception as failure:
+                self._on_failure(failure)
+                return

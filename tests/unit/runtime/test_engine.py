@@ -1,0 +1,264 @@
+"""The engine's life without Spark: commands, pushes, clock, recovery, failures."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from engine.ir.spans import DiagnosticError
+from engine.runtime.clock import ManualClock
+from engine.runtime.errors import EngineError
+from engine.runtime.resources import Item, Notice, Rejection, ResultEvent
+from engine.runtime.service import Engine
+from engine.runtime.settings import Settings
+from grammar import parse
+from tests.unit.runtime.memory_backend import MemoryBackend
+
+NOW = 1_700_000_000_000
+S, P = "<http://ex.org/x>", "<http://ex.org/p>"
+TEXT = "REGISTER QUERY q AS SELECT ?s ?o FROM STREAM <http://ex.org/s> [RANGE 2s STEP 1s] WHERE { ?s <http://ex.org/p> ?o }"
+EVENTS = {"iri": "http://ex.org/s", "time": "event"}
+
+
+class Running:
+    """An engine over a folder, with its clock, and the waiting that tests need."""
+
+    def __init__(self, folder: Path, now_ms: int = NOW) -> None:
+        self.clock = ManualClock(now_ms)
+        settings = Settings(data=folder, commit_interval_ms=0, warm_up=False, archive_files=4)
+        self.backend = MemoryBackend(settings)
+        self.engine = Engine(settings, parse, self.clock, self.backend)
+        self.notices: list[Notice] = []
+        self._changed = threading.Condition()
+
+    def start(self) -> Engine:
+        self.engine.subscribe(self._notice)
+        self.engine.start()
+        self.until(lambda: self.engine.state in ("running", "failed"))
+        assert self.engine.ready, self.engine.progress
+        return self.engine
+
+    def _notice(self, notice: Notice) -> None:
+        with self._changed:
+            self.notices.append(notice)
+            self._changed.notify_all()
+
+    def until(self, condition: Callable[[], bool]) -> None:
+        """Wait for a notice that makes `condition` true."""
+        with self._changed:
+            assert self._changed.wait_for(condition, 10), f"did not happen: {self.engine.state} {self.engine.progress}"
+
+    def results(self, query: str = "q") -> list[ResultEvent]:
+        return self.engine.results.read(query, 0)
+
+    def ticks(self, count: int, query: str = "q") -> list[int]:
+        """The ticks of the first `count` results."""
+        self.until(lambda: len(self.results(query)) >= count)
+        return [event.tick for event in self.results(query)]
+
+
+@pytest.fixture
+def running(tmp_path: Path) -> Iterator[Running]:
+    found = Running(tmp_path)
+    found.start()
+    yield found
+    found.engine.stop()
+
+
+def item(t_ms: int | None, value: str = "1") -> Item:
+    return Item(t_ms, None, ((S, P, f'"{value}"'),))
+
+
+def test_from_push_to_result(running: Running) -> None:
+    engine = running.engine
+    assert engine.put_stream("s", EVENTS)[1] and not engine.put_stream("s", EVENTS)[1]
+    info, created = engine.register(TEXT)
+    assert created and info.state == "running" and info.epoch == "q1c1" and info.variables == ("s", "o")
+    receipt = engine.push("s", [item(NOW + 100), item(NOW + 1_100, "2")])
+    assert (receipt.accepted, receipt.late, receipt.watermark_ms) == (2, 0, NOW + 1_100)
+    assert running.ticks(1) == [NOW + 1_000]
+    first = running.results()[0]
+    assert first.id == "q1c1-1" and first.windows == [{"stream": "http://ex.org/s", "open": NOW - 1_000, "close": NOW + 1_000}]
+    assert json.loads(first.payload)["results"]["bindings"][0]["o"] == {"type": "literal", "value": "1"}
+    assert engine.query("q").progress["lastEventId"] == "q1c1-1"
+    assert [event.t_ms for event in engine.tail("s")] == [NOW + 100, NOW + 1_100]
+
+
+def test_an_arrival_stream_is_stamped_and_closes_its_windows_by_the_clock(running: Running) -> None:
+    engine = running.engine
+    engine.put_stream("s", {"iri": "http://ex.org/s"})
+    engine.register(TEXT)
+    engine.push("s", [item(None)])
+    running.clock.advance(1_000)
+    assert running.ticks(1) == [NOW + 1_000]
+    running.clock.advance(1_000)
+    assert running.ticks(2) == [NOW + 1_000, NOW + 2_000]
+    running.clock.advance(500_000)
+    assert running.ticks(3)[-1] == NOW + 3_000
+    assert json.loads(running.results()[-1].payload)["results"]["bindings"] == []
+
+
+def test_report_on_change_answers_at_once_on_an_arrival_stream(running: Running) -> None:
+    engine = running.engine
+    engine.put_stream("s", {"iri": "http://ex.org/s"})
+    engine.register(TEXT.replace("q AS", "q REPORT ON CHANGE AS"))
+    engine.push("s", [item(None)])
+    running.until(lambda: len(running.results()) == 1)
+    assert running.results()[0].at_ms == NOW
+
+
+def test_a_silent_stream_does_not_hold_up_the_others(running: Running) -> None:
+    engine = running.engine
+    engine.put_stream("s", EVENTS)
+    engine.put_stream("other", {"iri": "http://ex.org/other", "time": "event"})
+    engine.register("REGISTER QUERY q AS SELECT ?o FROM STREAM <http://ex.org/s> [RANGE 2s STEP 1s] "
+                    "FROM STREAM <http://ex.org/other> [RANGE 2s STEP 1s] WHERE { ?s <http://ex.org/p> ?o }")
+    engine.push("s", [item(NOW), item(NOW + 1_500)])
+    running.until(lambda: engine.stream("s").state["items"] == 2 and not running.results())
+    running.clock.advance(3_000)
+    engine.push("s", [item(NOW + 2_500)])
+    running.clock.advance(2_500)
+    assert running.ticks(2) == [NOW + 1_000, NOW + 2_000]
+
+
+def test_late_ahead_and_broken_items(running: Running) -> None:
+    engine = running.engine
+    engine.put_stream("s", {**EVENTS, "late": "dead-letter", "maxAhead": "PT10S"})
+    receipt = engine.push("s", [item(NOW), item(NOW - 1, "old"), item(NOW + 10_001, "new")], rejected=[Rejection("no triple", "line 3")])
+    assert (receipt.accepted, receipt.late, receipt.rejected) == (1, 1, 2)
+    running.until(lambda: len(engine.dead_letters("s")) == 3)
+    stamped = sorted((letter.reason, letter.t_ms) for letter in engine.dead_letters("s") if letter.t_ms)
+    assert stamped == [("ahead", NOW + 10_001), ("late", NOW - 1)]
+    assert engine.stream("s").state["late"] == 1 and engine.stream("s").state["deadLetters"] == 2
+
+
+def test_an_idempotency_key_gives_the_first_answer_again_even_after_a_restart(tmp_path: Path) -> None:
+    before = Running(tmp_path)
+    engine = before.start()
+    engine.put_stream("s", EVENTS)
+    first = engine.push("s", [item(NOW)], idempotency_key="k")
+    again = engine.push("s", [item(NOW)], idempotency_key="k")
+    assert again.repeated and (again.accepted, again.first_id) == (1, first.first_id)
+    engine.stop()
+    after = Running(tmp_path)
+    assert after.start().push("s", [item(NOW)], idempotency_key="k").first_id == first.first_id
+    assert after.engine.stream("s").state["items"] == 1
+    after.engine.stop()
+
+
+def test_a_restart_goes_on_where_it_was(tmp_path: Path) -> None:
+    before = Running(tmp_path)
+    engine = before.start()
+    engine.put_stream("s", EVENTS)
+    engine.put_graph("http://ex.org/g", [(S, P, '"g"')])
+    engine.register(TEXT.replace("SELECT", "ISTREAM SELECT").replace("REGISTER QUERY", "REGISTER QUERY"))
+    for second in range(10):
+        engine.push("s", [item(NOW + second * 1_000 + 1, str(second))])
+    assert len(before.ticks(9)) == 9
+    engine.stop()
+    after = Running(tmp_path)
+    engine = after.start()
+    assert engine.graph("http://ex.org/g")[1] == [(S, P, '"g"')]
+    engine.push("s", [item(NOW + 10_001, "10")])
+    after.until(lambda: len(after.results()) == 10)
+    event = after.results()[-1]
+    assert event.id == "q1c1-10" and event.tick == NOW + 10_000
+    assert [b["o"]["value"] for b in json.loads(event.payload)["results"]["bindings"]] == ["9"]
+    assert len(json.loads(event.full)["results"]["bindings"]) == 2
+    engine.stop()
+
+
+def test_the_log_is_merged_into_the_archive(running: Running) -> None:
+    engine = running.engine
+    engine.put_stream("s", EVENTS)
+    for second in range(30):
+        engine.push("s", [item(NOW + second)])
+    engine.register(TEXT)
+    running.until(lambda: any(running.engine.settings.archive_folder.iterdir()))
+
+
+def test_registration_errors(running: Running) -> None:
+    engine = running.engine
+    with pytest.raises(DiagnosticError):
+        engine.register(TEXT)
+    engine.put_stream("s", EVENTS)
+    assert engine.register(TEXT)[1] and not engine.register(TEXT)[1]
+    for call, slug in ((lambda: engine.register(TEXT.replace("2s", "3s")), "name-exists"),
+                       (lambda: engine.register(TEXT, "other"), "name-mismatch"),
+                       (lambda: engine.register(TEXT.replace("QUERY q", "QUERY r"), options={"colour": 1}), "unknown-parameter"),
+                       (lambda: engine.query("nope"), "no-such-query"), (lambda: engine.stream("nope"), "no-such-stream"),
+                       (lambda: engine.graph("urn:nope"), "no-such-graph"), (lambda: engine.delete_stream("s"), "in-use"),
+                       (lambda: engine.put_stream("s", {"iri": "http://ex.org/s"}), "name-exists"),
+                       (lambda: engine.put_stream("t", {"iri": "http://ex.org/s"}), "name-exists"),
+                       (lambda: engine.push("s", [item(None)]), "missing-timestamp"),
+                       (lambda: engine.patch_query("q", "finished"), "bad-transition")):
+        with pytest.raises(EngineError) as error:
+            call()
+        assert error.value.slug == slug
+
+
+def test_pause_replace_restart_delete(running: Running) -> None:
+    engine = running.engine
+    engine.put_stream("s", EVENTS)
+    engine.register(TEXT)
+    assert engine.patch_query("q", "paused").state == "paused"
+    engine.push("s", [item(NOW + 100), item(NOW + 1_100)])
+    assert engine.patch_query("q", "running", "backlog").state == "running"
+    assert running.ticks(1) == [NOW + 1_000]
+    assert engine.register(TEXT.replace("2s", "3s"), options={"replace": True})[0].epoch == "q1c2"
+    assert running.results() == []
+    assert engine.restart_query("q", reset=True).epoch == "q1c3"
+    engine.delete_query("q")
+    assert engine.queries() == []
+    engine.delete_stream("s")
+    assert engine.streams() == []
+
+
+def test_the_end_of_the_evaluator_fails_the_engine_not_the_query(tmp_path: Path) -> None:
+    running = Running(tmp_path)
+    engine = running.start()
+    engine.put_stream("s", EVENTS)
+    engine.register(TEXT)
+    running.backend.executor.failing.add("q1c1")
+    running.backend.down = True
+    engine.push("s", [item(NOW), item(NOW + 1_000)])
+    running.until(lambda: engine.state == "failed")
+    with pytest.raises(EngineError) as error:
+        engine.push("s", [item(NOW + 2_000)])
+    assert error.value.status == 503
+    engine.stop()
+    again = Running(tmp_path)
+    again.start()
+    assert again.ticks(1) == [NOW + 1_000]
+    again.engine.stop()
+
+
+def test_two_engines_cannot_share_a_folder(running: Running, tmp_path: Path) -> None:
+    with pytest.raises(EngineError, match="Another process"):
+        Running(tmp_path).engine.start()
+
+
+def test_one_shot_queries_over_graphs_and_windows(running: Running) -> None:
+    engine = running.engine
+    engine.put_graph("urn:x-thalweg:default", [(S, P, '"g"')])
+    engine.put_stream("s", EVENTS)
+    engine.register(TEXT)
+    assert engine.sparql("SELECT ?o { ?s ?p ?o }").table.to_pylist() == [{"o": '"g"'}]
+    assert engine.sparql("ASK { ?s ?p 1 }").boolean is False
+    engine.push("s", [item(NOW + 100), item(NOW + 1_100)])
+    running.ticks(1)
+    text = "SELECT ?o FROM STREAM <http://ex.org/s> [RANGE 10s STEP 1s] WHERE { ?s ?p ?o }"
+    assert [row["o"] for row in engine.sparql(text).table.to_pylist()] == ['"1"']
+
+
+def test_explain_and_stats(running: Running) -> None:
+    engine = running.engine
+    engine.put_stream("s", EVENTS)
+    assert engine.explain(TEXT)["form"] == "SELECT" and engine.queries() == []
+    engine.register(TEXT)
+    assert engine.stats("q")["state"] == "running"
+    assert engine.plan("q").startswith("logical")
