@@ -37,15 +37,16 @@ function content(name, data) {
   return { kind: "graph", vars: TRIPLE, rows: triples(data).map(signed("")) };
 }
 
-/** One evaluation from an event of the feed. Times in ms. */
+/** One evaluation from an event of the feed; `size` counts all its rows, `rows` holds as many as a page keeps. Times in ms. */
 export function evaluation(name, data, id) {
   const rsp = data.rsp ?? {};
   const windows = [rsp.window ?? []].flat();
   const at = milliseconds(rsp.at) ?? milliseconds(windows[0]?.close) ?? milliseconds(data.generatedAtTime);
+  const found = content(name, data);
   return {
     id, seq: rsp.seq ?? null, at, windows, late: rsp.late ?? 0, inferred: rsp.inferred ?? null, truncated: rsp.truncated ?? false,
-    inconsistencies: rsp.inconsistencies ?? [], snapshot: name === "snapshot", chunk: data.chunk, last: data.last ?? true,
-    ...content(name, data),
+    inconsistencies: rsp.inconsistencies ?? [], snapshot: name === "snapshot", last: data.last ?? true,
+    ...found, size: found.rows.length, rows: found.rows.slice(0, KEPT_ROWS),
   };
 }
 
@@ -53,8 +54,6 @@ export class Results {
   /** Oldest first; notices of gaps stand between evaluations as `{gap}`. */
   list = [];
   received = 0;
-  receivedRows = 0;
-  version = 0;
 
   get evaluations() {
     return this.list.filter((entry) => !entry.gap);
@@ -68,26 +67,33 @@ export class Results {
     return this.list.findLast((entry) => !entry.gap) ?? null;
   }
 
+  /** Keep an evaluation; the further chunks of one are added to it, and what is there already (after a gap) is not doubled. */
   add(entry) {
     const last = this.latest;
-    this.version += 1;
-    this.receivedRows += entry.rows.length;
     const same = last && entry.seq !== null && last.seq === entry.seq && last.at === entry.at;
-    if (same && last.snapshot && !last.last && entry.snapshot) {
-      this.list[this.list.indexOf(last)] = { ...entry, rows: [...last.rows, ...entry.rows] };
-      return;
-    }
-    if (same && !last.delta && !entry.delta) {
+    if (same && !last.last) {
+      const rows = [...last.rows, ...entry.rows].slice(0, KEPT_ROWS);
+      this.list[this.list.indexOf(last)] = { ...entry, rows, size: last.size + entry.size };
+    } else if (same && last.delta === entry.delta) {
       this.list[this.list.indexOf(last)] = entry;
-      return;
+    } else {
+      this.received += 1;
+      this.list.push(entry);
     }
-    this.received += 1;
-    this.list.push(entry);
     this.#forget();
   }
 
+  /** Put the evaluations before the first one in front, as far as there is room. */
+  prepend(entries) {
+    const first = this.evaluations[0]?.at ?? Infinity;
+    let room = KEPT_ROWS - this.rows;
+    const fitting = entries.filter(({ at }) => at !== null && at < first).toReversed()
+      .slice(0, KEPT_EVALUATIONS - this.list.length).filter(({ rows }) => (room -= rows.length) >= 0);
+    this.list.unshift(...fitting.toReversed());
+    this.received += fitting.length;
+  }
+
   gap(data) {
-    this.version += 1;
     this.list.push({ gap: data });
     this.#forget();
   }
@@ -95,8 +101,6 @@ export class Results {
   clear() {
     this.list = [];
     this.received = 0;
-    this.receivedRows = 0;
-    this.version += 1;
   }
 
   #forget() {

@@ -119,7 +119,7 @@ export class Answers {
 
   #showTotal(entries, shown) {
     const { received, evaluations } = this.page.results;
-    const all = entries.reduce((sum, entry) => sum + (entry.rows?.length ?? 0), 0);
+    const all = entries.reduce((sum, entry) => sum + (entry.size ?? 0), 0);
     const rows = all > shown ? `Showing the first ${count(shown)} of ${plural(all, "row")} · ` : `${plural(all, "row")} · `;
     const kept = received > evaluations.length ? `, ${count(evaluations.length)} kept` : "";
     setText(this.total, `${this.page.query.form === "ASK" ? "" : rows}${plural(received, "evaluation")} received${kept}`);

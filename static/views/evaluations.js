@@ -24,10 +24,10 @@ function windowsText({ windows, at }) {
   return windows.length ? windows.map((window) => windowText(window, windows.length > 1)).join(", ") : `at ${clock(at)}`;
 }
 
-function sizeText({ kind, boolean, delta, rows }) {
+function sizeText({ kind, boolean, delta, rows, size }) {
   if (kind === "boolean") return String(boolean);
   const signed = (sign) => count(rows.filter((row) => row.sign === sign).length);
-  return delta ? `${signed("+")} added, ${signed("-")} removed` : plural(rows.length, kind === "graph" ? "triple" : "row");
+  return delta ? `${signed("+")} added, ${signed("-")} removed` : plural(size, kind === "graph" ? "triple" : "row");
 }
 
 function badges({ snapshot, inferred, late, truncated, inconsistencies }) {

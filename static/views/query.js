@@ -7,6 +7,7 @@ import { paint } from "../lib/editor.js";
 import { Feed } from "../lib/feed.js";
 import { isoDuration } from "../lib/format.js";
 import { prefixesOf } from "../lib/highlight.js";
+import { history } from "../lib/history.js";
 import { code, loaded } from "../lib/parts.js";
 import { evaluation, Results } from "../lib/results.js";
 import { tabs } from "../lib/tabs.js";
@@ -73,10 +74,12 @@ class QueryPage {
   /** Begin the feed, anew after a change of mode. */
   open() {
     this.feed?.close();
+    this.past?.abort();
+    this.past = null;
     this.results.clear();
-    const parameters = { mode: this.mode };
-    if (GRAPH_FORMS.has(this.query.form)) parameters["graph-format"] = "nquads";
-    this.feed = new Feed(this.query.name, parameters, {
+    this.parameters = { mode: this.mode };
+    if (GRAPH_FORMS.has(this.query.form)) this.parameters["graph-format"] = "nquads";
+    this.feed = new Feed(this.query.name, this.parameters, {
       connection: (state, reason) => this.#connected(state, reason),
       event: (name, data, id) => this.#event(name, data, id),
       broken: (error) => toast(`The feed sent something unreadable: ${error.message}`, "bad"),
@@ -102,16 +105,35 @@ class QueryPage {
     if (name === "status") this.#stateChanged(data);
     else if (name === "progress") this.progress = { ...this.progress, ...data };
     else if (name === "gap") this.results.gap(data);
-    else if (name !== "hello" && name !== "bye") this.#result(name, data, id);
+    else if (name === "hello") this.query.state = data.state ?? this.query.state;
+    else if (name !== "bye") this.#result(name, data, id);
     this.answers.changed();
     this.status.show();
   }
 
   #result(name, data, id) {
-    this.results.add(evaluation(name, data, id));
-    if (name === "snapshot") return;
+    const entry = evaluation(name, data, id);
+    this.results.add(entry);
+    if (name === "snapshot") {
+      this.#readPast(entry.at);
+      return;
+    }
     this.lastResultMs = Date.now();
     if (this.query.state === "idle") this.query.state = "running";
+  }
+
+  /** Fill in what came before the first answer, once; without it the page is merely shorter. Changes have no such past. */
+  async #readPast(at) {
+    if (this.past || this.mode === "delta" || at === null) return;
+    const past = this.past = new AbortController();
+    try {
+      const entries = await history(this.query, this.parameters, at, past.signal);
+      if (past.signal.aborted) return;
+      this.results.prepend(entries);
+      this.answers.changed();
+    } catch (error) {
+      if (!past.signal.aborted) toast(`The answers of before could not be read: ${error.message}`, "bad");
+    }
   }
 
   #stateChanged(data) {
@@ -147,6 +169,7 @@ class QueryPage {
 
   close() {
     this.timers.forEach(clearInterval);
+    this.past?.abort();
     this.feed.close();
     this.answers.close();
   }

@@ -1,12 +1,12 @@
 /** The page of one stream: what it is, a form to push to it, its last items. */
 
-import { address, api } from "../lib/api.js";
+import { address, api, listOf } from "../lib/api.js";
 import { catalog, refresh, watch } from "../lib/catalog.js";
 import { confirm } from "../lib/confirm.js";
 import { button, h, toast } from "../lib/dom.js";
 import { editor, paint } from "../lib/editor.js";
 import { clock, count, durationText, plural, rate } from "../lib/format.js";
-import { choice, code, command, facts, head, loaded, section } from "../lib/parts.js";
+import { choice, code, command, facts, head, loaded, scroll, section } from "../lib/parts.js";
 import { problemBox } from "../lib/problems.js";
 import { FORMATS, sample } from "../lib/samples.js";
 
@@ -99,10 +99,13 @@ class StreamPage {
   async #showDead(size = 0) {
     this.deadShown = size;
     try {
-      const text = plain((await api.deadLetters(this.stream.name)).body);
+      const letters = listOf((await api.deadLetters(this.stream.name)).body, "deadLetters");
+      const rows = letters.slice(-TAIL_ITEMS).reverse().map(({ reason, time, text }) => h("tr", null, h("td", null, clock(time)),
+        h("td", null, reason ?? ""), h("td", null, h("code", null, text ?? ""))));
+      const heads = ["Time", "Reason", "Item"].map((text) => h("th", { scope: "col" }, text));
       this.dead.replaceChildren(section("Dead letters", null,
-        h("p", { class: "note" }, "Items that were refused or came too late, with the reason."),
-        code("Dead letters", text, "tail")));
+        h("p", { class: "note" }, `Items that were refused or came too late; the newest ${TAIL_ITEMS} at most.`),
+        scroll("Dead letters", h("table", { class: "grid" }, h("thead", null, h("tr", null, heads)), h("tbody", null, rows)))));
     } catch (problem) {
       this.dead.replaceChildren(problemBox(problem));
     }

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable
+from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from tests.browser import canned
@@ -100,10 +101,23 @@ def delete_stream(server: Standin, request: Request, name: str) -> Reply:
 
 def results(server: Standin, request: Request, name: str) -> Reply:
     events = server.feed(name).events
+    if "application/jsonl" in request.headers.get("Accept", ""):
+        return Reply(200, past(events, request.parameters), "application/jsonl")
     if "text/csv" in request.headers.get("Accept", ""):
         return Reply(200, "sensor,temperature\r\nhttp://example.org/s1,20.5\r\n", "text/csv; charset=utf-8")
     latest = events[-1][1] if events else {"head": {"vars": []}, "results": {"bindings": []}}
     return Reply(200, {k: v for k, v in latest.items() if k != "rsp"}, "application/sparql-results+json")
+
+
+def past(events: list[tuple[str, dict[str, Any], str | None]], parameters: dict[str, str]) -> str:
+    """The feed from `since` to `until` as lines of JSON, and its end."""
+    since, until = (datetime.fromisoformat(parameters[name].replace("Z", "+00:00")) for name in ("since", "until"))
+    inside = [(event, data, event_id) for event, data, event_id in events
+              if since <= datetime.fromisoformat(data["rsp"]["at"].replace("Z", "+00:00")) <= until]
+    most = int(parameters["limit"])
+    lines = [{"id": event_id, "event": event, "data": data} for event, data, event_id in inside[:most]]
+    end = {"event": "bye", "data": {"reason": "limit" if len(inside) > most else "until", "reconnect": False}}
+    return "".join(json.dumps(line) + "\n" for line in [{"event": "hello", "data": {}}, *lines, end])
 
 
 def plan(server: Standin, request: Request, name: str) -> Reply:
@@ -140,7 +154,7 @@ ROUTES: list[tuple[str, str, Callable[..., Reply]]] = [
     ("POST", f"/streams/{NAME}", push),
     ("DELETE", f"/streams/{NAME}", delete_stream),
     ("GET", f"/streams/{NAME}/items", lambda s, r, n: Reply(200, s.items.get(n, ""), "application/trig")),
-    ("GET", f"/streams/{NAME}/dead-letters", lambda s, r, n: s.answers.get("dead") or Reply(200, [])),
+    ("GET", f"/streams/{NAME}/dead-letters", lambda s, r, n: s.answers.get("dead") or Reply(200, {"deadLetters": []})),
     ("GET", "/queries", lambda s, r: Reply(200, {"queries": list(s.queries.values())})),
     ("POST", "/queries", register),
     ("GET", f"/queries/{NAME}", lambda s, r, n: Reply(200, member(s.queries, n, "no-such-query"))),

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from grammar import parse
+
 STATIC = Path(__file__).resolve().parents[2] / "static"
 MODULES = sorted(STATIC.rglob("*.js"))
 NAMESPACES = ("http://www.w3.org/", "http://example.org")
@@ -46,6 +48,12 @@ def test_every_example_is_listed_once_and_there() -> None:
     files = sorted(example["file"] for example in listed)
     assert files == sorted(path.name for path in (STATIC / "examples").glob("*.rq"))
     assert all(example["title"] and example["kind"] in ("continuous", "sparql") for example in listed)
+
+
+@pytest.mark.parametrize("path", sorted((STATIC / "examples").glob("*.rq")), ids=lambda path: path.name)
+def test_examples_are_what_they_are_listed_as(path: Path) -> None:
+    listed = {example["file"]: example["kind"] for example in json.loads((STATIC / "examples/index.json").read_text())}
+    assert parse(path.read_text()).registered == (listed[path.name] == "continuous")
 
 
 def tokens(text: str) -> dict[str, str]:

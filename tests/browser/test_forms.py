@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 from selenium.webdriver.common.keys import Keys
@@ -29,10 +30,13 @@ def test_the_sample_of_an_event_stream_carries_its_time_stamp(page: Page, standi
     page.open("#/streams/temps")
     page.shows(".copy", "http://www.w3.org/ns/prov#generatedAtTime")
     page.choose("main select", "JSON-LD")
+    page.shows(".copy", "@graph")
     page.press("Push")
     page.shows("main .verdict", "1 item accepted")
-    assert standin.requests[-1].path.startswith("/streams") and any(
-        request.headers.get("Content-Type") == "application/ld+json" for request in standin.requests)
+    sent = next(request for request in standin.requests if request.method == "POST")
+    assert sent.headers["Content-Type"] == "application/ld+json"
+    item = json.loads(sent.body)
+    assert "http://www.w3.org/ns/prov#generatedAtTime" in item and len(item["@graph"]) == 1
 
 
 def test_a_refused_push_marks_its_place_and_says_that_nothing_was_taken(page: Page, standin: Standin) -> None:
@@ -58,9 +62,10 @@ def test_a_stream_in_use_is_not_deleted(page: Page, standin: Standin) -> None:
 def test_dead_letters_are_listed(page: Page, standin: Standin) -> None:
     standin.streams["temps"] = canned.stream("temps", "http://example.org/temps")
     standin.streams["temps"]["state"]["deadLetters"] = 1
-    standin.answers["dead"] = Reply(200, [{"reason": "ahead", "text": "<a> <b> <c> ."}])
+    letter = {"position": 7, "reason": "ahead", "time": canned.iso(canned.START_MS), "text": "<a> <b> <c> ."}
+    standin.answers["dead"] = Reply(200, {"deadLetters": [letter]})
     page.open("#/streams/temps")
-    page.shows(".code", '"reason": "ahead"')
+    page.until(lambda: page.texts("main td") == ["2025-03-20 05:04:00", "ahead", "<a> <b> <c> ."], "the dead letter")
 
 
 def test_a_name_that_cannot_be_used_is_told_before_it_is_sent(page: Page, standin: Standin) -> None:

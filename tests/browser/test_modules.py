@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import pytest
+from selenium.webdriver.chrome.webdriver import WebDriver
 
 from tests.browser.page import Page
+from tests.browser.standin import Standin
 
 XSD = "http://www.w3.org/2001/XMLSchema#"
 
 
-@pytest.fixture
-def loaded(page: Page) -> Page:
-    return page.open("#/")
+@pytest.fixture(scope="module")
+def loaded(browser: WebDriver) -> Iterator[Page]:
+    """One page for all tests here: the modules keep no state."""
+    with Standin() as server:
+        yield Page(browser, server.base).open("#/")
+        browser.get("about:blank")
 
 
 def test_tokens_cover_the_text_and_know_the_kinds(loaded: Page) -> None:
@@ -83,7 +90,7 @@ def test_round_values_for_an_axis(loaded: Page) -> None:
 def test_rows_are_bounded_and_replaced_not_doubled(loaded: Page) -> None:
     sizes = loaded.module("lib/results.js", """
         const r = new m.Results();
-        const entry = (seq, rows) => ({seq, at: seq, rows: Array(rows).fill({sign: '', terms: []}), last: true});
+        const entry = (seq, size) => ({seq, at: seq, size, rows: Array(size).fill({sign: '', terms: []}), last: true});
         for (let seq = 1; seq <= 50; seq += 1) r.add(entry(seq, 1000));
         r.add(entry(50, 1000));
         return [r.rows, r.list.length, r.received, r.latest.seq]""")

@@ -1,0 +1,47 @@
+/** The evaluations just before the one that a page begins with, so that its chart has a past: read once from the result log. */
+
+import { address } from "./api.js";
+import { isoDuration } from "./format.js";
+import { evaluation } from "./results.js";
+
+const EVALUATIONS = 120;
+const LIMIT = 200;
+const MAX_CHARACTERS = 4e6;
+const DEADLINE_MS = 8000;
+const ON_CHANGE_MS = 60000;
+const RESULTS = new Set(["result", "delta", "graph"]);
+
+/** How far back to read: so many steps of the query's windows; a minute where it has none. */
+function spanOf(query) {
+  const steps = (query.windows ?? []).map((window) => isoDuration(window.step ?? window.range)).filter(Boolean);
+  return query.report === "change" || !steps.length ? ON_CHANGE_MS : EVALUATIONS * Math.min(...steps);
+}
+
+/** The whole of a body, or null where it is longer than a page should take. */
+async function textOf(response) {
+  let text = "";
+  const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
+  for (let piece = await reader.read(); !piece.done; piece = await reader.read()) {
+    text += piece.value;
+    if (text.length <= MAX_CHARACTERS) continue;
+    await reader.cancel();
+    return null;
+  }
+  return text;
+}
+
+/**
+ * The evaluations before `at` (ms), oldest first; none where there are more than a page should take: a part would leave a hole.
+ * @param {object} query  the query resource
+ * @param {object} parameters  those of the feed
+ */
+export async function history(query, parameters, at, signal) {
+  const [since, until] = [at - spanOf(query), at - 1].map((ms) => new Date(ms).toISOString());
+  const url = address(["queries", query.name, "results"], { ...parameters, since, until, limit: LIMIT });
+  const limited = AbortSignal.any([signal, AbortSignal.timeout(DEADLINE_MS)]);
+  const response = await fetch(url, { headers: { Accept: "application/jsonl" }, signal: limited });
+  const text = response.ok ? await textOf(response) : null;
+  const lines = (text ?? "").split("\n").filter((line) => line.trim()).map((line) => JSON.parse(line));
+  if (lines.some(({ event, data }) => event === "gap" || (event === "bye" && data.reason === "limit"))) return [];
+  return lines.filter(({ event }) => RESULTS.has(event)).map(({ event, data, id }) => evaluation(event, data, id));
+}
