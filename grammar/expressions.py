@@ -95,7 +95,11 @@ class Expressions:
                 args.extend(part)
             elif not (isinstance(part, Leaf) and part.kind == "nil" and name in ("CONCAT", "COALESCE")):
                 args.append(part)
-        return Call(_ONE_SPELLING.get(name, name), tuple(map(self.translate, args)), self._names.text.span(node.start, node.end))
+        name = _ONE_SPELLING.get(name, name)
+        translated = tuple(map(self.translate, args))
+        if name == "IRI" and self._names.base is not None:
+            translated += (Constant(f"<{self._names.base}>"),)
+        return Call(name, translated, self._names.text.span(node.start, node.end))
 
     def _aggregate(self, node: Node) -> Expression:
         text = self._names.text

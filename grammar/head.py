@@ -155,7 +155,7 @@ class _Reader:
             self.at += 1
             return
         stream = clause.parts["stream"]
-        name = f".window{len(self.head.windows)}"
+        name = f"urn:window:{len(self.head.windows)}"
         self.head.sources.append(Clause({**clause.parts, "generated": name}, clause.end))
         self.characters[token.start:stream.end] = "GRAPH ".ljust(stream.start - token.start) + stream.text
         self.head.windows[token.start] = name

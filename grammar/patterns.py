@@ -141,7 +141,7 @@ class Patterns:
         return GraphPattern(name, inner, self._span(part))
 
     def _undeclared(self, leaf: Leaf, token: str) -> None:
-        declared = ", ".join(f"<{name}>" for name in sorted(self._named) if not name.startswith("."))
+        declared = ", ".join(f"<{name}>" for name in sorted(self._named) if not name.startswith("urn:window:"))
         self._names.error(
             f"WINDOW {leaf.text} is not declared.", leaf.start, leaf.end,
             note=f"declared are {declared}" if declared else "this statement declares no windows",

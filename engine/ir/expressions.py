@@ -19,7 +19,8 @@ class Call:
 
     `function` is the upper-case SPARQL 1.1 name (``REGEX``, ``STRLEN``, ``IF``, ``COALESCE``, ``BOUND``, ``IN``, ``NOT IN``;
     ``IRI`` and ``ISIRI`` also for URI), an operator (``|| && ! = != < > <= >= + - * /``, unary ``U+ U-``), or ``<iri>`` for a
-    cast or an extension function. ``IN``'s first argument is the tested one.
+    cast or an extension function. ``IN``'s first argument is the tested one; ``IRI`` has the BASE of the text as its second,
+    where there is one.
     """
 
     function: str

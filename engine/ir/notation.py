@@ -123,6 +123,8 @@ class Expressions:
                 operand = f"({operand})"
             return f"{_UNARY[function]}{operand}", _OPERAND
         own = _STRENGTH.get(function)
+        if function == "IRI":
+            args = args[:1]     # the second is the text's BASE, which the statement prints
         if own is None:
             return f"{function}({', '.join(self.show(arg) for arg in args)})", _PRIMARY
         left = self.show(args[0], own + (own == 3))

@@ -7,14 +7,17 @@ SPARQL as it goes.
 from __future__ import annotations
 
 import re
+from dataclasses import is_dataclass
+from typing import Any
 
-from engine.ir.expressions import Expression
+from engine.ir.expressions import Call, Expression
 from engine.ir.notation import Expressions, duration, instant, path, predicate, term
 from engine.ir.patterns import (BGP, Distinct, Extend, Filter, GraphPattern, Group, Join, LeftJoin, Minus, OrderBy, PathPattern,
                                 Pattern, Project, Slice, TriplePattern, Union, Values, WindowPattern)
 from engine.ir.rule_printer import show_rule, show_rule_set
 from engine.ir.rules import Rule, RuleSet
 from engine.ir.select_level import Level, take_apart
+from engine.ir.spans import Span
 from engine.ir.statement import (Ask, Construct, Describe, NowWindow, Query, Select, Statement, StreamSource, TimeWindow,
                                  TupleWindow, Window)
 from engine.ir.terms import Constant, Variable
@@ -31,7 +34,7 @@ def show(item: Printable) -> str:
     """The text of a statement, query, pattern, expression, rule or rule set."""
     match item:
         case Statement():
-            return "\n".join(_head(item) + _query(item.query, item)) + "\n"
+            return "\n".join(_base(item.query) + _head(item) + _query(item.query, item)) + "\n"
         case Select() | Construct() | Ask() | Describe():
             return "\n".join(_query(item, None)) + "\n"
         case Rule():
@@ -61,6 +64,20 @@ def show_window(window: Window) -> str:
         case NowWindow():
             return "[NOW]"
     return "[ALL]"
+
+
+def _base(query: Query) -> list[str]:
+    """BASE where a function of the query resolves against it; all other IRIs are resolved already."""
+    stack: list[Any] = [query]
+    while stack:
+        node = stack.pop()
+        if isinstance(node, Call) and node.function == "IRI" and len(node.args) == 2:
+            return [f"BASE {show(node.args[1])}"]
+        if isinstance(node, tuple):
+            stack.extend(node)
+        elif is_dataclass(node) and not isinstance(node, (Span, TriplePattern, Variable, Constant)):
+            stack.extend(getattr(node, name) for name in node.__dataclass_fields__)
+    return []
 
 
 def _head(statement: Statement) -> list[str]:
