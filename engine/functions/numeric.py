@@ -107,7 +107,7 @@ def format_double(value: float) -> str:
 
 def format_float(value: float) -> str:
     """The canonical lexical form of an xsd:float: the shortest mantissa that reads back to the same single."""
-    for precision in range(6, 10):
+    for precision in range(1, 10):
         text = f"{value:.{precision}g}"
         if not math.isfinite(value) or parse_float(text) == value:
             break

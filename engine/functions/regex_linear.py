@@ -16,7 +16,7 @@ from engine.functions.errors import ExpressionError
 from engine.functions.regex_python import Writer
 
 LARGEST_PROGRAM = 5000
-MOST_STEPS = 3_000_000
+MOST_STEPS = 1_000_000
 
 Slots = tuple[int, ...]
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from functools import lru_cache
+from functools import cached_property, lru_cache
 
 from engine.functions import regex_syntax as syntax
 from engine.functions.errors import ExpressionError
@@ -23,13 +23,12 @@ _DIGITS = re.compile("[0-9]+")
 Expand = Callable[[Sequence[str | None]], str]
 
 
-class _Engine:
+class Engine:
     """A tree to be run by whichever matcher suits the length of the text."""
 
     def __init__(self, tree: syntax.Node, groups: int, flags: str) -> None:
         self._tree, self._groups, self._flags = tree, groups, flags
-        self._machine: Machine | None = None
-        self._longest = _longest(cost(tree), anchored(tree, flags))
+        self.longest = _longest(cost(tree), anchored(tree, flags))
         try:
             self._compiled = Writer(flags).compile(tree)
         except (re.error, OverflowError, RecursionError) as error:
@@ -37,13 +36,13 @@ class _Engine:
 
     def search(self, text: str) -> bool:
         """Whether any part of the text matches."""
-        if len(text) > self._longest:
+        if len(text) > self.longest:
             return self.machine.search(text)
         return self._compiled.search(text) is not None
 
     def replace(self, text: str, expand: Expand) -> str:
         """The text with what `expand` makes of each match."""
-        if len(text) <= self._longest:
+        if len(text) <= self.longest:
             return self._compiled.sub(lambda match: expand((match.group(), *match.groups())), text)
         parts, done = [], 0
         for before, *groups in self.machine.matches(text):
@@ -51,12 +50,10 @@ class _Engine:
             done += len(before or "") + len(groups[0] or "")
         return "".join(parts) + text[done:]
 
-    @property
+    @cached_property
     def machine(self) -> Machine:
         """The linear matcher, built when first needed."""
-        if self._machine is None:
-            self._machine = Machine(self._tree, self._groups, self._flags)
-        return self._machine
+        return Machine(self._tree, self._groups, self._flags)
 
 
 class Regex:
@@ -72,20 +69,22 @@ class Regex:
             self._tree: syntax.Node = syntax.Sequence(tuple(map(syntax.Char, pattern)))
         else:
             self._tree, self.groups = syntax.parse(pattern, spaced="x" in flags)
-        self._search = _Engine(_trimmed(self._tree), self.groups, flags)
-        self._replace: _Engine | None = None
+        self.finder = Engine(_trimmed(self._tree), self.groups, flags)
+
+    @cached_property
+    def replacer(self) -> Engine:
+        """The engine of REPLACE, which needs the pattern whole."""
+        return Engine(self._tree, self.groups, self._flags)
 
     def matches(self, text: str) -> bool:
         """Whether any part of the text matches."""
-        return self._search.search(text)
+        return self.finder.search(text)
 
     def replace(self, text: str, replacement: str) -> str:
         """The text with each match replaced. Raises ExpressionError for a bad replacement, or a pattern that matches ""."""
         if self.matches(""):
             raise ExpressionError("the pattern to replace matches the empty string")
-        if self._replace is None:
-            self._replace = _Engine(self._tree, self.groups, self._flags)
-        return self._replace.replace(text, (lambda texts: replacement) if self.literal else expander(replacement, self.groups))
+        return self.replacer.replace(text, (lambda texts: replacement) if self.literal else expander(replacement, self.groups))
 
 
 def _trimmed(tree: syntax.Node) -> syntax.Node:
