@@ -24,7 +24,7 @@ class SparkStartError(RuntimeError):
     """Spark did not start; the message has the end of what the JVM wrote."""
 
 
-def launch(entries: Mapping[str, str], java: Java, work: Path) -> tuple[SparkSession, Any]:
+def launch(entries: Mapping[str, str], java: Java, work: Path, worker_python: str = sys.executable) -> tuple[SparkSession, Any]:
     """Start Spark with the configuration `entries`; returns PySpark's session and the gateway (its `proc` is the JVM's process).
 
     The JVM gets a process session of its own, so that a signal to this process's group (Ctrl-C, systemd) leaves it alone; it ends
@@ -34,7 +34,7 @@ def launch(entries: Mapping[str, str], java: Java, work: Path) -> tuple[SparkSes
     for name, value in entries.items():
         conf.set(name, value)
     gateway = None
-    with _process_environment(java, entries), _log_file(work) as log:
+    with _process_environment(java, entries, worker_python), _log_file(work) as log:
         try:
             process = {"start_new_session": True, "stdout": log, "stderr": log}
             gateway = launch_gateway(conf, process)  # type: ignore[no-untyped-call]
@@ -80,9 +80,9 @@ def reset_pyspark(context: SparkContext | None) -> None:
 
 
 @contextmanager
-def _process_environment(java: Java, entries: Mapping[str, str]) -> Iterator[None]:
-    """What PySpark reads from the environment, set while it starts: its own Spark, the Java found, this Python for workers."""
-    wanted = {"JAVA_HOME": str(java.home), "SPARK_HOME": os.path.dirname(pyspark.__file__), "PYSPARK_PYTHON": sys.executable,
+def _process_environment(java: Java, entries: Mapping[str, str], worker_python: str) -> Iterator[None]:
+    """What PySpark reads from the environment, set while it starts: its own Spark, the Java found, the Python for workers."""
+    wanted = {"JAVA_HOME": str(java.home), "SPARK_HOME": os.path.dirname(pyspark.__file__), "PYSPARK_PYTHON": worker_python,
               "PYSPARK_SUBMIT_ARGS": "pyspark-shell"}
     if "spark.driver.bindAddress" in entries:
         wanted["SPARK_LOCAL_IP"] = entries["spark.driver.bindAddress"]

@@ -25,6 +25,7 @@ from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
 from . import archive
+from .cluster import send_engine
 from .jars import cached_jar, download_shown, fetch_jar, use_jar
 from .java import Java, JavaNotFound, ensure_java
 from .launch import SparkStartError, end_jvm, launch, reset_pyspark
@@ -143,6 +144,8 @@ def start_session(settings: SparkSettings | None = None, say: Say | None = None,
         work = _work_folder(settings)
         say(f"starting Spark {pyspark.__version__} on Java {java.version} ({java.home})")
         spark, gateway, reason = _start(settings, configuration(settings, work), java, work, say, make_archive)
+        if not settings.local:
+            send_engine(spark, work)
     # PySpark logs each refused query as a line of JSON with its stack; whoever sent the query gets the error.
     for name in ("SQLQueryContextLogger", "DataFrameQueryContextLogger"):
         logging.getLogger(name).setLevel(logging.CRITICAL + 1)
@@ -162,7 +165,8 @@ def prepare(settings: SparkSettings, say: Say) -> None:
         return
     say("making the archive of Spark's classes, for quicker starts (once, about 200 MB)")
     session = start_session(settings, make_archive=True)
-    exercise(session.spark, session.work)
+    exercise(session.spark, session.work, say)
+    say("writing it")
     session.stop(within_s=180)
     say("ready" if archive.finish(path) else "the JVM wrote no archive: starts will be slower, nothing else")
 
@@ -175,14 +179,14 @@ def _start(settings: SparkSettings, entries: dict[str, str], java: Java, work: P
         path = archive.archive_path(settings, java, entries)
         options = archive.make_options(path) if make_archive else archive.use_archive(path)
         entries["spark.driver.extraJavaOptions"] += f" {options}"
-        return *launch(entries, java, work), "" if settings.graphframes else "switched off"
+        return *launch(entries, java, work, settings.worker_python), "" if settings.graphframes else "switched off"
     say(f"fetching GraphFrames once (73 MB, {settings.graphframes}) into {settings.ivy}")
     try:
         with download_shown(settings, say):
-            return *launch(entries | fetch_jar(settings), java, work), ""
+            return *launch(entries | fetch_jar(settings), java, work, settings.worker_python), ""
     except SparkStartError as failure:
         logging.getLogger(__name__).debug("%s", failure)
-    return *launch(entries, java, work), f"{settings.graphframes} could not be fetched"
+    return *launch(entries, java, work, settings.worker_python), f"{settings.graphframes} could not be fetched"
 
 
 def _jar_entries(settings: SparkSettings) -> dict[str, str]:

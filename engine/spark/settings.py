@@ -6,6 +6,7 @@ Every entry of `configuration` is there for a reason that was measured (docs/dec
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -20,7 +21,8 @@ class SparkSettings:
     """`cache` keeps what is fetched once, `work` (None: a temporary folder) Spark's scratch files and spark.log.
 
     `graphframes` are the Maven coordinates of the JVM half of GraphFrames, "" to start without. `java_options` go to the driver's
-    JVM; `extra` overrides any entry of `configuration`.
+    JVM; `worker_python` is the Python of Spark's workers, on a cluster the path that it has there; `extra` overrides any entry of
+    `configuration`.
     """
 
     master: str = "local[2]"
@@ -30,6 +32,7 @@ class SparkSettings:
     work: Path | None = None
     graphframes: str = GRAPHFRAMES
     java_options: str = ""
+    worker_python: str = sys.executable
     app_name: str = "thalweg"
     extra: Mapping[str, str] = field(default_factory=dict)
 
@@ -45,7 +48,7 @@ class SparkSettings:
 
 
 VARIABLES = {"master": "THALWEG_MASTER", "memory": "THALWEG_SPARK_MEMORY", "cache": "THALWEG_CACHE",
-             "graphframes": "THALWEG_GRAPHFRAMES", "java_options": "THALWEG_JAVA_OPTIONS"}
+             "graphframes": "THALWEG_GRAPHFRAMES", "java_options": "THALWEG_JAVA_OPTIONS", "worker_python": "THALWEG_WORKER_PYTHON"}
 
 
 def from_environment(environment: Mapping[str, str] | None = None, **given: object) -> SparkSettings:
@@ -69,11 +72,12 @@ def configuration(settings: SparkSettings, work: Path) -> dict[str, str]:
         "spark.driver.extraJavaOptions": java_options.strip(),
         "spark.local.dir": str(work / "local"),
         "spark.sql.warehouse.dir": str(work / "warehouse"),
-        "spark.executorEnv.PYTHONPATH": str(PROJECT),
         "spark.sql.shuffle.partitions": str(settings.partitions),
         "spark.default.parallelism": str(settings.partitions),
     }
-    return entries | _SEMANTICS | _SPEED | _STREAMING | _QUIET | (_LOOPBACK if settings.local else {}) | dict(settings.extra)
+    if settings.local:
+        entries |= _LOOPBACK | {"spark.python.daemon.module": "engine.spark.daemon", "spark.executorEnv.PYTHONPATH": str(PROJECT)}
+    return entries | _SEMANTICS | _SPEED | _STREAMING | _QUIET | dict(settings.extra)
 
 
 # Forking a JVM of gigabytes to start the Python daemon or chmod is slow; VFORK does not copy page tables.
@@ -94,7 +98,6 @@ _SEMANTICS = {
 _SPEED = {
     "spark.sql.adaptive.enabled": "false",
     "spark.scheduler.mode": "FAIR",
-    "spark.python.daemon.module": "engine.spark.daemon",
     "spark.python.sql.dataFrameDebugging.enabled": "false",
     "spark.sql.execution.arrow.pyspark.enabled": "true",
     "spark.sql.sources.parallelPartitionDiscovery.threshold": "100000",

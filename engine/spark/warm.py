@@ -52,9 +52,9 @@ def _work(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         yield pa.record_batch([batch.column("t"), batch.column("position")], names=["t", "n"])
 
 
-def exercise(spark: SparkSession, folder: Path) -> None:
+def exercise(spark: SparkSession, folder: Path, say: Callable[[str], None]) -> None:
     """The warm-up and one micro-batch of a file stream: what a server's first minute uses, for the archive of classes."""
-    warm_up(spark, lambda message: None)
+    warm_up(spark, say)
     landing = folder / "landing"
     landing.mkdir(parents=True)
     parquet.write_table(_facts(8), landing / "one.parquet")

@@ -106,11 +106,11 @@ def test_graphframes_answer(spark_session: Session) -> None:
     assert len({row["component"] for row in components}) == 2
 
 
-def run_alone(code: str, tmp_path: Path, **environment: str) -> str:
+def run_alone(code: str, tmp_path: Path, within_s: int = 150) -> str:
     """Run `code` in a new Python; returns its standard output."""
     done = subprocess.run([sys.executable, "-W", "error::RuntimeWarning", "-c", textwrap.dedent(code)], capture_output=True,
-                          text=True, timeout=150, check=False, cwd=Path(__file__).parents[2],
-                          env=os.environ | {"TMPDIR": str(tmp_path)} | environment)
+                          text=True, timeout=within_s, check=False, cwd=Path(__file__).parents[2],
+                          env=os.environ | {"TMPDIR": str(tmp_path)})
     assert done.returncode == 0, done.stderr[-3000:]
     return done.stdout
 
@@ -173,3 +173,34 @@ def test_a_failed_start_says_what_the_jvm_said(tmp_path: Path) -> None:
             print("told:", "heap" in str(failure).lower() or "memory" in str(failure).lower())
         """, tmp_path)
     assert output.splitlines() == ["told: True"]
+
+
+def test_the_engine_can_be_imported_from_the_zip_that_a_cluster_gets(tmp_path: Path) -> None:
+    from engine.spark.cluster import zip_engine
+
+    archive = zip_engine(tmp_path / "engine.zip")
+    code = f"import sys; sys.path.insert(0, {str(archive)!r}); import engine.facts; print(engine.facts.__file__)"
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=tmp_path, timeout=60)
+    assert found.stdout.startswith(str(archive))
+
+
+@pytest.mark.long
+@pytest.mark.timeout(400)
+def test_a_cluster_of_executor_processes_answers(tmp_path: Path) -> None:
+    """Executors in JVMs of their own, in another folder: the engine reaches their Python workers, GraphFrames their class path."""
+    output = run_alone("""
+        import pyarrow as pa
+        from engine.spark.session import from_environment, start_session
+        session = start_session(from_environment(master="local-cluster[2,1,1024]", memory="512m"))
+        def look(batches):
+            import engine.functions
+            yield pa.record_batch([pa.array(["engine.zip" in engine.functions.__file__])], names=["sent"])
+        print(session.spark.range(0, 2, 1, 2).mapInArrow(look, "sent boolean").toArrow().column(0).to_pylist())
+        if session.graphframes:
+            from graphframes import GraphFrame
+            nodes = session.spark.createDataFrame([(0,), (1,), (2,)], "id long")
+            edges = session.spark.createDataFrame([(0, 1)], "src long, dst long")
+            print(GraphFrame(nodes, edges).connectedComponents(algorithm="graphx").count())
+        session.stop()
+        """, tmp_path, within_s=350)
+    assert output.splitlines()[:1] == ["[True, True]"]
