@@ -26,6 +26,11 @@ class DeltaPlan:
     steps: tuple[int, ...]
 
     @property
+    def variables(self) -> tuple[Variable, ...]:
+        """Every variable of the pattern; an answer is a set over them."""
+        return tuple(dict.fromkeys(t for s in self.scans for t in (*s.terms, s.graph) if isinstance(t, Variable)))
+
+    @property
     def star(self) -> Variable | None:
         """The common subject, where every scan shares it and names its predicate: new answers then come from touched subjects."""
         first = self.scans[0]

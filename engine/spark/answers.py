@@ -6,10 +6,14 @@ greatest ``lo`` to the least ``hi`` of its facts; it leaves through the driver a
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from engine.plan.nodes import WindowSource
 from engine.spark.compiled import Compiled
+from engine.spark.content import StreamContent
 from engine.ir.statement import Construct
 from engine.ir.terms import Constant, Variable
 from engine.spark.sql.dialect import DUCKDB, SPARK
@@ -21,30 +25,41 @@ from engine.timeline import evaluation_point
 class Answers:
     """The answer relation of one query: columns ``lo hi`` and a token per variable of its basic graph pattern."""
 
-    def __init__(self, compiled: Compiled, executor: str, typed: bool) -> None:
-        plan = compiled.delta
-        assert plan is not None
-        dialect = SPARK if executor == "sql" else DUCKDB
-        lowering = Lowering(dialect, compiled.identity, -1 if compiled.on_change else 0)
-        compared = frozenset().union(*map(comparable_variables, plan.filters)) if typed and plan.filters else frozenset()
-        self._emitter = DeltaEmitter(plan, compiled.statement.streams, dialect, lowering, compared, compiled.statement.start_at_ms)
-        self._made_for = (id(compiled), executor, typed)
-        self._compiled = compiled
-        self._names = [f"c{number}" for number in range(len(self._emitter.variables))]
+    def __init__(self, compiled: Compiled) -> None:
+        assert compiled.delta is not None
+        self.compiled, self._plan = compiled, compiled.delta
+        self._emitters: dict[tuple[str, bool], DeltaEmitter] = {}
+        self._variables = self._plan.variables
+        self._names = [f"c{number}" for number in range(len(self._variables))]
         self._seen = -1
         self._table: pa.Table | None = None
 
-    def serves(self, compiled: Compiled, executor: str, typed: bool) -> bool:
-        """Whether this relation can be brought up to date with the same plan on the same executor."""
-        return self._made_for == (id(compiled), executor, typed)
+    def delta_text(self, since: int, executor: str, typed: bool, tables: Mapping[str, str]) -> str:
+        """SQL of the answers that facts after the last seen position make, over `tables` (stream IRI -> name)."""
+        if (executor, typed) not in self._emitters:
+            self._emitters[executor, typed] = self._emitter(executor, typed)
+        return self._emitters[executor, typed].text(since, max(self._seen, since), tables)
 
-    @property
-    def rows(self) -> int:
-        return 0 if self._table is None else self._table.num_rows
+    def _emitter(self, executor: str, typed: bool) -> DeltaEmitter:
+        dialect, compiled = SPARK if executor == "sql" else DUCKDB, self.compiled
+        lowering = Lowering(dialect, compiled.identity, -1 if compiled.on_change else 0)
+        compared = frozenset().union(*map(comparable_variables, self._plan.filters)) if typed else frozenset()
+        return DeltaEmitter(self._plan, compiled.statement.streams, dialect, lowering, compared, compiled.statement.start_at_ms)
 
-    def delta_text(self, since: int) -> str:
-        """SQL of the answers that facts after the last seen position make."""
-        return self._emitter.text(since, max(self._seen, since))
+    def touched(self, contents: Mapping[str, StreamContent], since: int) -> pa.Table | None:
+        """For a star, the facts that can matter to `delta_text`: those of the subjects that new facts touch.
+
+        None for other plans: any old fact may join with a new one.
+        """
+        source = self._plan.scans[0].source
+        if self._plan.star is None or not isinstance(source, WindowSource):
+            return None
+        predicates = pa.array([s.predicate.token for s in self._plan.scans if isinstance(s.predicate, Constant)])
+        content = contents[self.compiled.statement.streams[source.index].stream]
+        seen = max(self._seen, since)
+        fresh = _only(content.after(seen), "p", predicates)
+        old = _only(_only(content.upto(seen, since), "s", pc.unique(fresh["s"])), "p", predicates)
+        return pa.concat_tables([old, fresh])
 
     def take(self, fresh: pa.Table, position: int, first_tick: int) -> None:
         """Add new answers, computed up to log position `position`; forget those that ended before `first_tick`."""
@@ -63,13 +78,13 @@ class Answers:
         return self._projected(now)
 
     def _projected(self, now: pa.Table) -> pa.Table:
-        column = dict(zip(self._emitter.variables, self._names))
-        query = self._compiled.rewritten.query
+        column = dict(zip(self._variables, self._names))
+        query = self.compiled.rewritten.query
         if isinstance(query, Construct):
             return self._instances(now, column, query)
         absent = pa.nulls(now.num_rows, pa.string())
-        listed = [now[column[v]] if v in column else absent for v in self._compiled.variables]
-        return pa.table(listed, names=list(self._compiled.column_names))
+        listed = [now[column[v]] if v in column else absent for v in self.compiled.variables]
+        return pa.table(listed, names=list(self.compiled.column_names))
 
     @staticmethod
     def _instances(now: pa.Table, column: dict[Variable, str], query: Construct) -> pa.Table:
@@ -84,3 +99,7 @@ class Answers:
         good = pc.and_(pc.invert(pc.starts_with(made["s"], '"')), pc.starts_with(made["p"], "<"))
         made = made.filter(pc.and_(good, pc.is_valid(made["o"])))
         return made.group_by(["s", "p", "o"], use_threads=False).aggregate([])
+
+
+def _only(table: pa.Table, column: str, values: pa.Array) -> pa.Table:
+    return table.filter(pc.is_in(table[column], value_set=values))

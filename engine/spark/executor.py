@@ -30,7 +30,7 @@ ExecutorName = Literal["local", "sql"]
 StrategyName = Literal["recompute", "incremental"]
 
 INCREMENTAL_ROWS = 20_000
-MOST_EXPANDED = 2_000_000
+MOST_TOUCHED = 150_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +75,7 @@ class _Job:
     tables: frozenset[str]
     cost: int
     sample: Answers | None = None
+    own: Mapping[str, pa.Table] = field(default_factory=dict)
     answer: pa.Table | BaseException | None = field(default=None)
 
 
@@ -123,31 +124,39 @@ class Executor:
         compiled, evaluation = due.compiled, due.evaluation
         ranges = needed(compiled.statement.streams, evaluation)
         rows = sum(due.streams[iri].rows for iri in ranges)
-        executor: ExecutorName = self.force_executor or ("local" if rows <= LOCAL_ROWS else "sql")
-        strategy = self._strategy(due, rows)
-        self.choices[due.query] = (executor, strategy)
         typed = not any(due.streams[iri].hard for iri in ranges)
-        if strategy == "incremental":
-            return self._incremental_job(due, executor, typed, rows)
+        if self._strategy(due, rows) == "incremental":
+            return self._incremental_job(due, typed, rows)
+        executor: ExecutorName = self.force_executor or ("local" if rows <= LOCAL_ROWS else "sql")
+        self.choices[due.query] = (executor, "recompute")
         text = compiled.text(executor, typed)
         prefix = source_texts(text.sources, compiled.statement.streams, evaluation)
         streams, graphs = tables(text.sources, compiled.statement.streams)
         names = frozenset(map(stream_table, streams)) | frozenset(map(graph_table, graphs))
-        join = ",\n".join(prefix)
+        joined = ",\n".join(prefix)
         separator = ",\n" if text.body.startswith("n0 AS") else "\n"
-        return _Job(due, executor, f"WITH {join}{separator}{text.body}", names, rows * len(due.ticks))
+        return _Job(due, executor, f"WITH {joined}{separator}{text.body}", names, rows * len(due.ticks))
 
     def _strategy(self, due: Due, rows: int) -> StrategyName:
         if due.compiled.delta is None:
             return "recompute"
         return self.force_strategy or ("incremental" if rows > INCREMENTAL_ROWS or due.query in self._answers else "recompute")
 
-    def _incremental_job(self, due: Due, executor: ExecutorName, typed: bool, rows: int) -> _Job:
+    def _incremental_job(self, due: Due, typed: bool, rows: int) -> _Job:
+        """A star's new answers need only what its new facts touch, which mostly is small however large the window is."""
         kept = self._answers.get(due.query)
-        if kept is None or not kept.serves(due.compiled, executor, typed):
-            kept = self._answers[due.query] = Answers(due.compiled, executor, typed)
-        names = frozenset(stream_table(s.stream) for s in due.compiled.statement.streams)
-        return _Job(due, executor, kept.delta_text(due.since), names, rows, kept)
+        if kept is None or kept.compiled is not due.compiled:
+            kept = self._answers[due.query] = Answers(due.compiled)
+        touched = kept.touched(due.streams, due.since) if self.force_executor != "sql" else None
+        shipped = rows if touched is None else touched.num_rows
+        executor: ExecutorName = self.force_executor or ("local" if shipped <= (LOCAL_ROWS if touched is None else MOST_TOUCHED) else "sql")
+        self.choices[due.query] = (executor, "incremental")
+        tables = {s.stream: stream_table(s.stream) for s in due.compiled.statement.streams}
+        own: dict[str, pa.Table] = {}
+        if touched is not None and executor == "local":
+            tables = {iri: f"{table}_{due.query}" for iri, table in tables.items()}
+            own = dict.fromkeys(tables.values(), touched)
+        return _Job(due, executor, kept.delta_text(due.since, executor, typed, tables), frozenset(tables.values()), shipped, kept, own)
 
     # -- running
 
@@ -170,6 +179,9 @@ class Executor:
         ranges: dict[str, tuple[int, int]] = {}
         contents: dict[str, StreamContent] = {}
         for job in jobs:
+            found.update(job.own)
+            if job.own:
+                continue
             whole = (-(1 << 62), 1 << 62)
             wanted = needed(job.due.compiled.statement.streams, job.due.evaluation)
             for iri, (low, high) in wanted.items():

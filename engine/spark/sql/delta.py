@@ -6,7 +6,7 @@ Delta terms: for each scan in turn, that scan over the new facts, the ones befor
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from engine.ir.statement import StreamSource, TimeWindow
 from engine.ir.terms import Constant, OneOf, Variable
@@ -26,12 +26,16 @@ class DeltaEmitter:
         self.plan, self.streams, self.dialect, self.lowering = plan, streams, dialect, lowering
         self.typed, self.start = typed, start_at_ms
         self.name = Namer()
-        self.variables = tuple(dict.fromkeys(t for s in plan.scans for t in (*s.terms, s.graph) if isinstance(t, Variable)))
+        self.variables = plan.variables
         for variable in self.variables:
             self.name(variable)
 
-    def text(self, since: int, seen: int) -> str:
-        """New answers after position `seen` (facts at or before `since` are invisible): lo, hi, one column per variable."""
+    def text(self, since: int, seen: int, tables: Mapping[str, str]) -> str:
+        """New answers after position `seen` (facts at or before `since` are invisible): lo, hi, one column per variable.
+
+        It reads `tables` (stream IRI -> name), or the stream's own table.
+        """
+        self._tables = [tables.get(source.stream, stream_table(source.stream)) for source in self.streams]
         if self.plan.star is not None and self.dialect.stars:
             return self._touched(since, seen)
         terms = [self._term(number, since, seen) for number in range(len(self.plan.scans))]
@@ -71,7 +75,7 @@ class DeltaEmitter:
                     where += ["g IS NOT NULL"] if column == "g" else []
                     if column == "o" and term in self.typed:
                         select += typed_columns(self.name(term))
-        table = stream_table(self.streams[scan.source.index].stream)
+        table = self._tables[scan.source.index]
         return f"SELECT {', '.join(select)} FROM {table} WHERE {' AND '.join(where)}"
 
     def _term(self, delta: int, since: int, seen: int) -> str:
@@ -113,7 +117,7 @@ class DeltaEmitter:
         scan = self.plan.scans[0]
         subject = self.plan.star
         assert isinstance(scan.source, WindowSource) and subject is not None
-        table, quote = stream_table(self.streams[scan.source.index].stream), self.dialect.quote
+        table, quote = self._tables[scan.source.index], self.dialect.quote
         low, high = self._interval(scan.source.index)
         lists, tests, explode, select, bounds = [], [], [], [f"s AS {self.name(subject)}"], []
         for number, arm in enumerate(self.plan.scans):

@@ -151,7 +151,7 @@ class Lowering:
         if functions_in(expression) & ROWWISE:
             solution = [v for v in columns.row if columns.token(v) is not None]
             names = sorted({*names, *solution})
-        code = encode((textless(expression), [v.name for v in names], solution and [v.name for v in solution], *self.context))
+        code = encode((textless(expression), [v.name for v in names], solution and [s.name for s in solution], *self.context))
         tokens = [_boolean_token(str(columns.token(v))) if v in columns.booleans else str(columns.token(v)) for v in names]
         return self.dialect.call(function, code, columns.at or "CAST(0 AS BIGINT)", tokens)
 
