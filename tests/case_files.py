@@ -9,7 +9,7 @@ import json
 import random
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -48,7 +48,7 @@ class Feed:
 
 @dataclass(frozen=True)
 class Case:
-    """A folder of tests/cases. `queries` are texts by id; `ordered` compares rows in order."""
+    """A folder of tests/cases. `queries` are texts by id; `ordered` compares rows in order; `may_refuse`: an executor may refuse it."""
 
     folder: Path
     about: str
@@ -58,7 +58,7 @@ class Case:
     graphs: dict[str, str]
     script: list[list[Any]] | None
     ordered: bool = False
-    skipped: dict[str, str] = field(default_factory=dict)
+    may_refuse: bool = False
 
     @property
     def name(self) -> str:
@@ -105,7 +105,7 @@ def load_case(folder: Path) -> Case:
     queries = {path.stem: path.read_text("utf-8") for path in sorted(folder.glob("*.rq"))}
     streams = spec.get("streams") or {path.stem: {} for path in sorted(folder.glob("*.events"))}
     return Case(folder, spec["about"], PREFIXES | spec.get("prefixes", {}), queries, streams, spec.get("graphs", {}),
-                spec.get("script"), spec.get("ordered", False), spec.get("skipped", {}))
+                spec.get("script"), spec.get("ordered", False), spec.get("mayRefuse", False))
 
 
 def read_events(path: Path, prefixes: dict[str, str]) -> list[Item]:

@@ -25,6 +25,11 @@ settings.register_profile("long", parent=settings.get_profile("thalweg"), derand
 settings.load_profile(os.environ.get("THALWEG_HYPOTHESIS", "thalweg"))
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--update", action="store_true", help="rewrite the expectations of tests/cases; review the difference")
+    parser.addoption("--separately", action="store_true", help="run each case of tests/cases by itself on Spark (slow)")
+
+
 @pytest.fixture(scope="session")
 def spark_session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Session]:
     """The one Spark of the test run (local[2], UI off), as `engine.spark.session.Session`."""

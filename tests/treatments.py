@@ -1,32 +1,54 @@
 """The ways in which every case is run; all must give one answer (a treatment is a row of TREATMENTS).
 
-A treatment takes a case, runs the records of its input log in its own way and gives, for each query, what it logged: the label
-``at`` and the bag of rows (variable name -> token; a graph is rows ``s p o``, ASK is one empty row or none), in order.
+A treatment takes cases, runs the records of their input logs in its own way and gives, for each case and query, what was logged: the
+label ``at`` and the bag of rows (variable name -> token; a graph is rows ``s p o``, ASK is one empty row or none), in order.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import pytest
 
+from engine.facts import FACTS
+from engine.ir.spans import DiagnosticError
 from engine.records import Record, Register
 from engine.reference import streams
 from grammar import parse
 from tests import sparks
-from tests.case_files import Answers, Case
+from tests.case_files import Answers, Case, find_cases
+from tests.merged import ends, merge, split
 
 
 @dataclass(frozen=True, slots=True)
 class Treatment:
-    """`run` evaluates a case; `skip` gives the reason why a case cannot be run this way; `spark`: it needs Spark."""
+    """`run` evaluates a log; `refusal` says why a case cannot be run this way. On `spark` all cases run together, once."""
 
     name: str
-    run: Callable[[Case], Answers]
-    skip: Callable[[Case], str | None] = lambda case: None
+    run: Callable[[Sequence[Record]], Answers]
+    shuffle: int | None = None
+    refusal: Callable[[Case], str | None] = lambda case: None
     spark: bool = False
+
+    def alone(self, case: Case) -> Answers:
+        """The answers of a case run by itself."""
+        return {query: [] for query in case.queries} | self.run(case.records(self.shuffle))
+
+    def answers(self, case: Case) -> Answers:
+        """The answers of a case, on Spark out of a run of all cases that this treatment does not refuse."""
+        return _together(self)[case.name] if self.spark else self.alone(case)
+
+
+@lru_cache(maxsize=None)
+def _together(treatment: Treatment) -> dict[str, Answers]:
+    found: dict[str, Answers] = {}
+    runnable = [case for case in find_cases() if treatment.refusal(case) is None]
+    for alike in ([c for c in runnable if ends(c)], [c for c in runnable if not ends(c)]):
+        found |= split(treatment.run(merge(alike, treatment.shuffle)), alike)
+    return found
 
 
 def reference(records: Iterable[Record]) -> Answers:
@@ -37,16 +59,31 @@ def reference(records: Iterable[Record]) -> Answers:
 
 def spark(name: str, *, shuffle: int | None = None, **how: Any) -> Treatment:
     """The pump on Spark, run as `sparks.pumped` says."""
-    def run(case: Case) -> Answers:
-        records = case.records(shuffle=shuffle)
+    def run(records: Sequence[Record]) -> Answers:
         queries = sorted({record.query for record in records if isinstance(record, Register)})
         return sparks.answers(sparks.pumped(records, parse, **how), queries)
-    return Treatment(name, run, spark=True)
+    return Treatment(name, run, shuffle, refused, spark=True)
+
+
+@lru_cache(maxsize=None)
+def _refused(texts: tuple[str, ...]) -> str | None:
+    for text in texts:
+        try:
+            graphs = parse(text).graphs + parse(text).reasoning_graphs
+            sparks.compiler(parse)(text, "refused", {graph.iri: FACTS.empty_table() for graph in graphs})
+        except DiagnosticError as error:
+            return error.diagnostics[0].message
+    return None
+
+
+def refused(case: Case) -> str | None:
+    """Why the compiler refuses a query of a case that says it may."""
+    return _refused(tuple(case.queries.values())) if case.may_refuse else None
 
 
 TREATMENTS = (
-    Treatment("reference", lambda case: reference(case.records())),
-    Treatment("reference, shuffled arrival", lambda case: reference(case.records(shuffle=1))),
+    Treatment("reference", reference),
+    Treatment("reference, shuffled arrival", reference, shuffle=1),
     spark("sql, recompute, one batch", executor="sql", strategy="recompute"),
     spark("local, recompute, one batch", executor="local", strategy="recompute"),
     spark("local, recompute, many batches", executor="local", strategy="recompute", batches=4),

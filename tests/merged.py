@@ -1,0 +1,66 @@
+"""Many cases as one input log: their records take turns, each case in an IRI space of its own.
+
+A Spark job costs the same for one query as for a hundred, so the treatments on Spark run all cases together. What one query gives
+does not depend on the others: a case that fails here and not alone has found a fault.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from typing import Any
+
+from engine.records import End, Event, GraphVersion, Record, Register
+from tests.case_files import Answers, Case
+
+SPACE = "http://ex.org/"
+
+
+def merge(cases: Sequence[Case], shuffle: int | None = None) -> list[Record]:
+    """The records of all cases, round and round; one End for those that have one, so merge cases that end alike."""
+    logs = [_renamed(number, case.records(shuffle)) for number, case in enumerate(cases)]
+    ends = any(isinstance(log[-1], End) for log in logs)
+    merged: list[Record] = []
+    places: dict[tuple[int, int], int] = {}
+    for turn in range(max(map(len, logs), default=0)):
+        for number, log in enumerate(logs):
+            if turn < len(log) and not isinstance(log[turn], End):
+                record = log[turn]
+                position = places[number, record.position] = len(merged) + 1
+                if isinstance(record, Register):
+                    record = replace(record, since=places[number, record.since])
+                merged.append(replace(record, position=position))
+    return [*merged, End(len(merged) + 1)] if ends else merged
+
+
+def ends(case: Case) -> bool:
+    """Whether the log of a case ends with the end of its streams."""
+    return isinstance(case.records()[-1], End)
+
+
+def split(answers: Answers, cases: Sequence[Case]) -> dict[str, Answers]:
+    """The answers of each case by its name, in its own IRIs again."""
+    found: dict[str, Answers] = {case.name: {query: [] for query in case.queries} for case in cases}
+    for name, logged in answers.items():
+        number, _, query = name.partition(".")
+        back = f"{SPACE}{number}/"
+        found[cases[int(number[1:])].name][query] = [
+            (at, [{v: token.replace(back, SPACE) for v, token in row.items()} for row in bag]) for at, bag in logged]
+    return found
+
+
+def _renamed(number: int, records: Iterable[Record]) -> list[Record]:
+    """The records with every IRI of the cases' space, and the ids of queries, made the case's own."""
+    return [replace(record, **{name: _deep(value, f"{SPACE}c{number}/") for name, value in _fields(record).items()},
+                    **({"query": f"c{number}.{record.query}"} if hasattr(record, "query") else {})) for record in records]
+
+
+def _fields(record: Record) -> dict[str, Any]:
+    names = {Event: ("stream", "graph", "triples"), GraphVersion: ("graph", "triples"), Register: ("text",)}.get(type(record))
+    return {name: getattr(record, name) for name in names or (("stream",) if hasattr(record, "stream") else ())}
+
+
+def _deep(value: Any, space: str) -> Any:
+    if isinstance(value, str):
+        return value.replace(SPACE, space)
+    return tuple(_deep(part, space) for part in value) if isinstance(value, tuple) else value
