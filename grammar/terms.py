@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 
+from engine.ir.iris import resolve
+from engine.ir.quoting import quote
 from engine.ir.spans import Diagnostic
 from engine.ir.terms import RDF, RDFS, XSD, Constant, Variable
 from grammar.text import Text
@@ -11,10 +13,7 @@ from grammar.tree import Leaf, Node
 
 _STRING_ESCAPE = re.compile(r"\\(.)", re.DOTALL)
 _UNESCAPED = {"t": "\t", "b": "\b", "n": "\n", "r": "\r", "f": "\f", "\\": "\\", '"': '"', "'": "'"}
-_CONTROL = re.compile(r'[\x00-\x1f\x7f"\\]')
-_ESCAPED = {"\t": "\\t", "\b": "\\b", "\n": "\\n", "\r": "\\r", "\f": "\\f", '"': '\\"', "\\": "\\\\"}
 _LOCAL_ESCAPE = re.compile(r"\\(.)")
-_URI = re.compile(r"(?:([A-Za-z][A-Za-z0-9+.-]*):)?(?://([^/?#]*))?([^?#]*)(?:\?([^#]*))?(?:#(.*))?", re.DOTALL)
 MAX_ERRORS = 20
 WELL_KNOWN = {
     "rdf": RDF, "rdfs": RDFS, "xsd": XSD, "owl": "http://www.w3.org/2002/07/owl#",
@@ -23,12 +22,6 @@ WELL_KNOWN = {
     "skos": "http://www.w3.org/2004/02/skos/core#",
     "dc": "http://purl.org/dc/elements/1.1/", "dcterms": "http://purl.org/dc/terms/", "schema": "https://schema.org/",
 }
-
-
-def quote(lexical: str) -> str:
-    """A string as a canonical N-Triples string, with its quotes."""
-    escaped = _CONTROL.sub(lambda m: _ESCAPED.get(m[0]) or f"\\u{ord(m[0]):04X}", lexical)
-    return f'"{escaped}"'
 
 
 def literal(lexical: str, datatype: str | None = None, language: str | None = None) -> Constant:
@@ -116,57 +109,3 @@ class Names:
         iri = WELL_KNOWN.get(prefix, "http://...")
         self.error(f"Unknown prefix '{prefix}:'.", leaf.start, leaf.start + len(prefix) + 1,
                    hint=f"declare it: PREFIX {prefix}: <{iri}>")
-
-
-def resolve(reference: str, base: str) -> str:
-    """RFC 3986 section 5.2.2."""
-    scheme, authority, path, query, fragment = _split(reference)
-    if scheme is None:
-        scheme, base_authority, base_path, base_query, _ = _split(base)
-        if authority is None:
-            authority = base_authority
-            if not path:
-                path = base_path
-                query = base_query if query is None else query
-            elif path.startswith("/"):
-                path = _without_dots(path)
-            else:
-                path = _without_dots(_merge(base_path, path, base_authority is not None))
-        else:
-            path = _without_dots(path)
-    else:
-        path = _without_dots(path)
-    return "".join((f"{scheme}:" if scheme is not None else "", f"//{authority}" if authority is not None else "", path,
-                    f"?{query}" if query is not None else "", f"#{fragment}" if fragment is not None else ""))
-
-
-def _split(iri: str) -> tuple[str | None, str | None, str, str | None, str | None]:
-    match = _URI.fullmatch(iri)
-    assert match is not None    # every part is optional
-    return match[1], match[2], match[3], match[4], match[5]
-
-
-def _merge(base_path: str, path: str, has_authority: bool) -> str:
-    if has_authority and not base_path:
-        return "/" + path
-    return base_path[:base_path.rfind("/") + 1] + path
-
-
-def _without_dots(path: str) -> str:
-    """RFC 3986 section 5.2.4."""
-    if not path.startswith("/") and "." not in path:
-        return path
-    kept: list[str] = []
-    segments = path.split("/")
-    for index, segment in enumerate(segments):
-        last = index == len(segments) - 1
-        if segment == ".." and len(kept) > (1 if kept and kept[0] == "" else 0):
-            kept.pop()
-            if last:
-                kept.append("")
-        elif segment in (".", ".."):
-            if last:
-                kept.append("")
-        else:
-            kept.append(segment)
-    return "/".join(kept)

@@ -14,11 +14,12 @@ from engine.functions import arithmetic, compare, dates, strings
 from engine.functions.casts import CASTS
 from engine.functions.context import Context
 from engine.functions.errors import ExpressionError
-from engine.functions.iris import resolve
 from engine.functions.terms import RDF_LANG_STRING, blank, boolean, iri, literal, split, string
 from engine.functions.values import Kind, decode, number, simple_text
+from engine.ir.iris import resolve
 
 _TAG = re.compile("[A-Za-z]+(?:-[A-Za-z0-9]+)*")
+_NOT_IN_IRIS = re.compile("[\x00-\x20<>\"{}|^`\\\\]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,8 +58,13 @@ def _datatype(token: str) -> str:
     return iri(split(token).datatype)
 
 
-def _iri(token: str, base: str = "<>") -> str:
-    return token if token[0] == "<" else iri(resolve(simple_text(token), base[1:-1]))
+def _iri(token: str, base: str | None = None) -> str:
+    if token[0] == "<":
+        return token
+    reference = simple_text(token)
+    if _NOT_IN_IRIS.search(reference):
+        raise ExpressionError("not an IRI")
+    return iri(reference if base is None else resolve(reference, base[1:-1]))
 
 
 def _strdt(text: str, datatype: str) -> str:

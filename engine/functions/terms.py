@@ -6,11 +6,11 @@ escaped as canonical N-Triples (RDF 1.2 N-Triples, section 3); two tokens are eq
 
 from __future__ import annotations
 
-import re
 from functools import lru_cache
 from typing import Literal, NamedTuple
 
 from engine.functions.numeric import format_integer
+from engine.ir.quoting import quote, unescape
 from engine.ir.terms import RDF, XSD
 
 XSD_STRING = XSD + "string"
@@ -30,10 +30,7 @@ RDF_LANG_STRING = RDF + "langString"
 TRUE = f'"true"^^<{XSD_BOOLEAN}>'
 FALSE = f'"false"^^<{XSD_BOOLEAN}>'
 
-_NEEDS_ESCAPE = re.compile("[\x00-\x1f\"\\\\\x7f\ufffe\uffff]")
-_ESCAPES = {"\b": "\\b", "\t": "\\t", "\n": "\\n", "\f": "\\f", "\r": "\\r", '"': '\\"', "\\": "\\\\"}
-_ESCAPED = re.compile(r"\\(?:u([0-9A-Fa-f]{4})|U([0-9A-Fa-f]{8})|(.))", re.DOTALL)
-_UNESCAPES = {"b": "\b", "t": "\t", "n": "\n", "f": "\f", "r": "\r", '"': '"', "\\": "\\", "'": "'"}
+string = quote
 
 
 class Parsed(NamedTuple):
@@ -53,13 +50,6 @@ def iri(value: str) -> str:
 def blank(label: str) -> str:
     """The token of a blank node given by its label without ``_:``."""
     return f"_:{label}"
-
-
-def string(lexical: str) -> str:
-    """The token of an xsd:string."""
-    if _NEEDS_ESCAPE.search(lexical) is not None:
-        lexical = _NEEDS_ESCAPE.sub(_escape, lexical)
-    return f'"{lexical}"'
 
 
 def literal(lexical: str, datatype: str | None = None, lang: str | None = None) -> str:
@@ -97,20 +87,3 @@ def split(token: str) -> Parsed:
     if suffix[0] == "@":
         return Parsed("literal", lexical, RDF_LANG_STRING, suffix[1:])
     return Parsed("literal", lexical, suffix[3:-1], "")
-
-
-def unescape(text: str) -> str:
-    """Undo N-Triples escapes (any that the N-Triples grammar allows, canonical or not)."""
-    return _ESCAPED.sub(_unescape, text) if "\\" in text else text
-
-
-def _escape(match: re.Match[str]) -> str:
-    char = match.group()
-    return _ESCAPES.get(char) or f"\\u{ord(char):04X}"
-
-
-def _unescape(match: re.Match[str]) -> str:
-    short, long, char = match.groups()
-    if char is not None:
-        return _UNESCAPES.get(char, char)
-    return chr(int(short or long, 16))

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 from engine.functions import datetimes, numeric, terms
 from engine.functions.errors import ExpressionError
+from engine.ir.quoting import unescape
 from engine.ir.terms import RDF, XSD
 
 
@@ -113,7 +114,7 @@ def decode(token: str) -> Value:
     end = token.rindex('"')
     suffix, lexical = token[end + 1:], token[1:end]
     if not suffix or suffix == _PLAIN_STRING:
-        return Value(Kind.STRING, terms.unescape(lexical), "string")
+        return Value(Kind.STRING, unescape(lexical), "string")
     found = _SUFFIXES.get(suffix)
     if found is not None:
         kind, name, read = found
@@ -124,8 +125,8 @@ def decode(token: str) -> Value:
             return Value(Kind.DATETIME_LOCAL, value, name)
         return Value(kind, value, name)
     if suffix[0] == "@":
-        return Value(Kind.LANG, (terms.unescape(lexical), suffix[1:]), RDF + "langString")
-    return Value(Kind.OTHER, (terms.unescape(lexical), suffix[3:-1]))
+        return Value(Kind.LANG, (unescape(lexical), suffix[1:]), RDF + "langString")
+    return Value(Kind.OTHER, (unescape(lexical), suffix[3:-1]))
 
 
 _FORMATS: dict[Kind, tuple[str, Callable[[Any], str]]] = {

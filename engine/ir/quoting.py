@@ -1,0 +1,32 @@
+"""Strings as canonical N-Triples writes them (RDF 1.2 N-Triples, section 3; so does the parser of streams)."""
+
+from __future__ import annotations
+
+import re
+
+_NEEDS_ESCAPE = re.compile("[\x00-\x1f\"\\\\\x7f\ufffe\uffff]")
+_ESCAPES = {"\b": "\\b", "\t": "\\t", "\n": "\\n", "\f": "\\f", "\r": "\\r", '"': '\\"', "\\": "\\\\"}
+_ESCAPED = re.compile(r"\\(?:u([0-9A-Fa-f]{4})|U([0-9A-Fa-f]{8})|(.))", re.DOTALL)
+_UNESCAPES = {"b": "\b", "t": "\t", "n": "\n", "f": "\f", "r": "\r"}
+
+
+def quote(text: str) -> str:
+    """The string with its quotes; it is also the token of the xsd:string."""
+    if _NEEDS_ESCAPE.search(text) is not None:
+        text = _NEEDS_ESCAPE.sub(_escape, text)
+    return f'"{text}"'
+
+
+def unescape(text: str) -> str:
+    """Undo the escapes of a string given without its quotes (any of N-Triples, canonical or not)."""
+    return _ESCAPED.sub(_unescape, text) if "\\" in text else text
+
+
+def _escape(match: re.Match[str]) -> str:
+    char = match.group()
+    return _ESCAPES.get(char) or f"\\u{ord(char):04X}"
+
+
+def _unescape(match: re.Match[str]) -> str:
+    short, long, char = match.groups()
+    return _UNESCAPES.get(char, char) if char is not None else chr(int(short or long, 16))
