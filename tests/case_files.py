@@ -48,7 +48,7 @@ class Feed:
 
 @dataclass(frozen=True)
 class Case:
-    """A folder of tests/cases. `queries` are texts by id; `ordered` compares rows in order; `may_refuse`: an executor may refuse it."""
+    """A folder of tests/cases. `queries` are texts by id; the other members are those of case.json (tests/cases/README.md)."""
 
     folder: Path
     about: str
@@ -59,6 +59,7 @@ class Case:
     script: list[list[Any]] | None
     ordered: bool = False
     may_refuse: bool = False
+    limit: str | None = None
 
     @property
     def name(self) -> str:
@@ -105,7 +106,7 @@ def load_case(folder: Path) -> Case:
     queries = {path.stem: path.read_text("utf-8") for path in sorted(folder.glob("*.rq"))}
     streams = spec.get("streams") or {path.stem: {} for path in sorted(folder.glob("*.events"))}
     return Case(folder, spec["about"], PREFIXES | spec.get("prefixes", {}), queries, streams, spec.get("graphs", {}),
-                spec.get("script"), spec.get("ordered", False), spec.get("mayRefuse", False))
+                spec.get("script"), spec.get("ordered", False), spec.get("mayRefuse", False), spec.get("sparkLimit"))
 
 
 def read_events(path: Path, prefixes: dict[str, str]) -> list[Item]:

@@ -16,6 +16,8 @@ def test_case(case: Case, treatment: Treatment, request: pytest.FixtureRequest) 
     reason = treatment.refusal(case)
     if reason is not None:
         pytest.skip(reason)
+    if treatment.spark and case.limit is not None:
+        request.applymarker(pytest.mark.xfail(reason=case.limit, strict=True))
     answers = treatment.alone(case) if request.config.getoption("--separately") else treatment.answers(case)
     if request.config.getoption("--update") and treatment is TREATMENTS[0]:
         case.write(answers)

@@ -157,11 +157,10 @@ class Algebra:
         if isinstance(inner, OrderBy) or isinstance(inner, Project) and isinstance(inner.pattern, OrderBy):
             return rows
         every = sorted({name for row in rows for name in row})
-        names = [v.name for v in inner.variables] if isinstance(inner, Project) else every
-        return sorted(rows, key=lambda row: canonical(row, names))
+        return sorted(rows, key=lambda row: canonical(row, every))
 
     def _ordered(self, pattern: OrderBy, rows: Bag, names: Iterable[str], scope: Scope) -> Bag:
-        """Rows by the conditions; ties in the canonical order of `names`."""
+        """Rows by the conditions; ties in the canonical order of the variables that are kept."""
         result = sorted(rows, key=lambda row: canonical(row, names))
         for expression, descending in reversed(pattern.conditions):
             result.sort(key=lambda row: order_key(self.value(expression, row, scope)), reverse=descending)
@@ -189,8 +188,8 @@ def basic_graph_pattern(graph: Graph, triples: Iterable[TriplePattern]) -> Bag:
 
 
 def canonical(row: Row, names: Iterable[str]) -> tuple[str, ...]:
-    """The key of the canonical row order: the tokens of `names` in turn, unbound first."""
-    return tuple(row.get(name, "") for name in names)
+    """The key of the canonical row order: the tokens of the variables in the order of their names, unbound first."""
+    return tuple(row.get(name, "") for name in sorted(names))
 
 
 def _matches(graph: Graph, triple: TriplePattern, row: Row) -> Bag:
