@@ -31,6 +31,12 @@ export function clock(time, today = new Date()) {
   return (day === today.toISOString().slice(0, 10) ? "" : `${day} `) + hour + fraction;
 }
 
+/** The time of today, or the date of another day: for narrow places. */
+export function shortClock(time) {
+  const text = clock(time);
+  return text.includes(" ") ? text.slice(0, text.indexOf(" ")) : text;
+}
+
 /** `40 ms`, `2.1 s`, `3 min`, `2.5 h`, `4 d`: at most three figures. */
 export function duration(ms) {
   if (ms === null || ms === undefined) return "–";

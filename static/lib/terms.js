@@ -97,19 +97,21 @@ function readToken(line, start) {
   return term;
 }
 
-/** The triples `[s, p, o]` of an N-Triples or N-Quads text (graph names are dropped). */
-export function parseQuads(text) {
-  const triples = [];
-  for (const line of text.split("\n")) {
-    const terms = [];
-    for (let place = 0; terms.length < 3;) {
-      while (line[place] === " " || line[place] === "\t") place += 1;
-      const term = readToken(line, place);
-      if (!term) break;
-      terms.push(term);
-      place = TOKEN.lastIndex;
-    }
-    if (terms.length === 3) triples.push(terms);
+function readLine(line) {
+  const terms = [];
+  for (let place = 0; terms.length < 4;) {
+    while (line[place] === " " || line[place] === "\t") place += 1;
+    const term = readToken(line, place);
+    if (!term) break;
+    terms.push(term);
+    place = TOKEN.lastIndex;
   }
-  return triples;
+  return terms;
+}
+
+/** The triples `[s, p, o]` of an N-Triples text, or those of the named graphs of an N-Quads text (the rest is about them). */
+export function parseQuads(text) {
+  const lines = text.split("\n").map(readLine).filter((terms) => terms.length >= 3);
+  const named = lines.filter((terms) => terms.length === 4);
+  return (named.length ? named : lines).map((terms) => terms.slice(0, 3));
 }

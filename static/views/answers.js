@@ -55,7 +55,7 @@ export class Answers {
     this.value = null;
     this.label = null;
     this.table = new Evaluations(page.query.name, page.prefixes);
-    this.total = h("p", { class: "note total", role: "status" });
+    this.total = h("p", { class: "note total" });
     this.node = h("div", { class: "live" }, this.#tools(), this.#chart(), this.table.node);
   }
 

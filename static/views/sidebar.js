@@ -2,7 +2,7 @@
 
 import { catalog } from "../lib/catalog.js";
 import { h, keyed, setAttribute, setText } from "../lib/dom.js";
-import { clock, plural, rate } from "../lib/format.js";
+import { plural, rate, shortClock } from "../lib/format.js";
 import { queryState } from "../lib/words.js";
 
 function entry(kind, name) {
@@ -20,7 +20,7 @@ function streamEntry(stream) {
     const state = now.state ?? {};
     setAttribute(made.dot, "class", `dot ${state.itemsPerSecond > 0 ? "good" : "quiet"}`);
     setText(made.side, rate(state.itemsPerSecond ?? 0));
-    setText(made.under, `${plural(state.items ?? 0, "item")}${state.watermark ? ` · up to ${clock(state.watermark)}` : ""}`);
+    setText(made.under, `${plural(state.items ?? 0, "item")}${state.watermark ? ` · up to ${shortClock(state.watermark)}` : ""}`);
     setAttribute(made.link, "title", now.iri ?? now.name);
   } };
 }

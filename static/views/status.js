@@ -29,12 +29,12 @@ export class Status {
 
   constructor(page) {
     this.page = page;
-    this.word = h("span", { class: "word" });
+    this.word = h("span", { class: "word", role: "status" });
     this.pill = h("span", { class: "pill" }, h("span", { class: "dot", "aria-hidden": "true" }), this.word);
     this.why = h("span", { class: "why" });
     this.facts = facts();
     this.trouble = h("div", { class: "trouble-box" });
-    const top = head(page.query.name, h("p", { class: "state", role: "status" }, this.pill, this.why));
+    const top = head(page.query.name, h("p", { class: "state" }, this.pill, this.why));
     this.actions = top.lastChild;
     this.nodes = [
       top,

@@ -11,6 +11,7 @@ import pytest
 from selenium import webdriver
 from selenium.webdriver.chrome.webdriver import WebDriver
 
+from tests.browser.answering import AnsweringEngine, serving
 from tests.browser.page import Page
 from tests.browser.standin import Standin
 
@@ -69,15 +70,24 @@ def page(browser: WebDriver, standin: Standin) -> Iterator[Page]:
     yield from opened(browser, standin.base)
 
 
-@pytest.fixture(params=["stand-in", "server"])
+@pytest.fixture
+def without_spark() -> Iterator[tuple[AnsweringEngine, str]]:
+    """The real server around an engine that answers pushes at once, without Spark: the engine, and the server's address."""
+    with serving() as running:
+        yield running
+
+
+@pytest.fixture(params=["stand-in", "server", "running"])
 def any_page(request: pytest.FixtureRequest, browser: WebDriver) -> Iterator[Page]:
-    """The console on the stand-in, and on the server that THALWEG_URL names where it is set."""
-    if request.param == "server":
-        if not os.environ.get("THALWEG_URL"):
-            pytest.skip("set THALWEG_URL to the address of a running server to run this on it as well")
+    """The console on the stand-in, on the real server without Spark, and on the running one that THALWEG_URL names."""
+    if request.param == "stand-in":
+        yield from opened(browser, request.getfixturevalue("standin").base)
+    elif request.param == "server":
+        yield from opened(browser, request.getfixturevalue("without_spark")[1])
+    elif os.environ.get("THALWEG_URL"):
         yield from opened(browser, os.environ["THALWEG_URL"].rstrip("/") + "/")
     else:
-        yield from opened(browser, request.getfixturevalue("standin").base)
+        pytest.skip("set THALWEG_URL to the address of a running server to run this on it as well")
 
 
 @pytest.fixture
