@@ -18,6 +18,9 @@ from engine.functions.regex_python import Writer
 LARGEST_PROGRAM = 5000
 MOST_STEPS = 1_000_000
 
+_MOST_STATES = 2000
+_NEIGHBOURS = {"": 0, "\n": 1}
+
 Slots = tuple[int, ...]
 
 
@@ -42,20 +45,76 @@ class _Step:
     place: re.Pattern[str] | None = None
     slot: int = -1
 
+    def takes(self, char: str) -> bool:
+        """Whether this step takes the character."""
+        return self.memo is not None and self.memo[char]
+
+
+@dataclass(slots=True)
+class _State:
+    """A set of threads: the steps that take a character, whether one is at the end, and the set after each character met."""
+
+    takers: tuple[int, ...]
+    accepts: bool
+    onward: dict[str, frozenset[int]]
+
 
 class Machine:
     """The automaton of a tree. Raises ExpressionError where it would be too large or has back references."""
 
     def __init__(self, tree: syntax.Node, groups: int, flags: str) -> None:
         self.writer = Writer(flags)
-        self.groups = groups
+        self._unset = (-1,) * (2 * groups + 2)
+        self._states: dict[tuple[frozenset[int], int], _State] = {}
         self.steps: list[_Step] = []
         self._emit(syntax.Group(tree, 0), whole=True)
         self.end = self._step()
+        self._placed = any(step.place is not None for step in self.steps)
 
     def search(self, text: str) -> bool:
-        """Whether any part of the text matches."""
-        return next(self.matches(text), None) is not None
+        """Whether any part of the text matches: as `matches`, but with every set of threads met so far remembered."""
+        pending: frozenset[int] = frozenset()
+        budget = MOST_STEPS
+        for at in range(len(text) + 1):
+            key = pending, self._surroundings(text, at)
+            state = self._states.get(key)
+            if state is None:
+                state = self._closure(pending, text, at)
+                budget = self._spend(budget, len(self.steps))
+                self._states[key] = state
+            if state.accepts:
+                return True
+            if at < len(text):
+                char = text[at]
+                found = state.onward.get(char)
+                if found is None:
+                    found = frozenset(self.steps[pc].targets[0] for pc in state.takers if self.steps[pc].takes(char))
+                    budget = self._spend(budget, len(state.takers))
+                    state.onward[char] = found
+                pending = found
+        return False
+
+    def _closure(self, pending: frozenset[int], text: str, at: int) -> _State:
+        now: list[tuple[int, Slots]] = []
+        seen: set[int] = set()
+        for pc in (*pending, 0):
+            self._follow(pc, self._unset, text, at, seen, now)
+        takers = tuple(pc for pc, _ in now if pc != self.end)
+        return _State(takers, len(takers) < len(now), {})
+
+    def _surroundings(self, text: str, at: int) -> int:
+        """What ``^`` and ``$`` look at, as a number."""
+        if not self._placed:
+            return 0
+        before, after = text[at - 1:at] if at else "", text[at:at + 1]
+        return _NEIGHBOURS.get(before, 2) * 3 + _NEIGHBOURS.get(after, 2)
+
+    def _spend(self, budget: int, steps: int) -> int:
+        if budget < steps:
+            raise ExpressionError("the text is too long for this regular expression")
+        if len(self._states) > _MOST_STATES:
+            self._states.clear()
+        return budget - steps
 
     def matches(self, text: str) -> Iterator[list[str | None]]:
         """Each match, left to right, none inside another: the texts of the whole and of the groups, after what lies before it."""
@@ -71,7 +130,6 @@ class Machine:
     def _run(self, text: str, start: int, budget: int) -> tuple[Slots | None, int]:
         """The first match from `start` on, and what is left of the budget of steps."""
         found: Slots | None = None
-        unset = (-1,) * (2 * self.groups + 2)
         threads: list[tuple[int, Slots]] = []
         for at in range(start, len(text) + 1):
             seen: set[int] = set()
@@ -79,17 +137,15 @@ class Machine:
             for pc, slots in threads:
                 self._follow(pc, slots, text, at, seen, now)
             if found is None:
-                self._follow(0, unset, text, at, seen, now)
-            budget -= len(seen) + 1
-            if budget < 0:
-                raise ExpressionError("the text is too long for this regular expression")
+                self._follow(0, self._unset, text, at, seen, now)
+            budget = self._spend(budget, len(seen) + 1)
             threads = []
             for pc, slots in now:
                 step = self.steps[pc]
                 if step.memo is None:   # the end: threads after this one have a lower rank
                     found = slots
                     break
-                if at < len(text) and step.memo[text[at]]:
+                if at < len(text) and step.takes(text[at]):
                     threads.append((step.targets[0], slots))
             if found is not None and not threads:
                 break

@@ -117,6 +117,14 @@ def test_catastrophic_patterns_take_no_time(pattern: str, text: str) -> None:
     assert time.perf_counter() - start < 20
 
 
+@pytest.mark.parametrize("pattern", ["(((){1000}){1000}){1000}", "(((a?){100}){100}){100}", "((a{1000}){1000}){1000}b"])
+def test_repeats_of_repeats_take_no_time_either(pattern: str) -> None:
+    start = time.perf_counter()
+    with pytest.raises(ExpressionError, match="too large"):
+        Regex(pattern).matches("aaa")
+    assert time.perf_counter() - start < 20
+
+
 def test_a_catastrophe_with_back_references_is_refused() -> None:
     with pytest.raises(ExpressionError):
         Regex("((a+)+\\2)+$").matches("a" * 100)
@@ -124,7 +132,7 @@ def test_a_catastrophe_with_back_references_is_refused() -> None:
 
 def test_a_text_too_long_for_the_linear_matcher_is_refused() -> None:
     with pytest.raises(ExpressionError):
-        Regex("(a{1,50}b?)+$").matches("a" * 100_000 + "c")
+        Regex("(a{1,50}b?)+$").replace("a" * 100_000 + "c", "")
 
 
 @pytest.mark.parametrize("pattern, replacement, python", [("((a)+)b", "<$1|$2>", r"<\1|\2>"), ("(b)|a", "[$1]", r"[\1]"),
