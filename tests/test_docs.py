@@ -1,0 +1,136 @@
+"""The documents keep up with the code: what they name exists, and what they print can be run as printed."""
+
+from __future__ import annotations
+
+import re
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+DOCUMENTS = [ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").glob("*.md"))]
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+
+
+def snippet(name: str) -> str:
+    """The bash block of the README that follows ``<!-- tour: name -->``."""
+    found = re.search(rf"<!-- tour: {name} -->\n```bash\n(.*?)\n```", README, re.DOTALL)
+    assert found, f"README.md has no block {name!r}"
+    return found[1]
+
+
+def run_bash(script: str, folder: Path, within_s: int = 60) -> str:
+    """Run a block as a user would paste it; returns its standard output, fails with what it wrote."""
+    done = subprocess.run(["bash", "-e"], input=script, capture_output=True, text=True, cwd=folder, timeout=within_s, check=False)
+    assert done.returncode == 0, f"{script}\n--- wrote\n{done.stdout[-3000:]}\n{done.stderr[-3000:]}"
+    return done.stdout
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
+def test_files_that_are_named_exist(document: Path) -> None:
+    """Every path of the source tree in backticks or as a link."""
+    text = document.read_text(encoding="utf-8")
+    places = r"(?:engine|server|grammar|static|tests|docs|\.ci)/[\w./-]*"
+    named = set(re.findall(rf"`({places})`", text)) | set(re.findall(r"\]\(((?!https?:|#)[^)#]+)", text))
+    missing = sorted(name for name in named if not (ROOT / name).exists() and not (document.parent / name).exists())
+    assert not missing
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
+def test_commands_that_are_named_exist(document: Path) -> None:
+    """Every `make` target and every option of ``thalweg``."""
+    text = document.read_text(encoding="utf-8")
+    targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE))
+    assert set(re.findall(r"`make ([a-z-]+)", text)) <= targets
+    options = set(re.findall(r"`(--[a-z-]+)", text))
+    assert options <= known_options(), "an option that thalweg does not have"
+
+
+def known_options() -> set[str]:
+    helps = (subprocess.run([sys.executable, "-m", "server.cli", command, "--help"], capture_output=True, text=True, cwd=ROOT,
+                            timeout=60, check=True).stdout for command in ("serve", "run"))
+    return {option for text in helps for option in re.findall(r"(--[a-z-]+)", text)} | {"--update"}
+
+
+def test_environment_variables_of_the_readme_are_those_of_the_code() -> None:
+    from engine.spark.settings import VARIABLES
+
+    assert set(re.findall(r"`(THALWEG_[A-Z_]+)`", README)) == set(VARIABLES.values())
+
+
+def test_versions_are_pinned_once() -> None:
+    """Every requirement of setup.cfg names one version."""
+    import configparser
+
+    config = configparser.ConfigParser(interpolation=None)
+    config.read(ROOT / "setup.cfg", encoding="utf-8")
+    lines = config["options"]["install_requires"].splitlines() + config["options.extras_require"]["dev"].splitlines()
+    wanted = [line for line in lines if line and not line.startswith("#")]
+    assert len(wanted) > 20
+    assert all(re.fullmatch(r"[\w.-]+==[\w.]+(; python_version (<|>=) \"3\.\d+\")?", line) for line in wanted)
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """A server as the README starts it, but for its port and folder: ``host:port``."""
+    folder = tmp_path_factory.mktemp("served")
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    log = (folder / "log").open("wb")
+    process = subprocess.Popen([sys.executable, "-m", "server.cli", "serve", "--port", str(port), "--data", str(folder / "data")],
+                               stdout=log, stderr=log, cwd=ROOT, stdin=subprocess.DEVNULL)
+    try:
+        wait_ready(f"http://127.0.0.1:{port}/health/ready", process, folder / "log")
+        yield f"localhost:{port}"
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(20) == 0, (folder / "log").read_text(encoding="utf-8")[-3000:]
+    finally:
+        process.kill()
+        process.wait()
+        log.close()
+
+
+def wait_ready(url: str, process: subprocess.Popen[bytes], log: Path, within_s: float = 120) -> None:
+    """Ask until the answer is 200; fails with the log when the process ends or the time is over."""
+    until = time.monotonic() + within_s
+    while time.monotonic() < until and process.poll() is None:
+        try:
+            with urllib.request.urlopen(url, timeout=5):
+                return
+        except (urllib.error.URLError, ConnectionError, TimeoutError):
+            time.sleep(0.1)
+    pytest.fail(f"not ready: {log.read_text(encoding='utf-8')[-3000:]}")
+
+
+@pytest.mark.spark
+def test_the_tour_of_the_readme(server: str, tmp_path: Path) -> None:
+    """The very lines of the README, with the port of the test's server; what comes back is what the README says."""
+    run_bash(snippet("files"), tmp_path)
+    commands = snippet("commands")
+    assert commands.count("localhost:8175") == len(commands.splitlines()) == 6
+    output = run_bash(commands.replace("curl ", "curl --fail-with-body -sS --max-time 60 ").replace("localhost:8175", server), tmp_path)
+    assert "event: hello" in output and "event: result" in output
+    assert '"boiler room"' in output
+    assert output.replace("\r", "").rstrip().endswith("name,celsius\nboiler room,31.5")
+
+
+@pytest.mark.spark
+def test_the_replay_of_the_readme(tmp_path: Path) -> None:
+    """``thalweg run``: one line per evaluation time, of which those with the item over 30 degrees have the answer."""
+    import json
+
+    run_bash(snippet("files"), tmp_path)
+    script = snippet("replay").replace(".venv/bin/thalweg", f"{sys.executable} -m server.cli")
+    lines = run_bash(f"export PYTHONPATH={ROOT}\n{script}", tmp_path, within_s=150).splitlines()
+    found = [(line["at"], len(line["results"]["results"]["bindings"])) for line in map(json.loads, lines)]
+    # The events are at 1 s and 2.5 s, the window is a minute long: evaluated each second, up to the last close that sees an event.
+    assert found == [(at, 1) for at in range(2000, 62000, 1000)] + [(62000, 0)]
