@@ -188,9 +188,7 @@ def _typed_comparison(operator: str, column: str, token: str) -> str | None:
 
 
 def _number_test(column: str, operator: str, number: float) -> str:
-    """Both engines take NaN as the greatest number; in SPARQL it is greater than none."""
-    guard = f" AND NOT isnan({column}_n)" if operator in (">", ">=") else ""
-    return f"({column}_n {operator} CAST('{_spelled(number)}' AS DOUBLE){guard})"
+    return f"({column}_n {operator} CAST('{_spelled(number)}' AS DOUBLE))"
 
 
 def _spelled(number: float) -> str:
