@@ -55,7 +55,7 @@ def unavailable(engine: Any) -> Problem:
     if engine.state == "stopping":
         return Problem("shutting-down", "The server is shutting down.")
     if engine.state == "failed":
-        return Problem("engine-starting", f"The engine has failed: {engine.progress}", extra={"state": "failed"})
+        return Problem("engine-failed", f"The engine has failed: {engine.progress}")
     return Problem("engine-starting", f"The engine is starting: {engine.progress}", extra={"state": engine.state})
 
 

@@ -55,6 +55,8 @@ SLUGS: dict[str, tuple[int, str]] = {
     "name-mismatch": (422, "The name in the text is not the name in the address"),
     "window-unbounded": (422, "A window has no bound"),
     "step-not-supported": (422, "The STEP is not supported"),
+    "bad-descriptor": (422, "The stream descriptor is not valid"),
+    "watermark-ahead": (422, "The watermark is ahead of the clock"),
     "missing-timestamp": (422, "An item has no time stamp"),
     "remote-context-disabled": (422, "A JSON-LD context would have to be fetched"),
     "fetch-not-allowed": (422, "Nothing is fetched from the network"),
@@ -66,11 +68,14 @@ SLUGS: dict[str, tuple[int, str]] = {
     "quota-queries": (429, "Too many queries"),
     "quota-subscribers": (429, "Too many subscribers"),
     "quota-errors": (429, "Too many errors"),
+    "query-failed": (500, "The query failed"),
     "internal": (500, "Something went wrong inside the server"),
     "update-not-supported": (501, "SPARQL Update is not supported"),
     "engine-starting": (503, "The engine is starting"),
+    "engine-failed": (503, "The engine has failed"),
     "engine-overloaded": (503, "The engine is behind"),
     "shutting-down": (503, "The server is shutting down"),
+    "data-in-use": (503, "Another process uses the data folder"),
     "query-timeout": (503, "The query took too long"),
     "disk-full": (507, "The log cannot grow"),
 }
@@ -155,7 +160,9 @@ def from_diagnostics(error: DiagnosticError) -> Problem:
     """The first diagnostic decides the slug; all are listed."""
     first = error.diagnostics[0]
     slug = first.code if first.code in SLUGS else "unsupported-in-streaming"
-    return Problem(slug, first.message, errors=[diagnostic_json(d) for d in error.diagnostics])
+    status = SLUGS[slug][0]
+    # A text that names an unknown graph was found; it is the text that cannot be processed.
+    return Problem(slug, first.message, 422 if status == 404 else status, errors=[diagnostic_json(d) for d in error.diagnostics])
 
 
 def from_error(error: BaseException) -> Problem:

@@ -79,7 +79,7 @@ class Channel:
         self.followers = 0
         self._ring: deque[Entry] = deque()
         self._bytes = 0
-        self._results, self._limits = engine.results, limits
+        self._engine, self._limits = engine, limits
 
     def entry(self, event: ResultEvent) -> Entry:
         """A result as this channel writes it."""
@@ -149,7 +149,7 @@ class Channel:
             for entry in reversed(self._ring):
                 if entry.event.seq == event.seq - 1 and entry.event.epoch == event.epoch:
                     return entry.event.full
-        before = self._results.before(event.query, event.seq)
+        before = self._engine.results.before(event.query, event.seq)
         return before.full if before is not None and before.epoch == event.epoch else None
 
 

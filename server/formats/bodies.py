@@ -22,7 +22,7 @@ _DOCTYPE = re.compile(rb"<!\s*(?:DOCTYPE|ENTITY)", re.IGNORECASE)
 _TURTLE_TOKENS = re.compile(
     rb'"""[^"\\]*(?:(?:\\.|"(?!""))[^"\\]*)*(?:"""|\\?\Z)' rb"|'''[^'\\]*(?:(?:\\.|'(?!''))[^'\\]*)*(?:'''|\\?\Z)"
     rb'|"[^"\\\n]*(?:\\.[^"\\\n]*)*(?:"|(?=\n)|\\?\Z)' rb"|'[^'\\\n]*(?:\\.[^'\\\n]*)*(?:'|(?=\n)|\\?\Z)"
-    rb"|<[^<>\"{}|^`\x00-\x20]*>?|#[^\n]*|\\.", re.DOTALL)
+    rb"|<(?:[^<>\"{}|^`\x00-\x20]*>)?|#[^\n]*|\\.", re.DOTALL)
 _JSON_STRINGS = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*(?:"|\\?\Z)', re.DOTALL)
 _NOT_BRACKETS = bytes(set(range(256)) - set(b"()[]{}"))
 _OPEN = frozenset(b"([{")

@@ -60,24 +60,26 @@ class Reading:
             self.add_item(None, loose, (), place, line, measured)
 
     def add_item(self, graph: str | None, triples: list[Triple], about: Iterable[Triple] = (), place: str | None = None,
-                 line: int | None = None, measured: bool = False) -> None:
-        """Add one item; `about` are the triples of the default graph about its graph's name."""
+                 line: int | None = None, measured: bool = False, path_ms: int | None = None) -> None:
+        """Add one item; `about` are the triples of the default graph about its graph's name, `path_ms` the time that stands beside
+        its triples."""
         try:
-            stamp, kept = self._stamp(graph, triples, list(about))
+            stamp, kept = self._stamp(graph, triples, list(about), path_ms)
             self._check_size(kept, measured)
             name, own = own_blank_nodes(graph, kept)
             self.items.append(Item(stamp, name, own))
         except Problem as problem:
             self.reject(located(problem, place or graph, line))
 
-    def _stamp(self, graph: str | None, triples: list[Triple], about: list[Triple]) -> tuple[int | None, list[Triple]]:
+    def _stamp(self, graph: str | None, triples: list[Triple], about: list[Triple],
+               path_ms: int | None) -> tuple[int | None, list[Triple]]:
         """The time stamp of an item and its triples without the one that carries it."""
         predicate, event_time = f"<{self.reader.predicate}>", self.reader.event_time
         carriers = [t for t in about if t[1] == predicate]
         if not carriers:
             inside = [t for t in triples if t[1] == predicate]
             # Without a graph name the stamp is about something in the item; where the server stamps, that is data like any other.
-            carriers = [t for t in inside if t[0] == graph] or (inside if event_time else [])
+            carriers = [t for t in inside if t[0] == graph] or (inside if event_time and path_ms is None else [])
         if not event_time:
             carriers = [t for t in carriers if stamp_ms(t[2]) is not None]
         stamps = {stamp_ms(t[2]) for t in carriers}
@@ -88,7 +90,7 @@ class Reading:
             return self.reader.timestamp_ms, triples
         if len(stamps) > 1:
             raise Problem("missing-timestamp", f"The item has {len(stamps)} different time stamps (predicate {predicate}).")
-        stamp = stamps.pop() if stamps else None
+        stamp = stamps.pop() if stamps else path_ms
         if stamp is None and carriers:
             raise Problem("missing-timestamp", f"The time stamp {carriers[0][2][:100]} is not an xsd:dateTime.")
         if stamp is None and event_time:
@@ -109,9 +111,9 @@ class Reading:
 
 def located(problem: Problem, item: str | None, line: int | None) -> Problem:
     """`problem` with the item or line where it is, unless it says so already."""
-    if problem.errors or (item is None and line is None):
+    error: dict[str, Any] = {"code": problem.slug, "detail": problem.detail, **dict(*problem.errors[:1])}
+    if "item" in error or "location" in error or (item is None and line is None):
         return problem
-    error: dict[str, Any] = {"code": problem.slug, "detail": problem.detail}
     if item is not None:
         error["item"] = item
     if line is not None:

@@ -39,13 +39,8 @@ def read_timed(body: bytes, reading: Reading) -> None:
     items: dict[int, list[Triple]] = {}
     for ms, triple in _timed_triples(body, reading):
         items.setdefault(ms, []).append(triple)
-    override = reading.reader.timestamp_ms
     for ms, triples in items.items():
-        before = len(reading.items)
-        reading.add_item(None, triples, place=str(ms))
-        if len(reading.items) > before and override is None:
-            item = reading.items[-1]
-            reading.items[-1] = type(item)(ms, item.graph, item.triples)
+        reading.add_item(None, triples, place=str(ms), path_ms=ms)
 
 
 def read_line_by_line(body: bytes, format_: RdfFormat, reading: Reading) -> list[tuple[str | None, Triple]]:

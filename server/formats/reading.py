@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 
 from pyoxigraph import RdfFormat, parse
 
@@ -82,7 +83,7 @@ def _read_json(body: bytes, reading: Reading, base: str | None) -> None:
         try:
             quads = list(_parsed(text, RdfFormat.JSON_LD, limits.literal, base))
         except Problem as problem:
-            reading.reject(located(Problem(problem.slug, problem.detail, extra=problem.extra), place, line))
+            reading.reject(located(replace(problem, errors=()), place, line))
         else:
             reading.add_dataset(quads, place, line, measured=len(text) <= limits.item_bytes)
 

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pyoxigraph import Literal, NamedNode, Quad, QueryResultsFormat, RdfFormat, parse, parse_query_results, serialize
 
 from engine.records import Triple
-from server.formats.media import DATASET_TYPES, NTRIPLES, RDF_FORMATS, RESULTS_JSON, TABLE_FORMATS
+from server.formats.media import DATASET_TYPES, JSON, NTRIPLES, RDF_FORMATS, RESULTS_JSON, TABLE_FORMATS
 from server.formats.stamps import GENERATED_AT, XSD
 
 PREFIXES: Mapping[str, str] = {
@@ -21,7 +21,7 @@ PREFIXES: Mapping[str, str] = {
 
 def table(payload: bytes, media: str) -> bytes:
     """SPARQL Results JSON as `media` (SPARQL 1.1 Results JSON, XML, CSV and TSV)."""
-    if media == RESULTS_JSON:
+    if media in (RESULTS_JSON, JSON):
         return payload
     return bytes(parse_query_results(payload, QueryResultsFormat.JSON).serialize(format=TABLE_FORMATS[media]))  # type: ignore[arg-type]
 

@@ -40,5 +40,5 @@ def explain() -> Response:
         return json_reply({"valid": False, "errors": [{"code": error.slug, "detail": error.detail}], "plan": None, "estimate": None})
     described: dict[str, Any] = found if isinstance(found, dict) else {"plan": found}
     if accept == TEXT:
-        return reply(str(described.get("plan", "")), TEXT)
+        return reply(str(described.get("plan", "")).rstrip("\n") + "\n", TEXT)
     return json_reply({"valid": True, "errors": [], "estimate": None, **described})

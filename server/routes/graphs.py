@@ -5,7 +5,7 @@ from __future__ import annotations
 from flask import Blueprint, Response, request
 
 from engine.records import Triple
-from engine.runtime.resources import GraphInfo
+from engine.runtime.resources import DEFAULT_GRAPH, GraphInfo
 from server.formats.media import GRAPH_TYPES, JSONLD, NTRIPLES, RDFXML, TRIG, NQUADS, TURTLE, content_type
 from server.formats.reading import read_graph
 from server.formats.results import graph_of
@@ -13,7 +13,6 @@ from server.problems import Problem
 from server.web import best, body, body_type, json_reply, precondition, reply, route, site
 
 blueprint = Blueprint("graphs", __name__)
-DEFAULT = "urn:x-thalweg:default"
 _OUT = (TURTLE, NTRIPLES, JSONLD, TRIG, NQUADS, RDFXML)
 
 
@@ -103,7 +102,7 @@ def _named() -> str:
     if ("graph" in request.args) == ("default" in request.args):
         raise Problem("unknown-parameter", "Name one graph: ?graph=<iri>, or ?default.", extra={"parameter": "graph"})
     if "default" in request.args:
-        return DEFAULT
+        return DEFAULT_GRAPH
     iri = request.args["graph"]
     if iri.startswith("<") and iri.endswith(">"):
         iri = iri[1:-1]

@@ -100,7 +100,7 @@ def plan(name: str) -> Response:
     engine.query(name)
     level = parameter("level", choice(*LEVELS), None)
     if best(JSON, TEXT) == TEXT:
-        return reply(engine.plan(name, level or "logical"), TEXT)
+        return reply(engine.plan(name, level or "logical").rstrip("\n") + "\n", TEXT)
     if level is None:
         return json_reply(engine.plan_nodes(name))
     return json_reply({"query": name, "level": level, "text": engine.plan(name, level)})

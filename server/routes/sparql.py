@@ -18,6 +18,7 @@ blueprint = Blueprint("sparql", __name__)
 _GRAPH_SETS = ("default-graph-uri", "named-graph-uri")
 _SD = "http://www.w3.org/ns/sparql-service-description#"
 _FORMATS = "http://www.w3.org/ns/formats/"
+_FORMAT_NAMES = ("SPARQL_Results_JSON", "SPARQL_Results_XML", "SPARQL_Results_CSV", "SPARQL_Results_TSV", "Turtle", "N-Triples")
 
 
 @route(blueprint, "/sparql", "GET", query=("query", "update", *_GRAPH_SETS))
@@ -79,6 +80,5 @@ def _description() -> Response:
                Triple(service, NamedNode(f"{_SD}endpoint"), service),
                Triple(service, NamedNode(f"{_SD}supportedLanguage"), NamedNode(f"{_SD}SPARQL11Query")),
                Triple(service, NamedNode("http://purl.org/dc/terms/title"), Literal("Thalweg"))]
-    triples += [Triple(service, NamedNode(f"{_SD}resultFormat"), NamedNode(_FORMATS + name))
-                for name in ("SPARQL_Results_JSON", "SPARQL_Results_XML", "SPARQL_Results_CSV", "SPARQL_Results_TSV", "Turtle", "N-Triples")]
+    triples += [Triple(service, NamedNode(f"{_SD}resultFormat"), NamedNode(_FORMATS + name)) for name in _FORMAT_NAMES]
     return reply(bytes(serialize(triples, format=RDF_FORMATS[media], prefixes={"sd": _SD}) or b""), media)

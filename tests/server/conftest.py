@@ -43,7 +43,6 @@ def client(engine: FakeEngine) -> FlaskClient:
     """Requests straight into Flask."""
     app = create_app(engine, Site(engine, base_url="http://localhost:8175"))
     found = app.test_client()
-    found.environ_base["HTTP_HOST"] = "localhost:8175"
     return found
 
 
