@@ -22,7 +22,7 @@ export class Feed {
   #attempt = 0;
   #lastId = null;
   #heard = 0;
-  #silenceMs = 45000;
+  #beats = false;
   #reason = "";
   #handlers;
 
@@ -38,7 +38,6 @@ export class Feed {
 
   open() {
     this.#handlers.connection("connecting", "");
-    this.#watchdog = setInterval(() => this.#check(), 5000);
     this.#connect();
   }
 
@@ -51,7 +50,7 @@ export class Feed {
 
   #connect() {
     this.#source?.close();
-    this.#heard = Date.now();
+    this.#beats = false;
     const parameters = { ...this.parameters, last_event_id: this.#lastId };
     const source = new EventSource(address(["queries", this.name, "results"], parameters));
     this.#source = source;
@@ -70,6 +69,7 @@ export class Feed {
       return;
     }
     if (name === "hello") this.#opened(data);
+    if (name === "progress") this.#beats = true;
     if (name === "bye") this.#bye(data);
     this.#handlers.event(name, data, event.lastEventId || null);
   }
@@ -77,7 +77,9 @@ export class Feed {
   #opened(hello) {
     this.#attempt = 0;
     this.#reason = "";
-    if (hello.heartbeatSeconds) this.#silenceMs = 3000 * hello.heartbeatSeconds;
+    clearInterval(this.#watchdog);
+    const beatMs = 1000 * (hello.heartbeatSeconds ?? 15);
+    this.#watchdog = setInterval(() => this.#check(3 * beatMs), beatMs);
     this.#handlers.connection("open", "");
   }
 
@@ -117,9 +119,9 @@ export class Feed {
     this.#timer = setTimeout(() => this.#connect(), wait);
   }
 
-  /** A feed is never silent for long (progress comes at least every 15 s): silence means a dead connection. */
-  #check() {
-    if (this.#source?.readyState !== EventSource.OPEN || Date.now() - this.#heard < this.#silenceMs) return;
+  /** Once there is progress it is told with each heartbeat: silence after that means a dead connection. */
+  #check(silenceMs) {
+    if (!this.#beats || this.#source?.readyState !== EventSource.OPEN || Date.now() - this.#heard < silenceMs) return;
     this.#handlers.connection("reconnecting", "nothing was heard from the server for a while");
     this.#connect();
   }

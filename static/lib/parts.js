@@ -1,8 +1,11 @@
 /** The parts that pages are made of: head, section, figures, scrolling table, command line, a page to be loaded first. */
 
+import { Problem } from "./api.js";
 import { copy } from "./clipboard.js";
 import { button, h } from "./dom.js";
 import { problemBox } from "./problems.js";
+
+const RETRY_MS = 2000;
 
 /** The head of a page: its title, what stands under it, and the actions at the right. */
 export function head(title, under, ...actions) {
@@ -56,18 +59,34 @@ export function choice(label, control) {
  * @param {Node} elsewhere  what to do where there is nothing of that name
  */
 export function loaded(parent, name, load, make, elsewhere) {
-  const page = { title: name, made: null, closed: false, close() {
-    page.closed = true;
-    page.made?.close?.();
-  } };
+  let made = null;
+  let timer = null;
+  let closed = false;
+
+  async function attempt() {
+    try {
+      const { body } = await load(name);
+      if (closed) return;
+      parent.replaceChildren();
+      made = make(parent, body);
+    } catch (problem) {
+      if (!(problem instanceof Problem)) throw problem;
+      if (!closed) show(problem);
+    }
+  }
+
+  function show(problem) {
+    const passing = problem.status === 0 || problem.status === 503;
+    if (passing) timer = setTimeout(attempt, RETRY_MS);
+    const advice = passing ? "This page tries again by itself." : elsewhere;
+    parent.replaceChildren(h("h1", null, name), problemBox(problem, advice));
+  }
+
   parent.append(h("p", { class: "wait" }, `Loading ${name} …`));
-  load(name).then(({ body }) => {
-    if (page.closed) return;
-    parent.replaceChildren();
-    page.made = make(parent, body);
-  }, (problem) => {
-    const advice = problem.status === 404 || problem.status === 410 ? elsewhere : "Reload the page to try again.";
-    if (!page.closed) parent.replaceChildren(h("h1", null, name), problemBox(problem, advice));
-  });
-  return page;
+  attempt();
+  return { title: name, close() {
+    closed = true;
+    clearTimeout(timer);
+    made?.close?.();
+  } };
 }

@@ -56,6 +56,7 @@ class Standin:
         self.unknown: list[str] = []
         self.trouble: Refused | None = None
         self.silent = False
+        self.heartbeat_s = 15.0
         self.explain: Callable[[str], Reply] = routes.default_explain
         self.lock = threading.RLock()
 
@@ -100,7 +101,7 @@ class Standin:
             resumed = last_id in ids
             query = self.queries[name]
             hello = {"query": name, "form": query["form"], "mode": mode or "full", "output": query["output"],
-                     "resumed": resumed, "from": last_id if resumed else None, "heartbeatSeconds": 15}
+                     "resumed": resumed, "from": last_id if resumed else None, "heartbeatSeconds": self.heartbeat_s}
             listener.put(b"retry: 100\n\n" if self.silent else b"retry: 100\n" + frame("hello", hello))
             missed = feed.events[ids.index(last_id) + 1:] if resumed else []
             if not resumed and feed.events and feed.events[-1][0] == "result":

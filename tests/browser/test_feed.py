@@ -118,3 +118,22 @@ def test_the_feed_is_closed_when_the_page_is_left(page: Page, standin: Standin) 
     page.click(".brand")
     page.shows("main h1", "Overview")
     page.until(lambda: not standin.feed("q").listeners, "no follower of the feed")
+
+
+def test_a_feed_that_falls_silent_is_opened_anew(page: Page, standin: Standin) -> None:
+    standin.heartbeat_s = 0.3
+    follow(page, standin)
+    standin.emit("q", "result", stations(1, START_MS), "e1-1")
+    standin.emit("q", "progress", {"watermark": canned.iso(START_MS)})
+    page.until(lambda: len(standin.feed("q").connections) > 1, "a second connection")
+    assert standin.feed("q").connections[1]["last_event_id"] == "e1-1"
+    page.state("live")
+
+
+def test_a_page_waits_for_an_engine_that_starts(page: Page, standin: Standin) -> None:
+    standin.queries["q"] = canned.query("q", canned.STATIONS_TEXT)
+    standin.trouble = Refused(503, "engine-starting", "Spark is warming up.")
+    page.open("#/queries/q")
+    page.shows("main .notice", "This page tries again by itself.")
+    standin.trouble = None
+    page.state("live")
