@@ -94,10 +94,7 @@ def _calculate(first: str, second: str, plain: Operation, exact: Operation, date
         raise ExpressionError("not a number")
     kind, one, two = promote(left, right)
     if kind is Kind.DECIMAL:
-        try:
-            return number(kind, exact(one, two))
-        except ArithmeticError as error:
-            raise ExpressionError("decimal too long") from error
+        return number(kind, exact(one, two))
     if kind is Kind.INTEGER:
         return number(kind, plain(one, two))
     return _float(kind, plain(one, two))

@@ -21,7 +21,7 @@ from engine.functions.values import decode, simple_text, text_of
 from engine.ir.expressions import Aggregate, Call, Exists, Expression
 from engine.ir.terms import Constant, Variable
 
-__all__ = ["Context", "ExpressionError", "Row", "compile_term", "compile_test", "evaluate", "test"]
+__all__ = ["Context", "ExpressionError", "Row", "compile_term", "compile_test", "compile_truth", "evaluate", "test"]
 
 Term = Callable[[Row, Context], str]
 Test = Callable[[Row, Context], bool]
@@ -42,9 +42,14 @@ def compile_term(expression: Expression) -> Term:
     return _Compiler().term(expression)
 
 
+def compile_truth(expression: Expression) -> Test:
+    """A function of (row, context) that gives the effective boolean value, or raises ExpressionError where there is none."""
+    return _Compiler().truth(expression)
+
+
 def compile_test(expression: Expression) -> Test:
     """A function of (row, context) that does what `test` does; it raises nothing."""
-    truth = _Compiler().truth(expression)
+    truth = compile_truth(expression)
 
     def passes(row: Row, context: Context) -> bool:
         try:
@@ -108,6 +113,8 @@ class _Compiler:
                 return lambda row, context: not inner(row, context)
             case Call("BOUND", (Variable(name),)):
                 return lambda row, context: row.get(name) is not None
+            case Call("BOUND", (Constant(),)):
+                return lambda row, context: True    # what stands for a variable that EXISTS has substituted
             case Call("IN", (tested, *choices)):
                 return self.membership(tested, choices, True)
             case Call("NOT IN", (tested, *choices)):
@@ -123,6 +130,8 @@ class _Compiler:
                 return self.call(expression)  # type: ignore[return-value]
             case Exists():
                 return _exists(expression)
+            case Call(name) if name in _FORMS:
+                return _failing(f"{name} does not take these arguments")
         term = self.term(expression)
         return lambda row, context: effective_boolean_value(term(row, context))
 

@@ -19,6 +19,8 @@ QUOTIENT_DIGITS = 18
 _QUOTIENT_SCALE = 10 ** QUOTIENT_DIGITS
 LONGEST_NUMERAL = 4000  # digits: int() and str() are quadratic beyond, and Python refuses them from 4,300 on
 
+_LARGEST = 10 ** (LONGEST_NUMERAL - 1)
+
 _INTEGER = re.compile(r"[+-]?[0-9]+")
 _DECIMAL = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)")
 _DOUBLE = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?|[+-]?INF|NaN")
@@ -85,16 +87,17 @@ def to_double(value: int | Decimal | float) -> float:
 
 
 def format_integer(value: int) -> str:
-    """The canonical lexical form of an xsd:integer. Raises ExpressionError where it would be too long."""
-    try:
-        return str(value)
-    except ValueError as error:
-        raise ExpressionError("integer too long") from error
+    """The canonical lexical form of an xsd:integer. Raises ExpressionError where it would be too long to read."""
+    if abs(value) >= _LARGEST:
+        raise ExpressionError("integer too long")
+    return str(value)
 
 
 def format_decimal(value: Decimal) -> str:
-    """The canonical lexical form of an xsd:decimal (XSD 1.1: no point in whole numbers)."""
+    """The canonical lexical form of an xsd:decimal (XSD 1.1: no point in whole numbers). Raises ExpressionError as above."""
     text = format(value, "f")
+    if len(text) > LONGEST_NUMERAL:
+        raise ExpressionError("decimal too long")
     if "." in text:
         text = text.rstrip("0").rstrip(".")
     return "0" if text in ("-0", "") else text

@@ -91,7 +91,7 @@ def concat(*parts: str) -> str:
 
 def encode_for_uri(text: str) -> str:
     """ENCODE_FOR_URI: percent-encodes the UTF-8 of all but RFC 3986's unreserved characters."""
-    return string(quote(text_of(text)[0], safe="~"))
+    return string(quote(text_of(text)[0], safe="~", errors="surrogatepass"))
 
 
 def langmatches(tag: str, wanted: str) -> bool:

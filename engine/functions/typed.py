@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from engine.functions.datetimes import parse_moment
-from engine.functions.numeric import parse_decimal, parse_double, parse_float, parse_integer
+from engine.functions.numeric import EXACT, parse_decimal, parse_double, parse_float, parse_integer
 from engine.functions.values import READERS, Kind, decode
 from engine.ir.terms import XSD
 
@@ -164,7 +164,7 @@ def _datetime(lexical: str) -> Typed:
     value = parse_moment("dateTime", lexical)
     if value is None:
         return _ILL
-    micros = value.instant.scaleb(6)
+    micros = EXACT.scaleb(value.instant, 6)
     whole = int(micros)
     if whole != micros or abs(whole) > _LARGEST_MICROS:
         return _HARD

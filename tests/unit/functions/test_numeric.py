@@ -150,8 +150,16 @@ def test_whole_numbers_of_doubles(value: float, function: str) -> None:
     assert found == expected
 
 
-def test_an_integer_too_long_to_write_is_an_error() -> None:
+def test_a_number_too_long_to_write_is_an_error() -> None:
     long = "9" * 3000
     assert result("*", long, long) is None
+    assert result("*", long, f"0.{long}") is None
+    assert result("*", long, f"0.{'0' * 900}") == token('"0"^^xsd:decimal')
+
+
+def test_an_integer_beyond_all_doubles_is_infinite_as_a_double() -> None:
+    assert result("+", "1" + "0" * 400, "1e0") == token('"INF"^^xsd:double')
+    assert result("xsd:double", "-1" + "0" * 400) == token('"-INF"^^xsd:double')
+    assert result("<", "1" + "0" * 400, '"INF"^^xsd:double') == token("false")
     with pytest.raises(ExpressionError):
         numeric.format_integer(10 ** 5000)

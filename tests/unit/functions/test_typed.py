@@ -34,6 +34,7 @@ TABLE = [
     ('"1970-01-01T00:00:01"^^xsd:dateTime', Kind.DATETIME_LOCAL, None, 1000000),
     ('"1970-01-01T00:00:00.0000001Z"^^xsd:dateTime', Kind.HARD, None, None),
     ('"300000-01-01T00:00:00Z"^^xsd:dateTime', Kind.HARD, None, None),
+    ('"2020-01-01T00:00:00.1234560000000000000000000000001Z"^^xsd:dateTime', Kind.HARD, None, None),
     ('"2020-13-01T00:00:00Z"^^xsd:dateTime', Kind.ILL, None, None),
     ('"2020-01-01"^^xsd:date', Kind.DATE, None, None), ('"10:00:00"^^xsd:time', Kind.TIME, None, None),
     ('"2020"^^xsd:gYear', Kind.GREGORIAN, None, None),
