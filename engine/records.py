@@ -1,7 +1,7 @@
 """The records of the input log: everything that decides a result, in one order, decided once at append.
 
 The result of every query is a function of the sequence of these records (docs/architecture.md, "Order"). Times are ms, IRIs without
-brackets, terms canonical N-Triples tokens. Blank nodes are already the item's own (``_:i<position>.<label>``).
+brackets, terms canonical N-Triples tokens. Blank nodes are already the item's own.
 """
 
 from __future__ import annotations

@@ -92,7 +92,9 @@ class Appender:
         verdict = _judge(source, prepared, now_ms)
         first = self.take(verdict.accepted)
         positions = first + np.cumsum(verdict.taken) - 1
-        rows = [item_rows(prepared, stream, verdict.taken, positions, verdict.times, verdict.watermarks)] if verdict.accepted else []
+        rows = []
+        if verdict.accepted:
+            rows.append(item_rows(prepared, stream, verdict.taken, positions, verdict.times, verdict.watermarks, source.items))
         source = replace(source, watermark=verdict.watermark, active_ms=now_ms, items=source.items + verdict.accepted,
                          late=source.late + verdict.late, refused=source.refused + verdict.ahead + len(rejected),
                          idle=source.idle and not verdict.accepted)

@@ -54,16 +54,16 @@ def variables(statement: Statement) -> tuple[str, ...]:
 
 def _state(query: LiveQuery, pump: Pump) -> str:
     """``idle`` is a running query all of whose streams are idle."""
-    states = [pump.streams.get(stream) for stream in query.streams]
+    states = [pump.kept.states.get(stream) for stream in query.streams]
     idle = query.state == "running" and all(state is not None and state.idle for state in states)
     return "idle" if idle else query.state
 
 
 def _progress(query: LiveQuery, pump: Pump, sources: Mapping[str, Source], measured: Mapping[str, Any]) -> dict[str, Any]:
-    states = [pump.streams[stream] for stream in query.streams if stream in pump.streams]
+    states = [pump.kept.states[stream] for stream in query.streams if stream in pump.kept.states]
     watermark = pump.watermark(query)
     end = min((sources[stream].watermark for stream in query.streams if stream in sources and not sources[stream].idle), default=MIN)
     return {"lastEventId": f"{query.definition.epoch}-{query.seq}" if query.seq else None,
             "watermark": iso(watermark), "watermarkLagMs": max(0, end - watermark) if watermark > MIN else 0,
-            "stateRows": sum(pump.contents[stream].rows for stream in query.streams if stream in pump.contents),
+            "stateRows": sum(pump.kept.contents[stream].rows for stream in query.streams if stream in pump.kept.contents),
             "lateItems": sum(state.late for state in states), "resultLatencyMs": None, "inputRowsPerSecond": 0.0, **measured}

@@ -11,16 +11,17 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from engine.runtime.rows import Control, facts_of
+from engine.runtime.rows import Control, facts_of, short_name
 
 
 class GraphStore:
-    """`tables` by IRI in the columns of FACTS, `versions` the position of the record that set each."""
+    """`tables` by IRI in the columns of FACTS, `versions` the position of the record that set each, `counts` how many there were."""
 
     def __init__(self, folder: Path | None) -> None:
         """`folder` None keeps nothing on disk (a replay)."""
         self.tables: dict[str, pa.Table] = {}
         self.versions: dict[str, int] = {}
+        self.counts: dict[str, int] = {}
         self._folder = folder
         self._stale: list[Path] = []
 
@@ -36,15 +37,20 @@ class GraphStore:
         zeros = pa.array(np.zeros(facts.num_rows, np.int64))
         self.tables[iri] = facts.set_column(0, facts.schema.field(0), zeros).combine_chunks()
         self.versions[iri] = control.position
+        self.counts[iri] = self.counts.get(iri, 0) + 1
         if self._folder is not None:
             pq.write_table(self.tables[iri], self._file(control.position))
-        return {"version": control.position, "triples": facts.num_rows}
+        return {"version": control.position, "count": self.counts[iri], "triples": facts.num_rows}
 
     def restore(self, definitions: Mapping[str, Mapping[str, Any]]) -> None:
         """Read the graphs that the result log knows."""
         for iri, definition in definitions.items():
-            self.versions[iri] = definition["version"]
+            self.versions[iri], self.counts[iri] = definition["version"], definition["count"]
             self.tables[iri] = pq.read_table(self._file(definition["version"]))
+
+    def mark(self, iri: str, following: bool = False) -> str:
+        """What the blank nodes of a graph's version, or the following one, are marked with."""
+        return f"g{short_name(iri)}.{self.counts.get(iri, 0) + following}"
 
     def committed(self) -> None:
         """The versions replaced are no longer needed."""

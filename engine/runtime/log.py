@@ -242,13 +242,14 @@ def _arrived(table: pa.Table, end: Appender) -> Iterator[str]:
 
 def _stamp(rows: Iterable[pa.Table], stream: str) -> int:
     """The last stamp given to items of an arrival stream."""
-    return max(table["t"][0].as_py() for table in rows
+    return max(int(table["t"][0].as_py()) for table in rows
                if table.num_rows and table["record"][0].as_py() == Kind.EVENT and table["stream"][0].as_py() == stream)
 
 
 def _files(folder: Path) -> Iterator[LogFile]:
     for entry in os.scandir(folder):
-        if match := _FILE.fullmatch(entry.name):
+        match = _FILE.fullmatch(entry.name)
+        if match is not None:
             yield LogFile(int(match[1]), int(match[2]), Path(entry.path))
 
 

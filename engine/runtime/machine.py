@@ -101,8 +101,8 @@ class Machine:
             limits = Limits(self.settings.ticks_per_job, self.settings.max_result_rows, tail=self.settings.tail_items)
             self._owner = Owner()
             self._pump = pump = Pump(executor, self.results, self._parse, self.recompile, graph_folder=self.settings.graph_folder,
-                                     limits=limits, now=self.clock.now_ms, alive=self.backend.alive)
-            self._owner.call(lambda: pump.restore(self.folder.history))
+                                     limits=limits, now=self.clock.now_ms, alive=self.backend.alive, history=self.folder.history)
+            self._owner.call(pump.restore)
             self._begin_feed()
             self.timer.start()
             threading.Thread(target=self._keep_tidy, name="log-keeper", daemon=True).start()
@@ -185,6 +185,12 @@ class Machine:
         if self.state == "failed":
             raise EngineError("engine-failed", 503, f"The engine has failed: {self.progress}")
 
+    def run(self, command: Callable[[Pump], None]) -> None:
+        """Run a command on the pump in its own thread."""
+        pump = self.pump
+        assert self._owner is not None
+        self._owner.call(lambda: command(pump))
+
     def _batch(self, table: pa.Table) -> None:
         assert self._owner is not None
         self._owner.call(lambda: self._process(table))
@@ -261,7 +267,7 @@ class Machine:
     def _expire(self, pump: Pump) -> None:
         sources = self.writer.appender.sources
         longest = max((source.retention_ms for source in sources.values()), default=0)
-        needed = min((state.kept_from for state in list(pump.streams.values())), default=0)
+        needed = min((state.kept_from for state in list(pump.kept.states.values())), default=0)
         self.folder.expire(time.time() - longest / 1000, needed)
 
     # --- listeners

@@ -13,24 +13,24 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from engine.ir.statement import Statement
 from engine.runtime.graphs import GraphStore
+from engine.runtime.kept import KeptStreams
 from engine.runtime.query import Compiled, Definition, LiveQuery
 from engine.runtime.resources import Notice, ResultEvent
 from engine.runtime.results import Changes, ResultLog
-from engine.runtime.rows import Control, Kind, controls, facts_of, in_order
+from engine.runtime.rows import Control, Kind, controls, in_order
 from engine.runtime.segments import segments
-from engine.runtime.streams import StreamState, Tail
-from engine.runtime.ticks import Need, query_watermark
-from engine.spark.content import StreamContent
+from engine.runtime.streams import StreamState
+from engine.runtime.ticks import Need
 from engine.spark.executor import Answer, Due
 from engine.timeline import MAX, MIN
 
 Compile = Callable[[str, str, Mapping[str, pa.Table]], Compiled]
+History = Callable[[Mapping[str, int], int], Iterable[pa.Table]]
 
 
 class Executor(Protocol):
@@ -77,19 +77,18 @@ class Pump:
 
     def __init__(self, executor: Executor, results: ResultLog, parse: Callable[[str], Statement], compile_query: Compile, *,
                  graph_folder: Path | None = None, limits: Limits = Limits(), now: Callable[[], int] = lambda: 0,
-                 alive: Callable[[], bool] = lambda: True) -> None:
+                 alive: Callable[[], bool] = lambda: True, history: History = lambda needed, position: ()) -> None:
         """`graph_folder` None keeps static graphs in memory only (a replay). `now` dates rows for retention; it decides no result.
-        `alive` is asked when an evaluation failed: whether that was the query's fault or the end of the evaluator."""
+        `alive` is asked when an evaluation failed: whether that was the query's fault or the end of the evaluator.
+        `history(from_ms by stream, position)` reads the items of the log up to `position` that are not older, in order."""
         self.executor = executor
         self.results = results
         self.position = 0
         self.queries: dict[str, LiveQuery] = {}
-        self.streams: dict[str, StreamState] = {}
-        self.contents: dict[str, StreamContent] = {}
+        self.kept = KeptStreams(limits.tail)
         self.store = GraphStore(graph_folder)
-        self.tails: dict[str, Tail] = {}
         self._parse, self._compile = parse, compile_query
-        self._limits, self._now, self._alive = limits, now, alive
+        self._limits, self._now, self._alive, self._history = limits, now, alive, history
         self._numbers = 0
         self._outcome = Outcome()
         self._changes = Changes(0)
@@ -112,7 +111,7 @@ class Pump:
         if not table.num_rows:
             return self._outcome
         self._changes = Changes(table["position"][-1].as_py())
-        for segment, barrier in segments(table, [stream for stream, state in self.streams.items() if state.idle]):
+        for segment, barrier in segments(table, self.kept.idle):
             if barrier is not None:
                 self._apply(barrier, segment)
             self._take(segment)
@@ -125,10 +124,9 @@ class Pump:
 
     def _fresh(self, table: pa.Table) -> pa.Table:
         table = in_order(table.filter(pc.greater(table["position"], self.position)).combine_chunks())
-        positions = np.unique(table["position"].to_numpy())
-        if len(positions) and (positions[0] != self.position + 1 or positions[-1] != self.position + len(positions)):
-            raise LogGapError(f"expected positions from {self.position + 1} without a gap, got {len(positions)} of "
-                              f"{positions[0]} to {positions[-1]}")
+        first, last = (end.as_py() for end in pc.min_max(table["position"]).values())
+        if first is not None and (first != self.position + 1 or pc.count_distinct(table["position"]).as_py() != last - self.position):
+            raise LogGapError(f"the log goes on at position {self.position + 1}, but there are only some of {first} to {last}")
         return table
 
     # --- one segment
@@ -143,28 +141,21 @@ class Pump:
         for control in controls(segment):
             match control.kind:
                 case Kind.MARK:
-                    self._stream(control.stream).advance(control.watermark)
+                    self.kept.state(control.stream).advance(control.watermark)
                 case Kind.IDLE:
-                    self._stream(control.stream).idle = True
+                    self.kept.state(control.stream).idle = True
                 case Kind.REFUSED:
-                    self._stream(control.stream).refuse(control.payload)
+                    self.kept.state(control.stream).refuse(control.payload)
                     self._changes.letters.append((control.stream, control.position, control.payload["letters"]))
                 case Kind.KEY:
                     self._changes.receipts.append((control.stream, control.payload))
 
     def _take_events(self, stream: str, rows: pa.Table) -> None:
-        state = self._stream(stream)
-        state.advance(pc.max(rows["watermark"]).as_py())
-        state.items += int(pc.sum(pc.equal(rows["row"], 0)).as_py() or 0)
-        self.tails.setdefault(stream, Tail(self._limits.tail)).add(rows)
-        self._outcome.rows_by_stream[stream] = self._outcome.rows_by_stream.get(stream, 0) + rows.num_rows
-        facts = facts_of(rows)
         users = [query for query in self.queries.values() if stream in query.streams and query.state != "failed"]
-        if users and facts.num_rows:
-            self._content(stream).append(facts)
-            times = np.unique(facts["t"].to_numpy())
-            for query in users:
-                query.ticker.see(stream, times)
+        times = self.kept.take(stream, rows, bool(users))
+        self._outcome.rows_by_stream[stream] = self._outcome.rows_by_stream.get(stream, 0) + rows.num_rows
+        for query in users:
+            query.ticker.see(stream, times)
 
     def _evaluate(self) -> None:
         """Evaluate all that is due, all queries in one call, at most `ticks` of a query at a time."""
@@ -192,7 +183,7 @@ class Pump:
 
     def _due(self, query: LiveQuery, ticks: Sequence[int]) -> Due:
         self._outcome.ticks += len(ticks)
-        contents = {stream: self._content(stream) for stream in query.streams}
+        contents = {stream: self.kept.content(stream) for stream in query.streams}
         graphs = {graph: self.graphs[graph] for graph in query.graphs if graph in self.graphs}
         return Due(query.definition.epoch, query.compiled, tuple(ticks), query.definition.since, contents, graphs)  # type: ignore[arg-type]
 
@@ -242,6 +233,7 @@ class Pump:
         self.queries[name] = query = self._build(definition, MIN)
         query.ticker.floor = self.watermark(query)
         if definition.since < control.position - 1:
+            self.kept.refill(query.streams, self._history(dict.fromkeys(query.streams, MIN), control.position))
             self._see_again([query])
         self._outcome.notices.append(Notice("epoch", name, data={"epoch": definition.epoch, "replaced": old is not None}))
         self._status(query, None, "registered")
@@ -300,23 +292,14 @@ class Pump:
 
     def watermark(self, query: LiveQuery) -> int:
         """The time up to which the query may be evaluated."""
-        if query.ended is not None:
-            return query.ended
-        states = [self.streams.get(stream) for stream in query.streams]
-        return query_watermark([(s.watermark, s.idle) if s else (MIN, False) for s in states])
+        return self.kept.watermark(query.streams) if query.ended is None else query.ended
 
     def _evict(self) -> None:
         needs: dict[str, Need] = {}
         for query in self.queries.values():
             for stream, need in query.needs(self._backlog_from(self.watermark(query))).items():
                 needs[stream] = needs[stream].join(need) if stream in needs else need
-        for stream in list(self.contents):
-            if stream not in needs:
-                self.contents[stream].evict(MAX)
-                self._stream(stream).kept_from = MAX
-                continue
-            self._stream(stream).kept_from = horizon = _horizon(self.contents[stream], needs[stream])
-            self.contents[stream].evict(horizon)
+        self.kept.evict(needs)
 
     def _commit(self) -> None:
         changes = self._changes
@@ -326,17 +309,10 @@ class Pump:
             if query.relation_changed:
                 changes.relations[name] = query.relation
                 query.relation_changed = False
-        changes.streams = {iri: state.to_json() for iri, state in self.streams.items()}
+        changes.streams = self.kept.to_json()
         changes.meta["numbers"] = self._numbers
         self.results.commit(changes, self._now())
         self.store.committed()
-
-    def content_snapshot(self, stream: str) -> StreamContent:
-        """What is kept of a stream now, as a value of its own."""
-        copy = StreamContent(stream)
-        for chunk in self._content(stream).chunks:
-            copy.append(chunk.table)
-        return copy
 
     def next_ticks(self) -> list[tuple[int, tuple[str, ...]]]:
         """For each running query the next tick that will be logged if nothing else comes, with its streams."""
@@ -345,12 +321,11 @@ class Pump:
 
     # --- recovery
 
-    def restore(self, history: Callable[[Mapping[str, int], int], Iterable[pa.Table]]) -> None:
-        """Take up where the result log ends. `history(from_ms by stream, position)` gives the rows of the input log up to
-        `position` whose items may still be seen, in order."""
+    def restore(self) -> None:
+        """Take up where the result log ends."""
         self.position = self.results.position
         self._numbers = self.results.meta("numbers", 0)
-        self.streams = {iri: StreamState.from_json(state) for iri, state in self.results.stream_states().items()}
+        self.kept.states = {iri: StreamState.from_json(state) for iri, state in self.results.stream_states().items()}
         self.store.restore(self.results.graphs())
         for definition, state, relation in self.results.queries():
             query = self._build(Definition.from_json(definition), MIN)
@@ -359,39 +334,12 @@ class Pump:
             query.restore(state, relation)
             if failed is not None:
                 query.state, query.error = "failed", failed
-        needed = {stream: state.kept_from for stream, state in self.streams.items() if state.kept_from < MAX}
-        for table in history(needed, self.position):
-            self._recall(table, needed)
+        needed = {stream: state.kept_from for stream, state in self.kept.states.items() if state.kept_from < MAX}
+        self.kept.recall(self._history(needed, self.position), needed)
         self._see_again(list(self.queries.values()))
-
-    def _recall(self, table: pa.Table, needed: Mapping[str, int]) -> None:
-        for stream in pc.unique(table["stream"]).to_pylist():
-            rows = table.filter(pc.equal(table["stream"], stream))
-            self.tails.setdefault(stream, Tail(self._limits.tail)).add(rows)
-            if stream in needed:
-                facts = facts_of(rows.filter(pc.greater_equal(rows["t"], needed[stream])))
-                if facts.num_rows:
-                    self._content(stream).append(facts)
 
     def _see_again(self, queries: Sequence[LiveQuery]) -> None:
         """Show the kept events to queries that have not seen them."""
         for query in queries:
             for stream in query.streams:
-                if stream in self.contents:
-                    facts = self.contents[stream].after(query.definition.since)
-                    query.ticker.see(stream, np.unique(facts["t"].to_numpy()))
-
-    def _stream(self, iri: str) -> StreamState:
-        return self.streams.setdefault(iri, StreamState())
-
-    def _content(self, iri: str) -> StreamContent:
-        return self.contents.setdefault(iri, StreamContent(iri))
-
-
-def _horizon(content: StreamContent, need: Need) -> int:
-    """The time before which nothing of `content` is needed."""
-    times = [need.from_ms]
-    if need.from_ms > MIN and content.rows:
-        times += [content.horizon(need.from_ms, count, unit)
-                  for count, unit in ((need.triples, "triples"), (need.items, "items")) if count]
-    return min(times)
+                query.ticker.see(stream, self.kept.times(stream, query.definition.since))

@@ -69,6 +69,7 @@ class LiveQuery:
         self.ticker = Ticker(Timetable.of(statement), floor)
         self.state = "running"
         self.error: str | None = None
+        self.cause: BaseException | None = None
         self.seq = 0
         self.relation: pa.Table | None = None
         self.relation_changed = False
@@ -94,7 +95,7 @@ class LiveQuery:
 
     def fail(self, error: BaseException) -> None:
         """Stop evaluating it; the others go on."""
-        self.state = "failed"
+        self.state, self.cause = "failed", error
         self.error = f"{type(error).__name__}: {error}"
 
     def restart(self, floor: int, since: int) -> None:

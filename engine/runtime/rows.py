@@ -10,6 +10,7 @@ import json
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
+from hashlib import blake2s
 from typing import Any
 
 import numpy as np
@@ -104,15 +105,20 @@ def graph_table(triples: Iterable[Triple]) -> pa.Table:
 
 
 def item_rows(prepared: Prepared, stream: str, taken: np.typing.NDArray[np.bool_], positions: np.typing.NDArray[np.int64],
-              times: np.typing.NDArray[np.int64], watermarks: np.typing.NDArray[np.int64], kind: Kind = Kind.EVENT) -> pa.Table:
-    """Rows of the log for the taken items; the arrays have one entry per item. Blank nodes become the item's own."""
+              times: np.typing.NDArray[np.int64], watermarks: np.typing.NDArray[np.int64], before: int = 0) -> pa.Table:
+    """Rows of the log for the taken items; the arrays have one entry per item.
+
+    Blank nodes become the item's own, ``_:i<stream>.<number>.<label>``: `before` items of the stream came before these. The number
+    is not the position, for what else is in the log may depend on the clock.
+    """
     item = prepared.table["item"].to_numpy()
     keep = taken[item]
     table = prepared.table if keep.all() else prepared.table.filter(pa.array(keep))
     item = item[keep]
     count, place = table.num_rows, pa.array(positions[item])
-    g, s, o = (_own(table[name], place, "g" if kind is Kind.GRAPH else "i") for name in ("g", "s", "o"))
-    return pa.table([place, table["row"], _repeat(int(kind), count, pa.int8()), _repeat(stream, count, pa.string()),
+    number = pa.array((before + np.cumsum(taken))[item])
+    g, s, o = (_own(table[name], number, f"_:i{short_name(stream)}.") for name in ("g", "s", "o"))
+    return pa.table([place, table["row"], _repeat(int(Kind.EVENT), count, pa.int8()), _repeat(stream, count, pa.string()),
                      pa.array(times[item]), g, s, table["p"], o, table["kind"], table["number"], table["micros"],
                      pa.array(watermarks[item]), pa.nulls(count, pa.string())], schema=ROWS)
 
@@ -129,14 +135,28 @@ def control_rows(*records: Control) -> pa.Table:
 
 
 def graph_rows(position: int, graph: str, triples: Sequence[Triple] | None, payload: dict[str, Any]) -> pa.Table:
-    """Rows of the log for a version of a static graph; None removes it."""
+    """Rows of the log for a version of a static graph, blank nodes as they are; None removes it."""
     head = control_rows(Control(position, Kind.GRAPH, graph, None, {**payload, "removed": triples is None}))
     if not triples:
         return head
-    one = np.ones(1, np.int64)
-    body = item_rows(prepare([(0, None, triples)]), graph, np.ones(1, np.bool_), one * position, one * 0, one * 0, Kind.GRAPH)
-    rows = pa.array(np.arange(1, body.num_rows + 1, dtype=np.int32))
-    return pa.concat_tables([head, body.set_column(ROWS.get_field_index("row"), ROWS.field("row"), rows)])
+    table = prepare([(0, None, triples)]).table
+    count, columns = table.num_rows, {name: table[name] for name in _CONTENT}
+    columns |= {"position": _repeat(position, count, pa.int64()), "row": pa.array(np.arange(1, count + 1, dtype=np.int32)),
+                "record": _repeat(int(Kind.GRAPH), count, pa.int8()), "stream": _repeat(graph, count, pa.string()),
+                "t": _repeat(0, count, pa.int64()), "watermark": pa.nulls(count, pa.int64()), "payload": pa.nulls(count, pa.string())}
+    return pa.concat_tables([head, pa.table([columns[name] for name in ROWS.names], schema=ROWS)])
+
+
+def own_blank_nodes(triples: Iterable[Triple], mark: str) -> list[Triple]:
+    """Triples whose blank nodes ``_:x`` are now ``_:<mark>.x``."""
+    def own(token: str) -> str:
+        return f"_:{mark}.{token[2:]}" if token.startswith("_:") else token
+    return [(own(s), p, own(o)) for s, p, o in triples]
+
+
+def short_name(iri: str) -> str:
+    """Eight letters and digits that stand for an IRI in blank node labels."""
+    return blake2s(iri.encode(), digest_size=4).hexdigest()
 
 
 def encode(records: Iterable[Record]) -> pa.Table:
@@ -176,12 +196,12 @@ def _facts(item: np.typing.NDArray[np.int32], g: Any, s: Any, p: Any, o: Any) ->
                      "kind": kind, "number": number, "micros": micros})
 
 
-def _own(column: pa.ChunkedArray, position: pa.Array, mark: str) -> pa.ChunkedArray:
-    """Blank nodes `_:x` become `_:i<position>.x` (g for graphs)."""
+def _own(column: pa.ChunkedArray, number: pa.Array, mark: str) -> pa.ChunkedArray:
+    """Blank nodes ``_:x`` become ``<mark><number>.x``."""
     blank = pc.fill_null(pc.starts_with(column, "_:"), False)
     if not pc.any(blank).as_py():
         return column
-    mine = pc.binary_join_element_wise(f"_:{mark}", pc.cast(position, pa.string()), "")
+    mine = pc.binary_join_element_wise(mark, pc.cast(number, pa.string()), "")
     return pc.if_else(blank, pc.binary_join_element_wise(mine, pc.utf8_slice_codeunits(column, 2), "."), column)
 
 

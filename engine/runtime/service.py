@@ -26,7 +26,7 @@ from engine.runtime.query import LiveQuery
 from engine.runtime.resources import (DEFAULT_GRAPH, DeadLetter, GraphInfo, Item, Listener, OneShot, QueryInfo, Receipt, Rejection,
                                       RuleSetInfo, StreamInfo, TailEvent, iso)
 from engine.runtime.results import ResultLog
-from engine.runtime.rows import Kind, Prepared, prepare, prepare_table
+from engine.runtime.rows import Kind, Prepared, own_blank_nodes, prepare, prepare_table
 from engine.runtime.settings import Settings
 from engine.runtime.streams import check_name, describe, source_of
 from engine.spark.executor import Due
@@ -124,6 +124,7 @@ class Engine:
                 self.delete_query(query)
             position = self._machine.writer.call(lambda end, now: end.remove(iri))
             self._settle(position)
+            self._machine.run(lambda pump: pump.kept.forget(iri))
             del self._streams[name]
             self.results.delete_stream(name, iri)
 
@@ -139,7 +140,7 @@ class Engine:
 
     def tail(self, name: str, limit: int = 100, since: int = 0) -> list[TailEvent]:
         """The last items that the pump has taken in, after the position `since`, oldest first."""
-        tail = self._machine.pump.tails.get(self._descriptor(name)["iri"])
+        tail = self._machine.pump.kept.tails.get(self._descriptor(name)["iri"])
         return tail.read(limit, since) if tail else []
 
     def dead_letters(self, name: str) -> list[DeadLetter]:
@@ -167,8 +168,12 @@ class Engine:
     def put_graph(self, iri: str, triples: Sequence[Triple], replace: bool = True) -> tuple[GraphInfo, bool]:
         """Replace a static graph, or add to it; the queries that use it are planned anew."""
         with self._catalog:
-            before = self._machine.pump.graphs.get(iri)
-            content = list(dict.fromkeys(triples if replace or before is None else [*_triples(before), *triples]))
+            store = self._machine.pump.store
+            before = _triples(store.tables[iri]) if iri in store.tables else None
+            if before is not None and set(own_blank_nodes(triples, store.mark(iri))) == set(before):
+                return self._graph_info(iri), False
+            fresh = own_blank_nodes(triples, store.mark(iri, following=True))
+            content = list(dict.fromkeys(fresh if replace or before is None else [*before, *fresh]))
             self._settle(self._machine.writer.call(lambda end, now: end.graph(iri, content, {})))
             return self._graph_info(iri), before is None
 
@@ -201,9 +206,10 @@ class Engine:
 
     def register(self, text: str, name: str | None = None, options: dict[str, Any] | None = None) -> tuple[QueryInfo, bool]:
         """Register a continuous query under `name`, the name in its text, or a new one. The same again is no change; another text
-        under a name is 409, or with ``replace`` a new generation. Options: ``mixedTime``, ``replace``."""
+        under a name is 409, or with ``replace`` a new generation. Options: ``mixedTime``, ``replace``, and ``since``: ``earliest`` or the
+        id of an item, after which its windows see what the log still has."""
         options = dict(options or {})
-        replacing = options.pop("replace", False)
+        replacing, since = options.pop("replace", False), _since(options.pop("since", None))
         _check_options(options)
         statement = self._parse(text)
         with self._catalog:
@@ -218,7 +224,7 @@ class Engine:
             if old is None and len(pump.queries) >= self.settings.max_queries:
                 raise EngineError("quota-queries", 429, f"There may be {self.settings.max_queries} queries.",
                                   {"limit": self.settings.max_queries, "current": len(pump.queries)})
-            self._register(name, text, options, old)
+            self._register(name, text, options, old, since=since)
             return self.query(name), True
 
     def queries(self) -> list[QueryInfo]:
@@ -316,8 +322,11 @@ class Engine:
             return f"query-{number}"
         return check_name(name or written or "")
 
-    def _register(self, name: str, text: str, options: dict[str, Any], old: LiveQuery | None, restarts: int = 0) -> None:
+    def _register(self, name: str, text: str, options: dict[str, Any], old: LiveQuery | None, restarts: int = 0,
+                  since: int | None = None) -> None:
         payload = {"text": text, "options": options, "registered": self.clock.now_ms(), "restarts": restarts}
+        if since is not None:
+            payload["since"] = since
         self._command(Kind.REGISTER, name, payload)
         query = self._query(name)
         if query.compiled is None and old is None:
@@ -344,8 +353,8 @@ class Engine:
         compiled: Any = self.backend.compile(statement, "", self._catalog_for({"mixedTime": True}))
         pump = self._machine.pump
         streams = {source.stream for source in statement.streams}
-        contents = {stream: pump.content_snapshot(stream) for stream in streams}
-        reached = [pump.streams[stream].watermark for stream in streams if stream in pump.streams]
+        contents = {stream: pump.kept.snapshot(stream) for stream in streams}
+        reached = [pump.kept.states[stream].watermark for stream in streams if stream in pump.kept.states]
         tick = max(reached, default=MIN) + 1 if streams else self.clock.now_ms()
         due = Due("one-shot", compiled, (max(tick, 0),), -1, contents, dict(pump.graphs))
         try:
@@ -369,10 +378,19 @@ def _triples(table: pa.Table) -> list[Triple]:
     return list(zip(*(table[name].to_pylist() for name in "spo"), strict=True))
 
 
+def _since(value: object) -> int | None:
+    """The position after which a new query sees items; None: that of its registration."""
+    if value is None:
+        return None
+    if value == "earliest":
+        return 0
+    if isinstance(value, str) and value.isdecimal():
+        return int(value)
+    raise EngineError("unknown-parameter", 400, "since must be 'earliest' or the id of an item.", {"parameter": "since"})
+
+
 def _check_options(options: dict[str, Any]) -> None:
     for name, value in options.items():
         if name == "mixedTime" and isinstance(value, bool):
             continue
-        if name == "since":
-            raise EngineError("unsupported-in-streaming", 422, "A query sees what comes after its registration.", {"parameter": name})
         raise EngineError("unknown-parameter", 400, f"There is no option {name!r}, or its value is wrong.", {"parameter": name})

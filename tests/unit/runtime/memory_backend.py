@@ -33,7 +33,7 @@ class MemoryBackend:
         """Nothing is slow here."""
 
     def compile(self, statement: Statement, name: str, catalog: Catalog) -> ReferenceCompiled:
-        return ReferenceCompiled(validate(statement, catalog))
+        return ReferenceCompiled(validate(statement, catalog), name)
 
     def feed(self, on_batch: Callable[[pa.Table], None], on_failure: Callable[[BaseException], None],
              between: Callable[[], None]) -> FolderFeed:

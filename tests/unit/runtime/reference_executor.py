@@ -24,6 +24,7 @@ class ReferenceCompiled:
     """A statement that needs no compiling."""
 
     statement: Statement
+    identity: str = ""
     inconsistencies: tuple[str, ...] = ()
 
     @property
@@ -79,7 +80,7 @@ def _relation(due: Due, statement: Statement, history: History, tick: int) -> pa
     contents = {s: content_of(window_events(s, tick, history, statement, on_change)) for s in statement.streams}
     graphs = {iri: _graph(table) for iri, table in due.graphs.items()}
     dataset = dataset_at(statement, contents, graphs)
-    return as_table(evaluate(statement.query, dataset, Context(tick - on_change, "")))
+    return as_table(evaluate(statement.query, dataset, Context(tick - on_change, due.compiled.identity)))
 
 
 def _events(iri: str, content: StreamContent, since: int) -> list[Event]:

@@ -78,9 +78,13 @@ def logs(draw: st.DrawFn) -> tuple[list[Record], dict[str, Statement]]:
     return records, texts
 
 
-def make_pump(results: ResultLog, parsed: Mapping[str, Statement], folder: Path | None = None) -> Pump:
+def make_pump(results: ResultLog, parsed: Mapping[str, Statement], folder: Path | None = None, log: pa.Table | None = None) -> Pump:
     return Pump(ReferenceExecutor(), results, parsed.__getitem__, lambda text, name, graphs: ReferenceCompiled(parsed[text]),
-                graph_folder=folder)
+                graph_folder=folder, history=lambda needed, position: [] if log is None else [items(log, position)])
+
+
+def items(log: pa.Table, position: int) -> pa.Table:
+    return log.filter(pc.and_(pc.less_equal(log["position"], position), pc.equal(log["record"], 0)))
 
 
 def shown(event: ResultEvent) -> tuple[object, ...]:
@@ -137,9 +141,8 @@ def test_stopping_and_resuming_does_not_matter(tmp_path_factory: pytest.TempPath
     found = list[ResultEvent]()
     for begin, end in zip([0, *sorted(cuts)], [*sorted(cuts), len(records)], strict=True):
         results = ResultLog(folder / "thalweg.db")
-        pump = make_pump(results, parsed, folder)
-        pump.restore(lambda needed, position: [whole.filter(pc.and_(pc.less_equal(whole["position"], position),
-                                                                    pc.equal(whole["record"], 0)))])
+        pump = make_pump(results, parsed, folder, whole)
+        pump.restore()
         assert pump.position == begin or begin > len(records)
         found += pump.process(encode(records[begin:end])).results
         results.close()
@@ -220,6 +223,6 @@ def test_a_replaced_query_begins_a_new_epoch() -> None:
 def test_eviction_keeps_what_a_window_may_still_see() -> None:
     pump = make_pump(ResultLog(None), {"text": statement(TimeWindow(10, 5))})
     pump.process(encode([Register(1, "q", "text", 1), *(event(i + 2, i) for i in range(100))]))
-    assert pump.contents[A].rows <= 20
+    assert pump.kept.contents[A].rows <= 20
     pump.process(encode([Unregister(102, "q")]))
-    assert pump.contents[A].rows == 0
+    assert pump.kept.contents[A].rows == 0

@@ -1,0 +1,55 @@
+"""An engine in a process of its own, to be killed: one JSON command a line on standard input, one answer a line on standard output.
+
+``python -m tests.runtime.host FOLDER (memory|spark)``. Commands: ``["stream", name, descriptor]``, ``["register", text]``,
+``["push", name, key, [[t, [[s, p, o], ...]], ...]]``, ``["graph", iri, triples]``, ``["settle"]`` (answered when the pump has
+processed all that was pushed).
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import threading
+from pathlib import Path
+from typing import Any
+
+from engine.runtime.backend import Backend, SparkBackend
+from engine.runtime.resources import Item
+from engine.runtime.service import Engine
+from engine.runtime.settings import Settings
+from grammar import parse
+from tests.unit.runtime.memory_backend import MemoryBackend
+
+
+def main(folder: str, evaluator: str) -> None:
+    settings = Settings(data=Path(folder), warm_up=False, archive_files=8, commit_interval_ms=2)
+    backend: Backend = MemoryBackend(settings) if evaluator == "memory" else SparkBackend(settings)
+    engine = Engine(settings, parse, backend=backend)
+    started = threading.Event()
+    engine.subscribe(lambda notice: started.set() if engine.state != "starting" else None)
+    engine.start()
+    started.wait()
+    print(json.dumps(engine.state if engine.ready else engine.progress), flush=True)
+    for line in sys.stdin:
+        print(json.dumps(carry_out(engine, *json.loads(line))), flush=True)
+    engine.stop()
+
+
+def carry_out(engine: Engine, command: str, *args: Any) -> Any:
+    match command, args:
+        case "stream", (name, descriptor):
+            return engine.put_stream(name, descriptor)[1]
+        case "graph", (iri, triples):
+            return engine.put_graph(iri, [(s, p, o) for s, p, o in triples])[1]
+        case "register", (text,):
+            return engine.register(text)[1]
+        case "push", (name, key, items):
+            given = [Item(t, None, tuple((s, p, o) for s, p, o in triples)) for t, triples in items]
+            return engine.push(name, given, idempotency_key=key).to_json()["accepted"]
+        case "settle", ():
+            return engine.put_graph("http://ex.org/settled", [])[0].triples
+    raise ValueError(f"no command {command!r}")
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
