@@ -77,10 +77,7 @@ def _serve(given: argparse.Namespace) -> int:
 def _run(given: argparse.Namespace) -> int:
     from server.offline import run
 
-    try:
-        return run(given, sys.stdout)
-    except BrokenPipeError:
-        return 0
+    return run(given, sys.stdout)
 
 
 def _limit(text: str) -> tuple[str, float]:

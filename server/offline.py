@@ -7,16 +7,18 @@ import csv
 import io
 import re
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace as changed
 from pathlib import Path
 from typing import TextIO
 
 import orjson
 
 from engine.ir.spans import DiagnosticError
-from engine.ir.statement import Statement
+from engine.ir.statement import GraphSource, Statement
 from engine.records import Triple
 from engine.runtime.errors import EngineError
+from engine.runtime.replay import explain, replay
 from engine.runtime.resources import Item, ResultEvent, iso
 from grammar import parse
 from server.formats import media
@@ -37,19 +39,19 @@ def run(given: argparse.Namespace, out: TextIO) -> int:
     """Replay, or explain; the exit status. Mistakes in texts and files are shown with their places."""
     try:
         text = sys.stdin.read() if str(given.query) == "-" else given.query.read_text(encoding="utf-8")
-        statement = parse(text)
-        graphs = _graphs(given.graph, statement)
+        statement, graphs = _with_graphs(parse(text), given.graph, given.rules)
         if given.explain:
-            print(_explained(statement, graphs, given), file=out)
-            return 0
-        streams = _streams(given.stream, statement)
-        from engine.runtime.replay import replay
-        _write(replay(statement, streams, graphs, tuple(given.rules)), given.format, out)
+            print(explain(statement, [source.stream for source in statement.streams], graphs, given.rules, given.explain), file=out)
+        else:
+            streams = _streams(given.stream, statement)
+            _write(replay(statement, streams, graphs, given.rules), given.format, out)
+    except BrokenPipeError:
+        return 0
     except DiagnosticError as error:
         return _fail(from_diagnostics(error).text())
     except Problem as problem:
         return _fail(problem.text())
-    except (EngineError, OSError, ValueError) as error:
+    except (EngineError, OSError, ValueError, RuntimeError) as error:
         return _fail(f"thalweg: {error}\n")
     return 0
 
@@ -89,15 +91,21 @@ def _streams(given: Iterable[str], statement: Statement) -> dict[str, list[Item]
     return found
 
 
-def _graphs(given: Iterable[str], statement: Statement) -> dict[str, list[Triple]]:
-    """Static graphs by IRI. One without IRI is the graph that the query names and nobody else gives, or stands for itself."""
+def _with_graphs(statement: Statement, given: Iterable[str], rules: Sequence[str]) -> tuple[Statement, dict[str, list[Triple]]]:
+    """Static graphs by IRI. One without IRI is the graph that the query names and nobody else gives; where there is none, it is what
+    its rules reason with (``USING GRAPH``), and the statement says so."""
     files = [_named_file(text) for text in given]
     taken = {iri for iri, _ in files}
     free = [source.iri for source in (*statement.graphs, *statement.reasoning_graphs) if source.iri not in taken]
     found: dict[str, list[Triple]] = {}
     for iri, path in files:
-        found.setdefault(iri or (free.pop(0) if free else path.resolve().as_uri()), []).extend(read_background(path))
-    return found
+        if iri is None and not free and not (rules or statement.rules):
+            raise ValueError(f"--graph {path}: the query names no graph for it, and no rules that could use it.")
+        if iri is None and not free:
+            iri = path.resolve().as_uri()
+            statement = changed(statement, reasoning_graphs=(*statement.reasoning_graphs, GraphSource(iri)))
+        found.setdefault(iri or free.pop(0), []).extend(read_background(path))
+    return statement, found
 
 
 def _named_file(text: str) -> tuple[str | None, Path]:
@@ -124,11 +132,6 @@ def _media(path: Path) -> str:
     if kind is None:
         raise ValueError(f"{path}: the format is not known by its name; known are {', '.join(media.EXTENSIONS)}, also with .gz.")
     return kind
-
-
-def _explained(statement: Statement, graphs: dict[str, list[Triple]], given: argparse.Namespace) -> str:
-    from engine.runtime.replay import explain
-    return explain(statement, [source.stream for source in statement.streams], graphs, tuple(given.rules), given.explain)
 
 
 def _write(answers: Iterator[ResultEvent], form: str, out: TextIO) -> None:
