@@ -11,14 +11,13 @@ from dataclasses import replace
 
 import pyarrow as pa
 
-from engine.ir.statement import Statement
+from engine.ir.statement import BACKGROUND, Statement
 from engine.plan.build import Builder, dataset
 from engine.plan.nodes import MergedSource, StaticSource
 from engine.plan.order import Estimate
 from engine.records import Triple
 from engine.rewrite import PASSES, rdfs
 from engine.rewrite.context import Context
-from engine.rewrite.unfold import BACKGROUND
 from engine.rewrite.validate import Catalog, validate
 from engine.spark.compiled import STAGES, Compiled
 from engine.spark.content import merge_estimates, table_estimate

@@ -107,6 +107,9 @@ class Describe:
 
 Query = Select | Construct | Ask | Describe
 
+# The graph that stands for what a statement knows beside its streams; only the compiler writes it into patterns.
+BACKGROUND = "urn:thalweg:background"
+
 Output = Literal["rstream", "istream", "dstream"]
 Report = Literal["close", "change", "full"]
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from engine.ir import expressions as ex
 from engine.ir import patterns as ir
 from engine.ir.spans import Diagnostic, DiagnosticError, Span
-from engine.ir.statement import Statement
+from engine.ir.statement import BACKGROUND, Statement
 from engine.ir.terms import Constant, Term, Variable
 from engine.plan import nodes
 from engine.plan.order import Estimate, join_order
@@ -172,20 +172,23 @@ class Builder:
 
     def _graph(self, pattern: ir.GraphPattern, place: Place) -> Plan:
         name = pattern.name
-        if place.in_window:
+        if place.in_window and name != Constant(f"<{BACKGROUND}>"):
             if not _reads(pattern.pattern):
                 raise DiagnosticError(Diagnostic("unsupported-in-streaming", "GRAPH in a window needs a triple pattern inside.",
                                                  pattern.span))
             return self._build(pattern.pattern, replace(place, graph=name))
         if isinstance(name, Constant):
             source = self.data.graphs.get(name.token[1:-1])
-            return self._build(pattern.pattern, replace(place, source=source or MergedSource(()), graph=None))
+            return self._build(pattern.pattern, replace(place, source=source or MergedSource(()), in_window=False, graph=None))
         plan: Plan = nodes.Values((name,), ())
-        for iri, source in self.data.graphs.items():
+        for iri, source in self._named_graphs():
             inner = self._build(pattern.pattern, replace(place, source=source, graph=None))
             named = _join(inner, nodes.Values((name,), ((Constant(f"<{iri}>"),),)))
             plan = named if isinstance(plan, nodes.Values) else nodes.Union(plan, named)
         return self._seeded(plan, place) if isinstance(plan, nodes.Values) else plan
+
+    def _named_graphs(self) -> list[tuple[str, StaticSource | MergedSource]]:
+        return [(iri, source) for iri, source in self.data.graphs.items() if iri != BACKGROUND]
 
     def _window(self, pattern: ir.WindowPattern, place: Place) -> Plan:
         name = pattern.name

@@ -17,11 +17,10 @@ from engine.ir import expressions as ex
 from engine.ir.patterns import (BGP, Distinct, Extend, Filter, GraphPattern, Group, Join, LeftJoin, Minus, OrderBy, Pattern,
                                 Project, Slice, TriplePattern, Union, Values, WindowPattern)
 from engine.ir.rules import Atom, RuleSet
-from engine.ir.statement import Ask, Construct, Describe, Select, Statement
+from engine.ir.statement import BACKGROUND, Ask, Construct, Describe, Select, Statement
 from engine.ir.terms import RDF_TYPE, Constant, PatternTerm, Term, Variable, one_of
 from engine.rewrite.context import Context
 
-BACKGROUND = "urn:thalweg:background"
 _HOLE = Variable(".hole")
 
 
