@@ -12,7 +12,7 @@ from engine.ir.spans import Diagnostic, DiagnosticError
 from engine.ir.statement import Statement
 from engine.records import Record
 from engine.reference.sparql import Result
-from tests.conformance import csrbench, sparql
+from tests.conformance import csrbench, health, sparql
 from tests.conformance.__main__ import main
 from tests.conformance.executors import reference
 from tests.conformance.outcomes import Verdict
@@ -34,6 +34,20 @@ def test_w3c_sparql() -> None:
         outcomes = list(sparql.run(shared("w3c-sparql"), answer))
     assert [o for o in outcomes if o.verdict is not Verdict.PASSED] == []
     assert len(outcomes) == 2 * 216
+
+
+def test_health_streams() -> None:
+    """Five windows in one query; the amended reading has answers once the partner is away and readings are sure."""
+    with reference() as answer:
+        outcomes = list(health.run(shared("rspqlstar-usecase"), answer))
+    assert [o for o in outcomes if o.verdict is not Verdict.PASSED] == []
+    assert len(outcomes) == 2 * 35
+    streams = {name: health.read_items(shared("rspqlstar-usecase", "reification", f"{name}.trigs.gz")) for name in health.WINDOWS}
+    text = shared("rspqlstar-usecase", "reification", "query.rspqlstar").read_text("utf-8").replace("FILTER(?loc != ?home)", "")
+    base = shared("rspqlstar-usecase", "base-data.ttl").read_bytes()
+    at = streams["heart"][0][0] + 59_000
+    assert [row["activity"] for row in health.answers_at(at, text, base, streams)] == [
+        "<http://www.example.org/ontology/activity/resting>"]
 
 
 def test_the_runner_fails_on_a_wrong_answer(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
