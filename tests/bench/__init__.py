@@ -1,0 +1,1 @@
+"""Benchmarks of a running server, over HTTP: ``python -m tests.bench`` (``make bench``)."""
