@@ -104,13 +104,18 @@ class _Reader:
                 if clause is None:
                     self._skip_to_more()
                     continue
-                self.head.sources.append(clause)
-                if len(self.head.sources) > MAX_SOURCES:
-                    self._error(f"A statement has at most {MAX_SOURCES} sources.", self.tokens[self.at - 1])
+                if self._too_many(self.tokens[self.at - 1]):
                     return
+                self.head.sources.append(clause)
                 self._expect_more()
             else:
                 self.at += 1
+
+    def _too_many(self, token: Token) -> bool:
+        if len(self.head.sources) < MAX_SOURCES:
+            return False
+        self._error(f"A statement has at most {MAX_SOURCES} sources.", token)
+        return True
 
     def _expect_more(self) -> None:
         """After a source: another, or WHERE."""
@@ -156,6 +161,9 @@ class _Reader:
             return
         stream = clause.parts["stream"]
         name = f"urn:window:{len(self.head.windows)}"
+        if self._too_many(token):
+            self.at = len(self.tokens)
+            return
         self.head.sources.append(Clause({**clause.parts, "generated": name}, clause.end))
         self.characters[token.start:stream.end] = "GRAPH ".ljust(stream.start - token.start) + stream.text
         self.head.windows[token.start] = name

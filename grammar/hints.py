@@ -54,7 +54,8 @@ def body_diagnostic(text: Text, tokens: tuple[Token, ...], place: int, expected:
                           hint="close the group with '}'" if "'}'" in wanted else None)
     token = tokens[index]
     message = f"Expected {listed(wanted)}, found '{_short(token.text)}'."
-    return _limit(text, token, wanted) or text.error(message, token.start, token.end, hint=_body_hint(tokens, index, wanted))
+    hint = _body_hint(tokens, index, wanted)
+    return _limit(text, tokens, index, wanted) or text.error(message, token.start, token.end, hint=hint)
 
 
 def listed(expected: Iterable[str]) -> str:
@@ -92,8 +93,9 @@ def _clause_hint(expected: str, tokens: tuple[Token, ...], index: int) -> str | 
     return _misspelt(found, expected.replace(",", " ").split())
 
 
-def _limit(text: Text, token: Token, expected: set[str]) -> Diagnostic | None:
+def _limit(text: Text, tokens: tuple[Token, ...], index: int, expected: set[str]) -> Diagnostic | None:
     """What is no mistake in SPARQL, or in another of its versions, and not taken here."""
+    token = tokens[index]
     follows = text.decoded[token.end:token.end + 1]
     if token.word in _UPDATES and _FORMS <= expected:
         return text.error(f"{token.word} is SPARQL Update, which this server does not take.", token.start, token.end,
@@ -104,8 +106,8 @@ def _limit(text: Text, token: Token, expected: set[str]) -> Diagnostic | None:
     if token.text == "<" and follows == "<":
         return text.error("Triple terms of RDF 1.2 are not supported.", token.start, token.end + 1,
                           hint="use rdf:Statement with rdf:subject, rdf:predicate and rdf:object")
-    if token.text == "{" and follows == "|":
-        return text.error("Annotations of RDF 1.2 are not supported.", token.start, token.end + 1)
+    if token.text == "|" and index and tokens[index - 1].text == "{":
+        return text.error("Annotations of RDF 1.2 are not supported.", tokens[index - 1].start, token.end)
     return None
 
 

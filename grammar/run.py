@@ -10,7 +10,7 @@ from typing import Any
 Function = Callable[["Run", int, list[Any]], int]
 
 FAILED = -1
-MAX_EFFORT = 500_000
+MAX_EFFORT = 200_000     # a third of a second; 64 KiB of triples need 70,000
 FOREIGN = "\x80"
 
 _SPACE = re.compile(r"[ \t\r\n]*")

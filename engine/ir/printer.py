@@ -10,7 +10,7 @@ import re
 from dataclasses import is_dataclass
 from typing import Any
 
-from engine.ir.expressions import Call, Expression
+from engine.ir.expressions import Call, Exists, Expression
 from engine.ir.notation import Expressions, duration, instant, path, predicate, term
 from engine.ir.patterns import (BGP, Distinct, Extend, Filter, GraphPattern, Group, Join, LeftJoin, Minus, OrderBy, PathPattern,
                                 Pattern, Project, Slice, TriplePattern, Union, Values, WindowPattern)
@@ -182,7 +182,8 @@ def _braced(before: str, pattern: Pattern, condition: Expression | None = None) 
 
 
 def _filter(condition: Expression) -> str:
-    return f"FILTER({Expressions(show_group).show(condition)})"
+    text = Expressions(show_group).show(condition)
+    return f"FILTER {text}" if isinstance(condition, Exists) else f"FILTER({text})"
 
 
 def _is_select(pattern: Pattern) -> bool:

@@ -1,0 +1,138 @@
+"""Broken texts: a parse or a diagnostic, never another exception, never more than two seconds of work."""
+
+from __future__ import annotations
+
+import random
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from engine.ir.printer import show
+from engine.ir.spans import DiagnosticError
+from grammar import parse
+from tests.shared import shared
+from tests.unit.grammar.corpus import community_texts, dialect_texts, evaluation_texts, syntax_texts
+
+LONGEST = 2.0   # seconds of this thread: on a busy machine the clock on the wall says little
+_PIECES = ["{", "}", "(", ")", "[", "]", "<", ">", "'", '"', '"""', "\\", "\\u00e9", "\\uD800", "#", ".", ";", ",", "?x", "$",
+           ":", "a:b", "_:a", "@en", "^^", "|", "||", "&&", "!", "*", "/", "+", "-", "0", "1e9", "10s", "PT1S", "\x00",
+           "\u2028", "\U0001F600", "\ud800", "SELECT", "WHERE", "FROM", "STREAM", "WINDOW", "REGISTER", "[RANGE 1s]",
+           "NOT EXISTS", "COUNT", "AS", "a", "\n", "\t"]
+
+
+def mutated(rng: random.Random, texts: list[str]) -> str:
+    """One text of the corpus after one to six cuts, copies, insertions or splices."""
+    text = rng.choice(texts)
+    for _ in range(rng.randint(1, 6)):
+        at, length = rng.randrange(len(text) + 1), rng.choice((1, 1, 2, 5, 20, 200))
+        match rng.randrange(6):
+            case 0:
+                text = text[:at] + text[at + length:]
+            case 1:
+                text = text[:at] + rng.choice(_PIECES) + text[at:]
+            case 2:
+                text = text[:at] + rng.choice(_PIECES) + text[at + length:]
+            case 3:
+                text = text[:at] + text[at:at + length] * rng.choice((2, 3, 50)) + text[at + length:]
+            case 4:
+                other = rng.choice(texts)
+                start = rng.randrange(len(other) + 1)
+                text = text[:at] + other[start:start + length] + text[at:]
+            case _:
+                words = text.split(" ")
+                rng.shuffle(words)
+                text = " ".join(words) if rng.random() < 0.2 else text.swapcase()
+    return text[:70_000]
+
+
+def check(text: str) -> None:
+    """Parse one text, whatever it is."""
+    start = time.thread_time()
+    try:
+        statement = parse(text)
+    except DiagnosticError as error:
+        assert time.thread_time() - start < LONGEST, text[:2_000]
+        assert error.diagnostics and str(error)
+        for diagnostic in error.diagnostics:
+            assert diagnostic.span is None or 0 <= diagnostic.span.start <= diagnostic.span.end <= len(text)
+    else:
+        took = time.thread_time() - start
+        assert took < LONGEST, text[:2_000]
+        _read_back(show(statement))
+
+
+def _read_back(printed: str) -> None:
+    """What was printed may be longer than what was written, so long that only the limits speak against it."""
+    try:
+        assert show(parse(printed)) == printed
+    except DiagnosticError as error:
+        assert {diagnostic.code for diagnostic in error.diagnostics} <= {"body-too-large", "nesting-too-deep"}, printed
+
+
+def corpus() -> list[str]:
+    shared("rsp-ql-cg")
+    return [*community_texts().values(), *dialect_texts().values(), *evaluation_texts().values(),
+            *(text for text, _ in syntax_texts().values())]
+
+
+def fuzz(seed: int, count: int) -> None:
+    rng, texts = random.Random(seed), corpus()
+    for number in range(count):
+        text = mutated(rng, texts)
+        try:
+            check(text)
+        except Exception as error:
+            raise AssertionError(f"text {number} of seed {seed}: {text!r}") from error
+
+
+def test_300_broken_texts() -> None:
+    fuzz(8175, 300)
+
+
+@pytest.mark.long
+@pytest.mark.timeout(1200)
+def test_10000_broken_texts() -> None:
+    fuzz(20240501, 10_000)
+
+
+def filled(before: str, piece: str, after: str) -> str:
+    """64 KiB of one piece."""
+    return before + piece * ((65_000 - len(before) - len(after)) // len(piece)) + after
+
+
+@pytest.mark.parametrize(("before", "piece", "after"), [
+    ("SELECT * {FILTER(1", "+1", ")}"), ("SELECT * {FILTER(?x IN (1", ",1", "))}"), ("SELECT * {", "{?s ?p ?o} UNION ", "{}}"),
+    ("SELECT * {VALUES ?x {", "1 ", "}}"), ("SELECT * {", "?s ?p ?o.", "}"), ("SELECT * {?s ?p 1", ",1", "}"),
+    ("SELECT * {?s <p>", "/<p>", " ?o}"), ("SELECT * {?s ?p ", "(", "}"), ("SELECT * {?s ?p ", "[<p> ", "}"),
+    ("SELECT * {?s ?p ", "<", "}"), ('SELECT * {?s ?p "', "\\", '"}'), ("SELECT * {?s ?p a:a", ".", "}"),
+    ("SELECT * {", "{}", "}"), ("SELECT * {", "'''", "}"), ("SELECT * ", "FROM <a> ", "{}"),
+    ("SELECT * {", "a:b a:c a:d . ", "}"), ("SELECT * {", "STREAM <w> [NOW] {} ", "}"), ("SELECT ", "(COUNT(?x) AS ?y)", "{}"),
+    ("", "REGISTER ", ""), ("", "PREFIX : <a> ", "SELECT * {}"), ("SELECT * {?s ?p ", "1", "}"), ("SELECT * {} LIMIT ", "1", ""),
+    ("SELECT * FROM STREAM <s> [RANGE ", "1", "s] {}"), ("SELECT * {FILTER(", "!", "1)}"), ("SELECT * {FILTER(", "IF(1,2,", ")}"),
+    ("SELECT * {FILTER(", "<f>(", ")}"), ("SELECT * {", "OPTIONAL{", ""), ("SELECT * {", "SELECT * {", ""),
+    ("SELECT * {", "[].", "}"),
+])
+def test_64_kib_of_one_thing(before: str, piece: str, after: str) -> None:
+    check(filled(before, piece, after))
+
+
+@pytest.mark.parametrize(("before", "opening", "inside", "closing", "after"), [
+    ("SELECT * { FILTER(", "(", "1", ")", ") }"), ("SELECT * { FILTER(", "IF(1, 2, ", "3", ")", ") }"),
+    ("SELECT * ", "{", "?s ?p ?o", "}", ""),
+    ("SELECT * {", "?s ?p ?o OPTIONAL {", "", "}", "}"), ("SELECT * {", "FILTER NOT EXISTS {", "", "}", "}"),
+    ("SELECT * {", "{} UNION {", "", "}", "}"), ("SELECT * { ?s ?p ", "(", "1", ")", "}"),
+    ("SELECT * { ?s ", "(", "<p>", ")*", " ?o }"),
+    ("SELECT * {", "GRAPH ?g {", "", "}", "}"), ("SELECT * { ?s ?p ", "[ ?q ", "1", "]", "}"),
+    ("SELECT * { FILTER(", "!(", "1", ")", ") }"),
+])
+def test_brackets_nest_to_the_limit(before: str, opening: str, inside: str, closing: str, after: str) -> None:
+    statement = parse(before + opening * 62 + inside + closing * 62 + after)
+    assert show(parse(show(statement))) == show(statement)
+
+
+def test_threads_do_not_disturb_one_another() -> None:
+    texts = list(dialect_texts().values()) or [f"SELECT * {{ ?s ?p {number} }}" for number in range(16)]
+    alone = [show(parse(text)) for text in texts]
+    with ThreadPoolExecutor(8) as pool:
+        assert list(pool.map(lambda text: show(parse(text)), texts * 4)) == alone * 4
