@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -31,14 +30,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 @pytest.fixture(scope="session")
-def spark_session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Session]:
-    """The one Spark of the test run (local[2], UI off), as `engine.spark.session.Session`."""
-    from engine.spark.session import start_session
-    from engine.spark.settings import from_environment
+def spark_session() -> Session:
+    """The one Spark of the test run (local[2], UI off), as `engine.spark.session.Session`; the one that the treatments use."""
+    from tests.sparks import shared_session
 
-    session = start_session(from_environment(work=tmp_path_factory.mktemp("spark")))
-    yield session
-    session.stop()
+    return shared_session()
 
 
 @pytest.fixture

@@ -14,6 +14,9 @@ from engine.runtime.query import Compiled
 from engine.runtime.rows import ROWS
 from engine.runtime.settings import Settings
 from engine.spark.executor import Answer, Due
+from engine.spark.executor import Executor as SparkExecutor
+from engine.spark.oneshot import OneShots
+from engine.spark.session import Session, start_session
 
 OnBatch = Callable[[pa.Table], None]
 OnFailure = Callable[[BaseException], None]
@@ -52,25 +55,28 @@ class Backend(Protocol):
 
 
 class SparkBackend:
-    """Spark in this process. Imported when started: the rest of the runtime, and its tests, do without PySpark."""
+    """Spark in this process. Its feed is imported when it is needed: the tests of the runtime do without PySpark's streaming."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, session: Session | None = None) -> None:
+        """`session` is one that is running already, and is left running."""
         self._settings = settings
-        self._session: object = None
+        self._session = session
+        self._own = session is None
+        self._executor: SparkExecutor | None = None
+        self._one_shots: OneShots | None = None
 
     def start(self, say: Say, on_death: OnFailure) -> Executor:
         """Start the session; `on_death` is called if its JVM ends by itself."""
-        from engine.spark.executor import Executor as SparkExecutor
-        from engine.spark.oneshot import OneShots
-        from engine.spark.session import start_session
-        session = start_session(self._settings.spark, say)
-        session.on_death(lambda: on_death(RuntimeError("Spark's JVM has died")))
-        self._session, self._one_shots = session, OneShots(session)
-        return SparkExecutor(session, force_executor=self._settings.force_executor,  # type: ignore[arg-type]
-                             force_strategy=self._settings.force_strategy)  # type: ignore[arg-type]
+        if self._session is None:
+            self._session = start_session(self._settings.spark, say)
+        self._session.on_death(lambda: on_death(RuntimeError("Spark's JVM has died")))
+        self._one_shots = OneShots(self._session)
+        self._executor = SparkExecutor(self._session, force_executor=self._settings.force_executor,
+                                       force_strategy=self._settings.force_strategy)
+        return self._executor
 
     def warm_up(self, say: Say) -> None:
-        self._session.warm_up(say)  # type: ignore[attr-defined]
+        self._running.warm_up(say)
 
     def compile(self, statement: Statement, name: str, catalog: Catalog) -> Compiled:
         return compile_statement(statement, catalog, identity=name)
@@ -80,22 +86,28 @@ class SparkBackend:
         from engine.spark.feed import FeedSettings
         own = self._settings
         settings = FeedSettings(own.log_folder, own.checkpoint_folder, ROWS, own.poll_ms, own.rotate_files)
-        return SparkFeed(self._session.spark, settings, on_batch, on_failure, between)  # type: ignore[attr-defined]
+        return SparkFeed(self._running.spark, settings, on_batch, on_failure, between)
 
     def one_shot(self, due: Due, timeout_s: float) -> Answer:
+        assert self._one_shots is not None
         return self._one_shots.evaluate(due, timeout_s)
 
     def alive(self) -> bool:
-        return bool(self._session.alive and self._session.responds())  # type: ignore[attr-defined]
+        return self._running.alive and self._running.responds()
 
     def describe(self) -> Mapping[str, object]:
         """What ``/info`` tells about it."""
-        session = self._session
-        if session is None:
+        if self._session is None:
             return {}
-        return {"graphframes": session.graphframes,  # type: ignore[attr-defined]
-                "graphframesReason": session.graphframes_reason}  # type: ignore[attr-defined]
+        return {"graphframes": self._session.graphframes, "graphframesReason": self._session.graphframes_reason}
 
     def stop(self) -> None:
-        if self._session is not None:
-            self._session.stop()  # type: ignore[attr-defined]
+        if self._executor is not None and self._running.alive:
+            self._executor.close()
+        if self._own and self._session is not None:
+            self._session.stop()
+
+    @property
+    def _running(self) -> Session:
+        assert self._session is not None
+        return self._session

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Literal
+
+from engine.spark.settings import SparkSettings
 
 
 @dataclass(frozen=True, slots=True)
@@ -14,7 +16,7 @@ class Settings:
     data: Path = field(default_factory=lambda: Path("data"))
     base_url: str = "http://127.0.0.1:8175"
     commit_interval_ms: int = 20
-    poll_ms: int = 15
+    poll_ms: int = 25
     rotate_files: int = 15_000
     archive_files: int = 64
     max_backlog_items: int = 1_000_000
@@ -31,9 +33,9 @@ class Settings:
     register_wait_s: float = 30.0
     push_wait_s: float = 30.0
     warm_up: bool = True
-    force_executor: str | None = None
-    force_strategy: str | None = None
-    spark: Any = None
+    force_executor: Literal["local", "sql"] | None = None
+    force_strategy: Literal["recompute", "incremental"] | None = None
+    spark: SparkSettings | None = None
 
     @property
     def log_folder(self) -> Path:

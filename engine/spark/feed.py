@@ -28,7 +28,7 @@ class FeedSettings:
     folder: Path
     checkpoints: Path
     schema: pa.Schema
-    poll_ms: int = 15
+    poll_ms: int = 25
     rotate_files: int = 15_000
     most_files: int = 2_000
 

@@ -1,0 +1,136 @@
+"""The engine on Spark: through Structured Streaming from the push to the logged result."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from engine.runtime.backend import SparkBackend
+from engine.runtime.resources import Item
+from engine.runtime.service import Engine
+from engine.runtime.settings import Settings
+from engine.spark.feed import Feed, FeedSettings
+from engine.spark.session import Session
+from engine.runtime.log import LogFolder
+from engine.runtime.rows import ROWS, Control, Kind, control_rows
+from grammar import parse
+
+TEXT = """REGISTER QUERY q AS SELECT ?s ?v FROM STREAM <http://ex.org/s> [RANGE 2s STEP 1s]
+          WHERE { ?s <http://ex.org/value> ?v FILTER(?v > 3) }"""
+NUMBER = "http://www.w3.org/2001/XMLSchema#integer"
+
+
+class Waiting:
+    """Wakes on every notice."""
+
+    def __init__(self) -> None:
+        self._changed = threading.Condition()
+
+    def __call__(self, notice: object = None) -> None:
+        with self._changed:
+            self._changed.notify_all()
+
+    def until(self, condition: Callable[[], bool]) -> None:
+        with self._changed:
+            assert self._changed.wait_for(condition, 60)
+
+
+def start(folder: Path, session: Session) -> tuple[Engine, Waiting]:
+    settings = Settings(data=folder, archive_files=4, warm_up=False)
+    engine, waiting = Engine(settings, parse, backend=SparkBackend(settings, session)), Waiting()
+    engine.subscribe(waiting)
+    engine.start()
+    waiting.until(lambda: engine.state != "starting")
+    assert engine.ready, engine.progress
+    return engine, waiting
+
+
+def push(engine: Engine, second: int) -> None:
+    triple = (f"<http://ex.org/s{second}>", "<http://ex.org/value>", f'"{second}"^^<{NUMBER}>')
+    engine.push("s", [Item(second * 1_000, None, (triple,))], idempotency_key=str(second))
+
+
+def values(engine: Engine) -> dict[int, list[str]]:
+    return {event.tick: sorted(row["v"]["value"] for row in json.loads(event.payload)["results"]["bindings"])
+            for event in engine.results.read("q", 0)}
+
+
+@pytest.mark.spark
+def test_from_push_to_result_and_over_a_restart(tmp_path: Path, spark_session: Session) -> None:
+    engine, waiting = start(tmp_path, spark_session)
+    engine.put_stream("s", {"iri": "http://ex.org/s", "time": "event"})
+    engine.register(TEXT)
+    for second in range(6):
+        push(engine, second)
+    waiting.until(lambda: len(values(engine)) == 5)
+    assert engine.sparql("SELECT (COUNT(*) AS ?n) FROM STREAM <http://ex.org/s> [RANGE 1h STEP 1s] { ?s ?p ?v }").table is not None
+    engine.stop()
+    engine, waiting = start(tmp_path, spark_session)
+    for second in range(4, 8):
+        push(engine, second)
+    waiting.until(lambda: len(values(engine)) == 7)
+    assert values(engine) == {1_000: [], 2_000: [], 3_000: [], 4_000: [], 5_000: ["4"], 6_000: ["4", "5"], 7_000: ["5", "6"]}
+    engine.stop()
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> LogFolder:
+    return LogFolder(tmp_path / "log", tmp_path / "archive")
+
+
+class Listening:
+    """Collects the positions that a feed brings."""
+
+    def __init__(self, session: Session, folder: LogFolder, rotate_files: int = 10_000) -> None:
+        self.positions: list[int] = []
+        self.failures: list[BaseException] = []
+        self.refuse = False
+        self.waiting = Waiting()
+        settings = FeedSettings(folder.folder, folder.folder.parent / "checkpoints", ROWS, rotate_files=rotate_files)
+        self.feed = Feed(session.spark, settings, self._take, self._fail, lambda: None)
+
+    def _take(self, table: object) -> None:
+        if self.refuse:
+            raise SystemExit("refused")
+        self.positions += table["position"].to_pylist()  # type: ignore[index]
+        self.waiting()
+
+    def _fail(self, failure: BaseException) -> None:
+        self.failures.append(failure)
+        self.waiting()
+
+
+@pytest.fixture
+def listening(spark_session: Session, folder: LogFolder) -> Iterator[Listening]:
+    found = Listening(spark_session, folder)
+    found.feed.start()
+    yield found
+    found.feed.stop()
+
+
+def note(position: int) -> object:
+    return control_rows(Control(position, Kind.NOTE, "", None, {}))
+
+
+@pytest.mark.spark
+def test_a_feed_brings_every_file_and_goes_on_with_a_new_checkpoint(listening: Listening, folder: LogFolder) -> None:
+    folder.write(note(1))  # type: ignore[arg-type]
+    folder.write(note(2))  # type: ignore[arg-type]
+    listening.waiting.until(lambda: set(listening.positions) == {1, 2})
+    folder.merge(2, 1)
+    listening.feed.seen(1 << 30)
+    folder.write(note(3))  # type: ignore[arg-type]
+    listening.waiting.until(lambda: 3 in listening.positions)
+    assert not listening.failures
+
+
+@pytest.mark.spark
+def test_a_callback_that_fails_ends_the_feed(listening: Listening, folder: LogFolder) -> None:
+    listening.refuse = True
+    folder.write(note(1))  # type: ignore[arg-type]
+    listening.waiting.until(lambda: bool(listening.failures))
+    assert "refused" in str(listening.failures[0])
