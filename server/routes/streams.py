@@ -8,6 +8,7 @@ from flask import Blueprint, Response, request
 
 from engine.runtime.resources import Rejection, StreamInfo, TailEvent, iso
 from server.formats import vocals
+from server.formats.columns import read_columns
 from server.formats.items import Reader
 from server.formats.media import JSON, JSONL, JSONLD, PUSH_TYPES, STREAMED_TYPES, TRIG, TURTLE
 from server.formats.reading import read_items
@@ -79,6 +80,9 @@ def push(name: str) -> Response:
                 limits.push_body_streamed if streamed else limits.push_body_decompressed)
     reader = Reader(info.descriptor.get("timestampPredicate") or GENERATED_AT, timestamp, info.descriptor.get("time") == "event", skip,
                     limits)
+    table = read_columns(text, media, reader)
+    if table is not None:
+        return _receipt(engine.push_table(name, table, watermark_ms=watermark, idempotency_key=_key()))
     reading = read_items(text, media, reader, base=info.iri)
     rejected = [_rejection(problem) for problem in reading.problems]
     return _receipt(engine.push(name, reading.items, watermark_ms=watermark, idempotency_key=_key(), rejected=rejected),

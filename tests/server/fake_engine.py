@@ -100,6 +100,9 @@ class FakeEngine:
             self._receipts[name, idempotency_key] = receipt
         return receipt
 
+    def push_table(self, name: str, table: pa.Table, *, watermark_ms: int | None = None, idempotency_key: str | None = None) -> Receipt:
+        return self.push(name, items_of(table), watermark_ms=watermark_ms, idempotency_key=idempotency_key)
+
     def tail(self, name: str, limit: int = 100, since: int = 0) -> list[TailEvent]:
         self.stream(name)
         return [event for event in self._events[name] if event.position > since][-limit:]
@@ -245,6 +248,16 @@ class FakeEngine:
 def rows(**columns: Sequence[str | None]) -> pa.Table:
     """A table of tokens."""
     return pa.table({name: pa.array(values, pa.string()) for name, values in columns.items()})
+
+
+def items_of(table: pa.Table) -> list[Item]:
+    """The items of a table with columns item, t, g, s, p, o."""
+    found: dict[int, Item] = {}
+    for row in table.to_pylist():
+        before = found.get(row["item"], Item(row["t"], row["g"], ()))
+        found[row["item"]] = Item(row["t"], row["g"], (*before.triples, (row["s"], row["p"], row["o"])))
+    assert list(found) == list(range(len(found)))
+    return list(found.values())
 
 
 def _parse(text: str) -> tuple[str, str | None]:

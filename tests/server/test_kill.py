@@ -1,0 +1,204 @@
+"""SIGKILL at random points of a recorded run: what is logged and what clients see is as if nothing had happened.
+
+2,000 events, three queries with windows of different STEPs over one event-time stream with late and unordered items. The server is
+killed while it works, started again on the same data folder, and the pusher goes on, repeating what was not answered.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+import threading
+import time
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+import requests
+
+from engine.runtime.results import ResultLog
+from tests.live import ServerProcess, wait_until
+from tests.server.follower import Follower
+from tests.server.pusher import Pusher, Unanswered
+
+pytestmark = pytest.mark.spark
+
+EVENTS = 2_000
+PER_PUSH = 8
+BEGIN_MS = 1_767_225_600_000
+SPACING_MS = 40
+LATENESS_MS = 1_500
+STREAM = "http://test.example/readings"
+MEDIA = "text/x-timed-ntriples"
+SEED = 20_260_101
+QUERIES = {
+    "high": """PREFIX : <http://test.example/> REGISTER QUERY high AS
+        SELECT ?o ?s ?v FROM STREAM <http://test.example/readings> [RANGE 10s STEP 2s]
+        WHERE { ?o :sensor ?s ; :value ?v FILTER (?v > 70) }""",
+    "counts": """PREFIX : <http://test.example/> REGISTER ISTREAM counts AS
+        SELECT ?s (COUNT(?o) AS ?n) (AVG(?v) AS ?mean) FROM NAMED WINDOW :w ON <http://test.example/readings> [RANGE PT5S STEP PT1S]
+        WHERE { WINDOW :w { ?o :sensor ?s ; :value ?v } } GROUP BY ?s""",
+    "alarms": """PREFIX : <http://test.example/> REGISTER QUERY alarms AS
+        CONSTRUCT { _:alarm :of ?s ; :because ?o } FROM STREAM <http://test.example/readings> [RANGE 7s STEP 3s]
+        WHERE { ?o :sensor ?s ; :value ?v FILTER (?v > 95) }""",
+}
+
+Logged = list[tuple[str, str, int, int, str, Counter[str]]]
+
+
+@dataclass(frozen=True, slots=True)
+class Kill:
+    """Kill while the push `number` is under way, so long after it began; `pusher` says whether the pusher dies as well."""
+
+    number: int
+    delay_s: float
+    pusher: bool
+
+
+@pytest.fixture(scope="module")
+def pushes() -> list[bytes]:
+    """The recorded events, some out of order, a few late, in pushes of a few events each. The first is the earliest."""
+    made, shuffled = random.Random(SEED), []
+    for number in range(EVENTS):
+        t = BEGIN_MS + number * SPACING_MS
+        o = f"<http://test.example/o/{number}>"
+        delay = made.choice([0, 0, 0, made.randrange(LATENESS_MS), LATENESS_MS * 2 if made.random() < 0.1 else 0])
+        text = (f"{t}\t{o} <http://test.example/sensor> <http://test.example/s/{made.randrange(7)}> .\n"
+                f'{t}\t{o} <http://test.example/value> "{made.randrange(100)}"^^<http://www.w3.org/2001/XMLSchema#integer> .\n')
+        shuffled.append((t + delay if number else 0, number, text))
+    lines = [text for _, _, text in sorted(shuffled)]
+    return ["".join(lines[i:i + PER_PUSH]).encode() for i in range(0, EVENTS, PER_PUSH)]
+
+
+@pytest.fixture(scope="module")
+def undisturbed(pushes: list[bytes], tmp_path_factory: pytest.TempPathFactory) -> Logged:
+    """The result log of a run in which nothing goes wrong."""
+    folder = tmp_path_factory.mktemp("undisturbed")
+    with ServerProcess(folder / "data") as server:
+        register(server.base)
+        pusher = Pusher(server.base, "/streams/readings", pushes, MEDIA, folder / "journal")
+        pusher.send_rest()
+        finish(server)
+    found = logged(folder / "data")
+    assert {query for query, *_ in found} == set(QUERIES)
+    assert len(found) > EVENTS * SPACING_MS / 1000 * (1 / 2 + 1 + 1 / 3) * 0.9
+    return found
+
+
+@pytest.mark.timeout(400)
+def test_three_kills_change_nothing(pushes: list[bytes], undisturbed: Logged, tmp_path: Path) -> None:
+    run_with_kills(pushes, undisturbed, tmp_path, kills(3, SEED))
+
+
+@pytest.mark.long
+@pytest.mark.timeout(1200)
+def test_ten_kills_change_nothing(pushes: list[bytes], undisturbed: Logged, tmp_path: Path) -> None:
+    run_with_kills(pushes, undisturbed, tmp_path, kills(10, SEED + 1))
+
+
+def run_with_kills(pushes: list[bytes], undisturbed: Logged, folder: Path, points: list[Kill]) -> None:
+    """The run with kills, and what must hold afterwards."""
+    server = ServerProcess(folder / "data")
+    with ExitStack() as ends:
+        followers = [Follower(name, lambda: server.base) for name in QUERIES]
+        for follower in followers:
+            ends.callback(follower.stop)
+        with server:
+            register(server.base)
+            for follower in followers:
+                follower.start()
+            pusher = Pusher(server.base, "/streams/readings", pushes, MEDIA, folder / "journal")
+            for point in points:
+                pusher = push_until_killed(server, pusher, point, pushes, folder / "journal")
+            pusher.send_rest()
+            finish(server)
+            final = {query: f"{epoch}-{seq}" for query, epoch, seq, *_ in undisturbed}
+            wait_until(lambda: all(follower.last_id == final[follower.name] for follower in followers), 60,
+                       lambda: f"seen {[(f.name, f.last_id) for f in followers]} of {final}")
+    assert server.starts == len(points) + 1
+    found = logged(folder / "data")
+    assert [entry[:5] for entry in found] == [entry[:5] for entry in undisturbed]
+    assert found == undisturbed
+    for follower in followers:
+        assert not follower.surprises
+        assert follower.connections > 1
+        assert [event.id for event in follower.events] == [f"{epoch}-{seq}" for query, epoch, seq, *_ in found if query == follower.name]
+    assert_contents(followers, found)
+
+
+def push_until_killed(server: ServerProcess, pusher: Pusher, point: Kill, pushes: list[bytes], journal: Path) -> Pusher:
+    """Push up to the point and beyond, until the server is dead; the pusher that goes on once a new one is ready."""
+    killer: threading.Thread | None = None
+    for number in pusher.remaining():
+        if number >= point.number and killer is None:
+            killer = threading.Timer(point.delay_s, server.kill)
+            killer.start()
+        try:
+            pusher.send(number)
+        except Unanswered:
+            break
+    assert killer is not None, f"there was nothing left to push at {point}"
+    killer.join()
+    unanswered = pusher.remaining()
+    server.start()
+    server.wait_ready()
+    if point.pusher:
+        pusher = Pusher(server.base, "/streams/readings", pushes, MEDIA, journal)
+    else:
+        pusher.connect(server.base)
+    assert pusher.remaining() == unanswered
+    return pusher
+
+
+def kills(count: int, seed: int) -> list[Kill]:
+    """Random points of the run, one in each of `count` equal parts of it."""
+    made = random.Random(seed)
+    part = EVENTS // PER_PUSH // (count + 1)
+    return [Kill(made.randrange(number * part + 5, (number + 1) * part), made.random() ** 2 * 0.6, made.random() < 0.5)
+            for number in range(count)]
+
+
+def register(base: str) -> None:
+    """The stream and the queries."""
+    stream = {"iri": STREAM, "time": "event", "lateness": f"PT{LATENESS_MS / 1000}S", "idle": "PT1H"}
+    assert requests.put(f"{base}/streams/readings", json=stream, timeout=60).status_code == 201
+    for name, text in QUERIES.items():
+        answer = requests.put(f"{base}/queries/{name}", data=text, headers={"Content-Type": "application/sparql-query"}, timeout=60)
+        assert answer.status_code == 201, answer.text
+
+
+def finish(server: ServerProcess) -> None:
+    """Move the watermark to the end, and wait until all is processed."""
+    end = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime((BEGIN_MS + EVENTS * SPACING_MS) // 1000 + 20))
+    answer = requests.post(f"{server.base}/streams/readings?watermark={end}", timeout=60)
+    assert answer.status_code == 202, answer.text
+    server.wait_processed()
+
+
+def logged(data: Path) -> Logged:
+    """(query, epoch, seq, T, kind, bag of answers) of every logged result, by query and seq; the server must have ended."""
+    log = ResultLog(data / "thalweg.db")
+    try:
+        return [(event.query, event.epoch, event.seq, event.tick, event.kind, Counter(rows(event.kind, event.payload)))
+                for query in sorted(QUERIES) for event in log.read(query, 0, 1_000_000)]
+    finally:
+        log.close()
+
+
+def rows(kind: str, payload: bytes) -> Iterator[str]:
+    """Answers as text: triples, or bindings."""
+    if kind == "graph":
+        return iter(payload.decode().splitlines())
+    return (json.dumps(row, sort_keys=True) for row in json.loads(payload)["results"]["bindings"])
+
+
+def assert_contents(followers: list[Follower], found: Logged) -> None:
+    """What the clients of the two SELECT queries saw is what is logged."""
+    seen: dict[str, Any] = {follower.name: follower.events for follower in followers}
+    for name, part in (("high", lambda data: data), ("counts", lambda data: data["addedResults"])):
+        bags = [Counter(json.dumps(row, sort_keys=True) for row in part(event.data)["results"]["bindings"]) for event in seen[name]]
+        assert bags == [entry[5] for entry in found if entry[0] == name]
