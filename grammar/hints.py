@@ -17,6 +17,7 @@ _UPDATES = frozenset("INSERT DELETE LOAD CLEAR DROP CREATE ADD MOVE COPY WITH".s
 _MODIFIERS = frozenset(("GROUP", "HAVING", "ORDER", "LIMIT", "OFFSET"))
 _OURS = ("REGISTER", "FROM", "USING", "WINDOW", "STREAM", "RSTREAM", "ISTREAM", "DSTREAM", "WHERE", *_MODIFIERS)
 _NAMED_WINDOW = "FROM NAMED WINDOW :w ON <stream> [RANGE 10s STEP 2s]"
+_NO_IRI = "an IRI ends with > and holds no spaces, quotes, braces or backslashes"
 _CLAUSE_HINTS = {
     "'['": "a window stands in brackets: FROM STREAM <iri> [RANGE 10s STEP 2s]",
     "an IRI": "write <http://ex.org/s>, or prefix:name with its PREFIX",
@@ -48,6 +49,8 @@ def body_diagnostic(text: Text, tokens: tuple[Token, ...], place: int, expected:
     """The message about a text that SPARQL's grammar does not take: it came to `place`, where it tried `expected`."""
     index = _index_at(tokens, place)
     wanted = set(expected)
+    if _FORMS <= wanted and not any(token.word == "REGISTER" for token in tokens):
+        wanted.add("REGISTER")
     if index == len(tokens):
         end = tokens[-1].end if tokens else 0
         return text.error(f"The text ends too early: expected {listed(wanted)}.", end, end,
@@ -76,6 +79,8 @@ def _clause_hint(expected: str, tokens: tuple[Token, ...], index: int) -> str | 
     match expected:
         case "an IRI" if before == "WINDOW":
             return f"the name comes before its stream: {_NAMED_WINDOW}"
+        case "an IRI" if found == "<":
+            return _NO_IRI
         case "'['" | "an IRI" | "ON":
             return _CLAUSE_HINTS[expected]
         case "']'" if found[:1].isdigit():
@@ -132,6 +137,10 @@ def _body_hint(tokens: tuple[Token, ...], index: int, expected: set[str]) -> str
         return f"close the group with '}}' before {token.word}"
     if "an operator" in expected and token.text == "{":
         return "close the bracket of the expression before the group"
+    if token.text == "<" and "an IRI" in expected:
+        return _NO_IRI
+    if token.text == "A" and "'a'" in expected:
+        return "rdf:type is written a, in lower case"
     if token.word in _WORD_HINTS:
         return _WORD_HINTS[token.word]
     if token.word:

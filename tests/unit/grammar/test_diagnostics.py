@@ -62,6 +62,8 @@ COMMON = [
     ("SELECT * FROM NAMED WINDOW «ON» <s> [NOW] AS :w {}", "Expected an IRI", "the name comes before its stream"),
     ("SELECT * FROM NAMED WINDOW <w> «<s>» [NOW] {}", "Expected ON", "FROM NAMED WINDOW :w ON"),
     ("SELECT * FROM STREAM «temps» [NOW] {}", "Expected an IRI", "<http://ex.org/s>"),
+    ("SELECT * FROM STREAM «<»http://ex.org/a b> [NOW] {}", "Expected an IRI", "holds no spaces"),
+    ("PREFIX : «<»http://ex.org SELECT * {}", "Expected an IRI", "ends with >"),
     ("SELECT * FROM «GRAPH» <g> {}", "Expected STREAM, NAMED or an IRI", "without GRAPH"),
     # output and report
     ("ISTREAM SELECT «RSTREAM» ?x {}", "RSTREAM and ISTREAM in one statement", "once"),
@@ -80,6 +82,7 @@ COMMON = [
     ("SELECT * FROM NAMED WINDOW <w> ON <s> [NOW] FROM NAMED WINDOW «<w>» ON <t> [NOW] {}", "declared twice", "name of its own"),
     ("SELECT * FROM STREAM <s> [FROM NOW-«1h» TO NOW-2h STEP 1h] {}", "ends before it begins", "longer one"),
     # key words
+    ("«SELEKT» * {}", "REGISTER or SELECT, found 'SELEKT'", "did you mean SELECT?"),
     ("«REGSITER» QUERY q AS SELECT * {}", "found 'REGSITER'", "did you mean REGISTER?"),
     ("REGISTER «QUREY» q AS SELECT * {}", "found 'QUREY'", "did you mean QUERY?"),
     ("REGISTER QUERY q AS «SELCT» * {}", "found 'SELCT'", "did you mean SELECT?"),
@@ -99,6 +102,7 @@ COMMON = [
     ("SELECT * { ?s ?p ?o «?s» ?q ?r }", "found '?s'", "end the triple before it with '.'"),
     ("SELECT * { {} «SELECT» * {} }", "found 'SELECT'", "braces of its own"),
     ("SELECT * { ?s ?p ?o «UNION» {} }", "found 'UNION'", "between groups"),
+    ("SELECT * { ?s «A» <c> }", "found 'A'", "in lower case"),
     ("SELECT * WHERE «?s» ?p ?o }", "Expected '{'", "WHERE { ... }"),
     # scope
     ("SELECT * { ?s ?p ?o BIND(1 AS «?o») }", "BIND to ?o", "new variable"),
