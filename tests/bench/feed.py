@@ -65,7 +65,7 @@ class Feed:
                 self._ends.append(size)
                 self._times.append(now)
                 self._first.set()
-        except (OSError, ValueError, AttributeError):
+        except (OSError, ValueError, AttributeError, http.client.HTTPException):
             if not self._closing:
                 raise
         finally:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -20,7 +21,7 @@ class Figure:
     met: bool | None = None
 
     def as_json(self) -> dict[str, Any]:
-        return asdict(self)
+        return {**asdict(self), "value": None if math.isnan(self.value) else self.value}
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,6 +34,7 @@ def run(settings: Settings) -> tuple[list[Figure], dict[str, Any]]:
                      connections=8)
         cores = (server.cpu_seconds() - used) / (time.time() - began)
         stats = client.stats("step")
+        server.wait_processed()
         feed.wait_quiet(0.5, 5.0)
         feed.close()
     found = [(milliseconds(event.json()["rsp"]["at"]), event.arrived) for event in feed.events() if event.event == "result"]
