@@ -23,7 +23,7 @@ def query_info(query: LiveQuery, pump: Pump, sources: Mapping[str, Source], base
         graphs=tuple(sorted(query.graphs)), rules=tuple(rule.name for rule in statement.rules),
         windows=tuple(window_json(source, sources) for source in statement.streams), variables=variables(statement),
         state=_state(query, pump), epoch=definition.epoch, since_ms=definition.registered_ms, restarts=definition.restarts,
-        error=query.error, progress=_progress(query, pump, sources, measured), options=dict(definition.options))
+        error=query.error, progress=progress(query, pump, sources, measured), options=dict(definition.options))
 
 
 def window_json(source: StreamSource, sources: Mapping[str, Source]) -> dict[str, Any]:
@@ -59,7 +59,8 @@ def _state(query: LiveQuery, pump: Pump) -> str:
     return "idle" if idle else query.state
 
 
-def _progress(query: LiveQuery, pump: Pump, sources: Mapping[str, Source], measured: Mapping[str, Any]) -> dict[str, Any]:
+def progress(query: LiveQuery, pump: Pump, sources: Mapping[str, Source], measured: Mapping[str, Any]) -> dict[str, Any]:
+    """How far a query is: the member ``progress`` of its resource."""
     states = [pump.kept.states[stream] for stream in query.streams if stream in pump.kept.states]
     watermark = pump.watermark(query)
     end = min((sources[stream].watermark for stream in query.streams if stream in sources and not sources[stream].idle), default=MIN)

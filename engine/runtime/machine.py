@@ -21,6 +21,7 @@ from engine.ir.statement import Statement
 from engine.runtime.append import Appender, receipt_of
 from engine.runtime.backend import Backend, Feed
 from engine.runtime.clock import Clock
+from engine.runtime.describe import progress
 from engine.runtime.errors import EngineError, unavailable
 from engine.runtime.log import LogFolder, LogWriter
 from engine.runtime.meters import Meters
@@ -218,8 +219,17 @@ class Machine:
             self.notify(Notice("result", event.query, event))
         for notice in outcome.notices:
             self.notify(notice)
-        self.notify(Notice("progress", data={"position": pump.position, "answered": sorted({e.query for e in outcome.results})}))
+        self._tell_progress(pump)
         self._tidy.set()
+
+    def _tell_progress(self, pump: Pump) -> None:
+        now = self.clock.now_ms()
+        for query in pump.queries.values():
+            news = self.meters.news(query.name, pump.watermark(query), now)
+            if news is not None:
+                measured = self.meters.query(query.name, query.streams, now)
+                known = progress(query, pump, self.writer.appender.sources, measured)
+                self.notify(Notice("progress", query.name, data={**known, **news}))
 
     def recompile(self, text: str, name: str, graphs: object) -> Compiled:
         """Compile a text that was accepted when it was registered: the limits of then do not matter now."""

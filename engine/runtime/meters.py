@@ -4,12 +4,25 @@ from __future__ import annotations
 
 from collections import defaultdict, deque
 from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import Any
 
 from engine.runtime.pump import Outcome
 from engine.runtime.resources import iso
+from engine.timeline import MIN
 
 _SPAN_MS = 10_000
+_PROGRESS_MS = 500
+
+
+@dataclass(slots=True)
+class _Told:
+    """The last progress message of a query, and the evaluations since."""
+
+    at_ms: int = 0
+    watermark: int = MIN
+    closed: int = 0
+    empty: int = 0
 
 
 class Meters:
@@ -20,6 +33,7 @@ class Meters:
         self.totals: dict[str, int] = defaultdict(int)
         self._rows: deque[tuple[int, dict[str, int]]] = deque()
         self._latency: dict[str, int] = {}
+        self._told: dict[str, _Told] = {}
 
     def batch(self, outcome: Outcome, rows_by_stream: dict[str, int], now_ms: int) -> None:
         """Note a batch that ended at `now_ms`."""
@@ -33,12 +47,24 @@ class Meters:
             self._rows.popleft()
         for event in outcome.results:
             self._latency[event.query] = now_ms - event.at_ms
+            told = self._told.setdefault(event.query, _Told())
+            told.closed += 1
+            told.empty += event.meta.get("rows") == 0
 
     def query(self, name: str, streams: Iterable[str], now_ms: int) -> dict[str, Any]:
         """What `describe` shows of a query: rows per second over the last ten seconds, and how old its last result was when logged."""
         recent = [rows for at, rows in list(self._rows) if at >= now_ms - _SPAN_MS]
         total = sum(rows.get(stream, 0) for rows in recent for stream in streams)
         return {"inputRowsPerSecond": round(total * 1000 / _SPAN_MS, 1), "resultLatencyMs": self._latency.get(name)}
+
+    def news(self, name: str, watermark: int, now_ms: int) -> dict[str, Any] | None:
+        """What a progress message says beside the query's progress; None if it has not moved, or was told of a moment ago."""
+        told = self._told.setdefault(name, _Told())
+        if watermark == told.watermark or now_ms - told.at_ms < _PROGRESS_MS:
+            return None
+        news = {"processedAt": iso(now_ms), "windowsClosed": told.closed, "empty": told.empty}
+        self._told[name] = _Told(now_ms, watermark)
+        return news
 
     def stream(self, iri: str, now_ms: int) -> float:
         """Rows per second of a stream over the last ten seconds."""

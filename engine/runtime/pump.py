@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -203,7 +203,9 @@ class Pump:
         self._status(query, before, "failure")
 
     def _status(self, query: LiveQuery, before: str | None, reason: str) -> None:
-        data = {"state": query.state, "previous": before, "reason": reason, "error": query.error}
+        data: dict[str, Any] = {"state": query.state, "previous": before, "reason": reason}
+        if query.error is not None:
+            data["problem"] = {"title": "The query failed", "detail": query.error}
         self._outcome.notices.append(Notice("status", query.name, data=data))
 
     # --- barriers

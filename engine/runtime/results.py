@@ -28,6 +28,7 @@ create table if not exists receipts (stream text not null, key text not null, un
 create table if not exists letters (stream text not null, position integer not null, number integer not null, reason text not null,
                                     t integer, content text not null, primary key (stream, position, number)) without rowid;
 create table if not exists queries (name text primary key, definition text not null, state text not null, relation blob) without rowid;
+create table if not exists removed (name text primary key, position integer not null) without rowid;
 create table if not exists graphs (iri text primary key, definition text not null) without rowid;
 create table if not exists results (id integer primary key, query text not null, epoch text not null, seq integer not null,
                                     tick integer not null, at integer not null, kind text not null, output text not null,
@@ -103,7 +104,9 @@ class ResultLog:
             if query is None:
                 db.execute("delete from queries where name = ?", (name,))
                 db.execute("delete from results where query = ?", (name,))
+                db.execute("insert or replace into removed values (?,?)", (name, changes.position))
             else:
+                db.execute("delete from removed where name = ?", (name,))
                 db.execute("insert into queries (name, definition, state) values (?,?,?) on conflict (name) do update "
                            "set definition = excluded.definition, state = excluded.state",
                            (name, json.dumps(query[0]), json.dumps(query[1])))
@@ -168,6 +171,10 @@ class ResultLog:
         """(definition, state, last relation) of each query."""
         return [(json.loads(definition), json.loads(state), None if relation is None else _unpack(relation))
                 for definition, state, relation in self._read("select definition, state, relation from queries order by name")]
+
+    def was_removed(self, query: str) -> bool:
+        """Whether there was a query of this name, and there is none now."""
+        return bool(list(self._read("select 1 from removed where name = ?", (query,))))
 
     def graphs(self) -> dict[str, dict[str, Any]]:
         return {iri: json.loads(text) for iri, text in self._read("select iri, definition from graphs order by iri")}

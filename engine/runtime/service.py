@@ -296,6 +296,8 @@ class Engine:
     def _query(self, name: str) -> LiveQuery:
         query = self._machine.pump.queries.get(name)
         if query is None:
+            if self.results.was_removed(name):
+                raise EngineError("query-removed", 410, f"The query {name!r} has been removed.", {"name": name})
             raise not_found("query", name)
         return query
 
