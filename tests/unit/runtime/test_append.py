@@ -1,0 +1,129 @@
+"""What an append decides: stamps, lateness, watermarks, positions, blank nodes, keys."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from engine.runtime.append import Appender, Source
+from engine.runtime.errors import EngineError
+from engine.runtime.rows import Kind, controls, prepare
+from engine.timeline import MIN
+
+NOW = 1_000_000
+
+
+def appender(**source: object) -> Appender:
+    return Appender(1, {"s": Source("s", **{"arrival": False, **source})})  # type: ignore[arg-type]
+
+
+def items(times: Sequence[int | None], blank: bool = False) -> object:
+    return prepare([(t, None, (("_:x" if blank else "<x>", "<p>", f'"{t}"'),)) for t in times])
+
+
+def push(end: Appender, times: Sequence[int | None], **more: object) -> tuple[pa.Table, object]:
+    rows, receipt = end.push("s", items(times, bool(more.pop("blank", False))), NOW, **more)  # type: ignore[arg-type]
+    return pa.concat_tables(rows) if rows else None, receipt
+
+
+@given(st.lists(st.integers(0, 100), max_size=20), st.integers(0, 10), st.integers(0, 20))
+def test_verdicts_are_those_of_one_item_after_the_other(times: list[int], lateness: int, cut: int) -> None:
+    watermark, taken, late = MIN, [], 0
+    for t in times:
+        if t < watermark:
+            late += 1
+            continue
+        watermark = max(watermark, t - lateness)
+        taken.append((t, watermark))
+    end = appender(lateness_ms=lateness)
+    found, counted = [], 0
+    for part in (times[:cut], times[cut:]):
+        rows, receipt = end.push("s", items(part), NOW)  # type: ignore[arg-type]
+        counted += receipt.late
+        found += [row for table in rows for row in table.to_pylist() if row["record"] == Kind.EVENT]
+    assert [(row["t"], row["watermark"]) for row in found] == taken
+    assert counted == late and end.sources["s"].watermark == watermark
+
+
+def test_positions_have_no_gap() -> None:
+    end = appender(keep_late=True)
+    rows, receipt = push(end, [5, 9, 3, 12], key="k", watermark_ms=20)
+    assert [(row["position"], row["record"]) for row in rows.to_pylist()] == [
+        (1, Kind.EVENT), (2, Kind.EVENT), (3, Kind.EVENT), (4, Kind.REFUSED), (5, Kind.MARK), (6, Kind.KEY)]
+    assert (receipt.first_id, receipt.last_id, receipt.watermark_ms) == ("1", "3", 20)  # type: ignore[attr-defined]
+    assert end.position == 7
+
+
+def test_items_beyond_the_clock_do_not_move_the_watermark() -> None:
+    end = appender(ahead_ms=100)
+    _, receipt = push(end, [NOW + 101, 5, NOW + 100])
+    assert (receipt.accepted, receipt.rejected, receipt.watermark_ms) == (2, 1, NOW + 100)  # type: ignore[attr-defined]
+    with pytest.raises(EngineError, match="ahead"):
+        end.push("s", items([]), NOW, watermark_ms=NOW + 101)  # type: ignore[arg-type]
+
+
+def test_an_arrival_stream_stamps_what_comes_and_never_runs_backwards() -> None:
+    end = appender(arrival=True)
+    rows, _ = push(end, [None, 7])
+    assert rows["t"].to_pylist() == [NOW, NOW]
+    end.clock_marks(["s"], NOW + 5)
+    rows, _ = push(end, [None])
+    assert rows["t"].to_pylist() == [NOW + 5]
+
+
+def test_an_event_stream_wants_time_stamps() -> None:
+    with pytest.raises(EngineError) as error:
+        push(appender(), [5, None])
+    assert error.value.slug == "missing-timestamp" and error.value.extra == {"items": [1]}
+
+
+def test_blank_nodes_are_the_items_own_whatever_else_is_in_the_log() -> None:
+    end = appender()
+    rows, _ = push(end, [1, 2], blank=True)
+    first = rows["s"].to_pylist()
+    assert len(set(first)) == 2 and all(token.startswith("_:i") and token.endswith(".x") for token in first)
+    end.command(Kind.NOTE, "", {})
+    rows, _ = push(end, [3], blank=True)
+    without = appender()
+    assert push(without, [1, 2, 3], blank=True)[0]["s"].to_pylist() == [*first, *rows["s"].to_pylist()]
+
+
+def test_a_known_key_appends_nothing() -> None:
+    end = appender()
+    _, first = push(end, [5], key="k")
+    rows, again = push(end, [6], key="k")
+    assert rows is None and again.repeated and again.first_id == first.first_id  # type: ignore[attr-defined]
+    end.forget_keys(NOW + 3_600_001)
+    assert push(end, [6], key="k")[0] is not None
+
+
+def test_idle_streams_and_their_return() -> None:
+    end = appender(idle_ms=10, active_ms=NOW)
+    assert end.silent(NOW + 9) == [] and end.next_silence() == NOW + 10
+    assert [c.kind for table in end.declare_idle(NOW + 10) for c in controls(table)] == [Kind.IDLE]
+    assert end.declare_idle(NOW + 20) == [] and end.next_silence() is None
+    push(end, [5])
+    assert not end.sources["s"].idle
+
+
+def test_a_fork_that_is_not_adopted_has_not_happened() -> None:
+    end = appender()
+    fork = end.fork()
+    push(fork, [5], key="k")
+    assert end.position == 1 and not end.keys and end.sources["s"].watermark == MIN
+    end.adopt(fork)
+    assert end.position == 3 and ("s", "k") in end.keys
+
+
+def test_the_end_of_a_log_is_found_again_from_its_rows() -> None:
+    end = appender(idle_ms=1, keep_late=True)
+    rows = [push(end, [5, 9, 3], key="k")[0], *end.declare_idle(NOW + 5), *end.mark("s", 11, NOW), *end.command(Kind.NOTE, "", {})[0]]
+    found = appender(idle_ms=1, keep_late=True)
+    found.follow(pa.concat_tables(rows), 0)
+    assert found.position == end.position and found.keys["s", "k"].receipt == end.keys["s", "k"].receipt
+    old, new = end.sources["s"], found.sources["s"]
+    assert (new.watermark, new.idle, new.items, new.late) == (old.watermark, old.idle, old.items, old.late)
