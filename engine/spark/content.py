@@ -56,7 +56,7 @@ class StreamContent:
     def horizon(self, before_ms: int, count: int, unit: str) -> int:
         """The oldest time among the last `count` distinct triples, or items, before `before_ms`: what a tuple window needs kept."""
         table = self.between(-(1 << 62), before_ms, -1)
-        keys = ["t", "s", "p", "o"] if unit == "triples" else ["t", "position"]
+        keys = ["t", "s", "p", "o"] if unit == "triples" else ["t"]  # equal items of one time are one item
         times = table.group_by(keys).aggregate([]).column("t").sort(order="descending")
         return times[min(count, len(times)) - 1].as_py() if len(times) else before_ms
 

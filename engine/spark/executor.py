@@ -20,6 +20,7 @@ from engine.spark.answers import Answers
 from engine.spark.content import StreamContent
 from engine.spark.local import QueryFailed, Task, run_local
 from engine.spark.mirror import Mirror
+from engine.spark.sql.dialect import DUCKDB, SPARK
 from engine.spark.sql.sources import Evaluation, graph_table, needed, source_texts, stream_table, tables
 from engine.spark.udf_spark import register_spark
 
@@ -130,7 +131,7 @@ class Executor:
         executor: ExecutorName = self.force_executor or ("local" if rows <= LOCAL_ROWS else "sql")
         self.choices[due.query] = (executor, "recompute")
         text = compiled.text(executor, typed)
-        prefix = source_texts(text.sources, compiled.statement.streams, evaluation)
+        prefix = source_texts(text.sources, compiled.statement.streams, evaluation, SPARK if executor == "sql" else DUCKDB)
         streams, graphs = tables(text.sources, compiled.statement.streams)
         names = frozenset(map(stream_table, streams)) | frozenset(map(graph_table, graphs))
         joined = ",\n".join(prefix)

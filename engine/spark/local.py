@@ -88,7 +88,7 @@ def _run_bundle(tables: dict[str, bytes], tasks: list[tuple[int, str]]) -> Itera
 
 def _run(connection: duckdb.DuckDBPyConnection, text: str) -> tuple[bytes | None, str | None]:
     try:
-        return _to_ipc(connection.execute(text).to_arrow_table()), None
+        return _to_ipc(connection.sql(text).to_arrow_table()), None
     except Exception as failure:  # whatever DuckDB or a function raises belongs to this query alone
         return None, f"{type(failure).__name__}: {failure}"
 

@@ -10,12 +10,12 @@ from collections.abc import Mapping, Sequence
 
 from engine.ir.statement import StreamSource, TimeWindow
 from engine.ir.terms import Constant, OneOf, Variable
-from engine.plan.incremental import DeltaPlan
+from engine.plan.incremental import ON_CHANGE_STEP, DeltaPlan
 from engine.plan.nodes import Scan, WindowSource
 from engine.spark.sql.dialect import Dialect
 from engine.spark.sql.lower import Columns, Lowering
 from engine.spark.sql.relation import COMPANIONS, Namer, typed_columns
-from engine.spark.sql.sources import stream_table
+from engine.spark.sql.sources import closes, stream_table
 
 
 class DeltaEmitter:
@@ -42,17 +42,12 @@ class DeltaEmitter:
         return " UNION ALL ".join(terms)
 
     def _interval(self, index: int) -> tuple[str, str]:
-        """timeline.event_validity as SQL over `t`; both engines round % towards zero, hence the double modulus."""
+        """timeline.event_validity as SQL over `t`."""
         window = self.streams[index].window
         assert isinstance(window, TimeWindow)
         step = self.plan.steps[index]
-        start = 0 if step == 1 else self.start
-
-        def floor(ms: str) -> str:
-            return f"({ms} - ((({ms} - {start}) % {step}) + {step}) % {step})"
-        entered = f"(t + CAST({window.delay_ms} AS BIGINT))"
-        left = f"(t + CAST({window.delay_ms + window.range_ms} AS BIGINT))"
-        return f"2 * ({floor(entered)} + {step}) - 1", f"2 * ({floor(left)} + {step}) - 2"
+        first, last = closes(window, step, 0 if step == ON_CHANGE_STEP else self.start)
+        return f"2 * {first} - 1", f"2 * ({last} + {step}) - 2"
 
     def _facts(self, scan: Scan, part: str, since: int, seen: int) -> str:
         """One scan with its interval; `part` is delta, old or all."""

@@ -34,6 +34,10 @@ class Dialect:
     def aggregate(self, code: str, tokens: str) -> str:
         return f"tw_agg({self.quote(code)}, {tokens})"
 
+    def sorted_text(self, column: str) -> str:
+        """The distinct texts of a group, sorted and joined by a character below all others in them."""
+        return f"array_to_string(list_sort(list(DISTINCT {column})), chr(1))"
+
 
 class SparkDialect(Dialect):
     """Spark SQL in ANSI mode, `spark.sql.variable.substitute=false`, `escapedStringLiterals` off."""
@@ -51,8 +55,8 @@ class SparkDialect(Dialect):
     def collect(self, column: str, guard: str) -> str:
         return f"collect_list(CASE WHEN {guard} IS NOT NULL THEN coalesce({column}, '') END)"
 
-    def aggregate(self, code: str, tokens: str) -> str:
-        return f"tw_agg({self.quote(code)}, {tokens})"
+    def sorted_text(self, column: str) -> str:
+        return f"array_join(array_sort(collect_set({column})), chr(1))"
 
 
 DUCKDB = Dialect()

@@ -147,11 +147,11 @@ class Lowering:
 
     def _call(self, function: str, expression: Expression, columns: Columns) -> str:
         names = sorted(v for v in ex.variables_of(expression) if columns.token(v) is not None)
-        solution: list[Variable] | None = None
+        solution: list[str] = []
         if functions_in(expression) & ROWWISE:
-            solution = [v for v in columns.row if columns.token(v) is not None]
-            names = sorted({*names, *solution})
-        code = encode((textless(expression), [v.name for v in names], solution and [s.name for s in solution], *self.context))
+            own = [v for v in columns.row if columns.token(v) is not None]
+            names, solution = sorted({*names, *own}), [v.name for v in own]
+        code = encode((textless(expression), [v.name for v in names], solution, *self.context))
         tokens = [_boolean_token(str(columns.token(v))) if v in columns.booleans else str(columns.token(v)) for v in names]
         return self.dialect.call(function, code, columns.at or "CAST(0 AS BIGINT)", tokens)
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from engine.ir.statement import AllWindow, NowWindow, StreamSource, TimeWindow, TupleWindow, Window
 from engine.plan.nodes import MergedSource, Source, StaticSource, WindowSource
+from engine.spark.sql.dialect import Dialect
 from engine.timeline import MIN, last_close_by
 
 TRIPLE_COLUMNS = "s, p, o, kind, number, micros"
@@ -66,20 +67,22 @@ def needed(streams: Sequence[StreamSource], evaluation: Evaluation) -> dict[str,
     return found
 
 
-def source_texts(sources: Sequence[Source], streams: Sequence[StreamSource], evaluation: Evaluation) -> list[str]:
+def source_texts(sources: Sequence[Source], streams: Sequence[StreamSource], evaluation: Evaluation, dialect: Dialect) -> list[str]:
     """The common table expressions that a plan's body stands on."""
     ticks = ", ".join(f"({tick})" for tick in evaluation.ticks)
     texts = [f"ticks AS (SELECT CAST(tick AS BIGINT) AS tick FROM (VALUES {ticks}) AS t(tick))"]
     windows = {part for source in sources for part in (source.parts if isinstance(source, MergedSource) else (source,))
                if isinstance(part, WindowSource)}
     for part in sorted(windows, key=lambda w: w.index):
-        texts += _window_texts(part.index, streams[part.index], evaluation)
+        texts += _window_texts(part.index, streams[part.index], evaluation, dialect)
     texts += [_merged_text(source) for source in sources if isinstance(source, MergedSource)]
     return texts
 
 
-def _window_texts(index: int, source: StreamSource, evaluation: Evaluation) -> list[str]:
+def _window_texts(index: int, source: StreamSource, evaluation: Evaluation, dialect: Dialect) -> list[str]:
     table = stream_table(source.stream)
+    if isinstance(source.window, TupleWindow) and source.window.unit == "items":
+        table = _with_item_text(table, dialect)
     rows = [(tick, *bounds(source.window, tick, evaluation)) for tick in evaluation.ticks]
     if len(rows) == 1:
         tick, low, high = rows[0]
@@ -90,8 +93,10 @@ def _window_texts(index: int, source: StreamSource, evaluation: Evaluation) -> l
         listed = ", ".join(str(row) for row in rows)
         texts = [f"w{index} AS (SELECT CAST(tick AS BIGINT) AS tick, CAST(low AS BIGINT) AS low, CAST(high AS BIGINT) AS high "
                  f"FROM (VALUES {listed}) AS t(tick, low, high))"]
-        seen = (f"SELECT w.tick, f.* FROM {table} f JOIN w{index} w ON f.t >= w.low AND f.t < w.high "
-                f"WHERE f.position > {evaluation.since}")
+        facts, test = f"{table} f", "f.t >= w.low AND f.t < w.high"
+        if dialect.name == "sql" and isinstance(source.window, TimeWindow) and not evaluation.on_change:
+            facts, test = _at_closes(table, source.window, evaluation, rows[0][2], rows[-1][2]), "f.end = w.high"
+        seen = f"SELECT w.tick, f.* FROM {facts} JOIN w{index} w ON {test} WHERE f.position > {evaluation.since}"
     ranked = _ranked(source.window)
     if ranked:
         rank, limit = ranked
@@ -106,12 +111,34 @@ def _ranked(window: Window) -> tuple[str, int] | None:
         case TupleWindow(count=count, unit="triples"):
             return "t DESC, s DESC, p DESC, o DESC", count
         case TupleWindow(count=count, unit="items"):
-            return "t DESC, position DESC", count
+            return "t DESC, item DESC, coalesce(g, '') DESC", count
         case NowWindow():
             return "t DESC", 1
         case AllWindow() | TimeWindow():
             return None
     return None
+
+
+def closes(window: TimeWindow, step_ms: int, start_ms: int) -> tuple[str, str]:
+    """SQL of the first and last close that see an event at `t` (timeline.event_validity); % rounds towards zero, hence twice."""
+    def floor(ms: str) -> str:
+        return f"({ms} - ((({ms} - {start_ms}) % {step_ms}) + {step_ms}) % {step_ms})"
+    entered, left = (f"(t + CAST({shift} AS BIGINT))" for shift in (window.delay_ms, window.delay_ms + window.range_ms))
+    return f"({floor(entered)} + {step_ms})", floor(left)
+
+
+def _at_closes(table: str, window: TimeWindow, evaluation: Evaluation, first_end: int, last_end: int) -> str:
+    """Spark joins ranges by nested loops: there a fact is repeated for each due close that sees it, and joined by equality."""
+    first, last = closes(window, window.step_ms, evaluation.start_at_ms)
+    first, last = f"greatest({first}, {first_end + window.delay_ms})", f"least({last}, {last_end + window.delay_ms})"
+    times = f"CASE WHEN {first} <= {last} THEN sequence({first}, {last}, CAST({window.step_ms} AS BIGINT)) END"
+    return f"(SELECT e.*, close - {window.delay_ms} AS end FROM (SELECT f.*, explode({times}) AS close FROM {table} f) AS e) AS f"
+
+
+def _with_item_text(table: str, dialect: Dialect) -> str:
+    """The facts with the canonical text of their item: equal items are one, items of one time stand in the order of their texts."""
+    items = f"SELECT position AS place_of, {dialect.sorted_text('concat_ws(chr(1), s, p, o)')} AS item FROM {table} GROUP BY position"
+    return f"(SELECT f.*, i.item FROM {table} f JOIN ({items}) AS i ON f.position = i.place_of)"
 
 
 def _merged_text(source: MergedSource) -> str:
