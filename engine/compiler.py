@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from engine.ir.statement import BACKGROUND, Statement
 from engine.plan.build import Builder, dataset
-from engine.plan.nodes import MergedSource, StaticSource
+from engine.plan.nodes import MergedSource, Plan, StaticSource
 from engine.plan.order import Estimate
 from engine.records import Triple
 from engine.rewrite import PASSES, rdfs
@@ -38,8 +38,12 @@ def compile_statement(statement: Statement, catalog: Catalog, identity: str = ""
     background = (*(g.iri for g in statement.graphs if not g.named), *(g.iri for g in statement.reasoning_graphs))
     if statement.rules:
         data.graphs[BACKGROUND] = MergedSource(tuple(map(StaticSource, background)))
-    plan = Builder(data, estimate).build(rewritten.query.pattern)
-    compiled = Compiled(validated, rewritten, plan, identity or hashlib.sha256(statement.text.encode()).hexdigest()[:12], estimate)
+
+    def build(live: Estimate) -> Plan:
+        return Builder(data, live).build(rewritten.query.pattern)
+
+    identity = identity or hashlib.sha256(statement.text.encode()).hexdigest()[:12]
+    compiled = Compiled(validated, rewritten, build(estimate), identity, estimate, build)
     if until == "spark":
         compiled.text("local")
         compiled.text("sql")
@@ -63,8 +67,8 @@ def triples(table: pa.Table) -> list[Triple]:
 
 
 def static_estimate(statement: Statement, catalog: Catalog) -> Estimate:
-    """Counts of the static graphs that the default graph shows."""
-    return merge_estimates(table_estimate(catalog.graphs[g.iri]) for g in statement.graphs)
+    """Counts of the static graphs; streams count as they come (Compiled.adapt)."""
+    return merge_estimates(table_estimate(catalog.graphs[g.iri]) for g in statement.graphs) if statement.graphs else Estimate()
 
 
 __all__ = ["STAGES", "Catalog", "Compiled", "compile_statement"]

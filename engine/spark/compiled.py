@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -29,8 +30,21 @@ class Compiled:
     plan: Plan
     identity: str
     estimate: Estimate
+    build: Callable[[Estimate], Plan] = field(repr=False)
     inconsistencies: tuple[str, ...] = ()
     texts: dict[tuple[str, bool], PlanText] = field(default_factory=dict, repr=False)
+    planned_rows: int = 0
+
+    def adapt(self, rows: int, live: Callable[[], Estimate]) -> None:
+        """Order the joins anew, by `live` counts, once the streams hold four times (or a quarter of) what they did. Answers stay."""
+        if self.planned_rows and self.planned_rows // 4 < rows < 4 * self.planned_rows or not rows:
+            return
+        self.planned_rows, self.estimate = rows, live()
+        plan = self.build(self.estimate)
+        if plan != self.plan:
+            self.plan = plan
+            self.texts.clear()
+            self.__dict__.pop("delta", None)
 
     @property
     def variables(self) -> tuple[Variable, ...]:

@@ -17,7 +17,8 @@ import pyarrow.compute as pc
 from engine.spark.compiled import LOCAL_ROWS, Compiled
 from engine.facts import FACTS
 from engine.spark.answers import Answers
-from engine.spark.content import StreamContent
+from engine.plan.order import Estimate
+from engine.spark.content import StreamContent, merge_estimates, table_estimate
 from engine.spark.local import QueryFailed, Task, run_local
 from engine.spark.mirror import Mirror
 from engine.spark.sql.dialect import DUCKDB, SPARK
@@ -125,6 +126,7 @@ class Executor:
         compiled, evaluation = due.compiled, due.evaluation
         ranges = needed(compiled.statement.streams, evaluation)
         rows = sum(due.streams[iri].rows for iri in ranges)
+        compiled.adapt(rows, lambda: _live(due))
         typed = not any(due.streams[iri].hard for iri in ranges)
         if self._strategy(due, rows) == "incremental":
             return self._incremental_job(due, typed, rows)
@@ -223,6 +225,11 @@ class Executor:
             job.sample.take(job.answer, max((c.last for s in job.due.streams.values() for c in s.chunks), default=0), job.due.ticks[0])
             return [Answer(job.due.query, tick, job.sample.sample(tick)) for tick in job.due.ticks]
         return _split(job.due, job.answer)
+
+
+def _live(due: Due) -> Estimate:
+    """Counts of all that the query reads, as it is now."""
+    return merge_estimates([*(c.estimate() for c in due.streams.values()), *map(table_estimate, due.graphs.values())])
 
 
 def _failures(due: Due, failure: BaseException) -> list[Answer]:
