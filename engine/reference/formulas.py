@@ -1,0 +1,83 @@
+"""What both evaluators of rules share: matching atoms, safe orders, values of terms."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from engine.functions.expressions import Context, ExpressionError, evaluate
+from engine.ir.expressions import variables_of
+from engine.ir.rules import Assign, At, Atom, BoxMinus, DiamondMinus, Formula, Negation, Test, WindowFormula, rule_variables
+from engine.ir.terms import Constant, Term
+
+Ground = tuple[str, tuple[str, ...]]
+Row = dict[str, str]
+
+
+def in_safe_order(body: Sequence[Formula]) -> list[Formula]:
+    """The formulas of a body such that each finds bound what it cannot bind itself. Raises ValueError where there is none."""
+    waiting, bound, ordered = list(body), set[str](), list[Formula]()
+    while waiting:
+        ready = next((f for f in waiting if needs(f) <= bound), None)
+        if ready is None:
+            missing = sorted(set().union(*(needs(f) for f in waiting)) - bound)
+            raise ValueError(f"unsafe rule: nothing binds {', '.join('?' + name for name in missing)}")
+        waiting.remove(ready)
+        ordered.append(ready)
+        bound |= {v.name for v in rule_variables(ready)} | ({ready.variable.name} if isinstance(ready, Assign) else set())
+    return ordered
+
+
+def needs(formula: Formula) -> set[str]:
+    """The variables that must be bound before a formula can be looked at."""
+    match formula:
+        case Negation(body=body):
+            return {v.name for v in rule_variables(body)} | needs(body)
+        case Test(condition=expression) | Assign(expression=expression):
+            return {v.name for v in variables_of(expression)}
+        case DiamondMinus(body=body) | BoxMinus(body=body) | At(body=body) | WindowFormula(body=body):
+            return needs(body)
+    return set()
+
+
+def unify(pattern: Atom, atom: Ground, row: Row) -> Row | None:
+    """`row` extended so that the pattern becomes the ground atom, or None."""
+    predicate, terms = atom
+    if pattern.predicate != predicate or len(pattern.terms) != len(terms):
+        return None
+    extended = dict(row)
+    for term, token in zip(pattern.terms, terms):
+        if isinstance(term, Constant):
+            if term.token != token:
+                return None
+        elif extended.setdefault(term.name, token) != token:
+            return None
+    return extended
+
+
+def ground(atom: Atom, row: Mapping[str, str]) -> Ground:
+    """The atom with its variables replaced. Raises ValueError where one is not bound."""
+    return atom.predicate, tuple(value_of(term, row) for term in atom.terms)
+
+
+def value_of(term: Term, row: Mapping[str, str]) -> str:
+    """The token of a term in a row."""
+    if isinstance(term, Constant):
+        return term.token
+    if term.name not in row:
+        raise ValueError(f"unsafe rule: nothing binds ?{term.name}")
+    return row[term.name]
+
+
+def assigned(formula: Assign, row: Row, context: Context) -> Row | None:
+    """`row` with the variable bound to the value; None for an error, or where it is bound to another term already."""
+    try:
+        value = evaluate(formula.expression, row, context)
+    except ExpressionError:
+        return None
+    return {**row, formula.variable.name: value} if row.get(formula.variable.name, value) == value else None
+
+
+def number_of(token: str) -> int | None:
+    """The integer that an instant's token stands for; None for any other term."""
+    lexical = token[1:].partition('"')[0] if token.startswith('"') else ""
+    return int(lexical) if lexical.lstrip("+-").isdigit() else None

@@ -1,0 +1,174 @@
+"""LARS programs, granule by granule: at each time point every rule on what is known by then, until nothing new comes (Laser, Algorithm 1).
+
+The timeline begins at ``START AT`` or at the first event; points before it are looked at by box only, which takes them to be like the
+first. An atom that is derived for a past point is known from the point of its derivation on; one for a future point holds when that
+comes. Tuple windows count the events of the input.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from engine.functions.expressions import Context, test
+from engine.functions.terms import integer
+from engine.ir.rules import (Assign, At, Atom, BoxMinus, BoxPlus, DiamondMinus, Fact, Falsum, Formula, Head, Negation, Rule, RuleSet,
+                             Test, WindowFormula)
+from engine.ir.terms import Variable
+from engine.reference.formulas import Ground, Row, assigned, ground, in_safe_order, number_of, unify, value_of
+from engine.reference.model import Inconsistency, Model
+from engine.reference.strata import strata
+from engine.timeline import ALWAYS, MAX, Interval, coalesce, granule
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """What is seen from granule `now`: a LARS window leaves the granules from `first` on, or the events `only`."""
+
+    now: int
+    first: int | None = None
+    only: frozenset[tuple[int, Ground]] | None = None
+
+
+class Granules:
+    """Evaluates one LARS program; `known` says from which granule on an atom is known to hold at another."""
+
+    def __init__(self, program: RuleSet, facts: Iterable[Fact], context: Context) -> None:
+        if program.granularity_ms <= 0:
+            raise ValueError("a LARS program has a granularity")
+        self.program = program
+        self.context = context
+        self.length = program.granularity_ms
+        self.known: dict[Ground, dict[int, int]] = {}
+        self.always: set[Ground] = set()
+        self.events: list[tuple[int, Ground]] = []
+        start = None if program.start_at_ms is None else program.start_at_ms // self.length
+        for fact in (*program.facts, *facts):
+            self._take(fact, start)
+        self.start = min((k for k, _ in self.events), default=0) if start is None else start
+        self.inconsistencies: dict[tuple[str, tuple[tuple[str, str], ...]], list[Interval]] = {}
+
+    def run(self, until: int) -> Model:
+        """The model after granule `until`."""
+        layers = strata(self.program.rules)
+        for now in range(self.start, until + 1):
+            for layer in layers:
+                while any([self._apply(rule, now) for rule in layer]):
+                    pass
+        facts = {atom: tuple(coalesce(granule(k, self.length) for k in points)) for atom, points in self.known.items()}
+        facts |= {atom: (ALWAYS,) for atom in self.always}
+        found = tuple(Inconsistency(name, dict(row), tuple(coalesce(i))) for (name, row), i in self.inconsistencies.items())
+        return Model(dict(sorted(facts.items())), found)
+
+    def _take(self, fact: Fact, start: int | None) -> None:
+        """An input fact, at every granule that it covers; events before the start are not on the timeline."""
+        atom = ground(fact.atom, {})
+        if fact.interval == ALWAYS:
+            self.always.add(atom)
+            return
+        for k in range(fact.interval.lo // (2 * self.length), fact.interval.hi // (2 * self.length) + 1):
+            if start is None or k >= start:
+                self.known.setdefault(atom, {})[k] = k
+                self.events.append((k, atom))
+
+    def _apply(self, rule: Rule, now: int) -> bool:
+        rows: list[Row] = [{}]
+        for formula in in_safe_order(rule.body):
+            rows = [extended for row in rows for extended in self._solve(formula, row, now, View(now))]
+        new = False
+        for row in rows:
+            if isinstance(rule.head, Falsum):
+                key = rule.name or "", tuple(sorted(row.items()))
+                self.inconsistencies.setdefault(key, []).append(granule(now, self.length))
+                continue
+            atom, points = self._head(rule.head, row, now)
+            for k in points:
+                if k not in self.known.setdefault(atom, {}):
+                    self.known[atom][k] = now
+                    new = True
+        return new
+
+    def _head(self, head: Head, row: Row, now: int) -> tuple[Ground, Iterable[int]]:
+        match head:
+            case Atom():
+                return ground(head, row), (now,)
+            case At(instant=term, body=Atom() as body):
+                k = number_of(value_of(term, row))
+                return ground(body, row), () if k is None else (k,)
+            case BoxPlus(distance=distance, body=body):
+                return ground(body, row), range(now + self._steps(distance.lo), now + self._steps(distance.hi) + 1)
+        raise ValueError(f"not a head: {head}")
+
+    def _solve(self, formula: Formula, row: Row, k: int, view: View) -> Iterator[Row]:
+        """The extensions of `row` under which a formula holds at granule `k`, as seen in `view`."""
+        match formula:
+            case Atom():
+                yield from self._atom(formula, row, k, view)
+            case DiamondMinus(distance=distance, body=body):
+                for point in range(self._first(k, distance.hi, view), k - self._steps(distance.lo) + 1):
+                    yield from self._solve(body, row, point, view)
+            case BoxMinus(distance=distance, body=body):
+                yield from self._box(distance, body, row, k, view)
+            case At():
+                yield from self._at(formula, row, k, view)
+            case WindowFormula(unit="time", size=size, body=body):
+                yield from self._solve(body, row, k, View(view.now, max(k - size, self.start)))
+            case WindowFormula(size=size, body=body):
+                last = sorted({(point, atom) for point, atom in self.events if point <= k})[-size:]
+                yield from self._solve(body, row, k, View(view.now, self.start, frozenset(last)))
+            case Negation(body=body):
+                if not any(True for _ in self._solve(body, row, k, view)):
+                    yield row
+            case Test(condition=condition):
+                if test(condition, row, self.context):
+                    yield row
+            case Assign():
+                extended = assigned(formula, row, self.context)
+                if extended is not None:
+                    yield extended
+
+    def _atom(self, pattern: Atom, row: Row, k: int, view: View) -> Iterator[Row]:
+        if view.first is not None and k < view.first:
+            return
+        for atom in {*self.always, *self.known}:
+            holds = atom in self.always or k in self.known[atom] and self.known[atom][k] <= view.now
+            if holds and (view.only is None or (k, atom) in view.only):
+                extended = unify(pattern, atom, row)
+                if extended is not None:
+                    yield extended
+
+    def _box(self, distance: Interval, body: Formula, row: Row, k: int, view: View) -> Iterator[Row]:
+        """At all points; those before the first point of the timeline are like it."""
+        last = max(k - self._steps(distance.lo), self.start)
+        rows = [row]
+        for point in range(self._first(k, distance.hi, view), last + 1):
+            found = [extended for r in rows for extended in self._solve(body, r, point, view)]
+            rows = [dict(key) for key in {frozenset(r.items()) for r in found}]
+        yield from rows
+
+    def _at(self, formula: At, row: Row, k: int, view: View) -> Iterator[Row]:
+        """``@x`` by itself holds at x only; in a window x is any of its points at which the body holds."""
+        for point in (k,) if view.first is None else range(view.first, k + 1):
+            if isinstance(formula.instant, Variable) and formula.instant.name not in row:
+                bound = {**row, formula.instant.name: integer(point)}
+            elif number_of(value_of(formula.instant, row)) == point:
+                bound = row
+            else:
+                continue
+            yield from self._solve(formula.body, bound, point, view)
+
+    def _first(self, k: int, furthest: int, view: View) -> int:
+        """The earliest point that an operator looks at from `k`: within its distance, the timeline and the window."""
+        points = [self.start] + ([] if furthest == MAX else [k - self._steps(furthest)])
+        return max(points + ([] if view.first is None else [view.first]))
+
+    def _steps(self, distance: int) -> int:
+        """An encoded distance in granules."""
+        if distance % (2 * self.length):
+            raise ValueError("the distances of a LARS program are whole granules")
+        return distance // (2 * self.length)
+
+
+def evaluate_granules(program: RuleSet, facts: Iterable[Fact], until_ms: int, context: Context) -> Model:
+    """The model of a LARS program after the granule of the instant `until_ms`; `facts` are events and static facts."""
+    return Granules(program, facts, context).run(until_ms // program.granularity_ms)
