@@ -34,6 +34,7 @@ class Limits:
     subscribers_per_query: int = 2_000
     subscribers: int = 5_000
     queries_per_feed: int = 100
+    plain_wsgi_feeds: int = 8
     result_event: int = 1 * MIB
     ring_events: int = 1_024
     ring_bytes: int = 32 * MIB

@@ -38,12 +38,12 @@ def serve(given: argparse.Namespace, limits: Limits) -> int:
     """Run until a signal; ValueError for settings that cannot be."""
     refuse_foreign_address(given.host)
     raise_file_limit(limits.subscribers)
-    _log(given)
     try:
         listener = listen(given.host, given.port)
     except OSError as error:
         print(f"thalweg: cannot listen on {given.host}:{given.port}: {error.strerror}.", file=sys.stderr)
         return 1
+    _log(given)
     base_path = "/" + given.base_path.strip("/") if given.base_path.strip("/") else ""
     address = _address(given.host, listener) + base_path
     base_url = given.base_url or f"http://localhost:{listener.getsockname()[1]}{base_path}"

@@ -18,6 +18,7 @@ import uvicorn
 from server.asgi import Application
 
 log = logging.getLogger("thalweg.server")
+_BACKLOG = 2048
 _SEND_BUFFER = 128 * 1024
 _USER_TIMEOUT_MS = 20_000
 _PATIENCE_SECONDS = 9.0
@@ -29,7 +30,7 @@ class Server(uvicorn.Server):
     def __init__(self, application: Application, threads_end: float = _PATIENCE_SECONDS) -> None:
         grace = int(application.site.limits.shutdown_seconds)
         super().__init__(uvicorn.Config(
-            application, http="httptools", ws="none", lifespan="on", backlog=2048, timeout_keep_alive=5, access_log=False,
+            application, http="httptools", ws="none", lifespan="on", backlog=_BACKLOG, timeout_keep_alive=5, access_log=False,
             log_config=None, log_level="warning", server_header=False, timeout_graceful_shutdown=grace))
         self._application = application
         self._patience = threads_end
@@ -74,6 +75,7 @@ def listen(host: str, port: int) -> socket.socket:
         listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, _USER_TIMEOUT_MS)
     try:
         listener.bind((host.strip("[]"), port))
+        listener.listen(_BACKLOG)
     except OSError:
         listener.close()
         raise

@@ -28,6 +28,7 @@ class Feed:
         self._links = links or {}
         self._variant = options.variant(self.info.output)
         self.channel: Channel = exchange.join(name, self._variant, listener)
+        self.limits = exchange.limits
         self.done = False
         self._epoch: str | None = None
         self._seq = 0
@@ -56,7 +57,7 @@ class Feed:
         resumed, frames = self._place(oldest, newest)
         hello = {"query": self.name, "form": self.info.form, "vars": list(self.info.variables), "mode": self._variant.mode,
                  "output": self.info.output, "resumed": resumed, "from": self.position if resumed else None, "state": self.info.state,
-                 "heartbeatSeconds": self._exchange.limits.heartbeat_seconds, "oldestId": self._id(oldest), "newestId": self._id(newest),
+                 "heartbeatSeconds": self.limits.heartbeat_seconds, "oldestId": self._id(oldest), "newestId": self._id(newest),
                  "serverTime": iso(now_ms), "links": self._links}
         return [message("hello", **hello), *frames]
 
@@ -204,7 +205,7 @@ class Feed:
             self._progress_seen = progress[0]
             if not visible:
                 frames.append(progress[1])
-                self._progress_due = now_s + self._exchange.limits.progress_seconds
+                self._progress_due = now_s + self.limits.progress_seconds
         if removed:
             frames += self.end("dropped", False)
         elif self._options.until_ms is not None and _passed(watermark, self._options.until_ms):

@@ -1,20 +1,22 @@
 """``/queries/{name}/results`` as a document: the last complete result in the format that the client accepts.
 
 The live feeds of the same address (``text/event-stream``, ``application/jsonl``) are served by server/hub.py; on a plain WSGI host
-a few clients get them from here.
+a few clients get them from server/routes/feed.py.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
+import pyarrow as pa
 from flask import Blueprint, Response
 
 from engine.runtime.output import payload
 from engine.runtime.resources import QueryInfo, ResultEvent, iso
 from server.formats import results as formats
-from server.formats.media import GRAPH_RESULT_TYPES, HTML, TABLE_TYPES
+from server.formats.media import GRAPH_RESULT_TYPES, HTML, JSONL, SSE, TABLE_TYPES
 from server.feeds.options import PARAMETERS
+from server.routes.feed import plain_feed
 from server.routes.pages import console
 from server.web import best, path, reply, route, site
 
@@ -27,9 +29,11 @@ def latest(name: str) -> Response:
     """The relation at the last evaluation; empty, with ``RSP-Event-Id: none``, where there was none yet."""
     info: QueryInfo = site().engine.query(name)
     graph = info.form in GRAPH_FORMS
-    media = best(*(GRAPH_RESULT_TYPES if graph else TABLE_TYPES), HTML)
+    media = best(*(GRAPH_RESULT_TYPES if graph else TABLE_TYPES), HTML, SSE, JSONL)
     if media == HTML:
         return console()
+    if media in (SSE, JSONL):
+        return plain_feed(name, media)
     event: ResultEvent | None = site().engine.results.latest(name)
     data = event.full if event else _nothing(info)
     if graph:
@@ -41,8 +45,6 @@ def latest(name: str) -> Response:
 
 def _nothing(info: QueryInfo) -> bytes:
     """An empty relation of the query's form; ASK is false."""
-    import pyarrow as pa
-
     if info.form == "SELECT":
         return payload("SELECT", pa.table({name: pa.array([], pa.string()) for name in info.variables}))
     return b'{"head":{},"boolean":false}' if info.form == "ASK" else b""

@@ -72,7 +72,7 @@ def push(name: str) -> Response:
     info = engine.stream(name)
     watermark, timestamp = parameter("watermark", moment, None), parameter("timestamp", moment, None)
     skip = parameter("on-error", choice("abort", "skip"), "abort") == "skip"
-    if request.content_length == 0 and watermark is not None:
+    if watermark is not None and not request.content_length and not request.mimetype:
         return _receipt(engine.push(name, [], watermark_ms=watermark, idempotency_key=_key()))
     media = body_type(PUSH_TYPES)
     streamed = media in STREAMED_TYPES

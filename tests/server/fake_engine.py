@@ -152,8 +152,9 @@ class FakeEngine:
                 raise EngineError("unknown-stream", 422, f"There is no stream <{iri}>.", {"stream": iri})
         self._number += 1
         output = next((word.lower() for word in ("ISTREAM", "DSTREAM") if word in text.upper()), "rstream")
+        variables = tuple(dict.fromkeys(re.findall(r"[?$](\w+)", text)))
         info = QueryInfo(name, f"{BASE}/queries/{name}", form, "csparql", text, output, "close", streams, (), (),
-                         ({"stream": "http://ex.org/temps", "range": "PT10S", "step": "PT2S"},), tuple(re.findall(r"[?$](\w+)", text)),
+                         ({"stream": "http://ex.org/temps", "range": "PT10S", "step": "PT2S"},), variables,
                          "running", f"q{self._number}c1", NOW, 0, None, {"watermarkLagMs": 0}, dict(options or {}))
         self._queries[name], self._seq[name] = info, 0
         self._removed.discard(name)
