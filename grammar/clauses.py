@@ -99,7 +99,7 @@ def _unquoted(written: str) -> int:
 _SOME = r"[^\s\[\]{}(),]+"
 IRI = _terminal(f"{IRI_REFERENCE}|{PREFIXED_NAME}", "iri", "an IRI")
 _NO_WORD = f"(?!(?:{'|'.join(sorted(RESERVED))})(?![\\w.-]))"
-NAME = _terminal(f"{IRI_REFERENCE}|{PREFIXED_NAME}|{_NO_WORD}[A-Za-z_0-9](?:[\\w.-]*[\\w-])?", "name", "a name")
+NAME = _terminal(f"{IRI_REFERENCE}|{PREFIXED_NAME}|{_NO_WORD}\\w(?:[\\w.-]*[\\w-])?", "name", "a name")
 DURATION = _amount(_SOME, _positive, "a duration such as 10s or PT10S")
 DISTANCE = _amount(_SOME, milliseconds, "a duration such as 10s or PT10S")
 COUNT = _amount(_SOME, _count, "a count")

@@ -9,6 +9,7 @@ from engine.ir.spans import Diagnostic, DiagnosticError, Span
 
 MAX_LENGTH = 65_536
 
+_SURROGATE = re.compile(r"[\ud800-\udfff]")
 _ESCAPE = re.compile(r"\\\\|\\u([0-9A-Fa-f]{4})|\\U([0-9A-Fa-f]{8})")
 
 
@@ -20,6 +21,10 @@ class Text:
         if len(written) > MAX_LENGTH:
             raise DiagnosticError(Diagnostic(
                 "body-too-large", f"The text has {len(written)} characters; a statement may have {MAX_LENGTH}."))
+        alone = _SURROGATE.search(written)      # JSON can write half a character; no encoding could send the message back
+        if alone is not None:
+            raise DiagnosticError(Diagnostic("query-syntax", f"U+{ord(alone[0]):04X} is not a character of Unicode.",
+                                             Span(_SURROGATE.sub("\ufffd", written), alone.start(), alone.end())))
         self._decoded_at: list[int] = []    # offsets in `decoded` just after an escape, ascending
         self._surplus: list[int] = []       # how many more characters were written up to there
         self.decoded = self._decode() if "\\u" in written or "\\U" in written else written

@@ -143,6 +143,7 @@ def test_common_mistakes(marked: str, message: str, hint: str) -> None:
     ("SELECT * { FILTER(1" + " + 1" * 300 + ") }", "nesting-too-deep", "1" + " + 1" * 53),
     ("SELECT * {" + " OPTIONAL {}" * 300 + "}", "nesting-too-deep", "OPTIONAL {}"),
     ("SELECT * { '\\uD800' ?p ?o }", "query-syntax", "\\uD800"),
+    ("SELECT * { '\ud800' ?p ?o }", "query-syntax", "\ufffd"),
 ])
 def test_limits_have_their_own_code(text: str, code: str, place: str) -> None:
     found = only(text)

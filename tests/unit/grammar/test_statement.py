@@ -98,7 +98,7 @@ def test_when_a_query_reports(head: str, report: str, every: int | None, start: 
 
 @pytest.mark.parametrize(("written", "name"), [
     ("q", "q"), ("hot-sensors.v2", "hot-sensors.v2"), ("<http://ex.org/q>", "http://ex.org/q"), ("ex:q", "http://ex.org/q"),
-    ("<rel>", "http://base/rel"), ("", None), ("2nd", "2nd")])
+    ("<rel>", "http://base/rel"), ("", None), ("2nd", "2nd"), ("\u00fcber", "\u00fcber")])
 def test_names(written: str, name: str | None) -> None:
     statement = parse(f"BASE <http://base/> PREFIX ex: <http://ex.org/> REGISTER STREAM {written} AS CONSTRUCT {{}} WHERE {{}}")
     assert (statement.name, statement.kind) == (name, "stream")
