@@ -29,7 +29,7 @@ test-long: $(VENV)/.dev $(VENV)/.spark
 
 lint: $(VENV)/.dev
 	@echo "==> flake8"
-	@$(BIN)/python -m flake8 engine grammar server tests
+	@$(BIN)/python -m flake8 engine grammar server tests .ci/smoke.py
 	@echo "==> mypy"
 	@$(BIN)/python -m mypy
 

@@ -11,9 +11,12 @@ import time
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
+from functools import lru_cache
 from pathlib import Path
 
 import pytest
+
+from tests.doc_tables import TABLES, marked
 
 ROOT = Path(__file__).resolve().parents[1]
 DOCUMENTS = [ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -54,16 +57,51 @@ def test_commands_that_are_named_exist(document: Path) -> None:
     assert options <= known_options(), "an option that thalweg does not have"
 
 
+@lru_cache
 def known_options() -> set[str]:
     helps = (subprocess.run([sys.executable, "-m", "server.cli", command, "--help"], capture_output=True, text=True, cwd=ROOT,
                             timeout=60, check=True).stdout for command in ("serve", "run"))
     return {option for text in helps for option in re.findall(r"(--[a-z-]+)", text)} | {"--update"}
 
 
-def test_environment_variables_of_the_readme_are_those_of_the_code() -> None:
+@pytest.mark.parametrize(("document", "name"), list(TABLES), ids=lambda value: str(value))
+def test_tables_that_follow_from_the_code(document: str, name: str) -> None:
+    """Where this fails: `python -m tests.doc_tables`."""
+    assert marked((ROOT / document).read_text(encoding="utf-8"), name)[0] == TABLES[document, name]() + "\n"
+
+
+def test_environment_variables_are_those_of_the_code() -> None:
     from engine.spark.settings import VARIABLES
 
-    assert set(re.findall(r"`(THALWEG_[A-Z_]+)`", README)) == set(VARIABLES.values())
+    settings = (ROOT / "docs/settings.md").read_text(encoding="utf-8")
+    assert set(re.findall(r"^\| `(THALWEG_[A-Z_]+)`", settings, re.MULTILINE)) == set(VARIABLES.values())
+    assert set(re.findall(r"`(THALWEG_[A-Z_]+)`", README)) <= set(VARIABLES.values())
+
+
+def test_routes_are_those_of_the_server() -> None:
+    """Every route and method of the table of docs/http-api.md is served, and no other."""
+    from server.app import create_app
+
+    table = (ROOT / "docs/http-api.md").read_text(encoding="utf-8").partition("### ")[0]
+    written = {(method, re.sub(r"\{(\w+)\}", "<>", path)) for method, path in re.findall(r"`([A-Z]+) (/[\w/{}-]*)`", table)}
+    pages = {"/", "/static/<>", "/favicon.ico"}
+    rules = [(method, re.sub(r"<[^>]*>", "<>", rule.rule))
+             for rule in create_app(None).url_map.iter_rules() for method in rule.methods or ()]
+    served = {rule for rule in rules if rule[0] not in ("HEAD", "OPTIONS") and rule[1] not in pages} | {("GET", "/events")}
+    assert written - served == set() and served - written == set()
+
+
+def test_parameters_of_a_feed_are_written() -> None:
+    from server.feeds.options import PARAMETERS
+
+    section = (ROOT / "docs/http-api.md").read_text(encoding="utf-8").partition("## 3. ")[2].partition("## 4. ")[0]
+    assert all(f"`{name}`" in section for name in PARAMETERS)
+
+
+def test_documents_that_the_code_names_exist() -> None:
+    for path in sorted(path for package in ("engine", "grammar", "server", "tests") for path in (ROOT / package).rglob("*.py")):
+        for name in re.findall(r"docs/[\w-]+\.md", path.read_text(encoding="utf-8")):
+            assert (ROOT / name).exists(), f"{path.relative_to(ROOT)} names {name}"
 
 
 def test_versions_are_pinned_once() -> None:
@@ -117,7 +155,8 @@ def test_the_tour_of_the_readme(server: str, tmp_path: Path) -> None:
     run_bash(snippet("files"), tmp_path)
     commands = snippet("commands")
     assert commands.count("localhost:8175") == len(commands.splitlines()) == 6
-    output = run_bash(commands.replace("curl ", "curl --fail-with-body -sS --max-time 60 ").replace("localhost:8175", server), tmp_path)
+    strict = commands.replace("curl ", "curl --fail-with-body -sS --max-time 60 ")
+    output = run_bash(strict.replace("localhost:8175", server), tmp_path, within_s=150)
     assert "event: hello" in output and "event: result" in output
     assert '"boiler room"' in output
     assert output.replace("\r", "").rstrip().endswith("name,celsius\nboiler room,31.5")
@@ -132,5 +171,5 @@ def test_the_replay_of_the_readme(tmp_path: Path) -> None:
     script = snippet("replay").replace(".venv/bin/thalweg", f"{sys.executable} -m server.cli")
     lines = run_bash(f"export PYTHONPATH={ROOT}\n{script}", tmp_path, within_s=150).splitlines()
     found = [(line["at"], len(line["results"]["results"]["bindings"])) for line in map(json.loads, lines)]
-    # The events are at 1 s and 2.5 s, the window is a minute long: evaluated each second, up to the last close that sees an event.
+    # Events at 1 s and 2.5 s, a window of a minute: evaluated each second, up to the last close that sees an event.
     assert found == [(at, 1) for at in range(2000, 62000, 1000)] + [(62000, 0)]
