@@ -32,6 +32,9 @@ def run(folder: Path, answer: Answer, only: str = "") -> Iterator[Outcome]:
 def _query(folder: Path, name: str, expected: Mapping[str, Any], answer: Answer) -> Iterator[Outcome]:
     """One outcome per evaluation time of one query."""
     queries = folder / "queries"
+    if not (queries / f"{name}.engine.query").exists():
+        yield Outcome(name, Verdict.SKIPPED, f"the folder has no {name}.engine.query")
+        return
     text = substituted((queries / f"{name}.engine.query").read_text("utf-8"), queries / f"{name}.config.json")
     try:
         statement = parse(text)

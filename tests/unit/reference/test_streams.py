@@ -5,7 +5,11 @@ The query shows the objects of its window. Pictures: one column per second, digi
 
 from __future__ import annotations
 
+import random
 from dataclasses import replace
+
+from hypothesis import given
+from hypothesis import strategies as st
 
 from engine.ir.patterns import BGP, Project, TriplePattern
 from engine.ir.statement import (AllWindow, NowWindow, Select, Statement, StreamSource, TimeWindow, TupleWindow, Window)
@@ -199,3 +203,50 @@ def test_pause_drops_or_catches_up() -> None:
 
 def test_a_late_mark_does_not_turn_time_back() -> None:
     assert shown(log(statement(TimeWindow(2, 2)), event(5), Mark(0, "s0", 3), event(7))) == {6: "5"}
+
+
+WINDOWS = st.one_of(
+    st.builds(TimeWindow, st.integers(1, 8), st.integers(1, 8), st.integers(0, 3)), st.just(NowWindow()), st.just(AllWindow()),
+    st.builds(TupleWindow, st.integers(1, 3), st.sampled_from(["triples", "items"])))
+TIMES = st.lists(st.integers(-5, 40), min_size=1, max_size=8).map(sorted)
+
+
+@given(st.lists(WINDOWS, min_size=1, max_size=2), st.none() | st.integers(1, 7), st.integers(-3, 3), TIMES, TIMES, st.randoms())
+def test_every_tick_of_a_range_looked_at(windows: list[Window], every: int | None, start: int, first: list[int], second: list[int],
+                                         rng: random.Random) -> None:
+    """The log is that of looking at each T one after the other; and it is the same however two streams take turns."""
+    query = replace(statement(*windows), compute_every_ms=every, start_at_ms=start)
+    steps = {w.step_ms for w in windows if isinstance(w, TimeWindow)}
+    if every is None and not steps:
+        return
+    streams = [first, second][:len(windows)]
+    turns = [event(t, number) for number, times in enumerate(streams) for t in times]
+    rng.shuffle(turns)
+    order = {number: iter(times) for number, times in enumerate(streams)}
+    found = log(query, *(event(next(order[int(e.stream[1:])]), int(e.stream[1:])) for e in turns), End(0))
+    grid = [every] if every is not None else sorted(steps)
+    last = max((end_of(window, times, start) for window, times in zip(windows, streams, strict=True)), default=-20)
+    watermark = min(map(max, streams))
+    expected, before, done = [], False, False
+    for tick in range(-20, 80):
+        if (not done or tick <= watermark) and any((tick - start) % step == 0 for step in grid):
+            done = tick >= last
+            filled = any(seen(window, times, tick, start) for window, times in zip(windows, streams, strict=True))
+            expected += [tick] if filled or before else []
+            before = filled
+    assert [e.at for e in found] == expected
+
+
+def end_of(window: Window, times: list[int], start: int) -> int:
+    """The last close that still sees an event; for windows without closes just after the last event."""
+    if not isinstance(window, TimeWindow):
+        return max(times) + 1
+    return max((c for c in range(-20, 80) if (c - start) % window.step_ms == 0 and seen(window, times, c, start)), default=-20)
+
+
+def seen(window: Window, times: list[int], tick: int, start: int) -> bool:
+    """Whether a window has content at a tick, by the definition."""
+    if not isinstance(window, TimeWindow):
+        return min(times) < tick
+    close = max(c for c in range(tick - window.step_ms, tick + 1) if (c - start) % window.step_ms == 0)
+    return any(close - window.delay_ms - window.range_ms <= t < close - window.delay_ms for t in times)
