@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     import duckdb
     from pyspark.sql import SparkSession
 
+_COMPRESSED = pa.ipc.IpcWriteOptions(compression="lz4")  # tokens repeat; the bytes go through the JVM twice
 RESULT = "number int, answer binary, error string"
 
 
@@ -104,7 +105,7 @@ def _connection() -> duckdb.DuckDBPyConnection:
 
 def _to_ipc(table: pa.Table) -> bytes:
     sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, table.schema) as writer:
+    with pa.ipc.new_stream(sink, table.schema, options=_COMPRESSED) as writer:
         writer.write_table(table)
     result: Any = sink.getvalue().to_pybytes()
     return bytes(result)
