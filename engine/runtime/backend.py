@@ -21,6 +21,7 @@ from engine.spark.session import Session, start_session
 OnBatch = Callable[[pa.Table], None]
 OnFailure = Callable[[BaseException], None]
 Say = Callable[[str], None]
+_MOST_MISSED = 3
 
 
 class Feed(Protocol):
@@ -49,6 +50,9 @@ class Backend(Protocol):
 
     def alive(self) -> bool: ...
 
+    def heartbeat(self) -> None:
+        """Called now and then while nothing else happens: end what no longer answers, so that its death is noticed."""
+
     def describe(self) -> Mapping[str, object]: ...
 
     def stop(self) -> None: ...
@@ -62,6 +66,7 @@ class SparkBackend:
         self._settings = settings
         self._session = session
         self._own = session is None
+        self._missed = 0
         self._executor: SparkExecutor | None = None
         self._one_shots: OneShots | None = None
 
@@ -94,6 +99,12 @@ class SparkBackend:
 
     def alive(self) -> bool:
         return self._running.alive and self._running.responds()
+
+    def heartbeat(self) -> None:
+        """A JVM that is halted hangs every call: one that misses several heartbeats is killed."""
+        self._missed = 0 if self._running.responds(5.0) else self._missed + 1
+        if self._missed >= _MOST_MISSED and self._own:
+            self._running.kill()
 
     def describe(self) -> Mapping[str, object]:
         """What ``/info`` tells about it."""

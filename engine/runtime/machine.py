@@ -37,6 +37,7 @@ from engine.runtime.timer import Timer
 
 _LOG = logging.getLogger(__name__)
 _WARM_UP_BATCHES = 3
+_HEARTBEAT_S = 10.0
 
 
 class Machine:
@@ -109,6 +110,9 @@ class Machine:
             threading.Thread(target=self._keep_tidy, name="log-keeper", daemon=True).start()
             self._become("running", "ready")
         except Exception as failure:  # shown by /health/ready; nothing else can be done with it
+            if self._closing.is_set():
+                self.backend.stop()
+                return
             _LOG.exception("the engine did not start")
             self._fail(failure)
 
@@ -165,6 +169,8 @@ class Machine:
         self.notify(Notice("engine", data={"state": state, "progress": progress}))
 
     def _say(self, progress: str) -> None:
+        if self._closing.is_set():
+            raise unavailable("shutting-down", "The engine was stopped while it started.")
         self.progress = progress
         self.notify(Notice("engine", data={"state": self.state, "progress": progress}))
 
@@ -263,7 +269,9 @@ class Machine:
         """Merge the files that the pump is done with, and delete what neither a window nor the retention of a stream needs."""
         expired = 0.0
         while not self._closing.is_set():
-            self._tidy.wait()
+            if not self._tidy.wait(_HEARTBEAT_S):
+                self.backend.heartbeat()
+                continue
             self._tidy.clear()
             try:
                 if self._feed is not None:

@@ -38,6 +38,7 @@ create unique index if not exists results_by_seq on results (query, epoch, seq);
 create index if not exists results_by_age on results (query, id, bytes);
 """
 _RESULT = "query, epoch, seq, tick, at, kind, output, payload, relation, meta"
+_RETAIN_MS = 60_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +48,15 @@ class Retention:
     count: int = 100_000
     age_ms: int = 3_600_000
     size: int = 256 << 20
+
+
+@dataclass(slots=True)
+class _New:
+    """What was logged for a query since its retention was last looked at."""
+
+    since_ms: int
+    count: int = 0
+    size: int = 0
 
 
 @dataclass(slots=True)
@@ -74,6 +84,7 @@ class ResultLog:
         self._letters = letters
         self._local = threading.local()
         self._lock = threading.RLock()
+        self._new: dict[str, _New] = {}
         self._open: list[sqlite3.Connection] = []
         self._writer = self._connect()
         with self._lock:
@@ -96,7 +107,7 @@ class ResultLog:
                            [(r.query, r.epoch, r.seq, r.tick, r.at_ms, r.kind, r.output, r.payload, r.relation, json.dumps(r.meta),
                              len(r.payload) + len(r.relation or b""), now_ms) for r in changes.results])
             self._put_meta(db, {**changes.meta, "position": changes.position})
-            for query in {r.query for r in changes.results}:
+            for query in self._due_for_retention(changes.results, now_ms):
                 self._retain(db, query, now_ms)
 
     def _write_definitions(self, db: sqlite3.Connection, changes: Changes) -> None:
@@ -129,10 +140,25 @@ class ResultLog:
             db.execute("delete from letters where stream = ? and position < (select position from letters where stream = ? "
                        "order by position desc limit 1 offset ?)", (stream, stream, self._letters))
 
+    def _due_for_retention(self, results: Sequence[ResultEvent], now_ms: int) -> list[str]:
+        """Queries with many new results, or not looked at for long: looking costs more the more is kept."""
+        for result in results:
+            new = self._new.setdefault(result.query, _New(now_ms))
+            new.count += 1
+            new.size += len(result.payload) + len(result.relation or b"")
+        kept = self._retention
+        due = [query for query, new in self._new.items()
+               if new.count * 16 >= min(kept.count, 4096) or new.size * 16 >= kept.size or now_ms - new.since_ms >= _RETAIN_MS]
+        for query in due:
+            del self._new[query]
+        return due
+
     def _retain(self, db: sqlite3.Connection, query: str, now_ms: int) -> None:
         """Delete a query's oldest results beyond the limits; the newest one always stays."""
         kept = self._retention
         newest, count, size = db.execute("select max(id), count(*), sum(bytes) from results where query = ?", (query,)).fetchone()
+        if newest is None:
+            return
         db.execute("delete from results where query = ? and logged < ? and id < ?", (query, now_ms - kept.age_ms, newest))
         if count > kept.count:
             db.execute("delete from results where query = ? and id <= (select id from results where query = ? order by id desc "

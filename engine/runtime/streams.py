@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -51,7 +52,8 @@ def duration_text(ms: int) -> str:
     for unit, letter in ((3_600_000, "H"), (60_000, "M")):
         if ms and ms % unit == 0:
             return f"PT{ms // unit}{letter}"
-    return f"PT{ms // 1000}S" if ms % 1000 == 0 else f"PT{ms / 1000:g}S"
+    whole, rest = divmod(ms, 1000)
+    return f"PT{whole}S" if not rest else f"PT{whole}.{rest:03d}".rstrip("0") + "S"
 
 
 def describe(name: str, given: Mapping[str, Any], base_url: str) -> dict[str, Any]:
@@ -122,20 +124,22 @@ class Tail:
     """The last items of a stream."""
 
     def __init__(self, items: int) -> None:
-        self._parts: deque[pa.Table] = deque()
+        self._parts: deque[tuple[int, pa.Table]] = deque()
         self._items = items
 
     def add(self, rows: pa.Table) -> None:
         """Take rows of the log, of this stream's items only, in order."""
-        first = rows["position"][max(0, rows.num_rows - 1)].as_py() - self._items if rows.num_rows else 0
-        self._parts.append(pa.concat_tables([rows.filter(pc.greater(rows["position"], first))]).combine_chunks())
-        while len(self._parts) > 1 and sum(part.num_rows for part in list(self._parts)[1:]) >= self._items:
+        positions = np.unique(rows["position"].to_numpy())[-self._items:]
+        if not len(positions):
+            return
+        self._parts.append((len(positions), rows.filter(pc.greater_equal(rows["position"], int(positions[0]))).combine_chunks()))
+        while sum(count for count, _ in self._parts) - self._parts[0][0] >= self._items:
             self._parts.popleft()
 
     def read(self, limit: int, since: int = 0) -> list[TailEvent]:
         """The last `limit` items with position > `since`, in order."""
         items: dict[int, TailEvent] = {}
-        for part in list(self._parts):
+        for _, part in list(self._parts):
             columns = [part[name].to_pylist() for name in ("position", "t", "g", "s", "p", "o")]
             for position, t, graph, s, p, o in zip(*columns, strict=True):
                 if position > since:

@@ -45,6 +45,9 @@ class MemoryBackend:
     def alive(self) -> bool:
         return not self.down
 
+    def heartbeat(self) -> None:
+        """Nothing can hang."""
+
     def describe(self) -> Mapping[str, object]:
         return {}
 

@@ -1,0 +1,73 @@
+"""Payloads and bag differences: Arrow against plain Python."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+
+import pyarrow as pa
+import pyoxigraph
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from engine.functions.terms import split
+from engine.runtime.output import boolean_json, difference, ntriples, payload, select_json
+
+text = st.text(st.characters(exclude_categories=["Cs"]), max_size=8)
+tokens = st.one_of(
+    st.builds(lambda x: str(pyoxigraph.Literal(x)), text), st.builds(lambda x: str(pyoxigraph.Literal(x, language="en-gb")), text),
+    st.builds(lambda x, d: str(pyoxigraph.Literal(x, datatype=pyoxigraph.NamedNode(d))), text,
+              st.sampled_from(["http://www.w3.org/2001/XMLSchema#integer", "http://ex.org/d"])),
+    st.sampled_from(["<http://ex.org/é>", "<urn:x>", "_:b1", "_:i12.x"]), st.none())
+rows = st.lists(st.tuples(tokens, tokens), max_size=12)
+
+
+def term_json(token: str) -> dict[str, str]:
+    parsed = split(token)
+    if parsed.kind == "literal":
+        found = {"type": "literal", "value": parsed.lexical}
+        if parsed.lang:
+            return {**found, "xml:lang": parsed.lang}
+        plain = parsed.datatype == "http://www.w3.org/2001/XMLSchema#string"
+        return found if plain else {**found, "datatype": parsed.datatype}
+    return {"type": "uri" if parsed.kind == "iri" else "bnode", "value": parsed.lexical}
+
+
+def table(content: list[tuple[str | None, str | None]]) -> pa.Table:
+    return pa.table({"a": pa.array([a for a, _ in content], pa.string()), "é \"": pa.array([b for _, b in content], pa.string())})
+
+
+@given(rows, st.integers(1, 3))
+def test_select_json(content: list[tuple[str | None, str | None]], chunks: int) -> None:
+    whole = pa.concat_tables([table(content)] * chunks)
+    document = json.loads(select_json(whole))
+    assert document["head"] == {"vars": ["a", 'é "']}
+    expected = [{name: term_json(token) for name, token in zip(("a", 'é "'), row, strict=True) if token} for row in content] * chunks
+    assert document["results"]["bindings"] == expected
+    assert b"\n" not in select_json(whole)
+
+
+def test_many_rows_of_fresh_values_are_written_without_a_dictionary() -> None:
+    values = [f'"{i}"^^<http://www.w3.org/2001/XMLSchema#integer>' for i in range(6_000)]
+    bindings = json.loads(select_json(pa.table({"n": values})))["results"]["bindings"]
+    assert [int(row["n"]["value"]) for row in bindings] == list(range(6_000))
+
+
+@pytest.mark.parametrize(("form", "content", "expected"), [
+    ("ASK", pa.table({"_": pa.nulls(1, pa.string())}), b'{"head":{},"boolean":true}'),
+    ("ASK", pa.table({"_": pa.nulls(0, pa.string())}), b'{"head":{},"boolean":false}'),
+    ("CONSTRUCT", pa.table({"s": ["<a>"], "p": ["<b>"], "o": ['"c\\n"']}), b'<a> <b> "c\\n" .\n'),
+    ("CONSTRUCT", pa.table({"s": pa.array([], pa.string()), "p": pa.array([], pa.string()), "o": pa.array([], pa.string())}), b""),
+    ("SELECT", pa.table({}), b'{"head":{"vars":[]},"results":{"bindings":[]}}')])
+def test_payloads_by_form(form: str, content: pa.Table, expected: bytes) -> None:
+    assert payload(form, content) == expected
+    assert boolean_json(False) != ntriples(pa.table({"s": ["<a>"], "p": ["<b>"], "o": ["<c>"]}))
+
+
+@given(rows, rows)
+def test_difference_is_that_of_bags(new: list[tuple[str | None, str | None]], old: list[tuple[str | None, str | None]]) -> None:
+    old = old + new[:2]
+    found = difference(table(new), table(old))
+    assert Counter(zip(*(found[i].to_pylist() for i in range(2)), strict=True)) == Counter(new) - Counter(old)
+    assert found.column_names == table(new).column_names

@@ -1,0 +1,107 @@
+"""The result log: one transaction, ids, retention, definitions."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from engine.runtime.resources import ResultEvent
+from engine.runtime.results import Changes, ResultLog, Retention
+
+
+def event(seq: int, query: str = "q", epoch: str = "q1c1", payload: bytes = b"{}", at: int | None = None) -> ResultEvent:
+    return ResultEvent(query, epoch, seq, seq * 10, seq * 10 if at is None else at, "result", "rstream", payload, None, {"rows": seq})
+
+
+def write(log: ResultLog, position: int, *events: ResultEvent, now: int = 0) -> None:
+    log.commit(Changes(position, list(events)), now)
+
+
+@pytest.fixture(params=["file", "memory"])
+def log(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[ResultLog]:
+    found = ResultLog(tmp_path / "db" if request.param == "file" else None)
+    yield found
+    found.close()
+
+
+def test_results_come_back_as_they_went_in(log: ResultLog) -> None:
+    written = [event(seq) for seq in (1, 2, 3)]
+    write(log, 7, *written)
+    assert log.read("q", 0) == written and log.read("q", 1, 1) == written[1:2]
+    assert log.latest("q") == written[2] and log.before("q", 3) == written[1]
+    bounds = log.bounds("q")
+    assert (log.position, bounds.epoch, bounds.oldest, bounds.newest) == (7, "q1c1", 1, 3)
+    assert (log.seq_at("q", 20), log.seq_at("q", 0), log.seq_at("q", 99)) == (1, 0, 3)
+    assert log.latest("other") is None and log.bounds("other").epoch is None
+
+
+def test_a_batch_is_written_whole_or_not_at_all(log: ResultLog) -> None:
+    write(log, 1, event(1))
+    with pytest.raises(sqlite3.IntegrityError):
+        write(log, 2, event(2), event(1))
+    assert log.position == 1 and len(log.read("q", 0)) == 1
+
+
+def test_retention_by_count_age_and_size(tmp_path: Path) -> None:
+    log = ResultLog(tmp_path / "count", Retention(count=3))
+    for seq in range(1, 6):
+        write(log, seq, event(seq))
+    assert [e.seq for e in log.read("q", 0)] == [3, 4, 5]
+    log.close()
+    log = ResultLog(tmp_path / "age", Retention(count=16, age_ms=100))
+    for seq in range(1, 4):
+        write(log, seq, event(seq), now=seq * 90)
+    assert [e.seq for e in log.read("q", 0)] == [2, 3]
+    log.close()
+    log = ResultLog(tmp_path / "size", Retention(size=100))
+    for seq in range(1, 5):
+        write(log, seq, event(seq, payload=b"x" * 40))
+    assert [e.seq for e in log.read("q", 0)] == [3, 4]
+    write(log, 9, event(9, payload=b"x" * 1000))
+    assert [e.seq for e in log.read("q", 0)] == [9]
+    log.close()
+
+
+def test_definitions_states_and_relations(tmp_path: Path) -> None:
+    log = ResultLog(tmp_path / "db")
+    log.put_stream("s", "http://ex.org/s", {"time": "event"})
+    changes = Changes(5, queries={"q": ({"name": "q", "epoch": "q1c1"}, {"seq": 1})}, relations={"q": pa.table({"a": ["<x>", None]})},
+                      graphs={"http://ex.org/g": {"version": 3}}, streams={"http://ex.org/s": {"items": 2}}, meta={"numbers": 1})
+    log.commit(changes, 0)
+    log.close()
+    log = ResultLog(tmp_path / "db")
+    assert log.streams() == [("s", "http://ex.org/s", {"time": "event"})]
+    (definition, state, relation), = log.queries()
+    assert (definition["epoch"], state, relation.to_pydict() if relation else None) == ("q1c1", {"seq": 1}, {"a": ["<x>", None]})
+    assert log.graphs() == {"http://ex.org/g": {"version": 3}} and log.meta("numbers") == 1
+    log.commit(Changes(6, queries={"q": None}, graphs={"http://ex.org/g": None}), 0)
+    assert log.queries() == [] and log.graphs() == {} and log.was_removed("q")
+    log.delete_stream("s", "http://ex.org/s")
+    assert log.streams() == [] and log.stream_states() == {}
+    log.close()
+
+
+def test_a_new_epoch_drops_the_results_of_the_old_one(log: ResultLog) -> None:
+    write(log, 1, event(1))
+    log.commit(Changes(2, [event(1, epoch="q1c2")], queries={"q": ({"name": "q", "epoch": "q1c2"}, {})}), 0)
+    assert [e.id for e in log.read("q", 0)] == ["q1c2-1"] and not log.was_removed("q")
+
+
+def test_letters_and_receipts(log: ResultLog) -> None:
+    for position in range(1, 4):
+        log.commit(Changes(position, letters=[("s", position, [{"reason": "late", "t": 5, "text": f"<a> {position}"}])],
+                           receipts=[("s", {"key": str(position), "until": position * 10})]), 0)
+    assert [(letter.position, letter.text) for letter in log.letters("s", 2)] == [(3, "<a> 3"), (2, "<a> 2")]
+    assert [stream for stream, _ in log.receipts(20)] == ["s", "s"]
+
+
+def test_only_so_many_letters_are_kept(tmp_path: Path) -> None:
+    log = ResultLog(tmp_path / "db", letters=2)
+    for position in range(1, 6):
+        log.commit(Changes(position, letters=[("s", position, [{"reason": "late", "t": None, "text": ""}])]), 0)
+    assert [letter.position for letter in log.letters("s")] == [5, 4, 3]
+    log.close()
