@@ -1,0 +1,60 @@
+"""Golden files of the stages after parsing: the queries of static/examples and of this file, as EXPLAIN shows them.
+
+``pytest --update`` rewrites tests/golden/<stage>/<name>.txt; the difference is to be read.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyoxigraph
+import pytest
+
+from engine.compiler import STAGES, Catalog, compile_statement
+from engine.ir.spans import DiagnosticError
+from engine.runtime.rows import graph_table
+from grammar import parse
+
+ROOT = Path(__file__).parents[2]
+EXAMPLES = ROOT / "static" / "examples"
+TBOX = tuple((str(q.subject), str(q.predicate), str(q.object)) for q in pyoxigraph.parse(path=str(EXAMPLES / "weather-tbox.ttl")))
+NAMES = ["weather-averages", "weather-coast", "weather-gusts", "weather-trend", "weather-alarms"]
+PREFIX = "PREFIX : <http://ex.org/> REGISTER QUERY q AS SELECT ?s FROM STREAM <http://example.org/streams/weather> [RANGE 10s STEP 2s] "
+
+
+def catalog(text: str) -> Catalog:
+    statement = parse(text)
+    graphs = {g.iri: graph_table(TBOX) for g in (*statement.graphs, *statement.reasoning_graphs)}
+    return Catalog({s.stream: "event" for s in statement.streams}, graphs)
+
+
+@pytest.mark.parametrize("stage", STAGES[1:])
+@pytest.mark.parametrize("name", NAMES)
+def test_golden(name: str, stage: str, request: pytest.FixtureRequest) -> None:
+    text = (EXAMPLES / f"{name}.rq").read_text("utf-8")
+    found = compile_statement(parse(text), catalog(text), name).explain(stage) + "\n"
+    golden = ROOT / "tests" / "golden" / stage / f"{name}.txt"
+    if request.config.getoption("--update"):
+        golden.write_text(found, "utf-8")
+    assert found == golden.read_text("utf-8")
+
+
+@pytest.mark.parametrize(("body", "code", "place"), [
+    ("WHERE { ?s :p+ ?o }", "unsupported-in-streaming", "?s :p+ ?o"),
+    ("FROM <http://ex.org/none> WHERE { ?s :p ?o }", "no-such-graph", "FROM <http://ex.org/none>"),
+    ("USING RULES nope WHERE { ?s :p ?o }", "no-such-rules", "nope"),
+])
+def test_what_is_not_there_is_refused_at_its_place(body: str, code: str, place: str) -> None:
+    statement = parse(PREFIX + body)
+    with pytest.raises(DiagnosticError) as refusal:
+        compile_statement(statement, Catalog({s.stream: "event" for s in statement.streams}))
+    diagnostic = refusal.value.diagnostics[0]
+    assert diagnostic.code == code
+    assert diagnostic.span is not None and diagnostic.span.text in place or place in diagnostic.span.text
+
+
+def test_every_problem_is_told_at_once() -> None:
+    statement = parse(PREFIX + "FROM <http://ex.org/none> USING RULES nope WHERE { ?s :p ?o }")
+    with pytest.raises(DiagnosticError) as refusal:
+        compile_statement(statement, Catalog({}))
+    assert [d.code for d in refusal.value.diagnostics] == ["unknown-stream", "no-such-graph", "no-such-rules"]
