@@ -15,17 +15,18 @@ from server import guard
 from server.app import create_app, unavailable
 from server.asgi_types import Receive, Scope, Send, header
 from server.bridge import Bridge, Gone
-from server.feeds.channel import Exchange
-from server.formats.media import GRAPH_RESULT_TYPES, HTML, JSONL, SSE, TABLE_TYPES, accepted
+from server.feeds.exchange import Exchange
+from server.formats.media import GRAPH_RESULT_TYPES, HTML, JSONL, SSE, TABLE_TYPES, TRIG, accepted
 from server.hub import Hub
 from server.problems import Problem, dumps, form_for, from_error
 from server.routes.info import readiness
 from server.web import Site
 
 log = logging.getLogger("thalweg.server")
-_RESULTS = re.compile(r"/queries/([^/]+)/results")
-_FEEDS = (SSE, JSONL)
-_DOCUMENTS = (*TABLE_TYPES, *GRAPH_RESULT_TYPES, HTML)
+_RESULTS, _ITEMS, _EVENTS = (re.compile(p) for p in (r"/queries/([^/]+)/results", r"/streams/([^/]+)/items", "/events"))
+# What is offered as a live feed, and what Flask gives as a document at the same address.
+_OFFERED: dict[re.Pattern[str], tuple[tuple[str, ...], tuple[str, ...]]] = {
+    _RESULTS: ((SSE, JSONL), (*TABLE_TYPES, *GRAPH_RESULT_TYPES, HTML)), _ITEMS: ((SSE,), (JSONL, TRIG)), _EVENTS: ((SSE, JSONL), ())}
 
 
 class Application:
@@ -116,25 +117,28 @@ class Application:
 
     async def _feed(self, scope: Scope, receive: Receive, send: Send, path: str) -> bool:
         """Serve a live feed, if that is what is asked for."""
-        if scope["method"] != "GET":
+        found = next(((pattern, match) for pattern in _OFFERED if (match := pattern.fullmatch(path))), None)
+        if found is None or scope["method"] != "GET":
             return False
-        found = _RESULTS.fullmatch(path)
-        if found is None and path != "/events":
-            return False
-        media = accepted(header(scope, "accept"), (*_DOCUMENTS, *_FEEDS) if found else _FEEDS)
-        if media not in _FEEDS:
+        pattern, match = found
+        feeds, documents = _OFFERED[pattern]
+        media = accepted(header(scope, "accept"), (*documents, *feeds))
+        if media not in feeds:
             return False
         guard.check("GET", lambda name: header(scope, name), self.site.hosts)
-        assert self._hub is not None
+        hub = self._hub
+        assert hub is not None
         if self.exchange.closing:
             raise Problem("shutting-down", "The server is shutting down.")
         if not self.site.engine.ready:
             raise unavailable(self.site.engine)
-        if found:
-            links = {kind: f"{self._base_path}/queries/{quote(found[1])}/{kind}" for kind in ("results", "plan", "stats")}
-            await self._hub.serve_results(scope, receive, send, found[1], media, links)
+        if pattern is _RESULTS:
+            links = {kind: f"{self._base_path}/queries/{quote(match[1])}/{kind}" for kind in ("results", "plan", "stats")}
+            await hub.serve_results(scope, receive, send, match[1], media, links)
+        elif pattern is _ITEMS:
+            await hub.serve_tail(scope, receive, send, match[1])
         else:
-            await self._hub.serve_events(scope, receive, send, media)
+            await hub.serve_events(scope, receive, send, media)
         return True
 
     async def _refuse(self, scope: Scope, send: Send, problem: Problem) -> None:

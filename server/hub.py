@@ -11,14 +11,16 @@ from typing import Any, cast
 
 from engine.runtime.errors import EngineError
 from server.asgi_types import Receive, Scope, Send, header
-from server.feeds.channel import Exchange
+from server.feeds.exchange import Exchange, too_many
 from server.feeds.feed import Feed
 from server.feeds.frames import Encoder, Frame, bye, encoded, jsonl, sse
 from server.feeds.many import ManyFeeds
-from server.feeds.options import MANY_PARAMETERS, parse_options
+from server.feeds.options import MANY_PARAMETERS, parse_options, parse_tail
+from server.feeds.tail import Tail
 from server.formats.media import JSONL, SSE
 from server.problems import Problem
 
+AnyFeed = Feed | ManyFeeds | Tail
 _HEARTBEATS = {SSE: b": hb\n\n", JSONL: b"\n"}
 
 
@@ -55,7 +57,7 @@ class Bell:
 
 
 class Hub:
-    """Serves ``/queries/{name}/results`` and ``/events`` as streams."""
+    """Serves ``/queries/{name}/results``, ``/events`` and ``/streams/{name}/items`` as live feeds."""
 
     def __init__(self, exchange: Exchange) -> None:
         self.exchange, self.limits = exchange, exchange.limits
@@ -74,6 +76,11 @@ class Hub:
             raise Problem("unknown-parameter", f"A feed has at most {self.limits.queries_per_feed} queries.", extra={"parameter": "query"})
         await self._serve(receive, send, media, lambda bell: ManyFeeds(self.exchange, names, options, bell.ring))
 
+    async def serve_tail(self, scope: Scope, receive: Receive, send: Send, name: str) -> None:
+        """The live tail of a stream's input."""
+        since, limit = parse_tail(_query_string(scope), header(scope, "last-event-id"))
+        await self._serve(receive, send, SSE, lambda bell: Tail(self.exchange.engine, self.limits, name, since, limit))
+
     async def close(self, seconds: float) -> None:
         """Say goodbye to all and wait until they are gone, at most `seconds`."""
         self.exchange.close()
@@ -86,9 +93,11 @@ class Hub:
                 task.cancel()
         self._pool.shutdown(wait=False, cancel_futures=True)
 
-    async def _serve(self, receive: Receive, send: Send, media: str, make: Callable[[Bell], Feed | ManyFeeds]) -> None:
+    async def _serve(self, receive: Receive, send: Send, media: str, make: Callable[[Bell], AnyFeed]) -> None:
         bell = Bell()
         try:
+            if len(self._clients) >= self.limits.subscribers:
+                raise too_many(self.limits, self.limits.subscribers, len(self._clients))
             feed = await self.run(lambda: make(bell))
         except Problem as problem:
             if problem.slug != "quota-subscribers" or media != SSE:
@@ -123,7 +132,7 @@ class Hub:
 class _Client:
     """One connection."""
 
-    def __init__(self, hub: Hub, feed: Feed | ManyFeeds, bell: Bell, media: str, receive: Receive, send: Send) -> None:
+    def __init__(self, hub: Hub, feed: AnyFeed, bell: Bell, media: str, receive: Receive, send: Send) -> None:
         self.hub, self.feed, self.bell = hub, feed, bell
         self.encode: Encoder = sse if media == SSE else jsonl
         self.task = cast("asyncio.Task[None]", asyncio.current_task())

@@ -35,6 +35,8 @@ class Limits:
     subscribers: int = 5_000
     queries_per_feed: int = 100
     plain_wsgi_feeds: int = 8
+    tail_seconds: float = 0.25
+    registrations_per_minute: int = 300
     result_event: int = 1 * MIB
     ring_events: int = 1_024
     ring_bytes: int = 32 * MIB

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import threading
+import time
+from collections import deque
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -31,6 +33,27 @@ class Audience(Protocol):
     def subscribers(self, query: str) -> int: ...
 
 
+class Pace:
+    """At most `most` uses in the last minute; `take` raises `rate-limited` beyond that."""
+
+    def __init__(self, most: int, clock: Callable[[], float] = time.monotonic) -> None:
+        self._most, self._clock = most, clock
+        self._uses: deque[float] = deque()
+        self._lock = threading.Lock()
+
+    def take(self) -> None:
+        """Count one use."""
+        with self._lock:
+            now = self._clock()
+            while self._uses and self._uses[0] <= now - 60:
+                self._uses.popleft()
+            if len(self._uses) >= self._most:
+                wait = int(self._uses[0] + 60 - now) + 1 if self._uses else 60
+                raise Problem("rate-limited", f"There may be {self._most} registrations a minute.",
+                              extra={"limit": self._most, "current": len(self._uses), "retryAfter": wait})
+            self._uses.append(now)
+
+
 @dataclass(frozen=True)
 class Site:
     """One server: its engine, limits and names. Writes hold `writing`, so that a condition holds until its write is done."""
@@ -42,6 +65,10 @@ class Site:
     static: Path = STATIC
     audience: Audience | None = None
     writing: threading.RLock = field(default_factory=threading.RLock)
+    registrations: Pace = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "registrations", Pace(self.limits.registrations_per_minute))
 
 
 def site() -> Site:

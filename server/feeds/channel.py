@@ -1,26 +1,18 @@
-"""One query's recent results, shared by all who follow it, and the registry of such channels.
-
-The engine tells of a result after it is logged; one thread of the exchange turns it into bytes and wakes the feeds. Nothing here
-waits for a client.
-"""
+"""One query's recent results, shared by all who follow it, with the bytes made of them."""
 
 from __future__ import annotations
 
-import logging
-import queue
 import threading
 from collections import deque
 from collections.abc import Callable
 from typing import Any
 
-from engine.runtime.resources import Notice, ResultEvent
+from engine.runtime.resources import ResultEvent
 from server.feeds.frames import Frame, message
 from server.feeds.options import Variant
 from server.feeds.render import full_frames, is_empty, result_frames
 from server.limits import Limits
-from server.problems import Problem
 
-log = logging.getLogger("thalweg.feeds")
 Listener = Callable[[], None]
 
 
@@ -151,110 +143,3 @@ class Channel:
                     return entry.event.full
         before = self._engine.results.before(event.query, event.seq)
         return before.full if before is not None and before.epoch == event.epoch else None
-
-
-class Exchange:
-    """The channels of all queries that somebody follows, fed by the engine's notices."""
-
-    def __init__(self, engine: Any, limits: Limits) -> None:
-        self.engine, self.limits = engine, limits
-        self.total = 0
-        self.closing = False
-        self.everything = Channel("", "", engine, limits)
-        self._channels: dict[str, Channel] = {}
-        self._lock = threading.Lock()
-        self._notices: queue.SimpleQueue[Notice | None] = queue.SimpleQueue()
-        self._thread: threading.Thread | None = None
-        self._unsubscribe: Callable[[], None] | None = None
-
-    def start(self) -> None:
-        """Begin to listen to the engine."""
-        self._unsubscribe = self.engine.subscribe(self._notices.put)
-        self._thread = threading.Thread(target=self._work, name="thalweg-feeds", daemon=True)
-        self._thread.start()
-
-    def stop(self) -> None:
-        """Stop listening; what was told before is still passed on."""
-        if self._thread is not None and self._unsubscribe is not None:
-            self._unsubscribe()
-            self._notices.put(None)
-            self._thread.join(5)
-            self._thread = None
-
-    def close(self) -> None:
-        """Let every feed say goodbye."""
-        self.closing = True
-        with self._lock:
-            channels = list(self._channels.values())
-        for channel in (*channels, self.everything):
-            channel.wake()
-
-    def subscribers(self, query: str) -> int:
-        """How many feeds follow a query."""
-        with self._lock:
-            return self._channels[query].followers if query in self._channels else 0
-
-    def join(self, name: str, variant: Variant | None, listener: Listener) -> Channel:
-        """Follow a query; `quota-subscribers` where too many do. Blocks for a look at the log."""
-        info = self.engine.query(name)
-        with self._lock:
-            channel = self._channels.get(name) or Channel(name, info.iri, self.engine, self.limits)
-            if self.total >= self.limits.subscribers or channel.followers >= self.limits.subscribers_per_query:
-                limit = self.limits.subscribers_per_query if self.total < self.limits.subscribers else self.limits.subscribers
-                raise Problem("quota-subscribers", "Too many clients follow this query already.", status=503,
-                              extra={"limit": limit, "current": channel.followers, "retryAfter": self.limits.retry_when_full_ms // 1000})
-            self._channels[name] = channel
-            self.total += 1
-            channel.followers += 1
-        with channel.lock:
-            channel.listeners.add(listener)
-            if variant is not None:
-                channel.variants[variant] = channel.variants.get(variant, 0) + 1
-        bounds = self.engine.results.bounds(name)
-        channel.begin(info.epoch, bounds.newest if bounds.epoch == info.epoch else 0)
-        return channel
-
-    def leave(self, channel: Channel, variant: Variant | None, listener: Listener) -> None:
-        """Follow no longer."""
-        with channel.lock:
-            channel.listeners.discard(listener)
-            if variant is not None:
-                channel.variants[variant] -= 1
-                if not channel.variants[variant]:
-                    del channel.variants[variant]
-        with self._lock:
-            self.total -= 1
-            channel.followers -= 1
-            if not channel.followers and self._channels.get(channel.name) is channel:
-                del self._channels[channel.name]
-
-    def _work(self) -> None:
-        while (notice := self._notices.get()) is not None:
-            if notice.kind in ("status", "removed", "epoch", "engine"):
-                removed = {"state": "removed"} if notice.kind == "removed" else {}
-                self.everything.add_status({"query": notice.query, **removed, **notice.data})
-                self.everything.wake()
-            with self._lock:
-                channel = self._channels.get(notice.query or "")
-            if channel is None:
-                continue
-            try:
-                self._take(channel, notice)
-            except Exception:
-                log.exception("an event of query %s could not be passed on", notice.query)
-            channel.wake()
-
-    def _take(self, channel: Channel, notice: Notice) -> None:
-        if notice.kind == "result" and notice.event is not None:
-            channel.add(notice.event)
-        elif notice.kind == "progress":
-            channel.set_progress(notice.data)
-        elif notice.kind == "status":
-            channel.add_status(notice.data)
-        elif notice.kind == "epoch":
-            channel.begin(notice.data.get("epoch"))
-        elif notice.kind == "removed":
-            with channel.lock:
-                channel.removed = True
-                with self._lock:
-                    self._channels.pop(channel.name, None)

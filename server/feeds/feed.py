@@ -9,7 +9,8 @@ from __future__ import annotations
 from typing import Any
 
 from engine.runtime.resources import QueryInfo, ResultEvent, iso
-from server.feeds.channel import Channel, Entry, Exchange, Listener
+from server.feeds.channel import Channel, Entry, Listener
+from server.feeds.exchange import Exchange
 from server.feeds.frames import Frame, bye, message
 from server.feeds.options import Options, parse_id
 from server.formats.stamps import date_time_ms

@@ -7,7 +7,8 @@ from dataclasses import replace
 from typing import Any
 
 from engine.runtime.resources import iso
-from server.feeds.channel import Exchange, Listener
+from server.feeds.channel import Listener
+from server.feeds.exchange import Exchange
 from server.feeds.feed import Feed
 from server.feeds.frames import Frame, bye, message
 from server.feeds.options import Options

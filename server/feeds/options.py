@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 from urllib.parse import parse_qsl
 
 from engine.runtime.streams import duration_ms
@@ -13,8 +13,7 @@ from server.problems import Problem
 
 PARAMETERS = ("mode", "snapshot", "since", "last_event_id", "until", "limit", "empty", "rate", "overflow", "graph-format")
 MANY_PARAMETERS = ("query", "mode", "snapshot", "empty", "rate", "overflow", "graph-format", "last_event_id")
-
-Mode = Literal["full", "delta"]
+TAIL_PARAMETERS = ("limit", "since")
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +70,19 @@ def parse_options(query_string: str, last_event_id: str | None, known: Sequence[
     return options, list(dict.fromkeys(queries))
 
 
+def parse_tail(query_string: str, last_event_id: str | None) -> tuple[int | None, int | None]:
+    """``since`` (a position) and ``limit`` of the tail of a stream."""
+    values = dict(parse_qsl(query_string, keep_blank_values=True))
+    for name in values:
+        if name not in TAIL_PARAMETERS:
+            raise Problem("unknown-parameter", f"There is no parameter {name[:100]!r} here.",
+                          extra={"parameter": name[:100], "known": sorted(TAIL_PARAMETERS)})
+    if last_event_id:
+        values["since"] = last_event_id
+    read = _Reader(values)
+    return read("since", _position), read("limit", _number)
+
+
 class _Reader:
     """Values by name, each through its own reading function."""
 
@@ -101,6 +113,12 @@ def _flag(text: str) -> bool:
 def _number(text: str) -> int:
     if not (text.isascii() and text.isdigit() and 0 < int(text) < 1 << 31):
         raise ValueError("expected a positive number")
+    return int(text)
+
+
+def _position(text: str) -> int:
+    if not (text.isascii() and text.isdigit() and int(text) < 1 << 62):
+        raise ValueError("expected the id of an item")
     return int(text)
 
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from flask import Response, current_app, request
 
-from server.feeds.channel import Exchange
+from server.feeds.exchange import Exchange
 from server.feeds.feed import Feed
 from server.feeds.frames import encoded, jsonl, sse
 from server.feeds.options import parse_options

@@ -152,6 +152,7 @@ def _form_text(text: str) -> str:
 def _register(text: str, name: str | None, options: dict[str, Any]) -> Response:
     if name is not None and not isinstance(name, str):
         raise Problem("bad-name", "The name must be a string.")
+    site().registrations.take()
     with site().writing:
         if name is not None and ("If-Match" in request.headers or "If-None-Match" in request.headers):
             precondition(next((_etag(info) for info in site().engine.queries() if info.name == name), None))

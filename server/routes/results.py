@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 import pyarrow as pa
-from flask import Blueprint, Response
+from flask import Blueprint, Response, request
 
 from engine.runtime.output import payload
 from engine.runtime.resources import QueryInfo, ResultEvent, iso
@@ -29,11 +29,12 @@ def latest(name: str) -> Response:
     """The relation at the last evaluation; empty, with ``RSP-Event-Id: none``, where there was none yet."""
     info: QueryInfo = site().engine.query(name)
     graph = info.form in GRAPH_FORMS
-    media = best(*(GRAPH_RESULT_TYPES if graph else TABLE_TYPES), HTML, SSE, JSONL)
+    feeds = () if site().audience else (SSE, JSONL)
+    media = best(*(GRAPH_RESULT_TYPES if graph else TABLE_TYPES), HTML, *feeds)
     if media == HTML:
         return console()
-    if media in (SSE, JSONL):
-        return plain_feed(name, media)
+    if media in feeds:
+        return reply(b"", media) if request.method == "HEAD" else plain_feed(name, media)
     event: ResultEvent | None = site().engine.results.latest(name)
     data = event.full if event else _nothing(info)
     if graph:

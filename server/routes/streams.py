@@ -7,6 +7,8 @@ from typing import Any
 from flask import Blueprint, Response, request
 
 from engine.runtime.resources import Rejection, StreamInfo, TailEvent, iso
+from server.feeds.frames import encoded, jsonl
+from server.feeds.tail import item_frame
 from server.formats import vocals
 from server.formats.columns import read_columns
 from server.formats.items import Reader
@@ -14,7 +16,7 @@ from server.formats.media import JSON, JSONL, JSONLD, PUSH_TYPES, STREAMED_TYPES
 from server.formats.reading import read_items
 from server.formats.results import dataset
 from server.formats.stamps import GENERATED_AT, XSD
-from server.problems import Problem, dumps
+from server.problems import Problem
 from server.web import (best, body, body_type, choice, count, etag_of, flag, json_object, json_reply, moment, parameter, path, precondition,
                         reply, route, site, text_body)
 
@@ -91,13 +93,13 @@ def push(name: str) -> Response:
 
 @route(blueprint, "/streams/<name>/items", "GET", query=("limit", "since"))
 def items(name: str) -> Response:
-    """The last items of the input, oldest first, after the id ``since``."""
+    """The last items of the input, oldest first, after the id ``since``; server/hub.py serves the live tail."""
     info = site().engine.stream(name)
     limit, since = parameter("limit", count(site().limits.page), 100), parameter("since", count(1 << 62), 0)
     events = site().engine.tail(name, limit, since)
     media = best(JSONL, TRIG)
     if media == JSONL:
-        return reply(b"".join(dumps(_item_json(event)) + b"\n" for event in events), JSONL)
+        return reply(encoded(map(item_frame, events), jsonl), JSONL)
     predicate = f"<{info.descriptor.get('timestampPredicate') or GENERATED_AT}>"
     return reply(dataset((_stamped(event, predicate) for event in events), TRIG), TRIG)
 
@@ -138,12 +140,6 @@ def _rejection(problem: Problem) -> Rejection:
     error = problem.errors[0] if problem.errors else {}
     place = error.get("item") or (f"line {error['location']['line']}" if "location" in error else None)
     return Rejection(f"{problem.slug}: {problem.detail}", place, error.get("snippet"))
-
-
-def _item_json(event: TailEvent) -> dict[str, Any]:
-    triples = "".join(f"{s} {p} {o} .\n" for s, p, o in event.triples)
-    data = {"at": iso(event.t_ms), "graph": event.graph, "format": "ntriples", "text": triples}
-    return {"id": str(event.position), "event": "item", "data": data}
 
 
 def _stamped(event: TailEvent, predicate: str) -> tuple[str, tuple[Any, ...], tuple[Any, ...]]:

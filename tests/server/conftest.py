@@ -11,15 +11,19 @@ from typing import Any
 
 import pytest
 from flask.testing import FlaskClient
+from werkzeug.test import TestResponse
 
 from server.app import create_app
 from server.asgi import Application
 from server.limits import Limits
+from server.problems import MEDIA, SLUGS
 from server.serving import Server, listen
 from server.web import Site
 from tests.server.fake_engine import FakeEngine
 
 PATIENCE_SECONDS = 30.0
+TEMPS = {"iri": "http://ex.org/temps"}
+TEXT = "REGISTER QUERY hot AS SELECT ?s ?t FROM STREAM <http://ex.org/temps> [RANGE 10s STEP 2s] WHERE { ?s <http://p> ?t }"
 QUICK = Limits(heartbeat_seconds=30.0, shutdown_seconds=1.0, retry_ms=10)
 
 
@@ -44,6 +48,20 @@ def client(engine: FakeEngine) -> FlaskClient:
     app = create_app(engine, Site(engine, base_url="http://localhost:8175"))
     found = app.test_client()
     return found
+
+
+@pytest.fixture
+def temps(client: FlaskClient) -> FlaskClient:
+    """The client, with the stream ``temps`` registered."""
+    assert client.put("/streams/temps", json=TEMPS).status_code == 201
+    return client
+
+
+@pytest.fixture
+def hot(temps: FlaskClient) -> FlaskClient:
+    """The client, with the query ``hot`` registered too."""
+    assert temps.put("/queries/hot", data=TEXT, content_type="application/sparql-query").status_code == 201
+    return temps
 
 
 @pytest.fixture
@@ -83,3 +101,18 @@ def wait_until(condition: Callable[[], Any], seconds: float = PATIENCE_SECONDS) 
     while not condition():
         assert time.monotonic() < deadline, "waited in vain"
         time.sleep(0.005)
+
+
+def problem(reply: TestResponse, status: int | tuple[int, ...], slug: str | None = None) -> Any:
+    """Check that a reply is a problem as documented; its body."""
+    statuses = (status,) if isinstance(status, int) else status
+    assert reply.status_code in statuses, (reply.status, reply.text)
+    assert reply.content_type == MEDIA
+    body = reply.get_json()
+    found = body["type"].rpartition("/")[2]
+    assert body["type"] == f"http://localhost/problems/{found}"
+    assert body["status"] == reply.status_code and body["title"] and body["detail"] and body["instance"].startswith("urn:uuid:")
+    assert found in SLUGS
+    if slug is not None:
+        assert found == slug
+    return body

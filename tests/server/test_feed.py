@@ -12,11 +12,9 @@ from engine.runtime.resources import Notice
 from server.app import create_app
 from server.limits import Limits
 from server.web import Site
-from tests.server.conftest import QUICK, Live, wait_until
+from tests.server.conftest import QUICK, TEXT, Live, wait_until
 from tests.server.fake_engine import FakeEngine, rows
 from tests.server.sse import Events
-
-TEXT = "REGISTER QUERY hot AS SELECT ?s ?t FROM STREAM <http://ex.org/temps> [RANGE 10s STEP 2s] WHERE { ?s <http://p> ?t }"
 
 
 def hot(engine: FakeEngine, text: str = TEXT) -> None:
@@ -244,6 +242,25 @@ def test_feeds_refuse_what_they_do_not_know(live: Live) -> None:
         assert (query, reply.status_code, reply.json()["type"].rpartition("/")[2]) == (query, status, "unknown-parameter")
     assert requests.get(url, headers={"Accept": "text/event-stream", "Host": "evil.example"}, timeout=10).status_code == 421
     assert requests.get(f"{live.base}/queries/none/results", headers={"Accept": "text/event-stream"}, timeout=10).status_code == 404
+
+
+def test_the_input_can_be_followed(live: Live) -> None:
+    hot(live.engine)
+    url = f"{live.base}/streams/temps/items"
+    push = {"headers": {"Content-Type": "text/turtle"}, "timeout": 10}
+    requests.post(f"{live.base}/streams/temps", data="<http://a> <http://b> 1 .", **push)
+    with Events(f"{url}?limit=2") as events:
+        assert events.next("hello").data["iri"] == "http://ex.org/temps"
+        first = events.next("item")
+        requests.post(f"{live.base}/streams/temps", data="<http://a> <http://b> 2 .", **push)
+        second, end = events.rest()
+    assert '"2"' in second.data["text"] and end.data["reason"] == "limit"
+    with Events(f"{url}?limit=1", Last_Event_ID=first.id or "") as events:
+        assert events.next("item") == second
+    for query in ("?limit=0", "?since=x", "?x=1"):
+        assert requests.get(url + query, headers={"Accept": "text/event-stream"}, timeout=10).status_code == 400
+    assert requests.get(url, headers={"Accept": "text/turtle"}, timeout=10).status_code == 406
+    assert requests.get(f"{live.base}/streams/no/items", headers={"Accept": "text/event-stream"}, timeout=10).status_code == 404
 
 
 def test_a_plain_wsgi_host_serves_a_few_feeds_too() -> None:

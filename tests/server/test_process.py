@@ -19,10 +19,10 @@ import requests
 from server import guard
 from server.cli import main
 from server.serving import listen
-from tests.server.conftest import PATIENCE_SECONDS, QUICK, Live, wait_until
+from tests.server.conftest import PATIENCE_SECONDS, QUICK, TEXT, Live, wait_until
 from tests.server.fake_engine import FakeEngine, rows
 from tests.server.sse import Events
-from tests.server.test_feed import TEXT, answer, hot
+from tests.server.test_feed import answer, hot
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -44,6 +44,20 @@ def test_requests_go_through_the_bridge(live: Live) -> None:
     assert requests.get(f"{live.base}/streams/a%2Fb", timeout=10).status_code == 404
     refused = requests.put(f"{live.base}/streams/%C3%A4", json={}, timeout=10)
     assert refused.json()["name"] == "ä"
+
+
+def test_the_query_method_is_served(live: Live) -> None:
+    asked = {"data": "SELECT *", "headers": {"Content-Type": "application/sparql-query", "Accept": "text/csv"}, "timeout": 10}
+    assert requests.request("QUERY", f"{live.base}/sparql", **asked).text.startswith("s,o\r\n")  # type: ignore[arg-type]
+
+
+def test_heads_of_feeds_and_mixed_wishes_end_at_once(live: Live) -> None:
+    hot(live.engine)
+    url = f"{live.base}/queries/hot/results"
+    assert requests.head(url, headers={"Accept": "text/event-stream"}, timeout=10).status_code == 406
+    mixed = {"Accept": "application/trig, text/event-stream;q=0.5"}
+    assert requests.get(url, headers=mixed, timeout=10).status_code == 406
+    assert live.application.exchange.total == 0
 
 
 def test_bodies_arrive_whole_however_they_are_sent(live: Live) -> None:

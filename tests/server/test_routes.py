@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 from flask.testing import FlaskClient
-from werkzeug.test import TestResponse
 
 from server.app import create_app
-from server.problems import MEDIA, SLUGS
+from server.problems import SLUGS
 from server.web import Site
+from tests.server.conftest import problem
 from tests.server.fake_engine import FakeEngine
 
 NAMES = {"name": "none", "file": "none.js", "slug": "none"}
@@ -31,21 +31,6 @@ def rules() -> Iterator[tuple[str, set[str], Any]]:
 
 
 ROUTES = [pytest.param(path, methods, id=path) for path, methods, _ in rules()]
-
-
-def problem(reply: TestResponse, status: int | tuple[int, ...], slug: str | None = None) -> Any:
-    """Check that a reply is a problem as documented; its body."""
-    statuses = (status,) if isinstance(status, int) else status
-    assert reply.status_code in statuses, (reply.status, reply.text)
-    assert reply.content_type == MEDIA
-    body = reply.get_json()
-    found = body["type"].rpartition("/")[2]
-    assert body["type"] == f"http://localhost/problems/{found}"
-    assert body["status"] == reply.status_code and body["title"] and body["detail"] and body["instance"].startswith("urn:uuid:")
-    assert found in SLUGS
-    if slug is not None:
-        assert found == slug
-    return body
 
 
 @pytest.mark.parametrize(("path", "methods"), ROUTES)
