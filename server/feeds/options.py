@@ -9,6 +9,7 @@ from urllib.parse import parse_qsl
 
 from engine.runtime.streams import duration_ms
 from server.formats.stamps import date_time_ms
+from server.parameters import choice, flag, moment
 from server.problems import Problem
 
 PARAMETERS = ("mode", "snapshot", "since", "last_event_id", "until", "limit", "empty", "rate", "overflow", "graph-format")
@@ -60,11 +61,11 @@ def parse_options(query_string: str, last_event_id: str | None, known: Sequence[
             values[name] = value
     read = _Reader(values)
     options = Options(
-        mode=read("mode", _word("full", "delta")), snapshot=read("snapshot", _flag), since=read("since", _since),
-        last_event_id=last_event_id or values.get("last_event_id") or None, until_ms=read("until", _time), limit=read("limit", _number),
-        keep_empty=read("empty", _word("include", "omit")) != "omit", rate_ms=read("rate", duration_ms) or 0,
-        disconnect=read("overflow", _word("coalesce", "disconnect")) == "disconnect",
-        graph_format=read("graph-format", _word("jsonld", "trig", "nquads")) or "jsonld")
+        mode=read("mode", choice("full", "delta")), snapshot=read("snapshot", flag), since=read("since", _since),
+        last_event_id=last_event_id or values.get("last_event_id") or None, until_ms=read("until", moment), limit=read("limit", _number),
+        keep_empty=read("empty", choice("include", "omit")) != "omit", rate_ms=read("rate", duration_ms) or 0,
+        disconnect=read("overflow", choice("coalesce", "disconnect")) == "disconnect",
+        graph_format=read("graph-format", choice("jsonld", "trig", "nquads")) or "jsonld")
     if options.rate_ms and options.mode == "delta":
         raise _bad("rate", "leaves events out, which a delta feed must not do")
     return options, list(dict.fromkeys(queries))
@@ -98,18 +99,6 @@ class _Reader:
             raise _bad(name, str(error)) from error
 
 
-def _word(*words: str) -> Callable[[str], str]:
-    def read(text: str) -> str:
-        if text not in words:
-            raise ValueError(f"expected {' or '.join(words)}")
-        return text
-    return read
-
-
-def _flag(text: str) -> bool:
-    return _word("true", "false")(text) == "true"
-
-
 def _number(text: str) -> int:
     if not (text.isascii() and text.isdigit() and 0 < int(text) < 1 << 31):
         raise ValueError("expected a positive number")
@@ -120,13 +109,6 @@ def _position(text: str) -> int:
     if not (text.isascii() and text.isdigit() and int(text) < 1 << 62):
         raise ValueError("expected the id of an item")
     return int(text)
-
-
-def _time(text: str) -> int:
-    ms = date_time_ms(text.replace(" ", "+"))
-    if ms is None:
-        raise ValueError("expected an xsd:dateTime such as 2026-11-21T05:00:00Z")
-    return ms
 
 
 def _since(text: str) -> str | int:

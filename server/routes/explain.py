@@ -9,9 +9,10 @@ from flask import Blueprint, Response
 from engine.ir.spans import DiagnosticError
 from engine.runtime.errors import EngineError
 from server.formats.media import JSON, SPARQL_QUERY, TEXT
+from server.parameters import choice
 from server.problems import Problem, diagnostic_json
 from server.routes.queries import LEVELS
-from server.web import best, body_type, choice, json_object, json_reply, parameter, reply, route, site, text_body
+from server.web import best, body_type, json_object, json_reply, parameter, reply, route, site, text_body
 
 blueprint = Blueprint("explain", __name__)
 

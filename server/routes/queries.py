@@ -9,9 +9,10 @@ from flask import Blueprint, Response, request
 
 from engine.runtime.resources import QueryInfo
 from server.formats.media import FORM, JSON, MERGE_PATCH, SPARQL_QUERY, TEXT
+from server.parameters import choice, count, flag
 from server.problems import Problem
-from server.web import (best, body_type, choice, count, etag_of, flag, json_object, json_reply, known_members, parameter, path,
-                        precondition, reply, route, site, text_body)
+from server.web import (best, body_type, etag_of, json_object, json_reply, known_members, parameter, path, precondition, reply,
+                        route, site, text_body)
 
 blueprint = Blueprint("queries", __name__)
 LEVELS = ("parsed", "validated", "rewritten", "logical", "spark")

@@ -16,9 +16,10 @@ from server.formats.media import JSON, JSONL, JSONLD, PUSH_TYPES, STREAMED_TYPES
 from server.formats.reading import read_items
 from server.formats.results import dataset
 from server.formats.stamps import GENERATED_AT, XSD
+from server.parameters import choice, count, flag, moment
 from server.problems import Problem
-from server.web import (best, body, body_type, choice, count, etag_of, flag, json_object, json_reply, moment, parameter, path, precondition,
-                        reply, route, site, text_body)
+from server.web import (best, body, body_type, etag_of, json_object, json_reply, parameter, path, precondition, reply, route,
+                        site, text_body)
 
 blueprint = Blueprint("streams", __name__)
 

@@ -1,0 +1,40 @@
+"""Values of query parameters: each function reads a text or raises ValueError with what was expected."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from server.formats.stamps import date_time_ms
+
+
+def flag(text: str) -> bool:
+    """``true`` or ``false``."""
+    if text not in ("true", "false"):
+        raise ValueError("expected true or false")
+    return text == "true"
+
+
+def count(most: int) -> Callable[[str], int]:
+    """A whole number from 0 to `most`."""
+    def read(text: str) -> int:
+        if not text.isascii() or not text.isdigit() or int(text) > most:
+            raise ValueError(f"expected a number from 0 to {most}")
+        return int(text)
+    return read
+
+
+def moment(text: str) -> int:
+    """A time in ms since the epoch: an xsd:dateTime, or the number itself."""
+    ms = int(text) if text.lstrip("-").isdigit() and len(text) < 17 else date_time_ms(text.replace(" ", "+"))
+    if ms is None:
+        raise ValueError("expected an xsd:dateTime such as 2026-11-21T05:00:00Z, or milliseconds since 1970")
+    return ms
+
+
+def choice(*words: str) -> Callable[[str], str]:
+    """One of `words`."""
+    def read(text: str) -> str:
+        if text not in words:
+            raise ValueError(f"expected {' or '.join(words)}")
+        return text
+    return read
