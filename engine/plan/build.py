@@ -98,7 +98,7 @@ class Builder:
             case ir.Group(pattern=inner, keys=keys, aggregates=aggregates, implicit=implicit):
                 return self._group(self._build(inner, place), keys, aggregates, implicit, place)
             case ir.Project(pattern=inner, variables=variables):
-                return nodes.Project(self._build(inner, place), variables)
+                return self._project(inner, variables, place)
             case ir.Distinct(pattern=inner):
                 return nodes.Distinct(self._build(inner, place))
             case ir.OrderBy(pattern=inner, conditions=conditions):
@@ -111,6 +111,14 @@ class Builder:
             case ir.Slice(pattern=inner, offset=offset, limit=limit):
                 return nodes.Slice(self._build(inner, place), offset, limit)
         raise TypeError(f"no plan for {type(pattern).__name__}")
+
+    def _project(self, inner: ir.Pattern, variables: tuple[Variable, ...], place: Place) -> Plan:
+        """Inside EXISTS, a sub-SELECT sees those values of the outer row only that it projects; inside GRAPH ?g it keeps its graph."""
+        seed, variables = place.seed, _with_graph(variables, place)
+        if seed is None or set(seed.variables) <= set(variables):
+            return nodes.Project(self._build(inner, place), variables)
+        seen = nodes.Seed(seed.outer, tuple(v for v in seed.variables if v in variables))
+        return nodes.Join(seed, nodes.Project(self._build(inner, replace(place, seed=seen)), variables))
 
     # -- basic graph patterns and paths
 
@@ -231,7 +239,7 @@ class Builder:
             shared = tuple(sorted(v for v in plan_variables(plan) if v in mentioned))
             seed = nodes.Seed(plan, shared)
             inner = self._build(test.pattern, replace(place, seed=seed))
-            plan = nodes.Mark(plan, inner, marker, shared)
+            plan = nodes.Mark(plan, inner, marker, seed)
             truth: ex.Expression = ex.Call("!", (marker,)) if test.negated else marker
             expression = _substitute(expression, test, truth)
         return plan, expression
@@ -252,13 +260,17 @@ class Builder:
                 plan, argument = self._as_variable(plan, aggregate.expression, place)
                 aggregate = replace(aggregate, expression=argument)
             plain.append((variable, aggregate))
-        return nodes.Aggregate(plan, keys, tuple(plain), implicit)
+        return nodes.Aggregate(plan, _with_graph(keys, place), tuple(plain), implicit and _with_graph((), place) == ())
 
 
 def _join(left: Plan, right: Plan) -> Plan:
     if isinstance(left, nodes.Unit):
         return right
     return left if isinstance(right, nodes.Unit) else nodes.Join(left, right)
+
+
+def _with_graph(variables: tuple[Variable, ...], place: Place) -> tuple[Variable, ...]:
+    return variables if not isinstance(place.graph, Variable) or place.graph in variables else (*variables, place.graph)
 
 
 def _variables(*terms: Term | None) -> tuple[Variable, ...]:

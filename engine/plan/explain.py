@@ -54,8 +54,8 @@ def _label(plan: Plan, estimate: Estimate) -> str:
             return f"Order {', '.join(show(c) + (' DESC' if d else '') for c, d in conditions)}"
         case nodes.Slice(offset=offset, limit=limit):
             return f"Slice offset {offset} limit {limit}"
-        case nodes.Mark(variable=variable, shared=shared):
-            return f"Mark {_term(variable)} := EXISTS, by {' '.join(map(_term, shared)) or 'nothing'}"
+        case nodes.Mark(variable=variable, seed=seed):
+            return f"Mark {_term(variable)} := EXISTS, by {' '.join(map(_term, seed.variables)) or 'nothing'}"
     return type(plan).__name__
 
 

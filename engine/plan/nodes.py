@@ -170,12 +170,12 @@ class Seed:
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """`input` with a truth value `variable`: whether `inner`, seeded from `input`, has a solution for the row's `shared` values."""
+    """`input` with a truth value `variable`: whether `inner`, seeded by `seed`, has a solution for the row's values."""
 
     input: Plan
     inner: Plan
     variable: Variable
-    shared: tuple[Variable, ...]
+    seed: Seed
 
 
 Plan = (Unit | Scan | Nodes | Star | Join | LeftJoin | Minus | Filter | Extend | Union | Values | Aggregate | Project | Distinct

@@ -21,7 +21,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.conformance", description=__doc__)
     parser.add_argument("suite", choices=sorted(SUITES))
     parser.add_argument("folder", type=Path)
-    parser.add_argument("--executor", choices=sorted(EXECUTORS), default="reference")
+    parser.add_argument("--executor", choices=sorted(EXECUTORS), default="spark")
     parser.add_argument("--only", default="", metavar="TEXT", help="run the cases whose name contains TEXT")
     parser.add_argument("--verbose", action="store_true", help="name the cases that pass, too")
     options = parser.parse_args(arguments)

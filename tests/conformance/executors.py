@@ -30,8 +30,8 @@ def reference() -> Iterator[Answer]:
 
 
 @contextmanager
-def on_spark(executor: str) -> Iterator[Answer]:
-    """The pump on Spark, every plan on one of the two executors."""
+def on_spark(executor: str | None = None) -> Iterator[Answer]:
+    """The pump on Spark, every plan on the executor that is named, or on the one that the planner takes."""
     from tests import sparks
 
     def answer(statement: Statement, records: Sequence[Record]) -> list[tuple[int, Result]]:
@@ -63,4 +63,4 @@ def _result(statement: Statement, rows: list[dict[str, str]]) -> Result:
 
 
 EXECUTORS: dict[str, Callable[[], AbstractContextManager[Answer]]] = {
-    "reference": reference, "sql": lambda: on_spark("sql"), "local": lambda: on_spark("local")}
+    "spark": on_spark, "reference": reference, "sql": lambda: on_spark("sql"), "local": lambda: on_spark("local")}

@@ -119,9 +119,9 @@ def mark(emitter: Emitter, plan: nodes.Mark) -> Relation:
     outer, inner = emitter.relation(plan.input), emitter.relation(plan.inner)
     if "tick" in inner.keys and "tick" not in outer.keys:
         outer = emitter.timed(outer)
-    identity = [key for key in inner.keys if key not in outer.keys and key != "tick"]
+    identity = emitter.relation(plan.seed).keys[-len(plan.seed.variables):]
     conditions = key_condition(outer.keys, inner.keys)
-    conditions += [f"a.{emitter.name(v)} IS NOT DISTINCT FROM b.{key}" for v, key in zip(plan.shared, identity)]
+    conditions += [f"a.{emitter.name(v)} IS NOT DISTINCT FROM b.{key}" for v, key in zip(plan.seed.variables, identity)]
     truth = f"EXISTS (SELECT 1 FROM {inner.name} b WHERE {' AND '.join(conditions) or 'TRUE'})"
     name = emitter.add(f"SELECT a.*, {truth} AS {emitter.name(plan.variable)} FROM {outer.name} a")
     return replace(outer, name=name, variables=(*outer.variables, plan.variable), booleans=outer.booleans | {plan.variable})

@@ -32,7 +32,8 @@ TERMS = ['<http://ex.org/a>', "_:b", '"abc"', '"20"', '"abc"@en', lit("true", "b
          lit("2020-01-01T00:00:00Z", "dateTime"), lit("2020-01-01T00:00:00", "dateTime"), lit("2020-01-01T10:00:00+14:00", "dateTime"),
          lit("2020-01-02T00:00:00", "dateTime"), lit("2020-01-01", "date"), lit("P1D", "duration"), '"v"^^<http://ex.org/own>']
 CONSTANTS = [lit("20", "integer"), lit("20.5", "decimal"), lit("0.1", "decimal"), lit("0.1", "double"), lit("20", "double"),
-             lit("2020-01-01T00:00:00Z", "dateTime"), lit("2020-01-01T00:00:00", "dateTime"), "<http://ex.org/a>", '"abc"', lit("INF", "double")]
+             lit("2020-01-01T00:00:00Z", "dateTime"), lit("2020-01-01T00:00:00", "dateTime"), "<http://ex.org/a>", '"abc"',
+             lit("INF", "double")]
 OPERATORS = ["=", "!=", "<", ">", "<=", ">="]
 
 
