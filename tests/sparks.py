@@ -63,9 +63,10 @@ def pumped(records: Sequence[Record], parse: Callable[[str], Statement], *, exec
                     results.close()
                 results = ResultLog(Path(folder) / "results.db")
                 pump = Pump(Executor(shared_session(), force_executor=executor, force_strategy=strategy),  # type: ignore[arg-type]
-                            results, parse, compiler(parse), graph_folder=Path(folder))
-                pump.restore(lambda needed, position: [table.filter(pc.and_(pc.less_equal(table["position"], position),
-                                                                            pc.equal(table["record"], 0)))])
+                            results, parse, compiler(parse), graph_folder=Path(folder),
+                            history=lambda needed, position: [table.filter(pc.and_(pc.less_equal(table["position"], position),
+                                                                                   pc.equal(table["record"], 0)))])
+                pump.restore()
             inside = pc.and_(pc.greater(table["position"], begin), pc.less_equal(table["position"], end))
             found += pump.process(table.filter(inside)).results
             failed = [f"{q.name}: {q.error}" for q in pump.queries.values() if q.state == "failed"]
