@@ -1,0 +1,117 @@
+"""``thalweg run`` without Spark: files, graphs, plans, mistakes, and how answers are written."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from engine.runtime import output
+from engine.runtime.resources import RESULT_KINDS, Item, ResultEvent
+from server import offline
+from server.cli import main
+from tests.server.fake_engine import rows
+
+QUERY = """PREFIX : <http://ex.org/>
+REGISTER QUERY hot AS SELECT ?s ?t FROM STREAM <http://ex.org/temps> [RANGE 4s STEP 2s] %s WHERE { ?s a :Sensor ; :temp ?t }"""
+TBOX = "@prefix : <http://ex.org/> . :Thermo <http://www.w3.org/2000/01/rdf-schema#subClassOf> :Sensor ."
+STAMP = '"1970-01-01T00:00:05Z"^^<http://www.w3.org/2001/XMLSchema#dateTime>'
+TRIG = f"<http://g> {{ <http://a> <http://b> <http://c> }} <http://g> <http://www.w3.org/ns/prov#generatedAtTime> {STAMP} ."
+ITEM = Item(5000, "<http://g>", (("<http://a>", "<http://b>", "<http://c>"),))
+
+
+@pytest.fixture
+def write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., str]:
+    """Write a file into the folder in which the command runs; its name."""
+    monkeypatch.chdir(tmp_path)
+
+    def write(name: str, data: str | bytes) -> str:
+        (tmp_path / name).write_bytes(data if isinstance(data, bytes) else data.encode())
+        return name
+    return write
+
+
+@pytest.mark.parametrize(("name", "data", "graph"), [
+    ("s.trig", TRIG, True), ("s.trigs.gz", gzip.compress(TRIG.encode()), True), ("s.TRIG", TRIG, True),
+    ("s.nq", f"<http://g> <http://www.w3.org/ns/prov#generatedAtTime> {STAMP} .\n<http://a> <http://b> <http://c> <http://g> .\n", True),
+    ("s.jsonl", '{"@id":"http://g","http://www.w3.org/ns/prov#generatedAtTime":"1970-01-01T00:00:05","@graph":{"@id":"http://a",'
+                '"http://b":{"@id":"http://c"}}}', True),
+    ("s.tsv", "5000\t<http://a> <http://b> <http://c> .", False), ("s.nt", "5000\t<http://a> <http://b> <http://c> .", False)])
+def test_recorded_streams_of_any_format(write: Callable[..., str], name: str, data: str | bytes, graph: bool) -> None:
+    assert offline.read_stream(Path(write(name, data))) == [ITEM if graph else Item(5000, None, ITEM.triples)]
+
+
+def test_plans_need_no_stream_and_take_graphs_as_background(write: Callable[..., str], capsys: pytest.CaptureFixture[str]) -> None:
+    write("q.rq", QUERY % "")
+    write("t.ttl", TBOX)
+    assert main(["run", "q.rq", "--graph", "t.ttl", "--rules", "rdfs", "--explain", "rewritten"]) == 0
+    shown = capsys.readouterr().out
+    assert "USING RULES rdfs" in shown and "Thermo" in shown
+    write("q.rq", QUERY % "FROM <http://ex.org/tbox>")
+    assert main(["run", "q.rq", "--graph", "t.ttl", "--explain", "logical"]) == 0
+    assert main(["run", "q.rq", "--graph", "http://ex.org/tbox=t.ttl", "--explain", "logical"]) == 0
+
+
+@pytest.mark.parametrize(("query", "arguments", "complaint"), [
+    ("SELECT", [], "line 1, column 7"), (QUERY % "", [], "No --stream for http://ex.org/temps"),
+    (QUERY % "", ["--stream", "http://ex.org/temps=none.trig"], "There is no file none.trig"),
+    (QUERY % "", ["--stream", "none"], "There is no file none"), (QUERY % "", ["--stream", "q.rq"], "the format is not known"),
+    (QUERY % "", ["--stream", "bad.trig"], "bad.trig: "), (QUERY % "", ["--graph", "t.ttl"], "names no graph for it"),
+    (QUERY % "FROM <http://ex.org/x>", ["--stream", "s.trig"], "http://ex.org/x"),
+    (QUERY % "FROM STREAM <http://ex.org/b> [NOW]", ["--stream", "s.trig"], "write IRI=FILE"),
+    (QUERY % "USING RULES none", ["--stream", "s.trig"], "none"), (None, [], "No such file")])
+def test_mistakes_are_told_in_words(write: Callable[..., str], capsys: pytest.CaptureFixture[str], query: str | None, arguments: list[str],
+                                    complaint: str) -> None:
+    for name, text in (("s.trig", TRIG), ("bad.trig", "<http://g> {\n<http://a>"), ("t.ttl", TBOX)):
+        write(name, text)
+    if query is not None:
+        write("q.rq", query)
+    assert main(["run", "q.rq", *arguments]) == 1
+    written = capsys.readouterr()
+    assert complaint in written.err and not written.out and "Traceback" not in written.err
+
+
+def test_files_and_iris_may_hold_equals_signs(write: Callable[..., str]) -> None:
+    write("a=b.trig", TRIG)
+    assert offline._named_file("http://ex.org/?x=1=a=b.trig") == ("http://ex.org/?x=1", Path("a=b.trig"))
+    assert offline._named_file("a=b.trig") == (None, Path("a=b.trig"))
+
+
+def event(form: str, table: pa.Table, at_ms: int = 2000) -> ResultEvent:
+    return ResultEvent("q", "e", 1, at_ms, at_ms, RESULT_KINDS[form], "rstream", output.payload(form, table))
+
+
+TABLE = rows(s=["<http://a>", "_:b"], t=['"1,5"@de', None])
+GRAPH = rows(s=["<http://a>"], p=["<http://b>"], o=['"a b"'])
+
+
+def written(form: str, *events: ResultEvent) -> str:
+    out = io.StringIO()
+    offline._write(iter(events), form, out)
+    return out.getvalue()
+
+
+def test_answers_as_lines_of_json() -> None:
+    lines: list[Any] = [json.loads(line) for line in written("jsonl", event("SELECT", TABLE), event("ASK", GRAPH), event(
+        "CONSTRUCT", GRAPH)).splitlines()]
+    assert lines[0]["at"] == 2000 and lines[0]["results"]["results"]["bindings"][1] == {"s": {"type": "bnode", "value": "b"}}
+    assert lines[1] == {"at": 2000, "results": {"head": {}, "boolean": True}}
+    assert lines[2] == {"at": 2000, "graph": '<http://a> <http://b> "a b" .\n'}
+
+
+def test_answers_as_csv_with_one_header() -> None:
+    assert written("csv", event("SELECT", TABLE), event("SELECT", TABLE.slice(0, 1), 4000)) == (
+        'at,s,t\r\n2000,http://a,"1,5"\r\n2000,_:b,\r\n4000,http://a,"1,5"\r\n')
+    assert written("csv", event("CONSTRUCT", GRAPH)) == 'at,subject,predicate,object\r\n2000,<http://a>,<http://b>,"""a b"""\r\n'
+
+
+def test_answers_as_tables() -> None:
+    assert written("table", event("SELECT", TABLE)).splitlines() == [
+        "at 1970-01-01T00:00:02Z (2 rows)", "  ?s          ?t", "  ----------  --------", '  <http://a>  "1,5"@de', "  _:b", ""]
+    assert "true" in written("table", event("ASK", GRAPH))
