@@ -98,7 +98,7 @@ class Hub:
         try:
             if len(self._clients) >= self.limits.subscribers:
                 raise too_many(self.limits, self.limits.subscribers, len(self._clients))
-            feed = await self.run(lambda: make(bell))
+            feed, first = await self.run(lambda: _begin(make(bell)))
         except Problem as problem:
             if problem.slug != "quota-subscribers" or media != SSE:
                 raise
@@ -113,7 +113,7 @@ class Hub:
         client = _Client(self, feed, bell, media, receive, send)
         self._clients.add(client)
         try:
-            await client.run()
+            await client.run(first)
         finally:
             self._clients.discard(client)
             feed.close()
@@ -140,10 +140,9 @@ class _Client:
         self._gone = False
         self._sending_since: float | None = None
 
-    async def run(self) -> None:
-        """Until the client goes, the feed ends, or the connection is old enough to be renewed."""
+    async def run(self, frames: list[Frame]) -> None:
+        """Send the first frames, then go on until the client goes, the feed ends, or the connection is old enough to be renewed."""
         limits = self.hub.limits
-        frames = await self.hub.run(lambda: self.feed.open(time.time_ns() // 1_000_000))
         await self._asgi_send({"type": "http.response.start", "status": 200, "headers": _headers(self._media, self.feed.position)})
         first = f"retry: {limits.retry_ms}\n".encode() if self._media == SSE else b""
         watcher = asyncio.create_task(self._watch())
@@ -208,6 +207,15 @@ class _Client:
             pass
         self._gone = True
         self.bell.ring()
+
+
+def _begin(feed: AnyFeed) -> tuple[AnyFeed, list[Frame]]:
+    """A feed with its first frames."""
+    try:
+        return feed, feed.open(time.time_ns() // 1_000_000)
+    except BaseException:
+        feed.close()
+        raise
 
 
 def _headers(media: str, position: str) -> list[tuple[bytes, bytes]]:

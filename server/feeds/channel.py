@@ -28,9 +28,9 @@ class Entry:
         self._empty: dict[str, bool] = {}
         self._lock = threading.Lock()
 
-    def ready(self, variant: Variant) -> bool:
-        """Whether `frames` and `empty` answer at once."""
-        return (variant, False) in self._frames and variant.mode in self._empty
+    def ready(self, variant: Variant, keep_empty: bool) -> bool:
+        """Whether `frames` (and `empty`, unless `keep_empty`) answers at once."""
+        return (variant, False) in self._frames and (keep_empty or variant.mode in self._empty)
 
     def frames(self, variant: Variant, snapshot: bool = False) -> list[Frame]:
         """The events of this result; with `snapshot` the whole relation as one. Made once for each variant."""
@@ -84,7 +84,6 @@ class Channel:
             variants = list(self.variants)
         for variant in variants:
             entry.frames(variant)
-            entry.empty(variant)
         with self.lock:
             if event.epoch != self.epoch:
                 self._begin(event.epoch)
@@ -108,12 +107,18 @@ class Channel:
             self.news += 1
             self.statuses.append((self.news, message("status", **data)))
 
-    def begin(self, epoch: str | None, newest: int = 0) -> None:
-        """A new generation, or the first look at the log."""
+    def begin(self, epoch: str | None) -> None:
+        """A new generation."""
         with self.lock:
             if epoch != self.epoch:
                 self._begin(epoch)
-            self.newest = max(self.newest, newest)
+
+    def look(self, epoch: str | None, newest: int) -> None:
+        """What the first look at the log found; a notice that came meanwhile knows better."""
+        with self.lock:
+            if self.epoch is None:
+                self._begin(epoch)
+                self.newest = newest
 
     def after(self, seq: int, limit: int = 64) -> list[Entry] | None:
         """The next entries after `seq`; None where the ring does not reach back so far."""

@@ -12,7 +12,7 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
-from engine.runtime.resources import Notice
+from engine.runtime.resources import Notice, QueryInfo
 from server.feeds.channel import Channel, Listener
 from server.feeds.options import Variant
 from server.limits import Limits
@@ -62,33 +62,31 @@ class Exchange:
         with self._lock:
             return self._channels[query].followers if query in self._channels else 0
 
-    def join(self, name: str, variant: Variant | None, listener: Listener) -> Channel:
+    def join(self, info: QueryInfo, variant: Variant, listener: Listener) -> Channel:
         """Follow a query; `quota-subscribers` where too many do. Blocks for a look at the log."""
-        info = self.engine.query(name)
         with self._lock:
-            channel = self._channels.get(name) or Channel(name, info.iri, self.engine, self.limits)
+            channel = self._channels.get(info.name) or Channel(info.name, info.iri, self.engine, self.limits)
             if self.total >= self.limits.subscribers or channel.followers >= self.limits.subscribers_per_query:
                 limit = self.limits.subscribers_per_query if self.total < self.limits.subscribers else self.limits.subscribers
                 raise too_many(self.limits, limit, channel.followers)
-            self._channels[name] = channel
+            self._channels[info.name] = channel
             self.total += 1
             channel.followers += 1
         with channel.lock:
             channel.listeners.add(listener)
-            if variant is not None:
-                channel.variants[variant] = channel.variants.get(variant, 0) + 1
-        bounds = self.engine.results.bounds(name)
-        channel.begin(info.epoch, bounds.newest if bounds.epoch == info.epoch else 0)
+            channel.variants[variant] = channel.variants.get(variant, 0) + 1
+        if channel.epoch is None:
+            bounds = self.engine.results.bounds(info.name)
+            channel.look(info.epoch, bounds.newest if bounds.epoch == info.epoch else 0)
         return channel
 
-    def leave(self, channel: Channel, variant: Variant | None, listener: Listener) -> None:
+    def leave(self, channel: Channel, variant: Variant, listener: Listener) -> None:
         """Follow no longer."""
         with channel.lock:
             channel.listeners.discard(listener)
-            if variant is not None:
-                channel.variants[variant] -= 1
-                if not channel.variants[variant]:
-                    del channel.variants[variant]
+            channel.variants[variant] -= 1
+            if not channel.variants[variant]:
+                del channel.variants[variant]
         with self._lock:
             self.total -= 1
             channel.followers -= 1

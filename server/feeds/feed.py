@@ -28,7 +28,7 @@ class Feed:
         self.info: QueryInfo = exchange.engine.query(name)
         self._links = links or {}
         self._variant = options.variant(self.info.output)
-        self.channel: Channel = exchange.join(name, self._variant, listener)
+        self.channel: Channel = exchange.join(self.info, self._variant, listener)
         self.limits = exchange.limits
         self.done = False
         self._epoch: str | None = None
@@ -76,7 +76,7 @@ class Feed:
             if not blocking:
                 return None
             entries = self._behind(frames)
-        elif not blocking and not all(entry.ready(self._variant) for entry in entries):
+        elif not blocking and not all(entry.ready(self._variant, self._options.keep_empty) for entry in entries):
             return None
         elif not entries:
             self._live = True
