@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import importlib
 import sys
+import zipimport
 
 PRELOADED = ("pyarrow", "pyarrow.compute", "pyarrow.acero", "duckdb", "engine.functions", "pyspark.sql.pandas.serializers")
 
@@ -22,7 +23,17 @@ def preload() -> None:
             print(f"engine.spark.daemon: {missing}", file=sys.stderr)
 
 
+def keep_archives() -> None:
+    """Do not read the lists of files in pyspark.zip again for each task.
+
+    Each task of PySpark calls importlib.invalidate_caches(), for which Python reads the whole directory of the archive once per
+    package that was imported from it: 100 ms, most of what a small task takes. The archives do not change while this process lives.
+    """
+    zipimport.zipimporter.invalidate_caches = lambda self: None  # type: ignore[method-assign]
+
+
 if __name__ == "__main__":
+    keep_archives()
     preload()
     from pyspark import daemon
 
