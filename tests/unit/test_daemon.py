@@ -24,4 +24,5 @@ def test_archives_are_not_read_again_for_each_task(tmp_path: Path, monkeypatch: 
     known = sys.path_importer_cache[str(archive)]
     archive.unlink()
     importlib.invalidate_caches()
-    assert sys.path_importer_cache[str(archive)] is known and known.find_spec("module_of_the_archive") is not None
+    assert sys.path_importer_cache[str(archive)] is known
+    assert not known.is_package("module_of_the_archive"), "a module that it does not know raises an error"
