@@ -2,7 +2,8 @@
 
 One thread owns the log's end. Commands queue up; every `interval_ms` at most, all that wait are decided (append.py) on a fork of the
 end, written to one file, synced and renamed into place; only then is the fork adopted and are the answers given. What cannot be
-written has not happened.
+written has not happened. While files wait for the pump, the interval grows: each file costs whoever reads it some milliseconds, so
+that many small ones would make a slow pump slower.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import queue
 import re
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass
@@ -32,6 +34,8 @@ Decide = Callable[[Appender, int], tuple[list[pa.Table], Reply]]
 _FILE = re.compile(r"(\d{16})-(\d{16})\.parquet")
 _STOP = object()
 _SWEEP_MS = 60_000
+_FILES_AT_ONCE = 8
+_MOST_SLOWNESS = 10
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -134,13 +138,15 @@ class LogWriter:
     """The thread that owns the log's end."""
 
     def __init__(self, folder: LogFolder, appender: Appender, now: Callable[[], int], interval_ms: int,
-                 arrival_streams: Callable[[], Iterable[str]] = tuple, committed: Callable[[int], None] = lambda position: None) -> None:
-        """`arrival_streams` get a clock mark with each commit that holds items of an arrival stream; `committed` is told each commit."""
+                 arrival_streams: Callable[[], Iterable[str]] = tuple, processed: Callable[[], int] | None = None) -> None:
+        """`arrival_streams` get a clock mark with each commit that holds items of an arrival stream. `processed` is the last position
+        that the pump is done with."""
         self.folder = folder
         self.appender = appender
         self.failure: BaseException | None = None
         self._now, self._interval = now, interval_ms / 1000
-        self._arrival_streams, self._committed = arrival_streams, committed
+        self._arrival_streams, self._processed = arrival_streams, processed
+        self._waiting: deque[int] = deque()
         self._swept = now()
         self._commands: queue.SimpleQueue[Any] = queue.SimpleQueue()
         self._thread = threading.Thread(target=self._run, name="log-writer", daemon=True)
@@ -173,7 +179,7 @@ class LogWriter:
         while True:
             first = self._commands.get()
             if first is not _STOP:
-                time.sleep(max(0.0, last + self._interval - time.monotonic()))
+                time.sleep(max(0.0, last + self._interval * self._slowness() - time.monotonic()))
             group, more = [first], True
             while more:
                 try:
@@ -184,6 +190,13 @@ class LogWriter:
             self._commit([command for command in group if command is not _STOP])
             if any(command is _STOP for command in group):
                 return
+
+    def _slowness(self) -> int:
+        """By how much the interval is longer than usual: with more than a few files waiting, in proportion to them."""
+        processed = self._processed() if self._processed else self.appender.position
+        while self._waiting and self._waiting[0] <= processed:
+            self._waiting.popleft()
+        return max(1, min(_MOST_SLOWNESS, len(self._waiting) // _FILES_AT_ONCE))
 
     def _commit(self, group: list[_Command]) -> None:
         end, now = self.appender.fork(), self._now()
@@ -213,7 +226,7 @@ class LogWriter:
         for future, reply in replies:
             future.set_result(reply)
         if rows:
-            self._committed(end.position - 1)
+            self._waiting.append(end.position - 1)
 
     def _write(self, end: Appender, rows: list[pa.Table], now: int) -> None:
         if not rows:

@@ -36,7 +36,7 @@ from engine.runtime.streams import source_of
 from engine.runtime.timer import Timer
 
 _LOG = logging.getLogger(__name__)
-_WARM_UP_BATCHES = 3
+_WARM_UP_BATCHES = 6
 _HEARTBEAT_S = 10.0
 
 
@@ -58,6 +58,7 @@ class Machine:
         self._owner: Owner | None = None
         self._pump: Pump | None = None
         self._tidy = threading.Event()
+        self._keeper = threading.Thread(target=self._keep_tidy, name="log-keeper", daemon=True)
 
     # --- start
 
@@ -75,7 +76,8 @@ class Machine:
         self.results = ResultLog(own.database, Retention(own.result_count, own.result_age_ms, own.result_bytes), own.dead_letters)
         self.folder = LogFolder(own.log_folder, own.archive_folder)
         self._position = self.results.position
-        self.writer = LogWriter(self.folder, self._log_end(), self.clock.now_ms, own.commit_interval_ms, self._arrival_streams)
+        self.writer = LogWriter(self.folder, self._log_end(), self.clock.now_ms, own.commit_interval_ms, self._arrival_streams,
+                                lambda: self._position)
         self.timer = Timer(self.clock, self.writer)
         self.writer.start()
 
@@ -107,7 +109,7 @@ class Machine:
             self._owner.call(pump.restore)
             self._begin_feed()
             self.timer.start()
-            threading.Thread(target=self._keep_tidy, name="log-keeper", daemon=True).start()
+            self._keeper.start()
             self._become("running", "ready")
         except Exception as failure:  # shown by /health/ready; nothing else can be done with it
             if self._closing.is_set():
@@ -146,6 +148,8 @@ class Machine:
             return
         self.timer.stop()
         self.writer.stop()
+        if self._keeper.ident is not None:
+            self._keeper.join()
         for part in (self._feed, self.backend, self._owner):
             if part is not None:
                 try:
@@ -268,14 +272,16 @@ class Machine:
     def _keep_tidy(self) -> None:
         """Merge the files that the pump is done with, and delete what neither a window nor the retention of a stream needs."""
         expired = 0.0
-        while not self._closing.is_set():
-            if not self._tidy.wait(_HEARTBEAT_S):
-                self.backend.heartbeat()
-                continue
+        while True:
+            busy = self._tidy.wait(_HEARTBEAT_S)
             self._tidy.clear()
+            if self._closing.is_set():
+                return
+            if not busy:
+                self.backend.heartbeat()
             try:
                 if self._feed is not None:
-                    self._feed.seen(self.folder.merge(self._position, self.settings.archive_files))
+                    self._feed.seen(self.folder.merge(self._position, self.settings.archive_files if busy else 2))
                 if time.monotonic() - expired > 60 and self._pump is not None:
                     expired = time.monotonic()
                     self._expire(self._pump)

@@ -98,6 +98,18 @@ def test_commands_that_wait_together_are_one_file(writer: LogWriter, folder: Log
     assert [(file.first, file.last) for file in folder.files()] == [(1, 1), (2, 6)]
 
 
+def test_commits_are_further_apart_while_files_wait(folder: LogFolder) -> None:
+    processed = 0
+    writer = LogWriter(folder, Appender(), lambda: 0, 0, processed=lambda: processed)
+    writer.start()
+    for _ in range(40):
+        writer.call(lambda end, now: ([notes(end.take())], None))
+    assert writer._slowness() == 5
+    processed = 30
+    assert writer._slowness() == 1
+    writer.stop()
+
+
 def test_a_refused_command_leaves_the_others_alone(writer: LogWriter, folder: LogFolder) -> None:
     def refused(end: Appender, now: int) -> tuple[list[pa.Table], None]:
         end.take(10)
