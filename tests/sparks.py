@@ -27,6 +27,9 @@ from engine.spark.executor import Executor
 from engine.spark.session import Session, start_session
 from engine.spark.settings import from_environment
 
+# Hundreds of different plans over a few rows each: compiling each costs far more than running it.
+INTERPRETED = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
+
 Row = dict[str, str]
 Answers = dict[str, list[tuple[int, list[Row]]]]
 
@@ -34,7 +37,7 @@ Answers = dict[str, list[tuple[int, list[Row]]]]
 @lru_cache(maxsize=1)
 def shared_session() -> Session:
     """Started when first asked for, stopped when the process ends."""
-    session = start_session(from_environment(work=Path(tempfile.mkdtemp(prefix="thalweg-test-"))))
+    session = start_session(from_environment(work=Path(tempfile.mkdtemp(prefix="thalweg-test-")), extra=INTERPRETED))
     atexit.register(session.stop)
     return session
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
@@ -92,6 +93,7 @@ class Executor:
         self.choices: dict[str, tuple[ExecutorName, StrategyName]] = {}
         self._answers: dict[str, Answers] = {}
         self._mirrors: dict[str, Mirror] = {}
+        self._threads = ThreadPoolExecutor(session.settings.partitions, "plan")
         register_spark(session.spark)
 
     def evaluate(self, dues: Sequence[Due]) -> list[Answer]:
@@ -104,9 +106,7 @@ class Executor:
             except Exception as failure:  # a plan that cannot be made is that query's failure
                 failed[number] = failure
         self._run_local([job for job in jobs if job.executor == "local"])
-        for job in jobs:
-            if job.executor == "sql":
-                job.answer = self._run_sql(job)
+        self._run_sql([job for job in jobs if job.executor == "sql"])
         remaining = iter(jobs)
         return [answer for number, due in enumerate(dues)
                 for answer in (_failures(due, failed[number]) if number in failed else self._answer(next(remaining)))]
@@ -117,6 +117,7 @@ class Executor:
         self.choices.pop(query, None)
 
     def close(self) -> None:
+        self._threads.shutdown()
         for mirror in self._mirrors.values():
             mirror.close()
 
@@ -198,21 +199,34 @@ class Executor:
             found[stream_table(iri)] = contents[iri].between(low, high, -1)
         return found
 
-    def _run_sql(self, job: _Job) -> pa.Table | BaseException:
+    def _run_sql(self, jobs: list[_Job]) -> None:
+        """A Spark job per plan, as many at a time as Spark has cores: small ones wait more than they work."""
+        for job in jobs:
+            try:
+                self._show(job)
+            except Exception as failure:  # Spark's and Py4J's errors have no common base; the query fails with it
+                job.answer = failure
+        ready = [job for job in jobs if job.answer is None]
+        for job, answer in zip(ready, self._threads.map(self._collect, [job.text for job in ready])):
+            job.answer = answer
+
+    def _show(self, job: _Job) -> None:
+        """Bring the views that a plan reads up to date."""
         spark = self.session.spark
+        for source in job.due.compiled.statement.streams:
+            view = stream_table(source.stream)
+            mirror = self._mirrors.get(view)
+            if mirror is None:
+                mirror = self._mirrors[view] = Mirror(view, self.session.work / "segments")
+            mirror.show(spark, job.due.streams[source.stream])
+        for iri, table in job.due.graphs.items():
+            if graph_table(iri) in job.tables:
+                spark.createDataFrame(table.select(FACTS.names)).createOrReplaceTempView(graph_table(iri))
+
+    def _collect(self, text: str) -> pa.Table | BaseException:
         try:
-            for source in job.due.compiled.statement.streams:
-                content = job.due.streams[source.stream]
-                view = stream_table(source.stream)
-                mirror = self._mirrors.get(view)
-                if mirror is None:
-                    mirror = self._mirrors[view] = Mirror(view, self.session.work / "segments")
-                mirror.show(spark, content)
-            for iri, table in job.due.graphs.items():
-                if graph_table(iri) in job.tables:
-                    spark.createDataFrame(table.select(FACTS.names)).createOrReplaceTempView(graph_table(iri))
-            return spark.sql(job.text).toArrow()
-        except Exception as failure:  # Spark's and Py4J's errors have no common base; the query fails with it
+            return self.session.spark.sql(text).toArrow()
+        except Exception as failure:  # as above
             return failure
 
     # -- answering
