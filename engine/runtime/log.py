@@ -36,6 +36,7 @@ _STOP = object()
 _SWEEP_MS = 60_000
 _FILES_AT_ONCE = 8
 _MOST_SLOWNESS = 10
+_EVER = 1 << 62
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -71,33 +72,36 @@ class LogFolder:
         """All files, by position; a merged file may be there together with some that it was made of."""
         return sorted([*_files(self.archive_folder), *_files(self.folder)])
 
-    def read(self, after: int, until: int | None = None) -> Iterator[pa.Table]:
-        """Rows of positions > `after` (and <= `until`), in order, file by file."""
-        for file in self.files():
-            if file.last <= after or (until is not None and file.first > until):
-                continue
-            table = in_order(file.read())
-            inside = pc.greater(table["position"], after)
-            if until is not None:
-                inside = pc.and_(inside, pc.less_equal(table["position"], until))
-            table = table.filter(inside)
-            if table.num_rows:
-                after = table["position"][-1].as_py()
-                yield table
+    def read(self, after: int, until: int = _EVER) -> Iterator[pa.Table]:
+        """Rows of positions > `after` and <= `until`, in order, file by file."""
+        return self._tables(after, until, lambda file: True)
 
     def history(self, needed: Mapping[str, int], until: int) -> Iterator[pa.Table]:
         """Items of positions <= `until` and of times >= `needed[stream]`, in order; files without any are not read."""
-        after, oldest = 0, min(needed.values(), default=None)
-        for file in self.files() if oldest is not None else []:
-            if file.last <= after or file.first > until or newest_time(file.path) < (oldest or 0):
+        if not needed:
+            return
+        oldest = min(needed.values())
+        for table in self._tables(0, until, lambda file: newest_time(file.path) >= oldest):
+            events = table.filter(pc.equal(table["record"], int(Kind.EVENT)))
+            if events.num_rows:
+                yield events
+
+    def _tables(self, after: int, until: int, wanted: Callable[[LogFile], bool]) -> Iterator[pa.Table]:
+        """Rows of the wanted files. Another thread may merge or delete files meanwhile: then the folder is listed again."""
+        files = self.files()
+        while files:
+            file = files.pop(0)
+            if file.last <= after or file.first > until:
                 continue
-            table = in_order(file.read())
-            events = pc.and_(pc.equal(table["record"], int(Kind.EVENT)), pc.and_(pc.greater(table["position"], after),
-                                                                                 pc.less_equal(table["position"], until)))
+            try:
+                table = in_order(file.read()) if wanted(file) else None
+            except FileNotFoundError:
+                files = self.files()
+                continue
+            if table is not None:
+                inside = pc.and_(pc.greater(table["position"], after), pc.less_equal(table["position"], until))
+                yield table.filter(inside)
             after = min(file.last, until)
-            table = table.filter(events)
-            if table.num_rows:
-                yield table
 
     def write(self, table: pa.Table) -> LogFile:
         """Write rows, in order, to a new file of the log: on disk when this returns."""

@@ -67,6 +67,15 @@ def test_history_leaves_out_files_without_items_that_are_needed(folder: LogFolde
     assert positions(folder.history({}, 2)) == []
 
 
+def test_files_may_be_merged_while_they_are_read(folder: LogFolder) -> None:
+    for position in range(1, 6):
+        folder.write(notes(position))
+    tables = folder.read(0)
+    found = [next(tables)["position"][0].as_py()]
+    assert folder.merge(4, 1) == 4
+    assert [*found, *positions(tables)] == [1, 2, 3, 4, 5]
+
+
 def test_expired_files_go_when_no_window_needs_them(folder: LogFolder) -> None:
     folder.write(encode([Event(1, "s", 10, None, (("<x>", "<p>", "<o>"),), 10)]))
     folder.merge(1, 1)
