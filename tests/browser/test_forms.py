@@ -115,8 +115,8 @@ def test_a_graph_is_loaded_from_a_file_and_deleted(page: Page, standin: Standin,
     page.shows("main tbody th", "http://example.org/tbox")
     page.press("Delete", "main table")
     page.press("Delete", "dialog")
+    page.until(lambda: not standin.graphs, "the graph is gone")
     page.shows("main .empty", "No graph yet.")
-    assert not standin.graphs
 
 
 def test_the_overview_shows_how_to_begin_and_then_the_queries(page: Page, standin: Standin) -> None:
