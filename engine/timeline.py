@@ -2,16 +2,25 @@
 
 Time is integer milliseconds since the epoch, UTC. A *point* is a doubled integer: the instant t is ``2t``, just before it
 ``2t - 1``, just after it ``2t + 1``; an interval with open or closed ends is then a closed interval of points (docs/architecture.md,
-"Time"). Static facts hold during ``ALWAYS``; sums with ``MIN`` and ``MAX`` saturate.
+"Time", "Windows", "Temporal operators"). Static facts hold during ``ALWAYS``; sums with ``MIN`` and ``MAX`` saturate.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeVar
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
 
 MIN = -(1 << 62)
 MAX = 1 << 62
+# The step under REPORT ON CHANGE: every instant is a close.
+ON_CHANGE_STEP = 1
+
+Ms = TypeVar("Ms", int, "npt.NDArray[np.int64]")
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -52,7 +61,7 @@ def interval(start_ms: int, end_ms: int, *, closed_start: bool = True, closed_en
 
 
 def operator(start_ms: int, end_ms: int, *, closed_start: bool = True, closed_end: bool = True) -> Interval:
-    """Encode the distances of a temporal operator such as diamond-minus[a,b] (design.md section 1: "encoded like facts")."""
+    """Encode the distances of a temporal operator such as diamond-minus[a,b]: like the ends of a fact."""
     lo, hi = 2 * start_ms + (not closed_start), 2 * end_ms - (not closed_end)
     if lo > hi or lo < 0:
         raise ValueError(f"not an interval of distances: {start_ms} to {end_ms}")
@@ -96,8 +105,8 @@ def box_minus(fact: Interval, op: Interval) -> Interval | None:
                    hi if hi in (MIN, MAX) else hi - (not _odd(fact.hi) and _odd(op.lo)))
 
 
-def first_close_after(ms: int, step_ms: int, start_ms: int = 0) -> int:
-    """The first close ``start + k * step`` strictly after the instant `ms` (k any integer)."""
+def first_close_after(ms: Ms, step_ms: int, start_ms: int = 0) -> Ms:
+    """The first close ``start + k * step`` strictly after the instant `ms` (k any integer); of an array, one for each."""
     return start_ms + ((ms - start_ms) // step_ms + 1) * step_ms
 
 
@@ -107,7 +116,7 @@ def last_close_by(ms: int, step_ms: int, start_ms: int = 0) -> int:
 
 
 def event_validity(ms: int, range_ms: int, step_ms: int, start_ms: int = 0, delay_ms: int = 0) -> Interval | None:
-    """When an event stamped `ms` is in the last closed content of ``[RANGE range STEP step]`` (design.md section 1).
+    """When an event stamped `ms` is in the last closed content of ``[RANGE range STEP step]``.
 
     An evaluation at T looks at the point ``2T - 1``. None where no close sees the event (STEP > RANGE). `delay_ms` is the b of
     ``[FROM NOW-a TO NOW-b]``, whose content at C is ``C - a <= t < C - b``.
@@ -115,6 +124,12 @@ def event_validity(ms: int, range_ms: int, step_ms: int, start_ms: int = 0, dela
     first = first_close_after(ms + delay_ms, step_ms, start_ms)
     last = last_close_by(ms + delay_ms + range_ms, step_ms, start_ms)
     return Interval(2 * first - 1, 2 * (last + step_ms) - 2) if last >= first else None
+
+
+def content(tick_ms: int, range_ms: int, step_ms: int, start_ms: int = 0, delay_ms: int = 0) -> tuple[int, int]:
+    """What such a window shows at T: events with ``first <= t < second``, those of its last close at or before T."""
+    end = last_close_by(tick_ms, step_ms, start_ms) - delay_ms
+    return end - range_ms, end
 
 
 def evaluation_point(tick_ms: int) -> int:

@@ -137,6 +137,12 @@ class Statement:
     reasoning_graphs: tuple[GraphSource, ...] = ()
 
     @property
+    def on_change(self) -> bool:
+        """Whether it is evaluated once per distinct event time: REPORT ON CHANGE, or nothing else says when."""
+        timed = any(isinstance(source.window, TimeWindow) for source in self.streams)
+        return self.report == "change" or (not timed and self.compute_every_ms is None)
+
+    @property
     def form(self) -> str:
         """``SELECT``, ``CONSTRUCT``, ``ASK`` or ``DESCRIBE``."""
         return type(self.query).__name__.upper()

@@ -1,7 +1,8 @@
 """Which plans can keep their answers with intervals, and as what.
 
-Basic graph patterns with filters are monotone: an answer is valid while all its facts are (expiration times of imars-csparql.txt,
-section 4; valid windows of coder-r4.tex). New facts are joined with all facts; the answer relation is sampled at T.
+Basic graph patterns with filters are monotone: an answer is valid while all its facts are (expiration times: Barbieri et al.,
+"Incremental Reasoning on Streams and Rich Background Knowledge", section 4; valid windows: Monks et al., "Continuous Deductive
+Reasoning over Streamed RDF Data"). New facts are joined with all facts; the answer relation is sampled at T.
 """
 
 from __future__ import annotations
@@ -13,8 +14,7 @@ from engine.ir.statement import Construct, Select, Statement, TimeWindow
 from engine.ir.terms import Constant, OneOf, Variable
 from engine.plan import nodes
 from engine.plan.nodes import Plan, Scan, WindowSource
-
-ON_CHANGE_STEP = 1
+from engine.timeline import ON_CHANGE_STEP
 
 
 @dataclass(frozen=True, slots=True)

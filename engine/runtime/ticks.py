@@ -1,7 +1,7 @@
 """Which evaluation times of a query are due: a pure function of its windows, the times of the events it saw, and the watermark.
 
-A tick T is logged when some window has content at T or had at the tick before (design: "Evaluation times"). The ticks at which a
-window has content are kept as a few intervals, so that a year without events costs nothing.
+A tick T is logged when some window has content at T or had at the tick before (docs/architecture.md, "Time"). The ticks at
+which a window has content are kept as a few intervals, so that a year without events costs nothing.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from engine.ir.statement import AllWindow, Statement, TimeWindow, TupleWindow, Window
-from engine.timeline import MAX, MIN, first_close_after, last_close_by
+from engine.timeline import MAX, MIN, ON_CHANGE_STEP, content, first_close_after, last_close_by
 
 Times = npt.NDArray[np.int64]
 Range = tuple[int, int]
@@ -51,7 +51,7 @@ class Timetable:
         windows = tuple((source.stream, source.window) for source in statement.streams)
         every, start = statement.compute_every_ms, statement.start_at_ms
         steps = sorted({w.step_ms for _, w in windows if isinstance(w, TimeWindow)})
-        on_change = statement.report == "change" or (every is None and not steps)
+        on_change = statement.on_change
         grids = ((every, start),) if every is not None else tuple((step, start) for step in steps)
         return cls(windows, () if on_change else grids, start, statement.report == "full", on_change,
                    on_change and statement.output == "dstream")
@@ -66,8 +66,11 @@ class Timetable:
 
     def content(self, window: TimeWindow, tick: int) -> Range:
         """Events with ``first <= t < second`` are in the window at `tick`."""
-        close = tick if self.on_change else last_close_by(tick, window.step_ms, self.start)
-        return close - window.delay_ms - window.range_ms, close - window.delay_ms
+        return content(tick, window.range_ms, self.step(window), self.start, window.delay_ms)
+
+    def step(self, window: TimeWindow) -> int:
+        """The time between two closes of a window; its own STEP does not count for reports on change."""
+        return ON_CHANGE_STEP if self.on_change else window.step_ms
 
     def next_tick(self, after: int) -> int:
         """The first grid point after `after`."""
@@ -92,18 +95,12 @@ class Timetable:
         if not isinstance(window, TimeWindow):
             return [(int(times[0]) + 1, MAX)]
         entered, left = times + window.delay_ms, times + window.delay_ms + window.range_ms
-        if self.on_change:
-            return _runs(entered + 1, left + 1)
-        step = window.step_ms
-        begin = (entered - self.start) // step * step + step + self.start
-        end = (left - self.start) // step * step + step + self.start
-        return _runs(begin, end)
+        step = self.step(window)
+        return _runs(first_close_after(entered, step, self.start), first_close_after(left, step, self.start))
 
     def last_close(self, window: Window, end: int, latest: int) -> int:
         """The last close of `window` that sees an event, given the end of its last range (`seen`) and the latest event's time."""
-        if not isinstance(window, TimeWindow):
-            return latest + 1
-        return end - 1 if self.on_change else end - window.step_ms
+        return end - self.step(window) if isinstance(window, TimeWindow) else latest + 1
 
 
 class Ticker:
@@ -200,8 +197,7 @@ class Ticker:
             starts.append(self._first[stream] + 1)
             if isinstance(window, TimeWindow):
                 whole = self._first[stream] + window.delay_ms + window.range_ms
-                starts.append(whole if self.timetable.on_change
-                              else first_close_after(whole - 1, window.step_ms, self.timetable.start))
+                starts.append(first_close_after(whole - 1, self.timetable.step(window), self.timetable.start))
         return max(starts)
 
     def _covers(self, tick: int) -> bool:

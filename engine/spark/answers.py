@@ -1,7 +1,7 @@
 """Answers kept with their intervals: what strategy `incremental` brings up to date with each batch and samples at T.
 
-Expiration times as in imars-csparql.txt (section 4), valid windows as in coder-r4.tex: an answer lives in driver Arrow from the
-greatest ``lo`` to the least ``hi`` of its facts; it leaves through the driver anyway.
+An answer (engine/plan/incremental.py says where from) lives in driver Arrow from the greatest ``lo`` to the least ``hi`` of its
+facts; it leaves through the driver anyway.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from engine.spark.compiled import Compiled
 from engine.spark.content import StreamContent
 from engine.ir.statement import Construct
 from engine.ir.terms import Constant, Variable
-from engine.spark.sql.dialect import DUCKDB, SPARK
+from engine.spark.sql.dialect import DIALECTS
 from engine.spark.sql.delta import DeltaEmitter
 from engine.spark.sql.lower import Lowering, comparable_variables
 from engine.timeline import evaluation_point
@@ -41,7 +41,7 @@ class Answers:
         return self._emitters[executor, typed].text(since, max(self._seen, since), tables)
 
     def _emitter(self, executor: str, typed: bool) -> DeltaEmitter:
-        dialect, compiled = SPARK if executor == "sql" else DUCKDB, self.compiled
+        dialect, compiled = DIALECTS[executor], self.compiled
         lowering = Lowering(dialect, compiled.identity, -1 if compiled.on_change else 0)
         compared = frozenset().union(*map(comparable_variables, self._plan.filters)) if typed else frozenset()
         return DeltaEmitter(self._plan, compiled.statement.streams, dialect, lowering, compared, compiled.statement.start_at_ms)

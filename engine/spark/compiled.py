@@ -7,13 +7,13 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from engine.ir.printer import show
-from engine.ir.statement import Construct, Select, Statement, TimeWindow
+from engine.ir.statement import Construct, Select, Statement
 from engine.ir.terms import Variable
 from engine.plan import incremental
 from engine.plan.explain import explain_plan
 from engine.plan.nodes import Plan
 from engine.plan.order import Estimate
-from engine.spark.sql.dialect import DUCKDB, SPARK
+from engine.spark.sql.dialect import DIALECTS
 from engine.spark.sql.emit import Emitter, PlanText
 from engine.spark.sql.lower import Lowering, comparable_variables, conditions
 
@@ -62,8 +62,7 @@ class Compiled:
     @property
     def on_change(self) -> bool:
         """Whether it is evaluated once per distinct event time instead of at window closes."""
-        timed = any(isinstance(s.window, TimeWindow) for s in self.statement.streams)
-        return self.statement.report == "change" or (not timed and self.statement.compute_every_ms is None)
+        return self.statement.on_change
 
     @cached_property
     def delta(self) -> incremental.DeltaPlan | None:
@@ -78,7 +77,7 @@ class Compiled:
         return self.texts[key]
 
     def _emit(self, executor: str, typed: bool) -> PlanText:
-        dialect = SPARK if executor == "sql" else DUCKDB
+        dialect = DIALECTS[executor]
         lowering = Lowering(dialect, self.identity, -1 if self.on_change else 0)
         compared = frozenset().union(*map(comparable_variables, conditions(self.plan))) if typed else frozenset()
         emitter = Emitter(dialect, lowering, compared)

@@ -1,6 +1,6 @@
 """The facts of one stream that some window may still see, as Arrow chunks on the driver.
 
-Large contents are mirrored in Spark by sql.py (one cached segment and the young chunks after it); here they are plain values.
+Large contents are mirrored in Spark as Parquet segments (mirror.py); here they are plain values.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from engine.facts import FACTS
 from engine.functions.typed import Kind
 from engine.ir.terms import RDF_TYPE
 from engine.plan.order import Estimate
+from engine.timeline import MAX, MIN
 
 
 class StreamContent:
@@ -55,7 +56,7 @@ class StreamContent:
 
     def horizon(self, before_ms: int, count: int, unit: str) -> int:
         """The oldest time among the last `count` distinct triples, or items, before `before_ms`: what a tuple window needs kept."""
-        table = self.between(-(1 << 62), before_ms, -1)
+        table = self.between(MIN, before_ms, -1)
         keys = ["t", "s", "p", "o"] if unit == "triples" else ["t"]  # equal items of one time are one item
         times = table.group_by(keys).aggregate([]).column("t").sort(order="descending")
         return times[min(count, len(times)) - 1].as_py() if len(times) else before_ms
@@ -84,7 +85,7 @@ class StreamContent:
 
     def after(self, position: int) -> pa.Table:
         """Facts of later positions: what an incremental plan has not seen."""
-        return self.between(-(1 << 62), 1 << 62, position)
+        return self.between(MIN, MAX, position)
 
     def estimate(self) -> Estimate:
         """Live counts for the join order."""

@@ -9,13 +9,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from engine.ir.statement import StreamSource, TimeWindow
-from engine.ir.terms import Constant, OneOf, Variable
-from engine.plan.incremental import ON_CHANGE_STEP, DeltaPlan
+from engine.ir.terms import Constant, Variable
+from engine.plan.incremental import DeltaPlan
 from engine.plan.nodes import Scan, WindowSource
 from engine.spark.sql.dialect import Dialect
+from engine.spark.sql.leaves import place
 from engine.spark.sql.lower import Columns, Lowering
 from engine.spark.sql.relation import COMPANIONS, Namer, typed_columns
 from engine.spark.sql.sources import closes, stream_table
+from engine.timeline import ON_CHANGE_STEP
 
 
 class DeltaEmitter:
@@ -57,19 +59,11 @@ class DeltaEmitter:
         select = [f"{low} AS lo", f"{high} AS hi"]
         places: dict[Variable, str] = {}
         for column, term in (*zip("spo", scan.terms), ("g", scan.graph)):
-            match term:
-                case Constant(token=token):
-                    where.append(f"{column} = {self.dialect.quote(token)}")
-                case OneOf(tokens=tokens):
-                    where.append(f"{column} IN ({', '.join(map(self.dialect.quote, tokens))})")
-                case Variable() if term in places:
-                    where.append(f"{column} = {places[term]}")
-                case Variable():
-                    places[term] = column
-                    select.append(f"{column} AS {self.name(term)}")
-                    where += ["g IS NOT NULL"] if column == "g" else []
-                    if column == "o" and term in self.typed:
-                        select += typed_columns(self.name(term))
+            place(self.dialect, column, term, places, where)
+        for variable, column in places.items():
+            select.append(f"{column} AS {self.name(variable)}")
+            if column == "o" and variable in self.typed:
+                select += typed_columns(self.name(variable))
         table = self._tables[scan.source.index]
         return f"SELECT {', '.join(select)} FROM {table} WHERE {' AND '.join(where)}"
 

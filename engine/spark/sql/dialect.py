@@ -61,3 +61,4 @@ class SparkDialect(Dialect):
 
 DUCKDB = Dialect()
 SPARK = SparkDialect()
+DIALECTS = {dialect.name: dialect for dialect in (DUCKDB, SPARK)}

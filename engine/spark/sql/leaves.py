@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from engine.ir.terms import Constant, OneOf, PatternTerm, Variable
 from engine.plan import nodes
 from engine.plan.nodes import Plan
+from engine.spark.sql.dialect import Dialect
 from engine.spark.sql.relation import Relation, typed_columns
 
 if TYPE_CHECKING:
@@ -24,7 +25,7 @@ def scan(emitter: Emitter, plan: nodes.Scan) -> Relation:
     where: list[str] = []
     places: dict[Variable, str] = {}
     for column, term in (*zip("spo", plan.terms), ("g", plan.graph)):
-        _place(emitter, column, term, places, where)
+        place(emitter.dialect, column, term, places, where)
     typed = frozenset(v for v, column in places.items() if column == "o" and v in emitter.typed)
     select = [*keys]
     for variable, column in places.items():
@@ -38,12 +39,13 @@ def scan(emitter: Emitter, plan: nodes.Scan) -> Relation:
     return Relation(name, keys, "ticks" if keys else "", bound, frozenset(bound), typed)
 
 
-def _place(emitter: Emitter, column: str, term: PatternTerm | None, places: dict[Variable, str], where: list[str]) -> None:
+def place(dialect: Dialect, column: str, term: PatternTerm | None, places: dict[Variable, str], where: list[str]) -> None:
+    """Note what a term asks of a column: a variable's first column goes to `places`, a condition to `where`."""
     match term:
         case Constant(token=token):
-            where.append(f"{column} = {emitter.dialect.quote(token)}")
+            where.append(f"{column} = {dialect.quote(token)}")
         case OneOf(tokens=tokens):
-            where.append(f"{column} IN ({', '.join(map(emitter.dialect.quote, tokens))})")
+            where.append(f"{column} IN ({', '.join(map(dialect.quote, tokens))})")
         case Variable() if term in places:
             where.append(f"{column} = {places[term]}")
         case Variable():

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from engine.ir.statement import AllWindow, NowWindow, StreamSource, TimeWindow, TupleWindow, Window
 from engine.plan.nodes import MergedSource, Source, StaticSource, WindowSource
 from engine.spark.sql.dialect import Dialect
-from engine.timeline import MIN, last_close_by
+from engine.timeline import MIN, ON_CHANGE_STEP, content
 
 TRIPLE_COLUMNS = "s, p, o, kind, number, micros"
 
@@ -49,11 +49,11 @@ def source_name(source: Source) -> str:
 
 
 def bounds(window: Window, tick: int, evaluation: Evaluation) -> tuple[int, int]:
-    """The times ``open <= t < end`` that a window shows at T; tuple windows show the last of them (design: "Time windows")."""
+    """The times ``open <= t < end`` that a window shows at T; tuple windows show the last of them (docs/architecture.md, "Windows")."""
     if not isinstance(window, TimeWindow):
         return MIN, tick
-    close = tick if evaluation.on_change else last_close_by(tick, window.step_ms, evaluation.start_at_ms)
-    return close - window.delay_ms - window.range_ms, close - window.delay_ms
+    step = ON_CHANGE_STEP if evaluation.on_change else window.step_ms
+    return content(tick, window.range_ms, step, evaluation.start_at_ms, window.delay_ms)
 
 
 def needed(streams: Sequence[StreamSource], evaluation: Evaluation) -> dict[str, tuple[int, int]]:
