@@ -19,12 +19,6 @@ XSD_INTEGER = XSD + "integer"
 XSD_DECIMAL = XSD + "decimal"
 XSD_FLOAT = XSD + "float"
 XSD_DOUBLE = XSD + "double"
-XSD_DATETIME = XSD + "dateTime"
-XSD_DATE = XSD + "date"
-XSD_TIME = XSD + "time"
-XSD_DURATION = XSD + "duration"
-XSD_DAY_TIME_DURATION = XSD + "dayTimeDuration"
-XSD_YEAR_MONTH_DURATION = XSD + "yearMonthDuration"
 RDF_LANG_STRING = RDF + "langString"
 
 TRUE = f'"true"^^<{XSD_BOOLEAN}>'

@@ -163,10 +163,10 @@ class Appender:
             payload = {"since": position, **payload}
         return [control_rows(Control(position, kind, name, None, payload))], position
 
-    def graph(self, iri: str, triples: Sequence[Triple] | None, payload: dict[str, Any]) -> tuple[list[pa.Table], int]:
+    def graph(self, iri: str, triples: Sequence[Triple] | None) -> tuple[list[pa.Table], int]:
         """A new version of a static graph, or its removal (None); the reply is its position."""
         position = self.take()
-        return [graph_rows(position, iri, triples, payload)], position
+        return [graph_rows(position, iri, triples)], position
 
     def forget_keys(self, now_ms: int) -> None:
         """Drop the keys whose time is over."""

@@ -6,7 +6,6 @@ A payload of SELECT and ASK is a SPARQL 1.1 Results JSON document on one line; o
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -157,8 +156,3 @@ def _joined(lines: pa.ChunkedArray | pa.Array) -> bytes:
 def _data(texts: pa.Array) -> memoryview:
     bounds = pa.Array.from_buffers(pa.int64(), len(texts) + 1, [None, texts.buffers()[1]], offset=texts.offset)
     return memoryview(texts.buffers()[2] or b"")[bounds[0].as_py():bounds[-1].as_py()]
-
-
-def empty(columns: Sequence[str]) -> pa.Table:
-    """A relation without rows."""
-    return pa.table({name: pa.array([], pa.string()) for name in columns})

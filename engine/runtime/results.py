@@ -225,10 +225,6 @@ class ResultLog:
         rows = list(self._read("select value from meta where name = ?", (name,)))
         return json.loads(rows[0][0]) if rows else default
 
-    def put_meta(self, values: dict[str, Any]) -> None:
-        with self._writing() as db:
-            self._put_meta(db, values)
-
     # --- results
 
     def latest(self, query: str) -> ResultEvent | None:

@@ -47,7 +47,7 @@ _CONTENT = ("g", "s", "p", "o", "kind", "number", "micros")
 
 @dataclass(frozen=True, slots=True)
 class Control:
-    """A record that is not an item, as read back from the log; the triples of a graph are rows `begin` to `end` of the table."""
+    """A record that is not an item, as read back from the log; the triples of a graph are rows of the same position."""
 
     position: int
     kind: Kind
@@ -134,9 +134,9 @@ def control_rows(*records: Control) -> pa.Table:
                      for name in ROWS.names], schema=ROWS)
 
 
-def graph_rows(position: int, graph: str, triples: Sequence[Triple] | None, payload: dict[str, Any]) -> pa.Table:
+def graph_rows(position: int, graph: str, triples: Sequence[Triple] | None) -> pa.Table:
     """Rows of the log for a version of a static graph, blank nodes as they are; None removes it."""
-    head = control_rows(Control(position, Kind.GRAPH, graph, None, {**payload, "removed": triples is None}))
+    head = control_rows(Control(position, Kind.GRAPH, graph, None, {"removed": triples is None}))
     if not triples:
         return head
     table = prepare([(0, None, triples)]).table
@@ -238,7 +238,7 @@ def _encode_run(run: Sequence[Record]) -> pa.Table:
         case Resume(position=position, query=query, backlog=backlog):
             return control_rows(Control(position, Kind.RESUME, query, None, {"backlog": backlog}))
         case GraphVersion(position=position, graph=graph, triples=triples):
-            return graph_rows(position, graph, triples, {})
+            return graph_rows(position, graph, triples)
         case End(position=position):
             return control_rows(Control(position, Kind.END, "", None, {}))
     raise TypeError(f"not a record: {run[0]!r}")

@@ -14,6 +14,7 @@ from typing import Any
 import pyarrow as pa
 
 from engine.compiler import Catalog
+from engine.compiler import triples as triples_of
 from engine.ir.statement import GraphSource, Statement
 from engine.plan.explain import plan_tree
 from engine.records import Triple
@@ -169,12 +170,12 @@ class Engine:
         """Replace a static graph, or add to it; the queries that use it are planned anew."""
         with self._catalog:
             store = self._machine.pump.store
-            before = _triples(store.tables[iri]) if iri in store.tables else None
+            before = triples_of(store.tables[iri]) if iri in store.tables else None
             if before is not None and set(own_blank_nodes(triples, store.mark(iri))) == set(before):
                 return self._graph_info(iri), False
             fresh = own_blank_nodes(triples, store.mark(iri, following=True))
             content = list(dict.fromkeys(fresh if replace or before is None else [*before, *fresh]))
-            self._settle(self._machine.writer.call(lambda end, now: end.graph(iri, content, {})))
+            self._settle(self._machine.writer.call(lambda end, now: end.graph(iri, content)))
             return self._graph_info(iri), before is None
 
     def graphs(self) -> list[GraphInfo]:
@@ -183,14 +184,14 @@ class Engine:
     def graph(self, iri: str) -> tuple[GraphInfo, list[Triple]]:
         """A static graph with its triples."""
         info = self._graph_info(iri)
-        return info, _triples(self._machine.pump.graphs[iri])
+        return info, triples_of(self._machine.pump.graphs[iri])
 
     def delete_graph(self, iri: str) -> None:
         """Remove a static graph that no query uses."""
         with self._catalog:
             if users := self._graph_info(iri).used_by:
                 raise EngineError("in-use", 409, f"Queries use the graph <{iri}>.", {"usedBy": list(users)})
-            self._settle(self._machine.writer.call(lambda end, now: end.graph(iri, None, {})))
+            self._settle(self._machine.writer.call(lambda end, now: end.graph(iri, None)))
 
     def rule_sets(self) -> list[RuleSetInfo]:
         return list(RULE_SETS)
@@ -265,26 +266,27 @@ class Engine:
         statement = self._parse(text)
         compiled: Any = self.backend.compile(self._with_data(statement), statement.name or "", self._catalog_for({}))
         return {"stage": stage, "plan": compiled.explain(stage), "form": statement.form, "vars": list(variables(statement)),
-                "nodes": plan_tree(compiled.plan, compiled.estimate) if hasattr(compiled, "plan") else None}
+                "nodes": _nodes(compiled)}
 
     def plan(self, name: str, stage: str = "logical") -> str:
         return self._compiled(name).explain(stage)  # type: ignore[no-any-return]
 
     def plan_nodes(self, name: str) -> dict[str, Any]:
         """The plan as nested nodes, with executor and strategy of the last evaluation."""
-        compiled, query = self._compiled(name), self._query(name)
-        chosen = getattr(self._machine.pump.executor, "choices", {}).get(query.definition.epoch, (None, None))
-        return {"query": name, "executor": chosen[0], "strategy": chosen[1],
-                "plan": plan_tree(compiled.plan, compiled.estimate) if hasattr(compiled, "plan") else None}
+        return {"query": name, **self._chosen(self._query(name)), "plan": _nodes(self._compiled(name))}
 
     def stats(self, name: str) -> dict[str, Any]:
         """Progress and lag of a query, and the last batches of the pump."""
         info, query = self.query(name), self._query(name)
-        chosen = getattr(self._machine.pump.executor, "choices", {}).get(query.definition.epoch, (None, None))
         bounds = self.results.bounds(name)
-        return {"query": name, "state": info.state, "progress": info.progress, "executor": chosen[0], "strategy": chosen[1],
+        return {"query": name, "state": info.state, "progress": info.progress, **self._chosen(query),
                 "results": {"epoch": query.definition.epoch, "oldest": bounds.oldest, "newest": bounds.newest, "logged": query.seq},
                 "backlog": self._machine.backlog, "batches": list(self._machine.meters.batches)}
+
+    def _chosen(self, query: LiveQuery) -> dict[str, str | None]:
+        """Executor and strategy of a query's last evaluation, where the executor has a choice."""
+        executor, strategy = getattr(self._machine.pump.executor, "choices", {}).get(query.definition.epoch, (None, None))
+        return {"executor": executor, "strategy": strategy}
 
     @property
     def backend(self) -> Backend:
@@ -376,8 +378,9 @@ class Engine:
         return changed(statement, graphs=tuple(GraphSource(iri, named=iri != DEFAULT_GRAPH) for iri in known))
 
 
-def _triples(table: pa.Table) -> list[Triple]:
-    return list(zip(*(table[name].to_pylist() for name in "spo"), strict=True))
+def _nodes(compiled: Any) -> dict[str, Any] | None:
+    """The plan as nested nodes; None of a compiled form that has no plan."""
+    return plan_tree(compiled.plan, compiled.estimate) if hasattr(compiled, "plan") else None
 
 
 def _since(value: object) -> int | None:

@@ -122,10 +122,6 @@ class Lowering:
                 return f"({columns.token(v) or 'CAST(NULL AS STRING)'} {word} ({tokens}))"
         return None
 
-    def is_plain(self, expression: Expression, columns: Columns) -> bool:
-        """Whether the SQL form has no Python call anywhere."""
-        return "tw_" not in self.condition(expression, columns)
-
     def _comparison(self, operator: str, left: Expression, right: Expression, columns: Columns) -> str | None:
         if isinstance(left, Constant) and isinstance(right, Variable):
             left, right, operator = right, left, MIRRORED[operator]
