@@ -1,4 +1,4 @@
-"""Whom the server answers: known host names only, and no writes from pages of other sites (docs/http-api.md, "Fetching, hosts")."""
+"""Whom the server answers: known host names only, and no writes from pages of other sites (docs/http-api.md, section 9)."""
 
 from __future__ import annotations
 

@@ -47,6 +47,19 @@ def test_files_that_are_named_exist(document: Path) -> None:
     assert not missing
 
 
+def test_sections_that_the_code_names_exist() -> None:
+    """Every section of a document that a comment or docstring names by title or number, also across lines."""
+    named = set[tuple[str, str]]()
+    for path in (path for folder in ("engine", "grammar", "server", "tests") for path in (ROOT / folder).rglob("*.py")):
+        text = re.sub(r"\s*\n\s*(?:# )?", " ", path.read_text(encoding="utf-8"))
+        for document, words, numbers in re.findall(r'(docs/[\w-]+\.md), (?:((?:(?:, | and )?"[^"\n]+")+)|sections? ([\d, and]+))', text):
+            named |= {(document, word) for word in [*re.findall(r'"([^"]+)"', words), *(f"{n}." for n in re.findall(r"\d+", numbers))]}
+    headings = {path: re.findall(r"^#+ (.*)$", (ROOT / path).read_text(encoding="utf-8"), re.MULTILINE) for path, _ in named}
+    assert named
+    assert not sorted((path, word) for path, word in named
+                      if not any(re.sub(r"^\d+\. ", "", title) == word or title.startswith(f"{word} ") for title in headings[path]))
+
+
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
 def test_commands_that_are_named_exist(document: Path) -> None:
     """Every `make` target and every option of ``thalweg``."""

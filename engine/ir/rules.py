@@ -1,4 +1,5 @@
-"""Temporal Datalog: rules over facts with intervals, the one language behind every rule front end (design.md section 2).
+"""Temporal Datalog: rules over facts with intervals, the one language behind every rule front end (docs/architecture.md,
+"Rules and entailment").
 
 A triple is the atom ``Atom(TRIPLE, (s, p, o))``; any other predicate has any arity, 0 included.
 """
@@ -48,7 +49,7 @@ class BoxMinus:
 
 @dataclass(frozen=True, slots=True)
 class At:
-    """``@x body``: binds or tests the instant, an xsd:integer of granules (`Program.granularity_ms`)."""
+    """``@x body``: binds or tests the instant, an xsd:integer of granules (`RuleSet.granularity_ms`)."""
 
     instant: Term
     body: Formula
@@ -106,7 +107,8 @@ Head = Atom | BoxPlus | At | Falsum
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """``head <- body``; a conjunction holds where all its parts do. `window_ms` is Streaming RIF-Core's Window (coder-r4.tex)."""
+    """``head <- body``; a conjunction holds where all its parts do. `window_ms` is Streaming RIF-Core's Window: it stretches
+    each event of the input over the time from its instant on."""
 
     head: Head
     body: tuple[Formula, ...]

@@ -1,4 +1,4 @@
-"""What each window of a query holds at an evaluation time (docs/architecture.md, "Time windows")."""
+"""What each window of a query holds at an evaluation time (docs/architecture.md, "Windows")."""
 
 from __future__ import annotations
 

@@ -40,7 +40,8 @@ class _Unfolder:
     context: Context
 
     def rewrite(self, pattern: Pattern, inner: bool) -> Pattern:
-        """`inner` is inside WINDOW or GRAPH, where the background's own facts do not show (design: "Entailment of a query")."""
+        """`inner` is inside WINDOW or GRAPH, where the background's own facts do not show (docs/architecture.md, "Entailment of a
+        query")."""
         match pattern:
             case BGP(triples=triples):
                 return self._bgp(pattern, triples, inner)

@@ -28,7 +28,7 @@ _CHOICES = {"time": ("arrival", "event"), "late": ("drop", "dead-letter")}
 
 
 def check_name(name: str) -> str:
-    """The name itself, if it may name a stream or query (http-api.md section 9); 400 ``bad-name`` if not."""
+    """The name itself, if it may name a stream or query (docs/http-api.md, section 9); 400 ``bad-name`` if not."""
     if not _NAME.fullmatch(name) or ".." in name:
         raise EngineError("bad-name", 400, f"{name!r} is not a name: a letter, then up to 63 letters, digits, '_', '-' and single '.'.",
                           {"name": name})

@@ -1,8 +1,8 @@
 """Large contents in Spark: each chunk of a stream's content as a Parquet segment, sorted by predicate, read by a temporary view.
 
 Segments are files, not cached frames: writing one costs milliseconds, dropping one nothing, and many small cached frames are the
-enemy (docs/decisions.md, "State"). Young segments are merged into one when they become many. On a cluster the folder must be one
-that every executor sees.
+enemy (docs/decisions.md, "State and incremental answers"). Young segments are merged into one when they become many. On a cluster
+the folder must be one that every executor sees.
 """
 
 from __future__ import annotations

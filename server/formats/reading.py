@@ -22,7 +22,7 @@ Quad = tuple[str | None, Triple]
 
 
 def read_items(body: bytes, media: str, reader: Reader, base: str | None = None) -> Reading:
-    """The stream items of a push (docs/http-api.md, "Stream item rules"). `base` resolves relative IRIs.
+    """The stream items of a push (docs/http-api.md, "Stream items"). `base` resolves relative IRIs.
 
     Raises Problem, with the line where the format has lines, unless `reader.skip` allows to leave the item out.
     """
