@@ -13,10 +13,14 @@ import urllib.request
 from collections.abc import Iterator
 from functools import lru_cache
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
 from tests.doc_tables import TABLES, marked
+
+if TYPE_CHECKING:
+    from engine.spark.compiled import Compiled
 
 ROOT = Path(__file__).resolve().parents[1]
 DOCUMENTS = [ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -127,6 +131,44 @@ def test_versions_are_pinned_once() -> None:
     wanted = [line for line in lines if line and not line.startswith("#")]
     assert len(wanted) > 20
     assert all(re.fullmatch(r"[\w.-]+==[\w.]+(; python_version (<|>=) \"3\.\d+\")?", line) for line in wanted)
+
+
+@pytest.mark.parametrize(("head", "window", "clause"), [
+    ("REGISTER QUERY q COMPUTE EVERY 5s AS SELECT *", "[RANGE 10s STEP 2s]", "{ ?s ?p ?o }"),
+    ("REGISTER STREAM q COMPUTED EVERY 5s AS CONSTRUCT { ?s ?p ?o }", "[RANGE 10s TUMBLING]", "WHERE { ?s ?p ?o }"),
+    ("REGISTER RSTREAM <http://ex.org/out> AS SELECT *", "[RANGE PT10S SLIDE PT2S]", "{ ?s ?p ?o MINUS { ?o ?p ?s } }"),
+    ("REGISTER QUERY q REPORT ON CHANGE AS ASK", "[TRIPLES 100]", "{ ?s ?p ?o FILTER NOT EXISTS { ?o ?p ?s } }"),
+    ("REGISTER QUERY q REPORT FULL AS SELECT ISTREAM *", "[ITEMS 10]", "{ ?s <http://ex.org/p>/<http://ex.org/q>? ?o }"),
+    ('REGISTER QUERY q START AT "2026-01-01T00:00:00Z"^^xsd:dateTime AS DSTREAM SELECT *', "[FROM NOW-20s TO NOW-10s STEP 2s]",
+     "{ GRAPH ?g { ?s ?p ?o } OPTIONAL { ?o ?q 1 } } ORDER BY ?s LIMIT 3"),
+    ("REGISTER QUERY q AS SELECT ?s (COUNT(*) AS ?n)", "[NOW]", "{ { ?s ?p ?o } UNION { VALUES ?s { 1 } } } GROUP BY ?s HAVING (?n > 1)"),
+])
+def test_the_dialect_table_of_the_readme(head: str, window: str, clause: str) -> None:
+    """What the table lists goes through all stages."""
+    assert compiled(f"{head} FROM STREAM <http://ex.org/s> {window} {clause}").explain("spark")
+
+
+@pytest.mark.parametrize(("text", "code"), [
+    ("REGISTER QUERY q AS DESCRIBE ?s FROM STREAM <http://ex.org/s> [NOW] { ?s ?p ?o }", "unsupported-in-streaming"),
+    ("REGISTER QUERY q AS SELECT * FROM STREAM <http://ex.org/s> [NOW] { ?s <http://ex.org/p>* ?o }", "unsupported-in-streaming"),
+    ("REGISTER QUERY q AS SELECT * FROM STREAM <http://ex.org/s> [ALL] { ?s ?p ?o }", "window-unbounded"),
+    ("REGISTER QUERY q AS SELECT * FROM STREAM <http://ex.org/s> [NOW] { SERVICE <http://ex.org/e> { ?s ?p ?o } }", "service-disabled"),
+])
+def test_what_the_readme_says_is_refused(text: str, code: str) -> None:
+    from engine.ir.spans import DiagnosticError
+
+    with pytest.raises(DiagnosticError) as refused:
+        compiled(text)
+    assert {diagnostic.code for diagnostic in refused.value.diagnostics} == {code}
+    assert all(diagnostic.span is not None for diagnostic in refused.value.diagnostics)
+
+
+def compiled(text: str) -> Compiled:
+    from engine.compiler import Catalog, compile_statement
+    from grammar import parse
+
+    prefix = "PREFIX xsd: <http://www.w3.org/2001/XMLSchema#> "
+    return compile_statement(parse(prefix + text), Catalog({"http://ex.org/s": "event"}, {}), "q")
 
 
 @pytest.fixture(scope="module")
