@@ -22,9 +22,10 @@ from engine.plan.order import Estimate
 from engine.spark.content import StreamContent, merge_estimates, table_estimate
 from engine.spark.local import QueryFailed, Task, run_local
 from engine.spark.mirror import Mirror
-from engine.spark.sql.dialect import DUCKDB, SPARK
+from engine.spark.sql.dialect import DIALECTS
 from engine.spark.sql.sources import Evaluation, graph_table, needed, source_texts, stream_table, tables
 from engine.spark.udf_spark import register_spark
+from engine.timeline import MAX, MIN
 
 if TYPE_CHECKING:
     from engine.spark.session import Session
@@ -93,6 +94,7 @@ class Executor:
         self.choices: dict[str, tuple[ExecutorName, StrategyName]] = {}
         self._answers: dict[str, Answers] = {}
         self._mirrors: dict[str, Mirror] = {}
+        self._views: dict[str, frozenset[str]] = {}
         self._threads = ThreadPoolExecutor(session.settings.partitions, "plan")
         register_spark(session.spark)
 
@@ -115,6 +117,9 @@ class Executor:
         """Drop what is kept for a query."""
         self._answers.pop(query, None)
         self.choices.pop(query, None)
+        for view in self._views.pop(query, frozenset()) - frozenset().union(*self._views.values()):
+            if mirror := self._mirrors.pop(view, None):
+                mirror.close()
 
     def close(self) -> None:
         self._threads.shutdown()
@@ -134,7 +139,7 @@ class Executor:
         executor: ExecutorName = self.force_executor or ("local" if rows <= LOCAL_ROWS else "sql")
         self.choices[due.query] = (executor, "recompute")
         text = compiled.text(executor, typed)
-        prefix = source_texts(text.sources, compiled.statement.streams, evaluation, SPARK if executor == "sql" else DUCKDB)
+        prefix = source_texts(text.sources, compiled.statement.streams, evaluation, DIALECTS[executor])
         streams, graphs = tables(text.sources, compiled.statement.streams)
         names = frozenset(map(stream_table, streams)) | frozenset(map(graph_table, graphs))
         joined = ",\n".join(prefix)
@@ -186,7 +191,7 @@ class Executor:
             found.update(job.own)
             if job.own:
                 continue
-            whole = (-(1 << 62), 1 << 62)
+            whole = (MIN, MAX)
             wanted = needed(job.due.compiled.statement.streams, job.due.evaluation)
             for iri, (low, high) in wanted.items():
                 low, high = whole if job.sample else (low, high)
@@ -212,8 +217,9 @@ class Executor:
 
     def _show(self, job: _Job) -> None:
         """Bring the views that a plan reads up to date."""
-        spark = self.session.spark
-        for source in job.due.compiled.statement.streams:
+        spark, streams = self.session.spark, job.due.compiled.statement.streams
+        self._views[job.due.query] = frozenset(stream_table(source.stream) for source in streams)
+        for source in streams:
             view = stream_table(source.stream)
             mirror = self._mirrors.get(view)
             if mirror is None:

@@ -18,6 +18,7 @@ class OneShots:
     def __init__(self, session: Session) -> None:
         self._session = session
         self._numbers = itertools.count(1)
+        self._executor = Executor(session, force_executor="local", force_strategy="recompute")
 
     def evaluate(self, due: Due, timeout_s: float) -> Answer:
         """The answer of one evaluation; TimeoutError after `timeout_s`, the jobs are then cancelled."""
@@ -36,7 +37,7 @@ class OneShots:
         try:
             context.setLocalProperty("spark.scheduler.pool", "one-shot")
             context.addJobTag(tag)
-            answers += Executor(self._session, force_executor="local", force_strategy="recompute").evaluate([due])
+            answers += self._executor.evaluate([due])
         except Exception as failure:  # told to whoever asked
             answers.append(Answer(due.query, due.ticks[0], None, failure))
         finally:
