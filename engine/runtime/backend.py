@@ -44,7 +44,7 @@ class Backend(Protocol):
 
     def compile(self, statement: Statement, name: str, catalog: Catalog) -> Compiled: ...
 
-    def feed(self, on_batch: OnBatch, on_failure: OnFailure, between: Callable[[], None]) -> Feed: ...
+    def feed(self, on_batch: OnBatch, on_failure: OnFailure, wanted: Callable[[], bool]) -> Feed: ...
 
     def one_shot(self, due: Due, timeout_s: float) -> Answer: ...
 
@@ -86,12 +86,12 @@ class SparkBackend:
     def compile(self, statement: Statement, name: str, catalog: Catalog) -> Compiled:
         return compile_statement(statement, catalog, identity=name)
 
-    def feed(self, on_batch: OnBatch, on_failure: OnFailure, between: Callable[[], None]) -> Feed:
+    def feed(self, on_batch: OnBatch, on_failure: OnFailure, wanted: Callable[[], bool]) -> Feed:
         from engine.spark.feed import Feed as SparkFeed
         from engine.spark.feed import FeedSettings
         own = self._settings
         settings = FeedSettings(own.log_folder, own.checkpoint_folder, ROWS, own.poll_ms, own.rotate_files)
-        return SparkFeed(self._running.spark, settings, on_batch, on_failure, between)
+        return SparkFeed(self._running.spark, settings, on_batch, on_failure, wanted)
 
     def one_shot(self, due: Due, timeout_s: float) -> Answer:
         assert self._one_shots is not None

@@ -76,6 +76,19 @@ class LogFolder:
         """Rows of positions > `after` and <= `until`, in order, file by file."""
         return self._tables(after, until, lambda file: True)
 
+    def some(self, after: int, most_rows: int) -> list[pa.Table]:
+        """The fresh files of positions > `after`, in order, until there are `most_rows`: what came since a reader looked."""
+        found, rows = list[pa.Table](), 0
+        for file in sorted(_files(self.folder)):
+            if file.first > after and rows < most_rows:
+                found.append(file.read())
+                rows += found[-1].num_rows
+        return found
+
+    def goes_on(self, after: int) -> bool:
+        """Whether there are records of positions > `after`."""
+        return any(file.last > after for file in _files(self.folder))
+
     def history(self, needed: Mapping[str, int], until: int) -> Iterator[pa.Table]:
         """Items of positions <= `until` and of times >= `needed[stream]`, in order; files without any are not read."""
         if not needed:
@@ -264,10 +277,10 @@ def _stamp(rows: Iterable[pa.Table], stream: str) -> int:
 
 
 def _files(folder: Path) -> Iterator[LogFile]:
-    for entry in os.scandir(folder):
-        match = _FILE.fullmatch(entry.name)
+    for name in os.listdir(folder):
+        match = _FILE.fullmatch(name)
         if match is not None:
-            yield LogFile(int(match[1]), int(match[2]), Path(entry.path))
+            yield LogFile(int(match[1]), int(match[2]), folder / name)
 
 
 def _sync(folder: Path) -> None:

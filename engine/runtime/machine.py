@@ -30,7 +30,7 @@ from engine.runtime.pump import Limits, Pump
 from engine.runtime.query import Compiled
 from engine.runtime.resources import Listener, Notice
 from engine.runtime.results import ResultLog, Retention
-from engine.runtime.rows import Kind
+from engine.runtime.rows import ROWS, Kind
 from engine.runtime.settings import Settings
 from engine.runtime.streams import source_of
 from engine.runtime.timer import Timer
@@ -38,6 +38,7 @@ from engine.runtime.timer import Timer
 _LOG = logging.getLogger(__name__)
 _WARM_UP_BATCHES = 6
 _HEARTBEAT_S = 10.0
+_MOST_NEWER_ROWS = 100_000
 
 
 class Machine:
@@ -121,7 +122,7 @@ class Machine:
     def _begin_feed(self) -> None:
         """Start the feed, catch up with the log, and send a few empty records through: the first batches are slow."""
         self.folder.merge(self._position, 1)
-        self._feed = self.backend.feed(self._batch, self._fail, lambda: None)
+        self._feed = self.backend.feed(self._batch, self._fail, lambda: self.folder.goes_on(self._position))
         self._feed.start()
         end = self.writer.appender.position - 1
         if end > self._position:
@@ -207,14 +208,17 @@ class Machine:
         self._owner.call(lambda: self._process(table))
 
     def _process(self, table: pa.Table) -> None:
-        """Run the pump; files that the feed left out are read here (it will bring them later, and the pump leaves them out then)."""
+        """Run the pump. Files that the feed left out, and those written since it looked, are read here: it will bring them later, and
+        the pump leaves them out then."""
         pump = self._pump
         assert pump is not None
-        first = pc.min(table["position"]).as_py()
-        if first is not None and first > pump.position + 1:
+        ends = pc.min_max(table["position"]).as_py()
+        first, last = ends["min"] or 0, ends["max"] or 0
+        if first > pump.position + 1:
             for missing in self.folder.read(pump.position, first - 1):
                 self._process_rows(pump, missing)
-        self._process_rows(pump, table)
+        newer = self.folder.some(max(last, pump.position), _MOST_NEWER_ROWS)
+        self._process_rows(pump, pa.concat_tables([table.cast(ROWS), *newer]))
 
     def _process_rows(self, pump: Pump, table: pa.Table) -> None:
         outcome = pump.process(table)

@@ -37,10 +37,10 @@ class Feed:
     """One streaming query after another over the same folder. `on_batch` runs in a thread of Py4J's."""
 
     def __init__(self, spark: SparkSession, settings: FeedSettings, on_batch: OnBatch, on_failure: Callable[[BaseException], None],
-                 between: Callable[[], None] = lambda: None) -> None:
-        """`between` is called while no query runs, before the next starts: to tidy up the folder."""
+                 wanted: Callable[[], bool] = lambda: True) -> None:
+        """`wanted` is asked whether the folder has rows that the callback has not had; a batch is not read where it has none."""
         self._spark, self._settings = spark, settings
-        self._on_batch, self._on_failure, self._between = on_batch, on_failure, between
+        self._on_batch, self._on_failure, self._wanted = on_batch, on_failure, wanted
         self._stopping = threading.Event()
         self._generation = 0
         self._files_seen = 0
@@ -72,7 +72,8 @@ class Feed:
 
     def _batch(self, frame: DataFrame, number: int) -> None:
         try:
-            self._on_batch(frame.toArrow())
+            if self._wanted():
+                self._on_batch(frame.toArrow())
         except BaseException as failure:  # SystemExit too: it would leave the query active and stop() hanging
             raise RuntimeError(f"batch {number}: {failure!r}") from failure
 
@@ -102,7 +103,6 @@ class Feed:
 
     def _rotate(self, query: StreamingQuery) -> None:
         query.stop()
-        self._between()
         self._query = self._launch()
         shutil.rmtree(self._settings.checkpoints / str(self._generation - 1), ignore_errors=True)
         self._files_seen = 0

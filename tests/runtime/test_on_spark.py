@@ -91,7 +91,7 @@ class Listening:
         self.refuse = False
         self.waiting = Waiting()
         settings = FeedSettings(folder.folder, folder.folder.parent / "checkpoints", ROWS, rotate_files=rotate_files)
-        self.feed = Feed(session.spark, settings, self._take, self._fail, lambda: None)
+        self.feed = Feed(session.spark, settings, self._take, self._fail)
 
     def _take(self, table: object) -> None:
         if self.refuse:

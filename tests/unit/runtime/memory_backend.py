@@ -36,7 +36,7 @@ class MemoryBackend:
         return ReferenceCompiled(validate(statement, catalog), name)
 
     def feed(self, on_batch: Callable[[pa.Table], None], on_failure: Callable[[BaseException], None],
-             between: Callable[[], None]) -> FolderFeed:
+             wanted: Callable[[], bool]) -> FolderFeed:
         return FolderFeed(LogFolder(self._settings.log_folder, self._settings.archive_folder), on_batch, on_failure)
 
     def one_shot(self, due: Due, timeout_s: float) -> Answer:

@@ -59,6 +59,13 @@ def test_merged_files_are_read_once_even_if_the_old_ones_are_still_there(folder:
     assert folder.merge(3, 1) == 2 and positions(folder.read(0)) == [1, 2, 3]
 
 
+def test_what_came_since_a_reader_looked(folder: LogFolder) -> None:
+    for first in (1, 3, 5):
+        folder.write(notes(first, 2))
+    assert positions(iter(folder.some(2, 100))) == [3, 4, 5, 6] and positions(iter(folder.some(2, 1))) == [3, 4]
+    assert folder.goes_on(5) and not folder.goes_on(6)
+
+
 def test_history_leaves_out_files_without_items_that_are_needed(folder: LogFolder) -> None:
     old, new = (folder.write(encode([Event(position, "s", t, None, (("<x>", "<p>", "<o>"),), t)])) for position, t in ((1, 10), (2, 20)))
     assert (newest_time(old.path), newest_time(new.path)) == (10, 20)
