@@ -6,12 +6,9 @@ Commands that change the catalog are serialised by one lock, written to the inpu
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Sequence
 from dataclasses import replace as changed
 from typing import Any
-
-import pyarrow as pa
 
 from engine.compiler import Catalog
 from engine.compiler import triples as triples_of
@@ -21,32 +18,28 @@ from engine.records import Triple
 from engine.runtime.backend import Backend, SparkBackend
 from engine.runtime.clock import Clock, SystemClock
 from engine.runtime.describe import query_info, variables
-from engine.runtime.errors import EngineError, conflict, not_found, unavailable
+from engine.runtime.errors import EngineError, conflict, not_found
 from engine.runtime.machine import Machine
 from engine.runtime.query import LiveQuery
-from engine.runtime.resources import (DEFAULT_GRAPH, DeadLetter, GraphInfo, Item, Listener, OneShot, QueryInfo, Receipt, Rejection,
-                                      RuleSetInfo, StreamInfo, TailEvent, iso)
-from engine.runtime.results import ResultLog
-from engine.runtime.rows import Kind, Prepared, own_blank_nodes, prepare, prepare_table
+from engine.runtime.resources import DEFAULT_GRAPH, GraphInfo, Listener, OneShot, QueryInfo, RuleSetInfo
+from engine.runtime.rows import Kind, own_blank_nodes
 from engine.runtime.settings import Settings
-from engine.runtime.streams import check_name, describe, source_of
+from engine.runtime.stream_commands import StreamCommands
+from engine.runtime.streams import check_name
 from engine.spark.executor import Due
 from engine.timeline import MIN
 
 RULE_SETS = (RuleSetInfo("rdfs", True, "The RDFS entailment rules rdfs2, 3, 5, 7, 9 and 11: domain, range, sub-property, sub-class."),)
 
 
-class Engine:
+class Engine(StreamCommands):
     """Continuous queries over streams. Errors are EngineError (a problem slug with status) and DiagnosticError (places in a text)."""
 
     def __init__(self, settings: Settings, parse: Callable[[str], Statement], clock: Clock | None = None,
                  backend: Backend | None = None) -> None:
-        self.settings = settings
-        self.clock = clock or SystemClock()
+        clock = clock or SystemClock()
+        super().__init__(settings, clock, Machine(settings, parse, clock, backend or SparkBackend(settings)))
         self._parse = parse
-        self._machine = Machine(settings, parse, self.clock, backend or SparkBackend(settings))
-        self._catalog = threading.RLock()
-        self._streams: dict[str, dict[str, Any]] = {}
 
     # --- life
 
@@ -71,10 +64,6 @@ class Engine:
         """What start-up is doing, or why the engine failed."""
         return self._machine.progress
 
-    @property
-    def results(self) -> ResultLog:
-        return self._machine.results
-
     def info(self) -> dict[str, Any]:
         """What ``/info`` adds of the engine."""
         return {"backlog": self._machine.backlog if self.ready else None, "totals": dict(self._machine.meters.totals),
@@ -83,86 +72,6 @@ class Engine:
     def subscribe(self, listener: Listener) -> Callable[[], None]:
         """Call `listener` with each notice, from engine threads, until the returned function is called."""
         return self._machine.subscribe(listener)
-
-    # --- streams
-
-    def put_stream(self, name: str, descriptor: dict[str, Any]) -> tuple[StreamInfo, bool]:
-        """Register a stream; the same descriptor again is no change, another one is 409."""
-        described = describe(check_name(name), descriptor, self.settings.base_url)
-        with self._catalog:
-            self._machine.check_running()
-            if name in self._streams:
-                if self._streams[name] != described:
-                    raise conflict(f"The stream {name!r} has another descriptor.", name=name)
-                return self.stream(name), False
-            if owner := next((n for n, d in self._streams.items() if d["iri"] == described["iri"]), None):
-                raise conflict(f"The stream {owner!r} has the IRI {described['iri']} already.", name=owner)
-            self.results.put_stream(name, described["iri"], described)
-            self._machine.writer.call(lambda end, now: ([], end.sources.setdefault(described["iri"], source_of(described, {}, now))))
-            self._streams[name] = described
-            return self.stream(name), True
-
-    def streams(self) -> list[StreamInfo]:
-        return [self.stream(name) for name in sorted(self._streams)]
-
-    def stream(self, name: str) -> StreamInfo:
-        descriptor = self._descriptor(name)
-        source = self._machine.writer.appender.sources.get(descriptor["iri"])
-        state: dict[str, Any] = {"items": 0, "late": 0, "deadLetters": 0, "watermark": None, "itemsPerSecond": 0.0}
-        if source is not None:
-            state |= {"items": source.items, "late": source.late, "deadLetters": source.refused, "watermark": iso(source.watermark),
-                      "idle": source.idle, "itemsPerSecond": self._machine.meters.stream(source.iri, self.clock.now_ms())}
-        return StreamInfo(name, descriptor["iri"], descriptor, state, self._users(descriptor["iri"]))
-
-    def delete_stream(self, name: str, force: bool = False) -> None:
-        """Remove a stream; `force` removes the queries on it too, otherwise they are 409."""
-        with self._catalog:
-            iri = self._descriptor(name)["iri"]
-            users = self._users(iri)
-            if users and not force:
-                raise EngineError("in-use", 409, f"Queries use the stream {name!r}.", {"usedBy": list(users)})
-            for query in users:
-                self.delete_query(query)
-            position = self._machine.writer.call(lambda end, now: end.remove(iri))
-            self._settle(position)
-            self._machine.run(lambda pump: pump.kept.forget(iri))
-            del self._streams[name]
-            self.results.delete_stream(name, iri)
-
-    def push(self, name: str, items: Sequence[Item], *, watermark_ms: int | None = None, idempotency_key: str | None = None,
-             rejected: Sequence[Rejection] = ()) -> Receipt:
-        """Append items to a stream; returns when they are on disk."""
-        prepared = prepare([(item.t_ms, item.graph, item.triples) for item in items])
-        return self._push(name, prepared, watermark_ms, idempotency_key, rejected)
-
-    def push_table(self, name: str, table: pa.Table, *, watermark_ms: int | None = None, idempotency_key: str | None = None) -> Receipt:
-        """The same for items in columns: item (from 0, ascending), t (ms), s, p, o tokens and, where items are graphs, g."""
-        return self._push(name, prepare_table(table), watermark_ms, idempotency_key, ())
-
-    def tail(self, name: str, limit: int = 100, since: int = 0) -> list[TailEvent]:
-        """The last items that the pump has taken in, after the position `since`, oldest first."""
-        tail = self._machine.pump.kept.tails.get(self._descriptor(name)["iri"])
-        return tail.read(limit, since) if tail else []
-
-    def dead_letters(self, name: str) -> list[DeadLetter]:
-        """Items that were not taken, the latest first."""
-        return self.results.letters(self._descriptor(name)["iri"])
-
-    def _push(self, name: str, prepared: Prepared, watermark_ms: int | None, key: str | None, rejected: Sequence[Rejection]) -> Receipt:
-        self._machine.check_running()
-        iri = self._descriptor(name)["iri"]
-        if self._machine.backlog > self.settings.max_backlog_items:
-            raise unavailable("engine-overloaded", f"{self._machine.backlog} records wait to be processed.", 1)
-        return self._machine.writer.call(lambda end, now: end.push(iri, prepared, now, watermark_ms, key, rejected),
-                                         self.settings.push_wait_s)
-
-    def _descriptor(self, name: str) -> dict[str, Any]:
-        if name not in self._streams:
-            raise not_found("stream", name)
-        return self._streams[name]
-
-    def _users(self, iri: str) -> tuple[str, ...]:
-        return tuple(sorted(query.name for query in self._live() if iri in query.streams))
 
     # --- graphs and rules
 
@@ -292,9 +201,6 @@ class Engine:
     def backend(self) -> Backend:
         return self._machine.backend
 
-    def _live(self) -> list[LiveQuery]:
-        return list(self._machine.pump.queries.values())
-
     def _query(self, name: str) -> LiveQuery:
         query = self._machine.pump.queries.get(name)
         if query is None:
@@ -335,15 +241,6 @@ class Engine:
         query = self._query(name)
         if query.compiled is None and old is None:
             raise EngineError("internal", 500, f"The query could not be planned: {query.error}")
-
-    def _command(self, kind: Kind, name: str, payload: dict[str, Any]) -> None:
-        self._settle(self._machine.writer.call(lambda end, now: end.command(kind, name, payload)))
-
-    def _settle(self, position: int) -> None:
-        """Wait until the pump has carried out the record at `position`."""
-        if not self._machine.wait_for(position, self.settings.register_wait_s):
-            self._machine.check_running()
-            raise unavailable("engine-overloaded", "The command is on disk and will be carried out; the engine is behind.", 5)
 
     def _catalog_for(self, options: dict[str, Any]) -> Catalog:
         return Catalog({d["iri"]: d["time"] for d in self._streams.values()}, dict(self._machine.pump.graphs),

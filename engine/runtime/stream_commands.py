@@ -1,0 +1,124 @@
+"""Commands on streams: descriptors, pushes, what came in last. The first half of the engine's surface (service.py)."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from engine.runtime.clock import Clock
+from engine.runtime.errors import EngineError, conflict, not_found, unavailable
+from engine.runtime.machine import Machine
+from engine.runtime.query import LiveQuery
+from engine.runtime.resources import DeadLetter, Item, Receipt, Rejection, StreamInfo, TailEvent, iso
+from engine.runtime.results import ResultLog
+from engine.runtime.rows import Kind, Prepared, prepare, prepare_table
+from engine.runtime.settings import Settings
+from engine.runtime.streams import check_name, describe, source_of
+
+
+class StreamCommands:
+    """What may be done with streams. Commands that change the catalog hold its lock until they are carried out."""
+
+    def __init__(self, settings: Settings, clock: Clock, machine: Machine) -> None:
+        self.settings = settings
+        self.clock = clock
+        self._machine = machine
+        self._catalog = threading.RLock()
+        self._streams: dict[str, dict[str, Any]] = {}
+
+    @property
+    def results(self) -> ResultLog:
+        return self._machine.results
+
+    def put_stream(self, name: str, descriptor: dict[str, Any]) -> tuple[StreamInfo, bool]:
+        """Register a stream; the same descriptor again is no change, another one is 409."""
+        described = describe(check_name(name), descriptor, self.settings.base_url)
+        with self._catalog:
+            self._machine.check_running()
+            if name in self._streams:
+                if self._streams[name] != described:
+                    raise conflict(f"The stream {name!r} has another descriptor.", name=name)
+                return self.stream(name), False
+            if owner := next((n for n, d in self._streams.items() if d["iri"] == described["iri"]), None):
+                raise conflict(f"The stream {owner!r} has the IRI {described['iri']} already.", name=owner)
+            self.results.put_stream(name, described["iri"], described)
+            self._machine.writer.call(lambda end, now: ([], end.sources.setdefault(described["iri"], source_of(described, {}, now))))
+            self._streams[name] = described
+            return self.stream(name), True
+
+    def streams(self) -> list[StreamInfo]:
+        return [self.stream(name) for name in sorted(self._streams)]
+
+    def stream(self, name: str) -> StreamInfo:
+        descriptor = self._descriptor(name)
+        source = self._machine.writer.appender.sources.get(descriptor["iri"])
+        state: dict[str, Any] = {"items": 0, "late": 0, "deadLetters": 0, "watermark": None, "itemsPerSecond": 0.0}
+        if source is not None:
+            state |= {"items": source.items, "late": source.late, "deadLetters": source.refused, "watermark": iso(source.watermark),
+                      "idle": source.idle, "itemsPerSecond": self._machine.meters.stream(source.iri, self.clock.now_ms())}
+        return StreamInfo(name, descriptor["iri"], descriptor, state, self._users(descriptor["iri"]))
+
+    def delete_stream(self, name: str, force: bool = False) -> None:
+        """Remove a stream; `force` removes the queries on it too, otherwise they are 409."""
+        with self._catalog:
+            iri = self._descriptor(name)["iri"]
+            users = self._users(iri)
+            if users and not force:
+                raise EngineError("in-use", 409, f"Queries use the stream {name!r}.", {"usedBy": list(users)})
+            for query in users:
+                self._command(Kind.UNREGISTER, query, {})
+            position = self._machine.writer.call(lambda end, now: end.remove(iri))
+            self._settle(position)
+            self._machine.run(lambda pump: pump.kept.forget(iri))
+            del self._streams[name]
+            self.results.delete_stream(name, iri)
+
+    def push(self, name: str, items: Sequence[Item], *, watermark_ms: int | None = None, idempotency_key: str | None = None,
+             rejected: Sequence[Rejection] = ()) -> Receipt:
+        """Append items to a stream; returns when they are on disk."""
+        prepared = prepare([(item.t_ms, item.graph, item.triples) for item in items])
+        return self._push(name, prepared, watermark_ms, idempotency_key, rejected)
+
+    def push_table(self, name: str, table: pa.Table, *, watermark_ms: int | None = None, idempotency_key: str | None = None) -> Receipt:
+        """The same for items in columns: item (from 0, ascending), t (ms), s, p, o tokens and, where items are graphs, g."""
+        return self._push(name, prepare_table(table), watermark_ms, idempotency_key, ())
+
+    def tail(self, name: str, limit: int = 100, since: int = 0) -> list[TailEvent]:
+        """The last items that the pump has taken in, after the position `since`, oldest first."""
+        tail = self._machine.pump.kept.tails.get(self._descriptor(name)["iri"])
+        return tail.read(limit, since) if tail else []
+
+    def dead_letters(self, name: str) -> list[DeadLetter]:
+        """Items that were not taken, the latest first."""
+        return self.results.letters(self._descriptor(name)["iri"])
+
+    def _push(self, name: str, prepared: Prepared, watermark_ms: int | None, key: str | None, rejected: Sequence[Rejection]) -> Receipt:
+        self._machine.check_running()
+        iri = self._descriptor(name)["iri"]
+        if self._machine.backlog > self.settings.max_backlog_items:
+            raise unavailable("engine-overloaded", f"{self._machine.backlog} records wait to be processed.", 1)
+        return self._machine.writer.call(lambda end, now: end.push(iri, prepared, now, watermark_ms, key, rejected),
+                                         self.settings.push_wait_s)
+
+    def _descriptor(self, name: str) -> dict[str, Any]:
+        if name not in self._streams:
+            raise not_found("stream", name)
+        return self._streams[name]
+
+    def _live(self) -> list[LiveQuery]:
+        return list(self._machine.pump.queries.values())
+
+    def _users(self, iri: str) -> tuple[str, ...]:
+        return tuple(sorted(query.name for query in self._live() if iri in query.streams))
+
+    def _command(self, kind: Kind, name: str, payload: dict[str, Any]) -> None:
+        self._settle(self._machine.writer.call(lambda end, now: end.command(kind, name, payload)))
+
+    def _settle(self, position: int) -> None:
+        """Wait until the pump has carried out the record at `position`."""
+        if not self._machine.wait_for(position, self.settings.register_wait_s):
+            self._machine.check_running()
+            raise unavailable("engine-overloaded", "The command is on disk and will be carried out; the engine is behind.", 5)
