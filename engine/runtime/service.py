@@ -12,7 +12,7 @@ from typing import Any
 
 from engine.compiler import Catalog
 from engine.compiler import triples as triples_of
-from engine.ir.statement import GraphSource, Statement
+from engine.ir.statement import GraphSource, Statement, StreamSource
 from engine.plan.explain import plan_tree
 from engine.records import Triple
 from engine.runtime.backend import Backend, SparkBackend
@@ -27,7 +27,7 @@ from engine.runtime.settings import Settings
 from engine.runtime.stream_commands import StreamCommands
 from engine.runtime.streams import check_name
 from engine.spark.executor import Due
-from engine.timeline import MIN
+from engine.timeline import MAX, MIN
 
 RULE_SETS = (RuleSetInfo("rdfs", True, "The RDFS entailment rules rdfs2, 3, 5, 7, 9 and 11: domain, range, sub-property, sub-class."),)
 
@@ -257,6 +257,8 @@ class Engine(StreamCommands):
         contents = {stream: pump.kept.snapshot(stream) for stream in streams}
         reached = [pump.kept.states[stream].watermark for stream in streams if stream in pump.kept.states]
         tick = max(reached, default=MIN) + 1 if streams else self.clock.now_ms()
+        for source in statement.streams:
+            self._check_kept(source)
         due = Due("one-shot", compiled, (max(tick, 0),), -1, contents, dict(pump.graphs))
         try:
             answer = self.backend.one_shot(due, timeout_s or self.settings.one_shot_timeout_s)
@@ -266,6 +268,13 @@ class Engine(StreamCommands):
             raise EngineError("internal", 500, f"The query failed: {answer.error}")
         table = answer.table
         return OneShot(statement.form, variables(statement), table, table.num_rows > 0 if statement.form == "ASK" else None)
+
+    def _check_kept(self, source: StreamSource) -> None:
+        """Refuse a window on a stream of which the pump keeps nothing: it keeps what registered queries may still see."""
+        state = self._machine.pump.kept.states.get(source.stream)
+        if state is not None and state.items and state.kept_from == MAX:
+            raise EngineError("unsupported-in-streaming", 422, f"No registered query reads <{source.stream}>, so none of its items is "
+                              "kept for a window. Register a query with this window.", {"stream": source.stream})
 
     def _with_data(self, statement: Statement) -> Statement:
         """A plain query that names no data reads the default graph of the catalog, and every other graph by its name."""

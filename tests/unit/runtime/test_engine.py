@@ -255,6 +255,16 @@ def test_one_shot_queries_over_graphs_and_windows(running: Running) -> None:
     assert [row["o"] for row in engine.sparql(text).table.to_pylist()] == ['"1"']
 
 
+def test_a_window_of_which_nothing_is_kept_is_refused(running: Running) -> None:
+    engine = running.engine
+    engine.put_stream("s", EVENTS)
+    text = "SELECT ?o FROM STREAM <http://ex.org/s> [RANGE 10s STEP 1s] WHERE { ?s ?p ?o }"
+    engine.push("s", [item(NOW + 100), item(NOW + 1_100)])
+    engine.put_graph("http://ex.org/g", [(S, P, '"g"')])  # answered once the pump has come so far
+    with pytest.raises(EngineError, match="none of its items is kept"):
+        engine.sparql(text)
+
+
 def test_explain_and_stats(running: Running) -> None:
     engine = running.engine
     engine.put_stream("s", EVENTS)
