@@ -48,6 +48,7 @@ QUERIES = {
 }
 
 Logged = list[tuple[str, str, int, int, str, Counter[str]]]
+Taken = tuple[int, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,33 +76,35 @@ def pushes() -> list[bytes]:
 
 
 @pytest.fixture(scope="module")
-def undisturbed(pushes: list[bytes], tmp_path_factory: pytest.TempPathFactory) -> Logged:
-    """The result log of a run in which nothing goes wrong."""
+def undisturbed(pushes: list[bytes], tmp_path_factory: pytest.TempPathFactory) -> tuple[Logged, Taken]:
+    """The result log of a run in which nothing goes wrong, and how many items were taken and late."""
     folder = tmp_path_factory.mktemp("undisturbed")
     with ServerProcess(folder / "data") as server:
         register(server.base)
         pusher = Pusher(server.base, "/streams/readings", pushes, MEDIA, folder / "journal")
         pusher.send_rest()
-        finish(server)
+        items, late = finish(server)
     found = logged(folder / "data")
+    assert items + late == EVENTS and late > 0
     assert {query for query, *_ in found} == set(QUERIES)
     assert len(found) > EVENTS * SPACING_MS / 1000 * (1 / 2 + 1 + 1 / 3) * 0.9
-    return found
+    return found, (items, late)
 
 
 @pytest.mark.timeout(400)
-def test_three_kills_change_nothing(pushes: list[bytes], undisturbed: Logged, tmp_path: Path) -> None:
+def test_three_kills_change_nothing(pushes: list[bytes], undisturbed: tuple[Logged, Taken], tmp_path: Path) -> None:
     run_with_kills(pushes, undisturbed, tmp_path, kills(3, SEED))
 
 
 @pytest.mark.long
 @pytest.mark.timeout(1200)
-def test_ten_kills_change_nothing(pushes: list[bytes], undisturbed: Logged, tmp_path: Path) -> None:
+def test_ten_kills_change_nothing(pushes: list[bytes], undisturbed: tuple[Logged, Taken], tmp_path: Path) -> None:
     run_with_kills(pushes, undisturbed, tmp_path, kills(10, SEED + 1))
 
 
-def run_with_kills(pushes: list[bytes], undisturbed: Logged, folder: Path, points: list[Kill]) -> None:
+def run_with_kills(pushes: list[bytes], undisturbed: tuple[Logged, Taken], folder: Path, points: list[Kill]) -> None:
     """The run with kills, and what must hold afterwards."""
+    expected, taken = undisturbed
     server = ServerProcess(folder / "data")
     with ExitStack() as ends:
         followers = [Follower(name, lambda: server.base) for name in QUERIES]
@@ -115,14 +118,14 @@ def run_with_kills(pushes: list[bytes], undisturbed: Logged, folder: Path, point
             for point in points:
                 pusher = push_until_killed(server, pusher, point, pushes, folder / "journal")
             pusher.send_rest()
-            finish(server)
-            final = {query: f"{epoch}-{seq}" for query, epoch, seq, *_ in undisturbed}
+            assert finish(server) == taken, "a push was lost, or taken twice"
+            final = {query: f"{epoch}-{seq}" for query, epoch, seq, *_ in expected}
             wait_until(lambda: all(follower.last_id == final[follower.name] for follower in followers), 60,
                        lambda: f"seen {[(f.name, f.last_id) for f in followers]} of {final}")
     assert server.starts == len(points) + 1
     found = logged(folder / "data")
-    assert [entry[:5] for entry in found] == [entry[:5] for entry in undisturbed]
-    assert found == undisturbed
+    assert [entry[:5] for entry in found] == [entry[:5] for entry in expected]
+    assert found == expected
     for follower in followers:
         assert not follower.surprises
         assert follower.connections > 1
@@ -171,12 +174,14 @@ def register(base: str) -> None:
         assert answer.status_code == 201, answer.text
 
 
-def finish(server: ServerProcess) -> None:
-    """Move the watermark to the end, and wait until all is processed."""
+def finish(server: ServerProcess) -> Taken:
+    """Move the watermark to the end, wait until all is processed; how many items were taken and how many were late."""
     end = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime((BEGIN_MS + EVENTS * SPACING_MS) // 1000 + 20))
     answer = requests.post(f"{server.base}/streams/readings?watermark={end}", timeout=60)
     assert answer.status_code == 202, answer.text
     server.wait_processed()
+    state = requests.get(f"{server.base}/streams/readings", timeout=60).json()["state"]
+    return state["items"], state["late"]
 
 
 def logged(data: Path) -> Logged:
