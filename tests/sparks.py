@@ -37,7 +37,7 @@ Answers = dict[str, list[tuple[int, list[Row]]]]
 @lru_cache(maxsize=1)
 def shared_session() -> Session:
     """Started when first asked for, stopped when the process ends."""
-    session = start_session(from_environment(work=Path(tempfile.mkdtemp(prefix="thalweg-test-")), extra=INTERPRETED))
+    session = start_session(from_environment(extra=INTERPRETED))
     atexit.register(session.stop)
     return session
 

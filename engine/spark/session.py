@@ -9,10 +9,8 @@ signals meant for this process, that its death is noticed, and that PySpark's gl
 from __future__ import annotations
 
 import logging
-import shutil
 import subprocess
 import sys
-import tempfile
 import threading
 import time
 from collections.abc import Callable
@@ -29,6 +27,7 @@ from .cluster import send_engine
 from .jars import cached_jar, download_shown, fetch_jar, use_jar
 from .java import Java, JavaNotFound, ensure_java
 from .launch import SparkStartError, end_jvm, launch, reset_pyspark
+from .scratch import Scratch
 from .settings import SparkSettings, configuration, from_environment
 from .warm import exercise, warm_up
 
@@ -44,12 +43,13 @@ class Session:
     `spark` is PySpark's session; `graphframes` tells whether the JVM half of GraphFrames is loaded, `graphframes_reason` why not.
     """
 
-    def __init__(self, spark: SparkSession, gateway: Any, java: Java, settings: SparkSettings, work: Path,
+    def __init__(self, spark: SparkSession, gateway: Any, java: Java, settings: SparkSettings, scratch: Scratch,
                  graphframes_reason: str) -> None:
         self.spark = spark
         self.java = java
         self.settings = settings
-        self.work = work
+        self.work = scratch.path
+        self._scratch = scratch
         self.graphframes = not graphframes_reason
         self.graphframes_reason = graphframes_reason
         self._context = spark.sparkContext
@@ -115,8 +115,7 @@ class Session:
             end_jvm(self._gateway, within_s)
         finally:
             reset_pyspark(self._context)
-            if self.settings.work is None:
-                shutil.rmtree(self.work, ignore_errors=True)
+            self._scratch.remove()
             self._stopped.set()
 
     def _watch(self) -> None:
@@ -141,17 +140,21 @@ def start_session(settings: SparkSettings | None = None, say: Say | None = None,
     with _starting:
         if SparkContext._active_spark_context is not None:
             raise SparkStartError("a Spark session is running in this process already: stop it first")
-        work = _work_folder(settings)
+        scratch = Scratch(settings.work)
         say(f"starting Spark {pyspark.__version__} on Java {java.version} ({java.home})")
-        spark, gateway, reason = _start(settings, configuration(settings, work), java, work, say, make_archive)
+        try:
+            spark, gateway, reason = _start(settings, configuration(settings, scratch.path), java, scratch.path, say, make_archive)
+        except BaseException:
+            scratch.remove()
+            raise
         if not settings.local:
-            send_engine(spark, work)
+            send_engine(spark, scratch.path)
     # PySpark logs each refused query as a line of JSON with its stack; whoever sent the query gets the error.
     for name in ("SQLQueryContextLogger", "DataFrameQueryContextLogger"):
         logging.getLogger(name).setLevel(logging.CRITICAL + 1)
     if reason:
         say(f"GraphFrames not loaded ({reason}): their plain Spark twins run instead")
-    return Session(spark, gateway, java, settings, work, reason)
+    return Session(spark, gateway, java, settings, scratch, reason)
 
 
 def prepare(settings: SparkSettings, say: Say) -> None:
@@ -192,13 +195,6 @@ def _start(settings: SparkSettings, entries: dict[str, str], java: Java, work: P
 def _jar_entries(settings: SparkSettings) -> dict[str, str]:
     jar = cached_jar(settings) if settings.graphframes else None
     return use_jar(settings, jar) if jar else {}
-
-
-def _work_folder(settings: SparkSettings) -> Path:
-    if settings.work is None:
-        return Path(tempfile.mkdtemp(prefix="thalweg-spark-"))
-    settings.work.mkdir(parents=True, exist_ok=True)
-    return settings.work.resolve()
 
 
 def _within(seconds: float, action: Callable[[], None]) -> None:

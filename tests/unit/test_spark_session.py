@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import tempfile
 import textwrap
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -15,6 +16,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from engine.spark.jars import cached_jar, fetch_jar, use_jar
+from engine.spark.scratch import Scratch, remove_abandoned
 from engine.spark.settings import SparkSettings, configuration, from_environment
 
 if TYPE_CHECKING:
@@ -104,6 +106,23 @@ def test_graphframes_answer(spark_session: Session) -> None:
     edges = spark.createDataFrame([(0, 1)], "src long, dst long")
     components = GraphFrame(nodes, edges).connectedComponents(algorithm="graphx").toArrow().to_pylist()
     assert len({row["component"] for row in components}) == 2
+
+
+def test_folders_of_killed_processes_are_removed_and_no_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A lock tells whose process still lives; a folder without one is somebody else's business."""
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    held, foreign = Scratch(None), tmp_path / "thalweg-spark-foreign"
+    foreign.mkdir()
+    kill_me = ("import os; from engine.spark.scratch import Scratch; made = Scratch(None); print(made.path, flush=True); "
+               "os.kill(os.getpid(), 9)")
+    killed = subprocess.run([sys.executable, "-c", kill_me], capture_output=True, text=True, cwd=Path(__file__).parents[2],
+                            timeout=60, check=False, env=os.environ | {"TMPDIR": str(tmp_path)})
+    abandoned = Path(killed.stdout.strip())
+    assert abandoned.is_dir() and abandoned.parent == tmp_path
+    remove_abandoned()
+    assert not abandoned.exists() and held.path.is_dir() and foreign.is_dir()
+    held.remove()
+    assert not held.path.exists()
 
 
 def run_alone(code: str, tmp_path: Path, within_s: int = 150) -> str:
