@@ -1,6 +1,7 @@
 """Binary operators of SPARQL expressions by operator precedence (SPARQL 1.1 grammar, rules 110 to 117).
 
 It stands in for the eight nested rules of the grammar, which would each be entered for every operand of a chain.
+The longest token wins (section 19.8): what can be read as an IRI (``<?a&&?b>``) is no operator.
 """
 
 from __future__ import annotations
@@ -10,9 +11,10 @@ from typing import Any
 
 from grammar.machine import Element, Machine
 from grammar.run import FAILED, Function, Run
+from grammar.scanner import IRI_REFERENCE
 from grammar.tree import Node
 
-_OPERATOR = re.compile(r"\|\||&&|!=|<=|>=|[=<>*/+-]|(?:NOT[ \t\r\n]+)?IN(?![A-Za-z0-9_:.-])", re.IGNORECASE)
+_OPERATOR = re.compile(rf"\|\||&&|!=|(?!{IRI_REFERENCE})<=?|>=?|[=*/+-]|(?:NOT[ \t\r\n]+)?IN(?![A-Za-z0-9_:.-])", re.IGNORECASE)
 _STRENGTH = {"||": 1, "&&": 2, "=": 3, "!=": 3, "<": 3, ">": 3, "<=": 3, ">=": 3, "IN": 3, "NOT IN": 3, "+": 4, "-": 4, "*": 5,
              "/": 5}
 

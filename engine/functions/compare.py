@@ -2,7 +2,7 @@
 
 Beyond the operator table, as section 17.3.1 allows: date, time, gYear... and durations compare by value (XPath F&O), and literals
 of different known datatypes are unequal instead of an error. A literal of an unknown datatype, or one that its datatype does not
-have, is equal to itself only, and comparing it with another literal is an error.
+have, is equal to itself only, unequal to one with a language tag, and comparing it with another literal is an error.
 """
 
 from __future__ import annotations
@@ -33,6 +33,8 @@ def equal(first: str, second: str) -> bool:
         return _numbers(one, two) == 0
     if one.kind <= Kind.BLANK or two.kind <= Kind.BLANK:
         return False
+    if one.kind is Kind.LANG or two.kind is Kind.LANG:
+        return False  # canonical tokens differ, and no other datatype has a value with a language tag
     if one.kind in _OPAQUE or two.kind in _OPAQUE:
         raise ExpressionError("cannot tell whether these literals are equal")
     if _group(one) != _group(two):
@@ -41,7 +43,7 @@ def equal(first: str, second: str) -> bool:
         return one.datatype == two.datatype and compare_moments(one.value, two.value) == 0
     if one.kind is Kind.DURATION:
         return bool(one.value == two.value)
-    if one.kind in (Kind.STRING, Kind.LANG):
+    if one.kind is Kind.STRING:
         return False  # canonical tokens differ
     return _ordered(one, two) == 0
 

@@ -8,20 +8,22 @@ _PARTS = re.compile(r"(?:([A-Za-z][A-Za-z0-9+.-]*):)?(?://([^/?#]*))?([^?#]*)(?:
 
 
 def resolve(reference: str, base: str) -> str:
-    """The IRI that a reference means where `base` is the base IRI; both without brackets."""
+    """The IRI that a reference means where `base` is the base IRI; both without brackets.
+
+    A reference with a scheme is no relative one and stays as it is: SPARQL 1.1 section 4.1.1.1 forbids normalization.
+    """
     scheme, authority, path, query, fragment = _split(reference)
-    if scheme is None:
-        scheme, base_authority, base_path, base_query, _ = _split(base)
-        if authority is not None:
-            path = _without_dots(path)
-        elif not path:
-            authority, path = base_authority, base_path
-            query = base_query if query is None else query
-        else:
-            authority = base_authority
-            path = _without_dots(path if path.startswith("/") else _merged(base_authority, base_path, path))
-    else:
+    if scheme is not None:
+        return reference
+    scheme, base_authority, base_path, base_query, _ = _split(base)
+    if authority is not None:
         path = _without_dots(path)
+    elif not path:
+        authority, path = base_authority, base_path
+        query = base_query if query is None else query
+    else:
+        authority = base_authority
+        path = _without_dots(path if path.startswith("/") else _merged(base_authority, base_path, path))
     return "".join((f"{scheme}:" if scheme is not None else "", f"//{authority}" if authority is not None else "", path,
                     f"?{query}" if query is not None else "", f"#{fragment}" if fragment is not None else ""))
 
