@@ -6,16 +6,15 @@ the statement and the records. A tick T sees events with ``t < T``; `Evaluation.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field
 
 from engine.functions.expressions import Context
 from engine.ir.statement import Statement, TimeWindow
 from engine.records import End, Event, GraphVersion, Idle, Mark, Pause, Record, Register, Resume, Unregister
 from engine.reference.content import History, close_of, content_of, dataset_at, window_events
 from engine.reference.dataset import Graph
-from engine.reference.solutions import Bag
+from engine.reference.operators import output
 from engine.reference.sparql import Result, evaluate
 from engine.timeline import MAX, MIN, closes, event_validity, first_close_after, last_close_by
 
@@ -40,40 +39,88 @@ class Stream:
 
 def run(records: Iterable[Record], parse: Callable[[str], Statement]) -> dict[str, list[Evaluation]]:
     """The evaluations of every query registered in `records`, in order; each under the query's id of the Register record."""
-    streams: dict[str, Stream] = {}
-    graphs: dict[str, Graph] = {}
-    live: dict[str, ContinuousQuery] = {}
-    logged: dict[str, list[Evaluation]] = {}
-    past: list[Event] = []
+    system = _System(parse)
     for record in records:
+        system.take(record)
+    return system.logged
+
+
+@dataclass
+class _System:
+    """Streams, graphs and queries after some records. A query that makes a stream is evaluated before those that read it."""
+
+    parse: Callable[[str], Statement]
+    streams: dict[str, Stream] = field(default_factory=dict)
+    graphs: dict[str, Graph] = field(default_factory=dict)
+    live: dict[str, ContinuousQuery] = field(default_factory=dict)
+    logged: dict[str, list[Evaluation]] = field(default_factory=dict)
+    past: list[Event] = field(default_factory=list)
+
+    def take(self, record: Record) -> None:
+        """Take in a record, then evaluate what it made due."""
         match record:
             case Event():
-                past.append(record)
-                for query in live.values():
-                    query.see(record)
-                _advance(streams.setdefault(record.stream, Stream()), record.watermark)
+                self._see(record)
+                _advance(self.streams.setdefault(record.stream, Stream()), record.watermark)
             case Mark():
-                _advance(streams.setdefault(record.stream, Stream()), record.watermark)
+                _advance(self.streams.setdefault(record.stream, Stream()), record.watermark)
             case Idle():
-                streams.setdefault(record.stream, Stream()).idle = True
+                self.streams.setdefault(record.stream, Stream()).idle = True
             case Register():
-                query = live[record.query] = ContinuousQuery(record, parse(record.text))
-                query.done = query.watermark(streams)
-                logged.setdefault(record.query, [])
-                for event in past:
-                    query.see(event)
+                self._register(record)
             case Unregister():
-                live.pop(record.query, None)
-            case Pause() if record.query in live:
-                live[record.query].pause()
-            case Resume() if record.query in live:
-                logged[record.query] += live[record.query].resume(record.backlog)
+                self.live.pop(record.query, None)
+            case Pause() if record.query in self.live:
+                self.live[record.query].pause()
+            case Resume() if record.query in self.live:
+                query = self.live[record.query]
+                self._log(query, query.resume(record.backlog), record.position)
             case GraphVersion():
-                graphs[record.graph] = Graph(record.triples or ())
-        for name, query in live.items():
-            until = query.last_tick() if isinstance(record, End) else query.watermark(streams)
-            (logged[name] if query.held is None else query.held).extend(query.evaluate_until(until, graphs))
-    return logged
+                self.graphs[record.graph] = Graph(record.triples or ())
+        for query in self._producers_first():
+            until = query.last_tick() if isinstance(record, End) else query.watermark(self.streams)
+            found = list(query.evaluate_until(until, self.graphs))
+            if query.held is None:
+                self._log(query, found, record.position)
+                continue
+            query.held += found
+            if query.makes:
+                self.streams.setdefault(query.makes, Stream()).idle = False
+
+    def _register(self, record: Register) -> None:
+        query = self.live[record.query] = ContinuousQuery(record, self.parse(record.text))
+        query.done = query.watermark(self.streams)
+        if query.makes in self.streams:
+            query.done = max(query.done, self.streams[query.makes].watermark)
+        self.logged.setdefault(record.query, [])
+        for event in self.past:
+            query.see(event)
+
+    def _see(self, event: Event) -> None:
+        self.past.append(event)
+        for query in self.live.values():
+            query.see(event)
+
+    def _log(self, query: ContinuousQuery, found: Iterable[Evaluation], position: int) -> None:
+        """Log evaluations; those of a query that makes a stream are its items, and its watermark is the last T that was evaluated.
+
+        A stream is idle while all that its query reads is; one whose query is paused is not, for what is held back may still come."""
+        for evaluation in found:
+            self.logged[query.name].append(evaluation)
+            if query.makes and evaluation.result.triples:
+                self._see(Event(position, query.makes, evaluation.at, None, tuple(sorted(evaluation.result.triples)), evaluation.at))
+        if query.makes:
+            made = self.streams.setdefault(query.makes, Stream())
+            made.watermark = max(made.watermark, query.last_evaluated())
+            made.idle = all(self.streams.get(iri, Stream()).idle for iri in query.reads)
+
+    def _producers_first(self) -> list[ContinuousQuery]:
+        makers = {query.makes: query for query in self.live.values() if query.makes}
+
+        def depth(query: ContinuousQuery) -> int:
+            return 1 + max((depth(makers[iri]) for iri in query.reads if iri in makers), default=0)
+
+        return sorted(self.live.values(), key=depth)
 
 
 class ContinuousQuery:
@@ -81,6 +128,8 @@ class ContinuousQuery:
 
     def __init__(self, registration: Register, statement: Statement) -> None:
         self.name = registration.query
+        self.makes = stream_made(statement)
+        self.reads = frozenset(source.stream for source in statement.streams)
         self.since = registration.since
         self.statement = statement
         self.done = MIN
@@ -98,7 +147,7 @@ class ContinuousQuery:
 
     def watermark(self, streams: Mapping[str, Stream]) -> int:
         """The least watermark of the streams that hold this query back; the greatest of all where every one is idle."""
-        own = [streams.get(iri, Stream()) for iri in sorted({s.stream for s in self.statement.streams})]
+        own = [streams.get(iri, Stream()) for iri in sorted(self.reads)]
         active = [stream.watermark for stream in own if not stream.idle]
         return min(active) if active else max((stream.watermark for stream in own), default=MIN)
 
@@ -135,6 +184,12 @@ class ContinuousQuery:
         if self.on_change or self.last_close == MIN:
             return self.last_close
         return self._next_tick(self.last_close - 1)
+
+    def last_evaluated(self) -> int:
+        """The last tick that is done, whether or not it was reported."""
+        if self.on_change or self.done == MIN:
+            return self.done
+        return max(last_close_by(self.done, step, self.statement.start_at_ms) for step in self.steps)
 
     def evaluate_until(self, watermark: int, graphs: Mapping[str, Graph]) -> Iterator[Evaluation]:
         """Evaluate the ticks that are due: those after the last done up to `watermark`, unless skipped."""
@@ -209,31 +264,10 @@ class ContinuousQuery:
         return Evaluation(at, tick, output(self.statement.output, relation, before), relation)
 
 
-def output(operator: str, relation: Result, before: Result | None) -> Result:
-    """RSTREAM, ISTREAM or DSTREAM: the relation, or its bag difference with the evaluation before, either way."""
-    previous = replace(relation, rows=(), boolean=False, triples=frozenset()) if before is None else before
-    if operator == "istream":
-        return _difference(relation, previous)
-    return _difference(previous, relation) if operator == "dstream" else relation
-
-
-def _difference(minuend: Result, subtrahend: Result) -> Result:
-    if minuend.form == "SELECT":
-        return replace(minuend, rows=tuple(_subtract(list(minuend.rows), list(subtrahend.rows))))
-    return replace(minuend, boolean=minuend.boolean and not subtrahend.boolean, triples=minuend.triples - subtrahend.triples)
-
-
-def _subtract(rows: Bag, taken: Bag) -> Bag:
-    """The bag difference, order kept."""
-    left = Counter(frozenset(row.items()) for row in taken)
-    result: Bag = []
-    for row in rows:
-        key = frozenset(row.items())
-        if left[key]:
-            left[key] -= 1
-        else:
-            result.append(row)
-    return result
+def stream_made(statement: Statement) -> str:
+    """The IRI of the stream that a statement's results are; empty where they are none, or their stream has no IRI."""
+    makes = statement.kind == "stream" and statement.form in ("CONSTRUCT", "DESCRIBE")
+    return statement.name if makes and statement.name is not None and ":" in statement.name else ""
 
 
 def _advance(stream: Stream, watermark: int) -> None:
