@@ -40,7 +40,7 @@ def compile_statement(statement: Statement, catalog: Catalog, identity: str = ""
         data.graphs[BACKGROUND] = MergedSource(tuple(map(StaticSource, background)))
 
     def build(live: Estimate) -> Plan:
-        return Builder(data, live).build(rewritten.query.pattern)
+        return Builder(data, live).build(rewritten.query)
 
     identity = identity or hashlib.sha256(statement.text.encode()).hexdigest()[:12]
     compiled = Compiled(validated, rewritten, build(estimate), identity, estimate, build)

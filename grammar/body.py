@@ -6,10 +6,11 @@ import string
 from functools import cache
 from typing import Any
 
-from pyparsing import Optional, Regex, Suppress, ZeroOrMore
+from pyparsing import Keyword, MatchFirst, Optional, Regex, Suppress, ZeroOrMore
 from rdflib.plugins.sparql import parser as sparql
-from rdflib.plugins.sparql.parserutils import ParamList
+from rdflib.plugins.sparql.parserutils import Comp, Param, ParamList
 
+from engine.ir.times import TIME_FUNCTIONS
 from grammar.climbing import expression
 from grammar.machine import LeafPlan, Machine, Plan
 from grammar.run import FOREIGN, Function, Run
@@ -101,17 +102,23 @@ def _compiled() -> tuple[Machine, Function]:
 
 
 def _replaced() -> dict[int, Any]:
-    """What rdflib spells as a recursion, per triple or per operator, as a loop; and strings with all escapes (it lacks some)."""
+    """What rdflib spells as a recursion, per triple or per operator, as a loop; strings with all escapes (it lacks some); and our own
+    built-in functions beside SPARQL's."""
     return {
         id(sparql.TriplesBlock): _triples("triples", sparql.TriplesSameSubjectPath),
         id(sparql.TriplesTemplate): _triples("triples", sparql.TriplesSameSubject),
         id(sparql.ConstructTriples): _triples("template", sparql.TriplesSameSubject),
+        id(sparql.BuiltInCall): MatchFirst([*map(_time_function, TIME_FUNCTIONS), *sparql.BuiltInCall.exprs]),
         id(sparql.Expression): expression(sparql.UnaryExpression, sparql.ExpressionList),
         id(sparql.STRING_LITERAL_LONG1): Regex(r"'''(?:'{0,2}(?:[^'\\]|\\[tbnrf\\\x22']))*'''"),
         id(sparql.STRING_LITERAL_LONG2): Regex(r'"""(?:"{0,2}(?:[^"\\]|\\[tbnrf\\"\x27]))*"""'),
         id(sparql.STRING_LITERAL1): Regex(r"'(?!'')(?:[^'\\\r\n]|\\[tbnrf\\\x22'])*'"),
         id(sparql.STRING_LITERAL2): Regex(r'"(?!"")(?:[^"\\\r\n]|\\[tbnrf\\"\x27])*"'),
     }
+
+
+def _time_function(name: str) -> Any:
+    return Comp(f"Builtin_{name}", Keyword(name) + Param("arg", sparql.ExpressionList))
 
 
 def _triples(name: str, same_subject: Any) -> Any:

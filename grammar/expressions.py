@@ -8,12 +8,14 @@ from typing import Any
 from engine.ir.expressions import Aggregate, Call, Exists, Expression, conj
 from engine.ir.patterns import Pattern
 from engine.ir.terms import Constant
+from engine.ir.times import WINDOW_FUNCTIONS
 from grammar.terms import Names, literal, string_value
 from grammar.tree import Leaf, Node
 
 _ONE_SPELLING = {"URI": "IRI", "ISURI": "ISIRI"}
 _AGGREGATES = {"Count": "COUNT", "Sum": "SUM", "Min": "MIN", "Max": "MAX", "Avg": "AVG", "Sample": "SAMPLE",
                "GroupConcat": "GROUP_CONCAT"}
+TIMESTAMP_IRIS = ("http://larkc.eu/csparql/sparql/jena/ext#timestamp",)     # C-SPARQL's name of TIMESTAMP
 
 
 class Expressions:
@@ -85,7 +87,7 @@ class Expressions:
                 "DISTINCT stands in aggregates only, and an IRI does not name one here.", node.start, node.end,
                 hint="COUNT, SUM, MIN, MAX, AVG, SAMPLE and GROUP_CONCAT take DISTINCT")
         iri = self._names.iri(node.parts["iri"])
-        return Call(f"<{iri}>", tuple(map(self.translate, node.all("expr"))), span)
+        return Call("TIMESTAMP" if iri in TIMESTAMP_IRIS else f"<{iri}>", tuple(map(self.translate, node.all("expr"))), span)
 
     def _builtin(self, node: Node) -> Expression:
         name = node.name.removeprefix("Builtin_").upper()
@@ -93,7 +95,7 @@ class Expressions:
         for part in node.parts.values():
             if isinstance(part, list):
                 args.extend(part)
-            elif not (isinstance(part, Leaf) and part.kind == "nil" and name in ("CONCAT", "COALESCE")):
+            elif not (isinstance(part, Leaf) and part.kind == "nil" and name in ("CONCAT", "COALESCE", *WINDOW_FUNCTIONS)):
                 args.append(part)
         name = _ONE_SPELLING.get(name, name)
         translated = tuple(map(self.translate, args))

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from engine.ir.spans import Diagnostic
+from engine.ir.statement import OWN_WINDOW
 from grammar.clauses import Clause, ClauseError, read_register, read_source, read_stream_pattern
 from grammar.hints import clause_diagnostic
 from grammar.scanner import Scan, Token
@@ -160,7 +161,7 @@ class _Reader:
             self.at += 1
             return
         stream = clause.parts["stream"]
-        name = f"urn:window:{len(self.head.windows)}"
+        name = f"{OWN_WINDOW}{len(self.head.windows)}"
         if self._too_many(token):
             self.at = len(self.tokens)
             return

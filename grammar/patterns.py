@@ -9,6 +9,7 @@ from engine.ir.expressions import Expression, conj
 from engine.ir.patterns import (BGP, Extend, Filter, GraphPattern, Join, LeftJoin, Minus, Pattern, Union, Values, WindowPattern,
                                 scope)
 from engine.ir.spans import DiagnosticError, Span
+from engine.ir.statement import OWN_WINDOW
 from engine.ir.terms import Constant, Variable
 from grammar.expressions import Expressions
 from grammar.terms import Names
@@ -141,7 +142,7 @@ class Patterns:
         return GraphPattern(name, inner, self._span(part))
 
     def _undeclared(self, leaf: Leaf, token: str) -> None:
-        declared = ", ".join(f"<{name}>" for name in sorted(self._named) if not name.startswith("urn:window:"))
+        declared = ", ".join(f"<{name}>" for name in sorted(self._named) if not name.startswith(OWN_WINDOW))
         self._names.error(
             f"WINDOW {leaf.text} is not declared.", leaf.start, leaf.end,
             note=f"declared are {declared}" if declared else "this statement declares no windows",

@@ -110,6 +110,9 @@ Query = Select | Construct | Ask | Describe
 # The graph that stands for what a statement knows beside its streams; only the compiler writes it into patterns.
 BACKGROUND = "urn:thalweg:background"
 
+# What the names of windows begin with that a STREAM block makes for itself.
+OWN_WINDOW = "urn:window:"
+
 Output = Literal["rstream", "istream", "dstream"]
 Report = Literal["close", "change", "full"]
 

@@ -9,21 +9,44 @@ from dataclasses import dataclass, replace
 
 from engine.ir import expressions as ex
 from engine.ir import patterns as ir
-from engine.ir.spans import Diagnostic, DiagnosticError, Span
-from engine.ir.statement import BACKGROUND, Statement
+from engine.ir.spans import Diagnostic, DiagnosticError
+from engine.ir.statement import BACKGROUND, OWN_WINDOW, Describe, Query, Statement, StreamSource
 from engine.ir.terms import Constant, Term, Variable
+from engine.ir.times import TIME_FUNCTIONS, WINDOW_FUNCTIONS, window_argument, window_names
 from engine.plan import nodes
-from engine.plan.order import Estimate, join_order
+from engine.plan.describe import description
 from engine.plan.nodes import MergedSource, Plan, Source, StaticSource, WindowSource
+from engine.plan.order import Estimate, join_order
+from engine.plan.paths import Paths
+from engine.plan.variables import mentioned_variables, plan_variables, variables_among
 
 
 @dataclass(frozen=True, slots=True)
 class Dataset:
-    """The sources of a statement: its default graph, its named windows and its named graphs (by IRI)."""
+    """The sources of a statement: its default graph, its named windows and its named graphs (by IRI); `streams` are its windows."""
 
+    streams: tuple[StreamSource, ...]
     default: Source
     windows: dict[str, WindowSource]
     graphs: dict[str, StaticSource | MergedSource]
+
+    def graph(self, iri: str) -> Source | None:
+        """What GRAPH <iri> reads: a named graph, or a named window as the graph that it shows."""
+        return self.graphs.get(iri) or self.windows.get(iri)
+
+    def named(self) -> list[tuple[str, Source]]:
+        """What GRAPH ?g ranges over."""
+        graphs: list[tuple[str, Source]] = [(iri, source) for iri, source in self.graphs.items() if iri != BACKGROUND]
+        return graphs + [(iri, source) for iri, source in self.named_windows() if iri not in self.graphs]
+
+    def named_windows(self) -> list[tuple[str, Source]]:
+        """What WINDOW ?w ranges over."""
+        return [(iri, source) for iri, source in self.windows.items() if not iri.startswith(OWN_WINDOW)]
+
+    def everything(self) -> MergedSource:
+        """All that the statement reads, as one graph."""
+        merged = (*(self.default.parts if isinstance(self.default, MergedSource) else (self.default,)), *self.windows.values())
+        return MergedSource((*merged, *(g for iri, g in self.graphs.items() if isinstance(g, StaticSource))))
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +70,7 @@ def dataset(statement: Statement) -> Dataset:
             windows[stream.name] = WindowSource(index)
     default += [StaticSource(g.iri) for g in statement.graphs if not g.named]
     graphs: dict[str, StaticSource | MergedSource] = {g.iri: StaticSource(g.iri) for g in statement.graphs if g.named}
-    return Dataset(default[0] if len(default) == 1 else MergedSource(tuple(default)), windows, graphs)
+    return Dataset(statement.streams, default[0] if len(default) == 1 else MergedSource(tuple(default)), windows, graphs)
 
 
 class Builder:
@@ -58,8 +81,12 @@ class Builder:
         self.estimate = estimate
         self._fresh = 0
 
-    def build(self, pattern: ir.Pattern) -> Plan:
-        return self._build(pattern, Place(self.data.default))
+    def build(self, query: Query) -> Plan:
+        """The plan of a query: its solutions, or for DESCRIBE the triples of the description."""
+        place = Place(self.data.default)
+        if isinstance(query, Describe):
+            return description(query.terms, self._build(query.pattern, place), self.data.everything(), self._variable)
+        return self._build(query.pattern, place)
 
     def _variable(self, stem: str) -> Variable:
         self._fresh += 1
@@ -68,30 +95,38 @@ class Builder:
     def _build(self, pattern: ir.Pattern, place: Place) -> Plan:
         match pattern:
             case ir.BGP(triples=triples):
-                return self._seeded(self._bgp(triples, place), place)
+                return self._seeded(self._bgp(triples, place) if triples else self._nothing(place), place)
             case ir.PathPattern():
-                return self._seeded(self._path(pattern.subject, pattern.path, pattern.object, place, pattern.span), place)
+                return self._path(pattern, place)
             case ir.Values(variables=variables, rows=rows):
-                return self._seeded(nodes.Values(variables, rows), place)
+                return self._seeded(_join(self._nothing(place), nodes.Values(variables, rows)), place)
             case ir.Join(left=left, right=right):
-                return _join(self._build(left, place), self._build(right, place))
+                return self._join(left, right, place)
             case ir.LeftJoin():
                 return self._left_join(pattern, place)
             case ir.Union(left=left, right=right):
                 return nodes.Union(self._build(left, place), self._build(right, place))
             case ir.Minus(left=left, right=right):
-                ignored = frozenset(place.seed.variables) if place.seed else frozenset()
+                ignored = frozenset((*(place.seed.variables if place.seed else ()), *variables_among(place.graph)))
                 return nodes.Minus(self._build(left, place), self._build(right, place), ignored)
             case ir.Filter(condition=condition, pattern=inner):
                 return self._filter(self._build(inner, place), condition, place)
             case ir.Extend(pattern=inner, variable=variable, expression=expression):
-                plan, expression = self._marked(self._build(inner, place), expression, place)
+                plan, expression = self._prepared(self._build(inner, place), expression, place)
                 return nodes.Extend(plan, variable, expression)
             case ir.GraphPattern():
                 return self._graph(pattern, place)
             case ir.WindowPattern():
                 return self._window(pattern, place)
         return self._modifier(pattern, place)
+
+    def _join(self, left: ir.Pattern, right: ir.Pattern, place: Place) -> Plan:
+        """A path is joined last: it starts from what the other side binds."""
+        if isinstance(left, ir.PathPattern) and not isinstance(right, ir.PathPattern):
+            left, right = right, left
+        before = self._build(left, place)
+        after = self._path(right, place, before) if isinstance(right, ir.PathPattern) else self._build(right, place)
+        return _join(before, after)
 
     def _modifier(self, pattern: ir.Pattern, place: Place) -> Plan:
         match pattern:
@@ -122,9 +157,13 @@ class Builder:
 
     # -- basic graph patterns and paths
 
-    def _bgp(self, triples: tuple[ir.TriplePattern, ...], place: Place) -> Plan:
-        if not triples:
+    def _nothing(self, place: Place) -> Plan:
+        """What a group without patterns starts from: the empty solution, in each item of a window where GRAPH ranges over them."""
+        if place.graph is None:
             return nodes.Unit()
+        return nodes.Project(nodes.Stamps(place.source, self._variable("time"), (), place.graph), variables_among(place.graph))
+
+    def _bgp(self, triples: tuple[ir.TriplePattern, ...], place: Place) -> Plan:
         scans = [nodes.Scan(place.source, t.subject, t.predicate, t.object, place.graph, t.origin) for t in triples]
         plan: Plan | None = None
         for group in join_order(scans, self.estimate):
@@ -133,70 +172,31 @@ class Builder:
         assert plan is not None
         return plan
 
-    def _path(self, start: Term, path: ir.Path, end: Term, place: Place, span: Span | None) -> Plan:
-        """A path as joins and unions of scans (section 18.4); repetition without bound has no join plan."""
-        match path:
-            case ir.Link(predicate=predicate):
-                return nodes.Scan(place.source, start, predicate, end, place.graph)
-            case ir.Inverse(path=inner):
-                return self._path(end, inner, start, place, span)
-            case ir.Sequence(first=first, second=second):
-                middle = self._variable("path")
-                joined = _join(self._path(start, first, middle, place, span), self._path(middle, second, end, place, span))
-                return nodes.Project(joined, _variables(start, end, place.graph))
-            case ir.Alternative(first=first, second=second):
-                return nodes.Union(self._path(start, first, end, place, span), self._path(start, second, end, place, span))
-            case ir.NegatedSet():
-                return self._negated(start, path, end, place)
-            case ir.Repeat(path=inner, least=0, most=1):
-                once = nodes.Project(self._path(start, inner, end, place, span), _variables(start, end, place.graph))
-                return nodes.Distinct(nodes.Union(once, self._zero_length(start, end, place)))
-        raise DiagnosticError(Diagnostic("unsupported-in-streaming", "Property paths with '*' or '+' are not supported yet.", span,
-                                         hint="Write out the path to the depth that the data has, with '|' and '?'."))
-
-    def _negated(self, start: Term, path: ir.NegatedSet, end: Term, place: Place) -> Plan:
-        sides: list[Plan] = []
-        for excluded, (subject, object_) in ((path.forward, (start, end)), (path.backward, (end, start))):
-            if excluded:
-                predicate = self._variable("path")
-                scan = nodes.Scan(place.source, subject, predicate, object_, place.graph)
-                test = ex.Call("NOT IN", (predicate, *excluded))
-                sides.append(nodes.Project(nodes.Filter(scan, test), _variables(start, end, place.graph)))
-        return sides[0] if len(sides) == 1 else nodes.Union(sides[0], sides[1])
-
-    def _zero_length(self, start: Term, end: Term, place: Place) -> Plan:
-        match start, end:
-            case Constant(), Constant():
-                return nodes.Unit() if start == end else nodes.Values((), ())
-            case Variable(), Constant():
-                return nodes.Values((start,), ((end,),))
-            case Constant(), Variable():
-                return nodes.Values((end,), ((start,),))
-        assert isinstance(start, Variable) and isinstance(end, Variable)
-        ends = nodes.Nodes(place.source, start, place.graph)
-        return ends if start == end else nodes.Extend(ends, end, start)
+    def _path(self, pattern: ir.PathPattern, place: Place, outer: Plan | None = None) -> Plan:
+        paths = Paths(place.source, place.graph, place.seed, self._nothing(place), self._variable)
+        return self._seeded(paths.plan(pattern.subject, pattern.path, pattern.object, outer), place)
 
     # -- graphs and windows
 
     def _graph(self, pattern: ir.GraphPattern, place: Place) -> Plan:
         name = pattern.name
         if place.in_window and name != Constant(f"<{BACKGROUND}>"):
-            if not _reads(pattern.pattern):
-                raise DiagnosticError(Diagnostic("unsupported-in-streaming", "GRAPH in a window needs a triple pattern inside.",
-                                                 pattern.span))
             return self._build(pattern.pattern, replace(place, graph=name))
         if isinstance(name, Constant):
-            source = self.data.graphs.get(name.token[1:-1])
-            return self._build(pattern.pattern, replace(place, source=source or MergedSource(()), in_window=False, graph=None))
-        plan: Plan = nodes.Values((name,), ())
-        for iri, source in self._named_graphs():
-            inner = self._build(pattern.pattern, replace(place, source=source, graph=None))
-            named = _join(inner, nodes.Values((name,), ((Constant(f"<{iri}>"),),)))
-            plan = named if isinstance(plan, nodes.Values) else nodes.Union(plan, named)
-        return self._seeded(plan, place) if isinstance(plan, nodes.Values) else plan
+            source = self.data.graph(name.token[1:-1])
+            if source is None:
+                return self._seeded(nodes.Values(tuple(ir.scope(pattern.pattern)), ()), place)
+            return self._build(pattern.pattern, replace(place, source=source, in_window=False, graph=None))
+        return self._each(name, self.data.named(), pattern.pattern, replace(place, graph=None))
 
-    def _named_graphs(self) -> list[tuple[str, StaticSource | MergedSource]]:
-        return [(iri, source) for iri, source in self.data.graphs.items() if iri != BACKGROUND]
+    def _each(self, name: Variable, sources: list[tuple[str, Source]], pattern: ir.Pattern, place: Place) -> Plan:
+        """The union over several sources, each with its name bound."""
+        plan: Plan | None = None
+        for iri, source in sources:
+            inner = self._build(pattern, replace(place, source=source))
+            named = _join(inner, nodes.Values((name,), ((Constant(f"<{iri}>"),),)))
+            plan = named if plan is None else nodes.Union(plan, named)
+        return plan or self._seeded(nodes.Values((name, *sorted(ir.scope(pattern) - {name})), ()), place)
 
     def _window(self, pattern: ir.WindowPattern, place: Place) -> Plan:
         name = pattern.name
@@ -206,14 +206,10 @@ class Builder:
                 raise DiagnosticError(Diagnostic("query-syntax", f"No window is named {name.token}.", pattern.span,
                                                  hint=f"FROM NAMED WINDOW {name.token} ON <stream> [RANGE 10s STEP 2s]"))
             return self._build(pattern.pattern, replace(place, source=source, in_window=True, graph=None))
-        plan: Plan | None = None
-        for iri, source in self.data.windows.items():
-            inner = self._build(pattern.pattern, replace(place, source=source, in_window=True, graph=None))
-            named = _join(inner, nodes.Values((name,), ((Constant(f"<{iri}>"),),)))
-            plan = named if plan is None else nodes.Union(plan, named)
-        if plan is None:
+        windows = self.data.named_windows()
+        if not windows:
             raise DiagnosticError(Diagnostic("query-syntax", "WINDOW with a variable needs a FROM NAMED WINDOW.", pattern.span))
-        return plan
+        return self._each(name, windows, pattern.pattern, replace(place, in_window=True, graph=None))
 
     # -- filters, groups, EXISTS
 
@@ -221,33 +217,62 @@ class Builder:
         return plan if place.seed is None else _join(place.seed, plan)
 
     def _filter(self, plan: Plan, condition: ex.Expression, place: Place) -> Plan:
-        plan, condition = self._marked(plan, condition, place)
+        plan, condition = self._prepared(plan, condition, place)
         return nodes.Filter(plan, condition)
 
     def _left_join(self, pattern: ir.LeftJoin, place: Place) -> Plan:
         left, right = self._build(pattern.left, place), self._build(pattern.right, place)
-        if pattern.condition is not None and any(ex.exists_in(pattern.condition)):
-            raise DiagnosticError(Diagnostic("unsupported-in-streaming", "EXISTS directly in an OPTIONAL's filter is not supported yet.",
-                                             pattern.span, hint="Put the FILTER with EXISTS in a group of its own inside the OPTIONAL."))
-        return nodes.LeftJoin(left, right, pattern.condition)
+        if pattern.condition is None:
+            return nodes.LeftJoin(left, right)
+        return nodes.Otherwise(left, self._filter(nodes.Join(left, right), pattern.condition, place))
 
-    def _marked(self, plan: Plan, expression: ex.Expression, place: Place) -> tuple[Plan, ex.Expression]:
-        """Replace each EXISTS by a truth value that a Mark computes."""
-        for test in list(ex.exists_in(expression)):
-            marker = self._variable("exists")
-            mentioned = mentioned_variables(test.pattern)
-            shared = tuple(sorted(v for v in plan_variables(plan) if v in mentioned))
-            seed = nodes.Seed(plan, shared)
-            inner = self._build(test.pattern, replace(place, seed=seed))
-            plan = nodes.Mark(plan, inner, marker, seed)
-            truth: ex.Expression = ex.Call("!", (marker,)) if test.negated else marker
-            expression = _substitute(expression, test, truth)
+    def _prepared(self, plan: Plan, expression: ex.Expression, place: Place) -> tuple[Plan, ex.Expression]:
+        """Replace each EXISTS by a truth value that a Mark computes, each time function by what a Lookup finds."""
+        match expression:
+            case ex.Exists(negated=negated):
+                plan, marker = self._marked(plan, expression, place)
+                return plan, ex.Call("!", (marker,)) if negated else marker
+            case ex.Call(function=function) if function in TIME_FUNCTIONS:
+                return self._looked_up(plan, expression, place)
+            case ex.Call(args=args):
+                prepared = []
+                for argument in args:
+                    plan, argument = self._prepared(plan, argument, place)
+                    prepared.append(argument)
+                return plan, expression if tuple(prepared) == args else replace(expression, args=tuple(prepared))
         return plan, expression
+
+    def _marked(self, plan: Plan, test: ex.Exists, place: Place) -> tuple[Plan, Variable]:
+        marker = self._variable("exists")
+        mentioned = mentioned_variables(test.pattern)
+        shared = tuple(sorted(v for v in plan_variables(plan) if v in mentioned))
+        seed = nodes.Seed(plan, shared)
+        inner = self._build(test.pattern, replace(place, seed=seed))
+        return nodes.Mark(plan, inner, marker, seed), marker
+
+    def _looked_up(self, plan: Plan, call: ex.Call, place: Place) -> tuple[Plan, Variable]:
+        arguments: tuple[ex.Expression, ...] = call.args
+        if call.function in WINDOW_FUNCTIONS:
+            arguments = (window_argument(call, self.data.streams),)
+        keys = []
+        for argument in arguments:
+            plan, key = self._as_variable(plan, argument, place)
+            keys.append(key)
+        found = self._variable("time")
+        table: nodes.Stamps | nodes.WindowTimes
+        if call.function in WINDOW_FUNCTIONS:
+            table = nodes.WindowTimes(window_names(self.data.streams), call.function == "WINDOW_OPEN", keys[0], found)
+        elif len(keys) == 1:
+            table = nodes.Stamps(place.source if place.in_window else MergedSource(()), found, (), keys[0])
+        else:
+            table = nodes.Stamps(place.source, found, tuple(keys), place.graph)
+            keys += [v for v in variables_among(place.graph) if v not in keys]
+        return nodes.Lookup(plan, table, tuple(keys)), found
 
     def _as_variable(self, plan: Plan, expression: ex.Expression, place: Place) -> tuple[Plan, Variable]:
         if isinstance(expression, Variable):
             return plan, expression
-        plan, expression = self._marked(plan, expression, place)
+        plan, expression = self._prepared(plan, expression, place)
         variable = self._variable("value")
         return nodes.Extend(plan, variable, expression), variable
 
@@ -271,56 +296,3 @@ def _join(left: Plan, right: Plan) -> Plan:
 
 def _with_graph(variables: tuple[Variable, ...], place: Place) -> tuple[Variable, ...]:
     return variables if not isinstance(place.graph, Variable) or place.graph in variables else (*variables, place.graph)
-
-
-def _variables(*terms: Term | None) -> tuple[Variable, ...]:
-    return tuple(dict.fromkeys(t for t in terms if isinstance(t, Variable)))
-
-
-def _reads(pattern: ir.Pattern) -> bool:
-    return isinstance(pattern, (ir.BGP, ir.PathPattern)) and pattern != ir.BGP(()) or any(map(_reads, ir.children(pattern)))
-
-
-def _substitute(expression: ex.Expression, old: ex.Exists, new: ex.Expression) -> ex.Expression:
-    if expression is old:
-        return new
-    if isinstance(expression, ex.Call):
-        return replace(expression, args=tuple(_substitute(a, old, new) for a in expression.args))
-    return expression
-
-
-def mentioned_variables(pattern: ir.Pattern) -> frozenset[Variable]:
-    """Variables anywhere in a pattern, its filters and nested EXISTS included."""
-    found = set(ir.scope(pattern))
-    match pattern:
-        case ir.Filter(condition=condition):
-            found |= _expression_variables(condition)
-        case ir.LeftJoin(condition=condition) if condition is not None:
-            found |= _expression_variables(condition)
-        case ir.Extend(expression=expression):
-            found |= _expression_variables(expression)
-    return frozenset(found).union(*(mentioned_variables(child) for child in ir.children(pattern)))
-
-
-def _expression_variables(expression: ex.Expression) -> frozenset[Variable]:
-    return ex.variables_of(expression).union(*(mentioned_variables(e.pattern) for e in ex.exists_in(expression)))
-
-
-def plan_variables(plan: Plan) -> frozenset[Variable]:
-    """Variables that a plan's relation has as columns."""
-    match plan:
-        case nodes.Scan(terms=terms, graph=graph):
-            return frozenset(t for t in (*terms, graph) if isinstance(t, Variable))
-        case nodes.Nodes():
-            return frozenset(_variables(plan.variable, plan.graph))
-        case nodes.Extend():
-            return plan_variables(plan.input) | {plan.variable}
-        case nodes.Values(variables=variables) | nodes.Project(variables=variables) | nodes.Seed(variables=variables):
-            return frozenset(variables)
-        case nodes.Aggregate(keys=keys, aggregates=aggregates):
-            return frozenset(keys) | {variable for variable, _ in aggregates}
-        case nodes.Minus():
-            return plan_variables(plan.left)
-        case nodes.Mark():
-            return plan_variables(plan.input) | {plan.variable}
-    return frozenset().union(*(plan_variables(below) for below in nodes.inputs(plan)))

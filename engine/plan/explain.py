@@ -8,7 +8,7 @@ from typing import Any
 from engine.ir.expressions import Aggregate, Call, Exists, Expression
 from engine.ir.terms import Constant, OneOf, PatternTerm, Variable
 from engine.plan import nodes
-from engine.plan.nodes import MergedSource, Plan, Source, StaticSource, WindowSource, inputs
+from engine.plan.nodes import BoundsSource, MergedSource, Plan, Source, StaticSource, WindowSource, inputs
 from engine.plan.order import Estimate
 
 
@@ -38,8 +38,16 @@ def _label(plan: Plan, estimate: Estimate) -> str:
             return f"Star on {_term(scans[0].subject)} ({len(scans)} patterns)"
         case nodes.Nodes(source=source, variable=variable):
             return f"Nodes {_source(source)} {_term(variable)}"
-        case nodes.LeftJoin(condition=condition):
-            return "LeftJoin" + (f" on {show(condition)}" if condition else "")
+        case nodes.Reach(first=first, last=last, seed=seed):
+            return f"Reach {_term(first)} to {_term(last)}, {'from what binds ' + _term(first) if seed else 'all pairs'}"
+        case nodes.Otherwise():
+            return "LeftJoin with a condition: what passes, and the left rows of which nothing does"
+        case nodes.Lookup(table=table, keys=keys):
+            return f"Lookup {_term(table.variable)} by {' '.join(map(_term, keys))}"
+        case nodes.Stamps(source=source, terms=terms):
+            return f"Stamps {_source(source)} of {'triples' if terms else 'items'}"
+        case nodes.WindowTimes(opens=opens):
+            return f"WindowTimes: when windows {'open' if opens else 'close'}"
         case nodes.Filter(condition=condition):
             return f"Filter {show(condition)}"
         case nodes.Extend(variable=variable, expression=expression):
@@ -67,6 +75,8 @@ def _source(source: Source) -> str:
             return f"graph <{iri}>"
         case MergedSource(parts=parts):
             return f"({' + '.join(map(_source, parts)) or 'nothing'})"
+        case BoundsSource(index=index):
+            return f"bounds of window {index}"
 
 
 def _term(term: PatternTerm | None) -> str:

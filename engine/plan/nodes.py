@@ -34,7 +34,14 @@ class MergedSource:
     parts: tuple[WindowSource | StaticSource, ...]
 
 
-Source = WindowSource | StaticSource | MergedSource
+@dataclass(frozen=True, slots=True)
+class BoundsSource:
+    """When window number `index` opens and closes, at each evaluation time."""
+
+    index: int
+
+
+Source = WindowSource | StaticSource | MergedSource | BoundsSource
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +75,42 @@ class Nodes:
 
 
 @dataclass(frozen=True, slots=True)
+class Reach:
+    """The transitive closure of the pairs `ends` of `step`, within each graph, as a set of pairs (`first`, `last`).
+
+    It is extended at `last`. With a `seed`, a plan with the variable `first`, it starts from the values that `first` has there; the
+    seed is part of what the closure is joined with, so it takes nothing from an answer.
+    """
+
+    step: Plan
+    ends: tuple[Variable, Variable]
+    first: Variable
+    last: Variable
+    graph: Variable | None = None
+    seed: Plan | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Stamps:
+    """The latest time stamp of each triple (`terms`) of a source as `variable`; without terms, of each of its items (`graph`)."""
+
+    source: Source
+    variable: Variable
+    terms: tuple[Variable, ...]
+    graph: Term | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class WindowTimes:
+    """When the windows open (or close) as `variable`, by the `name` of the window; `windows` are (name token, index)."""
+
+    windows: tuple[tuple[str, int], ...]
+    opens: bool
+    name: Variable
+    variable: Variable
+
+
+@dataclass(frozen=True, slots=True)
 class Star:
     """Scans of one source that share their subject variable: answered by one group-by on the subject."""
 
@@ -87,14 +130,33 @@ class Join:
 
 @dataclass(frozen=True, slots=True)
 class LeftJoin:
+    """OPTIONAL without a condition."""
+
     left: Plan
     right: Plan
-    condition: Expression | None
+
+
+@dataclass(frozen=True, slots=True)
+class Otherwise:
+    """OPTIONAL with a condition: the rows of `matched` (`left` joined and filtered), and the rows of `left` that are in none."""
+
+    left: Plan
+    matched: Plan
+
+
+@dataclass(frozen=True, slots=True)
+class Lookup:
+    """Each row with what `table` has for the values of `keys`, if all are bound: at most one row."""
+
+    input: Plan
+    table: Stamps | WindowTimes
+    keys: tuple[Variable, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Minus:
-    """SPARQL's MINUS; variables in `ignored` do not count as shared (they are substituted inside EXISTS)."""
+    """SPARQL's MINUS; variables in `ignored` must agree, but do not count as shared: those that EXISTS substitutes, the name of the
+    graph around."""
 
     left: Plan
     right: Plan
@@ -178,27 +240,31 @@ class Mark:
     seed: Seed
 
 
-Plan = (Unit | Scan | Nodes | Star | Join | LeftJoin | Minus | Filter | Extend | Union | Values | Aggregate | Project | Distinct
-        | Order | Slice | Seed | Mark)
+Plan = (Unit | Scan | Nodes | Reach | Stamps | WindowTimes | Star | Join | LeftJoin | Otherwise | Lookup | Minus | Filter | Extend
+        | Union | Values | Aggregate | Project | Distinct | Order | Slice | Seed | Mark)
 
 
 def inputs(plan: Plan) -> tuple[Plan, ...]:
-    """The plans directly below, in order."""
+    """The plans directly below, in order; one that stands below as well as beside (a seed, the left of Otherwise) once."""
     match plan:
-        case Unit() | Scan() | Nodes() | Values():
+        case Unit() | Scan() | Nodes() | Values() | Seed() | Stamps() | WindowTimes():
             return ()
         case Star(scans=scans):
             return scans
+        case Reach(step=step):
+            return (step,)
         case Join() | LeftJoin() | Minus() | Union():
             return plan.left, plan.right
+        case Otherwise(matched=matched):
+            return (matched,)
+        case Lookup():
+            return plan.input, plan.table
         case Mark():
             return plan.input, plan.inner
-        case Seed():
-            return ()
     return (plan.input,)
 
 
 def sources(plan: Plan) -> frozenset[Source]:
     """Every source that the plan reads, merged ones included as such."""
-    own: frozenset[Source] = frozenset((plan.source,)) if isinstance(plan, (Scan, Nodes)) else frozenset()
+    own: frozenset[Source] = frozenset((plan.source,)) if isinstance(plan, (Scan, Nodes, Stamps)) else frozenset()
     return own.union(*(sources(below) for below in inputs(plan)))

@@ -10,7 +10,8 @@ import pyarrow as pa
 from engine.ir import expressions as ex
 from engine.ir import patterns as ir
 from engine.ir.spans import Diagnostic, DiagnosticError
-from engine.ir.statement import AllWindow, Describe, Statement, TimeWindow
+from engine.ir.statement import AllWindow, Statement, TimeWindow
+from engine.ir.times import WINDOW_FUNCTIONS, time_calls, window_argument
 
 BUILT_IN_RULES = frozenset({"rdfs"})
 HOUR = 3_600_000
@@ -73,27 +74,26 @@ def _windows(statement: Statement, catalog: Catalog) -> Iterator[Diagnostic]:
 
 
 def _forms(statement: Statement) -> Iterator[Diagnostic]:
-    if isinstance(statement.query, Describe):
-        yield Diagnostic("unsupported-in-streaming", "DESCRIBE is not supported yet.", statement.query.pattern.span,
-                         hint="CONSTRUCT { ?s ?p ?o } WHERE { ?s ?p ?o } says which triples to give.")
     if statement.kind == "stream" and statement.form not in ("CONSTRUCT", "DESCRIBE", "SELECT"):
         yield Diagnostic("query-syntax", "REGISTER STREAM needs CONSTRUCT or SELECT.", statement.query.pattern.span)
-    yield from _patterns(statement.query.pattern)
+    yield from _times(statement.query.pattern, statement)
 
 
-def _patterns(pattern: ir.Pattern) -> Iterator[Diagnostic]:
-    match pattern:
-        case ir.PathPattern(path=path) if _unbounded(path):
-            yield Diagnostic("unsupported-in-streaming", "Property paths with '*' or '+' are not supported yet.", pattern.span,
-                             hint="Write the path out to the depth that the data has, with '|' and '?'.")
-        case ir.LeftJoin(condition=condition) if condition is not None and any(ex.exists_in(condition)):
-            yield Diagnostic("unsupported-in-streaming", "EXISTS directly in an OPTIONAL's filter is not supported yet.", pattern.span,
-                             hint="Put the FILTER with EXISTS in a group of its own inside the OPTIONAL.")
-    for child in ir.children(pattern):
-        yield from _patterns(child)
+def _times(pattern: ir.Pattern, statement: Statement) -> Iterator[Diagnostic]:
+    """Windows that WINDOW_OPEN and WINDOW_CLOSE name, and the number of arguments of TIMESTAMP."""
     for expression in _expressions(pattern):
+        for call in time_calls(expression):
+            if call.function == "TIMESTAMP" and len(call.args) not in (1, 3):
+                yield Diagnostic("query-syntax", "TIMESTAMP takes a triple, TIMESTAMP(?s, ?p, ?o), or the name of an item.", call.span)
+            elif call.function in WINDOW_FUNCTIONS:
+                try:
+                    window_argument(call, statement.streams)
+                except DiagnosticError as error:
+                    yield from error.diagnostics
         for test in ex.exists_in(expression):
-            yield from _patterns(test.pattern)
+            yield from _times(test.pattern, statement)
+    for child in ir.children(pattern):
+        yield from _times(child, statement)
 
 
 def _expressions(pattern: ir.Pattern) -> tuple[ex.Expression, ...]:
@@ -104,15 +104,8 @@ def _expressions(pattern: ir.Pattern) -> tuple[ex.Expression, ...]:
             return (expression,)
         case ir.LeftJoin(condition=condition) if condition is not None:
             return (condition,)
+        case ir.Group(aggregates=aggregates):
+            return tuple(call for _, call in aggregates)
+        case ir.OrderBy(conditions=conditions):
+            return tuple(condition for condition, _ in conditions)
     return ()
-
-
-def _unbounded(path: ir.Path) -> bool:
-    match path:
-        case ir.Repeat(most=most, path=inner):
-            return most is None or _unbounded(inner)
-        case ir.Inverse(path=inner):
-            return _unbounded(inner)
-        case ir.Sequence(first=first, second=second) | ir.Alternative(first=first, second=second):
-            return _unbounded(first) or _unbounded(second)
-    return False

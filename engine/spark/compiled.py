@@ -7,15 +7,16 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from engine.ir.printer import show
-from engine.ir.statement import Construct, Select, Statement
+from engine.ir.statement import Construct, Describe, Select, Statement
 from engine.ir.terms import Variable
 from engine.plan import incremental
+from engine.plan.describe import TRIPLE
 from engine.plan.explain import explain_plan
 from engine.plan.nodes import Plan
 from engine.plan.order import Estimate
 from engine.spark.sql.dialect import DIALECTS
 from engine.spark.sql.emit import Emitter, PlanText
-from engine.spark.sql.lower import Lowering, comparable_variables, conditions
+from engine.spark.sql.lower import Lowering, is_volatile, comparable_variables, conditions
 
 STAGES = ("parsed", "validated", "rewritten", "logical", "spark")
 LOCAL_ROWS = 60_000
@@ -50,7 +51,7 @@ class Compiled:
     def variables(self) -> tuple[Variable, ...]:
         """The answer's variables: SELECT's; none for ASK; s, p, o for graphs."""
         query = self.statement.query
-        if isinstance(query, Construct):
+        if isinstance(query, (Construct, Describe)):
             return tuple(map(Variable, "spo"))
         return query.variables if isinstance(query, Select) else ()
 
@@ -67,7 +68,8 @@ class Compiled:
     @cached_property
     def delta(self) -> incremental.DeltaPlan | None:
         """How its answers can be kept with intervals and brought up to date; None where only `recompute` serves."""
-        return incremental.delta_plan(self.rewritten, self.plan, self.on_change)
+        plan = incremental.delta_plan(self.rewritten, self.plan, self.on_change)
+        return None if plan is None or any(map(is_volatile, plan.filters)) else plan
 
     def text(self, executor: str, typed: bool = True) -> PlanText:
         """The plan's text for the executor `sql` or `local`; without `typed`, comparisons call Python for every row."""
@@ -85,6 +87,8 @@ class Compiled:
         if isinstance(query, Construct):
             template = tuple((t.subject, t.predicate, t.object) for t in query.template)
             return emitter.graph_text(self.plan, template)  # type: ignore[arg-type]
+        if isinstance(query, Describe):
+            return emitter.graph_text(self.plan, (TRIPLE,))
         return emitter.text(self.plan, self.variables)
 
     def explain(self, stage: str = "spark") -> str:

@@ -22,6 +22,8 @@ from engine.plan.order import Estimate
 from engine.spark.content import StreamContent, merge_estimates, table_estimate
 from engine.spark.local import QueryFailed, Task, run_local
 from engine.spark.mirror import Mirror
+from engine.spark.rounds import transitive_closure
+from engine.spark.sql.closure import Rounds
 from engine.spark.sql.dialect import DIALECTS
 from engine.spark.sql.sources import Evaluation, graph_table, needed, source_texts, stream_table, tables
 from engine.spark.udf_spark import register_spark
@@ -80,6 +82,7 @@ class _Job:
     cost: int
     sample: Answers | None = None
     own: Mapping[str, pa.Table] = field(default_factory=dict)
+    rounds: tuple[tuple[Rounds, str, str], ...] = ()
     answer: pa.Table | BaseException | None = field(default=None)
 
 
@@ -142,9 +145,8 @@ class Executor:
         prefix = source_texts(text.sources, compiled.statement.streams, evaluation, DIALECTS[executor])
         streams, graphs = tables(text.sources, compiled.statement.streams)
         names = frozenset(map(stream_table, streams)) | frozenset(map(graph_table, graphs))
-        joined = ",\n".join(prefix)
-        separator = ",\n" if text.body.startswith("n0 AS") else "\n"
-        return _Job(due, executor, f"WITH {joined}{separator}{text.body}", names, rows * len(due.ticks))
+        rounds = tuple((part, *text.pairs(prefix, part)) for part in text.rounds)
+        return _Job(due, executor, text.statement(prefix), names, rows * len(due.ticks), rounds=rounds)
 
     def _strategy(self, due: Due, rows: int) -> StrategyName:
         if due.compiled.delta is None:
@@ -212,7 +214,7 @@ class Executor:
             except Exception as failure:  # Spark's and Py4J's errors have no common base; the query fails with it
                 job.answer = failure
         ready = [job for job in jobs if job.answer is None]
-        for job, answer in zip(ready, self._threads.map(self._collect, [job.text for job in ready])):
+        for job, answer in zip(ready, self._threads.map(self._collect, ready)):
             job.answer = answer
 
     def _show(self, job: _Job) -> None:
@@ -229,11 +231,18 @@ class Executor:
             if graph_table(iri) in job.tables:
                 spark.createDataFrame(table.select(FACTS.names)).createOrReplaceTempView(graph_table(iri))
 
-    def _collect(self, text: str) -> pa.Table | BaseException:
+    def _collect(self, job: _Job) -> pa.Table | BaseException:
+        spark = self.session.spark
         try:
-            return self.session.spark.sql(text).toArrow()
+            for rounds, edges, base in job.rounds:
+                closed = transitive_closure(spark.sql(edges), spark.sql(base), rounds.within, rounds.seeded)
+                closed.createOrReplaceTempView(rounds.view)
+            return spark.sql(job.text).toArrow()
         except Exception as failure:  # as above
             return failure
+        finally:
+            for rounds, _, _ in job.rounds:
+                spark.catalog.dropTempView(rounds.view)
 
     # -- answering
 

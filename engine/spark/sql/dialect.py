@@ -14,6 +14,7 @@ class Dialect:
     name = "local"
     stars = False
     case_short_circuits = True
+    recursive = True
 
     def quote(self, text: str) -> str:
         """A string literal. DuckDB cannot hold NUL in a literal's text, so it is spliced in by code."""
@@ -45,6 +46,7 @@ class SparkDialect(Dialect):
     name = "sql"
     stars = True
     case_short_circuits = False
+    recursive = False
 
     def quote(self, text: str) -> str:
         return "'" + text.replace("\\", "\\\\").replace("'", "\\'").replace("${", "$\\{").replace("\0", "\\0") + "'"

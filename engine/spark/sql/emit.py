@@ -6,23 +6,26 @@ logic for errors, LeftJoin as ON, MINUS with its shared-variable clause, EXISTS 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import hashlib
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from engine.ir.expressions import Expression
+from engine.ir.expressions import Call, Expression
 from engine.ir.terms import Constant, Term, Variable
 from engine.plan import nodes
-from engine.plan.nodes import Plan, Source
-from engine.spark.sql import joins, leaves, modifiers
+from engine.plan.nodes import BoundsSource, Plan, Source
+from engine.spark.sql import closure, joins, leaves, modifiers
+from engine.spark.sql.closure import Rounds
 from engine.spark.sql.dialect import Dialect
-from engine.spark.sql.lower import Columns, Lowering, is_volatile
+from engine.spark.sql.lower import Columns, Lowering, encode, is_volatile
 from engine.spark.sql.relation import Namer, Relation, columns
 from engine.spark.sql.sources import source_name
 
 EMITTERS: dict[type[Plan], Callable[[Any, Any], Relation]] = {
     nodes.Unit: leaves.unit, nodes.Scan: leaves.scan, nodes.Nodes: leaves.ends, nodes.Star: leaves.star, nodes.Values: leaves.values,
-    nodes.Join: joins.join, nodes.LeftJoin: joins.left_join, nodes.Minus: joins.minus, nodes.Union: joins.union,
+    nodes.Stamps: leaves.stamps, nodes.WindowTimes: leaves.window_times, nodes.Reach: closure.reach,
+    nodes.Join: joins.join, nodes.LeftJoin: joins.left_join, nodes.Otherwise: joins.otherwise, nodes.Lookup: joins.lookup, nodes.Minus: joins.minus, nodes.Union: joins.union,
     nodes.Seed: joins.seed, nodes.Mark: joins.mark, nodes.Filter: modifiers.filtered, nodes.Extend: modifiers.extend,
     nodes.Aggregate: modifiers.aggregate, nodes.Project: modifiers.project, nodes.Distinct: modifiers.distinct,
     nodes.Order: modifiers.order, nodes.Slice: modifiers.slice_}
@@ -30,11 +33,34 @@ EMITTERS: dict[type[Plan], Callable[[Any, Any], Relation]] = {
 
 @dataclass(frozen=True, slots=True)
 class PlanText:
-    """The text of a plan: `body` follows the relations of the ticks and windows (sources.py); its last
-    columns are the answer's, in order; before them stand ``tick`` and, where the plan orders its rows, ``ord``."""
+    """The text of a plan: `relations` stand on those of the ticks and windows (sources.py), `select` on them.
 
-    body: str
+    Its last columns are the answer's, in order; before them stand ``tick`` and, where the plan orders its rows, ``ord``. Spark computes
+    `rounds` before, in this order.
+    """
+
+    relations: tuple[str, ...]
+    select: str
     sources: tuple[Source, ...]
+    rounds: tuple[Rounds, ...] = ()
+    recursive: bool = False
+
+    @property
+    def body(self) -> str:
+        """The text above the sources, for people."""
+        return ",\n".join(self.relations) + "\n" + self.select
+
+    def statement(self, prefix: Sequence[str]) -> str:
+        """The text to run, `prefix` being the texts of the sources."""
+        return self._with([*prefix, *self.relations], self.select)
+
+    def pairs(self, prefix: Sequence[str], rounds: Rounds) -> tuple[str, str]:
+        """The texts of a closure's edges and of the pairs that it starts from."""
+        before = [*prefix, *self.relations[:rounds.before]]
+        return self._with(before, f"SELECT * FROM {rounds.edges}"), self._with(before, f"SELECT * FROM {rounds.base}")
+
+    def _with(self, relations: Sequence[str], select: str) -> str:
+        return f"WITH {'RECURSIVE ' if self.recursive else ''}" + ",\n".join(relations) + f"\n{select}"
 
 
 class Emitter:
@@ -48,6 +74,8 @@ class Emitter:
         self._texts: list[str] = []
         self._done: dict[int, tuple[Plan, Relation]] = {}
         self._sources: dict[Source, None] = {}
+        self._rounds: list[Rounds] = []
+        self._recursive = False
 
     def text(self, plan: Plan, variables: tuple[Variable, ...]) -> PlanText:
         """The whole plan with one row per solution and evaluation time."""
@@ -73,7 +101,7 @@ class Emitter:
         return self._finish(f"SELECT DISTINCT tick, s, p, o FROM ({union}) AS made WHERE {good}")
 
     def _finish(self, select: str) -> PlanText:
-        return PlanText(",\n".join(self._texts) + "\n" + select, tuple(self._sources))
+        return PlanText(tuple(self._texts), select, tuple(self._sources), tuple(self._rounds), self._recursive)
 
     def _numbered(self, relation: Relation, listed: list[str]) -> Relation:
         """A solution's identity: its values, and its number among equal ones."""
@@ -107,6 +135,28 @@ class Emitter:
         name = f"n{len(self._texts)}"
         self._texts.append(f"{name} AS ({select})")
         return name
+
+    def times(self, window: int) -> str:
+        """Name of the relation of a window's bounds."""
+        source = BoundsSource(window)
+        self._sources.setdefault(source)
+        return source_name(source)
+
+    def moment(self, milliseconds: str) -> str:
+        """The dateTime of a column of milliseconds."""
+        return self.dialect.call("tw_eval", encode((Call("NOW", ()), [], [], "", 0)), milliseconds, [])
+
+    def close(self, edges: str, base: str, within: tuple[str, ...], seeded: bool) -> str:
+        """The transitive closure of `edges` from the pairs of `base`, as a relation ``x y`` within the `within` columns."""
+        if self.dialect.recursive:
+            name = f"n{len(self._texts)}"
+            self._texts.append(closure.recursion(name, edges, base, within))
+            self._recursive = True
+            return name
+        digest = hashlib.sha256(self.lowering.context[0].encode()).hexdigest()[:16]
+        rounds = Rounds(f"r{len(self._rounds)}_{digest}", len(self._texts), edges, base, within, seeded)
+        self._rounds.append(rounds)
+        return self.add(f"SELECT * FROM {rounds.view}")
 
     def spelling(self, relation: Relation, solution: tuple[Variable, ...] = ()) -> Columns:
         """How expressions spell the columns of a relation; `solution` tells its rows apart for RAND, UUID and BNODE."""

@@ -5,11 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from engine.ir.expressions import Expression
 from engine.ir.terms import Variable
 from engine.plan import nodes
-from engine.spark.sql.lower import is_volatile
-from engine.spark.sql.relation import Relation, columns, compatible, joined_columns, key_condition, padded
+from engine.spark.sql.relation import COMPANIONS, Relation, columns, compatible, joined_columns, key_condition, padded
 
 if TYPE_CHECKING:
     from engine.spark.sql.emit import Emitter
@@ -53,26 +51,35 @@ def left_join(emitter: Emitter, plan: nodes.LeftJoin) -> Relation:
     select, typed = joined_columns(left, right, emitter.name)
     variables = (*left.variables, *(v for v in right.variables if v not in left.variables))
     result = Relation("", left.keys, left.spine, variables, left.certain, typed, left.booleans)
-    if plan.condition is None:
-        return replace(result, name=emitter.add(_joined("LEFT JOIN", left, right, select, conditions)))
-    return _conditional_left_join(emitter, left, right, result, conditions, select, plan.condition)
+    return replace(result, name=emitter.add(_joined("LEFT JOIN", left, right, select, conditions)))
 
 
-def _conditional_left_join(emitter: Emitter, left: Relation, right: Relation, result: Relation, conditions: list[str],
-                           select: list[str], condition: Expression) -> Relation:
+def otherwise(emitter: Emitter, plan: nodes.Otherwise) -> Relation:
     """OPTIONAL with a filter: the joined rows that pass it, and the left rows that have none (LeftJoin, section 18.5)."""
-    if is_volatile(condition):
-        left, result = emitter.timed(left), emitter.timed(result) if "tick" not in result.keys else result
-    joined = emitter.add(_joined("JOIN", left, right, select, conditions))
-    seen = replace(result, name=joined, certain=left.certain | right.certain)
-    matched = emitter.add(f"SELECT * FROM {joined} WHERE {emitter.lowering.condition(condition, emitter.spelling(seen))}")
-    same = key_condition(left.keys, left.keys)
+    left, matched = emitter.relation(plan.left), emitter.relation(plan.matched)
+    if not set(matched.keys) <= set(left.keys):
+        left = emitter.timed(left)
+    result = replace(matched, keys=left.keys, spine=left.spine, certain=left.certain, booleans=left.booleans,
+                     variables=tuple(v for v in matched.variables if v in left.booleans or v not in matched.booleans))
+    same = key_condition(left.keys, matched.keys)
     same += [f"a.{emitter.name(v)} IS NOT DISTINCT FROM b.{emitter.name(v)}" for v in left.variables]
     alone = ", ".join(padded(left, result, emitter.name, "a"))
     listed = ", ".join(columns(result, emitter.name))
     return replace(result, name=emitter.add(
-        f"SELECT {listed} FROM {matched} UNION ALL SELECT {alone} FROM {left.name} a "
-        f"WHERE NOT EXISTS (SELECT 1 FROM {matched} b WHERE {' AND '.join(same) or 'TRUE'})"))
+        f"SELECT {listed} FROM {matched.name} UNION ALL SELECT {alone} FROM {left.name} a "
+        f"WHERE NOT EXISTS (SELECT 1 FROM {matched.name} b WHERE {' AND '.join(same) or 'TRUE'})"))
+
+
+def lookup(emitter: Emitter, plan: nodes.Lookup) -> Relation:
+    """What a table has for the values of its keys; nothing where one is unbound."""
+    left, table = emitter.timed(emitter.relation(plan.input)), emitter.relation(plan.table)
+    conditions = key_condition(left.keys, table.keys) + [f"a.{emitter.name(v)} = b.{emitter.name(v)}" for v in plan.keys]
+    found = plan.table.variable
+    select = [c for c in columns(left, emitter.name, "a") if c != "1 AS u"] + [f"b.{emitter.name(found)}"]
+    if found in table.typed:
+        select += [f"b.{emitter.name(found)}{suffix}" for suffix in COMPANIONS]
+    name = emitter.add(_joined("LEFT JOIN", left, table, select, conditions))
+    return replace(left, name=name, variables=(*left.variables, found), typed=left.typed | ({found} & table.typed))
 
 
 def minus(emitter: Emitter, plan: nodes.Minus) -> Relation:
@@ -85,7 +92,7 @@ def minus(emitter: Emitter, plan: nodes.Minus) -> Relation:
         left = emitter.timed(left)
     overlap = " OR ".join(f"a.{emitter.name(v)} = b.{emitter.name(v)}" for v in shared)
     sure = any(v in left.certain and v in right.certain for v in shared)
-    conditions = key_condition(left.keys, right.keys) + compatible(left, right, emitter.name, shared)
+    conditions = key_condition(left.keys, right.keys) + compatible(left, right, emitter.name, _shared(left, right))
     conditions += [] if sure else [f"({overlap})"]
     return replace(left, name=emitter.add(
         f"SELECT * FROM {left.name} a WHERE NOT EXISTS (SELECT 1 FROM {right.name} b WHERE {' AND '.join(conditions)})"))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from engine.functions.typed import Kind
 from engine.ir.terms import Constant, OneOf, PatternTerm, Variable
 from engine.plan import nodes
 from engine.plan.nodes import Plan
@@ -65,6 +66,44 @@ def ends(emitter: Emitter, plan: nodes.Nodes) -> Relation:
     sides = [f"SELECT {', '.join([*keys, f'{c} AS {emitter.name(plan.variable)}', *graph])} FROM {source}{where}" for c in "so"]
     bound = (plan.variable, *((plan.graph,) if isinstance(plan.graph, Variable) else ()))
     return Relation(emitter.add(" UNION ".join(sides)), keys, "ticks" if keys else "", bound, frozenset(bound))
+
+
+def stamps(emitter: Emitter, plan: nodes.Stamps) -> Relation:
+    """The latest time of each triple, or of each item, in the windows of a source; graphs have no times."""
+    parts = plan.source.parts if isinstance(plan.source, nodes.MergedSource) else (plan.source,)
+    windows = [emitter.read(part)[0] for part in parts if isinstance(part, nodes.WindowSource)]
+    names = [f"{column} AS {emitter.name(v)}" for column, v in zip("spo", plan.terms)]
+    where = ""
+    if isinstance(plan.graph, Variable):
+        names.append(f"g AS {emitter.name(plan.graph)}")
+        where = " WHERE g IS NOT NULL"
+    elif isinstance(plan.graph, Constant):
+        where = f" WHERE g = {emitter.dialect.quote(plan.graph.token)}"
+    by = ["tick", *(name.split(" ")[0] for name in names)]
+    select = f"SELECT {', '.join(['tick', *names, 'max(t) AS t'])} FROM"
+    facts = " UNION ALL ".join(f"SELECT tick, g, s, p, o, t FROM {name}" for name in windows)
+    if not facts:
+        facts = "SELECT tick, '' AS g, '' AS s, '' AS p, '' AS o, CAST(0 AS BIGINT) AS t FROM ticks WHERE FALSE"
+    latest = emitter.add(f"{select} ({facts}) AS f{where} GROUP BY {', '.join(by)}")
+    keys = dict.fromkeys((*plan.terms, *((plan.graph,) if isinstance(plan.graph, Variable) else ())))
+    return _moments(emitter, latest, tuple(keys), plan.variable)
+
+
+def window_times(emitter: Emitter, plan: nodes.WindowTimes) -> Relation:
+    """The opening or closing time of each window at T."""
+    side = "low" if plan.opens else "high"
+    rows = [f"SELECT tick, {emitter.dialect.quote(name)} AS {emitter.name(plan.name)}, {side} AS t FROM {emitter.times(index)}"
+            for name, index in plan.windows]
+    return _moments(emitter, emitter.add(" UNION ALL ".join(rows)), (plan.name,), plan.variable)
+
+
+def _moments(emitter: Emitter, relation: str, keys: tuple[Variable, ...], variable: Variable) -> Relation:
+    """A relation's milliseconds ``t`` as dateTimes."""
+    column = emitter.name(variable)
+    token = f"CASE WHEN t IS NOT NULL THEN {emitter.moment('coalesce(t, CAST(0 AS BIGINT))')} END AS {column}"
+    typed = [f"CAST({int(Kind.DATETIME)} AS TINYINT) AS {column}_k", f"CAST(NULL AS DOUBLE) AS {column}_n", f"t * 1000 AS {column}_m"]
+    name = emitter.add(f"SELECT {', '.join(['tick', *map(emitter.name, keys), token, *typed])} FROM {relation}")
+    return Relation(name, ("tick",), "ticks", (*keys, variable), frozenset(keys), frozenset((variable,)))
 
 
 def star(emitter: Emitter, plan: nodes.Star) -> Relation:

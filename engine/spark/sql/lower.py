@@ -17,7 +17,7 @@ from engine.ir import expressions as ex
 from engine.ir.expressions import Call, Expression
 from engine.ir.spans import Span
 from engine.ir.terms import Constant, Variable
-from engine.plan.nodes import Filter, LeftJoin, Plan, inputs
+from engine.plan.nodes import Filter, Plan, inputs
 from engine.spark.sql.dialect import Dialect
 
 EXACT = (Kind.INTEGER, Kind.DECIMAL)
@@ -205,5 +205,5 @@ def _decided(operator: str, actual: str) -> str:
 
 def conditions(plan: Plan) -> list[Expression]:
     """Every filter condition of a plan."""
-    own = [plan.condition] if isinstance(plan, (Filter, LeftJoin)) and plan.condition is not None else []
+    own = [plan.condition] if isinstance(plan, Filter) else []
     return own + [c for below in inputs(plan) for c in conditions(below)]

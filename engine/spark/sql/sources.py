@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from engine.ir.statement import AllWindow, NowWindow, StreamSource, TimeWindow, TupleWindow, Window
-from engine.plan.nodes import MergedSource, Source, StaticSource, WindowSource
+from engine.plan.nodes import BoundsSource, MergedSource, Source, StaticSource, WindowSource
 from engine.spark.sql.dialect import Dialect
 from engine.timeline import MIN, ON_CHANGE_STEP, content
 
@@ -45,6 +45,8 @@ def source_name(source: Source) -> str:
             return f"x{index}"
         case StaticSource(iri=iri):
             return graph_table(iri)
+        case BoundsSource(index=index):
+            return f"b{index}"
     return "m_" + hashlib.sha256(" ".join(map(source_name, source.parts)).encode()).hexdigest()[:16]
 
 
@@ -75,8 +77,22 @@ def source_texts(sources: Sequence[Source], streams: Sequence[StreamSource], eva
                if isinstance(part, WindowSource)}
     for part in sorted(windows, key=lambda w: w.index):
         texts += _window_texts(part.index, streams[part.index], evaluation, dialect)
+    texts += [_bounds_text(source, streams[source.index].window, evaluation) for source in sources if isinstance(source, BoundsSource)]
     texts += [_merged_text(source) for source in sources if isinstance(source, MergedSource)]
     return texts
+
+
+def _bounds_text(source: BoundsSource, window: Window, evaluation: Evaluation) -> str:
+    """What WINDOW_OPEN and WINDOW_CLOSE say, in ms: of a tuple window only when it closes. A REPORT ON CHANGE evaluation at T is about
+    the instant before T, which its window includes."""
+    shift = 1 if evaluation.on_change else 0
+    rows = []
+    for tick in evaluation.ticks:
+        low, high = bounds(window, tick, evaluation)
+        opens = str(low - shift) if isinstance(window, TimeWindow) else "NULL"
+        rows.append(f"({tick}, {opens}, {high - shift})")
+    columns = ", ".join(f"CAST({column} AS BIGINT) AS {column}" for column in ("tick", "low", "high"))
+    return f"{source_name(source)} AS (SELECT {columns} FROM (VALUES {', '.join(rows)}) AS t(tick, low, high))"
 
 
 def _window_texts(index: int, source: StreamSource, evaluation: Evaluation, dialect: Dialect) -> list[str]:
@@ -102,7 +118,7 @@ def _window_texts(index: int, source: StreamSource, evaluation: Evaluation, dial
         rank, limit = ranked
         placed = f"SELECT v.*, dense_rank() OVER (PARTITION BY tick ORDER BY {rank}) AS place FROM ({seen}) AS v"
         seen = f"SELECT * FROM ({placed}) AS r WHERE place <= {limit}"
-    return [*texts, f"x{index} AS (SELECT tick, g, {TRIPLE_COLUMNS} FROM ({seen}) AS seen)"]
+    return [*texts, f"x{index} AS (SELECT tick, g, t, {TRIPLE_COLUMNS} FROM ({seen}) AS seen)"]
 
 
 def _ranked(window: Window) -> tuple[str, int] | None:

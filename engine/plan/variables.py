@@ -1,0 +1,59 @@
+"""Which variables patterns mention and plans bind."""
+
+from __future__ import annotations
+
+from engine.ir import expressions as ex
+from engine.ir import patterns as ir
+from engine.ir.terms import Term, Variable
+from engine.plan import nodes
+from engine.plan.nodes import Plan
+
+
+def variables_among(*terms: Term | None) -> tuple[Variable, ...]:
+    """The distinct variables of some terms, in order."""
+    return tuple(dict.fromkeys(t for t in terms if isinstance(t, Variable)))
+
+
+def mentioned_variables(pattern: ir.Pattern) -> frozenset[Variable]:
+    """Variables anywhere in a pattern, its filters and nested EXISTS included."""
+    found = set(ir.scope(pattern))
+    match pattern:
+        case ir.Filter(condition=condition):
+            found |= _expression_variables(condition)
+        case ir.LeftJoin(condition=condition) if condition is not None:
+            found |= _expression_variables(condition)
+        case ir.Extend(expression=expression):
+            found |= _expression_variables(expression)
+    return frozenset(found).union(*(mentioned_variables(child) for child in ir.children(pattern)))
+
+
+def _expression_variables(expression: ex.Expression) -> frozenset[Variable]:
+    return ex.variables_of(expression).union(*(mentioned_variables(e.pattern) for e in ex.exists_in(expression)))
+
+
+def plan_variables(plan: Plan) -> frozenset[Variable]:
+    """Variables that a plan's relation has as columns."""
+    match plan:
+        case nodes.Scan(terms=terms, graph=graph):
+            return frozenset(t for t in (*terms, graph) if isinstance(t, Variable))
+        case nodes.Nodes():
+            return frozenset(variables_among(plan.variable, plan.graph))
+        case nodes.Reach(first=first, last=last, graph=graph):
+            return frozenset(variables_among(first, last, graph))
+        case nodes.Stamps(terms=terms, variable=variable, graph=graph):
+            return frozenset(variables_among(*terms, variable, graph))
+        case nodes.WindowTimes(name=name, variable=variable):
+            return frozenset((name, variable))
+        case nodes.Extend():
+            return plan_variables(plan.input) | {plan.variable}
+        case nodes.Values(variables=variables) | nodes.Project(variables=variables) | nodes.Seed(variables=variables):
+            return frozenset(variables)
+        case nodes.Aggregate(keys=keys, aggregates=aggregates):
+            return frozenset(keys) | {variable for variable, _ in aggregates}
+        case nodes.Lookup(table=table):
+            return plan_variables(plan.input) | {table.variable}
+        case nodes.Minus():
+            return plan_variables(plan.left)
+        case nodes.Mark():
+            return plan_variables(plan.input) | {plan.variable}
+    return frozenset().union(*(plan_variables(below) for below in nodes.inputs(plan)))

@@ -1,0 +1,35 @@
+"""Transitive closures on Spark, a job per round: semi-naive from given starts, by doubling for all pairs.
+
+Each round's new pairs are checkpointed: a plan that grew with the rounds would cost more than the rounds (docs/decisions.md).
+"""
+
+from __future__ import annotations
+
+from functools import reduce
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as f
+
+MOST_PIECES = 8
+
+
+def transitive_closure(edges: DataFrame, base: DataFrame, within: tuple[str, ...], seeded: bool) -> DataFrame:
+    """All pairs ``x y`` that `edges` connect within the `within` columns, from the pairs of `base` on (all of `edges` unless `seeded`)."""
+    edges = edges.localCheckpoint()
+    new = base.localCheckpoint() if seeded else edges
+    pieces = [new]
+    while True:
+        known = reduce(DataFrame.union, pieces)
+        longer = _joined(new, edges if seeded else known, within)
+        if not seeded:
+            longer = longer.union(_joined(known, new, within))
+        new = longer.distinct().join(known, [*within, "x", "y"], "left_anti").localCheckpoint(eager=False)
+        if not new.count():
+            return known
+        pieces = [*pieces, new] if len(pieces) < MOST_PIECES else [known.union(new).localCheckpoint()]
+
+
+def _joined(left: DataFrame, right: DataFrame, within: tuple[str, ...]) -> DataFrame:
+    a, b = left.alias("a"), right.alias("b")
+    same = reduce(lambda x, y: x & y, [f.col(f"a.{c}") == f.col(f"b.{c}") for c in within], f.col("a.y") == f.col("b.x"))
+    return a.join(b, same).select(*(f.col(f"a.{c}") for c in within), f.col("a.x"), f.col("b.y"))

@@ -1,0 +1,63 @@
+"""Transitive closures as SQL: recursion inside the text in DuckDB, rounds of Spark jobs around it in Spark (spark/rounds.py)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from engine.plan import nodes
+from engine.spark.sql.relation import Relation
+
+if TYPE_CHECKING:
+    from engine.spark.sql.emit import Emitter
+
+
+@dataclass(frozen=True, slots=True)
+class Rounds:
+    """A closure that Spark computes in rounds before the rest of the text runs.
+
+    `edges` and `base` name relations among the first `before` ones of the text: pairs ``x y`` within the `within` columns. The result
+    is read from the view `view`. `seeded` closures are extended at their end only.
+    """
+
+    view: str
+    before: int
+    edges: str
+    base: str
+    within: tuple[str, ...]
+    seeded: bool
+
+
+def reach(emitter: Emitter, plan: nodes.Reach) -> Relation:
+    """The pairs that steps of `plan.step` connect, one or more."""
+    step = emitter.relation(plan.step)
+    graph = [emitter.name(plan.graph)] if plan.graph is not None else []
+    within = (*step.keys, *graph)
+    start, end = (emitter.name(v) for v in plan.ends)
+    edges = emitter.add(f"SELECT DISTINCT {', '.join([*within, f'{start} AS x', f'{end} AS y'])} FROM {step.name}")
+    base = _seeded(emitter, plan, edges, step.keys)
+    closed = emitter.close(edges, base or edges, within, base is not None)
+    renamed = [f"x AS {emitter.name(plan.first)}", f"y AS {emitter.name(plan.last)}"]
+    name = emitter.add(f"SELECT {', '.join([*within, *renamed])} FROM {closed}")
+    bound = (plan.first, plan.last, *((plan.graph,) if plan.graph is not None else ()))
+    return Relation(name, step.keys, step.spine, bound, frozenset(bound))
+
+
+def _seeded(emitter: Emitter, plan: nodes.Reach, edges: str, keys: tuple[str, ...]) -> str | None:
+    """The edges that leave a value of the seed; None where a row of the seed may leave it open, so that all count."""
+    seed = emitter.relation(plan.seed) if plan.seed is not None else None
+    if seed is None or plan.first not in seed.certain:
+        return None
+    common = [key for key in keys if key in seed.keys]
+    start = emitter.name(plan.first)
+    same = " AND ".join(["e.x = b.v", *(f"e.{key} = b.{key}" for key in common)])
+    starts = f"SELECT DISTINCT {', '.join([*common, f'{start} AS v'])} FROM {seed.name}"
+    return emitter.add(f"SELECT e.* FROM {edges} e JOIN ({starts}) AS b ON {same}")
+
+
+def recursion(name: str, edges: str, base: str, within: tuple[str, ...]) -> str:
+    """The text of a recursive relation `name` (standard SQL: UNION keeps it a set)."""
+    held = "".join(f"a.{column}, " for column in within)
+    same = " AND ".join(["a.y = e.x", *(f"a.{column} = e.{column}" for column in within)])
+    columns = ", ".join([*within, "x", "y"])
+    return f"{name} AS (SELECT {columns} FROM {base} UNION SELECT {held}a.x, e.y FROM {name} a JOIN {edges} e ON {same})"
