@@ -153,8 +153,9 @@ def _at_closes(table: str, window: TimeWindow, evaluation: Evaluation, first_end
 
 def _with_item_text(table: str, dialect: Dialect) -> str:
     """The facts with the canonical text of their item: equal items are one, items of one time stand in the order of their texts."""
-    items = f"SELECT position AS place_of, {dialect.sorted_text('concat_ws(chr(1), s, p, o)')} AS item FROM {table} GROUP BY position"
-    return f"(SELECT f.*, i.item FROM {table} f JOIN ({items}) AS i ON f.position = i.place_of)"
+    text = dialect.sorted_text("concat_ws(chr(1), s, p, o)")
+    items = f"SELECT position AS place_of, t AS time_of, {text} AS item FROM {table} GROUP BY position, t"
+    return f"(SELECT f.*, i.item FROM {table} f JOIN ({items}) AS i ON f.position = i.place_of AND f.t = i.time_of)"
 
 
 def _merged_text(source: MergedSource) -> str:
