@@ -104,11 +104,12 @@ def _compiled() -> tuple[Machine, Function]:
 def _replaced() -> dict[int, Any]:
     """What rdflib spells as a recursion, per triple or per operator, as a loop; strings with all escapes (it lacks some); and our own
     built-in functions beside SPARQL's."""
+    builtin: Any = sparql.BuiltInCall
     return {
         id(sparql.TriplesBlock): _triples("triples", sparql.TriplesSameSubjectPath),
         id(sparql.TriplesTemplate): _triples("triples", sparql.TriplesSameSubject),
         id(sparql.ConstructTriples): _triples("template", sparql.TriplesSameSubject),
-        id(sparql.BuiltInCall): MatchFirst([*map(_time_function, TIME_FUNCTIONS), *sparql.BuiltInCall.exprs]),
+        id(sparql.BuiltInCall): MatchFirst([*map(_time_function, TIME_FUNCTIONS), *builtin.exprs]),
         id(sparql.Expression): expression(sparql.UnaryExpression, sparql.ExpressionList),
         id(sparql.STRING_LITERAL_LONG1): Regex(r"'''(?:'{0,2}(?:[^'\\]|\\[tbnrf\\\x22']))*'''"),
         id(sparql.STRING_LITERAL_LONG2): Regex(r'"""(?:"{0,2}(?:[^"\\]|\\[tbnrf\\"\x27]))*"""'),

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import NoReturn
 
-from engine.functions import library
+from engine.functions import dates, library
 from engine.functions.compare import compare_values, effective_boolean_value, equal
 from engine.functions.context import Context, Row, row_key
 from engine.functions.errors import ExpressionError
@@ -20,6 +20,7 @@ from engine.functions.terms import boolean
 from engine.functions.values import decode, simple_text, text_of
 from engine.ir.expressions import Aggregate, Call, Exists, Expression
 from engine.ir.terms import Constant, Variable
+from engine.ir.times import TIME_FUNCTIONS
 
 __all__ = ["Context", "ExpressionError", "Row", "compile_term", "compile_test", "compile_truth", "evaluate", "test"]
 
@@ -137,6 +138,8 @@ class _Compiler:
 
     def call(self, call: Call) -> Term:
         """A call of the library; an unknown one is an error of each evaluation."""
+        if call.function in TIME_FUNCTIONS:
+            return self.time(call)
         try:
             function = library.find(call.function, len(call.args))
         except ExpressionError as error:
@@ -151,6 +154,17 @@ class _Compiler:
             case (first, second):
                 return lambda row, context: apply(first(row, context), second(row, context))  # type: ignore[return-value]
         return lambda row, context: apply(*[arg(row, context) for arg in args])  # type: ignore[return-value]
+
+    def time(self, call: Call) -> Term:
+        """A time function, which the context knows the value of."""
+        args = [self.term(arg) for arg in call.args]
+
+        def moment(row: Row, context: Context) -> str:
+            found = context.look_up and context.look_up(call.function, tuple(arg(row, context) for arg in args))
+            if found is None:
+                raise ExpressionError(f"{call.function} has no value")
+            return dates.at(found)
+        return moment
 
     def volatile(self, call: Call, function: library.Function, args: list[Term]) -> Term:
         """A call of NOW, RAND, UUID, STRUUID or BNODE, told apart by its place in the text, or its number in the expression."""

@@ -181,13 +181,23 @@ class Builder:
     def _graph(self, pattern: ir.GraphPattern, place: Place) -> Plan:
         name = pattern.name
         if place.in_window and name != Constant(f"<{BACKGROUND}>"):
-            return self._build(pattern.pattern, replace(place, graph=name))
+            return self._item(name, pattern.pattern, place)
         if isinstance(name, Constant):
             source = self.data.graph(name.token[1:-1])
             if source is None:
                 return self._seeded(nodes.Values(tuple(ir.scope(pattern.pattern)), ()), place)
             return self._build(pattern.pattern, replace(place, source=source, in_window=False, graph=None))
         return self._each(name, self.data.named(), pattern.pattern, replace(place, graph=None))
+
+    def _item(self, name: Term, pattern: ir.Pattern, place: Place) -> Plan:
+        """GRAPH in a window: its items. Inside the group the name is not bound yet (section 18.6, Graph), so it is another variable
+        where the group mentions it otherwise than in a triple of its own."""
+        if isinstance(name, Constant) or isinstance(pattern, ir.BGP) or name not in mentioned_variables(pattern):
+            return self._build(pattern, replace(place, graph=name))
+        hidden = self._variable("graph")
+        inner = self._build(pattern, replace(place, graph=hidden))
+        named = nodes.Extend(self._nothing(replace(place, graph=hidden)), name, hidden)
+        return nodes.Project(nodes.Join(inner, named), tuple(sorted((plan_variables(inner) | {name}) - {hidden})))
 
     def _each(self, name: Variable, sources: list[tuple[str, Source]], pattern: ir.Pattern, place: Place) -> Plan:
         """The union over several sources, each with its name bound."""

@@ -12,6 +12,7 @@ from engine.functions.expressions import Context, ExpressionError, evaluate, tes
 from engine.ir.expressions import Aggregate, Exists, Expression
 from engine.ir.patterns import (BGP, Distinct, Extend, Filter, GraphPattern, Group, Join, LeftJoin, Minus, OrderBy, PathPattern,
                                 Pattern, Project, Slice, TriplePattern, Union, Values, WindowPattern)
+from engine.ir.statement import OWN_WINDOW
 from engine.ir.terms import Constant, OneOf, PatternTerm, Variable
 from engine.reference import solutions
 from engine.reference.dataset import Content, Dataset, Graph
@@ -22,10 +23,11 @@ from engine.reference.substitution import substitute
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """The active graph, and the graphs that GRAPH can reach from here."""
+    """The active graph, and the graphs that GRAPH can reach from here: in a window its items."""
 
     graph: Graph
     named: Mapping[str, Graph]
+    in_window: bool = False
 
 
 class Algebra:
@@ -34,7 +36,8 @@ class Algebra:
     def __init__(self, dataset: Dataset, context: Context) -> None:
         self.dataset = dataset
         self.context = context
-        self.top = Scope(dataset.default, dataset.named)
+        self.windows = {name: content for name, content in dataset.windows.items() if not name.startswith(f"<{OWN_WINDOW}")}
+        self.top = Scope(dataset.default, {name: content.graph for name, content in self.windows.items()} | dict(dataset.named))
 
     def solutions(self, pattern: Pattern, scope: Scope | None = None) -> Bag:
         """The bag of solutions of `pattern`; in order where the pattern is an ordered one."""
@@ -90,21 +93,20 @@ class Algebra:
     def _graph(self, pattern: GraphPattern, scope: Scope) -> Bag:
         if isinstance(pattern.name, Constant):
             graph = scope.named.get(pattern.name.token)
-            return [] if graph is None else self.solutions(pattern.pattern, Scope(graph, scope.named))
+            return [] if graph is None else self.solutions(pattern.pattern, Scope(graph, scope.named, scope.in_window))
         name = pattern.name.name
         return [row for token, graph in sorted(scope.named.items())
-                for row in solutions.join(self.solutions(pattern.pattern, Scope(graph, scope.named)), [{name: token}])]
+                for row in solutions.join(self.solutions(pattern.pattern, Scope(graph, scope.named, scope.in_window)), [{name: token}])]
 
     def _window(self, pattern: WindowPattern) -> Bag:
-        windows = self.dataset.windows
         if isinstance(pattern.name, Constant):
-            return self._inside(windows.get(pattern.name.token), pattern.pattern)
+            return self._inside(self.dataset.windows.get(pattern.name.token), pattern.pattern)
         name = pattern.name.name
-        return [row for token, content in sorted(windows.items())
+        return [row for token, content in sorted(self.windows.items())
                 for row in solutions.join(self._inside(content, pattern.pattern), [{name: token}])]
 
     def _inside(self, content: Content | None, pattern: Pattern) -> Bag:
-        return [] if content is None else self.solutions(pattern, Scope(content.graph, content.items))
+        return [] if content is None else self.solutions(pattern, Scope(content.graph, content.items, True))
 
     def _extend(self, pattern: Extend, scope: Scope) -> Bag:
         """BINDs that follow each other extend one solution: ``BNODE("x")`` is the same node in all of them (section 17.4.2.9)."""
@@ -173,7 +175,22 @@ class Algebra:
         def exists(node: Exists, bound: Mapping[str, str]) -> bool:
             return bool(self.solutions(substitute(node.pattern, bound), scope))
 
-        return replace(self.context, row=solution, exists=exists)
+        def look_up(function: str, arguments: tuple[str, ...]) -> int | None:
+            if function == "TIMESTAMP":
+                return _stamp(arguments, scope)
+            name = arguments[0] if arguments else next(iter(self.dataset.bounds))
+            opens, closes = self.dataset.bounds.get(name, (None, None))
+            return opens if function == "WINDOW_OPEN" else closes
+
+        return replace(self.context, row=solution, exists=exists, look_up=look_up)
+
+
+def _stamp(arguments: tuple[str, ...], scope: Scope) -> int | None:
+    """The latest time of a triple in the active graph, or of an item of the window around it."""
+    if len(arguments) == 3:
+        return scope.graph.times.get((arguments[0], arguments[1], arguments[2]))
+    item = scope.named.get(arguments[0]) if scope.in_window else None
+    return max(item.times.values(), default=None) if item is not None else None
 
 
 def basic_graph_pattern(graph: Graph, triples: Iterable[TriplePattern]) -> Bag:

@@ -7,6 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 
 from engine.ir.statement import AllWindow, GraphSource, NowWindow, Statement, StreamSource, TimeWindow, TupleWindow
+from engine.ir.times import window_names
 from engine.records import Event, Triple
 from engine.reference.dataset import EMPTY, Content, Dataset, Graph
 from engine.reference.rdfs import entail
@@ -57,7 +58,23 @@ def window_events(source: StreamSource, tick: int, history: History, statement: 
             return _pairs(history.between(source.stream, None, tick))
 
 
-def dataset_at(statement: Statement, contents: Mapping[StreamSource, Content], graphs: Mapping[str, Graph]) -> Dataset:
+def window_bounds(statement: Statement, tick: int, on_change: bool) -> dict[str, tuple[int | None, int]]:
+    """When the windows open (None for one that time does not bound) and close, in ms, by name: the half-open interval that they show,
+    or for REPORT ON CHANGE the one open on the left that ends at the instant reported."""
+    found: dict[str, tuple[int | None, int]] = {}
+    shift = 1 if on_change else 0
+    for name, index in window_names(statement.streams):
+        match statement.streams[index].window:
+            case TimeWindow() as window:
+                end = close_of(window, tick, statement, on_change) - window.delay_ms - shift
+                found[name] = end - window.range_ms, end
+            case _:
+                found[name] = None, tick - shift
+    return found
+
+
+def dataset_at(statement: Statement, contents: Mapping[StreamSource, Content], graphs: Mapping[str, Graph],
+               bounds: Mapping[str, tuple[int | None, int]]) -> Dataset:
     """The dataset of a query: FROM graphs and unnamed windows merged, the others by name, with entailment if it uses rules."""
     background = _merge(statement.graphs, graphs, named=False)
     default = background
@@ -66,7 +83,7 @@ def dataset_at(statement: Statement, contents: Mapping[StreamSource, Content], g
             default |= content.graph
     named = {f"<{g.iri}>": graphs.get(g.iri, EMPTY) for g in statement.graphs if g.named}
     windows = {f"<{source.name}>": content for source, content in contents.items() if source.name is not None}
-    dataset = Dataset(default, named, windows)
+    dataset = Dataset(default, named, windows, bounds)
     if not statement.rules:
         return dataset
     return entail(dataset, background, _merge(statement.reasoning_graphs, graphs, named=False))
@@ -74,13 +91,20 @@ def dataset_at(statement: Statement, contents: Mapping[StreamSource, Content], g
 
 def content_of(pairs: Iterable[tuple[Event, Triple]]) -> Content:
     """The set of all triples, and the named graphs of the items."""
-    everything: set[Triple] = set()
-    items: dict[str, set[Triple]] = defaultdict(set)
+    everything: list[tuple[Triple, int]] = []
+    items: dict[str, list[tuple[Triple, int]]] = defaultdict(list)
     for event, triple in pairs:
-        everything.add(triple)
+        everything.append((triple, event.t))
         if event.graph is not None:
-            items[event.graph].add(triple)
-    return Content(Graph(everything), {name: Graph(triples) for name, triples in items.items()})
+            items[event.graph].append((triple, event.t))
+    return Content(_graph(everything), {name: _graph(found) for name, found in items.items()})
+
+
+def _graph(stamped: Iterable[tuple[Triple, int]]) -> Graph:
+    times: dict[Triple, int] = {}
+    for triple, t in stamped:
+        times[triple] = max(t, times.get(triple, t))
+    return Graph(times, times)
 
 
 def _merge(sources: Iterable[GraphSource], graphs: Mapping[str, Graph], named: bool) -> Graph:

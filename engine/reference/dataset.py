@@ -10,10 +10,14 @@ from engine.records import Triple
 
 
 class Graph:
-    """An immutable set of triples of tokens, with an index for each combination of bound places made when first asked for."""
+    """An immutable set of triples of tokens, with an index for each combination of bound places made when first asked for.
 
-    def __init__(self, triples: Iterable[Triple] = ()) -> None:
+    `times` has the latest time stamp, in ms, of those that came on a stream.
+    """
+
+    def __init__(self, triples: Iterable[Triple] = (), times: Mapping[Triple, int] | None = None) -> None:
         self.triples = frozenset(triples)
+        self.times = times or {}
         self._indexes: dict[tuple[bool, bool, bool], dict[tuple[str, ...], list[Triple]]] = {}
         self._nodes: frozenset[str] | None = None
 
@@ -37,7 +41,8 @@ class Graph:
     def __or__(self, other: Graph) -> Graph:
         if not other.triples or not self.triples:
             return self if self.triples else other
-        return Graph(self.triples | other.triples)
+        times = {t: max(g.times[t] for g in (self, other) if t in g.times) for t in {**self.times, **other.times}}
+        return Graph(self.triples | other.triples, times)
 
     def __len__(self) -> int:
         return len(self.triples)
@@ -65,11 +70,15 @@ class Content:
 
 @dataclass(frozen=True, slots=True)
 class Dataset:
-    """The default graph, FROM NAMED graphs and named windows, both by the token of their name."""
+    """The default graph, FROM NAMED graphs and named windows, both by the token of their name.
+
+    `bounds` are the times in ms at which windows open and close, by the names that WINDOW_OPEN and WINDOW_CLOSE know them by.
+    """
 
     default: Graph = EMPTY
     named: Mapping[str, Graph] = field(default_factory=dict)
     windows: Mapping[str, Content] = field(default_factory=dict)
+    bounds: Mapping[str, tuple[int | None, int]] = field(default_factory=dict)
 
     def graphs(self) -> Iterator[Graph]:
         """Every graph that the query can see."""

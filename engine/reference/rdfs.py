@@ -35,13 +35,13 @@ def entail(dataset: Dataset, background: Graph, reasoning: Graph) -> Dataset:
     alone = closure(background | reasoning)
 
     def added(graph: Graph) -> Graph:
-        return Graph(closure(graph | background | reasoning).triples - alone.triples)
+        return Graph(closure(graph | background | reasoning).triples - alone.triples, graph.times)
 
     own = closure(dataset.default)
-    default = Graph(closure(dataset.default | reasoning).triples - closure(reasoning).triples | own.triples)
+    default = Graph(closure(dataset.default | reasoning).triples - closure(reasoning).triples | own.triples, dataset.default.times)
     windows = {name: Content(added(content.graph), {g: added(item) for g, item in content.items.items()})
                for name, content in dataset.windows.items()}
-    return Dataset(default, {name: added(graph) for name, graph in dataset.named.items()}, windows)
+    return Dataset(default, {name: added(graph) for name, graph in dataset.named.items()}, windows, dataset.bounds)
 
 
 def _consequences(graph: Graph) -> Iterator[Triple]:

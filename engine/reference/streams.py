@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from engine.functions.expressions import Context
 from engine.ir.statement import Statement, TimeWindow
 from engine.records import End, Event, GraphVersion, Idle, Mark, Pause, Record, Register, Resume, Unregister
-from engine.reference.content import History, close_of, content_of, dataset_at, window_events
+from engine.reference.content import History, close_of, content_of, dataset_at, window_bounds, window_events
 from engine.reference.dataset import Graph
 from engine.reference.operators import output
 from engine.reference.sparql import Result, evaluate
@@ -201,7 +201,7 @@ class ContinuousQuery:
             filled = any(content.graph for content in contents.values())
             if (filled or self._filled_before(tick)) and self._full(tick):
                 at = tick - 1 if self.on_change else tick
-                dataset = dataset_at(self.statement, contents, graphs)
+                dataset = dataset_at(self.statement, contents, graphs, window_bounds(self.statement, tick, self.on_change))
                 yield self._report(at, tick, evaluate(self.statement.query, dataset, Context(at, self.name)))
             if filled:
                 self.filled_at = tick
