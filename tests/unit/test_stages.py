@@ -40,7 +40,8 @@ def test_golden(name: str, stage: str, request: pytest.FixtureRequest) -> None:
 
 
 @pytest.mark.parametrize(("body", "code", "place"), [
-    ("WHERE { ?s :p+ ?o }", "unsupported-in-streaming", "?s :p+ ?o"),
+    ("WHERE { ?s :p ?o BIND(WINDOW_OPEN(:none) AS ?t) }", "query-syntax", "WINDOW_OPEN(:none)"),
+    ("WHERE { ?s :p ?o FILTER EXISTS { ?s :q ?o FILTER(TIMESTAMP(?s, ?o) > ?o) } }", "query-syntax", "TIMESTAMP(?s, ?o)"),
     ("FROM <http://ex.org/none> WHERE { ?s :p ?o }", "no-such-graph", "FROM <http://ex.org/none>"),
     ("USING RULES nope WHERE { ?s :p ?o }", "no-such-rules", "nope"),
 ])

@@ -25,10 +25,10 @@ from engine.spark.sql.sources import source_name
 EMITTERS: dict[type[Plan], Callable[[Any, Any], Relation]] = {
     nodes.Unit: leaves.unit, nodes.Scan: leaves.scan, nodes.Nodes: leaves.ends, nodes.Star: leaves.star, nodes.Values: leaves.values,
     nodes.Stamps: leaves.stamps, nodes.WindowTimes: leaves.window_times, nodes.Reach: closure.reach,
-    nodes.Join: joins.join, nodes.LeftJoin: joins.left_join, nodes.Otherwise: joins.otherwise, nodes.Lookup: joins.lookup, nodes.Minus: joins.minus, nodes.Union: joins.union,
-    nodes.Seed: joins.seed, nodes.Mark: joins.mark, nodes.Filter: modifiers.filtered, nodes.Extend: modifiers.extend,
-    nodes.Aggregate: modifiers.aggregate, nodes.Project: modifiers.project, nodes.Distinct: modifiers.distinct,
-    nodes.Order: modifiers.order, nodes.Slice: modifiers.slice_}
+    nodes.Join: joins.join, nodes.LeftJoin: joins.left_join, nodes.Otherwise: joins.otherwise, nodes.Minus: joins.minus,
+    nodes.Lookup: joins.lookup, nodes.Union: joins.union, nodes.Seed: joins.seed, nodes.Mark: joins.mark,
+    nodes.Filter: modifiers.filtered, nodes.Extend: modifiers.extend, nodes.Aggregate: modifiers.aggregate,
+    nodes.Project: modifiers.project, nodes.Distinct: modifiers.distinct, nodes.Order: modifiers.order, nodes.Slice: modifiers.slice_}
 
 
 @dataclass(frozen=True, slots=True)

@@ -73,7 +73,8 @@ def otherwise(emitter: Emitter, plan: nodes.Otherwise) -> Relation:
 def lookup(emitter: Emitter, plan: nodes.Lookup) -> Relation:
     """What a table has for the values of its keys; nothing where one is unbound."""
     left, table = emitter.timed(emitter.relation(plan.input)), emitter.relation(plan.table)
-    conditions = key_condition(left.keys, table.keys) + [f"a.{emitter.name(v)} = b.{emitter.name(v)}" for v in plan.keys]
+    conditions = key_condition(left.keys, table.keys) + [
+        f"a.{emitter.name(v)} = b.{emitter.name(v)}" if v in left.variables else "FALSE" for v in plan.keys]
     found = plan.table.variable
     select = [c for c in columns(left, emitter.name, "a") if c != "1 AS u"] + [f"b.{emitter.name(found)}"]
     if found in table.typed:
