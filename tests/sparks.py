@@ -82,7 +82,7 @@ def pumped(records: Sequence[Record], parse: Callable[[str], Statement], *, exec
 def answers(events: Sequence[ResultEvent], queries: Sequence[str]) -> Answers:
     """Logged results by query, in order: (at, rows)."""
     found: Answers = {query: [] for query in queries}
-    for event in sorted(events, key=lambda e: (e.query, e.seq)):
+    for event in sorted(events, key=lambda e: (e.query, e.epoch, e.seq)):
         found[event.query].append((event.at_ms, rows(event)))
     return found
 

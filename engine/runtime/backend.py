@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from engine.compiler import Catalog, compile_statement
 from engine.ir.statement import Statement
-from engine.runtime.pump import Executor
+from engine.runtime.batch import Executor
 from engine.runtime.query import Compiled
 from engine.runtime.rows import ROWS
 from engine.runtime.settings import Settings

@@ -41,6 +41,10 @@ class KeptStreams:
         states = [self.states.get(stream) for stream in streams]
         return query_watermark([(s.watermark, s.idle) if s else (MIN, False) for s in states])
 
+    def all_idle(self, streams: Iterable[str]) -> bool:
+        """Whether every one of the streams is idle."""
+        return all((state := self.states.get(stream)) is not None and state.idle for stream in streams)
+
     def take(self, stream: str, rows: pa.Table, used: bool) -> Times:
         """Take in items of one stream; where it is `used`, their distinct times in order."""
         state = self.state(stream)
@@ -49,6 +53,14 @@ class KeptStreams:
         self.tails.setdefault(stream, Tail(self._tail_items)).add(rows)
         facts = facts_of(rows)
         if not used or not facts.num_rows:
+            return np.empty(0, np.int64)
+        self.content(stream).append(facts)
+        return np.unique(facts["t"].to_numpy())
+
+    def make(self, stream: str, facts: pa.Table, items: int, used: bool) -> Times:
+        """Take in items of a stream that a query makes; where it is `used`, their distinct times in order."""
+        self.state(stream).items += items
+        if not used:
             return np.empty(0, np.int64)
         self.content(stream).append(facts)
         return np.unique(facts["t"].to_numpy())

@@ -26,7 +26,8 @@ from engine.runtime.errors import EngineError, unavailable
 from engine.runtime.log import LogFolder, LogWriter
 from engine.runtime.meters import Meters
 from engine.runtime.owner import Owner
-from engine.runtime.pump import Limits, Pump
+from engine.runtime.batch import Limits
+from engine.runtime.pump import Pump
 from engine.runtime.query import Compiled
 from engine.runtime.resources import Listener, Notice
 from engine.runtime.results import ResultLog, Retention
@@ -295,8 +296,7 @@ class Machine:
     def _expire(self, pump: Pump) -> None:
         sources = self.writer.appender.sources
         longest = max((source.retention_ms for source in sources.values()), default=0)
-        needed = min((state.kept_from for state in list(pump.kept.states.values())), default=0)
-        self.folder.expire(time.time() - longest / 1000, needed)
+        self.folder.expire(time.time() - longest / 1000, pump.oldest_needed)
 
     # --- listeners
 

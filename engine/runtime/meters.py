@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from engine.runtime.pump import Outcome
+from engine.runtime.batch import Outcome
 from engine.runtime.resources import iso
 from engine.timeline import MIN
 

@@ -8,71 +8,29 @@ written in one transaction with the position it reached.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, Protocol
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from engine.ir.statement import Statement
-from engine.runtime.graphs import GraphStore
-from engine.runtime.kept import KeptStreams
-from engine.runtime.query import Compiled, Definition, LiveQuery
-from engine.runtime.resources import Notice, ResultEvent
+from engine.runtime import derived
+from engine.runtime.barriers import Barriers
+from engine.runtime.batch import Compile, EvaluatorDownError, Executor, History, Limits, LogGapError, Outcome
+from engine.runtime.query import Definition, LiveQuery
 from engine.runtime.results import Changes, ResultLog
-from engine.runtime.rows import Control, Kind, controls, in_order
+from engine.runtime.rows import Kind, controls, in_order
 from engine.runtime.segments import segments
 from engine.runtime.streams import StreamState
 from engine.runtime.ticks import Need
 from engine.spark.executor import Answer, Due
 from engine.timeline import MAX, MIN
 
-Compile = Callable[[str, str, Mapping[str, pa.Table]], Compiled]
-History = Callable[[Mapping[str, int], int], Iterable[pa.Table]]
+Made = dict[str, list[tuple[int, pa.Table]]]
 
 
-class Executor(Protocol):
-    """What the pump needs of engine.spark.executor.Executor."""
-
-    def evaluate(self, dues: Sequence[Due]) -> list[Answer]: ...
-
-    def forget(self, query: str) -> None: ...
-
-
-class LogGapError(RuntimeError):
-    """A batch does not begin where the one before ended: files of the input log are missing."""
-
-
-class EvaluatorDownError(RuntimeError):
-    """The executor failed because what it runs on is gone: no query's fault."""
-
-
-@dataclass(slots=True)
-class Outcome:
-    """What a batch brought: the results logged, what listeners should know, and how long each phase took."""
-
-    results: list[ResultEvent] = field(default_factory=list)
-    notices: list[Notice] = field(default_factory=list)
-    rows: int = 0
-    rows_by_stream: dict[str, int] = field(default_factory=dict)
-    ticks: int = 0
-    evaluate_ms: float = 0.0
-    total_ms: float = 0.0
-
-
-@dataclass(frozen=True, slots=True)
-class Limits:
-    """`ticks` per job, `rows` of a result that are logged, and how much time of a paused query's backlog is kept."""
-
-    ticks: int = 512
-    rows: int = 250_000
-    backlog_ms: int = 3_600_000
-    tail: int = 1_000
-
-
-class Pump:
+class Pump(Barriers):
     """All state that results depend on, moved on by `process` alone. One thread at a time."""
 
     def __init__(self, executor: Executor, results: ResultLog, parse: Callable[[str], Statement], compile_query: Compile, *,
@@ -81,22 +39,10 @@ class Pump:
         """`graph_folder` None keeps static graphs in memory only (a replay). `now` dates rows for retention; it decides no result.
         `alive` is asked when an evaluation failed: whether that was the query's fault or the end of the evaluator.
         `history(from_ms by stream, position)` reads the items of the log up to `position` that are not older, in order."""
-        self.executor = executor
+        super().__init__(executor, parse, compile_query, graph_folder, limits, history)
         self.results = results
         self.position = 0
-        self.queries: dict[str, LiveQuery] = {}
-        self.kept = KeptStreams(limits.tail)
-        self.store = GraphStore(graph_folder)
-        self._parse, self._compile = parse, compile_query
-        self._limits, self._now, self._alive, self._history = limits, now, alive, history
-        self._numbers = 0
-        self._outcome = Outcome()
-        self._changes = Changes(0)
-
-    @property
-    def graphs(self) -> Mapping[str, pa.Table]:
-        """The static graphs by IRI."""
-        return self.store.tables
+        self._now, self._alive = now, alive
 
     # --- batches
 
@@ -115,7 +61,7 @@ class Pump:
             if barrier is not None:
                 self._apply(barrier, segment)
             self._take(segment)
-            self._evaluate()
+            self._evaluate(segment["position"][-1].as_py())
         self.position = self._changes.position
         self._evict()
         self._commit()
@@ -151,27 +97,31 @@ class Pump:
                     self._changes.receipts.append((control.stream, control.payload))
 
     def _take_events(self, stream: str, rows: pa.Table) -> None:
-        users = [query for query in self.queries.values() if stream in query.streams and query.state != "failed"]
+        users = self._users(stream)
         times = self.kept.take(stream, rows, bool(users))
-        self._outcome.rows_by_stream[stream] = self._outcome.rows_by_stream.get(stream, 0) + rows.num_rows
+        self._outcome.count(stream, rows.num_rows)
         for query in users:
             query.ticker.see(stream, times)
 
-    def _evaluate(self) -> None:
-        """Evaluate all that is due, all queries in one call, at most `ticks` of a query at a time."""
-        while dues := self._dues():
-            began = time.perf_counter()
-            answers = self.executor.evaluate(dues)
-            self._outcome.evaluate_ms += (time.perf_counter() - began) * 1000
-            if failures := [answer.error for answer in answers if answer.error is not None]:
-                if not self._alive():
-                    raise EvaluatorDownError(f"the evaluator is down: {failures[0]}") from failures[0]
-            for answer in answers:
-                self._log(answer)
+    def _users(self, stream: str) -> list[LiveQuery]:
+        return [query for query in self.queries.readers(stream) if query.state != "failed"]
 
-    def _dues(self) -> list[Due]:
+    # --- what is due
+
+    def _evaluate(self, position: int) -> None:
+        """Evaluate all that is due. What a level of queries makes is there, all of it, before the next level is looked at."""
+        for level in self.queries.levels():
+            made: Made = {}
+            while dues := self._dues(level):
+                self._log_all(dues, made)
+            for query in level:
+                if query.makes is not None and query.state == "running":
+                    self._make(query, query.makes, made.get(query.name, []), position)
+
+    def _dues(self, level: Sequence[LiveQuery]) -> list[Due]:
+        """What is due of a level, at most `ticks` of a query at a time."""
         dues = []
-        for query in self.queries.values():
+        for query in level:
             if query.state != "running" or query.compiled is None:
                 continue
             watermark = self.watermark(query)
@@ -187,114 +137,47 @@ class Pump:
         graphs = {graph: self.graphs[graph] for graph in query.graphs if graph in self.graphs}
         return Due(query.definition.epoch, query.compiled, tuple(ticks), query.definition.since, contents, graphs)  # type: ignore[arg-type]
 
-    def _log(self, answer: Answer) -> None:
+    def _log_all(self, dues: Sequence[Due], made: Made) -> None:
+        """Evaluate, all queries in one call, and log the answers."""
+        began = time.perf_counter()
+        answers = self.executor.evaluate(dues)
+        self._outcome.evaluate_ms += (time.perf_counter() - began) * 1000
+        if failures := [answer.error for answer in answers if answer.error is not None]:
+            if not self._alive():
+                raise EvaluatorDownError(f"the evaluator is down: {failures[0]}") from failures[0]
+        for answer in answers:
+            self._log(answer, made)
+
+    def _log(self, answer: Answer, made: Made) -> None:
         query = next(q for q in self.queries.values() if q.definition.epoch == answer.query)
         if query.state != "running":
             return
         if answer.error is not None or answer.table is None:
             self._fail(query, answer.error or RuntimeError("the executor gave no table"))
             return
-        self._outcome.results.append(query.log(answer.tick, answer.table, answer.inconsistencies, self._limits.rows))
+        event, shown = query.log(answer.tick, answer.table, answer.inconsistencies, self._limits.rows)
+        self._outcome.results.append(event)
+        if query.makes is not None and shown.num_rows:
+            made.setdefault(query.name, []).append((event.at_ms, shown))
 
-    def _fail(self, query: LiveQuery, error: BaseException) -> None:
-        before = query.state
-        query.fail(error)
-        self.executor.forget(query.definition.epoch)
-        self._status(query, before, "failure")
+    def _make(self, query: LiveQuery, stream: str, results: Sequence[tuple[int, pa.Table]], position: int) -> None:
+        """The results of a query that makes a stream become items; its watermark is the last evaluation time that is done.
 
-    def _status(self, query: LiveQuery, before: str | None, reason: str) -> None:
-        data: dict[str, Any] = {"state": query.state, "previous": before, "reason": reason}
-        if query.error is not None:
-            data["problem"] = {"title": "The query failed", "detail": query.error}
-        self._outcome.notices.append(Notice("status", query.name, data=data))
-
-    # --- barriers
-
-    def _apply(self, control: Control, segment: pa.Table) -> None:
-        """Carry out the record at a barrier; all that was due before it is done."""
-        match control.kind:
-            case Kind.REGISTER:
-                self._register(control)
-            case Kind.GRAPH:
-                self._graph_version(control, segment)
-            case Kind.END:
-                self._end()
-            case _ if control.stream in self.queries:
-                self._change_state(self.queries[control.stream], control)
-
-    def _register(self, control: Control) -> None:
-        name, payload = control.stream, control.payload
-        old = self.queries.pop(name, None)
-        if old is not None:
-            self.executor.forget(old.definition.epoch)
-        else:
-            self._numbers += 1
-        definition = Definition(name, payload["text"], old.definition.number if old else self._numbers,
-                                old.definition.generation + 1 if old else 1, payload["since"], payload.get("options", {}),
-                                payload.get("registered"), payload.get("restarts", 0))
-        self.queries[name] = query = self._build(definition, MIN)
-        query.ticker.floor = self.watermark(query)
-        if definition.since < control.position - 1:
-            self.kept.refill(query.streams, self._history(dict.fromkeys(query.streams, MIN), control.position))
-            self._see_again([query])
-        self._outcome.notices.append(Notice("epoch", name, data={"epoch": definition.epoch, "replaced": old is not None}))
-        self._status(query, None, "registered")
-
-    def _build(self, definition: Definition, floor: int) -> LiveQuery:
-        statement = self._parse(definition.text)
-        query = LiveQuery(definition, statement, None, floor)
-        self._plan(query)
-        return query
-
-    def _plan(self, query: LiveQuery) -> None:
-        """Compile, against the graphs as they are now."""
-        try:
-            query.compiled = self._compile(query.definition.text, query.name, self.graphs)
-        except Exception as error:  # whatever a compiler raises is this query's failure, not the pump's
-            query.fail(error)
-
-    def _change_state(self, query: LiveQuery, control: Control) -> None:
-        before, watermark = query.state, self.watermark(query)
-        if control.kind is Kind.UNREGISTER:
-            del self.queries[query.name]
-            self._changes.queries[query.name] = None
-            self.executor.forget(query.definition.epoch)
-            self._outcome.notices.append(Notice("removed", query.name))
-            return
-        if control.kind is Kind.PAUSE and query.state == "running":
-            query.state = "paused"
-        elif control.kind is Kind.RESUME and query.state == "failed":
-            query.restart(watermark, control.position)
-            self._plan(query)
-        elif control.kind is Kind.RESUME and query.state == "paused":
-            query.state = "running"
-            query.skip(self._backlog_from(watermark) if control.payload["backlog"] else watermark)
-        if query.state != before:
-            self._status(query, before, "failure" if query.state == "failed" else control.kind.name.lower())
-
-    def _backlog_from(self, watermark: int) -> int:
-        return watermark - self._limits.backlog_ms if watermark > MIN else MIN
-
-    def _graph_version(self, control: Control, segment: pa.Table) -> None:
-        iri = control.stream
-        self._changes.graphs[iri] = self.store.apply(control, segment)
-        for query in self.queries.values():
-            if iri in query.graphs:
-                before = query.state
-                self.executor.forget(query.definition.epoch)
-                self._plan(query)
-                self._status(query, before, f"graph {iri} {'changed' if iri in self.graphs else 'removed'}")
-
-    def _end(self) -> None:
-        """Nothing more comes: each query is evaluated up to the last close that still sees an event."""
-        for query in self.queries.values():
-            query.ended = query.ticker.last()
+        A stream that is made is idle while all streams are that its query reads.
+        """
+        users = self._users(stream)
+        if results:
+            facts = derived.facts(results, position)
+            times = self.kept.make(stream, facts, len(results), bool(users))
+            self._outcome.count(stream, facts.num_rows)
+            for reader in users:
+                reader.ticker.see(stream, times)
+            if users:
+                self._changes.made.append((stream, facts))
+        self.kept.state(stream).advance(query.ticker.evaluated)
+        self.kept.state(stream).idle = self.kept.all_idle(query.streams)
 
     # --- after the segments
-
-    def watermark(self, query: LiveQuery) -> int:
-        """The time up to which the query may be evaluated."""
-        return self.kept.watermark(query.streams) if query.ended is None else query.ended
 
     def _evict(self) -> None:
         needs: dict[str, Need] = {}
@@ -315,11 +198,22 @@ class Pump:
         changes.meta["numbers"] = self._numbers
         self.results.commit(changes, self._now())
         self.store.committed()
+        self._reach()
+
+    def _reach(self) -> None:
+        for query in self.queries.values():
+            query.reached = self.watermark(query)
 
     def next_ticks(self) -> list[tuple[int, tuple[str, ...]]]:
-        """For each running query the next tick that will be logged if nothing else comes, with its streams."""
-        found = [(query.ticker.next(), query.streams) for query in self.queries.values() if query.state == "running"]
-        return [(tick, streams) for tick, streams in found if tick is not None]
+        """Times that pushed streams must reach for the next ticks of the running queries, if nothing else comes."""
+        found = [(query, query.ticker.next()) for query in self.queries.values() if query.state == "running"]
+        return [entry for query, tick in found if tick is not None for entry in self.queries.awaited(query, tick)]
+
+    @property
+    def oldest_needed(self) -> int:
+        """The time from which on items of the log may still be read again."""
+        makers = self.queries.makers
+        return min((state.kept_from for stream, state in list(self.kept.states.items()) if stream not in makers), default=0)
 
     # --- recovery
 
@@ -330,18 +224,21 @@ class Pump:
         self.kept.states = {iri: StreamState.from_json(state) for iri, state in self.results.stream_states().items()}
         self.store.restore(self.results.graphs())
         for definition, state, relation in self.results.queries():
-            query = self._build(Definition.from_json(definition), MIN)
-            self.queries[query.name] = query
-            failed = query.error if query.state == "failed" else None
-            query.restore(state, relation)
-            if failed is not None:
-                query.state, query.error = "failed", failed
+            self._restore_query(Definition.from_json(definition), state, relation)
         needed = {stream: state.kept_from for stream, state in self.kept.states.items() if state.kept_from < MAX}
+        made = {stream: needed.pop(stream) for stream in self.queries.makers if stream in needed}
         self.kept.recall(self._history(needed, self.position), needed)
+        for stream, from_ms in made.items():
+            for table in self.results.made(stream):
+                self.kept.content(stream).append(table.filter(pc.greater_equal(table["t"], from_ms)))
         self._see_again(list(self.queries.values()))
+        self._reach()
 
-    def _see_again(self, queries: Sequence[LiveQuery]) -> None:
-        """Show the kept events to queries that have not seen them."""
-        for query in queries:
-            for stream in query.streams:
-                query.ticker.see(stream, self.kept.times(stream, query.definition.since))
+    def _restore_query(self, definition: Definition, state: dict[str, object], relation: pa.Table | None) -> None:
+        query = LiveQuery(definition, self._parse(definition.text), None, MIN)
+        self._plan(query)
+        self.queries[query.name] = query
+        failed = query.error if query.state == "failed" else None
+        query.restore(state, relation)
+        if failed is not None:
+            query.state, query.error = "failed", failed

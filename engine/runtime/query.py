@@ -33,7 +33,8 @@ class Compiled(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Definition:
-    """What was registered: query number `number` in its generation `generation`; it sees events of positions > `since`."""
+    """What was registered: query number `number` in its generation `generation`; it sees events of positions > `since`. `stream`
+    is the IRI of the stream that it registers, if it does."""
 
     name: str
     text: str
@@ -43,6 +44,7 @@ class Definition:
     options: Mapping[str, Any] = field(default_factory=dict)
     registered_ms: int | None = None
     restarts: int = 0
+    stream: str | None = None
 
     @property
     def epoch(self) -> str:
@@ -51,16 +53,18 @@ class Definition:
 
     def to_json(self) -> dict[str, Any]:
         return {"name": self.name, "text": self.text, "number": self.number, "generation": self.generation, "since": self.since,
-                "options": dict(self.options), "registered": self.registered_ms, "restarts": self.restarts, "epoch": self.epoch}
+                "options": dict(self.options), "registered": self.registered_ms, "restarts": self.restarts, "epoch": self.epoch,
+                "stream": self.stream}
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> Definition:
         return cls(value["name"], value["text"], value["number"], value["generation"], value["since"], value["options"],
-                   value["registered"], value["restarts"])
+                   value["registered"], value["restarts"], value.get("stream"))
 
 
 class LiveQuery:
-    """The state of a query between batches. `state` is ``running``, ``paused`` or ``failed``."""
+    """The state of a query between batches. `state` is ``running``, ``paused`` or ``failed`` (`failed_with` names the producer whose
+    failure it was). `reached` is the watermark up to which its results are committed."""
 
     def __init__(self, definition: Definition, statement: Statement, compiled: Compiled | None, floor: int) -> None:
         self.definition = definition
@@ -73,7 +77,8 @@ class LiveQuery:
         self.seq = 0
         self.relation: pa.Table | None = None
         self.relation_changed = False
-        self.ended: int | None = None
+        self.failed_with: str | None = None
+        self.reached = MIN
 
     @property
     def name(self) -> str:
@@ -82,6 +87,11 @@ class LiveQuery:
     @property
     def streams(self) -> tuple[str, ...]:
         return self.ticker.timetable.streams
+
+    @property
+    def makes(self) -> str | None:
+        """The stream that its results are: only triples can be read."""
+        return self.definition.stream if RESULT_KINDS[self.statement.form] == "graph" else None
 
     @property
     def graphs(self) -> frozenset[str]:
@@ -93,16 +103,16 @@ class LiveQuery:
         """Whether its output is a difference, so that the last relation must be kept."""
         return self.statement.output != "rstream"
 
-    def fail(self, error: BaseException) -> None:
+    def fail(self, error: BaseException, producer: str | None = None) -> None:
         """Stop evaluating it; the others go on."""
-        self.state, self.cause = "failed", error
+        self.state, self.cause, self.failed_with = "failed", error, producer
         self.error = f"{type(error).__name__}: {error}"
 
     def restart(self, floor: int, since: int) -> None:
         """Go on after a failure: from the next T, with the events that are still to come."""
         self.definition = replace(self.definition, since=since, restarts=self.definition.restarts + 1)
         self.ticker = Ticker(Timetable.of(self.statement), floor)
-        self.state, self.error = "running", None
+        self.state, self.error, self.failed_with = "running", None, None
 
     def skip(self, watermark: int) -> None:
         """Leave out the ticks up to `watermark`."""
@@ -112,8 +122,8 @@ class LiveQuery:
         """What must be kept of each stream; nothing for a failed query."""
         return {} if self.state == "failed" else self.ticker.needs(paused_from if self.state == "paused" else MIN)
 
-    def log(self, tick: int, relation: pa.Table, inconsistencies: tuple[str, ...], max_rows: int) -> ResultEvent:
-        """Log the relation at `tick` through the query's output operator."""
+    def log(self, tick: int, relation: pa.Table, inconsistencies: tuple[str, ...], max_rows: int) -> tuple[ResultEvent, pa.Table]:
+        """The relation at `tick` through the query's output operator: as it is logged, and whole."""
         form, output = self.statement.form, self.statement.output
         shown = relation
         if self.stepwise:
@@ -126,9 +136,10 @@ class LiveQuery:
             meta["inconsistencies"] = list(inconsistencies)
         if max(shown.num_rows, relation.num_rows if self.stepwise else 0) > max_rows:
             meta["truncated"], meta["limit"] = True, max_rows
-        return ResultEvent(self.name, self.definition.epoch, self.seq, tick, self.ticker.timetable.label(tick), RESULT_KINDS[form],
-                           output, payload(form, shown.slice(0, max_rows)),
-                           payload(form, relation.slice(0, max_rows)) if self.stepwise else None, meta)
+        event = ResultEvent(self.name, self.definition.epoch, self.seq, tick, self.ticker.timetable.label(tick), RESULT_KINDS[form],
+                            output, payload(form, shown.slice(0, max_rows)),
+                            payload(form, relation.slice(0, max_rows)) if self.stepwise else None, meta)
+        return event, shown
 
     def _windows(self, tick: int) -> list[dict[str, Any]]:
         """The time windows looked at, ``open`` and ``close`` in ms; windows of the same extent on one stream once."""
@@ -144,9 +155,11 @@ class LiveQuery:
 
     def snapshot(self) -> dict[str, Any]:
         """The state as JSON, without the relation."""
-        return {"state": self.state, "error": self.error, "seq": self.seq, "ticker": self.ticker.snapshot()}
+        return {"state": self.state, "error": self.error, "seq": self.seq, "ticker": self.ticker.snapshot(),
+                "failedWith": self.failed_with}
 
     def restore(self, state: Mapping[str, Any], relation: pa.Table | None) -> None:
         """Take back a snapshot."""
         self.state, self.error, self.seq, self.relation = state["state"], state["error"], state["seq"], relation
+        self.failed_with = state.get("failedWith")
         self.ticker.restore(state["ticker"])

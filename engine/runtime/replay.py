@@ -18,7 +18,8 @@ from engine.compiler import Catalog, Compiled, compile_statement
 from engine.ir.spans import Diagnostic, DiagnosticError
 from engine.ir.statement import RuleSource, Statement
 from engine.records import End, GraphVersion, Record, Register, Triple
-from engine.runtime.pump import Executor, Limits, Pump
+from engine.runtime.batch import Executor, Limits
+from engine.runtime.pump import Pump
 from engine.runtime.resources import Item, ResultEvent
 from engine.runtime.results import ResultLog, Retention
 from engine.runtime.rows import ROWS, encode, graph_table, item_rows, own_blank_nodes, prepare, short_name

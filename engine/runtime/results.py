@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, cast
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from engine.runtime.resources import Bounds, DeadLetter, ResultEvent, ResultKind
 
@@ -34,6 +35,8 @@ create table if not exists results (id integer primary key, query text not null,
                                     tick integer not null, at integer not null, kind text not null, output text not null,
                                     payload blob not null, relation blob, meta text not null,
                                     bytes integer not null, logged integer not null);
+create table if not exists made (stream text not null, position integer not null, newest integer not null, facts blob not null,
+                                 primary key (stream, position)) without rowid;
 create unique index if not exists results_by_seq on results (query, epoch, seq);
 create index if not exists results_by_age on results (query, id, bytes);
 """
@@ -61,7 +64,8 @@ class _New:
 
 @dataclass(slots=True)
 class Changes:
-    """What one batch of the pump changes, written together. States are JSON values; a None removes."""
+    """What one batch of the pump changes, written together. States are JSON values; a None removes. `made` are facts of streams that
+    queries make, `gone` such streams that are no more."""
 
     position: int
     results: list[ResultEvent] = field(default_factory=list)
@@ -69,6 +73,8 @@ class Changes:
     relations: dict[str, pa.Table | None] = field(default_factory=dict)
     graphs: dict[str, dict[str, Any] | None] = field(default_factory=dict)
     streams: dict[str, dict[str, Any]] = field(default_factory=dict)
+    gone: list[str] = field(default_factory=list)
+    made: list[tuple[str, pa.Table]] = field(default_factory=list)
     letters: list[tuple[str, int, list[dict[str, Any]]]] = field(default_factory=list)
     receipts: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
     meta: dict[str, Any] = field(default_factory=dict)
@@ -103,6 +109,7 @@ class ResultLog:
         """Write the changes of a batch and the position it reached, all or nothing."""
         with self._writing() as db:
             self._write_definitions(db, changes)
+            self._write_made(db, changes)
             db.executemany(f"insert into results ({_RESULT}, bytes, logged) values (?,?,?,?,?,?,?,?,?,?,?,?)",
                            [(r.query, r.epoch, r.seq, r.tick, r.at_ms, r.kind, r.output, r.payload, r.relation, json.dumps(r.meta),
                              len(r.payload) + len(r.relation or b""), now_ms) for r in changes.results])
@@ -139,6 +146,17 @@ class ResultLog:
                             for number, letter in enumerate(letters)])
             db.execute("delete from letters where stream = ? and position < (select position from letters where stream = ? "
                        "order by position desc limit 1 offset ?)", (stream, stream, self._letters))
+
+    @staticmethod
+    def _write_made(db: sqlite3.Connection, changes: Changes) -> None:
+        """Keep the new facts of streams that queries make, and of the older ones what a window may still see."""
+        for iri in changes.gone:
+            db.execute("delete from stream_states where iri = ?", (iri,))
+            db.execute("delete from made where stream = ?", (iri,))
+        db.executemany("insert into made values (?,?,?,?)", [(iri, facts["position"][0].as_py(), pc.max(facts["t"]).as_py(), _pack(facts))
+                                                             for iri, facts in changes.made])
+        db.executemany("delete from made where stream = ? and newest < ?",
+                       [(iri, state["kept_from"]) for iri, state in changes.streams.items() if "kept_from" in state])
 
     def _due_for_retention(self, results: Sequence[ResultEvent], now_ms: int) -> list[str]:
         """Queries with many new results, or not looked at for long: looking costs more the more is kept."""
@@ -193,6 +211,10 @@ class ResultLog:
         """What the pump knew of each stream at `position`."""
         return {iri: json.loads(text) for iri, text in self._read("select iri, state from stream_states")}
 
+    def made(self, iri: str) -> list[pa.Table]:
+        """The kept facts of a stream that a query makes, in order."""
+        return [_unpack(data) for data, in self._read("select facts from made where stream = ? order by position", (iri,))]
+
     def queries(self) -> list[tuple[dict[str, Any], dict[str, Any], pa.Table | None]]:
         """(definition, state, last relation) of each query."""
         return [(json.loads(definition), json.loads(state), None if relation is None else _unpack(relation))
@@ -240,6 +262,10 @@ class ResultLog:
         """The result just before `seq`, if it is kept."""
         rows = self._results("where query = ? and seq < ? order by seq desc limit 1", (query, seq))
         return rows[0] if rows else None
+
+    def items(self, query: str, after_seq: int, limit: int) -> list[ResultEvent]:
+        """The last `limit` results with a seq greater than `after_seq` that have a triple, in order."""
+        return self._results("where query = ? and seq > ? and length(payload) > 0 order by seq desc limit ?", (query, after_seq, limit))[::-1]
 
     def bounds(self, query: str) -> Bounds:
         rows = list(self._read("select epoch, min(seq), max(seq) from results where query = ? group by epoch", (query,)))

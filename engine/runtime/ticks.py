@@ -76,6 +76,10 @@ class Timetable:
         """The first grid point after `after`."""
         return min(first_close_after(after, step, start) for step, start in self.grids)
 
+    def tick_from(self, time: int) -> int:
+        """The first evaluation time at or after `time`."""
+        return time if self.on_change else self.next_tick(time - 1)
+
     def last_tick(self, until: int) -> int:
         """The last grid point at or before `until`."""
         return max(last_close_by(until, step, start) for step, start in self.grids)
@@ -216,6 +220,13 @@ class Ticker:
         if self.timetable.on_change or self._last_close == MIN:
             return self._last_close
         return self.timetable.next_tick(self._last_close - 1)
+
+    @property
+    def evaluated(self) -> int:
+        """The last evaluation time that is done, whether or not it was reported; MIN where there is none."""
+        if self.timetable.on_change or self.floor == MIN:
+            return self.floor
+        return self.timetable.last_tick(self.floor)
 
     def needs(self, least_floor: int = MIN) -> dict[str, Need]:
         """What must be kept of each stream for the ticks after `floor`, or after `least_floor` if that is greater."""

@@ -12,7 +12,7 @@ from engine.functions.context import Context
 from engine.ir.statement import Statement, TimeWindow
 from engine.ir.terms import Variable
 from engine.records import Event
-from engine.reference.content import History, content_of, dataset_at, window_events
+from engine.reference.content import History, content_of, dataset_at, window_bounds, window_events
 from engine.reference.dataset import Graph
 from engine.reference.sparql import Result, evaluate
 from engine.spark.content import StreamContent
@@ -79,7 +79,7 @@ def _relation(due: Due, statement: Statement, history: History, tick: int) -> pa
     on_change = due.compiled.on_change
     contents = {s: content_of(window_events(s, tick, history, statement, on_change)) for s in statement.streams}
     graphs = {iri: _graph(table) for iri, table in due.graphs.items()}
-    dataset = dataset_at(statement, contents, graphs)
+    dataset = dataset_at(statement, contents, graphs, window_bounds(statement, tick, on_change))
     return as_table(evaluate(statement.query, dataset, Context(tick - on_change, due.compiled.identity)))
 
 

@@ -17,7 +17,8 @@ from engine.ir.statement import (Ask, Construct, NowWindow, Query, Select, State
 from engine.ir.terms import Constant, Variable
 from engine.records import End, Event, GraphVersion, Idle, Mark, Pause, Record, Register, Resume, Unregister
 from engine.reference import streams as oracle
-from engine.runtime.pump import LogGapError, Pump
+from engine.runtime.batch import LogGapError
+from engine.runtime.pump import Pump
 from engine.runtime.resources import ResultEvent
 from engine.runtime.results import ResultLog
 from engine.runtime.rows import encode

@@ -1,0 +1,189 @@
+"""Registrations, pauses, restarts, graph versions: the records at which a batch is cut (segments.py), and what each does.
+
+The first half of the pump: it holds the state that results depend on. What was due before such a record is done when it comes here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from engine.ir.statement import Statement
+from engine.runtime.batch import Compile, Executor, History, Limits, Outcome, ProducerFailedError
+from engine.runtime.derived import Queries, own_iri
+from engine.runtime.graphs import GraphStore
+from engine.runtime.kept import KeptStreams
+from engine.runtime.query import Definition, LiveQuery
+from engine.runtime.resources import Notice
+from engine.runtime.results import Changes
+from engine.runtime.rows import Control, Kind
+from engine.timeline import MIN
+
+
+class Barriers:
+    """Queries, streams and graphs, changed by the records that stand at barriers."""
+
+    def __init__(self, executor: Executor, parse: Callable[[str], Statement], compile_query: Compile, graph_folder: Path | None,
+                 limits: Limits, history: History) -> None:
+        self.executor = executor
+        self.queries = Queries()
+        self.kept = KeptStreams(limits.tail)
+        self.store = GraphStore(graph_folder)
+        self._parse, self._compile, self._limits, self._history = parse, compile_query, limits, history
+        self._numbers = 0
+        self._ended = False
+        self._outcome = Outcome()
+        self._changes = Changes(0)
+
+    @property
+    def graphs(self) -> Mapping[str, pa.Table]:
+        """The static graphs by IRI."""
+        return self.store.tables
+
+    def watermark(self, query: LiveQuery) -> int:
+        """The time up to which the query may be evaluated."""
+        return query.ticker.last() if self._ended else self.kept.watermark(query.streams)
+
+    def _apply(self, control: Control, segment: pa.Table) -> None:
+        """Carry out the record at a barrier."""
+        match control.kind:
+            case Kind.REGISTER:
+                self._register(control)
+            case Kind.GRAPH:
+                self._graph_version(control, segment)
+            case Kind.END:
+                self._ended = True
+            case Kind.UNREGISTER if control.stream in self.queries:
+                self._unregister(self.queries[control.stream])
+            case _ if control.stream in self.queries:
+                self._change_state(self.queries[control.stream], control)
+
+    # --- registrations
+
+    def _register(self, control: Control) -> None:
+        name, payload = control.stream, control.payload
+        old = self.queries.pop(name, None)
+        if old is not None:
+            self.executor.forget(old.definition.epoch)
+        else:
+            self._numbers += 1
+        statement = self._parse(payload["text"])
+        definition = Definition(name, payload["text"], old.definition.number if old else self._numbers,
+                                old.definition.generation + 1 if old else 1, payload["since"], payload.get("options", {}),
+                                payload.get("registered"), payload.get("restarts", 0), payload.get("stream") or own_iri(statement))
+        query = LiveQuery(definition, statement, None, MIN)
+        self._plan(query)
+        self.queries[name] = query
+        if old is not None and old.makes is not None and old.makes != query.makes:
+            self._forget(old.makes)
+        query.ticker.floor = self._begin(query)
+        if definition.since < control.position - 1:
+            pushed = [stream for stream in query.streams if stream not in self.queries.makers]
+            self.kept.refill(pushed, self._history(dict.fromkeys(pushed, MIN), control.position))
+            self._see_again([query])
+        self._outcome.notices.append(Notice("epoch", name, data={"epoch": definition.epoch, "replaced": old is not None}))
+        self._status(query, None, "registered")
+        self._restart_dependents(query, control.position)
+
+    def _begin(self, query: LiveQuery) -> int:
+        """The time after which a query is evaluated: its watermark, and no time at which the stream that it makes has been already."""
+        made = self.kept.states.get(query.makes) if query.makes is not None else None
+        return max(self.watermark(query), made.watermark if made is not None else MIN)
+
+    def _unregister(self, query: LiveQuery) -> None:
+        del self.queries[query.name]
+        self._changes.queries[query.name] = None
+        self.executor.forget(query.definition.epoch)
+        if query.makes is not None:
+            self._forget(query.makes)
+        self._outcome.notices.append(Notice("removed", query.name))
+
+    def _forget(self, made: str) -> None:
+        """A stream is no longer made."""
+        self.kept.forget(made)
+        self._changes.gone.append(made)
+
+    def _plan(self, query: LiveQuery) -> None:
+        """Compile, against the graphs as they are now."""
+        try:
+            query.compiled = self._compile(query.definition.text, query.name, self.graphs)
+        except Exception as error:  # whatever a compiler raises is this query's failure, not the pump's
+            query.fail(error)
+
+    # --- states
+
+    def _change_state(self, query: LiveQuery, control: Control) -> None:
+        before, watermark = query.state, self.watermark(query)
+        if control.kind is Kind.PAUSE and query.state == "running":
+            query.state = "paused"
+            if query.makes is not None:
+                self.kept.state(query.makes).idle = False
+        elif control.kind is Kind.RESUME and query.state == "failed":
+            self._restart(query, control.position)
+            self._restart_dependents(query, control.position)
+            return
+        elif control.kind is Kind.RESUME and query.state == "paused":
+            query.state = "running"
+            query.skip(self._backlog_from(watermark) if control.payload["backlog"] else watermark)
+        if query.state != before:
+            self._status(query, before, control.kind.name.lower())
+
+    def _restart(self, query: LiveQuery, position: int) -> None:
+        query.restart(self._begin(query), position)
+        self._plan(query)
+        self._status(query, "failed", "failure" if query.state == "failed" else "resume")
+
+    def _restart_dependents(self, query: LiveQuery, position: int) -> None:
+        """What failed with a producer goes on with it."""
+        if query.state != "running":
+            return
+        restarted = {query.name}
+        for reader in self.queries.dependents(query):
+            if reader.state == "failed" and reader.failed_with in restarted:
+                self._restart(reader, position)
+                restarted.add(reader.name)
+
+    def _fail(self, query: LiveQuery, error: BaseException, producer: str | None = None) -> None:
+        """A query fails, and with it those that read what it makes: they would wait for ever."""
+        before = query.state
+        query.fail(error, producer)
+        self.executor.forget(query.definition.epoch)
+        self._status(query, before, "failure")
+        for reader in self.queries.readers(query.makes) if query.makes is not None else ():
+            if reader.state != "failed":
+                self._fail(reader, ProducerFailedError(f"the query {query.name!r}, whose stream it reads, has failed"), query.name)
+
+    def _status(self, query: LiveQuery, before: str | None, reason: str) -> None:
+        data: dict[str, Any] = {"state": query.state, "previous": before, "reason": reason}
+        if query.error is not None:
+            data["problem"] = {"title": "The query failed", "detail": query.error}
+        self._outcome.notices.append(Notice("status", query.name, data=data))
+
+    def _backlog_from(self, watermark: int) -> int:
+        return watermark - self._limits.backlog_ms if watermark > MIN else MIN
+
+    # --- graphs
+
+    def _graph_version(self, control: Control, segment: pa.Table) -> None:
+        iri = control.stream
+        self._changes.graphs[iri] = self.store.apply(control, segment)
+        for query in list(self.queries.values()):
+            if iri not in query.graphs or query.state == "failed":
+                continue
+            before = query.state
+            self.executor.forget(query.definition.epoch)
+            self._plan(query)
+            if query.state == "failed":
+                query.state = before
+                self._fail(query, query.cause or RuntimeError("the query could not be planned"))
+                continue
+            self._status(query, before, f"graph {iri} {'changed' if iri in self.graphs else 'removed'}")
+
+    def _see_again(self, queries: Sequence[LiveQuery]) -> None:
+        """Show the kept events to queries that have not seen them."""
+        for query in queries:
+            for stream in query.streams:
+                query.ticker.see(stream, self.kept.times(stream, query.definition.since))

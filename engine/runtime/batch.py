@@ -1,0 +1,63 @@
+"""What goes into a batch of the pump and what comes out of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+import pyarrow as pa
+
+from engine.runtime.query import Compiled
+from engine.runtime.resources import Notice, ResultEvent
+from engine.spark.executor import Answer, Due
+
+Compile = Callable[[str, str, Mapping[str, pa.Table]], Compiled]
+History = Callable[[Mapping[str, int], int], Iterable[pa.Table]]
+
+
+class Executor(Protocol):
+    """What the pump needs of engine.spark.executor.Executor."""
+
+    def evaluate(self, dues: Sequence[Due]) -> list[Answer]: ...
+
+    def forget(self, query: str) -> None: ...
+
+
+class LogGapError(RuntimeError):
+    """A batch does not begin where the one before ended: files of the input log are missing."""
+
+
+class EvaluatorDownError(RuntimeError):
+    """The executor failed because what it runs on is gone: no query's fault."""
+
+
+class ProducerFailedError(RuntimeError):
+    """A query cannot go on because one whose stream it reads has failed."""
+
+
+@dataclass(slots=True)
+class Outcome:
+    """What a batch brought: the results logged, what listeners should know, and how long each phase took."""
+
+    results: list[ResultEvent] = field(default_factory=list)
+    notices: list[Notice] = field(default_factory=list)
+    rows: int = 0
+    rows_by_stream: dict[str, int] = field(default_factory=dict)
+    ticks: int = 0
+    evaluate_ms: float = 0.0
+    total_ms: float = 0.0
+
+    def count(self, stream: str, rows: int) -> None:
+        """Note rows that came into a stream."""
+        self.rows_by_stream[stream] = self.rows_by_stream.get(stream, 0) + rows
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """`ticks` per job, `rows` of a result that are logged, and how much time of a paused query's backlog is kept."""
+
+    ticks: int = 512
+    rows: int = 250_000
+    backlog_ms: int = 3_600_000
+    tail: int = 1_000

@@ -1,0 +1,81 @@
+"""Streams that queries make: who makes and who reads which, and results as the facts of a stream (docs/architecture.md)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pyarrow as pa
+
+from engine.facts import FACTS
+from engine.functions.typed import typed_columns
+from engine.ir.statement import Statement
+from engine.runtime.query import LiveQuery
+
+
+class Queries(dict[str, LiveQuery]):
+    """The registered queries by name. That none reads its own results, directly or through others, was seen to before."""
+
+    @property
+    def makers(self) -> dict[str, LiveQuery]:
+        """The queries whose results are streams, by the IRI of the stream."""
+        return {query.makes: query for query in list(self.values()) if query.makes is not None}
+
+    def readers(self, stream: str) -> list[LiveQuery]:
+        """The queries with a window on a stream."""
+        return [query for query in list(self.values()) if stream in query.streams]
+
+    def dependents(self, query: LiveQuery) -> list[LiveQuery]:
+        """All that read what a query makes, directly or through others; each after those that it reads."""
+        found: dict[str, LiveQuery] = {}
+        waiting = [query]
+        while waiting:
+            made = waiting.pop(0).makes
+            for reader in self.readers(made) if made is not None else ():
+                found.pop(reader.name, None)
+                found[reader.name] = reader
+                waiting.append(reader)
+        return list(found.values())
+
+    def levels(self) -> list[list[LiveQuery]]:
+        """Queries in the order of evaluation: each level reads only streams that are pushed, or made by the levels before it."""
+        makers, depths = self.makers, dict[str, int]()
+
+        def depth(query: LiveQuery) -> int:
+            if query.name not in depths:
+                depths[query.name] = max((depth(makers[iri]) + 1 for iri in query.streams if iri in makers), default=0)
+            return depths[query.name]
+
+        levels: dict[int, list[LiveQuery]] = {}
+        for query in self.values():
+            levels.setdefault(depth(query), []).append(query)
+        return [levels[number] for number in sorted(levels)]
+
+    def awaited(self, query: LiveQuery, tick: int) -> list[tuple[int, tuple[str, ...]]]:
+        """What an evaluation at `tick` waits for: times that pushed streams must reach, with the streams."""
+        makers = self.makers
+        found = [(tick, pushed)] if (pushed := tuple(iri for iri in query.streams if iri not in makers)) else []
+        for producer in (makers[iri] for iri in query.streams if iri in makers):
+            found += self.awaited(producer, producer.ticker.timetable.tick_from(tick))
+        return found
+
+
+def own_iri(statement: Statement) -> str | None:
+    """The IRI that the text gives to the stream it registers, where it gives one."""
+    return statement.name if statement.kind == "stream" and statement.name is not None and ":" in statement.name else None
+
+
+def facts(evaluations: Sequence[tuple[int, pa.Table]], position: int) -> pa.Table:
+    """Results of CONSTRUCT, each with its time, as facts of a stream: one item each, without a graph name.
+
+    All have the same position: the order of items is that of their times. Blank nodes are those of the results, which differ
+    between evaluations.
+    """
+    parts = [table.select(["s", "p", "o"]).cast(pa.schema([(name, pa.string()) for name in "spo"])) for _, table in evaluations]
+    triples = pa.concat_tables(parts).combine_chunks()
+    times = np.repeat(np.array([at for at, _ in evaluations], np.int64), [part.num_rows for part in parts])
+    kind, number, micros = typed_columns(triples["o"])
+    columns = {"position": pa.array(np.full(len(times), position, np.int64)), "t": pa.array(times),
+               "g": pa.nulls(len(times), pa.string()), "s": triples["s"], "p": triples["p"], "o": triples["o"],
+               "kind": kind, "number": number, "micros": micros}
+    return pa.table([columns[name] for name in FACTS.names], schema=FACTS)
