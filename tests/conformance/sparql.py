@@ -1,77 +1,94 @@
-"""W3C SPARQL 1.1 query evaluation tests (``index.json`` beside the manifests' files).
-
-Each test runs twice: its data once as the content of a window, once as a static graph. Tests with several graphs are left out:
-both readings make sense for the single-graph tests only.
-"""
+"""SPARQL test suites: evaluation tests of an ``index.json``, each with its data in windows and as static graphs, and syntax tests."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator, Mapping
-from dataclasses import replace
+import re
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
-import pyoxigraph
-
+from engine.ir.patterns import Distinct, OrderBy, Project, Slice
 from engine.ir.spans import DiagnosticError
-from engine.ir.statement import GraphSource, Statement, StreamSource, TimeWindow
-from engine.records import End, Event, GraphVersion, Record, Register, Triple
+from engine.ir.statement import Select, Statement
+from engine.ir.terms import Variable
 from grammar import parse
-from tests.case_files import scoped
-from tests.conformance.executors import QUERY, Answer
+from tests.conformance.datasets import dataset, over_graphs, over_windows
+from tests.conformance.exceptions import EXCEPTIONS
+from tests.conformance.executors import Answer
 from tests.conformance.outcomes import Outcome, Verdict, refusal
 from tests.conformance.results import difference, read_result
+from tests.conformance.suite import EvaluationTest, SyntaxTest, evaluation_tests, syntax_tests
 
-STREAM, GRAPH, CLOCK = "http://example.org/stream", "http://example.org/graph", "http://example.org/clock"
-WINDOW = TimeWindow(1000, 1000)
-# A named window that no test looks at: it makes a query tick that has no data of its own in a window.
-TICKING = StreamSource(CLOCK, WINDOW, CLOCK)
+# SPARQL 1.1 Federated Query (SERVICE) and SPARQL 1.1 Update.
+_OTHER_SPECIFICATIONS = frozenset(("service-disabled", "update-not-supported"))
+READINGS = {"window": over_windows, "graph": over_graphs}
 
 
 def run(folder: Path, answer: Answer, only: str = "") -> Iterator[Outcome]:
-    """Two outcomes per single-graph test of the index, in its order."""
-    for record in json.loads((folder / "index.json").read_text("utf-8")):
-        if record["single_default_graph"]:
-            for reading in ("window", "graph"):
-                case = f"{record['folder']}/{record['id']} as {reading}"
-                if only in case:
-                    yield _test(folder, record, reading, case, answer)
+    """Two outcomes per evaluation test of the index, in its order; then one per syntax test."""
+    for test in evaluation_tests(folder):
+        for reading in READINGS:
+            case = f"{test.case} as {reading}"
+            if only in case:
+                yield _excepted(test.case, _evaluate(test, reading, case, answer))
+    for syntax in syntax_tests(folder):
+        if only in syntax.case:
+            yield _excepted(syntax.case, _parse(syntax))
 
 
-def _test(folder: Path, record: Mapping[str, Any], reading: str, case: str, answer: Answer) -> Outcome:
-    text = (folder / record["query"]).read_text("utf-8")
-    triples = tuple(triple for path in record["data"] for triple in read_triples(folder / path))
+def _excepted(test: str, outcome: Outcome) -> Outcome:
+    reason = EXCEPTIONS.get(test)
+    if outcome.verdict is not Verdict.FAILED or reason is None:
+        return outcome
+    return Outcome(outcome.case, Verdict.SKIPPED, reason)
+
+
+def _refused(case: str, error: DiagnosticError) -> Outcome:
+    other = all(d.code in _OTHER_SPECIFICATIONS for d in error.diagnostics)
+    return Outcome(case, Verdict.SKIPPED if other else Verdict.FAILED, refusal(error))
+
+
+def _parse(test: SyntaxTest) -> Outcome:
+    """A refusal must say where."""
     try:
-        statement, log = over_window(parse(text), triples) if reading == "window" else over_graph(parse(text), triples)
-        answers = answer(statement, log)
+        parse(test.query.read_text("utf-8"))
     except DiagnosticError as error:
-        return Outcome(case, Verdict.SKIPPED, refusal(error))
-    expected = read_result(folder / record["result"], record["form"])
-    if [at for at, _ in answers] != [1000]:
-        return Outcome(case, Verdict.FAILED, f"expected one evaluation at 1000, got {[at for at, _ in answers]}")
-    wrong = difference(answers[0][1], expected)
+        if test.positive:
+            return _refused(test.case, error)
+        if any(d.span is None for d in error.diagnostics):
+            return Outcome(test.case, Verdict.FAILED, f"{refusal(error)} (without a position)")
+        return Outcome(test.case, Verdict.PASSED)
+    return Outcome(test.case, Verdict.PASSED) if test.positive else Outcome(test.case, Verdict.FAILED, "accepted, must be refused")
+
+
+def _evaluate(test: EvaluationTest, reading: str, case: str, answer: Answer) -> Outcome:
+    text = test.text()
+    try:
+        statement = parse(text)
+        set_up = READINGS[reading](statement, dataset(test, statement))
+        answers = answer(set_up.statement, set_up.log)
+        expected = read_result(test.result, test.form or statement.form, test.iri(test.result))
+    except DiagnosticError as error:
+        return _refused(case, error)
+    except (OSError, SyntaxError) as error:
+        return Outcome(case, Verdict.FAILED, f"unreadable: {error}")
+    times = tuple(at for at, _ in answers)
+    if times != set_up.times:
+        return Outcome(case, Verdict.FAILED, f"expected evaluations at {set_up.times}, got {times}")
+    lax = test.lax or re.search(r"\bREDUCED\b", text, re.IGNORECASE) is not None
+    wrong = difference(answers[-1][1], expected, sort_keys(statement), lax=lax)
     return Outcome(case, Verdict.PASSED) if wrong is None else Outcome(case, Verdict.FAILED, wrong)
 
 
-def over_window(statement: Statement, triples: tuple[Triple, ...]) -> tuple[Statement, list[Record]]:
-    """The statement registered over an unnamed window, and a log with the triples as one item inside it."""
-    sources = (StreamSource(STREAM, WINDOW),) if triples else (StreamSource(STREAM, WINDOW), TICKING)
-    event = Event(2, STREAM, 500, None, scoped(triples, "i2"), 500) if triples else _tick(2)
-    return replace(statement, registered=True, streams=sources), [Register(1, QUERY, statement.text, 1), event, End(3)]
-
-
-def over_graph(statement: Statement, triples: tuple[Triple, ...]) -> tuple[Statement, list[Record]]:
-    """The statement registered over a static graph, and a log with the triples as that graph."""
-    log = [GraphVersion(1, GRAPH, scoped(triples, "g1")), Register(2, QUERY, statement.text, 2), _tick(3), End(4)]
-    return replace(statement, registered=True, streams=(TICKING,), graphs=(GraphSource(GRAPH),)), log
-
-
-def _tick(position: int) -> Event:
-    return Event(position, CLOCK, 500, None, (("<http://example.org/tick>", "<http://example.org/tick>", '"tick"'),), 500)
-
-
-def read_triples(path: Path) -> Iterator[Triple]:
-    """The triples of a file in any RDF syntax; relative IRIs stay under a made-up base, as in the queries."""
-    for quad in pyoxigraph.parse(path=str(path), base_iri="http://example.org/"):
-        yield str(quad.subject), str(quad.predicate), str(quad.object)
+def sort_keys(statement: Statement) -> list[str]:
+    """The variables by which the answers are ordered first, as far as they are part of the answers."""
+    if not isinstance(statement.query, Select):
+        return []
+    pattern = statement.query.pattern
+    while isinstance(pattern, (Slice, Distinct, Project)):
+        pattern = pattern.pattern
+    keys: list[str] = []
+    for condition, _ in pattern.conditions if isinstance(pattern, OrderBy) else ():
+        if not isinstance(condition, Variable) or condition not in statement.query.variables:
+            break
+        keys.append(condition.name)
+    return keys
