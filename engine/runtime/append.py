@@ -6,7 +6,6 @@ forks for each group of commands and adopts when the group is on disk.
 
 from __future__ import annotations
 
-import json
 from collections import ChainMap
 from collections.abc import Iterable, MutableMapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -18,6 +17,7 @@ import pyarrow.compute as pc
 
 from engine.records import Triple
 from engine.runtime.errors import EngineError, not_found
+from engine.runtime.receipts import KeptReceipt, Terms, kept_receipt, receipt_payload, repeated
 from engine.runtime.resources import Receipt, Rejection
 from engine.runtime.rows import Control, Kind, Prepared, control_rows, controls, graph_rows, item_rows
 from engine.timeline import MIN
@@ -44,15 +44,6 @@ class Source:
     items: int = 0
     late: int = 0
     refused: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class KeptReceipt:
-    """The answer to a push with an idempotency key, kept until `until_ms`."""
-
-    key: str
-    receipt: Receipt
-    until_ms: int
 
 
 @dataclass(slots=True)
@@ -83,13 +74,16 @@ class Appender:
         first, self.position = self.position, self.position + count
         return first
 
-    def push(self, stream: str, prepared: Prepared, now_ms: int, watermark_ms: int | None = None, key: str | None = None,
-             rejected: Sequence[Rejection] = ()) -> tuple[list[pa.Table], Receipt]:
-        """Append items, in their order. An item older than the watermark before it is late; a watermark pushed along comes after all."""
+    def push(self, stream: str, prepared: Prepared, now_ms: int, terms: Terms = Terms()) -> tuple[list[pa.Table], Receipt]:
+        """Append items, in their order. An item older than the watermark before it is late; a watermark pushed along comes after all,
+        unless all was refused."""
         source = self.source(stream)
-        if key is not None and (stream, key) in self.keys:
-            return [], replace(self.keys[stream, key].receipt, repeated=True)
-        verdict = _judge(source, prepared, now_ms)
+        if terms.key is not None and (known := self.keys.get((stream, terms.key))) is not None:
+            return [], repeated(known, terms)
+        verdict, rejected = _judge(source, prepared, now_ms), terms.rejected
+        if verdict.ahead and not terms.skip:
+            raise EngineError("timestamp-ahead", 422, f"Items are stamped more than {source.ahead_ms} ms ahead of the server's clock; "
+                              "nothing was taken.", {"limit": source.ahead_ms, "errors": list(_ahead_errors(verdict, now_ms))})
         first = self.take(verdict.accepted)
         positions = first + np.cumsum(verdict.taken) - 1
         rows = []
@@ -101,13 +95,14 @@ class Appender:
         self.sources[stream] = source
         if verdict.late or verdict.ahead or rejected:
             rows.append(control_rows(Control(self.take(), Kind.REFUSED, stream, None, _refusal(source, prepared, verdict, rejected))))
-        if watermark_ms is not None:
-            rows += self.mark(stream, watermark_ms, now_ms)
         receipt = Receipt(verdict.accepted, verdict.late, verdict.ahead + len(rejected), str(first) if verdict.accepted else None,
-                          str(first + verdict.accepted - 1) if verdict.accepted else None, _known(self.sources[stream].watermark),
+                          str(first + verdict.accepted - 1) if verdict.accepted else None, None,
                           tuple({"detail": r.reason, "place": r.place} for r in rejected[:_LETTERS]) + _ahead_errors(verdict, now_ms))
-        if key is not None:
-            rows.append(self._keep(stream, key, receipt, now_ms + source.retention_ms))
+        if terms.watermark_ms is not None and not receipt.refused:
+            rows += self.mark(stream, terms.watermark_ms, now_ms)
+        receipt = replace(receipt, watermark_ms=_known(self.sources[stream].watermark))
+        if terms.key is not None:
+            rows.append(self._keep(stream, KeptReceipt(terms.key, receipt, now_ms + source.retention_ms, terms.digest)))
         return rows, receipt
 
     def mark(self, stream: str, watermark_ms: int, now_ms: int) -> list[pa.Table]:
@@ -190,9 +185,9 @@ class Appender:
             if control is not None and control.kind is Kind.KEY:
                 self.keys[stream, control.payload["key"]] = kept_receipt(control.payload)
 
-    def _keep(self, stream: str, key: str, receipt: Receipt, until_ms: int) -> pa.Table:
-        self.keys[stream, key] = KeptReceipt(key, receipt, until_ms)
-        return control_rows(Control(self.take(), Kind.KEY, stream, None, receipt_payload(key, receipt, until_ms)))
+    def _keep(self, stream: str, kept: KeptReceipt) -> pa.Table:
+        self.keys[stream, kept.key] = kept
+        return control_rows(Control(self.take(), Kind.KEY, stream, None, receipt_payload(kept)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -264,24 +259,6 @@ def _follow(source: Source, watermark: int | None, control: Control | None, now_
     if control.kind is Kind.REFUSED:
         return replace(source, late=source.late + control.payload["late"], refused=source.refused + control.payload["refused"])
     return source
-
-
-def receipt_payload(key: str, receipt: Receipt, until_ms: int) -> dict[str, Any]:
-    """A kept receipt as JSON."""
-    return {"key": key, "until": until_ms, "accepted": receipt.accepted, "late": receipt.late, "rejected": receipt.rejected,
-            "first": receipt.first_id, "last": receipt.last_id, "watermark": receipt.watermark_ms, "errors": list(receipt.errors)}
-
-
-def kept_receipt(payload: dict[str, Any]) -> KeptReceipt:
-    """The inverse of `receipt_payload`."""
-    receipt = Receipt(payload["accepted"], payload["late"], payload["rejected"], payload["first"], payload["last"],
-                      payload["watermark"], tuple(payload["errors"]))
-    return KeptReceipt(payload["key"], receipt, payload["until"])
-
-
-def receipt_of(text: str) -> KeptReceipt:
-    """A kept receipt from its JSON text."""
-    return kept_receipt(json.loads(text))
 
 
 def _known(watermark: int) -> int | None:

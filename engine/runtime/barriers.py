@@ -105,6 +105,7 @@ class Barriers:
         """A stream is no longer made."""
         self.kept.forget(made)
         self._changes.gone.append(made)
+        self._changes.made = [(stream, facts) for stream, facts in self._changes.made if stream != made]
 
     def _plan(self, query: LiveQuery) -> None:
         """Compile, against the graphs as they are now."""

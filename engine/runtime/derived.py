@@ -51,6 +51,10 @@ class Queries(dict[str, LiveQuery]):
             levels.setdefault(depth(query), []).append(query)
         return [levels[number] for number in sorted(levels)]
 
+    def pushed(self, query: LiveQuery) -> set[str]:
+        """The streams that everything a query sees comes from."""
+        return {iri for _, streams in self.awaited(query, 0) for iri in streams}
+
     def awaited(self, query: LiveQuery, tick: int) -> list[tuple[int, tuple[str, ...]]]:
         """What an evaluation at `tick` waits for: times that pushed streams must reach, with the streams."""
         makers = self.makers
@@ -60,9 +64,11 @@ class Queries(dict[str, LiveQuery]):
         return found
 
 
-def own_iri(statement: Statement) -> str | None:
-    """The IRI that the text gives to the stream it registers, where it gives one."""
-    return statement.name if statement.kind == "stream" and statement.name is not None and ":" in statement.name else None
+def own_iri(statement: Statement, default: str | None = None) -> str | None:
+    """The IRI of the stream that a text registers: the one in it, else `default`; None where it registers none."""
+    if statement.kind != "stream":
+        return None
+    return statement.name if statement.name is not None and ":" in statement.name else default
 
 
 def facts(evaluations: Sequence[tuple[int, pa.Table]], position: int) -> pa.Table:

@@ -21,13 +21,14 @@ def query_info(query: LiveQuery, pump: Pump, sources: Mapping[str, Source], base
         name=query.name, iri=f"{base_url}/queries/{query.name}", form=statement.form, dialect=statement.dialect, text=definition.text,
         output=statement.output, report="change" if query.ticker.timetable.on_change else statement.report, streams=query.streams,
         graphs=tuple(sorted(query.graphs)), rules=tuple(rule.name for rule in statement.rules),
-        windows=tuple(window_json(source, sources) for source in statement.streams), variables=variables(statement),
+        windows=tuple(window_json(source, sources, pump) for source in statement.streams), variables=variables(statement),
         state=_state(query, pump), epoch=definition.epoch, since_ms=definition.registered_ms, restarts=definition.restarts,
-        error=query.error, progress=progress(query, pump, sources, measured), options=dict(definition.options))
+        error=query.error, progress=progress(query, pump, sources, measured), options=dict(definition.options),
+        makes=_makes(query, pump))
 
 
-def window_json(source: StreamSource, sources: Mapping[str, Source]) -> dict[str, Any]:
-    """A window as the query resource shows it."""
+def window_json(source: StreamSource, sources: Mapping[str, Source], pump: Pump) -> dict[str, Any]:
+    """A window as the query resource shows it; one on the stream of a query names the query."""
     found: dict[str, Any] = {"stream": source.stream}
     if source.name is not None:
         found["name"] = source.name
@@ -42,7 +43,15 @@ def window_json(source: StreamSource, sources: Mapping[str, Source]) -> dict[str
             found["all"] = True
     if source.stream in sources:
         found["time"] = "arrival" if sources[source.stream].arrival else "event"
+    elif (maker := pump.queries.makers.get(source.stream)) is not None:
+        found["query"] = maker.name
     return found
+
+
+def _makes(query: LiveQuery, pump: Pump) -> dict[str, Any] | None:
+    if query.makes is None:
+        return None
+    return {"stream": query.makes, "usedBy": sorted(reader.name for reader in pump.queries.readers(query.makes))}
 
 
 def variables(statement: Statement) -> tuple[str, ...]:
@@ -62,8 +71,8 @@ def _state(query: LiveQuery, pump: Pump) -> str:
 def progress(query: LiveQuery, pump: Pump, sources: Mapping[str, Source], measured: Mapping[str, Any]) -> dict[str, Any]:
     """How far a query is: the member ``progress`` of its resource."""
     states = [pump.kept.states[stream] for stream in query.streams if stream in pump.kept.states]
-    watermark = pump.watermark(query)
-    end = min((sources[stream].watermark for stream in query.streams if stream in sources and not sources[stream].idle), default=MIN)
+    watermark, pushed = query.reached, pump.queries.pushed(query)
+    end = min((sources[stream].watermark for stream in pushed if stream in sources and not sources[stream].idle), default=MIN)
     return {"lastEventId": f"{query.definition.epoch}-{query.seq}" if query.seq else None,
             "watermark": iso(watermark), "watermarkLagMs": max(0, end - watermark) if watermark > MIN else 0,
             "stateRows": sum(pump.kept.contents[stream].rows for stream in query.streams if stream in pump.kept.contents),

@@ -75,7 +75,8 @@ class KeptStreams:
         """Forget what no query needs."""
         for stream, content in self.contents.items():
             horizon = _horizon(content, needs[stream]) if stream in needs else MAX
-            self.state(stream).kept_from = horizon
+            if stream in self.states:
+                self.states[stream].kept_from = horizon
             content.evict(horizon)
 
     def recall(self, tables: Iterable[pa.Table], needed: Mapping[str, int]) -> None:

@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 
 from engine.compiler import Catalog
 from engine.ir.statement import Statement
-from engine.runtime.append import Appender, receipt_of
+from engine.runtime.append import Appender
 from engine.runtime.backend import Backend, Feed
 from engine.runtime.clock import Clock
 from engine.runtime.describe import progress
@@ -28,6 +28,7 @@ from engine.runtime.meters import Meters
 from engine.runtime.owner import Owner
 from engine.runtime.batch import Limits
 from engine.runtime.pump import Pump
+from engine.runtime.receipts import receipt_of
 from engine.runtime.query import Compiled
 from engine.runtime.resources import Listener, Notice
 from engine.runtime.results import ResultLog, Retention
@@ -240,7 +241,7 @@ class Machine:
     def _tell_progress(self, pump: Pump) -> None:
         now = self.clock.now_ms()
         for query in pump.queries.values():
-            news = self.meters.news(query.name, pump.watermark(query), now)
+            news = self.meters.news(query.name, query.reached, now)
             if news is not None:
                 measured = self.meters.query(query.name, query.streams, now)
                 known = progress(query, pump, self.writer.appender.sources, measured)

@@ -10,6 +10,8 @@ import json
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from engine.records import Triple
+
 _SIGN = "sign"
 
 
@@ -47,6 +49,12 @@ def ntriples(table: pa.Table) -> bytes:
         return b""
     lines = pc.binary_join_element_wise(*(_large(table[name]) for name in ("s", "p", "o")), _text(".\n"), _text(" "))
     return _joined(lines)
+
+
+def triples_in(payload: bytes) -> tuple[Triple, ...]:
+    """The triples of such N-Triples: only the object may have spaces in it."""
+    lines = (line[:-2].split(" ", 2) for line in payload.decode().splitlines())
+    return tuple((s, p, o) for s, p, o in lines)
 
 
 def payload(form: str, table: pa.Table) -> bytes:

@@ -50,6 +50,11 @@ class Receipt:
     duplicate: int = 0
     repeated: bool = False
 
+    @property
+    def refused(self) -> bool:
+        """Whether there was something, and all of it was refused."""
+        return bool(self.rejected) and not self.accepted and not self.late
+
     def to_json(self) -> dict[str, Any]:
         """The body of the 202 answer."""
         return {"accepted": self.accepted, "late": self.late, "duplicate": self.duplicate, "rejected": self.rejected,
@@ -93,7 +98,8 @@ class StreamInfo:
 
 @dataclass(frozen=True, slots=True)
 class QueryInfo:
-    """A registered query. `id` with generation is the epoch of its results; `progress` and `windows` are as in http-api.md."""
+    """A registered query. `id` with generation is the epoch of its results; `progress` and `windows` are as in http-api.md,
+    `makes` is the stream that its results are, with who reads it."""
 
     name: str
     iri: str
@@ -114,6 +120,7 @@ class QueryInfo:
     error: str | None
     progress: dict[str, Any]
     options: dict[str, Any]
+    makes: dict[str, Any] | None = None
 
     def to_json(self) -> dict[str, Any]:
         """The query resource without ``subscribers`` and ``links``, which the server adds."""
@@ -121,7 +128,7 @@ class QueryInfo:
                 "report": self.report, "streams": list(self.streams), "graphs": list(self.graphs), "rules": list(self.rules),
                 "windows": list(self.windows), "vars": list(self.variables), "state": self.state, "epoch": self.epoch,
                 "since": iso(self.since_ms), "restarts": self.restarts, "lastError": self.error, "progress": self.progress,
-                "options": self.options}
+                "options": self.options, "makes": self.makes}
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,9 +8,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
-import threading
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, cast
@@ -18,28 +16,9 @@ from typing import Any, cast
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from engine.runtime.database import Database, pack, unpack
 from engine.runtime.resources import Bounds, DeadLetter, ResultEvent, ResultKind
 
-_SCHEMA = """
-create table if not exists meta (name text primary key, value text not null) without rowid;
-create table if not exists streams (name text primary key, iri text not null unique, descriptor text not null) without rowid;
-create table if not exists stream_states (iri text primary key, state text not null) without rowid;
-create table if not exists receipts (stream text not null, key text not null, until integer not null, receipt text not null,
-                                     primary key (stream, key)) without rowid;
-create table if not exists letters (stream text not null, position integer not null, number integer not null, reason text not null,
-                                    t integer, content text not null, primary key (stream, position, number)) without rowid;
-create table if not exists queries (name text primary key, definition text not null, state text not null, relation blob) without rowid;
-create table if not exists removed (name text primary key, position integer not null) without rowid;
-create table if not exists graphs (iri text primary key, definition text not null) without rowid;
-create table if not exists results (id integer primary key, query text not null, epoch text not null, seq integer not null,
-                                    tick integer not null, at integer not null, kind text not null, output text not null,
-                                    payload blob not null, relation blob, meta text not null,
-                                    bytes integer not null, logged integer not null);
-create table if not exists made (stream text not null, position integer not null, newest integer not null, facts blob not null,
-                                 primary key (stream, position)) without rowid;
-create unique index if not exists results_by_seq on results (query, epoch, seq);
-create index if not exists results_by_age on results (query, id, bytes);
-"""
 _RESULT = "query, epoch, seq, tick, at, kind, output, payload, relation, meta"
 _RETAIN_MS = 60_000
 
@@ -80,34 +59,24 @@ class Changes:
     meta: dict[str, Any] = field(default_factory=dict)
 
 
-class ResultLog:
+class ResultLog(Database):
     """Written by one thread at a time; read by any."""
 
     def __init__(self, path: Path | None, retention: Retention = Retention(), letters: int = 1_000) -> None:
         """`path` None keeps everything in memory (a replay)."""
-        self._path = path
+        super().__init__(path)
         self._retention = retention
         self._letters = letters
-        self._local = threading.local()
-        self._lock = threading.RLock()
         self._new: dict[str, _New] = {}
-        self._open: list[sqlite3.Connection] = []
-        self._writer = self._connect()
-        with self._lock:
-            self._writer.executescript(_SCHEMA)
-
-    def close(self) -> None:
-        """Close every connection; the log cannot be used afterwards."""
-        with self._lock:
-            for connection in self._open:
-                connection.close()
-            self._open.clear()
 
     # --- what the pump writes
 
     def commit(self, changes: Changes, now_ms: int) -> None:
         """Write the changes of a batch and the position it reached, all or nothing."""
         with self._writing() as db:
+            for iri in changes.gone:
+                db.execute("delete from stream_states where iri = ?", (iri,))
+                db.execute("delete from made where stream = ?", (iri,))
             self._write_definitions(db, changes)
             self._write_made(db, changes)
             db.executemany(f"insert into results ({_RESULT}, bytes, logged) values (?,?,?,?,?,?,?,?,?,?,?,?)",
@@ -130,7 +99,7 @@ class ResultLog:
                            (name, json.dumps(query[0]), json.dumps(query[1])))
                 db.execute("delete from results where query = ? and epoch != ?", (name, query[0]["epoch"]))
         for name, relation in changes.relations.items():
-            db.execute("update queries set relation = ? where name = ?", (None if relation is None else _pack(relation), name))
+            db.execute("update queries set relation = ? where name = ?", (None if relation is None else pack(relation), name))
         for iri, graph in changes.graphs.items():
             if graph is None:
                 db.execute("delete from graphs where iri = ?", (iri,))
@@ -150,10 +119,7 @@ class ResultLog:
     @staticmethod
     def _write_made(db: sqlite3.Connection, changes: Changes) -> None:
         """Keep the new facts of streams that queries make, and of the older ones what a window may still see."""
-        for iri in changes.gone:
-            db.execute("delete from stream_states where iri = ?", (iri,))
-            db.execute("delete from made where stream = ?", (iri,))
-        db.executemany("insert into made values (?,?,?,?)", [(iri, facts["position"][0].as_py(), pc.max(facts["t"]).as_py(), _pack(facts))
+        db.executemany("insert into made values (?,?,?,?)", [(iri, facts["position"][0].as_py(), pc.max(facts["t"]).as_py(), pack(facts))
                                                              for iri, facts in changes.made])
         db.executemany("delete from made where stream = ? and newest < ?",
                        [(iri, state["kept_from"]) for iri, state in changes.streams.items() if "kept_from" in state])
@@ -213,11 +179,11 @@ class ResultLog:
 
     def made(self, iri: str) -> list[pa.Table]:
         """The kept facts of a stream that a query makes, in order."""
-        return [_unpack(data) for data, in self._read("select facts from made where stream = ? order by position", (iri,))]
+        return [unpack(data) for data, in self._read("select facts from made where stream = ? order by position", (iri,))]
 
     def queries(self) -> list[tuple[dict[str, Any], dict[str, Any], pa.Table | None]]:
         """(definition, state, last relation) of each query."""
-        return [(json.loads(definition), json.loads(state), None if relation is None else _unpack(relation))
+        return [(json.loads(definition), json.loads(state), None if relation is None else unpack(relation))
                 for definition, state, relation in self._read("select definition, state, relation from queries order by name")]
 
     def was_removed(self, query: str) -> bool:
@@ -238,15 +204,6 @@ class ResultLog:
         return [DeadLetter(*row) for row in self._read("select stream, position, reason, t, content from letters where stream = ? "
                                                        "order by position desc, number desc limit ?", (stream, limit))]
 
-    @property
-    def position(self) -> int:
-        """The position in the input log that the results stand for; 0 at the beginning."""
-        return int(self.meta("position", 0))
-
-    def meta(self, name: str, default: Any = None) -> Any:
-        rows = list(self._read("select value from meta where name = ?", (name,)))
-        return json.loads(rows[0][0]) if rows else default
-
     # --- results
 
     def latest(self, query: str) -> ResultEvent | None:
@@ -265,7 +222,8 @@ class ResultLog:
 
     def items(self, query: str, after_seq: int, limit: int) -> list[ResultEvent]:
         """The last `limit` results with a seq greater than `after_seq` that have a triple, in order."""
-        return self._results("where query = ? and seq > ? and length(payload) > 0 order by seq desc limit ?", (query, after_seq, limit))[::-1]
+        where = "where query = ? and seq > ? and length(payload) > 0 order by seq desc limit ?"
+        return self._results(where, (query, after_seq, limit))[::-1]
 
     def bounds(self, query: str) -> Bounds:
         rows = list(self._read("select epoch, min(seq), max(seq) from results where query = ? group by epoch", (query,)))
@@ -280,48 +238,3 @@ class ResultLog:
         return [ResultEvent(query, epoch, seq, tick, at, cast(ResultKind, kind), output, payload, relation, json.loads(meta))
                 for query, epoch, seq, tick, at, kind, output, payload, relation, meta
                 in self._read(f"select {_RESULT} from results {where}", values)]
-
-    # --- connections
-
-    def _connect(self) -> sqlite3.Connection:
-        target = ":memory:" if self._path is None else str(self._path)
-        connection = sqlite3.connect(target, timeout=30, isolation_level=None, check_same_thread=False)
-        connection.execute("pragma journal_mode = wal")
-        connection.execute("pragma synchronous = normal")
-        with self._lock:
-            self._open.append(connection)
-        return connection
-
-    def _read(self, text: str, values: Sequence[Any] = ()) -> Iterator[Any]:
-        if self._path is None:
-            with self._lock:
-                return iter(self._writer.execute(text, values).fetchall())
-        if not hasattr(self._local, "connection"):
-            self._local.connection = self._connect()
-        return iter(self._local.connection.execute(text, values).fetchall())
-
-    @contextmanager
-    def _writing(self) -> Iterator[sqlite3.Connection]:
-        with self._lock:
-            self._writer.execute("begin immediate")
-            try:
-                yield self._writer
-            except BaseException:
-                self._writer.execute("rollback")
-                raise
-            self._writer.execute("commit")
-
-    @staticmethod
-    def _put_meta(db: sqlite3.Connection, values: dict[str, Any]) -> None:
-        db.executemany("insert or replace into meta values (?,?)", [(name, json.dumps(value)) for name, value in values.items()])
-
-
-def _pack(table: pa.Table) -> bytes:
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, table.schema, options=pa.ipc.IpcWriteOptions(compression="lz4")) as writer:
-        writer.write_table(table)
-    return cast(bytes, sink.getvalue().to_pybytes())
-
-
-def _unpack(data: bytes) -> pa.Table:
-    return pa.ipc.open_stream(data).read_all()

@@ -84,6 +84,23 @@ def describe(name: str, given: Mapping[str, Any], base_url: str) -> dict[str, An
     return found
 
 
+def describe_made(iri: str, query: str, time: str) -> dict[str, Any]:
+    """The descriptor of a stream that a query makes: nothing of it can be set."""
+    return {"iri": iri, "timestampPredicate": PROV_TIME, "time": time, "source": {"type": "query", "query": query}}
+
+
+def check_pushable(name: str, descriptor: Mapping[str, Any]) -> None:
+    """Refuse a push to a stream that a query makes."""
+    if descriptor["source"]["type"] == "query":
+        raise made_by_a_query(name, "Nothing can be pushed to it.")
+
+
+def made_by_a_query(name: str, what: str) -> EngineError:
+    """405: the stream is a query's, and goes with it."""
+    return EngineError("method-not-allowed", 405, f"The stream {name!r} is made by the query {name!r}. {what}",
+                       {"query": name, "allowed": ["GET", "HEAD"]})
+
+
 def source_of(descriptor: Mapping[str, Any], state: Mapping[str, Any], now_ms: int) -> Source:
     """The stream as appending sees it: its descriptor, and its state so far (`StreamState.to_json`, or nothing)."""
     return Source(descriptor["iri"], descriptor["time"] == "arrival", duration_ms(descriptor["lateness"]), duration_ms(descriptor["idle"]),

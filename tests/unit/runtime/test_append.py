@@ -11,6 +11,8 @@ from hypothesis import strategies as st
 
 from engine.runtime.append import Appender, Source
 from engine.runtime.errors import EngineError
+from engine.runtime.receipts import Terms
+from engine.runtime.resources import Rejection
 from engine.runtime.rows import Kind, controls, prepare
 from engine.timeline import MIN
 
@@ -26,7 +28,7 @@ def items(times: Sequence[int | None], blank: bool = False) -> object:
 
 
 def push(end: Appender, times: Sequence[int | None], **more: object) -> tuple[pa.Table, object]:
-    rows, receipt = end.push("s", items(times, bool(more.pop("blank", False))), NOW, **more)  # type: ignore[arg-type]
+    rows, receipt = end.push("s", items(times, bool(more.pop("blank", False))), NOW, Terms(**more))  # type: ignore[arg-type]
     return pa.concat_tables(rows) if rows else None, receipt
 
 
@@ -58,12 +60,24 @@ def test_positions_have_no_gap() -> None:
     assert end.position == 7
 
 
-def test_items_beyond_the_clock_do_not_move_the_watermark() -> None:
+def test_an_item_beyond_the_clock_refuses_the_push_unless_it_may_be_left_out() -> None:
     end = appender(ahead_ms=100)
-    _, receipt = push(end, [NOW + 101, 5, NOW + 100])
+    with pytest.raises(EngineError, match="nothing was taken") as error:
+        push(end, [5, NOW + 101])
+    assert error.value.slug == "timestamp-ahead" and [e["item"] for e in error.value.extra["errors"]] == [1]
+    _, receipt = push(end, [NOW + 101, 5, NOW + 100], skip=True)
     assert (receipt.accepted, receipt.rejected, receipt.watermark_ms) == (2, 1, NOW + 100)  # type: ignore[attr-defined]
     with pytest.raises(EngineError, match="ahead"):
-        end.push("s", items([]), NOW, watermark_ms=NOW + 101)  # type: ignore[arg-type]
+        push(end, [], watermark_ms=NOW + 101)
+
+
+def test_where_all_is_refused_the_watermark_stays() -> None:
+    end = appender(ahead_ms=100)
+    rows, receipt = push(end, [NOW + 101], skip=True, watermark_ms=NOW, rejected=(Rejection("no triple"),))
+    assert receipt.refused and receipt.watermark_ms is None and receipt.rejected == 2  # type: ignore[attr-defined]
+    assert [control.kind for control in controls(rows)] == [Kind.REFUSED]
+    late = push(appender(watermark=10), [5], watermark_ms=NOW)[1]
+    assert not late.refused and late.watermark_ms == NOW  # type: ignore[attr-defined]
 
 
 def test_an_arrival_stream_stamps_what_comes_and_never_runs_backwards() -> None:
@@ -97,6 +111,10 @@ def test_a_known_key_appends_nothing() -> None:
     _, first = push(end, [5], key="k")
     rows, again = push(end, [6], key="k")
     assert rows is None and again.repeated and again.first_id == first.first_id  # type: ignore[attr-defined]
+    with pytest.raises(EngineError) as error:
+        for digest in ("one", "other"):
+            push(end, [7], key="with digest", digest=digest)
+    assert error.value.slug == "idempotency-key-reused"
     end.forget_keys(NOW + 3_600_001)
     assert push(end, [6], key="k")[0] is not None
 

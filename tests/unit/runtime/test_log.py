@@ -12,6 +12,7 @@ import pytest
 from engine.runtime.append import Appender, Source
 from engine.runtime.errors import EngineError
 from engine.runtime.log import LogFolder, LogWriter, newest_time
+from engine.runtime.receipts import Terms
 from engine.runtime.rows import Control, Kind, control_rows, encode, prepare
 from engine.records import Event
 
@@ -143,9 +144,9 @@ def test_what_cannot_be_written_has_not_happened(writer: LogWriter, folder: LogF
     with monkeypatch.context() as patched:
         patched.setattr(folder, "write", full)
         with pytest.raises(EngineError) as error:
-            writer.call(lambda end, now: end.push("e", item(5), now, key="k"))  # type: ignore[arg-type]
+            writer.call(lambda end, now: end.push("e", item(5), now, Terms(key="k")))  # type: ignore[arg-type]
         assert (error.value.slug, error.value.status) == ("disk-full", 507)
-    receipt = writer.call(lambda end, now: end.push("e", item(5), now, key="k"))  # type: ignore[arg-type]
+    receipt = writer.call(lambda end, now: end.push("e", item(5), now, Terms(key="k")))  # type: ignore[arg-type]
     assert (receipt.first_id, receipt.repeated) == ("1", False)
 
 

@@ -26,10 +26,12 @@ from engine.timeline import MIN
 from tests.unit.runtime.reference_executor import ReferenceCompiled, ReferenceExecutor, as_table
 
 A, B = "http://ex.org/a", "http://ex.org/b"
+MADE = ("http://ex.org/made0", "http://ex.org/made1")
 S, OBJECT = Variable("s"), Variable("o")
 PATTERN = BGP((TriplePattern(S, Constant("<p>"), OBJECT),))
 SELECT = Select(Project(PATTERN, (S, OBJECT)), (S, OBJECT))
 QUERIES: list[Query] = [SELECT, Ask(PATTERN), Construct((TriplePattern(S, Constant("<q>"), OBJECT),), PATTERN)]
+CHAINED = Construct((TriplePattern(S, Constant("<p>"), OBJECT),), PATTERN)
 
 times = st.integers(0, 60)
 windows: st.SearchStrategy[Window] = st.one_of(
@@ -38,9 +40,14 @@ windows: st.SearchStrategy[Window] = st.one_of(
 
 
 @st.composite
-def statements(draw: st.DrawFn) -> Statement:
-    sources = [StreamSource(draw(st.sampled_from([A, A, B])), draw(windows)) for _ in range(draw(st.integers(1, 2)))]
-    return Statement(draw(st.sampled_from(QUERIES)), repr(draw(st.integers(0, 10**9))), "q", streams=tuple(sources),
+def statements(draw: st.DrawFn, number: int) -> Statement:
+    """The first two may make a stream, the later ones read the streams of those before."""
+    makes = number < len(MADE) and draw(st.booleans())
+    streams = [A, A, B, *2 * MADE[:number]]
+    sources = [StreamSource(draw(st.sampled_from(streams)), draw(windows)) for _ in range(draw(st.integers(1, 2)))]
+    query = CHAINED if makes else draw(st.sampled_from(QUERIES))
+    return Statement(query, repr(draw(st.integers(0, 10**9))), MADE[number] if makes else "q", "stream" if makes else "query",
+                     streams=tuple(sources),
                      output=draw(st.sampled_from(["rstream", "istream", "dstream"])),
                      report=draw(st.sampled_from(["close", "close", "change", "full"])),
                      compute_every_ms=draw(st.sampled_from([None, None, 4])), start_at_ms=draw(st.sampled_from([0, 2])))
@@ -49,7 +56,7 @@ def statements(draw: st.DrawFn) -> Statement:
 @st.composite
 def logs(draw: st.DrawFn) -> tuple[list[Record], dict[str, Statement]]:
     """A log of two streams with idle times, marks, late starters and queries that come and go."""
-    texts = {f"text {i}": draw(statements()) for i in range(3)}
+    texts = {f"text {i}": draw(statements(i)) for i in range(3)}
     records: list[Record] = [Register(1, "q0", "text 0", 1)]
     marks = {A: MIN, B: MIN}
     for _ in range(draw(st.integers(1, 25))):

@@ -105,3 +105,15 @@ def test_only_so_many_letters_are_kept(tmp_path: Path) -> None:
         log.commit(Changes(position, letters=[("s", position, [{"reason": "late", "t": None, "text": ""}])]), 0)
     assert [letter.position for letter in log.letters("s")] == [5, 4, 3]
     log.close()
+
+
+def test_facts_of_made_streams_stay_while_a_window_may_see_them(log: ResultLog) -> None:
+    def facts(position: int, *times: int) -> pa.Table:
+        return pa.table({"position": [position] * len(times), "t": list(times)})
+    log.commit(Changes(1, made=[("m", facts(1, 5, 7)), ("n", facts(1, 5))], streams={"m": {"kept_from": 7}}), 0)
+    assert [table["t"].to_pylist() for table in log.made("m")] == [[5, 7]] and len(log.made("n")) == 1
+    log.commit(Changes(2, made=[("m", facts(2, 9))], streams={"m": {"kept_from": 8}}), 0)
+    assert [table["t"].to_pylist() for table in log.made("m")] == [[9]]
+    log.commit(Changes(3, gone=["m", "n"], made=[("m", facts(3, 11))], streams={"m": {"kept_from": 0}}), 0)
+    assert [table["t"].to_pylist() for table in log.made("m")] == [[11]]
+    assert log.made("n") == [] and log.stream_states() == {"m": {"kept_from": 0}}

@@ -1,0 +1,107 @@
+"""The SQLite file (WAL) of the result log: its tables, its connections, and tables of Arrow as cells."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, cast
+
+import pyarrow as pa
+
+_SCHEMA = """
+create table if not exists meta (name text primary key, value text not null) without rowid;
+create table if not exists streams (name text primary key, iri text not null unique, descriptor text not null) without rowid;
+create table if not exists stream_states (iri text primary key, state text not null) without rowid;
+create table if not exists receipts (stream text not null, key text not null, until integer not null, receipt text not null,
+                                     primary key (stream, key)) without rowid;
+create table if not exists letters (stream text not null, position integer not null, number integer not null, reason text not null,
+                                    t integer, content text not null, primary key (stream, position, number)) without rowid;
+create table if not exists queries (name text primary key, definition text not null, state text not null, relation blob) without rowid;
+create table if not exists removed (name text primary key, position integer not null) without rowid;
+create table if not exists graphs (iri text primary key, definition text not null) without rowid;
+create table if not exists results (id integer primary key, query text not null, epoch text not null, seq integer not null,
+                                    tick integer not null, at integer not null, kind text not null, output text not null,
+                                    payload blob not null, relation blob, meta text not null,
+                                    bytes integer not null, logged integer not null);
+create table if not exists made (stream text not null, position integer not null, newest integer not null, facts blob not null,
+                                 primary key (stream, position)) without rowid;
+create unique index if not exists results_by_seq on results (query, epoch, seq);
+create index if not exists results_by_age on results (query, id, bytes);
+"""
+
+
+class Database:
+    """Written by one thread at a time; read by any."""
+
+    def __init__(self, path: Path | None) -> None:
+        """`path` None keeps everything in memory."""
+        self._path = path
+        self._local = threading.local()
+        self._lock = threading.RLock()
+        self._open: list[sqlite3.Connection] = []
+        self._writer = self._connect()
+        with self._lock:
+            self._writer.executescript(_SCHEMA)
+
+    def close(self) -> None:
+        """Close every connection; nothing can be used afterwards."""
+        with self._lock:
+            for connection in self._open:
+                connection.close()
+            self._open.clear()
+
+    @property
+    def position(self) -> int:
+        """The position in the input log that the results stand for; 0 at the beginning."""
+        return int(self.meta("position", 0))
+
+    def meta(self, name: str, default: Any = None) -> Any:
+        rows = list(self._read("select value from meta where name = ?", (name,)))
+        return json.loads(rows[0][0]) if rows else default
+
+    def _connect(self) -> sqlite3.Connection:
+        target = ":memory:" if self._path is None else str(self._path)
+        connection = sqlite3.connect(target, timeout=30, isolation_level=None, check_same_thread=False)
+        connection.execute("pragma journal_mode = wal")
+        connection.execute("pragma synchronous = normal")
+        with self._lock:
+            self._open.append(connection)
+        return connection
+
+    def _read(self, text: str, values: Sequence[Any] = ()) -> Iterator[Any]:
+        if self._path is None:
+            with self._lock:
+                return iter(self._writer.execute(text, values).fetchall())
+        if not hasattr(self._local, "connection"):
+            self._local.connection = self._connect()
+        return iter(self._local.connection.execute(text, values).fetchall())
+
+    @contextmanager
+    def _writing(self) -> Iterator[sqlite3.Connection]:
+        with self._lock:
+            self._writer.execute("begin immediate")
+            try:
+                yield self._writer
+            except BaseException:
+                self._writer.execute("rollback")
+                raise
+            self._writer.execute("commit")
+
+    @staticmethod
+    def _put_meta(db: sqlite3.Connection, values: dict[str, Any]) -> None:
+        db.executemany("insert or replace into meta values (?,?)", [(name, json.dumps(value)) for name, value in values.items()])
+
+
+def pack(table: pa.Table) -> bytes:
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, table.schema, options=pa.ipc.IpcWriteOptions(compression="lz4")) as writer:
+        writer.write_table(table)
+    return cast(bytes, sink.getvalue().to_pybytes())
+
+
+def unpack(data: bytes) -> pa.Table:
+    return pa.ipc.open_stream(data).read_all()
