@@ -57,6 +57,8 @@ SLUGS: dict[str, tuple[int, str]] = {
     "step-not-supported": (422, "The STEP is not supported"),
     "bad-descriptor": (422, "The stream descriptor is not valid"),
     "watermark-ahead": (422, "The watermark is ahead of the clock"),
+    "timestamp-ahead": (422, "An item is stamped too far ahead of the clock"),
+    "idempotency-key-reused": (422, "The idempotency key belongs to another request"),
     "missing-timestamp": (422, "An item has no time stamp"),
     "remote-context-disabled": (422, "A JSON-LD context would have to be fetched"),
     "fetch-not-allowed": (422, "Nothing is fetched from the network"),
@@ -172,7 +174,9 @@ def from_error(error: BaseException) -> Problem:
     if isinstance(error, DiagnosticError):
         return from_diagnostics(error)
     if isinstance(error, EngineError):
-        return Problem(error.slug, error.detail, status=error.status, extra=dict(error.extra or {}))
+        extra = dict(error.extra or {})
+        headers = {"Allow": ", ".join(extra["allowed"])} if "allowed" in extra else {}
+        return Problem(error.slug, error.detail, status=error.status, errors=extra.pop("errors", ()), extra=extra, headers=headers)
     request_id = str(uuid.uuid4())
     log.error("request %s failed", request_id, exc_info=error)
     return Problem("internal", "The request failed inside the server; its log has more under the request id.",

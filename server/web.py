@@ -179,6 +179,8 @@ def reply(data: bytes | str, media: str, status: int = 200, *, etag: str | None 
         data, status = b"", 304
     text = media.startswith("text/") or media == JSON
     response = Response(data, status, content_type=f"{media}; charset=utf-8" if text and media != JSON else media)
+    if status == 204:
+        del response.headers["Content-Type"]
     if etag is not None:
         response.set_etag(etag)
     response.headers["Vary"] = "Accept"
@@ -196,6 +198,13 @@ def json_reply(value: Any, status: int = 200, *, etag: str | None = None, header
         extra["Preference-Applied"] = "return=minimal"
         return reply(b"", JSON, 204 if status == 200 else status, etag=etag, headers=extra)
     return reply(dumps(value) + b"\n", JSON, status, etag=etag, headers=extra)
+
+
+def no_content() -> Response:
+    """204: there is nothing to show, and so it has no type."""
+    response = Response(status=204)
+    del response.headers["Content-Type"]
+    return response
 
 
 def path(*parts: str) -> str:

@@ -6,6 +6,7 @@ the only state that matters: a slow client is simply further back, and is told s
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from engine.runtime.resources import QueryInfo, ResultEvent, iso
@@ -32,7 +33,7 @@ class Feed:
         self.limits = exchange.limits
         self.done = False
         self._epoch: str | None = None
-        self._seq = 0
+        self._seq = self._known = 0
         self._live = False
         self._sent = 0
         self._status_seen = self._progress_seen = self.channel.news
@@ -54,7 +55,7 @@ class Feed:
         bounds = self._results.bounds(self.name)
         epoch = self.info.epoch
         oldest, newest = (bounds.oldest, bounds.newest) if bounds.epoch == epoch else (0, 0)
-        self._epoch, self._seq = epoch, newest
+        self._epoch, self._seq, self._known = epoch, newest, newest
         resumed, frames = self._place(oldest, newest)
         hello = {"query": self.name, "form": self.info.form, "vars": list(self.info.variables), "mode": self._variant.mode,
                  "output": self.info.output, "resumed": resumed, "from": self.position if resumed else None, "state": self.info.state,
@@ -167,7 +168,7 @@ class Feed:
     def _take(self, entry: Entry, frames: list[Frame]) -> None:
         options, event = self._options, entry.event
         if options.until_ms is not None and event.at_ms > options.until_ms:
-            frames += self.end("until", False)
+            self._end_until(frames)
             return
         self._seq = event.seq
         if not options.keep_empty and entry.empty(self._variant):
@@ -199,7 +200,8 @@ class Feed:
             return
         with self.channel.lock:
             progress, removed, statuses = self.channel.progress, self.channel.removed, list(self.channel.statuses)
-            watermark = self.channel.progress_data.get("watermark")
+            watermark = self.channel.progress_data.get("watermark") or self.info.progress.get("watermark")
+            newest = max(self.channel.newest, self._known)
         frames += [frame for number, frame in statuses if number > self._status_seen]
         self._status_seen = statuses[-1][0] if statuses else self._status_seen
         if progress is not None and progress[0] > self._progress_seen and (visible or now_s >= self._progress_due):
@@ -209,8 +211,18 @@ class Feed:
                 self._progress_due = now_s + self.limits.progress_seconds
         if removed:
             frames += self.end("dropped", False)
-        elif self._options.until_ms is not None and _passed(watermark, self._options.until_ms):
+        elif self._options.until_ms is not None and self._seq >= newest and self._passed(watermark, self._options.until_ms):
+            self._end_until(frames)
+
+    def _end_until(self, frames: list[Frame]) -> None:
+        self._flush_rated(math.inf, frames)
+        if not self.done:
             frames += self.end("until", False)
+
+    def _passed(self, watermark: Any, until_ms: int) -> bool:
+        """Whether no result at or before `until_ms` can come any more: reports on change tell of the instant before the watermark."""
+        ms = date_time_ms(watermark) if isinstance(watermark, str) else watermark
+        return isinstance(ms, int) and ms > until_ms - (self.info.report != "change")
 
     def progress(self) -> list[Frame]:
         """The newest progress again, for a feed that was silent for long."""
@@ -219,9 +231,3 @@ class Feed:
 
     def _id(self, seq: int) -> str | None:
         return f"{self._epoch}-{seq}" if self._epoch and seq else None
-
-
-def _passed(watermark: Any, until_ms: int) -> bool:
-    """Whether no result at or before `until_ms` can come any more."""
-    ms = date_time_ms(watermark) if isinstance(watermark, str) else watermark
-    return isinstance(ms, int) and ms > until_ms

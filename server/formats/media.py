@@ -41,8 +41,13 @@ EXTENSIONS = {".trig": TRIG, ".trigs": TRIG, ".nq": NQUADS, ".nt": NTRIPLES, ".t
 
 
 def content_type(header: str | None, supported: Sequence[str], default: str | None = None) -> str:
-    """The type of a body, one of `supported`; 415 names them otherwise."""
-    given = parse_options_header(header or "")[0].lower() or default or ""
+    """The type of a body, one of `supported`, in UTF-8; 415 says so otherwise."""
+    written, options = parse_options_header(header or "")
+    given = written.lower() or default or ""
+    charset = options.get("charset", "utf-8").lower()
+    if charset not in ("utf-8", "utf8", "us-ascii"):
+        raise Problem("unsupported-media-type", f"A body in {charset[:100]} cannot be read here; UTF-8 can.",
+                      extra={"supported": ["utf-8"]})
     media = ALIASES.get(given, given)
     if media not in supported:
         raise Problem("unsupported-media-type", f"A body of type {given or '(none)'} cannot be read here; see 'supported'.",

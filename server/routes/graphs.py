@@ -10,7 +10,7 @@ from server.formats.media import GRAPH_TYPES, JSONLD, NTRIPLES, RDFXML, TRIG, NQ
 from server.formats.reading import read_graph
 from server.formats.results import graph_of
 from server.problems import Problem
-from server.web import best, body, body_type, json_reply, precondition, reply, route, site
+from server.web import best, body, body_type, json_reply, no_content, precondition, reply, route, site
 
 blueprint = Blueprint("graphs", __name__)
 _OUT = (TURTLE, NTRIPLES, JSONLD, TRIG, NQUADS, RDFXML)
@@ -81,7 +81,7 @@ def _delete(iri: str) -> Response:
     with site().writing:
         precondition(site().engine.graph(iri)[0].etag)
         site().engine.delete_graph(iri)
-    return Response(status=204)
+    return no_content()
 
 
 def _uploaded(iri: str) -> list[Triple]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 from urllib.parse import unquote_plus
 
@@ -11,13 +12,14 @@ from engine.runtime.resources import QueryInfo
 from server.formats.media import FORM, JSON, MERGE_PATCH, SPARQL_QUERY, TEXT
 from server.parameters import choice, count, flag
 from server.problems import Problem
-from server.web import (best, body_type, etag_of, json_object, json_reply, known_members, parameter, path, precondition, reply,
+from server.web import (best, body_type, etag_of, json_object, json_reply, known_members, no_content, parameter, path, precondition, reply,
                         route, site, text_body)
 
 blueprint = Blueprint("queries", __name__)
 LEVELS = ("parsed", "validated", "rewritten", "logical", "spark")
 STATES = ("starting", "running", "idle", "paused", "restarting", "failed", "finished", "stopping")
 _TYPES = (SPARQL_QUERY, TEXT, JSON)
+_CHANGES: dict[str, tuple[Any, ...]] = {"state": ("paused", "running"), "resume": ("backlog", "now"), "force": (True, False)}
 
 
 @route(blueprint, "/queries", "GET", query=("state", "limit", "offset"))
@@ -39,13 +41,14 @@ def post() -> Response:
     return _register(text, options.pop("name", None), options)
 
 
-@route(blueprint, "/queries/<name>", "PUT", query=("replace", "since"))
+@route(blueprint, "/queries/<name>", "PUT", query=("replace", "force", "since"))
 def put(name: str) -> Response:
     """Register a query under a name."""
     text, options = _statement((*_TYPES, FORM))
     if options.pop("name", name) != name:
         raise Problem("name-mismatch", "The name in the body is not the one in the address.")
-    for flag_name, value in (("replace", parameter("replace", flag, None)), ("since", parameter("since", str, None))):
+    for flag_name, value in (("replace", parameter("replace", flag, None)), ("force", parameter("force", flag, None)),
+                             ("since", parameter("since", str, None))):
         if value is not None:
             options[flag_name] = value
     return _register(text, name, options)
@@ -63,34 +66,36 @@ def get(name: str) -> Response:
 
 @route(blueprint, "/queries/<name>", "PATCH")
 def patch(name: str) -> Response:
-    """Pause a query or let it go on (``resume``: ``backlog`` or ``now``)."""
+    """Pause a query (``force``: with those that read it) or let it go on (``resume``: ``backlog`` or ``now``)."""
     body_type((MERGE_PATCH, JSON))
     change = json_object(text_body(site().limits.json_body))
-    known_members(change, ("state", "resume"))
-    state, resume = change.get("state"), change.get("resume", "now")
-    if state not in ("paused", "running") or resume not in ("backlog", "now"):
-        raise Problem("bad-transition", "A query can be made 'paused' or 'running' (resume: 'backlog' or 'now').", extra={"state": state})
+    known_members(change, _CHANGES)
+    state, resume, force = change.get("state"), change.get("resume", "now"), change.get("force", False)
+    for member, value in (("state", state), ("resume", resume), ("force", force)):
+        if value not in _CHANGES[member]:
+            raise Problem("unknown-parameter", f"{member} must be {' or '.join(map(json.dumps, _CHANGES[member]))}.", status=422,
+                          extra={"parameter": member})
     with site().writing:
         precondition(_etag(site().engine.query(name)))
-        info = site().engine.patch_query(name, state, resume)
+        info = site().engine.patch_query(name, state, resume, force=force)
     return json_reply(query_json(info), etag=_etag(info))
 
 
-@route(blueprint, "/queries/<name>", "DELETE")
+@route(blueprint, "/queries/<name>", "DELETE", query=("force",))
 def delete(name: str) -> Response:
-    """Stop a query and remove it with its results."""
+    """Stop a query and remove it with its results (``force=true``: with those that read it)."""
     with site().writing:
         precondition(_etag(site().engine.query(name)))
-        site().engine.delete_query(name)
-    return Response(status=204)
+        site().engine.delete_query(name, force=parameter("force", flag, False))
+    return no_content()
 
 
-@route(blueprint, "/queries/<name>/restart", "POST", query=("reset",))
+@route(blueprint, "/queries/<name>/restart", "POST", query=("reset", "force"))
 def restart(name: str) -> Response:
     """Start a query again; ``reset=true`` begins a new epoch."""
     with site().writing:
         precondition(_etag(site().engine.query(name)))
-        info = site().engine.restart_query(name, reset=parameter("reset", flag, False))
+        info = site().engine.restart_query(name, reset=parameter("reset", flag, False), force=parameter("force", flag, False))
     return json_reply(query_json(info or site().engine.query(name)), 202)
 
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import hashlib
 from typing import Any
 
 from flask import Blueprint, Response, request
 
 from engine.runtime.resources import Rejection, StreamInfo, TailEvent, iso
+from engine.runtime.streams import check_pushable
 from server.feeds.frames import encoded, jsonl
 from server.feeds.tail import item_frame
 from server.formats import vocals
@@ -18,7 +20,7 @@ from server.formats.results import dataset
 from server.formats.stamps import GENERATED_AT, XSD
 from server.parameters import choice, count, flag, moment
 from server.problems import Problem
-from server.web import (best, body, body_type, etag_of, json_object, json_reply, parameter, path, precondition, reply, route,
+from server.web import (best, body, body_type, etag_of, json_object, json_reply, no_content, parameter, path, precondition, reply, route,
                         site, text_body)
 
 blueprint = Blueprint("streams", __name__)
@@ -65,7 +67,7 @@ def delete(name: str) -> Response:
     with site().writing:
         precondition(_etag(site().engine.stream(name)))
         site().engine.delete_stream(name, force=parameter("force", flag, False))
-    return Response(status=204)
+    return no_content()
 
 
 @route(blueprint, "/streams/<name>", "POST", query=("watermark", "timestamp", "on-error"))
@@ -73,23 +75,24 @@ def push(name: str) -> Response:
     """Push items: all or none, unless ``on-error=skip``. Answered when they are on disk."""
     engine, limits = site().engine, site().limits
     info = engine.stream(name)
+    check_pushable(name, info.descriptor)
     watermark, timestamp = parameter("watermark", moment, None), parameter("timestamp", moment, None)
     skip = parameter("on-error", choice("abort", "skip"), "abort") == "skip"
     if watermark is not None and not request.content_length and not request.mimetype:
-        return _receipt(engine.push(name, [], watermark_ms=watermark, idempotency_key=_key()))
+        return _receipt(engine.push(name, [], watermark_ms=watermark, idempotency_key=_key(), digest=_digest(b"")))
     media = body_type(PUSH_TYPES)
     streamed = media in STREAMED_TYPES
     text = body(limits.push_body_streamed if streamed else limits.push_body,
                 limits.push_body_streamed if streamed else limits.push_body_decompressed)
+    wishes: dict[str, Any] = {"watermark_ms": watermark, "idempotency_key": _key(), "digest": _digest(text), "skip": skip}
     reader = Reader(info.descriptor.get("timestampPredicate") or GENERATED_AT, timestamp, info.descriptor.get("time") == "event", skip,
                     limits)
     table = read_columns(text, media, reader)
     if table is not None:
-        return _receipt(engine.push_table(name, table, watermark_ms=watermark, idempotency_key=_key()))
+        return _receipt(engine.push_table(name, table, **wishes))
     reading = read_items(text, media, reader, base=info.iri)
     rejected = [_rejection(problem) for problem in reading.problems]
-    return _receipt(engine.push(name, reading.items, watermark_ms=watermark, idempotency_key=_key(), rejected=rejected),
-                    reading.problems[:limits.push_errors_listed])
+    return _receipt(engine.push(name, reading.items, rejected=rejected, **wishes), reading.problems[:limits.push_errors_listed])
 
 
 @route(blueprint, "/streams/<name>/items", "GET", query=("limit", "since"))
@@ -128,12 +131,23 @@ def _key() -> str | None:
     return key
 
 
+def _digest(text: bytes) -> str | None:
+    """What stands for the request where it has an idempotency key."""
+    if _key() is None:
+        return None
+    return hashlib.sha256(b"\n".join((request.query_string, request.mimetype.encode(), text))).hexdigest()
+
+
 def _receipt(receipt: Any, problems: Any = ()) -> Response:
+    """202 with the receipt; 422 where all that there was has been refused."""
     shown = receipt.to_json()
     if problems and not receipt.repeated:
         listed = [{"code": problem.slug, "detail": problem.detail, **dict(*problem.errors[:1])} for problem in problems]
         shown["errors"] = listed + [error for error in shown["errors"] if "item" in error]
     headers = {"Idempotency-Replayed": "true"} if receipt.repeated else {}
+    if receipt.refused:
+        slug = problems[0].slug if problems else "timestamp-ahead" if any("item" in e for e in receipt.errors) else "rdf-syntax"
+        raise Problem(slug, f"All items were refused: {receipt.rejected}.", 422, shown.pop("errors"), shown, headers)
     return json_reply(shown, 202, headers=headers)
 
 

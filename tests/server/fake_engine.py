@@ -42,6 +42,7 @@ class FakeEngine:
         self._events: dict[str, list[TailEvent]] = {}
         self._letters: dict[str, list[DeadLetter]] = {}
         self._receipts: dict[tuple[str, str], Receipt] = {}
+        self._digests: dict[tuple[str, str], str | None] = {}
         self._queries: dict[str, QueryInfo] = {}
         self._removed: set[str] = set()
         self._seq: dict[str, int] = {}
@@ -85,9 +86,11 @@ class FakeEngine:
         del self._streams[name]
 
     def push(self, name: str, items: Sequence[Item], *, watermark_ms: int | None = None, idempotency_key: str | None = None,
-             rejected: Sequence[Rejection] = ()) -> Receipt:
+             rejected: Sequence[Rejection] = (), skip: bool = False, digest: str | None = None) -> Receipt:
         self.stream(name)
         if idempotency_key and (name, idempotency_key) in self._receipts:
+            if self._digests[name, idempotency_key] != digest:
+                raise EngineError("idempotency-key-reused", 422, "The key was used for another request.")
             return replace(self._receipts[name, idempotency_key], repeated=True)
         self.pushes.append((name, list(items), watermark_ms, idempotency_key))
         first = sum(map(len, self._events.values())) + 1
@@ -97,11 +100,11 @@ class FakeEngine:
         receipt = Receipt(len(items), 0, len(rejected), str(first), str(first + len(items) - 1), watermark_ms,
                           tuple({"detail": r.reason, "place": r.place} for r in rejected))
         if idempotency_key:
-            self._receipts[name, idempotency_key] = receipt
+            self._receipts[name, idempotency_key], self._digests[name, idempotency_key] = receipt, digest
         return receipt
 
-    def push_table(self, name: str, table: pa.Table, *, watermark_ms: int | None = None, idempotency_key: str | None = None) -> Receipt:
-        return self.push(name, items_of(table), watermark_ms=watermark_ms, idempotency_key=idempotency_key)
+    def push_table(self, name: str, table: pa.Table, **wishes: Any) -> Receipt:
+        return self.push(name, items_of(table), **wishes)
 
     def tail(self, name: str, limit: int = 100, since: int = 0) -> list[TailEvent]:
         self.stream(name)
@@ -170,14 +173,14 @@ class FakeEngine:
             raise not_found("query", name)
         return self._queries[name]
 
-    def delete_query(self, name: str) -> None:
+    def delete_query(self, name: str, force: bool = False) -> None:
         self.query(name)
         del self._queries[name]
         self._removed.add(name)
         self.results.commit(Changes(0, queries={name: None}), NOW)
         self.tell(Notice("removed", name))
 
-    def patch_query(self, name: str, state: str, resume: str = "now") -> QueryInfo:
+    def patch_query(self, name: str, state: str, resume: str = "now", force: bool = False) -> QueryInfo:
         info = self.query(name)
         if state not in ("paused", "running"):
             raise EngineError("bad-transition", 409, f"A query cannot be made {state!r}.", {"state": info.state})
@@ -185,7 +188,7 @@ class FakeEngine:
         self.tell(Notice("status", name, data={"state": state, "previous": info.state, "reason": "request"}))
         return self._queries[name]
 
-    def restart_query(self, name: str, reset: bool = False) -> QueryInfo:
+    def restart_query(self, name: str, reset: bool = False, force: bool = False) -> QueryInfo:
         info = self.query(name)
         if reset:
             self.new_epoch(name)
@@ -231,6 +234,10 @@ class FakeEngine:
         self._queries[name], self._seq[name] = replace(info, epoch=f"{head}c{int(generation) + 1}"), 0
         self.results.commit(Changes(0, queries={name: ({"name": name, "epoch": self._queries[name].epoch}, {})}), NOW)
         self.tell(Notice("epoch", name, data={"epoch": self._queries[name].epoch}))
+
+    def progress_of(self, name: str, **progress: Any) -> None:
+        """Set what a query knows of its progress, telling nobody."""
+        self._queries[name] = replace(self._queries[name], progress=progress)
 
     def answer(self, name: str, table: pa.Table, at_ms: int | None = None, relation: pa.Table | None = None) -> ResultEvent:
         """Log the next result of a query and tell of it."""

@@ -217,6 +217,18 @@ def test_until_ends_the_feed(live: Live) -> None:
     assert found[-1].data["reason"] == "until"
 
 
+def test_until_ends_a_feed_of_which_the_time_is_over(live: Live) -> None:
+    """Nobody will tell: the last evaluations were empty, or nothing comes any more."""
+    hot(live.engine)
+    for number in range(100):
+        answer(live.engine, number)
+    live.engine.progress_of("hot", watermark="2025-11-21T05:10:00Z")
+    for until, results in (("2025-11-21T05:08:00Z", 100), ("2025-11-21T05:10:00Z", 100), ("2025-11-21T05:05:00Z", 60)):
+        with Events(f"{live.base}/queries/hot/results?since=earliest&until={until}") as events:
+            found = events.rest()
+        assert [event.event for event in found].count("result") == results and found[-1].data["reason"] == "until"
+
+
 def test_one_feed_of_several_queries(live: Live) -> None:
     hot(live.engine)
     live.engine.register(TEXT.replace("hot", "cold"), "cold")

@@ -51,11 +51,14 @@ def test_a_query_is_shown_paused_and_removed(hot: FlaskClient) -> None:
     patch = {"content_type": "application/merge-patch+json", "data": '{"state": "paused"}'}
     assert hot.patch("/queries/hot", headers={"If-Match": etag}, **patch).get_json()["state"] == "paused"
     problem(hot.patch("/queries/hot", headers={"If-Match": etag}, **patch), 412, "etag-mismatch")
-    problem(hot.patch("/queries/hot", json={"state": "flying"}), 409, "bad-transition")
+    for change, member in (({"state": "flying"}, "state"), ({}, "state"), ({"state": "paused", "resume": "later"}, "resume"),
+                           ({"state": "paused", "force": "yes"}, "force")):
+        assert problem(hot.patch("/queries/hot", json=change), 422, "unknown-parameter")["parameter"] == member
     problem(hot.patch("/queries/hot", json={"text": "x"}), 422, "unknown-parameter")
     assert hot.post("/queries/hot/restart?reset=true").status_code == 202
     problem(hot.delete("/streams/temps"), 409, "in-use")
-    assert hot.delete("/queries/hot").status_code == 204
+    removed = hot.delete("/queries/hot")
+    assert removed.status_code == 204 and "Content-Type" not in removed.headers
     problem(hot.get("/queries/hot"), 410, "query-removed")
     assert hot.delete("/streams/temps").status_code == 204
 

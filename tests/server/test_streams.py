@@ -79,10 +79,23 @@ def test_a_push_is_all_or_nothing_unless_asked_otherwise(temps: FlaskClient, eng
     assert temps.get("/streams/temps/dead-letters").get_json()["deadLetters"][0]["reason"].startswith("rdf-syntax")
 
 
+def test_a_push_of_which_nothing_is_taken_is_no_success(temps: FlaskClient) -> None:
+    refused = problem(temps.post("/streams/temps?on-error=skip", data=b'{"@id": \n', content_type="application/jsonl"), 422, "rdf-syntax")
+    assert (refused["accepted"], refused["rejected"], refused["errors"][0]["location"]["line"]) == (0, 1, 1)
+
+
+def test_text_is_utf_8(temps: FlaskClient) -> None:
+    for charset, status in (("utf-8", 202), ("UTF-8", 202), ("iso-8859-1", 415)):
+        assert temps.post("/streams/temps", data=ITEM, content_type=f"application/trig; charset={charset}").status_code == status
+    problem(temps.post("/sparql", data="ASK {}", content_type="application/sparql-query; charset=utf-16"), 415, "unsupported-media-type")
+
+
 def test_an_idempotency_key_repeats_the_answer(temps: FlaskClient, engine: FakeEngine) -> None:
     first, second = (temps.post("/streams/temps", data=ITEM, content_type="application/trig", headers={"Idempotency-Key": "k"})
                      for _ in range(2))
     assert first.get_json() == second.get_json() and len(engine.pushes) == 1
+    again = temps.post("/streams/temps", data=ITEM.replace("1", "2"), content_type="application/trig", headers={"Idempotency-Key": "k"})
+    problem(again, 422, "idempotency-key-reused")
     assert "Idempotency-Replayed" not in first.headers and second.headers["Idempotency-Replayed"] == "true"
     problem(temps.post("/streams/temps", data=ITEM, content_type="application/trig", headers={"Idempotency-Key": "x" * 300}), 400)
 
