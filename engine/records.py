@@ -43,12 +43,13 @@ class Idle:
 @dataclass(frozen=True, slots=True)
 class Register:
     """A query takes effect at the first T greater than its watermark here; it sees events of later positions only
-    (or all from position `since`)."""
+    (or all from position `since`). Where it makes a stream, `stream` is the IRI of that unless the text gives one."""
 
     position: int
     query: str
     text: str
     since: int
+    stream: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""The command ``thalweg``: ``serve`` runs the server, ``run`` replays a recorded stream through a query."""
+"""The command ``thalweg``: ``serve`` runs the server, ``run`` replays recorded streams through queries."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=f"thalweg {package_version('thalweg') or '(not installed)'}")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     _serve_arguments(commands.add_parser("serve", help="serve the HTTP interface and the console"))
-    _run_arguments(commands.add_parser("run", help="replay recorded streams through a query, as fast as they can be read"))
+    _run_arguments(commands.add_parser("run", help="replay recorded streams through queries, as fast as they can be read"))
     return parser
 
 
@@ -52,7 +52,7 @@ def _serve_arguments(parser: argparse.ArgumentParser) -> None:
 
 def _run_arguments(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
-    add("query", type=Path, help="file with the statement, - for standard input")
+    add("query", type=Path, nargs="+", help="file with a statement, - for standard input; one may read what another makes")
     add("--stream", action="append", default=[], metavar="IRI=FILE",
         help="a recorded stream: TriG, N-Quads, JSON-LD lines or ms<TAB>triple lines, .gz too (again for more)")
     add("--graph", action="append", default=[], metavar="[IRI=]FILE",

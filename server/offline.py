@@ -1,4 +1,4 @@
-"""``thalweg run``: a recorded stream through a query, one line per evaluation."""
+"""``thalweg run``: recorded streams through queries, one line per evaluation."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import csv
 import io
 import re
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace as changed
 from pathlib import Path
 from typing import TextIO
@@ -18,7 +18,7 @@ from engine.ir.spans import DiagnosticError
 from engine.ir.statement import GraphSource, Statement
 from engine.records import Triple
 from engine.runtime.errors import EngineError
-from engine.runtime.replay import explain, replay
+from engine.runtime.replay import explain, made, named, replay
 from engine.runtime.resources import Item, ResultEvent, iso
 from grammar import parse
 from server.formats import media
@@ -38,13 +38,13 @@ _TIMED_LINE = re.compile(rb"\s*-?\d+\t")
 def run(given: argparse.Namespace, out: TextIO) -> int:
     """Replay, or explain; the exit status. Mistakes in texts and files are shown with their places."""
     try:
-        text = sys.stdin.read() if str(given.query) == "-" else given.query.read_text(encoding="utf-8")
-        statement, graphs = _with_graphs(parse(text), given.graph, given.rules)
+        queries = named([parse(_text(path)) for path in given.query])
+        queries, graphs = _with_graphs(queries, given.graph, given.rules)
         if given.explain:
-            print(explain(statement, [source.stream for source in statement.streams], graphs, given.rules, given.explain), file=out)
+            shown = explain(queries, _pushed(queries), graphs, given.rules, given.explain)
+            print("\n".join(f"# {name}\n{text}" if len(shown) > 1 else text for name, text in shown.items()), file=out)
         else:
-            streams = _streams(given.stream, statement)
-            _write(replay(statement, streams, graphs, given.rules), given.format, out)
+            _write(replay(queries, _streams(given.stream, queries), graphs, given.rules), given.format, out, len(queries) > 1)
     except BrokenPipeError:
         return 0
     except DiagnosticError as error:
@@ -74,38 +74,51 @@ def read_background(path: Path) -> list[Triple]:
         raise _in_file(problem, path) from problem
 
 
-def _streams(given: Iterable[str], statement: Statement) -> dict[str, list[Item]]:
-    """Recorded streams by IRI. One without IRI is the stream that the query names."""
-    named = list(dict.fromkeys(source.stream for source in statement.streams))
+def _text(path: Path) -> str:
+    return sys.stdin.read() if str(path) == "-" else path.read_text(encoding="utf-8")
+
+
+def _pushed(queries: Mapping[str, Statement]) -> list[str]:
+    """The streams that the queries read and do not make."""
+    own = set(made(queries))
+    return [iri for iri in dict.fromkeys(source.stream for q in queries.values() for source in q.streams) if iri not in own]
+
+
+def _streams(given: Iterable[str], queries: Mapping[str, Statement]) -> dict[str, list[Item]]:
+    """Recorded streams by IRI. One without IRI is the stream that the queries name."""
+    wanted = _pushed(queries)
     found: dict[str, list[Item]] = {}
     for text in given:
         iri, path = _named_file(text)
         if iri is None:
-            if len(named) != 1:
-                raise ValueError(f"--stream {text}: write IRI=FILE, for the query reads {len(named)} streams.")
-            iri = named[0]
+            if len(wanted) != 1:
+                raise ValueError(f"--stream {text}: write IRI=FILE, for {len(wanted)} streams are read.")
+            iri = wanted[0]
         found.setdefault(iri, []).extend(read_stream(path))
-    missing = [iri for iri in named if iri not in found]
+    missing = [iri for iri in wanted if iri not in found]
     if missing:
         raise ValueError(f"No --stream for {', '.join(missing)}.")
     return found
 
 
-def _with_graphs(statement: Statement, given: Iterable[str], rules: Sequence[str]) -> tuple[Statement, dict[str, list[Triple]]]:
-    """Static graphs by IRI. One without IRI is the graph that the query names and nobody else gives; where there is none, it is what
-    its rules reason with (``USING GRAPH``), and the statement says so."""
+def _with_graphs(queries: dict[str, Statement], given: Iterable[str],
+                 rules: Sequence[str]) -> tuple[dict[str, Statement], dict[str, list[Triple]]]:
+    """Static graphs by IRI. One without IRI is the graph that the queries name and nobody else gives; where there is none, it is what
+    their rules reason with (``USING GRAPH``), and the statements say so."""
     files = [_named_file(text) for text in given]
     taken = {iri for iri, _ in files}
-    free = [source.iri for source in (*statement.graphs, *statement.reasoning_graphs) if source.iri not in taken]
+    named_here = [source.iri for q in queries.values() for source in (*q.graphs, *q.reasoning_graphs)]
+    free = [iri for iri in dict.fromkeys(named_here) if iri not in taken]
     found: dict[str, list[Triple]] = {}
     for iri, path in files:
-        if iri is None and not free and not (rules or statement.rules):
-            raise ValueError(f"--graph {path}: the query names no graph for it, and no rules that could use it.")
         if iri is None and not free:
+            if not any(rules or q.rules for q in queries.values()):
+                raise ValueError(f"--graph {path}: the query names no graph for it, and no rules that could use it.")
             iri = path.resolve().as_uri()
-            statement = changed(statement, reasoning_graphs=(*statement.reasoning_graphs, GraphSource(iri)))
+            queries = {name: changed(q, reasoning_graphs=(*q.reasoning_graphs, GraphSource(iri))) if rules or q.rules else q
+                       for name, q in queries.items()}
         found.setdefault(iri or free.pop(0), []).extend(read_background(path))
-    return statement, found
+    return queries, found
 
 
 def _named_file(text: str) -> tuple[str | None, Path]:
@@ -134,37 +147,38 @@ def _media(path: Path) -> str:
     return kind
 
 
-def _write(answers: Iterator[ResultEvent], form: str, out: TextIO) -> None:
+def _write(answers: Iterator[ResultEvent], form: str, out: TextIO, several: bool = False) -> None:
+    """Write answers as they come; of `several` queries each with the name of its query."""
     write = {"jsonl": _as_json, "csv": _as_csv, "table": _as_table}[form]
-    first = True
+    before: str | None = None
     for answer in answers:
-        print(write(answer, first), end="", file=out, flush=True)
-        first = False
+        print(write(answer, answer.query != before, {"query": answer.query} if several else {}), end="", file=out, flush=True)
+        before = answer.query
 
 
-def _as_json(answer: ResultEvent, first: bool) -> str:
-    if answer.kind == "graph":
-        return orjson.dumps({"at": answer.at_ms, "graph": answer.payload.decode()}).decode() + "\n"
-    return orjson.dumps({"at": answer.at_ms, "results": orjson.Fragment(answer.payload)}).decode() + "\n"
+def _as_json(answer: ResultEvent, first: bool, name: dict[str, str]) -> str:
+    shown = {"graph": answer.payload.decode()} if answer.kind == "graph" else {"results": orjson.Fragment(answer.payload)}
+    return orjson.dumps({**name, "at": answer.at_ms, **shown}).decode() + "\n"
 
 
-def _as_csv(answer: ResultEvent, first: bool) -> str:
-    """SPARQL CSV with the time in front; the header once."""
+def _as_csv(answer: ResultEvent, first: bool, name: dict[str, str]) -> str:
+    """SPARQL CSV with the time in front; the header once, of several queries whenever another one goes on."""
     buffer = io.StringIO(newline="")
     writer = csv.writer(buffer)
     head, *rows = _cells(answer, media.CSV)
     if first:
-        writer.writerow(["at", *head])
-    writer.writerows([answer.at_ms, *row] for row in rows)
+        writer.writerow([*name, "at", *head])
+    writer.writerows([*name.values(), answer.at_ms, *row] for row in rows)
     return buffer.getvalue()
 
 
-def _as_table(answer: ResultEvent, first: bool) -> str:
+def _as_table(answer: ResultEvent, first: bool, name: dict[str, str]) -> str:
     """Columns side by side under the time of the evaluation."""
     head, *rows = _cells(answer, media.TSV)
     widths = [max(len(row[column]) for row in (head, *rows)) for column in range(len(head))]
     lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths)).rstrip() for row in (head, ["-" * w for w in widths], *rows)]
-    return f"at {iso(answer.at_ms) or answer.at_ms} ({len(rows)} rows)\n" + "\n".join(f"  {line}" for line in lines) + "\n\n"
+    title = " ".join([*name.values(), f"at {iso(answer.at_ms) or answer.at_ms}", f"({len(rows)} rows)"])
+    return f"{title}\n" + "\n".join(f"  {line}" for line in lines) + "\n\n"
 
 
 def _cells(answer: ResultEvent, kind: str) -> list[list[str]]:

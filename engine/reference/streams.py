@@ -128,7 +128,7 @@ class ContinuousQuery:
 
     def __init__(self, registration: Register, statement: Statement) -> None:
         self.name = registration.query
-        self.makes = stream_made(statement)
+        self.makes = stream_made(statement, registration.stream)
         self.reads = frozenset(source.stream for source in statement.streams)
         self.since = registration.since
         self.statement = statement
@@ -264,10 +264,11 @@ class ContinuousQuery:
         return Evaluation(at, tick, output(self.statement.output, relation, before), relation)
 
 
-def stream_made(statement: Statement) -> str:
-    """The IRI of the stream that a statement's results are; empty where they are none, or their stream has no IRI."""
-    makes = statement.kind == "stream" and statement.form in ("CONSTRUCT", "DESCRIBE")
-    return statement.name if makes and statement.name is not None and ":" in statement.name else ""
+def stream_made(statement: Statement, default: str | None) -> str:
+    """The IRI of the stream that a statement's results are: that in its text, else `default`; empty where they are none."""
+    if statement.kind != "stream" or statement.form not in ("CONSTRUCT", "DESCRIBE"):
+        return ""
+    return statement.name if statement.name is not None and ":" in statement.name else default or ""
 
 
 def _advance(stream: Stream, watermark: int) -> None:

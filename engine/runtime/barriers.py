@@ -73,7 +73,7 @@ class Barriers:
         statement = self._parse(payload["text"])
         definition = Definition(name, payload["text"], old.definition.number if old else self._numbers,
                                 old.definition.generation + 1 if old else 1, payload["since"], payload.get("options", {}),
-                                payload.get("registered"), payload.get("restarts", 0), payload.get("stream") or own_iri(statement))
+                                payload.get("registered"), payload.get("restarts", 0), own_iri(statement, payload.get("stream")))
         query = LiveQuery(definition, statement, None, MIN)
         self._plan(query)
         self.queries[name] = query

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 import numpy as np
@@ -62,6 +63,11 @@ class Queries(dict[str, LiveQuery]):
         for producer in (makers[iri] for iri in query.streams if iri in makers):
             found += self.awaited(producer, producer.ticker.timetable.tick_from(tick))
         return found
+
+
+def given_name(statement: Statement) -> str | None:
+    """The name that a text gives to its query; of an IRI the last part."""
+    return statement.name if statement.name is None else re.split("[/#:]", statement.name.rstrip("/#"))[-1]
 
 
 def own_iri(statement: Statement, default: str | None = None) -> str | None:

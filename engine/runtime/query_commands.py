@@ -5,7 +5,6 @@ What a query that makes a stream does is its readers' matter too: it is not remo
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -15,7 +14,7 @@ from engine.ir.statement import Statement
 from engine.runtime.backend import Backend
 from engine.runtime.chains import check_sources, producers
 from engine.runtime.clock import Clock
-from engine.runtime.derived import own_iri
+from engine.runtime.derived import given_name, own_iri
 from engine.runtime.describe import query_info
 from engine.runtime.errors import EngineError, conflict, not_found
 from engine.runtime.machine import Machine
@@ -181,9 +180,7 @@ class QueryCommands(StreamCommands):
         return query_info(query, self._machine.pump, self._machine.writer.appender.sources, self.settings.base_url, measured)
 
     def _query_name(self, statement: Statement, name: str | None) -> str:
-        written = statement.name
-        if written is not None and ":" in written:
-            written = re.split("[/#:]", written.rstrip("/#"))[-1]
+        written = given_name(statement)
         if name is not None and written is not None and name != written:
             raise EngineError("name-mismatch", 422, f"The text registers {written!r}, the request {name!r}.", {"name": name})
         if name is None and written is None:

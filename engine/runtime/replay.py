@@ -1,7 +1,7 @@
-"""Recorded streams through one query at full speed, without server, clock or Structured Streaming (``thalweg run``).
+"""Recorded streams through queries at full speed, without server, clock or Structured Streaming (``thalweg run``).
 
-The recording is the whole truth: items are taken in the order of their time stamps, so that nothing is late, and at its end the query
-is evaluated up to the last close that still sees an event.
+The recording is the whole truth: items are taken in the order of their time stamps, so that nothing is late, and at its end each query
+is evaluated up to the last close that still sees an event. Queries may read what others make.
 """
 
 from __future__ import annotations
@@ -19,35 +19,68 @@ from engine.ir.spans import Diagnostic, DiagnosticError
 from engine.ir.statement import RuleSource, Statement
 from engine.records import End, GraphVersion, Record, Register, Triple
 from engine.runtime.batch import Executor, Limits
+from engine.runtime.chains import check_sources
+from engine.runtime.derived import Queries, given_name, own_iri
 from engine.runtime.pump import Pump
+from engine.runtime.query import Definition, LiveQuery
 from engine.runtime.resources import Item, ResultEvent
 from engine.runtime.results import ResultLog, Retention
 from engine.runtime.rows import ROWS, encode, graph_table, item_rows, own_blank_nodes, prepare, short_name
 from engine.spark.settings import SparkSettings
+from engine.timeline import MIN
 
-_NAME = "query"
 _BATCH_ROWS = 200_000
 _NO_LIMIT = 1 << 60
+# What the server calls itself unless it is told otherwise: a text reads the same stream here and there.
+_BASE_URL = "http://localhost:8175"
 
 
-def replay(statement: Statement, streams: Mapping[str, Sequence[Item]], graphs: Mapping[str, Sequence[Triple]], rules: Sequence[str] = (),
-           settings: SparkSettings | None = None) -> Iterator[ResultEvent]:
-    """`run` on a Spark of its own, started when the statement has compiled and stopped at the end."""
-    statement = with_rules(statement, rules)
-    compile_replay(statement, streams, _tables(graphs))
+def named(statements: Sequence[Statement]) -> dict[str, Statement]:
+    """Statements by the names that they give themselves, ``query`` and ``query-2`` where they give none."""
+    found: dict[str, Statement] = {}
+    for number, statement in enumerate(statements, 1):
+        name = given_name(statement) or ("query" if number == 1 else f"query-{number}")
+        if name in found:
+            raise ValueError(f"Two queries have the name {name!r}.")
+        found[name] = statement
+    return found
+
+
+def replay(queries: Mapping[str, Statement], streams: Mapping[str, Sequence[Item]], graphs: Mapping[str, Sequence[Triple]],
+           rules: Sequence[str] = (), settings: SparkSettings | None = None) -> Iterator[ResultEvent]:
+    """`run` on a Spark of its own, started when the statements have compiled and stopped at the end."""
+    queries = with_rules(queries, rules)
+    tables = _tables(graphs)
+    for name, statement in queries.items():
+        compile_replay(statement, name, {*streams, *made(queries)}, tables)
     with spark_executor(settings) as executor:
-        yield from run(statement, streams, graphs, executor)
+        yield from run(queries, streams, graphs, executor)
 
 
-def explain(statement: Statement, streams: Iterable[str], graphs: Mapping[str, Sequence[Triple]], rules: Sequence[str], stage: str) -> str:
-    """The statement at a stage of the compiler."""
-    return compile_replay(with_rules(statement, rules), streams, _tables(graphs)).explain(stage)
+def explain(queries: Mapping[str, Statement], streams: Iterable[str], graphs: Mapping[str, Sequence[Triple]], rules: Sequence[str],
+            stage: str) -> dict[str, str]:
+    """The statements at a stage of the compiler."""
+    queries = with_rules(queries, rules)
+    known = {*streams, *made(queries)}
+    return {name: compile_replay(statement, name, known, _tables(graphs)).explain(stage) for name, statement in queries.items()}
 
 
-def with_rules(statement: Statement, rules: Sequence[str]) -> Statement:
-    """The statement with further rule sets."""
-    named = {rule.name for rule in statement.rules}
-    return replace(statement, rules=(*statement.rules, *(RuleSource(name) for name in rules if name not in named)))
+def with_rules(queries: Mapping[str, Statement], rules: Sequence[str]) -> dict[str, Statement]:
+    """The statements with further rule sets."""
+    def more(statement: Statement) -> Statement:
+        known = {rule.name for rule in statement.rules}
+        return replace(statement, rules=(*statement.rules, *(RuleSource(name) for name in rules if name not in known)))
+    return {name: more(statement) for name, statement in queries.items()}
+
+
+def made(queries: Mapping[str, Statement]) -> list[str]:
+    """The IRIs of the streams that the queries make. Raises DiagnosticError where one reads what it cannot."""
+    live = Queries()
+    for name, statement in queries.items():
+        live[name] = LiveQuery(Definition(name, statement.text, 0, 1, 0, stream=own_iri(statement, _own(name))), statement, None, MIN)
+    for name, query in live.items():
+        check_sources(query.statement, name, query.makes, live, _BASE_URL)
+    return list(live.makers)
 
 
 @contextmanager
@@ -62,40 +95,48 @@ def spark_executor(settings: SparkSettings | None = None) -> Iterator[Executor]:
         session.stop()
 
 
-def compile_replay(statement: Statement, streams: Iterable[str], graphs: Mapping[str, pa.Table]) -> Compiled:
+def compile_replay(statement: Statement, name: str, streams: Iterable[str], graphs: Mapping[str, pa.Table]) -> Compiled:
     """Compile for a recording: all streams have event time, a window may be as long as it likes."""
     catalog = Catalog(dict.fromkeys(streams, "event"), graphs, max_range_ms=_NO_LIMIT, mixed_time=True)
-    return compile_statement(statement, catalog, identity=_NAME)
+    return compile_statement(statement, catalog, identity=name)
 
 
-def run(statement: Statement, streams: Mapping[str, Sequence[Item]], graphs: Mapping[str, Sequence[Triple]], executor: Executor, *,
-        batch_rows: int = _BATCH_ROWS) -> Iterator[ResultEvent]:
-    """The results of a statement over recorded items by stream IRI and static graphs by IRI, in order of their evaluation times."""
-    if not statement.streams:
+def run(queries: Mapping[str, Statement], streams: Mapping[str, Sequence[Item]], graphs: Mapping[str, Sequence[Triple]],
+        executor: Executor, *, batch_rows: int = _BATCH_ROWS) -> Iterator[ResultEvent]:
+    """The results of queries over recorded items by stream IRI and static graphs by IRI; those of one query in the order of their
+    evaluation times."""
+    if not all(statement.streams for statement in queries.values()):
         raise DiagnosticError(Diagnostic("window-unbounded", "A replay needs a stream: FROM STREAM <iri> [RANGE 10s STEP 2s]."))
+    known, texts = {*streams, *made(queries)}, {statement.text: statement for statement in queries.values()}
     results = ResultLog(None, Retention(count=1))
-    pump = Pump(executor, results, lambda text: statement, lambda text, name, tables: compile_replay(statement, streams, tables),
+    pump = Pump(executor, results, texts.__getitem__, lambda text, name, tables: compile_replay(queries[name], name, known, tables),
                 limits=Limits(rows=_NO_LIMIT, tail=1))
     try:
-        for table in log(statement.text, streams, graphs, batch_rows):
-            yield from pump.process(table).results
-            failed = pump.queries[_NAME].cause if _NAME in pump.queries else None
-            if failed is not None:
-                raise failed
+        for table in log(queries, streams, graphs, batch_rows):
+            yield from sorted(pump.process(table).results, key=lambda event: event.at_ms)
+            for failed in (query for query in pump.queries.values() if query.cause is not None and query.failed_with is None):
+                raise failed.cause or RuntimeError(failed.error)
     finally:
         results.close()
 
 
-def log(text: str, streams: Mapping[str, Sequence[Item]], graphs: Mapping[str, Sequence[Triple]], batch_rows: int) -> Iterator[pa.Table]:
-    """The input log of a replay, in batches of about `batch_rows` rows: graphs, registration, items by time, end."""
+def log(queries: Mapping[str, Statement], streams: Mapping[str, Sequence[Item]], graphs: Mapping[str, Sequence[Triple]],
+        batch_rows: int) -> Iterator[pa.Table]:
+    """The input log of a replay, in batches of about `batch_rows` rows: graphs, registrations, items by time, end."""
     head: list[Record] = [GraphVersion(position, iri, tuple(own_blank_nodes(triples, f"g{short_name(iri)}")))
                           for position, (iri, triples) in enumerate(graphs.items(), 1)]
-    position = len(head) + 1
-    yield encode([*head, Register(position, _NAME, text, position)])
+    head += [Register(position, name, statement.text, position, _own(name))
+             for position, (name, statement) in enumerate(queries.items(), len(head) + 1)]
+    position = len(head)
+    yield encode(head)
     for table in _items(streams, position + 1, batch_rows):
         position = table["position"][-1].as_py()
         yield table
     yield encode([End(position + 1)])
+
+
+def _own(name: str) -> str:
+    return f"{_BASE_URL}/queries/{name}"
 
 
 def _items(streams: Mapping[str, Sequence[Item]], position: int, batch_rows: int) -> Iterator[pa.Table]:

@@ -229,8 +229,8 @@ def _encode_run(run: Sequence[Record]) -> pa.Table:
             return control_rows(Control(position, Kind.MARK, stream, watermark, {}))
         case Idle(position=position, stream=stream):
             return control_rows(Control(position, Kind.IDLE, stream, None, {}))
-        case Register(position=position, query=query, text=text, since=since):
-            return control_rows(Control(position, Kind.REGISTER, query, None, {"text": text, "since": since}))
+        case Register(position=position, query=query, text=text, since=since, stream=stream):
+            return control_rows(Control(position, Kind.REGISTER, query, None, {"text": text, "since": since, "stream": stream}))
         case Unregister(position=position, query=query):
             return control_rows(Control(position, Kind.UNREGISTER, query, None, {}))
         case Pause(position=position, query=query):

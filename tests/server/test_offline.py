@@ -6,6 +6,7 @@ import gzip
 import io
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -115,3 +116,30 @@ def test_answers_as_tables() -> None:
     assert written("table", event("SELECT", TABLE)).splitlines() == [
         "at 1970-01-01T00:00:02Z (2 rows)", "  ?s          ?t", "  ----------  --------", '  <http://a>  "1,5"@de', "  _:b", ""]
     assert "true" in written("table", event("ASK", GRAPH))
+
+
+MADE = """PREFIX : <http://ex.org/>
+REGISTER STREAM :warm AS CONSTRUCT { ?s a :Warm } FROM STREAM <http://ex.org/temps> [RANGE 2s] WHERE { ?s :temp ?t }"""
+
+
+def test_queries_that_read_each_other(write: Callable[..., str], capsys: pytest.CaptureFixture[str]) -> None:
+    reader = QUERY.replace("REGISTER QUERY hot", "REGISTER QUERY reader").replace("<http://ex.org/temps>", ":warm") % ""
+    files = [write("reader.rq", reader), write("warm.rq", MADE)]
+    assert main(["run", *files, "--explain", "logical"]) == 0
+    shown = capsys.readouterr().out
+    assert "# reader" in shown and "# warm" in shown
+    assert main(["run", *files]) == 1 and "No --stream for http://ex.org/temps" in capsys.readouterr().err
+    assert main(["run", files[0], "--explain", "logical"]) == 0
+    write("warm.rq", MADE.replace("<http://ex.org/temps>", ":warm"))
+    assert main(["run", *files, "--explain", "logical"]) == 1
+    assert "line 2, column 63: 'warm' reads the stream of 'warm'" in capsys.readouterr().err
+
+
+def test_answers_of_several_queries_say_whose_they_are() -> None:
+    def several(form: str) -> str:
+        out = io.StringIO()
+        offline._write(iter([event("SELECT", TABLE.slice(0, 1)), replace(event("ASK", GRAPH), query="r")]), form, out, True)
+        return out.getvalue()
+    assert [json.loads(line)["query"] for line in several("jsonl").splitlines()] == ["q", "r"]
+    assert several("csv") == 'query,at,s,t\r\nq,2000,http://a,"1,5"\r\nquery,at,answer\r\nr,2000,true\r\n'
+    assert "r at 1970-01-01T00:00:02Z (1 rows)" in several("table")

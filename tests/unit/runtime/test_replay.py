@@ -21,7 +21,7 @@ GRAPHS = {"http://ex.org/g": [("<b500>", "<http://ex.org/label>", '"first"')]}
 
 @pytest.mark.parametrize("batch_rows", [1, 2, 1_000])
 def test_items_are_taken_by_time_whatever_their_order_and_the_batches(batch_rows: int) -> None:
-    found = replay.run(parse(TEXT), STREAMS, GRAPHS, ReferenceExecutor(), batch_rows=batch_rows)
+    found = replay.run({"q": parse(TEXT)}, STREAMS, GRAPHS, ReferenceExecutor(), batch_rows=batch_rows)
     shown = [(e.at_ms, sorted((b["o"]["value"], b.get("l", {}).get("value")) for b in json.loads(e.payload)["results"]["bindings"]))
              for e in found]
     assert shown == [(1_000, [("a500", None), ("b500", "first")]), (2_000, [("a500", None), ("b1500", None), ("b500", "first")]),
@@ -32,15 +32,37 @@ def test_a_failing_query_raises() -> None:
     executor = ReferenceExecutor()
     executor.failing.add("q1c1")
     with pytest.raises(ValueError, match="told to fail"):
-        list(replay.run(parse(TEXT), STREAMS, GRAPHS, executor))
+        list(replay.run({"q": parse(TEXT)}, STREAMS, GRAPHS, executor))
 
 
 def test_mistakes_are_told_before_anything_starts() -> None:
     with pytest.raises(DiagnosticError, match="http://ex.org/g"):
-        next(replay.replay(parse(TEXT), STREAMS, {}))
+        next(replay.replay({"q": parse(TEXT)}, STREAMS, {}))
     with pytest.raises(DiagnosticError, match="rule set"):
-        next(replay.replay(parse(TEXT), STREAMS, GRAPHS, ["nonsense"]))
+        next(replay.replay({"q": parse(TEXT)}, STREAMS, GRAPHS, ["nonsense"]))
 
 
 def test_explain() -> None:
-    assert "Scan" in replay.explain(parse(TEXT), STREAMS, GRAPHS, (), "logical")
+    assert "Scan" in replay.explain({"q": parse(TEXT)}, STREAMS, GRAPHS, (), "logical")["q"]
+
+
+MADE = "REGISTER STREAM made AS CONSTRUCT { ?s <http://ex.org/q> ?o } FROM STREAM <http://ex.org/a> [RANGE 2s STEP 1s] WHERE { ?s ?p ?o }"
+READER = ("REGISTER QUERY reader AS SELECT ?o FROM STREAM <http://localhost:8175/queries/made> [RANGE 3s STEP 1s] "
+          "WHERE { ?s <http://ex.org/q> ?o }")
+
+
+@pytest.mark.parametrize("batch_rows", [1, 1_000])
+def test_queries_over_queries(batch_rows: int) -> None:
+    """Whatever their order: items of `made` at 1, 2, 3 and 4 s, the last ones seen by the reader at 7 s."""
+    queries = replay.named([parse(READER), parse(MADE)])
+    found = list(replay.run(queries, STREAMS, {}, ReferenceExecutor(), batch_rows=batch_rows))
+    shown = [(e.at_ms, len(json.loads(e.payload)["results"]["bindings"])) for e in found if e.query == "reader"]
+    assert shown == [(2_000, 1), (3_000, 1), (4_000, 2), (5_000, 2), (6_000, 1), (7_000, 1)]
+
+
+def test_queries_that_cannot_read_each_other() -> None:
+    with pytest.raises(DiagnosticError, match="cannot read its own results"):
+        replay.made(replay.named([parse(MADE.replace("<http://ex.org/a>", "<http://localhost:8175/queries/made>"))]))
+    with pytest.raises(ValueError, match="Two queries"):
+        replay.named([parse(MADE), parse(MADE)])
+    assert list(replay.named([parse("SELECT * { ?s ?p ?o }"), parse("ASK {}")])) == ["query", "query-2"]
