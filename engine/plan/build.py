@@ -18,7 +18,7 @@ from engine.plan.describe import description
 from engine.plan.nodes import MergedSource, Plan, Source, StaticSource, WindowSource
 from engine.plan.order import Estimate, join_order
 from engine.plan.paths import Paths
-from engine.plan.variables import mentioned_variables, plan_variables, variables_among
+from engine.plan.variables import bound_variables, mentioned_variables, plan_variables, variables_among
 
 
 @dataclass(frozen=True, slots=True)
@@ -234,7 +234,10 @@ class Builder:
         left, right = self._build(pattern.left, place), self._build(pattern.right, place)
         if pattern.condition is None:
             return nodes.LeftJoin(left, right)
-        return nodes.Otherwise(left, self._filter(nodes.Join(left, right), pattern.condition, place))
+        rebound = plan_variables(left) & plan_variables(right) - bound_variables(pattern.left)
+        for variable in sorted(rebound):
+            left = nodes.Extend(left, self._variable("before"), variable)
+        return nodes.Otherwise(left, self._filter(nodes.Join(left, right), pattern.condition, place), rebound)
 
     def _prepared(self, plan: Plan, expression: ex.Expression, place: Place) -> tuple[Plan, ex.Expression]:
         """Replace each EXISTS by a truth value that a Mark computes, each time function by what a Lookup finds."""

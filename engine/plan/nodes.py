@@ -138,10 +138,14 @@ class LeftJoin:
 
 @dataclass(frozen=True, slots=True)
 class Otherwise:
-    """OPTIONAL with a condition: the rows of `matched` (`left` joined and filtered), and the rows of `left` that are in none."""
+    """OPTIONAL with a condition: the rows of `matched` (`left` joined and filtered), and the rows of `left` that are in none.
+
+    `rebound` are the variables of `left` that the join may have bound: what they were before is in another variable of `left`.
+    """
 
     left: Plan
     matched: Plan
+    rebound: frozenset[Variable] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,6 +14,28 @@ def variables_among(*terms: Term | None) -> tuple[Variable, ...]:
     return tuple(dict.fromkeys(t for t in terms if isinstance(t, Variable)))
 
 
+def bound_variables(pattern: ir.Pattern) -> frozenset[Variable]:
+    """Variables that every solution of a pattern binds."""
+    match pattern:
+        case ir.BGP() | ir.PathPattern():
+            return ir.scope(pattern)
+        case ir.Values(variables=variables, rows=rows):
+            return frozenset(v for v, *cells in zip(variables, *rows) if None not in cells)
+        case ir.Join(left=left, right=right):
+            return bound_variables(left) | bound_variables(right)
+        case ir.Union(left=left, right=right):
+            return bound_variables(left) & bound_variables(right)
+        case ir.LeftJoin(left=left) | ir.Minus(left=left):
+            return bound_variables(left)
+        case ir.GraphPattern(name=name, pattern=inner) | ir.WindowPattern(name=name, pattern=inner):
+            return bound_variables(inner) | frozenset(variables_among(name))
+        case ir.Group(keys=keys, pattern=inner):
+            return bound_variables(inner) & frozenset(keys)
+        case ir.Project(variables=variables, pattern=inner):
+            return bound_variables(inner) & frozenset(variables)
+    return bound_variables(pattern.pattern)
+
+
 def mentioned_variables(pattern: ir.Pattern) -> frozenset[Variable]:
     """Variables anywhere in a pattern, its filters and nested EXISTS included."""
     found = set(ir.scope(pattern))

@@ -62,7 +62,7 @@ def otherwise(emitter: Emitter, plan: nodes.Otherwise) -> Relation:
     result = replace(matched, keys=left.keys, spine=left.spine, certain=left.certain, booleans=left.booleans,
                      variables=tuple(v for v in matched.variables if v in left.booleans or v not in matched.booleans))
     same = key_condition(left.keys, matched.keys)
-    same += [f"a.{emitter.name(v)} IS NOT DISTINCT FROM b.{emitter.name(v)}" for v in left.variables]
+    same += [f"a.{emitter.name(v)} IS NOT DISTINCT FROM b.{emitter.name(v)}" for v in left.variables if v not in plan.rebound]
     alone = ", ".join(padded(left, result, emitter.name, "a"))
     listed = ", ".join(columns(result, emitter.name))
     return replace(result, name=emitter.add(
