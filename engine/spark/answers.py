@@ -42,7 +42,7 @@ class Answers:
 
     def _emitter(self, executor: str, typed: bool) -> DeltaEmitter:
         dialect, compiled = DIALECTS[executor], self.compiled
-        lowering = Lowering(dialect, compiled.identity, -1 if compiled.on_change else 0)
+        lowering = Lowering(dialect, compiled.identity, -1 if compiled.on_change else 0, quick=typed)
         compared = frozenset().union(*map(comparable_variables, self._plan.filters)) if typed else frozenset()
         return DeltaEmitter(self._plan, compiled.statement.streams, dialect, lowering, compared, compiled.statement.start_at_ms)
 

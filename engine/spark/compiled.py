@@ -16,7 +16,7 @@ from engine.plan.nodes import Plan
 from engine.plan.order import Estimate
 from engine.spark.sql.dialect import DIALECTS
 from engine.spark.sql.emit import Emitter, PlanText
-from engine.spark.sql.lower import Lowering, is_volatile, comparable_variables, conditions
+from engine.spark.sql.lower import Lowering, is_volatile, typed_variables
 
 STAGES = ("parsed", "validated", "rewritten", "logical", "spark")
 LOCAL_ROWS = 60_000
@@ -35,6 +35,7 @@ class Compiled:
     inconsistencies: tuple[str, ...] = ()
     texts: dict[tuple[str, bool], PlanText] = field(default_factory=dict, repr=False)
     planned_rows: int = 0
+    undecided: bool = False
 
     def adapt(self, rows: int, live: Callable[[], Estimate]) -> None:
         """Order the joins anew, by `live` counts, once the streams hold four times (or a quarter of) what they did. Answers stay."""
@@ -72,7 +73,7 @@ class Compiled:
         return None if plan is None or any(map(is_volatile, plan.filters)) else plan
 
     def text(self, executor: str, typed: bool = True) -> PlanText:
-        """The plan's text for the executor `sql` or `local`; without `typed`, comparisons call Python for every row."""
+        """The plan's text for the executor `sql` or `local`; without `typed`, values are compared by Python alone."""
         key = (executor, typed)
         if key not in self.texts:
             self.texts[key] = self._emit(executor, typed)
@@ -80,9 +81,8 @@ class Compiled:
 
     def _emit(self, executor: str, typed: bool) -> PlanText:
         dialect = DIALECTS[executor]
-        lowering = Lowering(dialect, self.identity, -1 if self.on_change else 0)
-        compared = frozenset().union(*map(comparable_variables, conditions(self.plan))) if typed else frozenset()
-        emitter = Emitter(dialect, lowering, compared)
+        lowering = Lowering(dialect, self.identity, -1 if self.on_change else 0, quick=typed)
+        emitter = Emitter(dialect, lowering, typed_variables(self.plan) if typed else frozenset())
         query = self.rewritten.query
         if isinstance(query, Construct):
             template = tuple((t.subject, t.predicate, t.object) for t in query.template)

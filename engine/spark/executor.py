@@ -24,7 +24,7 @@ from engine.spark.local import QueryFailed, Task, run_local
 from engine.spark.mirror import Mirror
 from engine.spark.rounds import transitive_closure
 from engine.spark.sql.closure import Rounds
-from engine.spark.sql.dialect import DIALECTS
+from engine.spark.sql.dialect import DIALECTS, UNDECIDED
 from engine.spark.sql.sources import Evaluation, graph_table, needed, source_texts, stream_table, tables
 from engine.spark.udf_spark import register_spark
 from engine.timeline import MAX, MIN
@@ -110,8 +110,8 @@ class Executor:
                 jobs.append(self._job(due))
             except Exception as failure:  # a plan that cannot be made is that query's failure
                 failed[number] = failure
-        self._run_local([job for job in jobs if job.executor == "local"])
-        self._run_sql([job for job in jobs if job.executor == "sql"])
+        self._run(jobs)
+        self._run_undecided(jobs)
         remaining = iter(jobs)
         return [answer for number, due in enumerate(dues)
                 for answer in (_failures(due, failed[number]) if number in failed else self._answer(next(remaining)))]
@@ -136,7 +136,7 @@ class Executor:
         ranges = needed(compiled.statement.streams, evaluation)
         rows = sum(due.streams[iri].rows for iri in ranges)
         compiled.adapt(rows, lambda: _live(due))
-        typed = not any(due.streams[iri].hard for iri in ranges)
+        typed = not compiled.undecided and not any(due.streams[iri].hard for iri in ranges)
         if self._strategy(due, rows) == "incremental":
             return self._incremental_job(due, typed, rows)
         executor: ExecutorName = self.force_executor or ("local" if rows <= LOCAL_ROWS else "sql")
@@ -170,6 +170,18 @@ class Executor:
         return _Job(due, executor, kept.delta_text(due.since, executor, typed, tables), frozenset(tables.values()), shipped, kept, own)
 
     # -- running
+
+    def _run(self, jobs: list[_Job]) -> None:
+        self._run_local([job for job in jobs if job.executor == "local"])
+        self._run_sql([job for job in jobs if job.executor == "sql"])
+
+    def _run_undecided(self, jobs: list[_Job]) -> None:
+        """Run the plans again whose text met a value that SQL does not decide; such a query is left to Python from then on."""
+        again = [number for number, job in enumerate(jobs) if isinstance(job.answer, BaseException) and UNDECIDED in str(job.answer)]
+        for number in again:
+            jobs[number].due.compiled.undecided = True
+            jobs[number] = self._job(jobs[number].due)
+        self._run([jobs[number] for number in again])
 
     def _run_local(self, jobs: list[_Job]) -> None:
         if not jobs:

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+UNDECIDED = "thalweg: not decided in SQL"
+
 
 class Dialect:
     """DuckDB's spelling; Spark's overrides it."""
@@ -39,6 +41,57 @@ class Dialect:
         """The distinct texts of a group, sorted and joined by a character below all others in them."""
         return f"array_to_string(list_sort(list(DISTINCT {column})), chr(1))"
 
+    def undecided(self, kind: str) -> str:
+        """What ends the plan where SQL cannot tell: it is run again without types."""
+        return f"CAST(error('{UNDECIDED}') AS {kind})"
+
+    def otherwise(self, call: str, kind: str) -> str:
+        """What a CASE gives for a row that SQL cannot decide; DuckDB asks Python for such rows alone."""
+        return call
+
+    def struct(self, **fields: str) -> str:
+        return "struct_pack(" + ", ".join(f"{name} := {value}" for name, value in fields.items()) + ")"
+
+    def gathered(self, value: str, condition: str, distinct: bool) -> str:
+        """The list of a group's values where `condition` is true."""
+        return f"list({'DISTINCT ' if distinct else ''}{value}) FILTER (WHERE {condition})"
+
+    def sorted(self, values: str) -> str:
+        return f"list_sort({values})"
+
+    def each(self, values: str, field: str) -> str:
+        """A field of each struct of a list."""
+        return f"list_transform({values}, lambda e: e.{field})"
+
+    def joined(self, values: str, separator: str) -> str:
+        return f"array_to_string({values}, {separator})"
+
+    def sum_in_order(self, values: str) -> str:
+        """The sum of doubles, one after the other."""
+        return f"list_aggregate({values}, 'sum')"
+
+    def unescaped(self, quoted: str) -> str:
+        """The characters of a string in quotes: canonical N-Triples escapes as JSON does."""
+        return f"json_extract_string({quoted}, '$')"
+
+    def after_quote(self, token: str) -> str:
+        """What follows a literal's last quote."""
+        return f"split_part({token}, '\"', -1)"
+
+    def starts(self, text: str, start: str) -> str:
+        return f"starts_with({text}, {start})"
+
+    def ends(self, text: str, end: str) -> str:
+        return f"ends_with({text}, {end})"
+
+    def octets(self, text: str) -> str:
+        """The length in UTF-8."""
+        return f"strlen({text})"
+
+    def matches(self, text: str, pattern: str) -> str:
+        """Whether a part of the text matches a pattern that both engines read alike."""
+        return f"regexp_matches({text}, {self.quote(pattern)})"
+
 
 class SparkDialect(Dialect):
     """Spark SQL in ANSI mode, `spark.sql.variable.substitute=false`, `escapedStringLiterals` off."""
@@ -59,6 +112,49 @@ class SparkDialect(Dialect):
 
     def sorted_text(self, column: str) -> str:
         return f"array_join(array_sort(collect_set({column})), chr(1))"
+
+    def undecided(self, kind: str) -> str:
+        return f"CAST(raise_error('{UNDECIDED}') AS {kind})"
+
+    def otherwise(self, call: str, kind: str) -> str:
+        """Spark would call Python for every row: the plan is run again without types instead."""
+        return self.undecided(kind)
+
+    def struct(self, **fields: str) -> str:
+        return "named_struct(" + ", ".join(f"'{name}', {value}" for name, value in fields.items()) + ")"
+
+    def gathered(self, value: str, condition: str, distinct: bool) -> str:
+        return f"collect_{'set' if distinct else 'list'}(CASE WHEN {condition} THEN {value} END)"
+
+    def sorted(self, values: str) -> str:
+        return f"array_sort({values})"
+
+    def each(self, values: str, field: str) -> str:
+        return f"transform({values}, e -> e.{field})"
+
+    def joined(self, values: str, separator: str) -> str:
+        return f"array_join({values}, {separator})"
+
+    def sum_in_order(self, values: str) -> str:
+        return f"aggregate({values}, CAST(0 AS DOUBLE), (a, e) -> a + e)"
+
+    def unescaped(self, quoted: str) -> str:
+        return f"from_json('{{\"a\":' || {quoted} || '}}', 'a string').a"
+
+    def after_quote(self, token: str) -> str:
+        return f"substring_index({token}, '\"', -1)"
+
+    def starts(self, text: str, start: str) -> str:
+        return f"startswith({text}, {start})"
+
+    def ends(self, text: str, end: str) -> str:
+        return f"endswith({text}, {end})"
+
+    def octets(self, text: str) -> str:
+        return f"octet_length({text})"
+
+    def matches(self, text: str, pattern: str) -> str:
+        return f"({text} RLIKE {self.quote(pattern)})"
 
 
 DUCKDB = Dialect()

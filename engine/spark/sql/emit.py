@@ -88,7 +88,7 @@ class Emitter:
     def graph_text(self, plan: Plan, template: tuple[tuple[Term, Term, Term], ...]) -> PlanText:
         """CONSTRUCT: the distinct well-formed triples of the template's instances (SPARQL 1.1 section 16.2)."""
         relation = self.timed(self.relation(plan))
-        listed = columns(relation, self.name, order=False)
+        listed = columns(replace(relation, typed=frozenset()), self.name, order=False)
         fresh = any(isinstance(t, Variable) and t.name.startswith("_:") for triple in template for t in triple)
         if fresh:
             relation = self._numbered(relation, listed)

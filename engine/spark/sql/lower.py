@@ -1,7 +1,7 @@
-"""Expressions -> SQL: comparisons with constants and logic run on the typed columns, everything else in one Python call.
+"""Expressions -> SQL: what the tables of `functions` say is SQL, everything else one Python call per expression.
 
 SQL's three-valued logic is SPARQL's error logic with NULL for an error, so lowered parts and calls combine freely under
-``&& || !``. The tables below are the documentation: LOWERED has a SQL form; what is not in it calls engine/functions.
+``&& || !``. Which function runs how is listed in `functions/tables.py` (docs/functions.md).
 """
 
 from __future__ import annotations
@@ -12,23 +12,31 @@ from collections.abc import Callable
 from math import copysign, inf, isfinite
 from struct import pack, unpack
 
+from engine.functions.library import FUNCTIONS
+from engine.functions.terms import RDF_LANG_STRING, XSD_STRING, split
 from engine.functions.typed import Kind, typed
 from engine.ir import expressions as ex
 from engine.ir.expressions import Call, Expression
 from engine.ir.spans import Span
 from engine.ir.terms import Constant, Variable
+from engine.plan import nodes
 from engine.plan.nodes import Filter, Plan, inputs
 from engine.spark.sql.dialect import Dialect
+from engine.spark.sql.functions import arithmetic, comparisons, dates, patterns, strings
+from engine.spark.sql.functions.comparisons import MIRRORED
+from engine.spark.sql.functions.comparisons import OPERATORS as COMPARISONS
+from engine.spark.sql.functions.strings import Text
+from engine.spark.sql.functions.tables import SIMPLE
+from engine.spark.sql.functions.values import HARD, INTEGER, NULL_STRING, NUMBERS, Typed, either, of_column, of_constant
 
 EXACT = (Kind.INTEGER, Kind.DECIMAL)
 NUMERIC = (*EXACT, Kind.FLOAT, Kind.DOUBLE)
 MOMENTS = (Kind.DATETIME, Kind.DATETIME_LOCAL)
 UNDECIDED = (Kind.OTHER, Kind.ILL, Kind.HARD)
-COMPARISONS = {"=": "=", "!=": "<>", "<": "<", ">": ">", "<=": "<=", ">=": ">="}
-MIRRORED = {"=": "=", "!=": "!=", "<": ">", ">": "<", "<=": ">=", ">=": "<="}
-FOURTEEN_HOURS = 14 * 3600 * 1_000_000
-VOLATILE = frozenset({"NOW", "RAND", "UUID", "STRUUID", "BNODE"})
-ROWWISE = frozenset({"RAND", "UUID", "STRUUID", "BNODE"})
+VOLATILE = frozenset(name for name, function in FUNCTIONS.items() if function.volatile)
+ROWWISE = frozenset(name for name, function in FUNCTIONS.items() if function.rowwise)
+MOST_CHOICES = 16
+LONGEST = 12_000
 
 
 class Columns:
@@ -64,24 +72,16 @@ def is_volatile(expression: Expression) -> bool:
     return bool(functions_in(expression) & VOLATILE)
 
 
-def comparable_variables(expression: Expression) -> frozenset[Variable]:
-    """Variables compared with a constant: the ones whose typed columns a scan should carry."""
-    match expression:
-        case Call(function=function, args=(Variable() as v, Constant())) if function in COMPARISONS:
-            return frozenset((v,))
-        case Call(function=function, args=(Constant(), Variable() as v)) if function in COMPARISONS:
-            return frozenset((v,))
-        case Call(args=args):
-            return frozenset().union(*map(comparable_variables, args))
-    return frozenset()
-
-
 class Lowering:
-    """Lowers the expressions of one query; `identity` seeds RAND and UUID, `label_offset` makes NOW() the label of T."""
+    """Lowers the expressions of one query; `identity` seeds RAND and UUID, `label_offset` makes NOW() the label of T.
 
-    def __init__(self, dialect: Dialect, identity: str, label_offset: int) -> None:
+    A `quick` text may end undecided (dialect.UNDECIDED) and is then to be run again without `quick`, which only calls Python.
+    """
+
+    def __init__(self, dialect: Dialect, identity: str, label_offset: int, quick: bool = True) -> None:
         self.dialect = dialect
         self.context = (identity, label_offset)
+        self.quick = quick
 
     def condition(self, expression: Expression, columns: Columns) -> str:
         """A SQL boolean: true, false, or NULL for an error."""
@@ -89,14 +89,9 @@ class Lowering:
 
     def value(self, expression: Expression, columns: Columns) -> str:
         """A SQL string: the value's token, or NULL for an error."""
-        match expression:
-            case Constant(token=token):
-                return self.dialect.quote(token)
-            case Variable() if expression not in columns.booleans:
-                return columns.token(expression) or "CAST(NULL AS STRING)"
-            case Variable() | Call(function="!", args=(Variable(),)) if ex.variables_of(expression) <= columns.booleans:
-                return _boolean_token(self.condition(expression, columns))
-        return self._call("tw_eval", expression, columns)
+        return self.plain_value(expression, columns) or self._call("tw_eval", expression, columns)
+
+    # -- truth values
 
     def plain(self, expression: Expression, columns: Columns) -> str | None:
         """The SQL form without a Python call, or None where there is none for the whole expression's own operator."""
@@ -111,35 +106,219 @@ class Lowering:
             case Call(function="BOUND", args=(Variable() as v,)):
                 return f"({columns.token(v) or 'NULL'} IS NOT NULL)"
             case Call(function="ISIRI" | "ISURI" | "ISBLANK" | "ISLITERAL" as test, args=(Variable() as v,)):
-                first = {"ISBLANK": "_", "ISLITERAL": '"'}.get(test, "<")
-                return f"(substr({columns.token(v) or 'NULL'}, 1, 1) = '{first}')"
+                return SIMPLE[test].format(columns.token(v) or NULL_STRING)
             case Call(function="SAMETERM", args=(Variable() as a, Variable() | Constant() as b)):
-                return f"({self.value(a, columns)} = {self.value(b, columns)})"
+                return SIMPLE["SAMETERM"].format(self.value(a, columns), self.value(b, columns))
             case Call(function=operator, args=(left, right)) if operator in COMPARISONS:
-                return self._comparison(operator, left, right, columns)
+                return self._comparison(expression, operator, left, right, columns)
             case Call(function="IN" | "NOT IN" as word, args=(Variable() as v, *choices)) if choices and all(map(_is_iri, choices)):
                 tokens = ", ".join(self.value(c, columns) for c in choices)
-                return f"({columns.token(v) or 'CAST(NULL AS STRING)'} {word} ({tokens}))"
+                return f"({columns.token(v) or NULL_STRING} {word} ({tokens}))"
+        return self._quick_test(expression, columns) if self.quick else None
+
+    def _quick_test(self, expression: Expression, columns: Columns) -> str | None:
+        match expression:
+            case Call(function="IN" | "NOT IN" as word, args=(tested, *choices)) if choices and len(choices) <= MOST_CHOICES:
+                tests = [self.plain(Call("=", (tested, choice)), columns) for choice in choices]
+                if None in tests or sum(len(t or "") for t in tests) > LONGEST:
+                    return None
+                return f"({'NOT ' if word == 'NOT IN' else ''}{either([t for t in tests if t])})"
+            case Call(function="ISNUMERIC", args=(Variable() as v,)) if v in columns.typed:
+                kind = f"{columns.token(v)}_k"
+                return f"(CASE WHEN {kind} = {HARD} THEN {self._otherwise_test(expression, columns)} ELSE {kind} {NUMBERS} END)"
+            case Call(function=name, args=(first, second)) if name in strings.TESTS:
+                one, two = self.text(first, columns), self.text(second, columns)
+                test = strings.TESTS[name](self.dialect, one, two) if one and two else None
+                return self._decided(test, (*one.undecided, *two.undecided), expression, columns) if test and one and two else None
+            case Call(function="REGEX", args=(source, Constant() as pattern, *flags)):
+                return self._regex(expression, source, pattern, flags, columns)
         return None
 
-    def _comparison(self, operator: str, left: Expression, right: Expression, columns: Columns) -> str | None:
+    def _decided(self, test: str, undecided: tuple[str, ...], expression: Expression, columns: Columns) -> str:
+        return f"(CASE WHEN {either([*undecided])} THEN {self._otherwise_test(expression, columns)} ELSE {test} END)" if undecided else test
+
+    def _regex(self, expression: Expression, source: Expression, pattern: Constant, flags: list[Expression],
+               columns: Columns) -> str | None:
+        plain = [split(c.token) for c in (pattern, *flags) if isinstance(c, Constant)]
+        text = self.text(source, columns)
+        if text is None or len(plain) <= len(flags) or any(p.kind != "literal" or p.lang for p in plain):
+            return None
+        found = patterns.translate(plain[0].lexical, plain[1].lexical if flags else "")
+        if found is None or any(typed(c.token)[0] != Kind.STRING for c in (pattern, *flags) if isinstance(c, Constant)):
+            return None
+        written, ascii_only, longest = found
+        undecided = [f"length({text.body}) > {longest}"] + ([strings.beyond_ascii(self.dialect, text)] if ascii_only else [])
+        return self._decided(self.dialect.matches(f"({text.body})", written), (*text.undecided, *undecided), expression, columns)
+
+    def _comparison(self, whole: Expression, operator: str, left: Expression, right: Expression, columns: Columns) -> str | None:
         if isinstance(left, Constant) and isinstance(right, Variable):
             left, right, operator = right, left, MIRRORED[operator]
-        if not isinstance(left, Variable):
-            return None
-        column = columns.token(left)
-        if column is None:
+        if isinstance(left, Variable) and columns.token(left) is None or isinstance(right, Variable) and columns.token(right) is None:
             return "CAST(NULL AS BOOLEAN)"
-        if operator in ("=", "!=") and _is_iri(right):
-            return f"({column} {COMPARISONS[operator]} {self.value(right, columns)})"
-        if isinstance(right, Constant) and left in columns.typed:
-            return _typed_comparison(operator, column, right.token)
-        if operator in ("=", "!=") and isinstance(right, Variable) and columns.token(right) and self.dialect.case_short_circuits:
-            other = columns.token(right)
-            same = f"{column} {COMPARISONS[operator]} {other}"
-            call = self._call("tw_test", Call(operator, (left, right)), columns)
-            return f"(CASE WHEN substr({column}, 1, 1) <> '\"' OR substr({other}, 1, 1) <> '\"' THEN {same} ELSE {call} END)"
+        if isinstance(left, Variable) and operator in ("=", "!=") and _is_iri(right) and left not in columns.booleans:
+            return f"({columns.token(left)} {COMPARISONS[operator]} {self.value(right, columns)})"
+        if not self.quick:
+            return None
+        if isinstance(left, Variable) and isinstance(right, Constant) and left in columns.typed:
+            found = self._with_constant(operator, str(columns.token(left)), right.token)
+            if found is not None:
+                return found
+        return self._texts_compared(whole, operator, left, right, columns) or self._typed_compared(whole, operator, left, right, columns)
+
+    def _with_constant(self, operator: str, column: str, token: str) -> str | None:
+        undecided = self.dialect.undecided("BOOLEAN")
+        return (_typed_comparison(operator, column, token, undecided)
+                or comparisons.with_constant(self.dialect, operator, column, token))
+
+    def _texts_compared(self, whole: Expression, operator: str, left: Expression, right: Expression, columns: Columns) -> str | None:
+        """Strings that functions make, with each other or with constants."""
+        if isinstance(left, Variable) or isinstance(right, Variable) or isinstance(left, Constant) and isinstance(right, Constant):
+            return None
+        one, two = self.text(left, columns), self.text(right, columns)
+        if one is None or two is None:
+            return None
+        test = f"(({one.body}) {COMPARISONS[operator]} ({two.body}))"
+        if one.tag != "''" or two.tag != "''":
+            if operator != "=":
+                return None
+            both = f"({one.body}) IS NOT NULL AND ({two.body}) IS NOT NULL"
+            test = f"(CASE WHEN ({one.tag}) = ({two.tag}) THEN {test} WHEN {both} THEN FALSE END)"
+        return self._decided(test, (*one.undecided, *two.undecided), whole, columns)
+
+    def _typed_compared(self, whole: Expression, operator: str, left: Expression, right: Expression, columns: Columns) -> str | None:
+        one, two = self.typed(left, columns), self.typed(right, columns)
+        if one is None or two is None or one.known is not None and two.known is not None:
+            return None
+        made = comparisons.compare(self.dialect, operator, one, two, self._otherwise_test(whole, columns))
+        return made if len(made) <= LONGEST else None
+
+    # -- values
+
+    def plain_value(self, expression: Expression, columns: Columns) -> str | None:
+        """The SQL of a token without a Python call for every row, or None."""
+        match expression:
+            case Constant(token=token):
+                return self.dialect.quote(token)
+            case Variable() if expression not in columns.booleans:
+                return columns.token(expression) or NULL_STRING
+            case Variable() | Call(function="!", args=(Variable(),)) if ex.variables_of(expression) <= columns.booleans:
+                return _boolean_token(self.condition(expression, columns))
+            case Call(function="DATATYPE" | "STR" | "LANG" as name, args=(Variable() as v,)) if self.quick and v not in columns.booleans:
+                return self._part_of(name, expression, columns.token(v) or NULL_STRING, columns)
+            case Call(function="COALESCE", args=args) if args:
+                parts = [self.plain_value(arg, columns) for arg in args]
+                return None if None in parts else f"coalesce({', '.join(p for p in parts if p)})"
+            case Call(function="IF", args=(condition, then, other)):
+                test, *sides = self.plain(condition, columns), self.plain_value(then, columns), self.plain_value(other, columns)
+                return None if test is None or None in sides else f"(CASE WHEN {test} THEN {sides[0]} WHEN NOT {test} THEN {sides[1]} END)"
+            case Call(function=name) if name in SIMPLE or name in COMPARISONS or name in ("!", "&&", "||", "IN", "NOT IN"):
+                truth = self.plain(expression, columns)
+                return None if truth is None or "tw_" in truth else _boolean_token(truth)
+            case Call() if self.quick:
+                return self._made(expression, columns)
         return None
+
+    def _part_of(self, name: str, expression: Expression, column: str, columns: Columns) -> str:
+        if name == "STR":
+            escaped = f"instr({column}, {self.dialect.quote(chr(92))}) > 0"
+            return (f"(CASE substr({column}, 1, 1) WHEN '\"' THEN substr({column}, 1, length({column}) - "
+                    f"length({self.dialect.after_quote(column)})) WHEN '<' THEN CASE WHEN {escaped} THEN "
+                    f"{self._otherwise_value(expression, columns)} ELSE '\"' || substr({column}, 2, length({column}) - 2) || '\"' END END)")
+        tail = self.dialect.after_quote(column)
+        plain, tagged, other = {
+            "LANG": ("'\"\"'", f"'\"' || substr({tail}, 2) || '\"'", "'\"\"'"),
+            "DATATYPE": (f"'<{XSD_STRING}>'", f"'<{RDF_LANG_STRING}>'", f"substr({tail}, 3)")}[name]
+        return (f"(CASE WHEN substr({column}, 1, 1) = '\"' THEN CASE right({column}, 1) WHEN '\"' THEN {plain} "
+                f"WHEN '>' THEN {other} ELSE {tagged} END END)")
+
+    def _made(self, expression: Call, columns: Columns) -> str | None:
+        """Tokens of computed texts and numbers."""
+        text = self.text(expression, columns)
+        if text is not None:
+            made = strings.token(self.dialect, text, self._otherwise_value(expression, columns))
+            return made if len(made) <= LONGEST else None
+        number = self.typed(expression, columns)
+        if number is None or number.near or not (self.dialect.case_short_circuits or expression.function in WHOLE):
+            return None
+        made = arithmetic.token(number, self._otherwise_value(expression, columns))
+        return made if len(made) <= LONGEST else None
+
+    def companions(self, expression: Expression, columns: Columns) -> tuple[str, str, str] | None:
+        """Kind, number and micros of an expression, for the columns beside its token; None where they are not to be had."""
+        value = self.typed(expression, columns)
+        if value is None or value.near:
+            return None
+        if not value.computed:
+            return f"CAST({value.kind} AS TINYINT)", f"CAST({value.number} AS DOUBLE)", f"CAST({value.micros} AS BIGINT)"
+        kind = f"CASE WHEN {either(value.undecided)} THEN {HARD} ELSE {value.kind} END"
+        return f"CAST({kind} AS TINYINT)", f"({value.number} + 0e0)", "CAST(NULL AS BIGINT)"
+
+    def typed(self, expression: Expression, columns: Columns) -> Typed | None:
+        """The value by its companions, None where they are not to be had."""
+        if not self.quick:
+            return None
+        match expression:
+            case Variable() if expression in columns.typed:
+                return of_column(str(columns.token(expression)))
+            case Constant(token=token):
+                return of_constant(token, self.dialect.quote(token))
+            case Call(function=name, args=(left, right)) if name in arithmetic.BINARY:
+                one, two = self.typed(left, columns), self.typed(right, columns)
+                return arithmetic.binary(name, one, two) if one and two else None
+            case Call(function=name, args=(only,)) if name in arithmetic.UNARY:
+                operand = self.typed(only, columns)
+                return arithmetic.unary(name, operand) if operand else None
+            case Call(function=name, args=(Variable() as v,)) if name in dates.FIELDS and v in columns.typed:
+                return dates.field(name, str(columns.token(v)))
+            case Call(function="STRLEN", args=(only,)):
+                text = self.text(only, columns)
+                if text is not None and not text.undecided:
+                    length = f"CAST(length({text.body}) AS DOUBLE)"
+                    return Typed(f"(CASE WHEN {length} IS NOT NULL THEN {INTEGER} END)", length, computed=True)
+        return None
+
+    def text(self, expression: Expression, columns: Columns) -> Text | None:
+        """The value as a string, None where it cannot be one in SQL."""
+        match expression:
+            case Constant(token=token) if token[0] == '"' and typed(token)[0] in (Kind.STRING, Kind.LANG):
+                parsed = split(token)
+                tag = f"'@{parsed.lang}'" if parsed.lang else "''"
+                return Text(self.dialect.quote(parsed.lexical), tag, parsed.lexical)
+            case Variable() if expression not in columns.booleans:
+                return strings.of_column(self.dialect, columns.token(expression) or NULL_STRING)
+            case Call(function="STR" | "LANG" as name, args=(Variable() as v,)) if v not in columns.booleans:
+                column = columns.token(v) or NULL_STRING
+                return (strings.of_str if name == "STR" else strings.of_lang)(self.dialect, column)
+            case Call(function="STR", args=(Call() as inner,)):
+                text = self.text(inner, columns)
+                return text and Text(text.body, undecided=text.undecided)
+            case Call(function=name, args=args) if name in strings.TEXTS or name in strings.PARTS:
+                return self._text_of(name, args, columns)
+        return None
+
+    def _text_of(self, name: str, args: tuple[Expression, ...], columns: Columns) -> Text | None:
+        found = [self.text(arg, columns) for arg in (args if name == "CONCAT" else args[:1 if name == "SUBSTR" else 2])]
+        texts = [text for text in found if text is not None]
+        if len(texts) < len(found) or sum(len(t.body) for t in texts) > LONGEST // 4:
+            return None
+        if name == "SUBSTR":
+            places = [_whole(arg) for arg in args[1:]]
+            return None if None in places or not places else strings.substr(texts[0], *[p for p in places if p is not None])
+        return strings.TEXTS[name](self.dialect, texts[0]) if name in strings.TEXTS else strings.PARTS[name](texts)
+
+    # -- calls
+
+    def _otherwise_test(self, expression: Expression, columns: Columns) -> str:
+        return self.dialect.otherwise(self._call("tw_test", expression, columns), "BOOLEAN")
+
+    def _otherwise_value(self, expression: Expression, columns: Columns) -> str:
+        return self.dialect.otherwise(self._call("tw_eval", expression, columns), "STRING")
+
+    def apply(self, operator: str, tokens: list[str], at: str | None) -> str:
+        """An operator of engine/functions applied to tokens that are SQL."""
+        names = tuple(Variable(f".{number}") for number in range(len(tokens)))
+        code = encode((Call(operator, names), [v.name for v in names], [], *self.context))
+        return self.dialect.call("tw_eval", code, at or "CAST(0 AS BIGINT)", tokens)
 
     def _call(self, function: str, expression: Expression, columns: Columns) -> str:
         names = sorted(v for v in ex.variables_of(expression) if columns.token(v) is not None)
@@ -152,6 +331,17 @@ class Lowering:
         return self.dialect.call(function, code, columns.at or "CAST(0 AS BIGINT)", tokens)
 
 
+WHOLE = frozenset({*dates.FIELDS, "STRLEN"})
+
+
+def _whole(expression: Expression) -> int | None:
+    """A small whole constant, else None."""
+    if not isinstance(expression, Constant):
+        return None
+    kind, number, _ = typed(expression.token)
+    return int(number) if kind == Kind.INTEGER and number is not None and abs(number) < 1e9 else None
+
+
 def _is_iri(expression: Expression) -> bool:
     return isinstance(expression, Constant) and expression.token.startswith("<")
 
@@ -161,26 +351,24 @@ def _boolean_token(truth: str) -> str:
     return f"(CASE WHEN {truth} THEN '\"true{boolean}' WHEN NOT {truth} THEN '\"false{boolean}' END)"
 
 
-def _typed_comparison(operator: str, column: str, token: str) -> str | None:
+def _typed_comparison(operator: str, column: str, token: str, undecided: str) -> str | None:
     """Compare typed columns with a number or dateTime constant (SPARQL 1.1 section 17.3; other kinds are type errors)."""
     kind, number, micros = typed(token)
-    sql = COMPARISONS[operator]
     if kind in (*EXACT, Kind.DOUBLE) and number is not None and isfinite(number):
+        sql = COMPARISONS[operator]
         kinds = ", ".join(str(int(k)) for k in NUMERIC if k != Kind.FLOAT or kind == Kind.DOUBLE)
         same = f"WHEN {column}_k IN ({kinds}) THEN {_number_test(column, sql, number)}"
         if kind in EXACT:  # a float is compared with an exact number in single precision
             same += f" WHEN {column}_k = {int(Kind.FLOAT)} THEN {_number_test(column, sql, _single(number))}"
     elif kind in MOMENTS and micros is not None:
         other = Kind.DATETIME_LOCAL if kind == Kind.DATETIME else Kind.DATETIME
-        same = (f"WHEN {column}_k = {int(kind)} THEN {column}_m {sql} {micros} "
-                f"WHEN {column}_k = {int(other)} AND {column}_m + {FOURTEEN_HOURS} < {micros} THEN {_decided(operator, '<')} "
-                f"WHEN {column}_k = {int(other)} AND {column}_m - {FOURTEEN_HOURS} > {micros} THEN {_decided(operator, '>')}")
+        same = comparisons.moments_decided(column, int(kind), int(other), operator, micros)
     else:
         return None
     if operator in ("=", "!="):
         others = ", ".join(str(int(k)) for k in Kind if k not in (*UNDECIDED, *(NUMERIC if kind in NUMERIC else MOMENTS)))
         same += f" WHEN {column}_k IN ({others}) THEN {'TRUE' if operator == '!=' else 'FALSE'}"
-    return f"(CASE {same} END)"
+    return f"(CASE {same} WHEN {column}_k = {HARD} THEN {undecided} END)"
 
 
 def _number_test(column: str, operator: str, number: float) -> str:
@@ -199,11 +387,43 @@ def _single(number: float) -> float:
         return copysign(inf, number)
 
 
-def _decided(operator: str, actual: str) -> str:
-    return "TRUE" if operator == "!=" or operator.rstrip("=") == actual else "FALSE"
+TAKES_TYPES = frozenset({*COMPARISONS, *arithmetic.BINARY, *arithmetic.UNARY, *dates.FIELDS, "ISNUMERIC", "IN", "NOT IN"})
+"""Functions whose arguments are read by their typed companions."""
+GATHERS_TYPES = frozenset({"SUM", "AVG", "MIN", "MAX"})
 
 
-def conditions(plan: Plan) -> list[Expression]:
-    """Every filter condition of a plan."""
-    own = [plan.condition] if isinstance(plan, Filter) else []
-    return own + [c for below in inputs(plan) for c in conditions(below)]
+def comparable_variables(expression: Expression) -> frozenset[Variable]:
+    """Variables that are direct arguments of such functions: the ones whose typed columns a scan should carry."""
+    match expression:
+        case Call(function="=" | "!=", args=(left, right)) if _is_iri(left) or _is_iri(right):
+            return frozenset()
+        case Call(function=function, args=args):
+            direct = frozenset(a for a in args if isinstance(a, Variable)) if function in TAKES_TYPES else frozenset()
+            return direct.union(*map(comparable_variables, args))
+    return frozenset()
+
+
+def typed_variables(plan: Plan) -> frozenset[Variable]:
+    """The variables of a plan that should have typed companions where they are bound."""
+    found: frozenset[Variable] = frozenset()
+    while True:
+        more = found | _wanted(plan, found)
+        if more == found:
+            return found
+        found = more
+
+
+def _wanted(plan: Plan, known: frozenset[Variable]) -> frozenset[Variable]:
+    own: frozenset[Variable] = frozenset()
+    match plan:
+        case Filter(condition=condition):
+            own = comparable_variables(condition)
+        case nodes.Extend(variable=variable, expression=expression):
+            own = comparable_variables(expression)
+            own |= {expression} if isinstance(expression, Variable) and variable in known else set()
+        case nodes.Aggregate(aggregates=aggregates):
+            own = frozenset(call.expression for _, call in aggregates
+                            if call.function in GATHERS_TYPES and isinstance(call.expression, Variable))
+        case nodes.Order(conditions=conditions):
+            own = frozenset(condition for condition, _ in conditions if isinstance(condition, Variable))
+    return own.union(*(_wanted(below, known) for below in inputs(plan)))

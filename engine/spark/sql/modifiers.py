@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 from engine.ir.expressions import Aggregate as AggregateCall
 from engine.ir.terms import Constant, Variable
 from engine.plan import nodes
+from engine.spark.sql.functions.aggregates import Gathered, by_function, count, extreme, group_concat, number_of, sample, total
+from engine.spark.sql.functions.order import order_keys
 from engine.spark.sql.lower import encode
-from engine.spark.sql.relation import Relation, columns, key_condition, padded
+from engine.spark.sql.relation import COMPANIONS, Relation, columns, key_condition, padded
 
 if TYPE_CHECKING:
     from engine.spark.sql.emit import Emitter
-
-INTEGER_SUFFIX = '"^^<http://www.w3.org/2001/XMLSchema#integer>'
 
 
 def filtered(emitter: Emitter, plan: nodes.Filter) -> Relation:
@@ -30,53 +30,84 @@ def extend(emitter: Emitter, plan: nodes.Extend) -> Relation:
     below: nodes.Plan = plan.input
     while isinstance(below, nodes.Extend):
         below = below.input
-    value = emitter.lowering.value(plan.expression, emitter.spelling(relation, emitter.relation(below).variables))
-    name = emitter.add(f"SELECT *, {value} AS {emitter.name(plan.variable)} FROM {relation.name}")
+    spelling = emitter.spelling(relation, emitter.relation(below).variables)
+    column = emitter.name(plan.variable)
+    added = [f"{emitter.lowering.value(plan.expression, spelling)} AS {column}"]
+    companions = emitter.lowering.companions(plan.expression, spelling) if plan.variable in emitter.typed else None
+    added += [f"{sql} AS {column}{suffix}" for sql, suffix in zip(companions or (), COMPANIONS)]
     certain = isinstance(plan.expression, Constant) or plan.expression in relation.certain
-    return replace(relation, name=name, variables=(*relation.variables, plan.variable),
-                   certain=relation.certain | ({plan.variable} if certain else set()))
+    return replace(relation, name=emitter.add(f"SELECT *, {', '.join(added)} FROM {relation.name}"),
+                   variables=(*relation.variables, plan.variable), certain=relation.certain | ({plan.variable} if certain else set()),
+                   typed=relation.typed | ({plan.variable} if companions else set()))
 
 
 def aggregate(emitter: Emitter, plan: nodes.Aggregate) -> Relation:
-    """Groups per evaluation time; counts in SQL, other aggregates by engine/functions over a list."""
+    """Groups per evaluation time: what is gathered of each, and the tokens made of it."""
     relation = emitter.relation(plan.input)
     keys = [emitter.name(v) for v in plan.keys if v in relation.variables]
     missing = [v for v in plan.keys if v not in relation.variables]
-    calls = [f"{_aggregated(emitter, call, relation)} AS {emitter.name(v)}" for v, call in plan.aggregates]
-    calls += [f"CAST(NULL AS STRING) AS {emitter.name(v)}" for v in missing]
-    variables = (*plan.keys, *(v for v, _ in plan.aggregates))
+    found = {v: _gathered(emitter, call, relation, f"a{number}") for number, (v, call) in enumerate(plan.aggregates)}
+    grouped, held = _groups(emitter, plan, relation, keys, [f"{sql} AS {name}" for g in found.values() for name, sql in g.columns.items()])
     counted = frozenset(v for v, call in plan.aggregates if call.function == "COUNT")
-    result = Relation("", relation.keys, relation.spine, variables, counted | (frozenset(plan.keys) & relation.certain))
+    typed = counted & emitter.typed if emitter.lowering.quick else frozenset()
+    made = [*held, *keys]
+    for variable, gathered in found.items():
+        made.append(f"{gathered.token} AS {emitter.name(variable)}")
+        if variable in typed:
+            made += [f"{sql} AS {emitter.name(variable)}{suffix}" for sql, suffix in zip(number_of(str(gathered.count)), COMPANIONS)]
+    made += [f"CAST(NULL AS STRING) AS {emitter.name(v)}" for v in missing]
+    name = emitter.add(f"SELECT {', '.join(made) or '1 AS u'} FROM {grouped}")
+    variables = (*plan.keys, *found)
+    return Relation(name, relation.keys, relation.spine, variables, counted | (frozenset(plan.keys) & relation.certain), typed)
+
+
+def _groups(emitter: Emitter, plan: nodes.Aggregate, relation: Relation, keys: list[str], gathered: list[str]) -> tuple[str, list[str]]:
+    """The relation of groups, and its key columns; without GROUP BY there is one group even where there are no rows."""
     rows = f"(SELECT *, 1 AS here FROM {relation.name})"
     if not plan.implicit:
         by = [*relation.keys, *keys]
         grouping = f" GROUP BY {', '.join(by)}" if by else " HAVING count(here) > 0"
-        return replace(result, name=emitter.add(f"SELECT {', '.join([*by, *calls]) or '1 AS u'} FROM {rows} AS r{grouping}"))
+        return emitter.add(f"SELECT {', '.join([*by, *gathered]) or '1 AS u'} FROM {rows} AS r{grouping}"), list(relation.keys)
     if not relation.keys:
-        return replace(result, name=emitter.add(f"SELECT {', '.join(calls)} FROM {rows} AS r"))
+        return emitter.add(f"SELECT {', '.join(gathered)} FROM {rows} AS r"), []
     held = [f"a.{k}" for k in relation.keys]
     same = " AND ".join(key_condition(relation.keys, relation.keys))
-    listed = ", ".join(relation.keys)
-    return replace(result, name=emitter.add(
-        f"SELECT {', '.join([*held, *calls])} FROM (SELECT DISTINCT {listed} FROM {relation.spine}) a LEFT JOIN {rows} b "
-        f"ON {same} GROUP BY {', '.join(held)}"))
+    return emitter.add(
+        f"SELECT {', '.join([*held, *gathered])} FROM (SELECT DISTINCT {', '.join(relation.keys)} FROM {relation.spine}) a "
+        f"LEFT JOIN {rows} b ON {same} GROUP BY {', '.join(held)}"), list(relation.keys)
 
 
-def _aggregated(emitter: Emitter, call: AggregateCall, relation: Relation) -> str:
-    argument = call.expression
-    column = None
+def _gathered(emitter: Emitter, call: AggregateCall, relation: Relation, name: str) -> Gathered:
+    argument, dialect = call.expression, emitter.dialect
+    column = "CAST(NULL AS STRING)"
     if argument is not None:
         assert isinstance(argument, Variable)
-        column = emitter.name(argument) if argument in relation.variables else "CAST(NULL AS STRING)"
-    if call.function == "COUNT":
-        if column is None and call.distinct:
-            visible = (v for v in relation.variables if v.visible and v not in relation.booleans)
-            cells = ", ".join(f"coalesce({emitter.name(v)}, '')" for v in visible) or "''"
-            column = f"CASE WHEN here IS NOT NULL THEN concat_ws(chr(1), {cells}) END"
-        counted = f"count({'DISTINCT ' if call.distinct else ''}{column or 'here'})"
-        return f"concat('\"', CAST({counted} AS STRING), '{INTEGER_SUFFIX}')"
-    code = encode((call.function, call.distinct, call.separator))
-    return emitter.dialect.aggregate(code, emitter.dialect.collect(str(column), "here"))
+        column = emitter.name(argument) if argument in relation.variables else column
+    typed = argument in relation.typed and emitter.lowering.quick
+    match call.function:
+        case "COUNT":
+            return count(dialect, call, _counted(emitter, call, relation, column), name)
+        case "SAMPLE":
+            return sample(dialect, call, column, name)
+        case "GROUP_CONCAT":
+            return group_concat(dialect, call, column, name)
+        case "SUM" | "AVG" if typed:
+            at = "tick" if "tick" in relation.keys else None
+            return total(dialect, call, column, name, lambda operator, tokens: emitter.lowering.apply(operator, tokens, at))
+        case "MIN" | "MAX" if typed:
+            return extreme(dialect, call, column, name)
+    return by_function(dialect, encode((call.function, call.distinct, call.separator)), column, name)
+
+
+def _counted(emitter: Emitter, call: AggregateCall, relation: Relation, column: str) -> str:
+    """What COUNT counts where it is not null: rows, solutions or values."""
+    if call.expression is not None:
+        return column
+    if not call.distinct:
+        return "here"
+    visible = (v for v in relation.variables if v.visible and v not in relation.booleans)
+    cells = ", ".join(f"coalesce({emitter.name(v)}, '')" for v in visible) or "''"
+    return f"CASE WHEN here IS NOT NULL THEN concat_ws(chr(1), {cells}) END"
 
 
 def project(emitter: Emitter, plan: nodes.Project) -> Relation:
@@ -90,7 +121,7 @@ def project(emitter: Emitter, plan: nodes.Project) -> Relation:
 
 def distinct(emitter: Emitter, plan: nodes.Distinct) -> Relation:
     """Each solution once, at its first rank."""
-    relation = emitter.relation(plan.input)
+    relation = replace(emitter.relation(plan.input), typed=frozenset())  # one token may have been computed with and without doubt
     listed = columns(relation, emitter.name, order=False)
     if not relation.ordered:
         return replace(relation, name=emitter.add(f"SELECT DISTINCT {', '.join(listed)} FROM {relation.name}"))
@@ -105,8 +136,10 @@ def order(emitter: Emitter, plan: nodes.Order) -> Relation:
     for number, (condition, descending) in enumerate(plan.conditions):
         assert isinstance(condition, Variable)
         column = emitter.name(condition) if condition in relation.variables else "CAST(NULL AS STRING)"
-        keys.append(f"{emitter.dialect.order_key(column)} AS k{number}")
-        order.append(f"k{number}{' DESC' if descending else ''}")
+        made = order_keys(emitter.dialect, column) if condition in relation.typed else [emitter.dialect.order_key(column)]
+        for place, sql in enumerate(made):
+            keys.append(f"{sql} AS k{number}_{place}")
+            order.append(f"k{number}_{place}{' DESC' if descending else ''}")
     partition = f"PARTITION BY {', '.join(relation.keys)} " if relation.keys else ""
     listed = ", ".join(columns(relation, emitter.name, order=False))
     keyed = emitter.add(f"SELECT {listed}, {', '.join(keys)} FROM {relation.name}")

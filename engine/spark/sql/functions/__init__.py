@@ -1,0 +1,1 @@
+"""SPARQL's functions, operators and aggregates as SQL; `tables` says which runs how."""

@@ -1,0 +1,99 @@
+"""``= != < > <= >=`` on typed companions (SPARQL 1.1 section 17.3, with what compare.py adds)."""
+
+from __future__ import annotations
+
+from engine.functions.typed import Kind, typed
+from engine.spark.sql.dialect import Dialect
+from engine.spark.sql.functions import strings
+from engine.spark.sql.functions.values import (
+    BOOLEAN, DOUBLE, FLOAT, LANG, LOCAL, MOMENTS, NUMBERS, OPAQUE, STRING, ZONED, Typed, either)
+
+OPERATORS = {"=": "=", "!=": "<>", "<": "<", ">": ">", "<=": "<=", ">=": ">="}
+MIRRORED = {"=": "=", "!=": "!=", "<": ">", ">": "<", "<=": ">=", ">=": "<="}
+FOURTEEN_HOURS = 14 * 3600 * 1_000_000
+WITHOUT_VALUE = f"({int(Kind.IRI)}, {int(Kind.BLANK)}, {LANG})"  # equal to themselves only, and always unequal to others
+BY_VALUE = ", ".join(str(int(k)) for k in (Kind.DATE, Kind.TIME, Kind.GREGORIAN, Kind.DURATION))
+
+
+def compare(dialect: Dialect, operator: str, left: Typed, right: Typed, otherwise: str) -> str:
+    """A SQL boolean; `otherwise` stands for the rows that the companions do not decide."""
+    number = all(side.computed or side.known in range(int(Kind.INTEGER), DOUBLE + 1) for side in (left, right))
+    cases = [f"WHEN {either(left.undecided + right.undecided)} THEN {otherwise}"] if left.undecided + right.undecided else []
+    cases += _numbers(operator, left, right, otherwise)
+    if not number:
+        cases += _equality(dialect, operator, left, right, otherwise) if operator in ("=", "!=") else \
+            _order(dialect, operator, left, right, otherwise)
+    return f"(CASE {' '.join(cases)} END)"
+
+
+def _numbers(operator: str, left: Typed, right: Typed, otherwise: str) -> list[str]:
+    both = f"{left.kind} {NUMBERS} AND {right.kind} {NUMBERS}"
+    one, two = left.number, right.number
+    cases = []
+    mixed = [f"{a.kind} = {FLOAT} AND {b.kind} < {FLOAT}" for a, b in ((left, right), (right, left))
+             if not a.computed and a.known in (None, FLOAT) and (b.known is None or b.known < FLOAT)]
+    single = f"{both} AND {either(mixed)}" if mixed else ""
+    if single:
+        cases.append(f"WHEN {single} THEN {otherwise}")
+    if left.near or right.near:
+        cases.append(f"WHEN {both} AND abs({one} - {two}) <= 1e-9 * (abs({one}) + abs({two}) + 1e-6) THEN {otherwise}")
+    return [*cases, f"WHEN {both} THEN {one} {OPERATORS[operator]} {two}"]
+
+
+def _moments(operator: str, left: Typed, right: Typed) -> list[str]:
+    both, one, two = f"{left.kind} {MOMENTS} AND {right.kind} {MOMENTS}", left.micros, right.micros
+    return [f"WHEN {both} AND {left.kind} = {right.kind} THEN {one} {OPERATORS[operator]} {two}",
+            f"WHEN {both} AND {one} + {FOURTEEN_HOURS} < {two} THEN {_decided(operator, '<')}",
+            f"WHEN {both} AND {one} - {FOURTEEN_HOURS} > {two} THEN {_decided(operator, '>')}",
+            f"WHEN {both} THEN NULL"]
+
+
+def _equality(dialect: Dialect, operator: str, left: Typed, right: Typed, otherwise: str) -> list[str]:
+    equal, unequal = ("TRUE", "FALSE") if operator == "=" else ("FALSE", "TRUE")
+    kinds = f"{left.kind}", f"{right.kind}"
+    cases = [f"WHEN {left.token} = {right.token} THEN {equal}"] if left.token and right.token else []
+    cases.append(f"WHEN {kinds[0]} IS NULL OR {kinds[1]} IS NULL THEN NULL")
+    cases.append(f"WHEN {kinds[0]} IN {WITHOUT_VALUE} OR {kinds[1]} IN {WITHOUT_VALUE} THEN {unequal}")
+    cases.append(f"WHEN {kinds[0]} IN {OPAQUE} OR {kinds[1]} IN {OPAQUE} THEN NULL")
+    if not (left.computed or right.computed):
+        cases += _moments(operator, left, right)
+        cases.append(f"WHEN {kinds[0]} = {kinds[1]} AND {kinds[0]} IN ({BOOLEAN}, {BY_VALUE}) THEN {otherwise}")
+    return [*cases, f"ELSE {unequal}"]
+
+
+def _order(dialect: Dialect, operator: str, left: Typed, right: Typed, otherwise: str) -> list[str]:
+    if left.computed or right.computed or left.token is None or right.token is None:
+        return []
+    texts = " ".join((strings.body(dialect, left.token), OPERATORS[operator], strings.body(dialect, right.token)))
+    return [*_moments(operator, left, right),
+            f"WHEN {left.kind} = {STRING} AND {right.kind} = {STRING} THEN {texts}",
+            f"WHEN {left.kind} = {right.kind} AND {left.kind} IN ({BOOLEAN}, {BY_VALUE}) THEN {otherwise}"]
+
+
+def with_constant(dialect: Dialect, operator: str, column: str, token: str) -> str | None:
+    """A column against a string, tagged string or boolean: None for other constants."""
+    kind, sql = typed(token)[0], OPERATORS[operator]
+    equality = operator in ("=", "!=")
+    unequal = f"WHEN {column}_k {'IS NOT NULL' if kind == LANG else f'NOT IN {OPAQUE}'} THEN {'FALSE' if operator == '=' else 'TRUE'}"
+    if kind == BOOLEAN and token[1] in "tf10":
+        truth = f"CAST(substr({column}, 2, 1) IN ('t', '1') AS INT) {sql} {int(token[1] in 't1')}"
+        return f"(CASE WHEN {column}_k = {BOOLEAN} THEN {truth} {unequal if equality else ''} END)"
+    if kind in (STRING, LANG) and equality:
+        return f"(CASE WHEN {column} = {dialect.quote(token)} THEN {'TRUE' if operator == '=' else 'FALSE'} {unequal} END)"
+    if kind == STRING and "\\" not in token:
+        return f"(CASE WHEN {column}_k = {STRING} THEN {strings.body(dialect, column)} {sql} {dialect.quote(token[1:-1])} END)"
+    return None
+
+
+def moments_decided(column: str, kind: int, other: int, operator: str, micros: int) -> str:
+    """A dateTime column against a constant, 14 hours apart where one of them has no zone."""
+    return (f"WHEN {column}_k = {kind} THEN {column}_m {OPERATORS[operator]} {micros} "
+            f"WHEN {column}_k = {other} AND {column}_m + {FOURTEEN_HOURS} < {micros} THEN {_decided(operator, '<')} "
+            f"WHEN {column}_k = {other} AND {column}_m - {FOURTEEN_HOURS} > {micros} THEN {_decided(operator, '>')}")
+
+
+def _decided(operator: str, actual: str) -> str:
+    return "TRUE" if operator == "!=" or operator.rstrip("=") == actual else "FALSE"
+
+
+__all__ = ["MIRRORED", "OPERATORS", "LOCAL", "ZONED", "compare", "moments_decided", "with_constant"]

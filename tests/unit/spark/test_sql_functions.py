@@ -1,0 +1,110 @@
+"""What SQL says of an expression is what engine/functions says: every sample expression over all pairs of sample tokens, on DuckDB."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import product
+
+import duckdb
+import pyarrow as pa
+import pytest
+
+from engine.functions.context import Context
+from engine.functions.errors import ExpressionError
+from engine.functions.expressions import compile_term, compile_truth
+from engine.functions.typed import Kind, typed_columns
+from engine.ir.expressions import Expression
+from engine.ir.terms import Variable
+from engine.spark.sql.dialect import DUCKDB, SPARK
+from engine.spark.sql.lower import Columns, Lowering
+from engine.spark.udf import register_duckdb
+from tests.unit.spark.samples import TOKENS, A, B, expressions
+
+PAIRS = list(product(TOKENS, TOKENS))
+
+
+def pairs_table(pairs: list[tuple[str | None, str | None]]) -> pa.Table:
+    """Columns a and b with their companions."""
+    made = {}
+    for name, values in zip("ab", zip(*pairs)):
+        column = pa.array(values, pa.string())
+        made |= dict(zip((name, f"{name}_k", f"{name}_n", f"{name}_m"), (column, *typed_columns(column))))
+    return pa.table(made).append_column("tick", pa.array([1000] * len(pairs), pa.int64()))
+
+
+def spelled() -> Columns:
+    """How the table's columns are spelled."""
+    return Columns(lambda v: v.name if v in (A, B) else None, frozenset((A, B)), frozenset(), "tick", (A, B))
+
+
+@pytest.fixture(scope="module")
+def database() -> Iterator[duckdb.DuckDBPyConnection]:
+    connection = duckdb.connect(":memory:", config={"threads": 1})
+    register_duckdb(connection)
+    yield connection
+    connection.close()
+
+
+def by_functions(expression: Expression, pairs: list[tuple[str | None, str | None]]) -> list[tuple[str | None, bool | None]]:
+    """Value and effective boolean value, None for an error."""
+    term, truth = compile_term(expression), compile_truth(expression)
+    found: list[tuple[str | None, bool | None]] = []
+    for pair in pairs:
+        row = {name: token for name, token in zip("ab", pair) if token is not None}
+        outcome: list[object] = []
+        for function in (term, truth):
+            try:
+                outcome.append(function(row, Context(1000, "q")))
+            except ExpressionError:
+                outcome.append(None)
+        found.append((outcome[0], outcome[1]))  # type: ignore[arg-type]
+    return found
+
+
+def by_sql(database: duckdb.DuckDBPyConnection, expression: Expression, table: pa.Table) -> list[tuple[str | None, bool | None]]:
+    lowering = Lowering(DUCKDB, "q", 0)
+    value, truth = lowering.value(expression, spelled()), lowering.condition(expression, spelled())
+    database.register("rows", table)
+    return database.execute(f"SELECT {value}, {truth} FROM rows").fetchall()
+
+
+def decided(pairs: list[tuple[str | None, str | None]]) -> list[tuple[str | None, str | None]]:
+    """The pairs without values of kind HARD, which end a comparison with a constant."""
+    kinds = dict(zip(TOKENS, typed_columns(pa.array(TOKENS, pa.string()))[0].to_pylist()))
+    return [pair for pair in pairs if Kind.HARD not in (kinds[pair[0]], kinds[pair[1]])]
+
+
+def ends_plans(expression: Expression) -> bool:
+    return "error(" in Lowering(DUCKDB, "q", 0).condition(expression, spelled())
+
+
+@pytest.mark.parametrize("expression", expressions(), ids=str)
+def test_sql_says_what_the_functions_say(database: duckdb.DuckDBPyConnection, expression: Expression) -> None:
+    pairs = decided(PAIRS) if ends_plans(expression) else PAIRS
+    variables = len({v for v in (A, B) if v.name in "".join(map(str, _names(expression)))})
+    pairs = pairs if variables == 2 else pairs[::7] + [p for p in pairs if p[1] == p[0]]
+    expected = by_functions(expression, pairs)
+    found = by_sql(database, expression, pairs_table(pairs))
+    wrong = [(pair, got, wanted) for pair, got, wanted in zip(pairs, found, expected) if got != wanted]
+    assert not wrong[:5]
+
+
+def _names(expression: Expression) -> Iterator[str]:
+    if isinstance(expression, Variable):
+        yield expression.name
+    for arg in getattr(expression, "args", ()):
+        yield from _names(arg)
+
+
+def test_without_quick_nothing_ends_a_plan() -> None:
+    for expression in expressions():
+        for dialect in (DUCKDB, SPARK):
+            lowering = Lowering(dialect, "q", 0, quick=False)
+            text = lowering.value(expression, spelled()) + lowering.condition(expression, spelled())
+            assert "error(" not in text
+
+
+def test_texts_stay_small() -> None:
+    for expression in expressions():
+        for dialect in (DUCKDB, SPARK):
+            assert len(Lowering(dialect, "q", 0).condition(expression, spelled())) < 20_000
