@@ -32,7 +32,14 @@ class StreamPage {
   }
 
   #build(parent) {
-    const { name, iri, time } = this.stream;
+    const { name, iri, time, source } = this.stream;
+    const last = section("Last items", button("Reload", () => this.showTail(), { class: "quiet" }), this.tail);
+    if (source?.type === "query") {
+      const maker = h("a", { href: `#/queries/${encodeURIComponent(source.query)}` }, source.query);
+      parent.append(head(name, h("p", { class: "iri" }, iri)), this.facts.node,
+        h("p", null, "The results of the query ", maker, " are its items; nothing can be pushed to it."), last);
+      return;
+    }
     const stamped = time === "event" ? "Each item carries its time stamp." : "The server stamps items as they arrive.";
     parent.append(
       head(name, h("p", { class: "iri" }, iri), button("Delete", () => this.#delete(), { class: "danger" })),
@@ -44,7 +51,7 @@ class StreamPage {
         this.receipt),
       section("From elsewhere", null,
         command(`curl -X POST ${address(["streams", name])} -H 'Content-Type: application/trig' -T item.trig`)),
-      section("Last items", button("Reload", () => this.showTail(), { class: "quiet" }), this.tail), this.dead);
+      last, this.dead);
   }
 
   #sample() {
