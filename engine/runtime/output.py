@@ -19,8 +19,8 @@ def difference(new: pa.Table, old: pa.Table) -> pa.Table:
     """The bag `new` minus the bag `old`; same columns. Row order is that of first appearance."""
     if not old.num_rows or not new.num_rows:
         return new
-    if not new.num_columns:
-        return new
+    if not new.num_columns:     # solutions without variables: all are equal
+        return pa.table({"_": pa.nulls(max(0, new.num_rows - old.num_rows))}).select([])
     names = [f"c{i}" for i in range(new.num_columns)]
     parts = [table.rename_columns(names).append_column(_SIGN, pa.repeat(pa.scalar(sign, pa.int64()), table.num_rows))
              for table, sign in ((new, 1), (old, -1))]

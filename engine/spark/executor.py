@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 
 from engine.spark.compiled import LOCAL_ROWS, Compiled
 from engine.facts import FACTS
+from engine.ir.statement import Ask
 from engine.spark.answers import Answers
 from engine.plan.order import Estimate
 from engine.spark.content import StreamContent, merge_estimates, table_estimate
@@ -286,8 +287,10 @@ def _split(due: Due, table: pa.Table) -> list[Answer]:
     for tick in due.ticks:
         part = table if len(due.ticks) == 1 else table.filter(pc.equal(table["tick"], tick))
         columns = [part.column(i) for i in range(len(part.column_names) - len(names), len(part.column_names))]
-        if not names:
+        if names:
+            answers.append(Answer(due.query, tick, pa.table(columns, names=list(names))))
+        elif isinstance(due.compiled.statement.query, Ask):
             answers.append(Answer(due.query, tick, pa.table({"_": pa.nulls(min(1, part.num_rows), pa.string())})))
         else:
-            answers.append(Answer(due.query, tick, pa.table(columns, names=list(names))))
+            answers.append(Answer(due.query, tick, part.select([])))
     return answers

@@ -125,7 +125,7 @@ def distinct(emitter: Emitter, plan: nodes.Distinct) -> Relation:
     listed = columns(relation, emitter.name, order=False)
     if not relation.ordered:
         return replace(relation, name=emitter.add(f"SELECT DISTINCT {', '.join(listed)} FROM {relation.name}"))
-    by = f" GROUP BY {', '.join(listed)}" if listed != ["1 AS u"] else ""
+    by = f" GROUP BY {', '.join(listed)}" if listed != ["1 AS u"] else " HAVING count(*) > 0"
     return replace(relation, name=emitter.add(f"SELECT {', '.join(listed)}, min(ord) AS ord FROM {relation.name}{by}"))
 
 

@@ -71,3 +71,11 @@ def test_difference_is_that_of_bags(new: list[tuple[str | None, str | None]], ol
     found = difference(table(new), table(old))
     assert Counter(zip(*(found[i].to_pylist() for i in range(2)), strict=True)) == Counter(new) - Counter(old)
     assert found.column_names == table(new).column_names
+
+
+def test_solutions_without_variables_are_counted() -> None:
+    def rows(count: int) -> pa.Table:
+        return pa.table({"_": pa.nulls(count)}).select([])
+
+    assert [difference(rows(new), rows(old)).num_rows for new, old in ((3, 1), (1, 3), (2, 0), (0, 2), (2, 2))] == [2, 0, 2, 0, 0]
+    assert payload("SELECT", rows(2)) == b'{"head":{"vars":[]},"results":{"bindings":[{},{}]}}'
