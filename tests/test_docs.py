@@ -149,8 +149,6 @@ def test_the_dialect_table_of_the_readme(head: str, window: str, clause: str) ->
 
 
 @pytest.mark.parametrize(("text", "code"), [
-    ("REGISTER QUERY q AS DESCRIBE ?s FROM STREAM <http://ex.org/s> [NOW] { ?s ?p ?o }", "unsupported-in-streaming"),
-    ("REGISTER QUERY q AS SELECT * FROM STREAM <http://ex.org/s> [NOW] { ?s <http://ex.org/p>* ?o }", "unsupported-in-streaming"),
     ("REGISTER QUERY q AS SELECT * FROM STREAM <http://ex.org/s> [ALL] { ?s ?p ?o }", "window-unbounded"),
     ("REGISTER QUERY q AS SELECT * FROM STREAM <http://ex.org/s> [NOW] { SERVICE <http://ex.org/e> { ?s ?p ?o } }", "service-disabled"),
 ])

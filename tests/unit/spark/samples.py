@@ -40,8 +40,8 @@ TEXTS = [
     '"${x}"', '" "',
 ]
 OTHERS = [
-    "<http://ex.org/a>", "<http://ex.org/a/b>", "<http://ex.org/a!>", "<>", "<urn:x>", "_:b", "_:b1", lit("true", "boolean"), lit("0",
-                                                                                                                                  "boolean"),
+    "<http://ex.org/a>", "<http://ex.org/a/b>", "<http://ex.org/a!>", "<>", "<urn:x>", "_:b", "_:b1", lit("true", "boolean"),
+    lit("0", "boolean"),
     lit("maybe", "boolean"), '"v"^^<http://ex.org/own>', '"v\\"w"^^<http://ex.org/own>', '"v"^^<http://ex.org/other>',
     '"<a/>"^^<http://www.w3.org/1999/02/22-rdf-syntax-ns#XMLLiteral>',
 ]
