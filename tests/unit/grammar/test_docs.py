@@ -20,7 +20,7 @@ def test_examples_parse(text: str) -> None:
 
 
 def test_there_are_examples() -> None:
-    assert len(EXAMPLES) == 5
+    assert len(EXAMPLES) == 6
 
 
 def test_the_refusal() -> None:
