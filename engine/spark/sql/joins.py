@@ -48,7 +48,7 @@ def left_join(emitter: Emitter, plan: nodes.LeftJoin) -> Relation:
     if not set(right.keys) <= set(left.keys):
         left = emitter.timed(left)
     conditions = key_condition(left.keys, right.keys) + compatible(left, right, emitter.name, _shared(left, right))
-    select, typed = joined_columns(left, right, emitter.name)
+    select, typed = joined_columns(left, replace(right, certain=frozenset()), emitter.name)   # a row of the right may be missing
     variables = (*left.variables, *(v for v in right.variables if v not in left.variables))
     result = Relation("", left.keys, left.spine, variables, left.certain, typed, left.booleans)
     return replace(result, name=emitter.add(_joined("LEFT JOIN", left, right, select, conditions)))
