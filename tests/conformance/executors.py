@@ -37,7 +37,7 @@ def on_spark(executor: str | None = None) -> Iterator[Answer]:
     def answer(statement: Statement, records: Sequence[Record]) -> list[tuple[int, Result]]:
         sparks.compiler(lambda text: statement)(statement.text, QUERY, graphs_of(records))
         logged = sparks.answers(sparks.pumped(_from_one(records), lambda text: statement, executor=executor), [QUERY])[QUERY]
-        return [(at, _result(statement, rows)) for at, rows in logged]
+        return [(at, result_of(statement, rows)) for at, rows in logged]
 
     yield answer
 
@@ -53,7 +53,8 @@ def _from_one(records: Sequence[Record]) -> list[Record]:
     return [replace(r, position=r.position + shift, **({"since": r.since + shift} if isinstance(r, Register) else {})) for r in records]
 
 
-def _result(statement: Statement, rows: list[dict[str, str]]) -> Result:
+def result_of(statement: Statement, rows: list[dict[str, str]]) -> Result:
+    """The rows of an answer as the reference evaluator gives them."""
     match statement.query:
         case Select(variables=variables):
             return Result("SELECT", tuple(v.name for v in variables), tuple(rows))
