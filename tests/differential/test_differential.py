@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from itertools import cycle, islice
 from random import Random
 
@@ -27,28 +27,21 @@ FEW, MANY, BATCH = 200, 5000, 250
 ON_SQL = 20     # one in so many runs as a job of its own
 
 
-@pytest.fixture(scope="module")
-def here() -> Iterator[Executor]:
-    """The executor `local` without Spark."""
-    with plans.in_process() as executor:
-        yield executor
-
-
-def generated(count: int, here: Executor) -> list[tuple[Case, str]]:
+def generated(count: int) -> list[tuple[Case, str]]:
     """So many cases, each with a reading of its data, on which the evaluators that need no Spark agree."""
     found: list[tuple[Case, str]] = []
+    with plans.in_process() as here:
+        @settings(max_examples=count)
+        @given(st.randoms(use_true_random=False), st.sampled_from(sorted(plans.READINGS)))
+        def agree(random: Random, reading: str) -> None:
+            case = make_case(random)
+            right = ours(case)
+            wrong = disagreement(case, right, oxigraph(case))
+            assert wrong is None or reasons(case.text), f"{case}\npyoxigraph: {wrong}"
+            compare(case, reading, right, plans.answers(here, [(case, reading)])[0])
+            found.append((case, reading))
 
-    @settings(max_examples=count)
-    @given(st.randoms(use_true_random=False), st.sampled_from(sorted(plans.READINGS)))
-    def agree(random: Random, reading: str) -> None:
-        case = make_case(random)
-        right = ours(case)
-        wrong = disagreement(case, right, oxigraph(case))
-        assert wrong is None or reasons(case.text), f"{case}\npyoxigraph: {wrong}"
-        compare(case, reading, right, plans.answers(here, [(case, reading)])[0])
-        found.append((case, reading))
-
-    agree()
+        agree()
     return found
 
 
@@ -74,8 +67,8 @@ def on_spark(session: Session, cases: Sequence[tuple[Case, str]]) -> None:
     sql.close()
 
 
-def test_random_queries(here: Executor, spark_session: Session) -> None:
-    cases = generated(FEW, here)
+def test_random_queries(spark_session: Session) -> None:
+    cases = generated(FEW)
     on_spark(spark_session, cases)
     answers = [ours(case) for case, _ in cases]
     assert sum(isinstance(answer, Result) and bool(answer.bag()) for answer in answers) > len(cases) / 4
@@ -84,8 +77,8 @@ def test_random_queries(here: Executor, spark_session: Session) -> None:
 
 @pytest.mark.long
 @pytest.mark.timeout(3600)
-def test_many_random_queries(here: Executor, spark_session: Session) -> None:
-    on_spark(spark_session, generated(MANY, here))
+def test_many_random_queries(spark_session: Session) -> None:
+    on_spark(spark_session, generated(MANY))
 
 
 EXAMPLES = {
