@@ -8,15 +8,16 @@ from __future__ import annotations
 
 import base64
 import pickle
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from engine.functions.aggregates import aggregate
-from engine.functions.compare import effective_boolean_value, order_key
+from engine.functions.compare import order_key
 from engine.functions.context import Context, row_key
 from engine.functions.errors import ExpressionError
-from engine.functions.expressions import compile_term
+from engine.functions.expressions import compile_term, compile_truth
+from engine.spark.sql.lower import is_volatile
 
 if TYPE_CHECKING:
     import duckdb
@@ -33,18 +34,30 @@ def _decode(code: str) -> Any:
 def row_function(code: str, truth: bool) -> RowFunction:
     """The compiled expression of `code` as a function of (tick, tokens)."""
     expression, names, solution, identity, label_offset = _decode(code)
-    term = compile_term(expression)
+    compiled: Callable[..., Any] = compile_truth(expression) if truth else compile_term(expression)
 
     def apply(tick: int, tokens: Sequence[str | None]) -> Any:
         row = {name: token for name, token in zip(names, tokens) if token is not None}
         own = row_key({name: row[name] for name in solution if name in row}) if solution else ""
-        context = Context(tick + label_offset, identity, own)
         try:
-            return effective_boolean_value(term(row, context)) if truth else term(row, context)
+            return compiled(row, Context(tick + label_offset, identity, own))
         except ExpressionError:
             return None
 
     return apply
+
+
+def over_rows(code: str, ticks: Iterable[int], rows: Iterable[Sequence[str | None]], truth: bool) -> list[Any]:
+    """The function of `code` for each row, called once for equal rows; the tick counts only where the expression depends on it."""
+    apply, timed = row_function(code, truth), is_volatile(_decode(code)[0])
+    known: dict[tuple[Any, ...], Any] = {}
+    found = []
+    for tick, tokens in zip(ticks, rows):
+        key = (tick, *tokens) if timed else tuple(tokens)
+        if key not in known:
+            known[key] = apply(tick, tokens)
+        found.append(known[key])
+    return found
 
 
 def aggregate_tokens(code: str, tokens: Sequence[str]) -> str | None:
@@ -57,23 +70,25 @@ def register_duckdb(connection: duckdb.DuckDBPyConnection) -> None:
     """Make the functions known to a DuckDB connection (vectorised: Arrow arrays in and out)."""
     import pyarrow as pa
 
-    def over_rows(truth: bool) -> Callable[[Any, Any, Any], Any]:
+    def called(truth: bool) -> Callable[[Any, Any, Any], Any]:
         def vector(codes: Any, ticks: Any, tokens: Any) -> Any:
-            rows = zip(codes.to_pylist(), ticks.to_pylist(), tokens.to_pylist())
-            out = [row_function(code, truth)(tick, row) for code, tick, row in rows]
-            return pa.array(out, pa.bool_() if truth else pa.string())
+            found = over_rows(codes[0].as_py(), ticks.to_pylist(), tokens.to_pylist(), truth) if len(codes) else []
+            return pa.array(found, pa.bool_() if truth else pa.string())
         return vector
 
     def keys(tokens: Any) -> Any:
-        return pa.array([order_key(t) for t in tokens.to_pylist()], pa.string())
+        encoded = tokens.dictionary_encode(null_encoding="encode")
+        if isinstance(encoded, pa.ChunkedArray):
+            encoded = encoded.combine_chunks()
+        return pa.array([order_key(t) for t in encoded.dictionary.to_pylist()], pa.string()).take(encoded.indices)
 
     def aggregates(codes: Any, groups: Any) -> Any:
         return pa.array([aggregate_tokens(c, g or ()) for c, g in zip(codes.to_pylist(), groups.to_pylist())], pa.string())
 
     make: Any = connection.create_function
     for name, function, arguments, result in (
-            ("tw_eval", over_rows(False), ["VARCHAR", "BIGINT", "VARCHAR[]"], "VARCHAR"),
-            ("tw_test", over_rows(True), ["VARCHAR", "BIGINT", "VARCHAR[]"], "BOOLEAN"),
+            ("tw_eval", called(False), ["VARCHAR", "BIGINT", "VARCHAR[]"], "VARCHAR"),
+            ("tw_test", called(True), ["VARCHAR", "BIGINT", "VARCHAR[]"], "BOOLEAN"),
             ("tw_key", keys, ["VARCHAR"], "VARCHAR"),
             ("tw_agg", aggregates, ["VARCHAR", "VARCHAR[]"], "VARCHAR")):
         make(name, function, arguments, result, type="arrow", null_handling="special")

@@ -7,15 +7,14 @@ from pyspark.sql import SparkSession
 from pyspark.sql.functions import pandas_udf
 
 from engine.functions.compare import order_key
-from engine.spark.udf import aggregate_tokens, row_function
+from engine.spark.udf import aggregate_tokens, over_rows
 
 
 def _over_rows(codes: pd.Series, ticks: pd.Series, tokens: tuple[pd.Series, ...], truth: bool) -> pd.Series:
     if not len(codes):
         return pd.Series([], dtype=object)
-    apply = row_function(codes.iloc[0], truth)
     rows = zip(*(t.tolist() for t in tokens)) if tokens else iter([()] * len(codes))
-    return pd.Series([apply(tick, row) for tick, row in zip(ticks.tolist(), rows)], dtype=object)
+    return pd.Series(over_rows(codes.iloc[0], ticks.tolist(), rows, truth), dtype=object)
 
 
 def tw_eval(codes: pd.Series, ticks: pd.Series, *tokens: pd.Series) -> pd.Series:

@@ -1,11 +1,13 @@
 """How every function, operator, aggregate and cast of SPARQL 1.1 runs: each stands in exactly one of four tables.
 
-SIMPLE is a template over the tokens of the arguments. LOWERED is rewritten into other SQL first: what the text says is SQL on both
-executors, the rest is a call. UDF is a call of engine/functions (Arrow UDF on `sql`, function of DuckDB on `local`). REFUSED is
-refused when the query is registered.
+SIMPLE is a template over the tokens of the arguments. LOWERED is rewritten into other SQL first; the text says what of it is SQL, the
+rest is a call. UDF is a call of engine/functions (Arrow UDF on executor `sql`, function of DuckDB on `local`). REFUSED is refused when
+the query is registered. The keys are the names of `engine.ir.expressions.Call` and `Aggregate`; docs/functions.md is made of them.
 """
 
 from __future__ import annotations
+
+from engine.functions.casts import CASTS
 
 SIMPLE: dict[str, str] = {
     "BOUND": "({0} IS NOT NULL)",
@@ -16,39 +18,53 @@ SIMPLE: dict[str, str] = {
     "ISLITERAL": "(substr({0}, 1, 1) = '\"')",
 }
 
-_COMPARED = "numbers, dateTimes, booleans and strings by their typed companions; IRIs by their tokens"
-_COUNTED = "whole numbers and decimals of at most 15 digits by their typed companions"
-_TEXT = "strings with and without a language tag; texts with escapes, and what a text engine might see otherwise, by a call"
+_COMPARED = "numbers, dateTimes, strings, IRIs, blank nodes and booleans with constants, on the columns kind, number and micros"
+_EXACT = "whole numbers below 1e15, decimals of six fraction digits below 1e8, doubles; the token of a double is a call"
+_FIELD = "dateTimes of four-digit years"
+_TEXT = "all strings; a result that needs escapes is a call"
+_DATE = "dateTimes and dates of four-digit years"
 
 LOWERED: dict[str, str] = {
-    "&&": "three-valued AND, an error being NULL", "||": "three-valued OR, an error being NULL", "!": "NOT",
-    **dict.fromkeys(("=", "!=", "<", ">", "<=", ">="), _COMPARED),
-    "IN": "equality with each of at most 16 choices", "NOT IN": "equality with each of at most 16 choices",
-    **dict.fromkeys(("+", "-", "*", "/", "U+", "U-", "ABS", "CEIL", "FLOOR", "ROUND"), _COUNTED),
-    "ISNUMERIC": "the kind among the typed companions",
-    **dict.fromkeys(("STR", "LANG", "DATATYPE", "STRLEN", "UCASE", "LCASE", "SUBSTR", "STRBEFORE", "STRAFTER", "CONCAT", "CONTAINS",
-                     "STRSTARTS", "STRENDS", "LANGMATCHES"), _TEXT),
-    "REGEX": "constant patterns that RE2, Java's engine and ours read alike",
-    **dict.fromkeys(("YEAR", "MONTH", "DAY", "HOURS", "MINUTES", "SECONDS"), "the digits of a dateTime with a year of four digits"),
-    "IF": "CASE, where condition and branches are SQL", "COALESCE": "coalesce, where the arguments are SQL",
-    "EXISTS": "a join with the distinct outer rows", "COUNT": "count",
-    **dict.fromkeys(("SUM", "AVG"), "whole numbers and decimals of at most 15 digits; other groups by a call"),
-    **dict.fromkeys(("MIN", "MAX"), "numbers, dateTimes and strings by their typed companions; other groups by a call"),
-    "SAMPLE": "the least token", "GROUP_CONCAT": "strings in the order of their tokens; other groups by a call",
-    "TIMESTAMP": "a look-up in the windows' content", "WINDOW_OPEN": "a look-up in the windows' bounds",
-    "WINDOW_CLOSE": "a look-up in the windows' bounds",
+    "||": "three-valued OR", "&&": "three-valued AND", "!": "NOT",
+    "=": _COMPARED, "!=": _COMPARED, "<": _COMPARED, ">": _COMPARED, "<=": _COMPARED, ">=": _COMPARED,
+    "+": _EXACT, "-": _EXACT, "*": _EXACT, "/": "in comparisons that are not too close to tell; the token is a call",
+    "U-": _EXACT, "U+": _EXACT, "ABS": _EXACT, "CEIL": _EXACT, "FLOOR": _EXACT, "ROUND": _EXACT,
+    "IN": "a chain of = of at most 16 choices; any number of IRIs", "NOT IN": "as IN",
+    "IF": "CASE, where all three arguments are SQL", "COALESCE": "coalesce, where all arguments are SQL",
+    "EXISTS": "a join with the distinct outer values", "NOT EXISTS": "as EXISTS",
+    "ISNUMERIC": "of variables, by kind",
+    "STR": "of variables, and inside other functions", "LANG": "of variables, and inside other functions", "DATATYPE": "of variables",
+    "STRLEN": "all strings", "SUBSTR": "with whole constants as places; " + _TEXT,
+    "UCASE": "ASCII texts; " + _TEXT, "LCASE": "ASCII texts; " + _TEXT,
+    "STRSTARTS": "all strings", "STRENDS": "all strings", "CONTAINS": "all strings",
+    "STRBEFORE": "before a constant without tag; " + _TEXT, "STRAFTER": "after a constant without tag; " + _TEXT,
+    "CONCAT": _TEXT, "LANGMATCHES": "with a constant range",
+    "REGEX": "constant patterns that Java and RE2 read as XPath does: no back references, no repeated groups, no class subtraction, flags "
+             "none or i; with i, \\d, \\p{..} and the like, ASCII texts",
+    "YEAR": _DATE, "MONTH": _DATE, "DAY": _DATE, "HOURS": _FIELD, "MINUTES": _FIELD, "SECONDS": _FIELD,
+    "COUNT": "count", "SAMPLE": "the least token", "GROUP_CONCAT": "in the order of tokens",
+    "SUM": "integers and decimals exactly, doubles in the order of tokens; mixes of doubles and exact numbers are a call",
+    "AVG": "as SUM; the quotient is a call for each group",
+    "MIN": "numbers, dateTimes, strings, IRIs, blank nodes, mixed too", "MAX": "as MIN",
+    "TIMESTAMP": "a look-up in the window", "WINDOW_OPEN": "a look-up among the windows' bounds", "WINDOW_CLOSE": "as WINDOW_OPEN",
 }
 
+_CASE = "its lexical rules are those of XSD"
+_DIGEST = "a digest of the characters"
+_OWN = "derived from (query, T, row, call), so that a replay equals the live run"
+
 UDF: dict[str, str] = {
-    "ENCODE_FOR_URI": "", "REPLACE": "", "IRI": "resolved against the BASE of the text", "URI": "as IRI", "STRDT": "", "STRLANG": "",
-    "MD5": "", "SHA1": "", "SHA256": "", "SHA384": "", "SHA512": "", "TZ": "", "TIMEZONE": "",
-    "NOW": "the evaluation time T, so that a replay equals the live query",
-    **dict.fromkeys(("RAND", "UUID", "STRUUID", "BNODE"),
-                    "derived from the query, T, the row and the call, so that a replay equals the live query"),
-    "xsd:<type>": "casts to the XSD types, integer's derived ones included",
+    "IRI": "resolves against BASE", "URI": "resolves against BASE", "STRDT": "checks its arguments", "STRLANG": "checks its arguments",
+    "BNODE": _OWN, "UUID": _OWN, "STRUUID": _OWN, "RAND": "seeded by (query, T, row, call)",
+    "NOW": "the evaluation time T, so that a replay equals the live run",
+    "ENCODE_FOR_URI": "percent-encodes UTF-8", "REPLACE": "the engines replace differently",
+    "TIMEZONE": "the written zone", "TZ": "the written zone",
+    "MD5": _DIGEST, "SHA1": _DIGEST, "SHA256": _DIGEST, "SHA384": _DIGEST, "SHA512": _DIGEST,
+    **dict.fromkeys(CASTS, _CASE),
 }
 
 REFUSED: dict[str, str] = {
-    "<iri>(DISTINCT ...)": "aggregates named by an IRI: none is defined",
-    "<<( ... )>>": "triple terms of RDF 1.2 and their functions: not part of SPARQL 1.1",
+    "<iri>(DISTINCT ...)": "aggregates named by an IRI: SPARQL 1.1 defines none",
 }
+
+TABLES: dict[str, dict[str, str]] = {"SIMPLE": SIMPLE, "LOWERED": LOWERED, "UDF": UDF, "REFUSED": REFUSED}
