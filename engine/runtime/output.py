@@ -32,6 +32,11 @@ def difference(new: pa.Table, old: pa.Table) -> pa.Table:
     return left.select(names).rename_columns(new.column_names)
 
 
+def first_rows(table: pa.Table, most: int) -> pa.Table:
+    """At most so many rows. (Arrow gives a slice of a table without columns as many rows as were asked for.)"""
+    return table if table.num_rows <= most else table.slice(0, most)
+
+
 def select_json(table: pa.Table) -> bytes:
     """SPARQL Results JSON of a table with one column of tokens per variable (null: unbound)."""
     head = json.dumps({"vars": table.column_names}, separators=(",", ":"), ensure_ascii=False)

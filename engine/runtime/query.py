@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from engine.ir.statement import Statement, TimeWindow
 from engine.ir.terms import Variable
-from engine.runtime.output import difference, payload
+from engine.runtime.output import difference, first_rows, payload
 from engine.runtime.resources import RESULT_KINDS, ResultEvent
 from engine.runtime.ticks import Need, Ticker, Timetable
 from engine.timeline import MIN
@@ -137,8 +137,8 @@ class LiveQuery:
         if max(shown.num_rows, relation.num_rows if self.stepwise else 0) > max_rows:
             meta["truncated"], meta["limit"] = True, max_rows
         event = ResultEvent(self.name, self.definition.epoch, self.seq, tick, self.ticker.timetable.label(tick), RESULT_KINDS[form],
-                            output, payload(form, shown.slice(0, max_rows)),
-                            payload(form, relation.slice(0, max_rows)) if self.stepwise else None, meta)
+                            output, payload(form, first_rows(shown, max_rows)),
+                            payload(form, first_rows(relation, max_rows)) if self.stepwise else None, meta)
         return event, shown
 
     def _windows(self, tick: int) -> list[dict[str, Any]]:

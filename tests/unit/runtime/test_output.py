@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from engine.functions.terms import split
-from engine.runtime.output import boolean_json, difference, ntriples, payload, select_json
+from engine.runtime.output import boolean_json, difference, first_rows, ntriples, payload, select_json
 
 text = st.text(st.characters(exclude_categories=["Cs"]), max_size=8)
 tokens = st.one_of(
@@ -79,3 +79,9 @@ def test_solutions_without_variables_are_counted() -> None:
 
     assert [difference(rows(new), rows(old)).num_rows for new, old in ((3, 1), (1, 3), (2, 0), (0, 2), (2, 2))] == [2, 0, 2, 0, 0]
     assert payload("SELECT", rows(2)) == b'{"head":{"vars":[]},"results":{"bindings":[{},{}]}}'
+
+
+def test_a_limit_makes_no_rows() -> None:
+    """One solution without variables is one."""
+    assert first_rows(pa.table({"a": ["x"]}).select([]), 5).num_rows == 1
+    assert first_rows(pa.table({"a": ["x", "y"]}), 1).num_rows == 1
