@@ -13,25 +13,13 @@ from engine.functions.aggregates import aggregate
 from engine.functions.compare import order_key
 from engine.functions.typed import typed_columns
 from engine.ir.expressions import Aggregate
-from engine.ir.terms import Variable
 from engine.spark.sql.dialect import DUCKDB, UNDECIDED
-from engine.spark.sql.functions import aggregates
 from engine.spark.sql.functions.order import order_keys
-from engine.spark.sql.lower import Lowering
 from engine.spark.udf import register_duckdb
-from tests.unit.spark.samples import DATES, NUMBERS, OTHERS, TEXTS, TOKENS, lit
+from tests.unit.spark.gathering import ALWAYS, POOLS, V, gathered
+from tests.unit.spark.samples import TOKENS, lit
 
-V = Variable("c")
 Tokens = Sequence[str | None]
-INTEGERS = [t for t in NUMBERS if t.endswith("integer>") and len(t) < 60 and t[1] not in 'x"']
-DECIMALS = [*(lit(f"{n / 100}", "decimal") for n in range(-300, 900, 37)), lit("1.0", "decimal"), lit("1", "decimal"),
-            lit("0.000001", "decimal")]
-DOUBLES = [lit(f"{n / 7}", "double") for n in range(-30, 60, 7)] + [lit("1e16", "double"), lit("-1e16", "double"), lit("0.1", "double")]
-POOLS = {"integers": INTEGERS, "decimals": DECIMALS, "exact": INTEGERS[:8] + DECIMALS, "doubles": DOUBLES, "texts": TEXTS,
-         "dates": DATES[:7], "terms": ["<http://ex.org/a>", "<http://ex.org/a/b>", "<http://ex.org/a!>", "_:b", "_:a", *TEXTS],
-         "numbers": NUMBERS, "all": TOKENS, "others": OTHERS}
-DECIDED = {"integers": {"SUM", "AVG", "MIN", "MAX"}, "decimals": {"SUM", "AVG", "MIN", "MAX"}, "exact": {"SUM", "AVG", "MIN", "MAX"},
-           "doubles": {"SUM", "AVG", "MIN", "MAX"}, "texts": {"MIN", "MAX"}, "dates": {"MIN", "MAX"}, "terms": {"MIN", "MAX"}}
 
 
 @pytest.fixture(scope="module")
@@ -44,18 +32,7 @@ def database() -> Iterator[duckdb.DuckDBPyConnection]:
 
 def by_sql(database: duckdb.DuckDBPyConnection, call: Aggregate, tokens: Tokens) -> str | None:
     """The aggregate's answer; "undecided" where the text ends the plan."""
-    lowering = Lowering(DUCKDB, "q", 0)
-    match call.function:
-        case "SUM" | "AVG":
-            made = aggregates.total(DUCKDB, call, "c", "a0", lambda operator, args: lowering.apply(operator, args, None))
-        case "MIN" | "MAX":
-            made = aggregates.extreme(DUCKDB, call, "c", "a0")
-        case "COUNT":
-            made = aggregates.count(DUCKDB, call, "c", "a0")
-        case "SAMPLE":
-            made = aggregates.sample(DUCKDB, call, "c", "a0")
-        case _:
-            made = aggregates.group_concat(DUCKDB, call, "c", "a0")
+    made = gathered(DUCKDB, call, "a0")
     column = pa.array(tokens, pa.string())
     kinds, numbers, micros = typed_columns(column)
     database.register("rows", pa.table({"c": column, "c_k": kinds, "c_n": numbers, "c_m": micros, "here": pa.array([1] * len(tokens))}))
@@ -80,7 +57,7 @@ def test_aggregates(database: duckdb.DuckDBPyConnection, pool: str, distinct: bo
         found = by_sql(database, call, group)
         undecided += found == "undecided"
         assert found in ("undecided", aggregate(function, group, distinct, '; "')), group
-    if function in DECIDED.get(pool, {"COUNT", "SAMPLE", "GROUP_CONCAT"}):
+    if function in ALWAYS.get(pool, ()):
         assert not undecided or distinct and function in ("SUM", "AVG")
 
 
