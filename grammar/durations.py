@@ -1,4 +1,4 @@
-"""Durations and instants of a statement's head: ``10s``, ``PT10S``, xsd:dateTime."""
+"""Durations and instants of a statement's head: ``10s``, ``1m30s``, ``PT10S``, xsd:dateTime."""
 
 from __future__ import annotations
 
@@ -6,14 +6,16 @@ import re
 from datetime import datetime, timedelta, timezone
 from fractions import Fraction
 
-UNITS = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
+UNITS = {"ms": 1, "s": 1_000, "sec": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}     # sec: imars-csparql, figure 2
 LONGEST_MS = 1_000 * 366 * UNITS["d"]
 
-_SHORT = re.compile(r"([0-9]{1,18}(?:\.[0-9]{1,9})?)([A-Za-z]*)")
+_NUMBER = r"[0-9]{1,18}(?:\.[0-9]{1,9})?"
+_AMOUNT = re.compile(f"({_NUMBER})([A-Za-z]*)")
+_SHORT = re.compile(f"(?:{_NUMBER}[A-Za-z]+)*{_NUMBER}[A-Za-z]*")
 _ISO = re.compile(r"P(?:([0-9]{1,9})D)?(?:T(?:([0-9]{1,9})H)?(?:([0-9]{1,9})M)?(?:([0-9]{1,18}(?:\.[0-9]{1,9})?)S)?)?",
                   re.IGNORECASE)
 _DATE_TIME = re.compile(r"(\d{4})-(\d\d)-(\d\d)T(\d\d):(\d\d):(\d\d)(?:\.(\d{1,9}))?(Z|[+-]\d\d:\d\d)?")
-_SPELT_OUT = {"sec": "s", "secs": "s", "second": "s", "seconds": "s", "min": "m", "mins": "m", "minute": "m", "minutes": "m",
+_SPELT_OUT = {"secs": "s", "second": "s", "seconds": "s", "min": "m", "mins": "m", "minute": "m", "minutes": "m",
               "hour": "h", "hours": "h", "hr": "h", "hrs": "h", "day": "d", "days": "d", "msec": "ms", "millis": "ms",
               "millisecond": "ms", "milliseconds": "ms"}
 
@@ -28,10 +30,9 @@ class DurationError(ValueError):
 
 
 def milliseconds(written: str) -> int:
-    """A duration in ms: ``10s``, ``0.5s``, ``PT10S``. Raises DurationError."""
-    short = _SHORT.fullmatch(written)
-    if short is not None:
-        total = Fraction(short[1]) * _unit(short[1], short[2])
+    """A duration in ms: ``10s``, ``0.5s``, ``1m30s``, ``PT10S``. Raises DurationError."""
+    if _SHORT.fullmatch(written):
+        total = sum((Fraction(number) * _unit(number, unit) for number, unit in _AMOUNT.findall(written)), Fraction(0))
     else:
         iso = _ISO.fullmatch(written)
         if iso is None or written[-1] in "PpTt":

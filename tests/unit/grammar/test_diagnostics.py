@@ -33,7 +33,8 @@ COMMON = [
     # durations
     ("SELECT * FROM STREAM <s> [RANGE «10» STEP 2s] {}", "needs a unit", "10s for seconds"),
     ("SELECT * FROM STREAM <s> [RANGE «10» s] {}", "needs a unit", "10s"),
-    ("SELECT * FROM STREAM <s> [RANGE «10sec»] {}", "Unknown unit 'sec'", "write 10s"),
+    ("SELECT * FROM STREAM <s> [RANGE «10secs»] {}", "Unknown unit 'secs'", "write 10s"),
+    ("SELECT * FROM STREAM <s> [RANGE «1m30»] {}", "needs a unit", "30s for seconds"),
     ("SELECT * FROM STREAM <s> [RANGE «10parsecs»] {}", "Unknown unit", "units are ms, s, m, h, d"),
     ("SELECT * FROM STREAM <s> [RANGE «P1M»] {}", "no fixed length", "P30D"),
     ("SELECT * FROM STREAM <s> [RANGE «0.0001s»] {}", "whole number of milliseconds", "ms"),

@@ -61,12 +61,13 @@ def test_rspql() -> None:
     ("[RANGE 10s TUMBLING]", TimeWindow(10_000, 10_000)),
     ("[RANGE 10s SLIDE 3s]", TimeWindow(10_000, 3_000)),
     ("[range 1.5m step 500ms]", TimeWindow(90_000, 500)),
+    ("[RANGE 10sec STEP 1sec]", TimeWindow(10_000, 1_000)), ("[RANGE 1h1m30.5s]", TimeWindow(3_690_500, 3_690_500)),
     ("[RANGE PT1H30M STEP P1D]", TimeWindow(5_400_000, 86_400_000)),
     ("[RANGE pt1h step 1H]", TimeWindow(3_600_000, 3_600_000)),
     ("[FROM NOW-PT2H TO NOW-PT1H STEP PT1H]", TimeWindow(3_600_000, 3_600_000, 3_600_000)),
     ("[FROM NOW - 5s TO NOW STEP 1s]", TimeWindow(5_000, 1_000)),
     ("[TRIPLES 100]", TupleWindow(100, "triples")), ("[RANGE TRIPLES 100]", TupleWindow(100, "triples")),
-    ("[ITEMS 2 STEP 1]", TupleWindow(2, "items")),
+    ("[ITEMS 2 STEP 1]", TupleWindow(2, "items")), ("[ITEM 2]", TupleWindow(2, "items")),
     ("[NOW]", NowWindow()), ("[ALL]", AllWindow()), ("[ # a comment\n now ]", NowWindow()),
 ])
 def test_windows(written: str, window: Window) -> None:
