@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -19,8 +20,11 @@ def test_examples_parse(text: str) -> None:
     parse(text)
 
 
-def test_there_are_examples() -> None:
-    assert len(EXAMPLES) == 6
+def test_every_block_is_of_a_kind_that_a_test_reads() -> None:
+    """Statements here; items and examples in tests/test_dialects.py; the others are the grammar, a drawing and the refusal."""
+    kinds = Counter(re.findall(r"^```(\w*)\n.*?^```$", PAGE, re.DOTALL | re.MULTILINE))
+    assert set(kinds) == {"sparql", "items", "example", ""}
+    assert kinds["sparql"] == len(EXAMPLES) and kinds[""] == 3
 
 
 def test_the_refusal() -> None:
