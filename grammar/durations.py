@@ -42,7 +42,7 @@ def milliseconds(written: str) -> int:
     if total.denominator != 1:
         raise DurationError(f"{written} is not a whole number of milliseconds.", "use ms, such as 1500ms")
     if total > LONGEST_MS:
-        raise DurationError(f"{written} is longer than 1,000 years.", "use [ALL] for everything since registration")
+        raise DurationError(f"{written} is longer than 1,000 years.", "give the window a bound that it can reach, such as 1d")
     return int(total)
 
 
