@@ -15,12 +15,13 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
-from tests.bench import join, latency, many, report, start, step
+from tests.bench import join, latency, many, plan, report, start, step
 from tests.bench.figures import Figure
 from tests.bench.settings import Settings
 
 Bench = Callable[[Settings], tuple[list[Figure], dict[str, Any]]]
-BENCHES: dict[str, Bench] = {"start": start.run, "latency": latency.run, "step": step.run, "join": join.run, "many": many.run}
+BENCHES: dict[str, Bench] = {"start": start.run, "latency": latency.run, "step": step.run, "join": join.run, "many": many.run,
+                             "plan": plan.run}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -50,7 +51,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser("python -m tests.bench", description="Benchmarks of a running server, over HTTP.")
+    parser = argparse.ArgumentParser("python -m tests.bench", description="Benchmarks of a running server, over HTTP, and of planning.")
     add = parser.add_argument
     add("names", nargs="*", metavar="NAME", help=f"which, of {', '.join(BENCHES)} (default: all)")
     add("--json", type=Path, default=Path("bench-results.json"), metavar="FILE", help="where the results go (default: %(default)s)")

@@ -42,7 +42,7 @@ def recorded(patch: pytest.MonkeyPatch) -> Iterator[list[tuple[str, str]]]:
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize(("executor", "only", "allowed"), [
     ("sql", " as window", {"ArrowEvalPython"}),     # the functions of udf_spark.py
-    ("local", "", {"MapInArrow"}),                  # the tasks of the executor `local`
+    ("local", " as graph", {"MapInArrow"}),         # the tasks of the executor `local`
 ])
 def test_w3c_sparql(executor: str, only: str, allowed: set[str], monkeypatch: pytest.MonkeyPatch) -> None:
     folder = shared("w3c-sparql")

@@ -5,8 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from engine.ir import expressions as ex
+from engine.ir.expressions import Expression
 from engine.ir.terms import Variable
 from engine.plan import nodes
+from engine.spark.sql.lower import Columns, is_volatile
 from engine.spark.sql.relation import COMPANIONS, Relation, columns, compatible, joined_columns, key_condition, padded
 
 if TYPE_CHECKING:
@@ -44,18 +47,41 @@ def join(emitter: Emitter, plan: nodes.Join) -> Relation:
 
 def left_join(emitter: Emitter, plan: nodes.LeftJoin) -> Relation:
     """OPTIONAL."""
-    left, right = emitter.relation(plan.left), emitter.relation(plan.right)
+    return _left_joined(emitter, emitter.relation(plan.left), emitter.relation(plan.right), [])
+
+
+def _left_joined(emitter: Emitter, left: Relation, right: Relation, tests: list[str]) -> Relation:
     if not set(right.keys) <= set(left.keys):
         left = emitter.timed(left)
-    conditions = key_condition(left.keys, right.keys) + compatible(left, right, emitter.name, _shared(left, right))
+    conditions = key_condition(left.keys, right.keys) + compatible(left, right, emitter.name, _shared(left, right)) + tests
     select, typed = joined_columns(left, replace(right, certain=frozenset()), emitter.name)   # a row of the right may be missing
     variables = (*left.variables, *(v for v in right.variables if v not in left.variables))
     result = Relation("", left.keys, left.spine, variables, left.certain, typed, left.booleans)
     return replace(result, name=emitter.add(_joined("LEFT JOIN", left, right, select, conditions)))
 
 
+def _beside(emitter: Emitter, left: Relation, right: Relation, condition: Expression) -> str | None:
+    """A filter as a condition of the join of `left` (a) and `right` (b); None where only the joined row can be tested."""
+    read = ex.variables_of(condition)
+    if is_volatile(condition) or any(v in right.variables and v not in left.certain for v in read if v in left.variables):
+        return None
+
+    def token(variable: Variable) -> str | None:
+        side = "a" if variable in left.variables else "b" if variable in right.variables else None
+        return side and f"{side}.{emitter.name(variable)}"
+
+    typed = left.typed | (right.typed - frozenset(left.variables))
+    text = emitter.lowering.condition(condition, Columns(token, typed, left.booleans | right.booleans, None, ()))
+    return None if emitter.dialect.name == "sql" and "tw_" in text else text    # Spark: no Python function in an outer join
+
+
 def otherwise(emitter: Emitter, plan: nodes.Otherwise) -> Relation:
     """OPTIONAL with a filter: the joined rows that pass it, and the left rows that have none (LeftJoin, section 18.5)."""
+    match plan.matched:
+        case nodes.Filter(input=nodes.Join(left=left_plan, right=right_plan), condition=condition) if left_plan is plan.left:
+            left, right = emitter.relation(left_plan), emitter.relation(right_plan)
+            if not plan.rebound and (text := _beside(emitter, left, right, condition)):
+                return _left_joined(emitter, left, right, [text])
     left, matched = emitter.relation(plan.left), emitter.relation(plan.matched)
     if not set(matched.keys) <= set(left.keys):
         left = emitter.timed(left)
