@@ -7,7 +7,7 @@ from collections.abc import Callable
 from engine.ir.notation import Expressions, duration, instant, interval, predicate, term
 from engine.ir.patterns import Pattern
 from engine.ir.rules import (TRIPLE, Assign, At, Atom, BoxMinus, BoxPlus, DiamondMinus, Fact, Falsum, Formula, Head, Negation,
-                             Rule, RuleSet, Test, WindowFormula)
+                             Rule, RuleSet, Table, Test, WindowFormula)
 
 ShowGroup = Callable[[Pattern], str]
 
@@ -64,5 +64,8 @@ def _formula(formula: Formula | Head, group: ShowGroup) -> str:
             return Expressions(group).show(condition)
         case Assign(variable=variable, expression=expression):
             return f"{term(variable)} := {Expressions(group).show(expression)}"
+        case Table(variables=variables, rows=rows):
+            listed = " ".join(f"({' '.join(map(term, row))})" for row in rows)
+            return f"({' '.join(map(term, variables))}) in {{{listed}}}"
         case Falsum():
             return "false"

@@ -86,7 +86,15 @@ class Assign:
     expression: Expression
 
 
-Formula = Atom | DiamondMinus | BoxMinus | At | WindowFormula | Negation | Test | Assign
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A relation of constants: binds `variables` to each of `rows`, or tests them."""
+
+    variables: tuple[Variable, ...]
+    rows: tuple[tuple[Constant, ...], ...]
+
+
+Formula = Atom | DiamondMinus | BoxMinus | At | WindowFormula | Negation | Test | Assign | Table
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,6 +139,15 @@ class Fact:
 
 
 @dataclass(frozen=True, slots=True)
+class Import:
+    """Another document of a rule set: a rule set (no `profile`), or an RDF graph or stream taken under an entailment profile."""
+
+    iri: str
+    profile: str | None = None
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
 class RuleSet:
     """Rules with the timeline they speak of; `granularity_ms` 0 is dense time (every point counts)."""
 
@@ -139,6 +156,7 @@ class RuleSet:
     facts: tuple[Fact, ...] = ()
     granularity_ms: int = 0
     start_at_ms: int | None = None
+    imports: tuple[Import, ...] = ()
 
 
 def atoms(formula: Formula | Head) -> Iterator[Atom]:
@@ -153,6 +171,8 @@ def atoms(formula: Formula | Head) -> Iterator[Atom]:
 def rule_variables(formula: Formula | Head) -> frozenset[Variable]:
     """Variables of the atoms and instants inside a formula or head."""
     found = {t for atom in atoms(formula) for t in atom.terms if isinstance(t, Variable)}
+    if isinstance(formula, Table):
+        found.update(formula.variables)
     while isinstance(formula, (DiamondMinus, BoxMinus, At, WindowFormula, Negation, BoxPlus)):
         if isinstance(formula, At) and isinstance(formula.instant, Variable):
             found.add(formula.instant)

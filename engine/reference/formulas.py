@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from engine.functions.expressions import Context, ExpressionError, evaluate
 from engine.ir.expressions import variables_of
-from engine.ir.rules import Assign, At, Atom, BoxMinus, DiamondMinus, Formula, Negation, Test, WindowFormula, rule_variables
+from engine.ir.rules import Assign, At, Atom, BoxMinus, DiamondMinus, Formula, Negation, Table, Test, WindowFormula, rule_variables
 from engine.ir.terms import Constant, Term
 
 Ground = tuple[str, tuple[str, ...]]
@@ -75,6 +75,12 @@ def assigned(formula: Assign, row: Row, context: Context) -> Row | None:
     except ExpressionError:
         return None
     return {**row, formula.variable.name: value} if row.get(formula.variable.name, value) == value else None
+
+
+def joined(table: Table, row: Row) -> list[Row]:
+    """`row` extended by each row of the table that agrees with it."""
+    found = ({**row, **{v.name: c.token for v, c in zip(table.variables, cells)}} for cells in table.rows)
+    return [extended for extended in found if all(extended[name] == token for name, token in row.items())]
 
 
 def number_of(token: str) -> int | None:

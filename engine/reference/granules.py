@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from engine.functions.expressions import Context, test
 from engine.functions.terms import integer
 from engine.ir.rules import (Assign, At, Atom, BoxMinus, BoxPlus, DiamondMinus, Fact, Falsum, Formula, Head, Negation, Rule, RuleSet,
-                             Test, WindowFormula)
+                             Table, Test, WindowFormula)
 from engine.ir.terms import Variable
-from engine.reference.formulas import Ground, Row, assigned, ground, in_safe_order, number_of, unify, value_of
+from engine.reference.formulas import Ground, Row, assigned, ground, in_safe_order, joined, number_of, unify, value_of
 from engine.reference.model import Inconsistency, Model
 from engine.reference.strata import strata
 from engine.timeline import ALWAYS, MAX, Interval, coalesce, granule
@@ -126,6 +126,8 @@ class Granules:
                 extended = assigned(formula, row, self.context)
                 if extended is not None:
                     yield extended
+            case Table():
+                yield from joined(formula, row)
 
     def _atom(self, pattern: Atom, row: Row, k: int, view: View) -> Iterator[Row]:
         if view.first is not None and k < view.first:

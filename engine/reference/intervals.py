@@ -12,9 +12,9 @@ from dataclasses import dataclass, field
 from engine.functions.expressions import Context, test
 from engine.functions.terms import integer
 from engine.ir.rules import (Assign, At, Atom, BoxMinus, BoxPlus, DiamondMinus, Fact, Falsum, Formula, Head, Negation, Rule,
-                             RuleSet, Test, WindowFormula)
+                             RuleSet, Table, Test, WindowFormula)
 from engine.ir.terms import Term, Variable
-from engine.reference.formulas import Ground, Row, assigned, ground, in_safe_order, number_of, unify, value_of
+from engine.reference.formulas import Ground, Row, assigned, ground, in_safe_order, joined, number_of, unify, value_of
 from engine.reference.model import Inconsistency, Intervals, Model
 from engine.reference.strata import strata
 from engine.timeline import ALWAYS, MAX, MIN, Interval, box_minus, coalesce, diamond_minus, instant, intersect, interval
@@ -114,6 +114,8 @@ class Derivation:
                 return [(row, (ALWAYS,))] if test(condition, row, self.context) else []
             case Assign():
                 return [(extended, (ALWAYS,))] if (extended := assigned(formula, row, self.context)) is not None else []
+            case Table():
+                return [(extended, (ALWAYS,)) for extended in joined(formula, row)]
             case WindowFormula():
                 raise ValueError("a LARS window needs a program with a granularity")
 
