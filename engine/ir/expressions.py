@@ -83,6 +83,11 @@ def variables_of(expression: Expression) -> frozenset[Variable]:
     return frozenset()
 
 
+def is_iri(expression: Expression) -> bool:
+    """Whether an expression is an IRI as it stands."""
+    return isinstance(expression, Constant) and expression.token.startswith("<")
+
+
 def exists_in(expression: Expression) -> Iterator[Exists]:
     """The EXISTS tests of an expression, left to right."""
     match expression:

@@ -16,9 +16,10 @@ from engine.spark.compiled import Compiled
 from engine.spark.content import StreamContent
 from engine.ir.statement import Construct
 from engine.ir.terms import Constant, Variable
+from engine.spark.sql.companions import comparable_variables
 from engine.spark.sql.dialect import DIALECTS
 from engine.spark.sql.delta import DeltaEmitter
-from engine.spark.sql.lower import Lowering, comparable_variables
+from engine.spark.sql.lower import Lowering
 from engine.timeline import evaluation_point
 
 

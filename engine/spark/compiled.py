@@ -14,9 +14,11 @@ from engine.plan.describe import TRIPLE
 from engine.plan.explain import explain_plan
 from engine.plan.nodes import Plan
 from engine.plan.order import Estimate
+from engine.spark.sql.calls import is_volatile
+from engine.spark.sql.companions import typed_variables
 from engine.spark.sql.dialect import DIALECTS
 from engine.spark.sql.emit import Emitter, PlanText
-from engine.spark.sql.lower import Lowering, is_volatile, typed_variables
+from engine.spark.sql.lower import Lowering
 
 STAGES = ("parsed", "validated", "rewritten", "logical", "spark")
 LOCAL_ROWS = 60_000

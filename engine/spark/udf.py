@@ -17,7 +17,7 @@ from engine.functions.compare import order_key
 from engine.functions.context import Context, row_key
 from engine.functions.errors import ExpressionError
 from engine.functions.expressions import compile_term, compile_truth
-from engine.spark.sql.lower import is_volatile
+from engine.spark.sql.calls import is_volatile
 
 if TYPE_CHECKING:
     import duckdb

@@ -12,9 +12,10 @@ from engine.ir.statement import StreamSource, TimeWindow
 from engine.ir.terms import Constant, Variable
 from engine.plan.incremental import DeltaPlan
 from engine.plan.nodes import Scan, WindowSource
+from engine.spark.sql.calls import Columns
 from engine.spark.sql.dialect import Dialect
 from engine.spark.sql.leaves import place
-from engine.spark.sql.lower import Columns, Lowering
+from engine.spark.sql.lower import Lowering
 from engine.spark.sql.relation import COMPANIONS, Namer, typed_columns
 from engine.spark.sql.sources import closes, stream_table
 from engine.timeline import ON_CHANGE_STEP

@@ -16,9 +16,10 @@ from engine.ir.terms import Constant, Term, Variable
 from engine.plan import nodes
 from engine.plan.nodes import BoundsSource, Plan, Source
 from engine.spark.sql import closure, joins, leaves, modifiers
+from engine.spark.sql.calls import Columns, encode, is_volatile
 from engine.spark.sql.closure import Rounds
 from engine.spark.sql.dialect import Dialect
-from engine.spark.sql.lower import Columns, Lowering, encode, is_volatile
+from engine.spark.sql.lower import Lowering
 from engine.spark.sql.relation import Namer, Relation, columns
 from engine.spark.sql.sources import source_name
 

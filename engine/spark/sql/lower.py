@@ -6,70 +6,23 @@ SQL's three-valued logic is SPARQL's error logic with NULL for an error, so lowe
 
 from __future__ import annotations
 
-import base64
-import pickle
-from collections.abc import Callable
-from math import copysign, inf, isfinite
-from struct import pack, unpack
-
-from engine.functions.library import FUNCTIONS
 from engine.functions.terms import RDF_LANG_STRING, XSD_STRING, split
 from engine.functions.typed import Kind, typed
 from engine.ir import expressions as ex
-from engine.ir.expressions import Call, Expression
-from engine.ir.spans import Span
+from engine.ir.expressions import Call, Expression, is_iri
 from engine.ir.terms import Constant, Variable
-from engine.plan import nodes
-from engine.plan.nodes import Filter, Plan, inputs
+from engine.spark.sql.calls import Columns, encode, is_rowwise, textless
 from engine.spark.sql.dialect import Dialect
-from engine.spark.sql.functions import arithmetic, comparisons, dates, patterns, strings
+from engine.spark.sql.functions import arithmetic, comparisons, constants, dates, patterns, strings
 from engine.spark.sql.functions.comparisons import MIRRORED
 from engine.spark.sql.functions.comparisons import OPERATORS as COMPARISONS
-from engine.spark.sql.functions.strings import Text
 from engine.spark.sql.functions.tables import SIMPLE
-from engine.spark.sql.functions.values import HARD, INTEGER, NULL_STRING, NUMBERS, Typed, either, of_column, of_constant
+from engine.spark.sql.functions.values import HARD, NULL_STRING, NUMBERS, boolean_token, either
+from engine.spark.sql.operands import Operands
 
-EXACT = (Kind.INTEGER, Kind.DECIMAL)
-NUMERIC = (*EXACT, Kind.FLOAT, Kind.DOUBLE)
-MOMENTS = (Kind.DATETIME, Kind.DATETIME_LOCAL)
-UNDECIDED = (Kind.OTHER, Kind.ILL, Kind.HARD)
-VOLATILE = frozenset(name for name, function in FUNCTIONS.items() if function.volatile)
-ROWWISE = frozenset(name for name, function in FUNCTIONS.items() if function.rowwise)
 MOST_CHOICES = 16
 LONGEST = 12_000
-
-
-class Columns:
-    """How a relation's variables are spelled: `token(v)`, typed companions, boolean marks."""
-
-    def __init__(self, token: Callable[[Variable], str | None], typed: frozenset[Variable], booleans: frozenset[Variable],
-                 at: str | None, row: tuple[Variable, ...]) -> None:
-        self.token, self.typed, self.booleans, self.at, self.row = token, typed, booleans, at, row
-
-
-def encode(payload: object) -> str:
-    """Our own plan pieces as text for a SQL literal."""
-    return base64.b64encode(pickle.dumps(payload)).decode()
-
-
-def textless(expression: Expression) -> Expression:
-    """The expression with its places but without the statement's text, which no worker needs."""
-    if isinstance(expression, Call):
-        span = expression.span and Span("", expression.span.start, expression.span.end)
-        return Call(expression.function, tuple(map(textless, expression.args)), span)
-    return expression
-
-
-def functions_in(expression: Expression) -> frozenset[str]:
-    """Names of the functions an expression calls."""
-    if isinstance(expression, Call):
-        return frozenset((expression.function,)).union(*map(functions_in, expression.args))
-    return frozenset()
-
-
-def is_volatile(expression: Expression) -> bool:
-    """Whether the value depends on the evaluation time."""
-    return bool(functions_in(expression) & VOLATILE)
+WHOLE = frozenset({*dates.FIELDS, "STRLEN"})
 
 
 class Lowering:
@@ -82,6 +35,7 @@ class Lowering:
         self.dialect = dialect
         self.context = (identity, label_offset)
         self.quick = quick
+        self.operands = Operands(dialect, quick)
 
     def condition(self, expression: Expression, columns: Columns) -> str:
         """A SQL boolean: true, false, or NULL for an error."""
@@ -111,7 +65,7 @@ class Lowering:
                 return SIMPLE["SAMETERM"].format(self.value(a, columns), self.value(b, columns))
             case Call(function=operator, args=(left, right)) if operator in COMPARISONS:
                 return self._comparison(expression, operator, left, right, columns)
-            case Call(function="IN" | "NOT IN" as word, args=(Variable() as v, *choices)) if choices and all(map(_is_iri, choices)):
+            case Call(function="IN" | "NOT IN" as word, args=(Variable() as v, *choices)) if choices and all(map(is_iri, choices)):
                 tokens = ", ".join(self.value(c, columns) for c in choices)
                 return f"({columns.token(v) or NULL_STRING} {word} ({tokens}))"
         return self._quick_test(expression, columns) if self.quick else None
@@ -127,7 +81,7 @@ class Lowering:
                 kind = f"{columns.token(v)}_k"
                 return f"(CASE WHEN {kind} = {HARD} THEN {self._otherwise_test(expression, columns)} ELSE {kind} {NUMBERS} END)"
             case Call(function=name, args=(first, second)) if name in strings.TESTS:
-                one, two = self.text(first, columns), self.text(second, columns)
+                one, two = self.operands.text(first, columns), self.operands.text(second, columns)
                 test = strings.TESTS[name](self.dialect, one, two) if one and two else None
                 return self._decided(test, (*one.undecided, *two.undecided), expression, columns) if test and one and two else None
             case Call(function="REGEX", args=(source, Constant() as pattern, *flags)):
@@ -140,7 +94,7 @@ class Lowering:
     def _regex(self, expression: Expression, source: Expression, pattern: Constant, flags: list[Expression],
                columns: Columns) -> str | None:
         plain = [split(c.token) for c in (pattern, *flags) if isinstance(c, Constant)]
-        text = self.text(source, columns)
+        text = self.operands.text(source, columns)
         if text is None or len(plain) <= len(flags) or any(p.kind != "literal" or p.lang for p in plain):
             return None
         found = patterns.translate(plain[0].lexical, plain[1].lexical if flags else "")
@@ -155,26 +109,21 @@ class Lowering:
             left, right, operator = right, left, MIRRORED[operator]
         if isinstance(left, Variable) and columns.token(left) is None or isinstance(right, Variable) and columns.token(right) is None:
             return "CAST(NULL AS BOOLEAN)"
-        if isinstance(left, Variable) and operator in ("=", "!=") and _is_iri(right) and left not in columns.booleans:
+        if isinstance(left, Variable) and operator in ("=", "!=") and is_iri(right) and left not in columns.booleans:
             return f"({columns.token(left)} {COMPARISONS[operator]} {self.value(right, columns)})"
         if not self.quick:
             return None
         if isinstance(left, Variable) and isinstance(right, Constant) and left in columns.typed:
-            found = self._with_constant(operator, str(columns.token(left)), right.token)
+            found = constants.with_constant(self.dialect, operator, str(columns.token(left)), right.token)
             if found is not None:
                 return found
         return self._texts_compared(whole, operator, left, right, columns) or self._typed_compared(whole, operator, left, right, columns)
-
-    def _with_constant(self, operator: str, column: str, token: str) -> str | None:
-        undecided = self.dialect.undecided("BOOLEAN")
-        return (_typed_comparison(operator, column, token, undecided)
-                or comparisons.with_constant(self.dialect, operator, column, token))
 
     def _texts_compared(self, whole: Expression, operator: str, left: Expression, right: Expression, columns: Columns) -> str | None:
         """Strings that functions make, with each other or with constants."""
         if isinstance(left, Variable) or isinstance(right, Variable) or isinstance(left, Constant) and isinstance(right, Constant):
             return None
-        one, two = self.text(left, columns), self.text(right, columns)
+        one, two = self.operands.text(left, columns), self.operands.text(right, columns)
         if one is None or two is None:
             return None
         test = f"(({one.body}) {COMPARISONS[operator]} ({two.body}))"
@@ -186,7 +135,7 @@ class Lowering:
         return self._decided(test, (*one.undecided, *two.undecided), whole, columns)
 
     def _typed_compared(self, whole: Expression, operator: str, left: Expression, right: Expression, columns: Columns) -> str | None:
-        one, two = self.typed(left, columns), self.typed(right, columns)
+        one, two = self.operands.typed(left, columns), self.operands.typed(right, columns)
         if one is None or two is None or one.known is not None and two.known is not None:
             return None
         made = comparisons.compare(self.dialect, operator, one, two, self._otherwise_test(whole, columns))
@@ -202,7 +151,7 @@ class Lowering:
             case Variable() if expression not in columns.booleans:
                 return columns.token(expression) or NULL_STRING
             case Variable() | Call(function="!", args=(Variable(),)) if ex.variables_of(expression) <= columns.booleans:
-                return _boolean_token(self.condition(expression, columns))
+                return boolean_token(self.condition(expression, columns))
             case Call(function="DATATYPE" | "STR" | "LANG" as name, args=(Variable() as v,)) if self.quick and v not in columns.booleans:
                 return self._part_of(name, expression, columns.token(v) or NULL_STRING, columns)
             case Call(function="COALESCE", args=args) if args:
@@ -213,7 +162,7 @@ class Lowering:
                 return None if test is None or None in sides else f"(CASE WHEN {test} THEN {sides[0]} WHEN NOT {test} THEN {sides[1]} END)"
             case Call(function=name) if name in SIMPLE or name in COMPARISONS or name in ("!", "&&", "||", "IN", "NOT IN"):
                 truth = self.plain(expression, columns)
-                return None if truth is None or "tw_" in truth else _boolean_token(truth)
+                return None if truth is None or "tw_" in truth else boolean_token(truth)
             case Call() if self.quick:
                 return self._made(expression, columns)
         return None
@@ -233,11 +182,11 @@ class Lowering:
 
     def _made(self, expression: Call, columns: Columns) -> str | None:
         """Tokens of computed texts and numbers."""
-        text = self.text(expression, columns)
+        text = self.operands.text(expression, columns)
         if text is not None:
             made = strings.token(self.dialect, text, self._otherwise_value(expression, columns))
             return made if len(made) <= LONGEST else None
-        number = self.typed(expression, columns)
+        number = self.operands.typed(expression, columns)
         if number is None or number.near or not (self.dialect.case_short_circuits or expression.function in WHOLE):
             return None
         made = arithmetic.token(number, self._otherwise_value(expression, columns))
@@ -245,66 +194,13 @@ class Lowering:
 
     def companions(self, expression: Expression, columns: Columns) -> tuple[str, str, str] | None:
         """Kind, number and micros of an expression, for the columns beside its token; None where they are not to be had."""
-        value = self.typed(expression, columns)
+        value = self.operands.typed(expression, columns)
         if value is None or value.near:
             return None
         if not value.computed:
             return f"CAST({value.kind} AS TINYINT)", f"CAST({value.number} AS DOUBLE)", f"CAST({value.micros} AS BIGINT)"
         kind = f"CASE WHEN {either(value.undecided)} THEN {HARD} ELSE {value.kind} END"
         return f"CAST({kind} AS TINYINT)", f"({value.number} + 0e0)", "CAST(NULL AS BIGINT)"
-
-    def typed(self, expression: Expression, columns: Columns) -> Typed | None:
-        """The value by its companions, None where they are not to be had."""
-        if not self.quick:
-            return None
-        match expression:
-            case Variable() if expression in columns.typed:
-                return of_column(str(columns.token(expression)))
-            case Constant(token=token):
-                return of_constant(token, self.dialect.quote(token))
-            case Call(function=name, args=(left, right)) if name in arithmetic.BINARY:
-                one, two = self.typed(left, columns), self.typed(right, columns)
-                return arithmetic.binary(name, one, two) if one and two else None
-            case Call(function=name, args=(only,)) if name in arithmetic.UNARY:
-                operand = self.typed(only, columns)
-                return arithmetic.unary(name, operand) if operand else None
-            case Call(function=name, args=(Variable() as v,)) if name in dates.FIELDS and v in columns.typed:
-                return dates.field(name, str(columns.token(v)))
-            case Call(function="STRLEN", args=(only,)):
-                text = self.text(only, columns)
-                if text is not None and not text.undecided:
-                    length = f"CAST(length({text.body}) AS DOUBLE)"
-                    return Typed(f"(CASE WHEN {length} IS NOT NULL THEN {INTEGER} END)", length, computed=True)
-        return None
-
-    def text(self, expression: Expression, columns: Columns) -> Text | None:
-        """The value as a string, None where it cannot be one in SQL."""
-        match expression:
-            case Constant(token=token) if token[0] == '"' and typed(token)[0] in (Kind.STRING, Kind.LANG):
-                parsed = split(token)
-                tag = f"'@{parsed.lang}'" if parsed.lang else "''"
-                return Text(self.dialect.quote(parsed.lexical), tag, parsed.lexical)
-            case Variable() if expression not in columns.booleans:
-                return strings.of_column(self.dialect, columns.token(expression) or NULL_STRING)
-            case Call(function="STR" | "LANG" as name, args=(Variable() as v,)) if v not in columns.booleans:
-                column = columns.token(v) or NULL_STRING
-                return (strings.of_str if name == "STR" else strings.of_lang)(self.dialect, column)
-            case Call(function="STR", args=(Call() as inner,)):
-                text = self.text(inner, columns)
-                return text and Text(text.body, undecided=text.undecided)
-            case Call(function=name, args=args) if name in strings.TEXTS or name in strings.PARTS:
-                return self._text_of(name, args, columns)
-        return None
-
-    def _text_of(self, name: str, args: tuple[Expression, ...], columns: Columns) -> Text | None:
-        found = [self.text(arg, columns) for arg in (args if name == "CONCAT" else args[:1 if name == "SUBSTR" else 2])]
-        texts = [text for text in found if text is not None]
-        if len(texts) < len(found) or sum(len(t.body) for t in texts) > LONGEST // 4:
-            return None
-        if name == "SUBSTR":
-            places = [_whole(arg) for arg in args[1:]]
-            return None if None in places or not places else strings.substr(texts[0], *[p for p in places if p is not None])
-        return strings.TEXTS[name](self.dialect, texts[0]) if name in strings.TEXTS else strings.PARTS[name](texts)
 
     # -- calls
 
@@ -323,107 +219,9 @@ class Lowering:
     def _call(self, function: str, expression: Expression, columns: Columns) -> str:
         names = sorted(v for v in ex.variables_of(expression) if columns.token(v) is not None)
         solution: list[str] = []
-        if functions_in(expression) & ROWWISE:
+        if is_rowwise(expression):
             own = [v for v in columns.row if columns.token(v) is not None]
             names, solution = sorted({*names, *own}), [v.name for v in own]
         code = encode((textless(expression), [v.name for v in names], solution, *self.context))
-        tokens = [_boolean_token(str(columns.token(v))) if v in columns.booleans else str(columns.token(v)) for v in names]
+        tokens = [boolean_token(str(columns.token(v))) if v in columns.booleans else str(columns.token(v)) for v in names]
         return self.dialect.call(function, code, columns.at or "CAST(0 AS BIGINT)", tokens)
-
-
-WHOLE = frozenset({*dates.FIELDS, "STRLEN"})
-
-
-def _whole(expression: Expression) -> int | None:
-    """A small whole constant, else None."""
-    if not isinstance(expression, Constant):
-        return None
-    kind, number, _ = typed(expression.token)
-    return int(number) if kind == Kind.INTEGER and number is not None and abs(number) < 1e9 else None
-
-
-def _is_iri(expression: Expression) -> bool:
-    return isinstance(expression, Constant) and expression.token.startswith("<")
-
-
-def _boolean_token(truth: str) -> str:
-    boolean = '"^^<http://www.w3.org/2001/XMLSchema#boolean>'
-    return f"(CASE WHEN {truth} THEN '\"true{boolean}' WHEN NOT {truth} THEN '\"false{boolean}' END)"
-
-
-def _typed_comparison(operator: str, column: str, token: str, undecided: str) -> str | None:
-    """Compare typed columns with a number or dateTime constant (SPARQL 1.1 section 17.3; other kinds are type errors)."""
-    kind, number, micros = typed(token)
-    if kind in (*EXACT, Kind.DOUBLE) and number is not None and isfinite(number):
-        sql = COMPARISONS[operator]
-        kinds = ", ".join(str(int(k)) for k in NUMERIC if k != Kind.FLOAT or kind == Kind.DOUBLE)
-        same = f"WHEN {column}_k IN ({kinds}) THEN {_number_test(column, sql, number)}"
-        if kind in EXACT:  # a float is compared with an exact number in single precision
-            same += f" WHEN {column}_k = {int(Kind.FLOAT)} THEN {_number_test(column, sql, _single(number))}"
-    elif kind in MOMENTS and micros is not None:
-        other = Kind.DATETIME_LOCAL if kind == Kind.DATETIME else Kind.DATETIME
-        same = comparisons.moments_decided(column, int(kind), int(other), operator, micros)
-    else:
-        return None
-    if operator in ("=", "!="):
-        others = ", ".join(str(int(k)) for k in Kind if k not in (*UNDECIDED, *(NUMERIC if kind in NUMERIC else MOMENTS)))
-        same += f" WHEN {column}_k IN ({others}) THEN {'TRUE' if operator == '!=' else 'FALSE'}"
-    return f"(CASE {same} WHEN {column}_k = {HARD} THEN {undecided} END)"
-
-
-def _number_test(column: str, operator: str, number: float) -> str:
-    return f"({column}_n {operator} CAST('{_spelled(number)}' AS DOUBLE))"
-
-
-def _spelled(number: float) -> str:
-    return "Infinity" if number == inf else "-Infinity" if number == -inf else repr(number)
-
-
-def _single(number: float) -> float:
-    """The nearest single-precision number."""
-    try:
-        return float(unpack("f", pack("f", number))[0])
-    except OverflowError:
-        return copysign(inf, number)
-
-
-TAKES_TYPES = frozenset({*COMPARISONS, *arithmetic.BINARY, *arithmetic.UNARY, *dates.FIELDS, "ISNUMERIC", "IN", "NOT IN"})
-"""Functions whose arguments are read by their typed companions."""
-GATHERS_TYPES = frozenset({"SUM", "AVG", "MIN", "MAX"})
-
-
-def comparable_variables(expression: Expression) -> frozenset[Variable]:
-    """Variables that are direct arguments of such functions: the ones whose typed columns a scan should carry."""
-    match expression:
-        case Call(function="=" | "!=", args=(left, right)) if _is_iri(left) or _is_iri(right):
-            return frozenset()
-        case Call(function=function, args=args):
-            direct = frozenset(a for a in args if isinstance(a, Variable)) if function in TAKES_TYPES else frozenset()
-            return direct.union(*map(comparable_variables, args))
-    return frozenset()
-
-
-def typed_variables(plan: Plan) -> frozenset[Variable]:
-    """The variables of a plan that should have typed companions where they are bound."""
-    found: frozenset[Variable] = frozenset()
-    while True:
-        more = found | _wanted(plan, found)
-        if more == found:
-            return found
-        found = more
-
-
-def _wanted(plan: Plan, known: frozenset[Variable]) -> frozenset[Variable]:
-    own: frozenset[Variable] = frozenset()
-    match plan:
-        case Filter(condition=condition):
-            own = comparable_variables(condition)
-        case nodes.Extend(variable=variable, expression=expression):
-            own = comparable_variables(expression)
-            own |= {expression} if isinstance(expression, Variable) and variable in known else set()
-        case nodes.Aggregate(aggregates=aggregates):
-            own = frozenset(call.expression for _, call in aggregates
-                            if call.function in GATHERS_TYPES and isinstance(call.expression, Variable))
-        case nodes.Order(conditions=conditions):
-            own = frozenset(condition for condition, _ in conditions if isinstance(condition, Variable))
-    return own.union(*(_wanted(below, known) for below in inputs(plan)))

@@ -10,7 +10,7 @@ from engine.ir.terms import Constant, Variable
 from engine.plan import nodes
 from engine.spark.sql.functions.aggregates import Gathered, by_function, count, extreme, group_concat, number_of, sample, total
 from engine.spark.sql.functions.order import order_keys
-from engine.spark.sql.lower import encode
+from engine.spark.sql.calls import encode
 from engine.spark.sql.relation import COMPANIONS, Relation, columns, key_condition, padded
 
 if TYPE_CHECKING:

@@ -15,8 +15,9 @@ from engine.functions.compare import effective_boolean_value
 from engine.functions.typed import Kind, typed, typed_columns
 from engine.ir.expressions import Call, Expression
 from engine.ir.terms import XSD, Constant, Variable
+from engine.spark.sql.calls import Columns
 from engine.spark.sql.dialect import DUCKDB, SPARK
-from engine.spark.sql.lower import Columns, Lowering
+from engine.spark.sql.lower import Lowering
 from engine.spark.udf import register_duckdb
 
 V = Variable("v")

@@ -15,8 +15,9 @@ from engine.functions.expressions import compile_term, compile_truth
 from engine.functions.typed import Kind, typed_columns
 from engine.ir.expressions import Expression
 from engine.ir.terms import Variable
+from engine.spark.sql.calls import Columns
 from engine.spark.sql.dialect import DUCKDB, SPARK
-from engine.spark.sql.lower import Columns, Lowering
+from engine.spark.sql.lower import Lowering
 from engine.spark.udf import register_duckdb
 from tests.unit.spark.samples import TOKENS, A, B, expressions
 

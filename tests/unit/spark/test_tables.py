@@ -11,10 +11,11 @@ from engine.functions.library import FUNCTIONS
 from engine.ir.expressions import Call, Expression
 from engine.ir.times import TIME_FUNCTIONS
 from engine.ir.terms import Variable
+from engine.spark.sql.calls import Columns
 from engine.spark.sql.dialect import DIALECTS, SPARK, Dialect
 from engine.spark.sql.functions.page import AGGREGATES, OF_PLANS, PAGE, form, page
 from engine.spark.sql.functions.tables import LOWERED, REFUSED, SIMPLE, TABLES, UDF
-from engine.spark.sql.lower import Columns, Lowering
+from engine.spark.sql.lower import Lowering
 from tests.unit.spark.samples import A, B, expressions
 
 FORMS = {"&&", "||", "!", "BOUND", "IF", "COALESCE", "IN", "NOT IN", "EXISTS", "NOT EXISTS"}

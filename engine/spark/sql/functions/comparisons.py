@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from engine.functions.typed import Kind, typed
+from engine.functions.typed import Kind
 from engine.spark.sql.dialect import Dialect
 from engine.spark.sql.functions import strings
 from engine.spark.sql.functions.values import (
-    BOOLEAN, DOUBLE, FLOAT, LANG, LOCAL, MOMENTS, NUMBERS, OPAQUE, STRING, ZONED, Typed, either)
+    BOOLEAN, DOUBLE, FLOAT, LANG, MOMENTS, NUMBERS, OPAQUE, STRING, Typed, either)
 
 OPERATORS = {"=": "=", "!=": "<>", "<": "<", ">": ">", "<=": "<=", ">=": ">="}
 MIRRORED = {"=": "=", "!=": "!=", "<": ">", ">": "<", "<=": ">=", ">=": "<="}
@@ -43,8 +43,8 @@ def _numbers(operator: str, left: Typed, right: Typed, otherwise: str) -> list[s
 def _moments(operator: str, left: Typed, right: Typed) -> list[str]:
     both, one, two = f"{left.kind} {MOMENTS} AND {right.kind} {MOMENTS}", left.micros, right.micros
     return [f"WHEN {both} AND {left.kind} = {right.kind} THEN {one} {OPERATORS[operator]} {two}",
-            f"WHEN {both} AND {one} + {FOURTEEN_HOURS} < {two} THEN {_decided(operator, '<')}",
-            f"WHEN {both} AND {one} - {FOURTEEN_HOURS} > {two} THEN {_decided(operator, '>')}",
+            f"WHEN {both} AND {one} + {FOURTEEN_HOURS} < {two} THEN {decided(operator, '<')}",
+            f"WHEN {both} AND {one} - {FOURTEEN_HOURS} > {two} THEN {decided(operator, '>')}",
             f"WHEN {both} THEN NULL"]
 
 
@@ -70,30 +70,6 @@ def _order(dialect: Dialect, operator: str, left: Typed, right: Typed, otherwise
             f"WHEN {left.kind} = {right.kind} AND {left.kind} IN ({BOOLEAN}, {BY_VALUE}) THEN {otherwise}"]
 
 
-def with_constant(dialect: Dialect, operator: str, column: str, token: str) -> str | None:
-    """A column against a string, tagged string or boolean: None for other constants."""
-    kind, sql = typed(token)[0], OPERATORS[operator]
-    equality = operator in ("=", "!=")
-    unequal = f"WHEN {column}_k {'IS NOT NULL' if kind == LANG else f'NOT IN {OPAQUE}'} THEN {'FALSE' if operator == '=' else 'TRUE'}"
-    if kind == BOOLEAN and token[1] in "tf10":
-        truth = f"CAST(substr({column}, 2, 1) IN ('t', '1') AS INT) {sql} {int(token[1] in 't1')}"
-        return f"(CASE WHEN {column}_k = {BOOLEAN} THEN {truth} {unequal if equality else ''} END)"
-    if kind in (STRING, LANG) and equality:
-        return f"(CASE WHEN {column} = {dialect.quote(token)} THEN {'TRUE' if operator == '=' else 'FALSE'} {unequal} END)"
-    if kind == STRING and "\\" not in token:
-        return f"(CASE WHEN {column}_k = {STRING} THEN {strings.body(dialect, column)} {sql} {dialect.quote(token[1:-1])} END)"
-    return None
-
-
-def moments_decided(column: str, kind: int, other: int, operator: str, micros: int) -> str:
-    """A dateTime column against a constant, 14 hours apart where one of them has no zone."""
-    return (f"WHEN {column}_k = {kind} THEN {column}_m {OPERATORS[operator]} {micros} "
-            f"WHEN {column}_k = {other} AND {column}_m + {FOURTEEN_HOURS} < {micros} THEN {_decided(operator, '<')} "
-            f"WHEN {column}_k = {other} AND {column}_m - {FOURTEEN_HOURS} > {micros} THEN {_decided(operator, '>')}")
-
-
-def _decided(operator: str, actual: str) -> str:
+def decided(operator: str, actual: str) -> str:
+    """The truth of a comparison whose sides are known to compare as `actual`, ``<`` or ``>``."""
     return "TRUE" if operator == "!=" or operator.rstrip("=") == actual else "FALSE"
-
-
-__all__ = ["MIRRORED", "OPERATORS", "LOCAL", "ZONED", "compare", "moments_decided", "with_constant"]

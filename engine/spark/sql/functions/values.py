@@ -22,7 +22,7 @@ NUMBERS = f"BETWEEN {INTEGER} AND {DOUBLE}"
 MOMENTS = f"IN ({ZONED}, {LOCAL})"
 MOST_EXACT = "1e15"
 NOT_A_NUMBER = "CAST('NaN' AS DOUBLE)"
-INTEGER_END, DECIMAL_END, DOUBLE_END = (f'"^^<{XSD}{name}>' for name in ("integer", "decimal", "double"))
+INTEGER_END, DECIMAL_END, DOUBLE_END, BOOLEAN_END = (f'"^^<{XSD}{name}>' for name in ("integer", "decimal", "double", "boolean"))
 ZERO = f"'\"0{INTEGER_END}'"
 NULL_STRING = "CAST(NULL AS STRING)"
 
@@ -80,6 +80,11 @@ def decimal_token(number: str) -> str:
     """The canonical token of a SQL decimal with at least one fraction digit."""
     plain = f"CAST({number} AS STRING)"
     return f"('\"' || trim(TRAILING '.' FROM trim(TRAILING '0' FROM {plain})) || '{DECIMAL_END}')"
+
+
+def boolean_token(truth: str) -> str:
+    """The token of a SQL boolean."""
+    return f"(CASE WHEN {truth} THEN '\"true{BOOLEAN_END}' WHEN NOT {truth} THEN '\"false{BOOLEAN_END}' END)"
 
 
 def either(conditions: list[str]) -> str:

@@ -1,0 +1,58 @@
+"""Calls of the Python functions of spark/udf.py from SQL: how columns are spelled, and an expression as a literal of the text."""
+
+from __future__ import annotations
+
+import base64
+import pickle
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from engine.functions.library import FUNCTIONS
+from engine.ir.expressions import Call, Expression
+from engine.ir.spans import Span
+from engine.ir.terms import Variable
+
+VOLATILE = frozenset(name for name, function in FUNCTIONS.items() if function.volatile)
+ROWWISE = frozenset(name for name, function in FUNCTIONS.items() if function.rowwise)
+
+
+@dataclass(frozen=True, slots=True)
+class Columns:
+    """How a relation's variables are spelled: `token` gives the column (None: there is none) of a token, or of a truth value for
+    those in `booleans`; `typed` ones have companions. `at` is the column of T; `row` are the variables that tell rows apart."""
+
+    token: Callable[[Variable], str | None]
+    typed: frozenset[Variable]
+    booleans: frozenset[Variable]
+    at: str | None
+    row: tuple[Variable, ...]
+
+
+def encode(payload: object) -> str:
+    """Our own plan pieces as text for a SQL literal."""
+    return base64.b64encode(pickle.dumps(payload)).decode()
+
+
+def textless(expression: Expression) -> Expression:
+    """The expression with its places but without the statement's text, which no worker needs."""
+    if isinstance(expression, Call):
+        span = expression.span and Span("", expression.span.start, expression.span.end)
+        return Call(expression.function, tuple(map(textless, expression.args)), span)
+    return expression
+
+
+def functions_in(expression: Expression) -> frozenset[str]:
+    """Names of the functions an expression calls."""
+    if isinstance(expression, Call):
+        return frozenset((expression.function,)).union(*map(functions_in, expression.args))
+    return frozenset()
+
+
+def is_volatile(expression: Expression) -> bool:
+    """Whether the value depends on the evaluation time."""
+    return bool(functions_in(expression) & VOLATILE)
+
+
+def is_rowwise(expression: Expression) -> bool:
+    """Whether the value depends on the whole row: RAND, UUID, BNODE."""
+    return bool(functions_in(expression) & ROWWISE)
