@@ -17,7 +17,7 @@ from engine.ir.rules import (Assign, At, Atom, BoxMinus, BoxPlus, DiamondMinus, 
 from engine.ir.terms import Variable
 from engine.reference.formulas import Ground, Row, assigned, ground, in_safe_order, joined, number_of, unify, value_of
 from engine.reference.model import Inconsistency, Model
-from engine.reference.strata import strata
+from engine.ir.strata import strata
 from engine.timeline import ALWAYS, MAX, Interval, coalesce, granule
 
 

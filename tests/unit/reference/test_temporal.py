@@ -20,7 +20,7 @@ from engine.ir.rules import (TRIPLE, Assign, At, Atom, BoxMinus, BoxPlus, Diamon
                              Rule, RuleSet, WindowFormula, rule_variables)
 from engine.ir.rules import Test as Condition
 from engine.ir.terms import Constant, Variable
-from engine.reference.strata import Unstratified
+from engine.ir.strata import Unstratified
 from engine.reference.temporal import evaluate
 from engine.timeline import ALWAYS, MAX, MIN, Interval, interval, operator
 
