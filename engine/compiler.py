@@ -11,8 +11,11 @@ from dataclasses import replace
 
 import pyarrow as pa
 
+from engine.ir.rules import Rule
 from engine.ir.statement import BACKGROUND, Statement
-from engine.plan.build import Builder, dataset
+from engine.plan.build import Builder
+from engine.plan.dataset import dataset
+from engine.plan.entail import entailed
 from engine.plan.nodes import MergedSource, Plan, StaticSource
 from engine.plan.order import Estimate
 from engine.records import Triple
@@ -22,12 +25,15 @@ from engine.rewrite.validate import Catalog, validate
 from engine.spark.compiled import STAGES, Compiled
 from engine.spark.content import merge_estimates, table_estimate
 
+UNFOLDED = frozenset({"rdfs"})
+
 
 def compile_statement(statement: Statement, catalog: Catalog, identity: str = "", until: str = "spark") -> Compiled:
     """Take a parsed statement through STAGES; DiagnosticError carries everything that is wrong with it.
 
     `identity` seeds RAND, UUID and blank nodes: the query's name. `until` "logical" leaves the texts for Spark to first use.
     """
+    identity = identity or hashlib.sha256(statement.text.encode()).hexdigest()[:12]
     validated = validate(statement, catalog)
     context = rewrite_context(validated, catalog)
     rewritten = validated
@@ -35,14 +41,16 @@ def compile_statement(statement: Statement, catalog: Catalog, identity: str = ""
         rewritten = rewrite(rewritten, context)
     estimate = static_estimate(validated, catalog)
     data = dataset(rewritten)
-    background = (*(g.iri for g in statement.graphs if not g.named), *(g.iri for g in statement.reasoning_graphs))
-    if statement.rules:
-        data.graphs[BACKGROUND] = MergedSource(tuple(map(StaticSource, background)))
+    rules = closing_rules(validated, catalog)
+    reasoning = tuple(StaticSource(g.iri) for g in statement.reasoning_graphs)
+    if rules:
+        data = entailed(data, reasoning, rules, identity)
+    elif statement.rules:
+        data.graphs[BACKGROUND] = MergedSource((*(StaticSource(g.iri) for g in statement.graphs if not g.named), *reasoning))
 
     def build(live: Estimate) -> Plan:
         return Builder(data, live).build(rewritten.query)
 
-    identity = identity or hashlib.sha256(statement.text.encode()).hexdigest()[:12]
     compiled = Compiled(validated, rewritten, build(estimate), identity, estimate, build)
     if until == "spark":
         compiled.text("local")
@@ -51,14 +59,21 @@ def compile_statement(statement: Statement, catalog: Catalog, identity: str = ""
 
 
 def rewrite_context(statement: Statement, catalog: Catalog) -> Context:
-    """The rules that the statement names, evaluated against its static graphs."""
-    if not statement.rules:
+    """The rules that are unfolded into the query, evaluated against its static graphs."""
+    if not statement.rules or closing_rules(statement, catalog):
         return Context()
     shown = [t for g in statement.graphs if not g.named for t in triples(catalog.graphs[g.iri])]
     tbox = shown + [t for g in statement.reasoning_graphs for t in triples(catalog.graphs[g.iri])]
     rules = rdfs.compile_rdfs(tbox)
     visible = replace(rules, facts=rdfs.compile_rdfs(shown).facts)
     return Context(visible, rdfs.apply(rules, tbox))
+
+
+def closing_rules(statement: Statement, catalog: Catalog) -> tuple[Rule, ...]:
+    """The rules under which the query's windows and graphs are closed; none where unfolding serves (``rdfs`` alone)."""
+    if all(source.name in UNFOLDED for source in statement.rules):
+        return ()
+    return tuple(dict.fromkeys(rule for source in statement.rules for rule in catalog.rules[source.name].rules))
 
 
 def triples(table: pa.Table) -> list[Triple]:

@@ -10,43 +10,17 @@ from dataclasses import dataclass, replace
 from engine.ir import expressions as ex
 from engine.ir import patterns as ir
 from engine.ir.spans import Diagnostic, DiagnosticError
-from engine.ir.statement import BACKGROUND, OWN_WINDOW, Describe, Query, Statement, StreamSource
+from engine.ir.statement import BACKGROUND, Describe, Query
 from engine.ir.terms import Constant, Term, Variable
 from engine.ir.times import TIME_FUNCTIONS, WINDOW_FUNCTIONS, window_argument, window_names
 from engine.plan import nodes
+from engine.plan.dataset import Dataset
 from engine.plan.describe import description
-from engine.plan.nodes import MergedSource, Plan, Source, StaticSource, WindowSource
+from engine.plan.entail import of_items
+from engine.plan.nodes import MergedSource, Plan, Source
 from engine.plan.order import Estimate, join_order
 from engine.plan.paths import Paths
 from engine.plan.variables import bound_variables, mentioned_variables, plan_variables, variables_among
-
-
-@dataclass(frozen=True, slots=True)
-class Dataset:
-    """The sources of a statement: its default graph, its named windows and its named graphs (by IRI); `streams` are its windows."""
-
-    streams: tuple[StreamSource, ...]
-    default: Source
-    windows: dict[str, WindowSource]
-    graphs: dict[str, StaticSource | MergedSource]
-
-    def graph(self, iri: str) -> Source | None:
-        """What GRAPH <iri> reads: a named graph, or a named window as the graph that it shows."""
-        return self.graphs.get(iri) or self.windows.get(iri)
-
-    def named(self) -> list[tuple[str, Source]]:
-        """What GRAPH ?g ranges over."""
-        graphs: list[tuple[str, Source]] = [(iri, source) for iri, source in self.graphs.items() if iri != BACKGROUND]
-        return graphs + [(iri, source) for iri, source in self.named_windows() if iri not in self.graphs]
-
-    def named_windows(self) -> list[tuple[str, Source]]:
-        """What WINDOW ?w ranges over."""
-        return [(iri, source) for iri, source in self.windows.items() if not iri.startswith(OWN_WINDOW)]
-
-    def everything(self) -> MergedSource:
-        """All that the statement reads, as one graph."""
-        merged = (*(self.default.parts if isinstance(self.default, MergedSource) else (self.default,)), *self.windows.values())
-        return MergedSource((*merged, *(g for iri, g in self.graphs.items() if isinstance(g, StaticSource))))
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,20 +31,6 @@ class Place:
     in_window: bool = False
     graph: Term | None = None
     seed: nodes.Seed | None = None
-
-
-def dataset(statement: Statement) -> Dataset:
-    """The dataset of a statement. Without any FROM, a plain query sees the graphs given to it as unnamed sources."""
-    default: list[WindowSource | StaticSource] = []
-    windows: dict[str, WindowSource] = {}
-    for index, stream in enumerate(statement.streams):
-        if stream.name is None:
-            default.append(WindowSource(index))
-        else:
-            windows[stream.name] = WindowSource(index)
-    default += [StaticSource(g.iri) for g in statement.graphs if not g.named]
-    graphs: dict[str, StaticSource | MergedSource] = {g.iri: StaticSource(g.iri) for g in statement.graphs if g.named}
-    return Dataset(statement.streams, default[0] if len(default) == 1 else MergedSource(tuple(default)), windows, graphs)
 
 
 class Builder:
@@ -181,7 +141,7 @@ class Builder:
     def _graph(self, pattern: ir.GraphPattern, place: Place) -> Plan:
         name = pattern.name
         if place.in_window and name != Constant(f"<{BACKGROUND}>"):
-            return self._item(name, pattern.pattern, place)
+            return self._item(name, pattern.pattern, replace(place, source=of_items(place.source)))
         if isinstance(name, Constant):
             source = self.data.graph(name.token[1:-1])
             if source is None:

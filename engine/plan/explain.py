@@ -77,6 +77,12 @@ def _source(source: Source) -> str:
             return f"({' + '.join(map(_source, parts)) or 'nothing'})"
         case BoundsSource(index=index):
             return f"bounds of window {index}"
+        case nodes.ClosedSource(base=base, rules=rules):
+            return f"closure of {_source(base)} under {len(rules)} rules"
+        case nodes.KnownSource(closed=closed):
+            return f"known of the {_source(closed)}"
+        case nodes.FreshSource(closed=closed):
+            return f"new of the {_source(closed)}"
 
 
 def _term(term: PatternTerm | None) -> str:

@@ -6,10 +6,12 @@ due evaluations of a batch are one plan (docs/architecture.md, "Plans").
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, field
 
 from engine.ir.expressions import Aggregate as AggregateCall
 from engine.ir.expressions import Expression
+from engine.ir.rules import Rule
 from engine.ir.terms import Constant, PatternTerm, Term, Variable
 
 
@@ -31,7 +33,38 @@ class StaticSource:
 class MergedSource:
     """The RDF merge of several sources: the default graph, or all named graphs."""
 
-    parts: tuple[WindowSource | StaticSource, ...]
+    parts: tuple[WindowSource | StaticSource | ClosedSource, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ClosedSource:
+    """What `base` entails by `rules` beyond what `background`, closed itself, holds already; `name` tells it from all others.
+
+    Without a background all of it. Of that, what `hidden` holds does not show. A `static` one holds at all times. With `items`, each
+    item of a window by itself.
+    """
+
+    name: str
+    base: WindowSource | StaticSource | MergedSource
+    background: ClosedSource | None = None
+    hidden: ClosedSource | None = None
+    static: bool = False
+    items: bool = False
+    rules: tuple[Rule, ...] = field(default=(), compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class KnownSource:
+    """What is known so far while `closed` is computed, its background included."""
+
+    closed: ClosedSource
+
+
+@dataclass(frozen=True, slots=True)
+class FreshSource:
+    """What the last round found while `closed` is computed."""
+
+    closed: ClosedSource
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +74,7 @@ class BoundsSource:
     index: int
 
 
-Source = WindowSource | StaticSource | MergedSource | BoundsSource
+Source = WindowSource | StaticSource | MergedSource | ClosedSource | KnownSource | FreshSource | BoundsSource
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +84,10 @@ class Unit:
 
 @dataclass(frozen=True, slots=True)
 class Scan:
-    """The matches of one triple pattern; `graph` restricts or binds the graph name, None does not look at it."""
+    """The matches of one triple pattern; `graph` restricts or binds the graph name, None does not look at it.
+
+    While rules are applied, an atom of another predicate is a row too: `rest` are its terms from the third on.
+    """
 
     source: Source
     subject: PatternTerm
@@ -59,6 +95,7 @@ class Scan:
     object: PatternTerm
     graph: Term | None = None
     origin: tuple[str, ...] = ()
+    rest: tuple[Term, ...] = ()
 
     @property
     def terms(self) -> tuple[PatternTerm, PatternTerm, PatternTerm]:
@@ -266,6 +303,29 @@ def inputs(plan: Plan) -> tuple[Plan, ...]:
         case Mark():
             return plan.input, plan.inner
     return (plan.input,)
+
+
+def leaf_sources(source: Source) -> tuple[WindowSource | StaticSource, ...]:
+    """The windows and graphs that a source is made of, those of a closure's background included."""
+    match source:
+        case WindowSource() | StaticSource():
+            return (source,)
+        case MergedSource(parts=parts):
+            return tuple(leaf for part in parts for leaf in leaf_sources(part))
+        case ClosedSource(base=base):
+            return leaf_sources(base) + tuple(leaf for other in (source.background, source.hidden) if other for leaf in leaf_sources(other))
+    return ()
+
+
+def closures(sources: Iterable[Source]) -> list[ClosedSource]:
+    """The closures that sources are made of, each after those that it needs."""
+    found: dict[ClosedSource, None] = {}
+    for source in sources:
+        if isinstance(source, MergedSource):
+            found |= dict.fromkeys(closures(source.parts))
+        elif isinstance(source, ClosedSource):
+            found |= dict.fromkeys([*closures(other for other in (source.background, source.hidden) if other), source])
+    return list(found)
 
 
 def sources(plan: Plan) -> frozenset[Source]:

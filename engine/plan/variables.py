@@ -56,8 +56,8 @@ def _expression_variables(expression: ex.Expression) -> frozenset[Variable]:
 def plan_variables(plan: Plan) -> frozenset[Variable]:
     """Variables that a plan's relation has as columns."""
     match plan:
-        case nodes.Scan(terms=terms, graph=graph):
-            return frozenset(t for t in (*terms, graph) if isinstance(t, Variable))
+        case nodes.Scan(terms=terms, graph=graph, rest=rest):
+            return frozenset(t for t in (*terms, *rest, graph) if isinstance(t, Variable))
         case nodes.Nodes():
             return frozenset(variables_among(plan.variable, plan.graph))
         case nodes.Reach(first=first, last=last, graph=graph):

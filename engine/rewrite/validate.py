@@ -9,11 +9,12 @@ import pyarrow as pa
 
 from engine.ir import expressions as ex
 from engine.ir import patterns as ir
+from engine.ir.rules import RuleSet
 from engine.ir.spans import Diagnostic, DiagnosticError
 from engine.ir.statement import AllWindow, Statement, TimeWindow
 from engine.ir.times import WINDOW_FUNCTIONS, time_calls, window_argument
 
-BUILT_IN_RULES = frozenset({"rdfs"})
+BUILT_IN_RULES: Mapping[str, RuleSet] = {"rdfs": RuleSet("rdfs", ())}
 HOUR = 3_600_000
 
 
@@ -23,7 +24,7 @@ class Catalog:
 
     streams: Mapping[str, str] = field(default_factory=dict)
     graphs: Mapping[str, pa.Table] = field(default_factory=dict)
-    rules: frozenset[str] = BUILT_IN_RULES
+    rules: Mapping[str, RuleSet] = field(default_factory=lambda: BUILT_IN_RULES)
     max_range_ms: int = HOUR
     mixed_time: bool = False
 

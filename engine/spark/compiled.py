@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from engine.ir.printer import show
@@ -12,12 +12,13 @@ from engine.ir.terms import Variable
 from engine.plan import incremental
 from engine.plan.describe import TRIPLE
 from engine.plan.explain import explain_plan
-from engine.plan.nodes import Plan
+from engine.plan.nodes import Plan, closures
 from engine.plan.order import Estimate
 from engine.spark.sql.calls import is_volatile
 from engine.spark.sql.companions import typed_variables
 from engine.spark.sql.dialect import DIALECTS
 from engine.spark.sql.emit import Emitter, PlanText
+from engine.spark.sql.fixpoint import closure_text
 from engine.spark.sql.lower import Lowering
 
 STAGES = ("parsed", "validated", "rewritten", "logical", "spark")
@@ -88,10 +89,12 @@ class Compiled:
         query = self.rewritten.query
         if isinstance(query, Construct):
             template = tuple((t.subject, t.predicate, t.object) for t in query.template)
-            return emitter.graph_text(self.plan, template)  # type: ignore[arg-type]
-        if isinstance(query, Describe):
-            return emitter.graph_text(self.plan, (TRIPLE,))
-        return emitter.text(self.plan, self.variables)
+            text = emitter.graph_text(self.plan, template)  # type: ignore[arg-type]
+        elif isinstance(query, Describe):
+            text = emitter.graph_text(self.plan, (TRIPLE,))
+        else:
+            text = emitter.text(self.plan, self.variables)
+        return replace(text, closures=tuple(closure_text(source, dialect, lowering) for source in closures(text.sources)))
 
     def explain(self, stage: str = "spark") -> str:
         """The statement at a stage, as text."""

@@ -15,16 +15,17 @@ from typing import TYPE_CHECKING, Literal
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from engine.spark.compiled import LOCAL_ROWS, Compiled
 from engine.facts import FACTS
 from engine.ir.statement import Ask
-from engine.spark.answers import Answers
 from engine.plan.order import Estimate
+from engine.spark.answers import Answers
+from engine.spark.compiled import LOCAL_ROWS, Compiled
 from engine.spark.content import StreamContent, merge_estimates, table_estimate
 from engine.spark.local import QueryFailed, Task, run_local
 from engine.spark.mirror import Mirror
-from engine.spark.rounds import transitive_closure
+from engine.spark.rounds import close, transitive_closure
 from engine.spark.sql.closure import Rounds
+from engine.spark.sql.fixpoint import Closing
 from engine.spark.sql.dialect import DIALECTS, UNDECIDED
 from engine.spark.sql.sources import Evaluation, graph_table, needed, source_texts, stream_table, tables
 from engine.spark.udf_spark import register_spark
@@ -84,6 +85,7 @@ class _Job:
     sample: Answers | None = None
     own: Mapping[str, pa.Table] = field(default_factory=dict)
     rounds: tuple[tuple[Rounds, str, str], ...] = ()
+    closings: tuple[Closing, ...] = ()
     answer: pa.Table | BaseException | None = field(default=None)
 
 
@@ -147,7 +149,9 @@ class Executor:
         streams, graphs = tables(text.sources, compiled.statement.streams)
         names = frozenset(map(stream_table, streams)) | frozenset(map(graph_table, graphs))
         rounds = tuple((part, *text.pairs(prefix, part)) for part in text.rounds)
-        return _Job(due, executor, text.statement(prefix), names, rows * len(due.ticks), rounds=rounds)
+        closings = tuple(closure.ready(source_texts((closure.source.base,), compiled.statement.streams, evaluation, DIALECTS[executor]))
+                         for closure in text.closures)
+        return _Job(due, executor, text.statement(prefix), names, rows * len(due.ticks), rounds=rounds, closings=closings)
 
     def _strategy(self, due: Due, rows: int) -> StrategyName:
         if due.compiled.delta is None:
@@ -188,7 +192,7 @@ class Executor:
         if not jobs:
             return
         data = self._tables(jobs)
-        tasks = [Task(job.text, job.tables, job.cost) for job in jobs]
+        tasks = [Task(job.text, job.tables, job.cost, job.closings) for job in jobs]
         try:
             answers = run_local(self.session.spark, tasks, data, self.session.settings.partitions)
         except Exception as failure:  # the job as a whole: every query in it fails alike
@@ -247,6 +251,8 @@ class Executor:
     def _collect(self, job: _Job) -> pa.Table | BaseException:
         spark = self.session.spark
         try:
+            for closing in job.closings:
+                close(spark, closing)
             for rounds, edges, base in job.rounds:
                 closed = transitive_closure(spark.sql(edges), spark.sql(base), rounds.within, rounds.seeded)
                 closed.createOrReplaceTempView(rounds.view)
@@ -254,8 +260,8 @@ class Executor:
         except Exception as failure:  # as above
             return failure
         finally:
-            for rounds, _, _ in job.rounds:
-                spark.catalog.dropTempView(rounds.view)
+            for view in (*(rounds.view for rounds, _, _ in job.rounds), *(view for c in job.closings for view in (c.all, c.new))):
+                spark.catalog.dropTempView(view)
 
     # -- answering
 

@@ -10,27 +10,29 @@ import pickle
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from engine.ipc import pack, unpack
+from engine.spark.sql.fixpoint import Closing
 from engine.spark.udf import register_duckdb
 
 if TYPE_CHECKING:
     import duckdb
     from pyspark.sql import SparkSession
 
-_COMPRESSED = pa.ipc.IpcWriteOptions(compression="lz4")  # tokens repeat; the bytes go through the JVM twice
 RESULT = "number int, answer binary, error string"
 
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """One plan text to run over named tables; `cost` is its estimated rows."""
+    """One plan text to run over named tables, once its closures are computed; `cost` is its estimated rows."""
 
     text: str
     tables: frozenset[str]
     cost: int
+    closings: tuple[Closing, ...] = ()
 
 
 class QueryFailed(RuntimeError):
@@ -44,7 +46,7 @@ def run_local(spark: SparkSession, tasks: Sequence[Task], tables: dict[str, pa.T
     rows = frame.mapInArrow(run_bundles, RESULT).toArrow()
     answers: list[pa.Table | QueryFailed] = [QueryFailed("the task gave no answer")] * len(tasks)
     for number, answer, error in zip(*(rows[c].to_pylist() for c in ("number", "answer", "error"))):
-        answers[number] = QueryFailed(error) if error else pa.ipc.open_stream(answer).read_all()
+        answers[number] = QueryFailed(error) if error else unpack(answer)
     return answers
 
 
@@ -61,8 +63,8 @@ def _balanced(tasks: Sequence[Task], workers: int) -> list[list[int]]:
 
 def _bundle(numbers: list[int], tasks: Sequence[Task], tables: dict[str, pa.Table]) -> bytes:
     wanted = sorted({name for number in numbers for name in tasks[number].tables})
-    return pickle.dumps({"tables": {name: _to_ipc(tables[name]) for name in wanted},
-                         "tasks": [(number, tasks[number].text) for number in numbers]})
+    return pickle.dumps({"tables": {name: pack(tables[name]) for name in wanted},
+                         "tasks": [(number, tasks[number].text, tasks[number].closings) for number in numbers]})
 
 
 def run_bundles(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -73,13 +75,13 @@ def run_bundles(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             yield from _run_bundle(bundle["tables"], bundle["tasks"])
 
 
-def _run_bundle(tables: dict[str, bytes], tasks: list[tuple[int, str]]) -> Iterator[pa.RecordBatch]:
+def _run_bundle(tables: dict[str, bytes], tasks: list[tuple[int, str, tuple[Closing, ...]]]) -> Iterator[pa.RecordBatch]:
     connection = _connection()
     for name, data in tables.items():
-        connection.register(name, pa.ipc.open_stream(data).read_all())
+        connection.register(name, unpack(data))
     try:
-        for number, text in tasks:
-            answer, error = _run(connection, text)
+        for number, text, closings in tasks:
+            answer, error = _run(connection, text, closings)
             yield pa.record_batch([pa.array([number], pa.int32()), pa.array([answer], pa.binary()), pa.array([error], pa.string())],
                                   names=["number", "answer", "error"])
     finally:
@@ -87,11 +89,29 @@ def _run_bundle(tables: dict[str, bytes], tasks: list[tuple[int, str]]) -> Itera
             connection.unregister(name)
 
 
-def _run(connection: duckdb.DuckDBPyConnection, text: str) -> tuple[bytes | None, str | None]:
+def _run(connection: duckdb.DuckDBPyConnection, text: str, closings: Sequence[Closing]) -> tuple[bytes | None, str | None]:
     try:
-        return _to_ipc(connection.sql(text).to_arrow_table()), None
+        for closing in closings:
+            close(connection, closing)
+        return pack(connection.sql(text).to_arrow_table()), None
     except Exception as failure:  # whatever DuckDB or a function raises belongs to this query alone
         return None, f"{type(failure).__name__}: {failure}"
+    finally:
+        for table in (table for closing in closings for table in (closing.all, closing.new)):
+            connection.execute(f"DROP TABLE IF EXISTS {table}")
+
+
+def close(connection: duckdb.DuckDBPyConnection, closing: Closing) -> None:
+    """Compute a closure under rules, round by round; it is then the table `closing.all`."""
+    connection.execute(f"CREATE TEMP TABLE {closing.all} AS {closing.first}")
+    for text in closing.rounds:
+        connection.execute(f"CREATE OR REPLACE TEMP TABLE {closing.new} AS SELECT * FROM {closing.all}")
+        while True:
+            found = connection.sql(text).to_arrow_table()
+            if not found.num_rows:
+                break
+            connection.execute(f"CREATE OR REPLACE TEMP TABLE {closing.new} AS SELECT * FROM found")
+            connection.execute(f"INSERT INTO {closing.all} SELECT * FROM {closing.new}")
 
 
 @lru_cache(maxsize=1)
@@ -101,11 +121,3 @@ def _connection() -> duckdb.DuckDBPyConnection:
     connection = duckdb.connect(":memory:", config={"threads": 1})
     register_duckdb(connection)
     return connection
-
-
-def _to_ipc(table: pa.Table) -> bytes:
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, table.schema, options=_COMPRESSED) as writer:
-        writer.write_table(table)
-    result: Any = sink.getvalue().to_pybytes()
-    return bytes(result)

@@ -1,4 +1,4 @@
-"""Transitive closures on Spark, a job per round: semi-naive from given starts, by doubling for all pairs.
+"""Fixpoints on Spark, a job per round: of rules; of paths, semi-naive from given starts or by doubling for all pairs.
 
 Each round's new pairs are checkpointed: a plan that grew with the rounds would cost more than the rounds (docs/decisions.md).
 """
@@ -7,10 +7,23 @@ from __future__ import annotations
 
 from functools import reduce
 
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
+from engine.spark.sql.fixpoint import Closing
+
 MOST_PIECES = 8
+
+
+def close(spark: SparkSession, closing: Closing) -> None:
+    """Compute a closure under rules; it is then the view `closing.all`."""
+    pieces = [spark.sql(closing.first).localCheckpoint()]
+    pieces[0].createOrReplaceTempView(closing.all)
+    for text in closing.rounds:
+        new = reduce(DataFrame.union, pieces)
+        while new.createOrReplaceTempView(closing.new) or (new := spark.sql(text).localCheckpoint(eager=False)).count():
+            pieces = [*pieces, new] if len(pieces) < MOST_PIECES else [reduce(DataFrame.union, pieces).union(new).localCheckpoint()]
+            reduce(DataFrame.union, pieces).createOrReplaceTempView(closing.all)
 
 
 def transitive_closure(edges: DataFrame, base: DataFrame, within: tuple[str, ...], seeded: bool) -> DataFrame:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from engine.ir.expressions import Call, Expression
 from engine.ir.terms import Constant, Term, Variable
@@ -22,6 +22,9 @@ from engine.spark.sql.dialect import Dialect
 from engine.spark.sql.lower import Lowering
 from engine.spark.sql.relation import Namer, Relation, columns
 from engine.spark.sql.sources import source_name
+
+if TYPE_CHECKING:
+    from engine.spark.sql.fixpoint import ClosureText
 
 EMITTERS: dict[type[Plan], Callable[[Any, Any], Relation]] = {
     nodes.Unit: leaves.unit, nodes.Scan: leaves.scan, nodes.Nodes: leaves.ends, nodes.Star: leaves.star, nodes.Values: leaves.values,
@@ -37,7 +40,7 @@ class PlanText:
     """The text of a plan: `relations` stand on those of the ticks and windows (sources.py), `select` on them.
 
     Its last columns are the answer's, in order; before them stand ``tick`` and, where the plan orders its rows, ``ord``. Spark computes
-    `rounds` before, in this order.
+    `rounds` before, in this order. Before anything else, `closures` are computed.
     """
 
     relations: tuple[str, ...]
@@ -45,6 +48,7 @@ class PlanText:
     sources: tuple[Source, ...]
     rounds: tuple[Rounds, ...] = ()
     recursive: bool = False
+    closures: tuple[ClosureText, ...] = ()
 
     @property
     def body(self) -> str:
@@ -128,8 +132,11 @@ class Emitter:
     def read(self, source: Source) -> tuple[str, tuple[str, ...], bool]:
         """Name of a source's relation, its keys, and whether one triple may stand in it twice."""
         self._sources.setdefault(source)
-        keys = () if isinstance(source, nodes.StaticSource) else ("tick",)
-        return source_name(source), keys, isinstance(source, nodes.WindowSource)
+        return source_name(source), _keys(source), isinstance(source, nodes.WindowSource)
+
+    def statement(self, select: str) -> str:
+        """A statement over the relations made so far."""
+        return f"WITH {', '.join(self._texts)} {select}"
 
     def add(self, select: str) -> str:
         """Name a further relation."""
@@ -181,3 +188,15 @@ class Emitter:
         if relation.keys:
             spine = self.add(f"SELECT t.tick, a.* FROM {relation.spine} a CROSS JOIN ticks t")
         return replace(relation, name=name, keys=("tick", *relation.keys), spine=spine)
+
+
+def _keys(source: Source) -> tuple[str, ...]:
+    """The columns that every operator above a source carries along."""
+    match source:
+        case nodes.StaticSource():
+            return ()
+        case nodes.ClosedSource(static=static):
+            return () if static else ("tick",)
+        case nodes.KnownSource(closed=closed) | nodes.FreshSource(closed=closed):
+            return (() if closed.static else ("tick",)) + (("g",) if closed.items else ())
+    return ("tick",)

@@ -25,7 +25,8 @@ def scan(emitter: Emitter, plan: nodes.Scan) -> Relation:
     source, keys, repeats = emitter.read(plan.source)
     where: list[str] = []
     places: dict[Variable, str] = {}
-    for column, term in (*zip("spo", plan.terms), ("g", plan.graph)):
+    rest = [(f"x{number}", term) for number, term in enumerate(plan.rest, 3)]
+    for column, term in (*zip("spo", plan.terms), *rest, ("g", plan.graph)):
         place(emitter.dialect, column, term, places, where)
     typed = frozenset(v for v, column in places.items() if column == "o" and v in emitter.typed)
     select = [*keys]
@@ -37,7 +38,12 @@ def scan(emitter: Emitter, plan: nodes.Scan) -> Relation:
     text = f"SELECT {distinct}{', '.join(select) or '1 AS u'} FROM {source}"
     name = emitter.add(text + (f" WHERE {' AND '.join(where)}" if where else ""))
     bound = tuple(places)
-    return Relation(name, keys, "ticks" if keys else "", bound, frozenset(bound), typed)
+    return Relation(name, keys, spine(source, keys), bound, frozenset(bound), typed)
+
+
+def spine(source: str, keys: tuple[str, ...]) -> str:
+    """A relation that lists the values of the keys."""
+    return source if "g" in keys else "ticks" if keys else ""
 
 
 def place(dialect: Dialect, column: str, term: PatternTerm | None, places: dict[Variable, str], where: list[str]) -> None:
@@ -70,8 +76,7 @@ def ends(emitter: Emitter, plan: nodes.Nodes) -> Relation:
 
 def stamps(emitter: Emitter, plan: nodes.Stamps) -> Relation:
     """The latest time of each triple, or of each item, in the windows of a source; graphs have no times."""
-    parts = plan.source.parts if isinstance(plan.source, nodes.MergedSource) else (plan.source,)
-    windows = [emitter.read(part)[0] for part in parts if isinstance(part, nodes.WindowSource)]
+    windows = [emitter.read(leaf)[0] for leaf in nodes.leaf_sources(plan.source) if isinstance(leaf, nodes.WindowSource)]
     names = [f"{column} AS {emitter.name(v)}" for column, v in zip("spo", plan.terms)]
     where = ""
     if isinstance(plan.graph, Variable):

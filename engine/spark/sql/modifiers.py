@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING
 from engine.ir.expressions import Aggregate as AggregateCall
 from engine.ir.terms import Constant, Variable
 from engine.plan import nodes
+from engine.spark.sql.calls import encode
 from engine.spark.sql.functions.aggregates import Gathered, by_function, count, extreme, group_concat, number_of, sample, total
 from engine.spark.sql.functions.order import order_keys
-from engine.spark.sql.calls import encode
+from engine.spark.sql.functions.values import NULL_STRING
 from engine.spark.sql.relation import COMPANIONS, Relation, columns, key_condition, padded
 
 if TYPE_CHECKING:
@@ -55,7 +56,7 @@ def aggregate(emitter: Emitter, plan: nodes.Aggregate) -> Relation:
         made.append(f"{gathered.token} AS {emitter.name(variable)}")
         if variable in typed:
             made += [f"{sql} AS {emitter.name(variable)}{suffix}" for sql, suffix in zip(number_of(str(gathered.count)), COMPANIONS)]
-    made += [f"CAST(NULL AS STRING) AS {emitter.name(v)}" for v in missing]
+    made += [f"{NULL_STRING} AS {emitter.name(v)}" for v in missing]
     name = emitter.add(f"SELECT {', '.join(made) or '1 AS u'} FROM {grouped}")
     variables = (*plan.keys, *found)
     return Relation(name, relation.keys, relation.spine, variables, counted | (frozenset(plan.keys) & relation.certain), typed)
@@ -79,7 +80,7 @@ def _groups(emitter: Emitter, plan: nodes.Aggregate, relation: Relation, keys: l
 
 def _gathered(emitter: Emitter, call: AggregateCall, relation: Relation, name: str) -> Gathered:
     argument, dialect = call.expression, emitter.dialect
-    column = "CAST(NULL AS STRING)"
+    column = NULL_STRING
     if argument is not None:
         assert isinstance(argument, Variable)
         column = emitter.name(argument) if argument in relation.variables else column
@@ -135,7 +136,7 @@ def order(emitter: Emitter, plan: nodes.Order) -> Relation:
     keys, order = [], []
     for number, (condition, descending) in enumerate(plan.conditions):
         assert isinstance(condition, Variable)
-        column = emitter.name(condition) if condition in relation.variables else "CAST(NULL AS STRING)"
+        column = emitter.name(condition) if condition in relation.variables else NULL_STRING
         made = order_keys(emitter.dialect, column) if condition in relation.typed else [emitter.dialect.order_key(column)]
         for place, sql in enumerate(made):
             keys.append(f"{sql} AS k{number}_{place}")

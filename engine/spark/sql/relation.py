@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from engine.ir.terms import Variable
+from engine.spark.sql.functions.values import NULL_STRING
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +62,7 @@ def padded(side: Relation, result: Relation, name: Namer, alias: str = "") -> li
     for variable in result.variables:
         column = name(variable)
         there = variable in side.variables
-        found.append(f"{dot}{column}" if there else f"CAST(NULL AS STRING) AS {column}")
+        found.append(f"{dot}{column}" if there else f"{NULL_STRING} AS {column}")
         if variable in result.typed:
             found += [f"{dot}{column}{suffix}" if variable in side.typed else f"CAST(NULL AS {kind}) AS {column}{suffix}"
                       for suffix, (_, kind) in COMPANIONS.items()]

@@ -11,7 +11,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from engine.ir.statement import AllWindow, NowWindow, StreamSource, TimeWindow, TupleWindow, Window
-from engine.plan.nodes import BoundsSource, MergedSource, Source, StaticSource, WindowSource
+from engine.plan.nodes import (BoundsSource, ClosedSource, FreshSource, KnownSource, MergedSource, Source, StaticSource, WindowSource,
+                               leaf_sources)
 from engine.spark.sql.dialect import Dialect
 from engine.timeline import MIN, ON_CHANGE_STEP, content
 
@@ -47,6 +48,12 @@ def source_name(source: Source) -> str:
             return graph_table(iri)
         case BoundsSource(index=index):
             return f"b{index}"
+        case ClosedSource(name=name):
+            return name
+        case KnownSource(closed=closed):
+            return f"{closed.name}_known"
+        case FreshSource(closed=closed):
+            return f"{closed.name}_new"
     return "m_" + hashlib.sha256(" ".join(map(source_name, source.parts)).encode()).hexdigest()[:16]
 
 
@@ -73,13 +80,39 @@ def source_texts(sources: Sequence[Source], streams: Sequence[StreamSource], eva
     """The common table expressions that a plan's body stands on."""
     ticks = ", ".join(f"({tick})" for tick in evaluation.ticks)
     texts = [f"ticks AS (SELECT CAST(tick AS BIGINT) AS tick FROM (VALUES {ticks}) AS t(tick))"]
-    windows = {part for source in sources for part in (source.parts if isinstance(source, MergedSource) else (source,))
-               if isinstance(part, WindowSource)}
-    for part in sorted(windows, key=lambda w: w.index):
-        texts += _window_texts(part.index, streams[part.index], evaluation, dialect)
+    windows = {leaf.index for source in sources for leaf in leaf_sources(source) if isinstance(leaf, WindowSource)}
+    for index in sorted(windows):
+        texts += _window_texts(index, streams[index], evaluation, dialect)
     texts += [_bounds_text(source, streams[source.index].window, evaluation) for source in sources if isinstance(source, BoundsSource)]
-    texts += [_merged_text(source) for source in sources if isinstance(source, MergedSource)]
-    return texts
+    return texts + [text for source in sources for text in _combined_texts(source)]
+
+
+def _combined_texts(source: Source) -> list[str]:
+    """What stands on windows and graphs: merged sources, and what of a closure can be seen."""
+    match source:
+        case MergedSource(parts=parts):
+            below = [text for part in parts for text in _combined_texts(part)]
+            return [*below, _merged_text(source)]
+        case ClosedSource():
+            return [f"{source.name} AS ({_visible(source)})"]
+    return []
+
+
+def _visible(source: ClosedSource) -> str:
+    """The triples of a closure, without what only its rules need and what it hides."""
+    times = "" if source.static else "c.tick, "
+    graph = "c.g" if source.items else "CAST(NULL AS STRING) AS g"
+    hidden = ""
+    if source.hidden is not None:
+        hidden = (f" AND NOT EXISTS (SELECT 1 FROM {closure_table(source.hidden.name)} h WHERE h.s = c.s AND h.p = c.p AND h.o = c.o)")
+    listed = ", ".join(f"c.{column}" for column in TRIPLE_COLUMNS.split(", "))
+    return (f"SELECT {times}{graph}, {listed} FROM {closure_table(source.name)} c "
+            f"WHERE substr(c.s, 1, 1) <> '\"' AND substr(c.p, 1, 1) = '<'{hidden}")
+
+
+def closure_table(name: str) -> str:
+    """Name of the relation with all that a closure holds, what is not a triple included."""
+    return f"{name}_all"
 
 
 def _bounds_text(source: BoundsSource, window: Window, evaluation: Evaluation) -> str:
@@ -161,8 +194,8 @@ def _with_item_text(table: str, dialect: Dialect) -> str:
 def _merged_text(source: MergedSource) -> str:
     parts = []
     for part in source.parts:
-        if isinstance(part, WindowSource):
-            parts.append(f"SELECT tick, {TRIPLE_COLUMNS} FROM x{part.index}")
+        if isinstance(part, WindowSource) or isinstance(part, ClosedSource) and not part.static:
+            parts.append(f"SELECT tick, {TRIPLE_COLUMNS} FROM {source_name(part)}")
         else:
             parts.append(f"SELECT k.tick, {TRIPLE_COLUMNS} FROM {source_name(part)} f CROSS JOIN ticks k")
     nothing = ("SELECT tick, '' AS s, '' AS p, '' AS o, CAST(0 AS TINYINT) AS kind, CAST(0 AS DOUBLE) AS number, "
@@ -172,6 +205,6 @@ def _merged_text(source: MergedSource) -> str:
 
 def tables(sources: Sequence[Source], streams: Sequence[StreamSource]) -> tuple[frozenset[str], frozenset[str]]:
     """The stream IRIs and graph IRIs that a plan reads."""
-    parts = [part for source in sources for part in (source.parts if isinstance(source, MergedSource) else (source,))]
+    parts = [leaf for source in sources for leaf in leaf_sources(source)]
     return (frozenset(streams[p.index].stream for p in parts if isinstance(p, WindowSource)),
             frozenset(p.iri for p in parts if isinstance(p, StaticSource)))

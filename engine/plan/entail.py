@@ -1,0 +1,48 @@
+"""The dataset of a query that uses rules: closures in the place of windows and graphs (docs/architecture.md, "Entailment of a query").
+
+The background is the FROM graphs together with the USING GRAPH ones, which count for what follows from them but are not answers
+themselves. A window, an item of it or a named graph is its closure together with the background, without what that entails alone.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import replace
+
+from engine.ir.rules import Rule
+from engine.plan.dataset import Dataset
+from engine.plan.nodes import ClosedSource, MergedSource, Source, StaticSource, WindowSource
+
+
+def entailed(data: Dataset, reasoning: tuple[StaticSource, ...], rules: tuple[Rule, ...], identity: str) -> Dataset:
+    """`data` under `rules`; `identity` makes the names of its closures unlike those of another query."""
+    def closed(base: Source, background: ClosedSource | None = None, hidden: ClosedSource | None = None) -> ClosedSource:
+        assert isinstance(base, (WindowSource, StaticSource, MergedSource))
+        static = all(isinstance(leaf, StaticSource) for leaf in (base.parts if isinstance(base, MergedSource) else (base,)))
+        text = repr((identity, base, background, hidden, rules))
+        return ClosedSource("c_" + hashlib.sha256(text.encode()).hexdigest()[:16], base, background, hidden, static, rules=rules)
+
+    parts = data.default.parts if isinstance(data.default, MergedSource) else (data.default,)
+    shown = tuple(part for part in parts if isinstance(part, StaticSource))
+    streamed = MergedSource(tuple(part for part in parts if isinstance(part, WindowSource)))
+    alone = closed(MergedSource(reasoning)) if reasoning else None
+    background = closed(MergedSource((*shown, *reasoning)), hidden=alone) if shown or reasoning else None
+    default: list[ClosedSource] = [closed(streamed, background)] if streamed.parts else []
+    default += [background] if background is not None and shown else []
+    if reasoning:   # what the default graph entails by itself shows, even where the background alone entails it too
+        own = closed(MergedSource(shown)) if shown else None
+        default += [closed(streamed, own)] if streamed.parts else []
+        default += [own] if own is not None else []
+    named: dict[str, Source] = {}
+    for iri, graph in data.graphs.items():
+        leaves = graph.parts if isinstance(graph, MergedSource) else (graph,)
+        named[iri] = closed(MergedSource((*leaves, *shown, *reasoning)), hidden=background)
+    windows: dict[str, Source] = {name: closed(window, background) for name, window in data.windows.items()}
+    return replace(data, default=MergedSource(tuple(default)), windows=windows, graphs=named)
+
+
+def of_items(source: Source) -> Source:
+    """The closures of a window's items, each by itself."""
+    if not isinstance(source, ClosedSource):
+        return source
+    return replace(source, name=f"{source.name}_i", items=True)

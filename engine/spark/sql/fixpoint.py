@@ -1,0 +1,147 @@
+"""Closures under rules as SQL: the text of one round, which an executor repeats until it finds nothing new (semi-naive).
+
+A closure is a relation of columns ``tick`` unless it is static, ``g`` where it is of each item by itself, then ``s p o``, the further
+terms of long atoms ``x3 x4 ...``, and the typed companions of ``o``. Rounds are evaluated by local.py and by rounds.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from engine.functions.typed import Kind, typed
+from engine.ir.expressions import variables_of
+from engine.ir.rules import Assign, Atom, Test
+from engine.ir.strata import strata
+from engine.ir.terms import Constant, Term, Variable
+from engine.plan.derive import NOTHING, Step, steps, width
+from engine.plan.nodes import ClosedSource, MergedSource
+from engine.spark.sql.dialect import Dialect
+from engine.spark.sql.emit import Emitter
+from engine.spark.sql.lower import Lowering
+from engine.spark.sql.relation import Relation
+from engine.spark.sql.sources import closure_table, source_name
+
+_TYPED = ("kind", "number", "micros")
+
+
+@dataclass(frozen=True, slots=True)
+class Closing:
+    """A closure to be computed now: what table ``{name}_all`` starts with, and the text of a round for each stratum."""
+
+    name: str
+    first: str
+    rounds: tuple[str, ...]
+
+    @property
+    def all(self) -> str:
+        """The table of what is found."""
+        return closure_table(self.name)
+
+    @property
+    def new(self) -> str:
+        """The table of what the last round found."""
+        return f"{self.name}_new"
+
+
+@dataclass(frozen=True, slots=True)
+class ClosureText:
+    """How a closure is computed: it starts with `base` (over the texts of the sources) as what is known and new; then for each stratum
+    `rounds` gives what is new until that is nothing. Both read the tables ``{name}_all`` and ``{name}_new``; ``known`` is what joins see.
+    """
+
+    name: str
+    source: ClosedSource
+    columns: tuple[str, ...]
+    identity: tuple[str, ...]
+    base: str
+    known: str
+    rounds: tuple[str, ...]
+
+    def ready(self, prefix: Sequence[str]) -> Closing:
+        """The statements for an evaluation; `prefix` are the texts of the sources of `base`, the evaluation times first."""
+        return Closing(self.name, f"WITH {', '.join(prefix)} {self.base}", tuple(self._round(text, prefix[0]) for text in self.rounds))
+
+    def _round(self, text: str, ticks: str) -> str:
+        same = " AND ".join(f"k.{c} = f.{c}" for c in self.identity)
+        merged = ", ".join([*self.identity, *(f"min({c}) AS {c}" for c in _TYPED)])
+        return (f"WITH {ticks}, {self.known} SELECT {', '.join(self.columns)} FROM "
+                f"(SELECT {merged} FROM ({text}) AS d GROUP BY {', '.join(self.identity)}) AS f "
+                f"WHERE NOT EXISTS (SELECT 1 FROM {self.name}_known k WHERE {same})")
+
+
+def closure_text(source: ClosedSource, dialect: Dialect, lowering: Lowering) -> ClosureText:
+    """The texts of a closure. Raises Unstratified for rules that depend on their own negation."""
+    keys = _keys(source)
+    further = tuple(f"x{number + 3}" for number in range(width(source.rules)))
+    identity = (*keys, "s", "p", "o", *further)
+    columns = (*identity, *_TYPED)
+    made = [[step for rule in layer if isinstance(rule.head, Atom) for step in steps(rule, source)] for layer in strata(source.rules)]
+    rounds = [" UNION ALL ".join(f"({_step(step, identity, dialect, lowering)})" for step in layer) for layer in made if layer]
+    base, known = _base(source, keys, further), _known(source, columns, further)
+    return ClosureText(source.name, source, columns, identity, base, known, tuple(rounds))
+
+
+def _keys(source: ClosedSource) -> tuple[str, ...]:
+    return (() if source.static else ("tick",)) + (("g",) if source.items else ())
+
+
+def _base(source: ClosedSource, keys: tuple[str, ...], further: tuple[str, ...]) -> str:
+    listed = ", ".join([*keys, "s", "p", "o", *(f"'{NOTHING.token}' AS {c}" for c in further), *_TYPED])
+    where = " WHERE g IS NOT NULL" if source.items else ""
+    names = [source_name(source.base)]
+    if source.static and isinstance(source.base, MergedSource):
+        names = [source_name(part) for part in source.base.parts]
+    text = " UNION ".join(f"SELECT DISTINCT {listed} FROM {name}{where}" for name in names)
+    if source.background is None:
+        return text
+    behind = f"SELECT 1 FROM {closure_table(source.background.name)} h WHERE h.s = f.s AND h.p = f.p AND h.o = f.o"
+    return f"SELECT * FROM ({text}) AS f WHERE NOT EXISTS ({behind})"
+
+
+def _known(source: ClosedSource, columns: tuple[str, ...], further: tuple[str, ...]) -> str:
+    """What is found and what the background holds, in each evaluation (and item)."""
+    own = f"SELECT {', '.join(columns)} FROM {closure_table(source.name)}"
+    if source.background is None:
+        return f"{source.name}_known AS ({own})"
+    behind = width(source.background.rules)
+    rest = [f"b.x{n + 3}" if n < behind else f"'{NOTHING.token}' AS x{n + 3}" for n in range(len(further))]
+    keys = _keys(source)
+    listed = ", ".join([*(f"k.{key}" for key in keys), "b.s", "b.p", "b.o", *rest, *(f"b.{c}" for c in _TYPED)])
+    there = f" CROSS JOIN (SELECT DISTINCT {', '.join(keys)} FROM {closure_table(source.name)}) AS k" if keys else ""
+    return f"{source.name}_known AS ({own} UNION ALL SELECT {listed} FROM {closure_table(source.background.name)} b{there})"
+
+
+def _step(step: Step, identity: tuple[str, ...], dialect: Dialect, lowering: Lowering) -> str:
+    emitter = Emitter(dialect, lowering, _typed(step) if lowering.quick else frozenset())
+    relation = emitter.relation(step.plan)
+    keys = [c for c in identity if c in ("tick", "g")]
+    places = [c for c in identity if c not in keys]
+    terms = (*step.head, *(NOTHING,) * (len(places) - len(step.head)))
+    cells = [f"{_token(term, emitter, dialect)} AS {place}" for place, term in zip(places, terms)]
+    listed = ", ".join([*keys, *cells, *_companions(step.head[2], relation, emitter)])
+    return emitter.statement(f"SELECT {listed} FROM {relation.name}")
+
+
+def _token(term: Term, emitter: Emitter, dialect: Dialect) -> str:
+    return dialect.quote(term.token) if isinstance(term, Constant) else emitter.name(term)
+
+
+def _companions(term: Term, relation: Relation, emitter: Emitter) -> list[str]:
+    """The typed columns of a head's object: known of a constant or an object that was joined; of any other literal Python decides."""
+    if isinstance(term, Variable) and term in relation.typed:
+        return [f"{emitter.name(term)}{suffix} AS {column}" for suffix, column in zip(("_k", "_n", "_m"), _TYPED)]
+    kind, number, micros = str(int(Kind.IRI)), "NULL", "NULL"
+    if isinstance(term, Constant):
+        kind, number, micros = ("NULL" if value is None else repr(value) for value in typed(term.token))
+    elif isinstance(term, Variable):
+        first = f"substr({emitter.name(term)}, 1, 1)"
+        kind = f"CASE {first} WHEN '<' THEN {int(Kind.IRI)} WHEN '_' THEN {int(Kind.BLANK)} ELSE {int(Kind.HARD)} END"
+    return [f"CAST({kind} AS TINYINT) AS kind", f"CAST({number} AS DOUBLE) AS number", f"CAST({micros} AS BIGINT) AS micros"]
+
+
+def _typed(step: Step) -> frozenset[Variable]:
+    """Variables whose types matter: what is tested, computed with, or becomes an object."""
+    read = [variables_of(f.condition if isinstance(f, Test) else f.expression) for f in step.rule.body if isinstance(f, (Test, Assign))]
+    object_ = step.head[2]
+    return frozenset((object_,) if isinstance(object_, Variable) else ()).union(*read)
