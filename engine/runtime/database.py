@@ -1,4 +1,4 @@
-"""The SQLite file (WAL) of the result log: its tables, its connections, and tables of Arrow as cells."""
+"""The SQLite file (WAL) of the result log: its tables and its connections."""
 
 from __future__ import annotations
 
@@ -8,9 +8,7 @@ import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, cast
-
-import pyarrow as pa
+from typing import Any
 
 _SCHEMA = """
 create table if not exists meta (name text primary key, value text not null) without rowid;
@@ -86,7 +84,7 @@ class Database:
             self._writer.execute("begin immediate")
             try:
                 yield self._writer
-            except BaseException:
+            except BaseException:  # whatever it was, nothing is written
                 self._writer.execute("rollback")
                 raise
             self._writer.execute("commit")
@@ -94,14 +92,3 @@ class Database:
     @staticmethod
     def _put_meta(db: sqlite3.Connection, values: dict[str, Any]) -> None:
         db.executemany("insert or replace into meta values (?,?)", [(name, json.dumps(value)) for name, value in values.items()])
-
-
-def pack(table: pa.Table) -> bytes:
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, table.schema, options=pa.ipc.IpcWriteOptions(compression="lz4")) as writer:
-        writer.write_table(table)
-    return cast(bytes, sink.getvalue().to_pybytes())
-
-
-def unpack(data: bytes) -> pa.Table:
-    return pa.ipc.open_stream(data).read_all()

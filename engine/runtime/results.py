@@ -16,7 +16,8 @@ from typing import Any, cast
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from engine.runtime.database import Database, pack, unpack
+from engine.ipc import pack, unpack
+from engine.runtime.database import Database
 from engine.runtime.resources import Bounds, DeadLetter, ResultEvent, ResultKind
 
 _RESULT = "query, epoch, seq, tick, at, kind, output, payload, relation, meta"
