@@ -9,7 +9,7 @@ import fcntl
 import logging
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TextIO
 
@@ -20,16 +20,16 @@ from engine.compiler import Catalog
 from engine.ir.statement import Statement
 from engine.runtime.append import Appender
 from engine.runtime.backend import Backend, Feed
+from engine.runtime.batch import Limits
 from engine.runtime.clock import Clock
 from engine.runtime.describe import progress
 from engine.runtime.errors import EngineError, unavailable
 from engine.runtime.log import LogFolder, LogWriter
 from engine.runtime.meters import Meters
 from engine.runtime.owner import Owner
-from engine.runtime.batch import Limits
 from engine.runtime.pump import Pump
-from engine.runtime.receipts import receipt_of
 from engine.runtime.query import Compiled
+from engine.runtime.receipts import receipt_of
 from engine.runtime.resources import Listener, Notice
 from engine.runtime.results import ResultLog, Retention
 from engine.runtime.rows import ROWS, Kind
@@ -107,7 +107,7 @@ class Machine:
             self._say("restoring the state of the queries")
             limits = Limits(self.settings.ticks_per_job, self.settings.max_result_rows, tail=self.settings.tail_items)
             self._owner = Owner()
-            self._pump = pump = Pump(executor, self.results, self._parse, self.recompile, graph_folder=self.settings.graph_folder,
+            self._pump = pump = Pump(executor, self.results, self._parse, self._recompile, graph_folder=self.settings.graph_folder,
                                      limits=limits, now=self.clock.now_ms, alive=self.backend.alive, history=self.folder.history)
             self._owner.call(pump.restore)
             self._begin_feed()
@@ -247,11 +247,11 @@ class Machine:
                 known = progress(query, pump, self.writer.appender.sources, measured)
                 self.notify(Notice("progress", query.name, data={**known, **news}))
 
-    def recompile(self, text: str, name: str, graphs: object) -> Compiled:
+    def _recompile(self, text: str, name: str, graphs: Mapping[str, pa.Table]) -> Compiled:
         """Compile a text that was accepted when it was registered: the limits of then do not matter now."""
         statement = self._parse(text)
         streams = {source.stream: "event" for source in statement.streams}
-        catalog = Catalog(streams, graphs, max_range_ms=1 << 60, mixed_time=True)  # type: ignore[arg-type]
+        catalog = Catalog(streams, graphs, max_range_ms=1 << 60, mixed_time=True)
         return self.backend.compile(statement, name, catalog)
 
     def wait_for(self, position: int, timeout_s: float | None) -> bool:
@@ -311,6 +311,7 @@ class Machine:
         return unsubscribe
 
     def notify(self, notice: Notice) -> None:
+        """Tell every listener."""
         for listener in list(self._listeners):
             try:
                 listener(notice)

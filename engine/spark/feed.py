@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pyarrow as pa
-from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.streaming.query import StreamingQuery
@@ -92,11 +91,7 @@ class Feed:
                     self._on_failure(query.exception() or RuntimeError("the streaming query ended by itself"))
                     return
                 self._rotate(query)
-            except StreamingQueryException as failure:
-                if not self._stopping.is_set():
-                    self._on_failure(failure)
-                return
-            except Exception as failure:  # Py4J's errors when the JVM is gone have no common base
+            except Exception as failure:  # the query's own, or Py4J's when the JVM is gone: they have no common base
                 if not self._stopping.is_set():
                     self._on_failure(failure)
                 return

@@ -125,7 +125,7 @@ class Session:
         for callback in callbacks:
             try:
                 callback()
-            except Exception:
+            except Exception:  # one callback must not keep the others from being told
                 logging.getLogger(__name__).exception("a callback on the death of Spark's JVM failed")
 
 
@@ -144,7 +144,7 @@ def start_session(settings: SparkSettings | None = None, say: Say | None = None,
         say(f"starting Spark {pyspark.__version__} on Java {java.version} ({java.home})")
         try:
             spark, gateway, reason = _start(settings, configuration(settings, scratch.path), java, scratch.path, say, make_archive)
-        except BaseException:
+        except BaseException:  # an interrupt too leaves nothing behind
             scratch.remove()
             raise
         if not settings.local:
