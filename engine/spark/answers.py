@@ -11,14 +11,14 @@ from collections.abc import Mapping
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from engine.ir.statement import Construct
+from engine.ir.terms import Constant, Variable
 from engine.plan.nodes import WindowSource
 from engine.spark.compiled import Compiled
 from engine.spark.content import StreamContent
-from engine.ir.statement import Construct
-from engine.ir.terms import Constant, Variable
 from engine.spark.sql.companions import comparable_variables
-from engine.spark.sql.dialect import DIALECTS
 from engine.spark.sql.delta import DeltaEmitter
+from engine.spark.sql.dialect import DIALECTS
 from engine.spark.sql.lower import Lowering
 from engine.timeline import evaluation_point
 

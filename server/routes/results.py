@@ -13,9 +13,9 @@ from flask import Blueprint, Response, request
 
 from engine.runtime.output import payload
 from engine.runtime.resources import QueryInfo, ResultEvent, iso
+from server.feeds.options import PARAMETERS
 from server.formats import results as formats
 from server.formats.media import GRAPH_RESULT_TYPES, HTML, JSONL, SSE, TABLE_TYPES
-from server.feeds.options import PARAMETERS
 from server.routes.feed import plain_feed
 from server.routes.pages import console
 from server.web import best, path, reply, route, site

@@ -10,13 +10,13 @@ from pathlib import Path
 import pytest
 
 from engine.runtime.backend import SparkBackend
+from engine.runtime.log import LogFolder
 from engine.runtime.resources import Item
+from engine.runtime.rows import ROWS, Control, Kind, control_rows
 from engine.runtime.service import Engine
 from engine.runtime.settings import Settings
 from engine.spark.feed import Feed, FeedSettings
 from engine.spark.session import Session
-from engine.runtime.log import LogFolder
-from engine.runtime.rows import ROWS, Control, Kind, control_rows
 from grammar import parse
 
 TEXT = """REGISTER QUERY q AS SELECT ?s ?v FROM STREAM <http://ex.org/s> [RANGE 2s STEP 1s]

@@ -9,12 +9,12 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
+from engine.records import Event
 from engine.runtime.append import Appender, Source
 from engine.runtime.errors import EngineError
 from engine.runtime.log import LogFolder, LogWriter, newest_time
 from engine.runtime.receipts import Terms
 from engine.runtime.rows import Control, Kind, control_rows, encode, prepare
-from engine.records import Event
 
 
 def notes(first: int, count: int = 1) -> pa.Table:

@@ -8,10 +8,10 @@ import duckdb
 import pyarrow as pa
 import pytest
 
+from engine.functions.compare import effective_boolean_value
 from engine.functions.context import Context
 from engine.functions.errors import ExpressionError
 from engine.functions.expressions import compile_term
-from engine.functions.compare import effective_boolean_value
 from engine.functions.typed import Kind, typed, typed_columns
 from engine.ir.expressions import Call, Expression
 from engine.ir.terms import XSD, Constant, Variable

@@ -9,8 +9,8 @@ import pytest
 from engine.functions.aggregates import _AGGREGATES
 from engine.functions.library import FUNCTIONS
 from engine.ir.expressions import Call, Expression
-from engine.ir.times import TIME_FUNCTIONS
 from engine.ir.terms import Variable
+from engine.ir.times import TIME_FUNCTIONS
 from engine.spark.sql.calls import Columns
 from engine.spark.sql.dialect import DIALECTS, SPARK, Dialect
 from engine.spark.sql.functions.page import AGGREGATES, OF_PLANS, PAGE, form, page
