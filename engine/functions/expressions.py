@@ -248,7 +248,7 @@ def _parts(word: str, expression: Expression) -> Iterator[Expression]:
 
 
 def _gives_truth(name: str) -> bool:
-    function = library.FUNCTIONS.get(name)
+    function = library.FUNCTIONS.get(name) or library.OF_RULES.get(name)
     return function is not None and function.truth
 
 

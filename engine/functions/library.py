@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from engine.functions import arithmetic, compare, dates, strings
+from engine.functions import arithmetic, compare, datatypes, dates, strings
 from engine.functions.casts import CASTS
 from engine.functions.context import Context
 from engine.functions.errors import ExpressionError
@@ -189,10 +189,16 @@ FUNCTIONS: dict[str, Function] = _table(
     *(Function(name, apply, 1, 1) for name, apply in CASTS.items()),
 )
 
+OF_RULES: dict[str, Function] = _table(
+    Function("<urn:thalweg:value>", datatypes.value, 1, 1),
+    Function("<urn:thalweg:in-value-space>", datatypes.in_value_space, 2, 2, truth=True),
+)
+"""Functions that the rules for datatypes call (datatypes.py); no part of SPARQL."""
+
 
 def find(name: str, count: int) -> Function:
     """The function of this name for so many arguments. Raises ExpressionError where there is none."""
-    function = FUNCTIONS.get(name)
+    function = FUNCTIONS.get(name) or OF_RULES.get(name)
     if function is None:
         raise ExpressionError(f"unknown function {name}")
     if count < function.least or (function.most is not None and count > function.most):
