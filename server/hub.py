@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import random
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -11,17 +10,15 @@ from typing import Any, cast
 
 from engine.runtime.errors import EngineError
 from server.asgi_types import Receive, Scope, Send, header
+from server.feeds.driver import AnyFeed, Driver, headers
 from server.feeds.exchange import Exchange, too_many
 from server.feeds.feed import Feed
-from server.feeds.frames import Encoder, Frame, bye, encoded, jsonl, sse
+from server.feeds.frames import Frame, bye, sse
 from server.feeds.many import ManyFeeds
 from server.feeds.options import MANY_PARAMETERS, parse_options, parse_tail
 from server.feeds.tail import Tail
-from server.formats.media import JSONL, SSE
+from server.formats.media import SSE
 from server.problems import Problem
-
-AnyFeed = Feed | ManyFeeds | Tail
-_HEARTBEATS = {SSE: b": hb\n\n", JSONL: b"\n"}
 
 
 class Bell:
@@ -98,7 +95,7 @@ class Hub:
         try:
             if len(self._clients) >= self.limits.subscribers:
                 raise too_many(self.limits, self.limits.subscribers, len(self._clients))
-            feed, first = await self.run(lambda: _begin(make(bell)))
+            driver = await self.run(lambda: Driver(make(bell), media, self.limits))
         except Problem as problem:
             if problem.slug != "quota-subscribers" or media != SSE:
                 raise
@@ -110,13 +107,13 @@ class Hub:
                 await send({"type": "http.response.body", "body": b""})
                 return
             raise
-        client = _Client(self, feed, bell, media, receive, send)
+        client = _Client(self, driver, bell, receive, send)
         self._clients.add(client)
         try:
-            await client.run(first)
+            await client.run()
         finally:
             self._clients.discard(client)
-            feed.close()
+            driver.feed.close()
 
     async def run(self, work: Callable[[], Any]) -> Any:
         """Do blocking work beside the loop."""
@@ -124,7 +121,7 @@ class Hub:
 
     async def _turn_away(self, send: Send, problem: Problem) -> None:
         """What an EventSource understands: come again later."""
-        await send({"type": "http.response.start", "status": 200, "headers": _headers(SSE, "none")})
+        await send({"type": "http.response.start", "status": 200, "headers": _as_bytes(headers(SSE, "none"))})
         body = f"retry: {self.limits.retry_when_full_ms}\n".encode() + sse(bye("quota", True, problem.body()))
         await send({"type": "http.response.body", "body": body})
 
@@ -132,56 +129,41 @@ class Hub:
 class _Client:
     """One connection."""
 
-    def __init__(self, hub: Hub, feed: AnyFeed, bell: Bell, media: str, receive: Receive, send: Send) -> None:
-        self.hub, self.feed, self.bell = hub, feed, bell
-        self.encode: Encoder = sse if media == SSE else jsonl
+    def __init__(self, hub: Hub, driver: Driver, bell: Bell, receive: Receive, send: Send) -> None:
+        self.hub, self.driver, self.bell = hub, driver, bell
         self.task = cast("asyncio.Task[None]", asyncio.current_task())
-        self._media, self._receive, self._asgi_send = media, receive, send
+        self._receive, self._asgi_send = receive, send
         self._gone = False
         self._sending_since: float | None = None
 
-    async def run(self, frames: list[Frame]) -> None:
+    async def run(self) -> None:
         """Send the first frames, then go on until the client goes, the feed ends, or the connection is old enough to be renewed."""
-        limits = self.hub.limits
-        await self._asgi_send({"type": "http.response.start", "status": 200, "headers": _headers(self._media, self.feed.position)})
-        first = f"retry: {limits.retry_ms}\n".encode() if self._media == SSE else b""
+        await self._asgi_send({"type": "http.response.start", "status": 200, "headers": _as_bytes(self.driver.headers)})
         watcher = asyncio.create_task(self._watch())
-        guard = asyncio.get_running_loop().call_later(limits.send_seconds, self._stalled)
+        guard = asyncio.get_running_loop().call_later(self.hub.limits.send_seconds, self._stalled)
         try:
-            await self._send(first + encoded(frames, self.encode))
-            spread = random.uniform(1 - limits.feed_seconds_spread, 1 + limits.feed_seconds_spread)
-            await self._follow(time.monotonic() + limits.feed_seconds * spread)
+            await self._send(self.driver.begin(time.monotonic()))
+            await self._follow()
             if not self._gone:
                 await self._asgi_send({"type": "http.response.body", "body": b""})
         finally:
             guard.cancel()
             watcher.cancel()
 
-    async def _follow(self, until: float) -> None:
-        limits, feed = self.hub.limits, self.feed
-        silent_from = time.monotonic()
-        while not feed.done and not self._gone:
+    async def _follow(self) -> None:
+        while not self.driver.feed.done and not self._gone:
             now = time.monotonic()
-            frames = await self._due(now)
-            if not feed.done and self.hub.exchange.closing:
-                frames += feed.end("shutdown", True)
-            elif not feed.done and now >= until:
-                frames += feed.end("rotate", True)
-            if frames:
-                await self._send(encoded(frames, self.encode))
-                silent_from = time.monotonic()
-                continue
-            if now - silent_from >= limits.heartbeat_seconds:
-                await self._send(encoded(feed.progress(), self.encode) or _HEARTBEATS[self._media])
-                silent_from = now
-            due = feed.due_in(now)
-            waits = [silent_from + limits.heartbeat_seconds - now, until - now, *([due] if due is not None else [])]
-            await self.bell.wait(min(waits))
+            data = self.driver.due(await self._news(now), now, self.hub.exchange.closing)
+            if data:
+                await self._send(data)
+            else:
+                await self.bell.wait(self.driver.patience(now))
 
-    async def _due(self, now: float) -> list[Frame]:
-        frames = self.feed.poll(now, blocking=False)
+    async def _news(self, now: float) -> list[Frame]:
+        feed = self.driver.feed
+        frames = feed.poll(now, blocking=False)
         if frames is None:
-            frames = await self.hub.run(lambda: self.feed.poll(now, blocking=True))
+            frames = await self.hub.run(lambda: feed.poll(now, blocking=True))
         return frames or []
 
     async def _send(self, data: bytes) -> None:
@@ -209,19 +191,9 @@ class _Client:
         self.bell.ring()
 
 
-def _begin(feed: AnyFeed) -> tuple[AnyFeed, list[Frame]]:
-    """A feed with its first frames."""
-    try:
-        return feed, feed.open(time.time_ns() // 1_000_000)
-    except BaseException:
-        feed.close()
-        raise
-
-
-def _headers(media: str, position: str) -> list[tuple[bytes, bytes]]:
-    return [(b"content-type", f"{media}; charset=utf-8".encode()), (b"cache-control", b"no-cache, no-transform"),
-            (b"x-accel-buffering", b"no"), (b"rsp-last-event-id", position.encode("latin-1")), (b"vary", b"Accept"),
-            (b"x-content-type-options", b"nosniff")]
+def _as_bytes(named: dict[str, str]) -> list[tuple[bytes, bytes]]:
+    found = {**named, "Vary": "Accept", "X-Content-Type-Options": "nosniff"}
+    return [(name.lower().encode(), value.encode("latin-1")) for name, value in found.items()]
 
 
 def _query_string(scope: Scope) -> str:

@@ -8,11 +8,10 @@ from collections.abc import Iterator
 
 from flask import Response, current_app, request
 
+from server.feeds.driver import Driver
 from server.feeds.exchange import Exchange
 from server.feeds.feed import Feed
-from server.feeds.frames import encoded, jsonl, sse
 from server.feeds.options import parse_options
-from server.formats.media import SSE
 from server.problems import Problem
 from server.web import path, site
 
@@ -29,34 +28,23 @@ def plain_feed(name: str, media: str) -> Response:
     news = threading.Event()
     options, _ = parse_options(request.query_string.decode("latin-1"), request.headers.get("Last-Event-ID"))
     links = {kind: path("queries", name, kind) for kind in ("results", "plan", "stats")}
-    feed = Feed(exchange, name, options, news.set, links)
-    try:
-        first = feed.open(time.time_ns() // 1_000_000)
-    except BaseException:
-        feed.close()
-        raise
-    encode = sse if media == SSE else jsonl
-    response = Response(_generate(feed, news, encoded(first, encode), media), content_type=f"{media}; charset=utf-8")
-    response.call_on_close(feed.close)
-    response.headers.update({"Cache-Control": "no-cache, no-transform", "X-Accel-Buffering": "no", "RSP-Last-Event-ID": feed.position})
+    driver = Driver(Feed(exchange, name, options, news.set, links), media, exchange.limits)
+    response = Response(_generate(driver, news))
+    response.call_on_close(driver.feed.close)
+    response.headers.update(driver.headers)
     return response
 
 
-def _generate(feed: Feed, news: threading.Event, first: bytes, media: str) -> Iterator[bytes]:
-    limits = feed.limits
-    encode, beat = (sse, b": hb\n\n") if media == SSE else (jsonl, b"\n")
-    until = time.monotonic() + limits.feed_seconds
-    yield (f"retry: {limits.retry_ms}\n".encode() if media == SSE else b"") + first
-    while not feed.done:
+def _generate(driver: Driver, news: threading.Event) -> Iterator[bytes]:
+    yield driver.begin(time.monotonic())
+    while not driver.feed.done:
         news.clear()
         now = time.monotonic()
-        frames = feed.poll(now, blocking=True) or []
-        if not feed.done and now >= until:
-            frames += feed.end("rotate", True)
-        if frames:
-            yield encoded(frames, encode)
-        elif not news.wait(min(limits.heartbeat_seconds, max(0.0, until - now), *filter(None, [feed.due_in(now)]))):
-            yield encoded(feed.progress(), encode) or beat
+        data = driver.due(driver.feed.poll(now, blocking=True) or [], now)
+        if data:
+            yield data
+        else:
+            news.wait(driver.patience(now))
 
 
 def _exchange() -> Exchange:
