@@ -92,7 +92,7 @@ class Application:
                 await self._bridge({**scope, "root_path": self._base_path}, receive, noted)
         except Gone:
             return
-        except Exception as error:
+        except Exception as error:  # every failure has the one error body, also those of the server itself
             if started:
                 raise
             await self._refuse(scope, send, from_error(error))

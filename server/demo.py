@@ -109,7 +109,7 @@ class Demo:
                 return
         try:
             self.load()
-        except Exception:
+        except Exception:  # whatever the engine refuses: the server goes on without the demo
             _log.exception("the demo could not be loaded")
             return
         second = 0

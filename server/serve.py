@@ -74,7 +74,7 @@ class Process:
         self._engine.subscribe(self._notice)
         try:
             self._engine.start()
-        except Exception as error:
+        except Exception as error:  # in a thread of its own: the terminal tells, and the process ends
             logging.getLogger("thalweg.server").debug("the engine did not start", exc_info=True)
             self._failed(str(error))
             return

@@ -105,7 +105,7 @@ class Exchange:
                 continue
             try:
                 self._take(channel, notice)
-            except Exception:
+            except Exception:  # one result must not end the thread that serves all queries
                 log.exception("an event of query %s could not be passed on", notice.query)
             channel.wake()
 

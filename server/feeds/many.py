@@ -26,7 +26,7 @@ class ManyFeeds:
         try:
             for name in names:
                 self._feeds.append(Feed(exchange, name, replace(options, last_event_id=places.get(name)), listener))
-        except BaseException:
+        except BaseException:  # whatever it was, the channels joined so far must be left
             self.close()
             raise
         with exchange.everything.lock:
