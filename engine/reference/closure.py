@@ -1,0 +1,164 @@
+"""Everything that follows from a graph by rules without time, naively: the oracle of the entailment rules.
+
+Each rule is applied to all that is known until nothing new comes, stratum by stratum (engine/ir/strata.py). The rules may derive
+triples that are not RDF, of a literal or through a blank node (generalised RDF: OWL 2 Profiles section 4.3): other rules see them,
+the result does not show them.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
+
+from engine.functions.expressions import Context, test
+from engine.ir.rules import TRIPLE, Assign, Atom, Falsum, Formula, Negation, Rule, RuleSet, Table, Test, rule_variables
+from engine.ir.strata import strata
+from engine.ir.terms import Constant, Term
+from engine.records import Triple
+from engine.reference.dataset import Graph
+from engine.reference.formulas import Ground, Row, assigned, ground, needs, unify
+from engine.reference.model import Inconsistency
+from engine.timeline import ALWAYS
+
+
+def closure(graph: Graph, rules: RuleSet, facts: Iterable[Ground] = (), context: Context | None = None,
+            ) -> tuple[Graph, tuple[Inconsistency, ...]]:
+    """`graph` with every triple that follows from it, the facts of `rules` and the atoms `facts`; and what is inconsistent.
+
+    Raises Unstratified, and ValueError for a rule that is not safe or that speaks of time.
+    """
+    given = [ground(fact.atom, {}) for fact in rules.facts]
+    known = _Known(graph, [*given, *facts], context or Context(0))
+    for layer in strata(r for r in rules.rules if not isinstance(r.head, Falsum)):
+        ordered = [(rule, _ordered(rule.body)) for rule in layer]
+        while known.add(_derived(known, ordered)):
+            pass
+    inconsistencies = {_found(rule, row): None for rule in rules.rules if isinstance(rule.head, Falsum)
+                       for row in known.solutions(_ordered(rule.body))}
+    shown = Graph(filter(is_rdf, known.graph.triples), graph.times)
+    return shown, tuple(Inconsistency(name, dict(row), (ALWAYS,)) for name, row in inconsistencies)
+
+
+def is_rdf(triple: Triple) -> bool:
+    """Whether a triple is RDF: its subject is no literal, its predicate an IRI."""
+    return triple[0][0] != '"' and triple[1][0] == "<"
+
+
+def _found(rule: Rule, row: Row) -> tuple[str, tuple[tuple[str, str], ...]]:
+    return rule.name or "", tuple(sorted(row.items()))
+
+
+def _derived(known: _Known, rules: Sequence[tuple[Rule, list[Formula]]]) -> Iterator[Ground]:
+    for rule, body in rules:
+        if not isinstance(rule.head, Atom):
+            raise ValueError(f"a head that speaks of time: {rule.head}")
+        for row in known.solutions(body):
+            yield ground(rule.head, row)
+
+
+def _ordered(body: Sequence[Formula]) -> list[Formula]:
+    """A safe order of a body (formulas.in_safe_order) in which few rows come up: tests at once, then what is bound most."""
+    waiting, bound, ordered = list(body), set[str](), list[Formula]()
+    while waiting:
+        ready = [f for f in waiting if needs(f) <= bound]
+        if not ready:
+            raise ValueError(f"unsafe rule: nothing binds a variable of {waiting}")
+        best = max(ready, key=partial(_selectivity, bound=bound))
+        waiting.remove(best)
+        ordered.append(best)
+        bound |= {v.name for v in rule_variables(best)} | ({best.variable.name} if isinstance(best, Assign) else set())
+    return ordered
+
+
+def _selectivity(formula: Formula, bound: set[str]) -> float:
+    match formula:
+        case Atom(terms=terms):
+            return sum(isinstance(t, Constant) or t.name in bound for t in terms) / max(len(terms), 1)
+        case Table(variables=variables):
+            return sum(v.name in bound for v in variables) / max(len(variables), 1)
+    return 2
+
+
+class _Known:
+    """Triples and other facts, both indexed."""
+
+    def __init__(self, graph: Graph, facts: Iterable[Ground], context: Context) -> None:
+        self.graph = graph
+        self.context = context
+        self.others: dict[str, set[Ground]] = defaultdict(set)
+        self.by_first: dict[tuple[str, str], list[Ground]] = defaultdict(list)
+        self.tables: dict[tuple[int, tuple[int, ...]], dict[tuple[str, ...], list[Row]]] = {}
+        self.add(iter(facts))
+
+    def add(self, atoms: Iterator[Ground]) -> bool:
+        """Whether any of these is new. They are looked at before any is added."""
+        triples: set[Triple] = set()
+        new: set[Ground] = set()
+        for atom in atoms:
+            predicate, terms = atom
+            if predicate == TRIPLE:
+                triples.add((terms[0], terms[1], terms[2]))
+            elif atom not in self.others[predicate]:
+                new.add(atom)
+        for predicate, terms in new:
+            self.others[predicate].add((predicate, terms))
+            if terms:
+                self.by_first[predicate, terms[0]].append((predicate, terms))
+        triples -= self.graph.triples
+        if triples:
+            self.graph = Graph(self.graph.triples | triples, self.graph.times)
+        return bool(triples or new)
+
+    def solutions(self, body: Sequence[Formula]) -> Iterator[Row]:
+        """The rows that satisfy all formulas, taken in this order."""
+        rows: Iterable[Row] = [{}]
+        for formula in body:
+            rows = self._extended(rows, formula)
+        return iter(rows)
+
+    def _extended(self, rows: Iterable[Row], formula: Formula) -> Iterator[Row]:
+        for row in rows:
+            yield from self.solve(formula, row)
+
+    def solve(self, formula: Formula, row: Row) -> Iterable[Row]:
+        """The extensions of `row` that satisfy a formula."""
+        match formula:
+            case Atom():
+                return self._matches(formula, row)
+            case Negation(body=body):
+                return [] if any(True for _ in self.solve(body, row)) else [row]
+            case Test(condition=condition):
+                return [row] if test(condition, row, self.context) else []
+            case Assign():
+                extended = assigned(formula, row, self.context)
+                return [] if extended is None else [extended]
+            case Table():
+                return self._joined(formula, row)
+        raise ValueError(f"a formula that speaks of time: {formula}")
+
+    def _matches(self, atom: Atom, row: Row) -> Iterator[Row]:
+        tokens = [_token(term, row) for term in atom.terms]
+        if atom.predicate == TRIPLE:
+            found: Iterable[Ground] = ((TRIPLE, triple) for triple in self.graph.match(tokens[0], tokens[1], tokens[2]))
+        elif tokens and tokens[0] is not None:
+            found = self.by_first.get((atom.predicate, tokens[0]), ())
+        else:
+            found = self.others.get(atom.predicate, ())
+        return (extended for fact in found if (extended := unify(atom, fact, row)) is not None)
+
+    def _joined(self, table: Table, row: Row) -> Iterator[Row]:
+        """As formulas.joined, by an index of the table for the columns that the row binds."""
+        bound = tuple(i for i, v in enumerate(table.variables) if v.name in row)
+        key = id(table), bound
+        if key not in self.tables:
+            self.tables[key] = defaultdict(list)
+            for cells in table.rows:
+                named = {v.name: c.token for v, c in zip(table.variables, cells)}
+                self.tables[key][tuple(cells[i].token for i in bound)].append(named)
+        wanted = tuple(row[table.variables[i].name] for i in bound)
+        return ({**row, **cells} for cells in self.tables[key].get(wanted, ()))
+
+
+def _token(term: Term, row: Row) -> str | None:
+    return term.token if isinstance(term, Constant) else row.get(term.name)
