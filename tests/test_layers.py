@@ -46,6 +46,7 @@ RIM: dict[str, tuple[str, ...]] = {
     "pyparsing": ("grammar",),
     "rdflib": ("grammar", "server.formats"),
     "pyoxigraph": ("server",),
+    "defusedxml": ("grammar",),
     "pandas": ("engine.spark",),
 }
 

@@ -1,0 +1,1 @@
+"""RIF-Core: texts of rules to IR."""

@@ -1,0 +1,125 @@
+"""RIF/XML as a tree of elements with places, read so that no document can make the reader fetch, expand or nest without bounds.
+
+W3C's own documents name their namespaces by entities. So a DOCTYPE may declare entities that are plain text; one with markup or other
+entities in it, one that stands outside of the document, and parameter entities are refused.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from typing import Any
+from xml.sax import SAXParseException
+from xml.sax.handler import ContentHandler, feature_namespaces
+from xml.sax.xmlreader import Locator
+
+from defusedxml import DefusedXmlException
+from defusedxml.expatreader import DefusedExpatParser
+
+from engine.ir.spans import Span
+from grammar.rif.text import Report, Stop
+
+XML = "http://www.w3.org/XML/1998/namespace"
+MAX_DEPTH = 256
+_MOST_ENTITIES = 64
+_LONGEST_ENTITY = 256
+_LINE_END = re.compile(r"\r\n|\r|\n")
+
+
+@dataclass(slots=True)
+class Element:
+    """An element: its namespace and local name, its attributes by (namespace, name), its children and the text between them."""
+
+    namespace: str
+    name: str
+    attributes: dict[tuple[str, str], str]
+    span: Span
+    children: list[Element] = field(default_factory=list)
+    text: str = ""
+
+
+class _EntityRefused(Exception):
+    pass
+
+
+class _Parser(DefusedExpatParser):  # type: ignore[misc]    # it carries no types
+    """Takes entities that are plain text; whatever else a DOCTYPE can do is refused as by defusedxml."""
+
+    entities = 0
+
+    def defused_entity_decl(self, name: str, is_parameter_entity: int, value: str | None, base: Any, sysid: Any, pubid: Any,
+                            notation_name: Any) -> None:
+        self.entities += 1
+        if is_parameter_entity or value is None or any(c in value for c in "&%<") or len(value) > _LONGEST_ENTITY:
+            raise _EntityRefused(f"The entity '{name}' is not plain text of at most {_LONGEST_ENTITY} characters.")
+        if self.entities > _MOST_ENTITIES:
+            raise _EntityRefused(f"The DOCTYPE declares more than {_MOST_ENTITIES} entities.")
+
+
+class _Builder(ContentHandler):
+    def __init__(self, report: Report) -> None:
+        super().__init__()
+        self.report = report
+        self.root: Element | None = None
+        self._open: list[Element] = []
+        self._lines = [0, *(match.end() for match in _LINE_END.finditer(report.text))]
+        self._at: Locator | None = None
+
+    def setDocumentLocator(self, locator: Locator) -> None:
+        self._at = locator
+
+    def place(self, line: int | None, column: int | None) -> int:
+        """The offset of a line (from 1) and column (from 0)."""
+        start = self._lines[min((line or 1), len(self._lines)) - 1]
+        return min(start + (column or 0), len(self.report.text))
+
+    def _span(self) -> Span:
+        start = self.place(self._at.getLineNumber(), self._at.getColumnNumber()) if self._at else 0
+        end = self.report.text.find(">", start) + 1
+        return self.report.span(start, end or start)
+
+    def startElementNS(self, name: tuple[str | None, str], qname: str | None, attrs: Any) -> None:
+        attributes = {(namespace or "", local): value for (namespace, local), value in attrs.items()}
+        element = Element(name[0] or "", name[1], attributes, self._span())
+        if len(self._open) >= MAX_DEPTH:
+            self.report.error(f"Elements are nested more than {MAX_DEPTH} deep.", element.span, code="nesting-too-deep")
+            raise Stop
+        if self._open:
+            self._open[-1].children.append(element)
+        else:
+            self.root = element
+        self._open.append(element)
+
+    def endElementNS(self, name: tuple[str | None, str], qname: str | None) -> None:
+        element = self._open.pop()
+        start = self.place(self._at.getLineNumber(), self._at.getColumnNumber()) if self._at else element.span.end
+        closing = self.report.text.find(">", start) + 1
+        element.span = self.report.span(element.span.start, max(element.span.end, closing))
+
+    def characters(self, content: str) -> None:
+        if self._open:
+            self._open[-1].text += content
+
+
+def read(report: Report) -> Element:
+    """The root element of a text. Raises Stop."""
+    builder = _Builder(report)
+    parser = _Parser()
+    parser.setFeature(feature_namespaces, True)
+    parser.setContentHandler(builder)
+    try:
+        parser.feed(report.text)
+        parser.close()
+    except SAXParseException as error:
+        place = builder.place(error.getLineNumber(), error.getColumnNumber())
+        report.error(f"The XML is not well-formed: {error.getMessage()}.", report.span(place, place))
+        raise Stop from None
+    except (_EntityRefused, DefusedXmlException) as error:
+        place = report.text.find("<!DOCTYPE")
+        message = str(error) if isinstance(error, _EntityRefused) else "The document refers to something outside of it."
+        report.error(message, report.span(max(place, 0), max(place, 0) + 9), hint="write the text itself where the entity stands")
+        raise Stop from None
+    if builder.root is None:
+        report.error("The text holds no element.", report.span(0, 0))
+        raise Stop
+    return builder.root
