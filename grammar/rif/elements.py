@@ -57,16 +57,13 @@ class _Parser(DefusedExpatParser):  # type: ignore[misc]    # it carries no type
 
 
 class _Builder(ContentHandler):
-    def __init__(self, report: Report) -> None:
+    def __init__(self, report: Report, at: Locator) -> None:
         super().__init__()
         self.report = report
+        self._at = at
         self.root: Element | None = None
         self._open: list[Element] = []
         self._lines = [0, *(match.end() for match in _LINE_END.finditer(report.text))]
-        self._at: Locator | None = None
-
-    def setDocumentLocator(self, locator: Locator) -> None:
-        self._at = locator
 
     def place(self, line: int | None, column: int | None) -> int:
         """The offset of a line (from 1) and column (from 0)."""
@@ -74,7 +71,7 @@ class _Builder(ContentHandler):
         return min(start + (column or 0), len(self.report.text))
 
     def _span(self) -> Span:
-        start = self.place(self._at.getLineNumber(), self._at.getColumnNumber()) if self._at else 0
+        start = self.place(self._at.getLineNumber(), self._at.getColumnNumber())
         end = self.report.text.find(">", start) + 1
         return self.report.span(start, end or start)
 
@@ -92,7 +89,7 @@ class _Builder(ContentHandler):
 
     def endElementNS(self, name: tuple[str | None, str], qname: str | None) -> None:
         element = self._open.pop()
-        start = self.place(self._at.getLineNumber(), self._at.getColumnNumber()) if self._at else element.span.end
+        start = self.place(self._at.getLineNumber(), self._at.getColumnNumber())
         closing = self.report.text.find(">", start) + 1
         element.span = self.report.span(element.span.start, max(element.span.end, closing))
 
@@ -103,8 +100,8 @@ class _Builder(ContentHandler):
 
 def read(report: Report) -> Element:
     """The root element of a text. Raises Stop."""
-    builder = _Builder(report)
     parser = _Parser()
+    builder = _Builder(report, parser)
     parser.setFeature(feature_namespaces, True)
     parser.setContentHandler(builder)
     try:

@@ -1,0 +1,126 @@
+"""Conjunctions in a safe order (RIF-Core section 6.1): each conjunct finds bound what it needs, or is reported.
+
+An atom or frame binds its variables. ``=`` binds a variable to the other side, ``pred:iri-string`` one of its arguments to the other
+(the binding patterns of DTB); all other built-ins need all their arguments.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from engine.ir.builtins import IDENTICAL, IRI_STRING
+from engine.ir.expressions import Call, Expression, variables_of
+from engine.ir.rules import Assign, Atom, Formula, Test
+from engine.ir.spans import Span
+from engine.ir.terms import Variable
+
+
+@dataclass(frozen=True, slots=True)
+class Equality:
+    """``left = right``."""
+
+    left: Expression
+    right: Expression
+
+
+@dataclass(frozen=True, slots=True)
+class Predicate:
+    """An external predicate."""
+
+    call: Call
+
+
+Conjunct = Atom | Equality | Predicate | Assign
+
+
+@dataclass(frozen=True, slots=True)
+class Ordered:
+    """A conjunction in a safe order; `unbound` are the variables that nothing binds, `bound` all others."""
+
+    body: tuple[Formula, ...]
+    bound: frozenset[Variable]
+    unbound: frozenset[Variable]
+
+
+@dataclass(slots=True)
+class Places:
+    """Where each variable of a rule stands first."""
+
+    spans: dict[Variable, Span] = field(default_factory=dict)
+
+    def note(self, variable: Variable, span: Span) -> None:
+        """A variable stands here."""
+        self.spans.setdefault(variable, span)
+
+
+def in_order(conjuncts: tuple[Conjunct, ...]) -> Ordered:
+    """Atoms in the order of the text, everything else as soon as its variables are bound."""
+    waiting, bound, body = list(conjuncts), set[Variable](), list[Formula]()
+    while waiting:
+        for conjunct in waiting:
+            found = None if isinstance(conjunct, Atom) else _ready(conjunct, bound)
+            if found is not None:
+                break
+        else:
+            conjunct = next((c for c in waiting if isinstance(c, Atom)), waiting[0])
+            if not isinstance(conjunct, Atom):
+                break
+            found = (conjunct,)
+        waiting.remove(conjunct)
+        body += found
+        bound.update(v for formula in found for v in _binds(formula))
+    missing = frozenset(v for conjunct in waiting for v in variables(conjunct)) - bound
+    return Ordered(tuple(body), frozenset(bound), missing)
+
+
+def variables(conjunct: Conjunct) -> Iterator[Variable]:
+    """The variables of a conjunct, left to right as far as it is a call."""
+    match conjunct:
+        case Atom(terms=terms):
+            yield from (t for t in terms if isinstance(t, Variable))
+        case Equality(left, right):
+            yield from sorted(variables_of(left) | variables_of(right))
+        case Predicate(call):
+            yield from sorted(variables_of(call))
+        case Assign(variable, expression):
+            yield variable
+            yield from sorted(variables_of(expression))
+
+
+def _binds(formula: Formula) -> Iterator[Variable]:
+    if isinstance(formula, Atom):
+        yield from variables(formula)
+    elif isinstance(formula, Assign):
+        yield formula.variable
+
+
+def _ready(conjunct: Equality | Predicate | Assign, bound: set[Variable]) -> tuple[Formula, ...] | None:
+    """What a conjunct becomes where these variables are bound; None where it has to wait."""
+    match conjunct:
+        case Assign(expression=expression):
+            return (conjunct,) if variables_of(expression) <= bound else None
+        case Equality(left, right):
+            return _equality(left, right, bound)
+        case Predicate(Call(function=name, args=(first, second)) as call) if name == IRI_STRING:
+            return _iri_string(call, first, second, bound)
+        case Predicate(call):
+            return (Test(call),) if variables_of(call) <= bound else None
+
+
+def _equality(left: Expression, right: Expression, bound: set[Variable]) -> tuple[Formula, ...] | None:
+    if variables_of(left) | variables_of(right) <= bound:
+        return (Test(Call(IDENTICAL, (left, right))),)
+    for side, other in ((left, right), (right, left)):
+        if isinstance(side, Variable) and side not in bound and variables_of(other) <= bound:
+            return (Assign(side, other),)
+    return None
+
+
+def _iri_string(call: Call, first: Expression, second: Expression, bound: set[Variable]) -> tuple[Formula, ...] | None:
+    if variables_of(call) <= bound:
+        return (Test(call),)
+    for side, other, function in ((first, second, "IRI"), (second, first, "STR")):
+        if isinstance(side, Variable) and side not in bound and variables_of(other) <= bound:
+            return Assign(side, Call(function, (other,), call.span)), Test(call)
+    return None

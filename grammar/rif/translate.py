@@ -1,0 +1,274 @@
+"""Abstract syntax -> rules (engine/ir/rules.py): Or and a head's And are split, Exists renames, external functions become Assign.
+
+What RIF-Core does not allow is reported here, for both concrete syntaxes: what other dialects have by name (RIF-Core section 2),
+variables that nothing declares, rules that are not safe (section 6.1).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from difflib import get_close_matches
+from itertools import product
+
+from engine.ir import lists
+from engine.ir.builtins import BUILTINS, MAKE_LIST
+from engine.ir.expressions import Call, Expression
+from engine.ir.rules import TRIPLE, Assign, Atom, Fact, Rule
+from engine.ir.rules import Formula as BodyFormula
+from engine.ir.spans import Span
+from engine.ir.terms import RDF_TYPE, RDFS, Constant, Variable
+from engine.ir.terms import Term as IrTerm
+from engine.timeline import ALWAYS
+from grammar.rif.bodies import Conjunct, Equality, Ordered, Places, Predicate, in_order
+from grammar.rif.syntax import (Apply, Clause, Connective, Const, External, Foreign, Formula, Frame, ListTerm, Pair, Quantified, Term,
+                                Var)
+from grammar.rif.text import Report
+
+SUBCLASS = f"<{RDFS}subClassOf>"
+MOST_ALTERNATIVES = 1_000
+
+Alternatives = list[tuple[Conjunct, ...]]
+Scope = Mapping[str, Variable]
+
+
+class Translator:
+    """Translates one clause or condition."""
+
+    def __init__(self, report: Report) -> None:
+        self.report = report
+        self.places = Places()
+        self._names: set[str] = set()
+        self._fresh = 0
+        self._assigned: list[Conjunct] = []
+
+    def clause(self, clause: Clause, window_ms: int | None) -> Iterator[Rule | Fact]:
+        """The rules that a clause means, or the facts."""
+        noted = len(self.report.diagnostics)
+        scope = self._declare({}, clause.variables)
+        head, calls = self._head(clause.head, scope)
+        alternatives: Alternatives = [()] if clause.body is None else self.body(clause.body, scope)
+        for conjuncts in alternatives:
+            ordered = self._safe((*conjuncts, *calls), head)
+            if len(self.report.diagnostics) > noted:
+                return
+            for atom in head:
+                if not ordered.body and all(isinstance(t, Constant) for t in atom.terms):
+                    yield Fact(atom, ALWAYS)
+                else:
+                    yield Rule(atom, _without_idle(ordered.body, atom, calls), clause.name, window_ms, clause.span)
+
+    def condition(self, formula: Formula) -> list[tuple[BodyFormula, ...]]:
+        """The bodies of which one must hold for a closed formula to hold."""
+        return [self._safe(conjuncts, ()).body for conjuncts in self.body(formula, {})]
+
+    # ------------------------------------------------------------------ safety
+
+    def _safe(self, conjuncts: tuple[Conjunct, ...], head: tuple[Atom, ...]) -> Ordered:
+        ordered = in_order(conjuncts)
+        for variable in sorted(ordered.unbound, key=self._place):
+            self._unsafe(variable, f"Nothing binds ?{variable.name}: no atom or frame of the body holds it, and no bound term is "
+                                   "equal to it.")
+        in_head = {t for atom in head for t in atom.terms if isinstance(t, Variable)}
+        for variable in sorted(in_head - ordered.bound - ordered.unbound, key=self._place):
+            self._unsafe(variable, f"?{variable.name} stands in the head, and nothing in the body binds it.")
+        return ordered
+
+    def _unsafe(self, variable: Variable, message: str) -> None:
+        span = self.places.spans.get(variable)
+        if span is not None and not any(d.span == span and d.code == "rules-unsafe" for d in self.report.diagnostics):
+            self.report.error(message, span, code="rules-unsafe",
+                              hint=f"let an atom or frame in each alternative of the body hold ?{variable.name}")
+
+    def _place(self, variable: Variable) -> tuple[int, str]:
+        span = self.places.spans.get(variable)
+        return (span.start if span else 0), variable.name
+
+    # ------------------------------------------------------------------ heads
+
+    def _head(self, formula: Formula, scope: Scope) -> tuple[tuple[Atom, ...], tuple[Conjunct, ...]]:
+        """The atoms of a head, and the calls whose values stand in them."""
+        self._assigned = []
+        parts = formula.parts if isinstance(formula, Connective) and formula.word == "And" else (formula,)
+        atoms = tuple(atom for part in parts for atom in self._head_atoms(part, scope))
+        return atoms, tuple(self._assigned)
+
+    def _head_atoms(self, formula: Formula, scope: Scope) -> list[Atom]:
+        match formula:
+            case Apply() | Frame():
+                return self._relations(formula, scope)
+            case Pair(operator="="):
+                self._not_core("Equality in a head", formula.span)
+            case Pair(operator="#", left=left, right=right):
+                self._not_core("Membership ('#') in a head", formula.span,
+                               f"write {left.span.text}[rdf:type -> {right.span.text}]" if right.span.text[:1] not in "<" else None)
+            case Pair():
+                self._not_core("Subclass ('##') in a head", formula.span)
+            case External():
+                self._not_core("An external atom in a head", formula.span)
+            case Connective(word=word):
+                self._not_core(f"{word} in a head", formula.span)
+            case Quantified():
+                self._not_core("Exists in a head", formula.span)
+            case Foreign(what=what):
+                self._not_core(what, formula.span)
+        return []
+
+    # ------------------------------------------------------------------ bodies
+
+    def body(self, formula: Formula, scope: Scope) -> Alternatives:
+        """The conjunctions of which one must hold: the disjunctive normal form."""
+        match formula:
+            case Connective("And", parts):
+                found = [self.body(part, scope) for part in parts]
+                count = 1
+                for alternatives in found:
+                    count *= len(alternatives)
+                if self._too_many(count, formula.span):
+                    return []
+                return [tuple(conjunct for conjuncts in chosen for conjunct in conjuncts) for chosen in product(*found)]
+            case Connective(parts=parts):
+                either = [conjuncts for part in parts for conjuncts in self.body(part, scope)]
+                return [] if self._too_many(len(either), formula.span) else either
+            case Quantified(variables, inner):
+                return self.body(inner, self._declare(scope, variables))
+            case Foreign(what=what):
+                self._not_core(what, formula.span)
+                return []
+        self._assigned = []
+        own = self._conjuncts(formula, scope)
+        return [(*self._assigned, *own)]
+
+    def _conjuncts(self, formula: Formula, scope: Scope) -> tuple[Conjunct, ...]:
+        match formula:
+            case Apply() | Frame():
+                return tuple(self._relations(formula, scope))
+            case Pair("=", left, right):
+                return (Equality(self._expression(left, scope), self._expression(right, scope)),)
+            case Pair(operator, left, right):
+                link = Constant(RDF_TYPE if operator == "#" else SUBCLASS)
+                return (Atom(TRIPLE, (self._term(left, scope), link, self._term(right, scope)), formula.span),)
+            case External(call):
+                found = self._external(call, "predicate", scope, formula.span)
+                return (Predicate(found),) if found is not None else ()
+        raise TypeError(f"no conjunct: {formula}")
+
+    def _relations(self, formula: Apply | Frame, scope: Scope) -> list[Atom]:
+        if isinstance(formula, Frame):
+            subject = self._term(formula.subject, scope)
+            return [Atom(TRIPLE, (subject, self._term(slot, scope), self._term(value, scope)), formula.span)
+                    for slot, value in formula.slots]
+        predicate = self._symbol(formula, "A variable as predicate")
+        terms = tuple(self._term(arg, scope) for arg in formula.args)
+        return [Atom(predicate, terms, formula.span)] if predicate else []
+
+    def _symbol(self, call: Apply, higher_order: str) -> str | None:
+        """The token of what is applied."""
+        if call.names:
+            self._not_core("Named arguments", call.span, "name them by place: p(?x ?y), or write a frame: ?s[ex:p -> ?x]")
+        if isinstance(call.op, Const) and call.op.token.startswith("<"):
+            return call.op.token
+        if isinstance(call.op, Const):
+            self.report.error("A literal is no predicate.", call.op.span)
+        else:
+            self._not_core(higher_order, call.op.span)
+        return None
+
+    # ------------------------------------------------------------------ terms
+
+    def _term(self, term: Term, scope: Scope) -> IrTerm:
+        """A term of an atom; the value of a call is assigned to a variable of its own."""
+        found = self._expression(term, scope)
+        if isinstance(found, (Variable, Constant)):
+            return found
+        self._fresh += 1
+        variable = Variable(f".{self._fresh}")
+        self.places.note(variable, term.span)
+        self._assigned.append(Assign(variable, found))
+        return variable
+
+    def _expression(self, term: Term, scope: Scope) -> Expression:
+        match term:
+            case Var(name):
+                return self._variable(name, term.span, scope)
+            case Const(token):
+                return Constant(token)
+            case ListTerm():
+                return self._list(term, scope)
+            case External(call):
+                found = self._external(call, "function", scope, term.span)
+                return found if found is not None else Constant('""')
+            case Apply():
+                self._not_core("A function term", term.span, "call a built-in: External(func:...(...))")
+        return Constant('""')
+
+    def _variable(self, name: str, span: Span, scope: Scope) -> Variable:
+        if name not in scope:
+            self.report.error(f"?{name} is free: no Forall and no Exists declares it.", span, hint=f"Forall ?{name} ( ... )")
+            return Variable(name)
+        self.places.note(scope[name], span)
+        return scope[name]
+
+    def _list(self, term: ListTerm, scope: Scope) -> Expression:
+        if term.rest is not None:
+            self._not_core("A list with a rest ('|')", term.span)
+        if any(isinstance(member, Var) for member in term.members):
+            self._not_core("A list with variables", term.span, "External(func:make-list(?x ?y))")
+            return Constant(lists.write(()))
+        members = [self._expression(member, scope) for member in term.members]
+        if all(isinstance(member, Constant) for member in members):
+            return Constant(lists.write(member.token for member in members if isinstance(member, Constant)))
+        return Call(MAKE_LIST, tuple(members), term.span)
+
+    def _external(self, call: Apply, kind: str, scope: Scope, span: Span) -> Call | None:
+        """A call of a built-in, which must be of this kind."""
+        symbol = self._symbol(call, "A variable as built-in")
+        args = tuple(self._expression(arg, scope) for arg in call.args)
+        builtin = BUILTINS.get(symbol or "")
+        if symbol is None:
+            return None
+        if builtin is None:
+            close = get_close_matches(symbol, list(BUILTINS), 1, 0.8)
+            self.report.error(f"There is no built-in {symbol}.", call.op.span,
+                              hint=f"did you mean {BUILTINS[close[0]].short}?" if close else None)
+            return None
+        if builtin.kind != kind:
+            self.report.error(f"{builtin.short} is a {builtin.kind}, here stands a {kind}.", span)
+        elif len(args) < builtin.least or (builtin.most is not None and len(args) > builtin.most):
+            self.report.error(f"{builtin.short} takes {_count(builtin.least, builtin.most)}, found {len(args)}.", span)
+        else:
+            return Call(symbol, args, span)
+        return None
+
+    # ------------------------------------------------------------------ the rest
+
+    def _declare(self, scope: Scope, variables: tuple[Var, ...]) -> Scope:
+        """The scope with these variables; one whose name stands for another variable of the rule gets a name of its own."""
+        inner = dict(scope)
+        for var in variables:
+            name = var.name
+            while name in self._names:
+                self._fresh += 1
+                name = f".{var.name}.{self._fresh}"
+            self._names.add(name)
+            inner[var.name] = Variable(name)
+        return inner
+
+    def _too_many(self, count: int, span: Span) -> bool:
+        if count > MOST_ALTERNATIVES:
+            self.report.error(f"Its Or's make more than {MOST_ALTERNATIVES} alternatives of this formula.", span, code="body-too-large",
+                              hint="give a part of it a predicate of its own")
+        return count > MOST_ALTERNATIVES
+
+    def _not_core(self, what: str, span: Span, hint: str | None = None) -> None:
+        self.report.error(f"{what} is not in RIF-Core.", span, code="rif-feature-not-core", hint=hint)
+
+
+def _without_idle(body: tuple[BodyFormula, ...], head: Atom, calls: tuple[Conjunct, ...]) -> tuple[BodyFormula, ...]:
+    """A body without the calls for other atoms of the same head."""
+    return tuple(f for f in body if f not in calls or (isinstance(f, Assign) and f.variable in head.terms))
+
+
+def _count(least: int, most: int | None) -> str:
+    if most is None:
+        return f"{least} arguments or more"
+    return f"{least} argument{'s' * (least != 1)}" if least == most else f"{least} to {most} arguments"
