@@ -156,6 +156,12 @@ list  ?l rdf:first ?p, ?l rdf:rest rdf:nil, ?x ?p ?z, ?y ?p ?z, ?x != ?y => list
 list  ?l rdf:first ?p, ?l rdf:rest ?k, list-agree(?k ?x ?y), ?x ?p ?z, ?y ?p ?z => list-agree(?l ?x ?y)
 """
 
+# What partial evaluation asks beside the W3C's rules: it gives literals the datatypes that the schema speaks of, and by this rule a
+# resource that is made equal to a literal has them all.
+LEMMAS = """
+dt-type2+eq-rep-s  ?x sameAs ?r, literal ?x, resource ?r, ?d in DATATYPES, in-value-space(?x ?d) => ?r a ?d
+"""
+
 # rdfs2, 3, 5, 7, 9 and 11 of RDF 1.1 Semantics section 9.2.1. The others (axiomatic triples, rdfs4, 6, 8, 10, 12, 13) add what no one
 # asks a stream for. Chains of rules are written out, so that what they derive takes one step; a name tells which.
 RDFS_RULES = """
@@ -180,7 +186,8 @@ W3C_TABLES: dict[int, str] = {4: EQUALITY, 5: PROPERTIES, 6: CLASSES, 7: CLASS_A
 RULES: dict[str, tuple[Rule, ...]] = {name: rules for text in W3C_TABLES.values() for name, rules in rule_table(text, TABLES).items()}
 """The rules by the W3C's names; a name with several heads has several."""
 
-OWL2RL = RuleSet("owl2rl", tuple(rule for rules in (*RULES.values(), *rule_table(LISTS, TABLES).values()) for rule in rules))
+OWL2RL = RuleSet("owl2rl", tuple(rule for rules in (
+    *RULES.values(), *rule_table(LISTS, TABLES).values(), *rule_table(LEMMAS, TABLES).values()) for rule in rules))
 """All rules, for schemas that come with the data."""
 
 RDFS = RuleSet("rdfs", tuple(rule for rules in rule_table(RDFS_RULES, TABLES).values() for rule in rules))

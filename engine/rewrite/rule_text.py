@@ -3,7 +3,7 @@
 >>> from engine.ir.rule_printer import show_rule
 >>> rules = rule_table("prp-symp  ?p a SymmetricProperty, ?x ?p ?y => ?y ?p ?x", {})
 >>> show_rule(rules["prp-symp"][0], str)  # doctest: +ELLIPSIS
-'prp-symp: [?y ?p ?x] <- [?p a <...owl#SymmetricProperty>], [?x ?p ?y] .'
+'prp-symp: [?y ?p ?x] <- [?p a <...owl#SymmetricProperty>], [?x ?p ?y] .  # prp-symp'
 
 ``body => head ; head``: parts of a body are divided by commas, several heads are several rules of one name.
 
