@@ -134,7 +134,7 @@ class ContinuousQuery:
         self.statement = statement
         self.done = MIN
         steps = {s.window.step_ms for s in statement.streams if isinstance(s.window, TimeWindow)}
-        self.on_change = statement.report == "change" or not steps and statement.compute_every_ms is None
+        self.on_change = statement.on_change
         self.steps = steps if statement.compute_every_ms is None else {statement.compute_every_ms}
         self.history = History()
         self.candidates: set[int] = set()

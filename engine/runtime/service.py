@@ -12,7 +12,6 @@ from typing import Any
 
 from engine.compiler import triples as triples_of
 from engine.ir.statement import GraphSource, Statement, StreamSource
-from engine.plan.explain import plan_tree
 from engine.records import Triple
 from engine.runtime.backend import Backend, SparkBackend
 from engine.runtime.clock import Clock, SystemClock
@@ -20,7 +19,7 @@ from engine.runtime.derived import own_iri
 from engine.runtime.describe import variables
 from engine.runtime.errors import EngineError, not_found
 from engine.runtime.machine import Machine
-from engine.runtime.query import LiveQuery
+from engine.runtime.query import Compiled, LiveQuery
 from engine.runtime.query_commands import QueryCommands
 from engine.runtime.resources import DEFAULT_GRAPH, GraphInfo, Listener, OneShot, RuleSetInfo
 from engine.runtime.rows import own_blank_nodes
@@ -118,15 +117,16 @@ class Engine(QueryCommands):
         name = self._query_name(statement, None) if statement.registered else ""
         compiled = self._compile(statement, name, {}, own_iri(statement, f"{self.settings.base_url}/queries/{name}"))
         return {"stage": stage, "plan": compiled.explain(stage), "form": statement.form, "vars": list(variables(statement)),
-                "nodes": _nodes(compiled), "streams": self._sources(statement)}
+                "nodes": compiled.tree(), "streams": self._sources(statement)}
 
     def plan(self, name: str, stage: str = "logical") -> str:
-        return self._compiled(name).explain(stage)  # type: ignore[no-any-return]
+        """The plan of a query at `stage` as text."""
+        return self._compiled(name).explain(stage)
 
     def plan_nodes(self, name: str) -> dict[str, Any]:
         """The plan as nested nodes, with executor and strategy of the last evaluation."""
         query = self._query(name)
-        return {"query": name, **self._chosen(query), "streams": self._sources(query.statement), "plan": _nodes(self._compiled(name))}
+        return {"query": name, **self._chosen(query), "streams": self._sources(query.statement), "plan": self._compiled(name).tree()}
 
     def stats(self, name: str) -> dict[str, Any]:
         """Progress and lag of a query, and the last batches of the pump."""
@@ -136,7 +136,7 @@ class Engine(QueryCommands):
                 "results": {"epoch": query.definition.epoch, "oldest": bounds.oldest, "newest": bounds.newest, "logged": query.seq},
                 "backlog": self._machine.backlog, "batches": list(self._machine.meters.batches)}
 
-    def _compiled(self, name: str) -> Any:
+    def _compiled(self, name: str) -> Compiled:
         query = self._query(name)
         if query.compiled is None:
             raise EngineError("query-failed", 409, f"The query {name!r} has no plan: {query.error}")
@@ -189,8 +189,3 @@ class Engine(QueryCommands):
             return statement
         known = sorted(self._machine.pump.graphs)
         return changed(statement, graphs=tuple(GraphSource(iri, named=iri != DEFAULT_GRAPH) for iri in known))
-
-
-def _nodes(compiled: Any) -> dict[str, Any] | None:
-    """The plan as nested nodes; None of a compiled form that has no plan."""
-    return plan_tree(compiled.plan, compiled.estimate) if hasattr(compiled, "plan") else None

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import Any
 
 from engine.ir.printer import show
 from engine.ir.statement import Construct, Describe, Select, Statement
 from engine.ir.terms import Variable
 from engine.plan import incremental
 from engine.plan.describe import TRIPLE
-from engine.plan.explain import explain_plan
+from engine.plan.explain import explain_plan, plan_tree
 from engine.plan.nodes import Plan, closures
 from engine.plan.order import Estimate
 from engine.spark.sql.calls import is_volatile
@@ -95,6 +96,10 @@ class Compiled:
         else:
             text = emitter.text(self.plan, self.variables)
         return replace(text, closures=tuple(closure_text(source, dialect, lowering) for source in closures(text.sources)))
+
+    def tree(self) -> dict[str, Any]:
+        """The plan as nested nodes, for its picture."""
+        return plan_tree(self.plan, self.estimate)
 
     def explain(self, stage: str = "spark") -> str:
         """The statement at a stage, as text."""

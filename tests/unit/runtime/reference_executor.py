@@ -9,7 +9,7 @@ from itertools import groupby
 import pyarrow as pa
 
 from engine.functions.context import Context
-from engine.ir.statement import Statement, TimeWindow
+from engine.ir.statement import Statement
 from engine.ir.terms import Variable
 from engine.records import Event
 from engine.reference.content import History, content_of, dataset_at, window_bounds, window_events
@@ -33,8 +33,10 @@ class ReferenceCompiled:
 
     @property
     def on_change(self) -> bool:
-        timed = any(isinstance(s.window, TimeWindow) for s in self.statement.streams)
-        return self.statement.report == "change" or (not timed and self.statement.compute_every_ms is None)
+        return self.statement.on_change
+
+    def tree(self) -> None:
+        return None
 
     def explain(self, stage: str = "spark") -> str:
         return f"{stage}: {self.statement.text}"
