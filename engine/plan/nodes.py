@@ -161,6 +161,8 @@ class Star:
 
 @dataclass(frozen=True, slots=True)
 class Join:
+    """The pairs of compatible solutions (section 18.5)."""
+
     left: Plan
     right: Plan
 
@@ -206,12 +208,16 @@ class Minus:
 
 @dataclass(frozen=True, slots=True)
 class Filter:
+    """The solutions for which `condition` is true; an error is not (section 17.2)."""
+
     input: Plan
     condition: Expression
 
 
 @dataclass(frozen=True, slots=True)
 class Extend:
+    """`variable` bound to the value of `expression`, unbound where that is an error (BIND; section 18.5, Extend)."""
+
     input: Plan
     variable: Variable
     expression: Expression
@@ -219,12 +225,16 @@ class Extend:
 
 @dataclass(frozen=True, slots=True)
 class Union:
+    """The solutions of both, as a bag."""
+
     left: Plan
     right: Plan
 
 
 @dataclass(frozen=True, slots=True)
 class Values:
+    """Inline data: a cell for each of `variables` in each row, None for UNDEF."""
+
     variables: tuple[Variable, ...]
     rows: tuple[tuple[Constant | None, ...], ...]
 
@@ -241,23 +251,31 @@ class Aggregate:
 
 @dataclass(frozen=True, slots=True)
 class Project:
+    """The solutions with these variables only, as a bag."""
+
     input: Plan
     variables: tuple[Variable, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Distinct:
+    """Each solution once."""
+
     input: Plan
 
 
 @dataclass(frozen=True, slots=True)
 class Order:
+    """The solutions ranked by (condition, descending), the first condition first; ties have one rank (section 15.1)."""
+
     input: Plan
     conditions: tuple[tuple[Expression, bool], ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Slice:
+    """At most `limit` solutions (None: all) after the first `offset`, of each evaluation time."""
+
     input: Plan
     offset: int
     limit: int | None

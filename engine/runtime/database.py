@@ -58,6 +58,7 @@ class Database:
         return int(self.meta("position", 0))
 
     def meta(self, name: str, default: Any = None) -> Any:
+        """A JSON value by name."""
         rows = list(self._read("select value from meta where name = ?", (name,)))
         return json.loads(rows[0][0]) if rows else default
 

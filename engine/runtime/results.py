@@ -160,6 +160,7 @@ class ResultLog(Database):
     # --- definitions
 
     def put_stream(self, name: str, iri: str, descriptor: dict[str, Any]) -> None:
+        """Keep a stream's descriptor."""
         with self._writing() as db:
             db.execute("insert or replace into streams values (?,?,?)", (name, iri, json.dumps(descriptor)))
 
@@ -192,6 +193,7 @@ class ResultLog(Database):
         return bool(list(self._read("select 1 from removed where name = ?", (query,))))
 
     def graphs(self) -> dict[str, dict[str, Any]]:
+        """The definitions of the static graphs, by IRI."""
         return {iri: json.loads(text) for iri, text in self._read("select iri, definition from graphs order by iri")}
 
     def receipts(self, now_ms: int) -> list[tuple[str, str]]:
@@ -227,6 +229,7 @@ class ResultLog(Database):
         return self._results(where, (query, after_seq, limit))[::-1]
 
     def bounds(self, query: str) -> Bounds:
+        """The oldest and the newest seq that are kept, 0 for none."""
         rows = list(self._read("select epoch, min(seq), max(seq) from results where query = ? group by epoch", (query,)))
         return Bounds(*rows[-1]) if rows else Bounds(None, 0, 0)
 

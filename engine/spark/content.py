@@ -124,6 +124,7 @@ def table_estimate(table: pa.Table) -> Estimate:
 
 
 def merge_estimates(estimates: Iterable[Estimate]) -> Estimate:
+    """The sums of several counts."""
     total, predicates, classes = 0, Counter[str](), Counter[str]()
     for estimate in estimates:
         total += estimate.total

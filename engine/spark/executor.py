@@ -57,6 +57,7 @@ class Due:
 
     @property
     def evaluation(self) -> Evaluation:
+        """What the sources of the plan's text depend on."""
         statement = self.compiled.statement
         return Evaluation(self.ticks, self.since, self.compiled.on_change, statement.start_at_ms)
 
@@ -128,6 +129,7 @@ class Executor:
                 mirror.close()
 
     def close(self) -> None:
+        """Drop the views and end the threads."""
         self._threads.shutdown()
         for mirror in self._mirrors.values():
             mirror.close()
@@ -167,12 +169,12 @@ class Executor:
         shipped = rows if touched is None else touched.num_rows
         executor: ExecutorName = self.force_executor or ("local" if shipped <= (LOCAL_ROWS if touched is None else MOST_TOUCHED) else "sql")
         self.choices[due.query] = (executor, "incremental")
-        tables = {s.stream: stream_table(s.stream) for s in due.compiled.statement.streams}
+        names = {s.stream: stream_table(s.stream) for s in due.compiled.statement.streams}
         own: dict[str, pa.Table] = {}
         if touched is not None and executor == "local":
-            tables = {iri: f"{table}_{due.query}" for iri, table in tables.items()}
-            own = dict.fromkeys(tables.values(), touched)
-        return _Job(due, executor, kept.delta_text(due.since, executor, typed, tables), frozenset(tables.values()), shipped, kept, own)
+            names = {iri: f"{name}_{due.query}" for iri, name in names.items()}
+            own = dict.fromkeys(names.values(), touched)
+        return _Job(due, executor, kept.delta_text(due.since, executor, typed, names), frozenset(names.values()), shipped, kept, own)
 
     # -- running
 

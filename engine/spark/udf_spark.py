@@ -18,18 +18,22 @@ def _over_rows(codes: pd.Series, ticks: pd.Series, tokens: tuple[pd.Series, ...]
 
 
 def tw_eval(codes: pd.Series, ticks: pd.Series, *tokens: pd.Series) -> pd.Series:
+    """The value of an expression as tokens; a series for each of its variables."""
     return _over_rows(codes, ticks, tokens, False)
 
 
 def tw_test(codes: pd.Series, ticks: pd.Series, *tokens: pd.Series) -> pd.Series:
+    """The effective boolean value of an expression."""
     return _over_rows(codes, ticks, tokens, True)
 
 
 def tw_key(tokens: pd.Series) -> pd.Series:
+    """The keys that ORDER BY compares."""
     return pd.Series([order_key(t) for t in tokens.tolist()], dtype=object)
 
 
 def tw_agg(codes: pd.Series, groups: pd.Series) -> pd.Series:
+    """An aggregate of each group, given the array of its tokens."""
     values = zip(codes.tolist(), groups.tolist())
     return pd.Series([aggregate_tokens(code, [] if group is None else list(group)) for code, group in values], dtype=object)
 

@@ -28,6 +28,7 @@ class Dialect:
         return f"{function}({self.quote(code)}, {at}, CAST([{', '.join(columns)}] AS VARCHAR[]))"
 
     def order_key(self, column: str) -> str:
+        """The text that ORDER BY compares for a column of tokens."""
         return f"tw_key({column})"
 
     def collect(self, column: str, guard: str) -> str:
@@ -35,6 +36,7 @@ class Dialect:
         return f"list(coalesce({column}, '')) FILTER (WHERE {guard} IS NOT NULL)"
 
     def aggregate(self, code: str, tokens: str) -> str:
+        """The call of an aggregate of udf.py over a list of tokens."""
         return f"tw_agg({self.quote(code)}, {tokens})"
 
     def sorted_text(self, column: str) -> str:
@@ -50,6 +52,7 @@ class Dialect:
         return call
 
     def struct(self, **fields: str) -> str:
+        """A struct; structs are ordered by their fields, the first one first."""
         return "struct_pack(" + ", ".join(f"{name} := {value}" for name, value in fields.items()) + ")"
 
     def gathered(self, value: str, condition: str, distinct: bool) -> str:
@@ -57,6 +60,7 @@ class Dialect:
         return f"list({'DISTINCT ' if distinct else ''}{value}) FILTER (WHERE {condition})"
 
     def sorted(self, values: str) -> str:
+        """A list in ascending order."""
         return f"list_sort({values})"
 
     def each(self, values: str, field: str) -> str:
@@ -64,6 +68,7 @@ class Dialect:
         return f"list_transform({values}, lambda e: e.{field})"
 
     def joined(self, values: str, separator: str) -> str:
+        """The texts of a list as one."""
         return f"array_to_string({values}, {separator})"
 
     def sum_in_order(self, values: str) -> str:
@@ -79,9 +84,11 @@ class Dialect:
         return f"split_part({token}, '\"', -1)"
 
     def starts(self, text: str, start: str) -> str:
+        """Whether a text starts with another."""
         return f"starts_with({text}, {start})"
 
     def ends(self, text: str, end: str) -> str:
+        """Whether a text ends with another."""
         return f"ends_with({text}, {end})"
 
     def octets(self, text: str) -> str:
