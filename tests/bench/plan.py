@@ -54,7 +54,7 @@ GROWTH = 1.2
 
 def run(settings: Settings) -> tuple[list[Figure], dict[str, Any]]:
     """The figures of the benchmark, and details."""
-    evaluations = settings.seconds or (300 if settings.quick else 2_000)
+    evaluations = max(300, settings.duration(2_000, 300))    # one a second; the second hundred and the last are compared
     session = start_session(from_environment())
     try:
         texts = [_from_text(session, number) for number in range(TIMES)]

@@ -19,10 +19,9 @@ TEXT = {"content_type": "application/sparql-query"}
 
 @pytest.fixture
 def running(tmp_path: Path) -> Iterator[Running]:
-    found = Running(tmp_path)
-    found.start().put_stream("s", EVENTS)
-    yield found
-    found.engine.stop()
+    with Running(tmp_path) as found:
+        found.engine.put_stream("s", EVENTS)
+        yield found
 
 
 @pytest.fixture

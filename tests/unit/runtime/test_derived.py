@@ -22,10 +22,9 @@ LAST = READER.replace("QUERY reader", "QUERY last").replace("STREAM :hot", "STRE
 
 @pytest.fixture
 def running(tmp_path: Path) -> Iterator[Running]:
-    found = Running(tmp_path)
-    found.start().put_stream("s", EVENTS)
-    yield found
-    found.engine.stop()
+    with Running(tmp_path) as found:
+        found.engine.put_stream("s", EVENTS)
+        yield found
 
 
 def refused(call: object, slug: str) -> EngineError:

@@ -42,6 +42,13 @@ class Running:
         assert self.engine.ready, self.engine.progress
         return self.engine
 
+    def __enter__(self) -> Running:
+        self.start()
+        return self
+
+    def __exit__(self, *failure: object) -> None:
+        self.engine.stop()
+
     def _notice(self, notice: Notice) -> None:
         with self._changed:
             self.notices.append(notice)
@@ -63,10 +70,8 @@ class Running:
 
 @pytest.fixture
 def running(tmp_path: Path) -> Iterator[Running]:
-    found = Running(tmp_path)
-    found.start()
-    yield found
-    found.engine.stop()
+    with Running(tmp_path) as found:
+        yield found
 
 
 def item(t_ms: int | None, value: str = "1") -> Item:

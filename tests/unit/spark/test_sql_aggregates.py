@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 import duckdb
 import pyarrow as pa
@@ -15,19 +15,10 @@ from engine.functions.typed import typed_columns
 from engine.ir.expressions import Aggregate
 from engine.spark.sql.dialect import DUCKDB, UNDECIDED
 from engine.spark.sql.functions.order import order_keys
-from engine.spark.udf import register_duckdb
 from tests.unit.spark.gathering import ALWAYS, POOLS, V, gathered
 from tests.unit.spark.samples import TOKENS, lit
 
 Tokens = Sequence[str | None]
-
-
-@pytest.fixture(scope="module")
-def database() -> Iterator[duckdb.DuckDBPyConnection]:
-    connection = duckdb.connect(":memory:", config={"threads": 1})
-    register_duckdb(connection)
-    yield connection
-    connection.close()
 
 
 def by_sql(database: duckdb.DuckDBPyConnection, call: Aggregate, tokens: Tokens) -> str | None:

@@ -18,7 +18,6 @@ from engine.ir.terms import Variable
 from engine.spark.sql.calls import Columns
 from engine.spark.sql.dialect import DUCKDB, SPARK
 from engine.spark.sql.lower import Lowering
-from engine.spark.udf import register_duckdb
 from tests.unit.spark.samples import TOKENS, A, B, expressions
 
 PAIRS = list(product(TOKENS, TOKENS))
@@ -36,14 +35,6 @@ def pairs_table(pairs: list[tuple[str | None, str | None]]) -> pa.Table:
 def spelled() -> Columns:
     """How the table's columns are spelled."""
     return Columns(lambda v: v.name if v in (A, B) else None, frozenset((A, B)), frozenset(), "tick", (A, B))
-
-
-@pytest.fixture(scope="module")
-def database() -> Iterator[duckdb.DuckDBPyConnection]:
-    connection = duckdb.connect(":memory:", config={"threads": 1})
-    register_duckdb(connection)
-    yield connection
-    connection.close()
 
 
 def by_functions(expression: Expression, pairs: list[tuple[str | None, str | None]]) -> list[tuple[str | None, bool | None]]:
