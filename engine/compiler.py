@@ -21,7 +21,7 @@ from engine.plan.order import Estimate
 from engine.records import Triple
 from engine.rewrite import PASSES, rdfs
 from engine.rewrite.context import Context
-from engine.rewrite.validate import Catalog, validate
+from engine.rewrite.validate import BUILT_IN_RULES, Catalog, validate
 from engine.spark.compiled import STAGES, Compiled
 from engine.spark.content import merge_estimates, table_estimate
 
@@ -86,4 +86,4 @@ def static_estimate(statement: Statement, catalog: Catalog) -> Estimate:
     return merge_estimates(table_estimate(catalog.graphs[g.iri]) for g in statement.graphs) if statement.graphs else Estimate()
 
 
-__all__ = ["STAGES", "Catalog", "Compiled", "compile_statement"]
+__all__ = ["BUILT_IN_RULES", "STAGES", "Catalog", "Compiled", "compile_statement"]

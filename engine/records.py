@@ -85,10 +85,20 @@ class GraphVersion:
 
 
 @dataclass(frozen=True, slots=True)
+class RulesVersion:
+    """The rule set `name` has the content `text`, in the language of the type `media`, from here on; None removes it."""
+
+    position: int
+    name: str
+    media: str
+    text: str | None
+
+
+@dataclass(frozen=True, slots=True)
 class End:
     """No stream has more: evaluate up to the last close that still sees an event (the end of a replay, never of a live log)."""
 
     position: int
 
 
-Record = Event | Mark | Idle | Register | Unregister | Pause | Resume | GraphVersion | End
+Record = Event | Mark | Idle | Register | Unregister | Pause | Resume | GraphVersion | RulesVersion | End

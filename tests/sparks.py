@@ -17,8 +17,10 @@ import pyoxigraph
 
 from engine.compiler import Catalog, Compiled, compile_statement
 from engine.functions.terms import iri, literal
+from engine.ir.rules import RuleSet
 from engine.ir.statement import Statement
 from engine.records import Record
+from engine.runtime.batch import Compile
 from engine.runtime.pump import Pump
 from engine.runtime.resources import ResultEvent
 from engine.runtime.results import ResultLog
@@ -42,11 +44,11 @@ def shared_session() -> Session:
     return session
 
 
-def compiler(parse: Callable[[str], Statement]) -> Callable[[str, str, Mapping[str, pa.Table]], Compiled]:
-    """Compiles against the graphs at hand; every stream that the statement names exists."""
-    def compile_query(text: str, name: str, graphs: Mapping[str, pa.Table]) -> Compiled:
+def compiler(parse: Callable[[str], Statement]) -> Compile:
+    """Compiles against the graphs and rule sets at hand; every stream that the statement names exists."""
+    def compile_query(text: str, name: str, graphs: Mapping[str, pa.Table], rules: Mapping[str, RuleSet]) -> Compiled:
         statement = parse(text)
-        return compile_statement(statement, Catalog({s.stream: "event" for s in statement.streams}, graphs), name)
+        return compile_statement(statement, Catalog({s.stream: "event" for s in statement.streams}, graphs, rules), name)
     return compile_query
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from engine.compiler import BUILT_IN_RULES
 from engine.ir.spans import DiagnosticError
 from engine.records import Record
 from engine.runtime.pump import Pump
@@ -61,7 +62,7 @@ def test_answers(example: Example, dialect: str, how: str, executor: Executor, t
 @pytest.mark.parametrize(("example", "dialect"), REFUSED, ids=lambda value: getattr(value, "name", value))
 def test_refusals(example: Example, dialect: str) -> None:
     with pytest.raises(DiagnosticError) as caught:
-        sparks.compiler(parse)(PROLOGUE + example.texts[dialect], "q", {})
+        sparks.compiler(parse)(PROLOGUE + example.texts[dialect], "q", {}, BUILT_IN_RULES)
     assert [f"{found.code}: {found.message}" for found in caught.value.diagnostics] == [example.refused]
 
 

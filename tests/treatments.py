@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from engine.compiler import BUILT_IN_RULES
 from engine.facts import FACTS
 from engine.ir.spans import DiagnosticError
 from engine.records import Record, Register
@@ -70,7 +71,7 @@ def _refused(texts: tuple[str, ...]) -> str | None:
     for text in texts:
         try:
             graphs = parse(text).graphs + parse(text).reasoning_graphs
-            sparks.compiler(parse)(text, "refused", {graph.iri: FACTS.empty_table() for graph in graphs})
+            sparks.compiler(parse)(text, "refused", {graph.iri: FACTS.empty_table() for graph in graphs}, BUILT_IN_RULES)
         except DiagnosticError as error:
             return error.diagnostics[0].message
     return None

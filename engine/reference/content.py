@@ -6,11 +6,12 @@ from bisect import bisect_left, insort
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 
+from engine.ir.rules import RuleSet
 from engine.ir.statement import AllWindow, GraphSource, NowWindow, Statement, StreamSource, TimeWindow, TupleWindow
 from engine.ir.times import window_names
 from engine.records import Event, Triple
 from engine.reference.dataset import EMPTY, Content, Dataset, Graph
-from engine.reference.rdfs import entail
+from engine.reference.entailment import closing, entail
 from engine.timeline import last_close_by
 
 
@@ -74,8 +75,8 @@ def window_bounds(statement: Statement, tick: int, on_change: bool) -> dict[str,
 
 
 def dataset_at(statement: Statement, contents: Mapping[StreamSource, Content], graphs: Mapping[str, Graph],
-               bounds: Mapping[str, tuple[int | None, int]]) -> Dataset:
-    """The dataset of a query: FROM graphs and unnamed windows merged, the others by name, with entailment if it uses rules."""
+               bounds: Mapping[str, tuple[int | None, int]], rules: Mapping[str, RuleSet]) -> Dataset:
+    """The dataset of a query: FROM graphs and unnamed windows merged, the others by name, with entailment if it uses some of `rules`."""
     background = _merge(statement.graphs, graphs, named=False)
     default = background
     for source, content in contents.items():
@@ -86,7 +87,8 @@ def dataset_at(statement: Statement, contents: Mapping[StreamSource, Content], g
     dataset = Dataset(default, named, windows, bounds)
     if not statement.rules:
         return dataset
-    return entail(dataset, background, _merge(statement.reasoning_graphs, graphs, named=False))
+    close = closing([source.name for source in statement.rules], rules)
+    return entail(dataset, background, _merge(statement.reasoning_graphs, graphs, named=False), close)
 
 
 def content_of(pairs: Iterable[tuple[Event, Triple]]) -> Content:

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 from engine.ir.terms import RDF_TYPE, RDFS
 from engine.records import Triple
-from engine.reference.dataset import Content, Dataset, Graph
+from engine.reference.dataset import Graph
 
 SUB_CLASS, SUB_PROPERTY = f"<{RDFS}subClassOf>", f"<{RDFS}subPropertyOf>"
 DOMAIN, RANGE = f"<{RDFS}domain>", f"<{RDFS}range>"
@@ -23,25 +23,6 @@ def closure(graph: Graph) -> Graph:
         if derived <= graph.triples:
             return graph
         graph = Graph(graph.triples | derived)
-
-
-def entail(dataset: Dataset, background: Graph, reasoning: Graph) -> Dataset:
-    """What a query with ``USING RULES rdfs`` sees instead of `dataset` (docs/architecture.md, "Entailment of a query").
-
-    `background` is the FROM graphs (part of the default graph already), `reasoning` the USING GRAPH ones, which count for what
-    follows from them but are not answers themselves. A window, an item of it or a named graph is its closure together with both,
-    minus what they entail without it.
-    """
-    alone = closure(background | reasoning)
-
-    def added(graph: Graph) -> Graph:
-        return Graph(closure(graph | background | reasoning).triples - alone.triples, graph.times)
-
-    own = closure(dataset.default)
-    default = Graph(closure(dataset.default | reasoning).triples - closure(reasoning).triples | own.triples, dataset.default.times)
-    windows = {name: Content(added(content.graph), {g: added(item) for g, item in content.items.items()})
-               for name, content in dataset.windows.items()}
-    return Dataset(default, {name: added(graph) for name, graph in dataset.named.items()}, windows, dataset.bounds)
 
 
 def _consequences(graph: Graph) -> Iterator[Triple]:

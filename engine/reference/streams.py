@@ -10,8 +10,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from engine.functions.expressions import Context
+from engine.ir.rules import RuleSet
 from engine.ir.statement import Statement, TimeWindow
-from engine.records import End, Event, GraphVersion, Idle, Mark, Pause, Record, Register, Resume, Unregister
+from engine.records import End, Event, GraphVersion, Idle, Mark, Pause, Record, Register, Resume, RulesVersion, Unregister
 from engine.reference.content import History, close_of, content_of, dataset_at, window_bounds, window_events
 from engine.reference.dataset import Graph
 from engine.reference.operators import output
@@ -29,6 +30,10 @@ class Evaluation:
     relation: Result
 
 
+ParseRules = Callable[[str, str, str], RuleSet]
+"""(text, media type, name) -> rules."""
+
+
 @dataclass(slots=True)
 class Stream:
     """The state of a stream so far: an idle one holds no query back."""
@@ -37,9 +42,13 @@ class Stream:
     idle: bool = False
 
 
-def run(records: Iterable[Record], parse: Callable[[str], Statement]) -> dict[str, list[Evaluation]]:
-    """The evaluations of every query registered in `records`, in order; each under the query's id of the Register record."""
-    system = _System(parse)
+def run(records: Iterable[Record], parse: Callable[[str], Statement], parse_rules: ParseRules | None = None,
+        built_in: Mapping[str, RuleSet] | None = None) -> dict[str, list[Evaluation]]:
+    """The evaluations of every query registered in `records`, in order; each under the query's id of the Register record.
+
+    `parse_rules` reads the rule sets of the log; those of `built_in` are there before it begins.
+    """
+    system = _System(parse, parse_rules, dict(built_in or {}))
     for record in records:
         system.take(record)
     return system.logged
@@ -47,9 +56,11 @@ def run(records: Iterable[Record], parse: Callable[[str], Statement]) -> dict[st
 
 @dataclass
 class _System:
-    """Streams, graphs and queries after some records. A query that makes a stream is evaluated before those that read it."""
+    """Streams, graphs, rule sets and queries after some records. A query that makes a stream is evaluated before those that read it."""
 
     parse: Callable[[str], Statement]
+    parse_rules: ParseRules | None
+    rules: dict[str, RuleSet]
     streams: dict[str, Stream] = field(default_factory=dict)
     graphs: dict[str, Graph] = field(default_factory=dict)
     live: dict[str, ContinuousQuery] = field(default_factory=dict)
@@ -77,9 +88,11 @@ class _System:
                 self._log(query, query.resume(record.backlog), record.position)
             case GraphVersion():
                 self.graphs[record.graph] = Graph(record.triples or ())
+            case RulesVersion():
+                self._set_rules(record)
         for query in self._producers_first():
             until = query.last_tick() if isinstance(record, End) else query.watermark(self.streams)
-            found = list(query.evaluate_until(until, self.graphs))
+            found = list(query.evaluate_until(until, self.graphs, self.rules))
             if query.held is None:
                 self._log(query, found, record.position)
                 continue
@@ -95,6 +108,12 @@ class _System:
         self.logged.setdefault(record.query, [])
         for event in self.past:
             query.see(event)
+
+    def _set_rules(self, record: RulesVersion) -> None:
+        self.rules.pop(record.name, None)
+        if record.text is not None:
+            assert self.parse_rules is not None, "the log has rule sets"
+            self.rules[record.name] = self.parse_rules(record.text, record.media, record.name)
 
     def _see(self, event: Event) -> None:
         self.past.append(event)
@@ -191,7 +210,7 @@ class ContinuousQuery:
             return self.done
         return max(last_close_by(self.done, step, self.statement.start_at_ms) for step in self.steps)
 
-    def evaluate_until(self, watermark: int, graphs: Mapping[str, Graph]) -> Iterator[Evaluation]:
+    def evaluate_until(self, watermark: int, graphs: Mapping[str, Graph], rules: Mapping[str, RuleSet]) -> Iterator[Evaluation]:
         """Evaluate the ticks that are due: those after the last done up to `watermark`, unless skipped."""
         if watermark <= self.done:
             return
@@ -201,7 +220,8 @@ class ContinuousQuery:
             filled = any(content.graph for content in contents.values())
             if (filled or self._filled_before(tick)) and self._full(tick):
                 at = tick - 1 if self.on_change else tick
-                dataset = dataset_at(self.statement, contents, graphs, window_bounds(self.statement, tick, self.on_change))
+                bounds = window_bounds(self.statement, tick, self.on_change)
+                dataset = dataset_at(self.statement, contents, graphs, bounds, rules)
                 yield self._report(at, tick, evaluate(self.statement.query, dataset, Context(at, self.name)))
             if filled:
                 self.filled_at = tick

@@ -1,16 +1,18 @@
-"""Registrations, pauses, restarts, graph versions: the records at which a batch is cut (segments.py), and what each does.
+"""Registrations, pauses, restarts, versions of graphs and rule sets: the records at which a batch is cut (segments.py), and what each does.
 
 The first half of the pump: it holds the state that results depend on. What was due before such a record is done when it comes here.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 
+from engine.compiler import BUILT_IN_RULES
+from engine.ir.rules import RuleSet
 from engine.ir.statement import Statement
 from engine.runtime.batch import Compile, Executor, History, Limits, Outcome, ProducerFailedError
 from engine.runtime.derived import Queries, own_iri
@@ -20,18 +22,20 @@ from engine.runtime.query import Definition, LiveQuery
 from engine.runtime.resources import Notice
 from engine.runtime.results import Changes
 from engine.runtime.rows import Control, Kind
+from engine.runtime.rule_store import ParseRules, RuleStore
 from engine.timeline import MIN
 
 
 class Barriers:
-    """Queries, streams and graphs, changed by the records that stand at barriers."""
+    """Queries, streams, graphs and rule sets, changed by the records that stand at barriers."""
 
-    def __init__(self, executor: Executor, parse: Callable[[str], Statement], compile_query: Compile, graph_folder: Path | None,
-                 limits: Limits, history: History) -> None:
+    def __init__(self, executor: Executor, parse: Callable[[str], Statement], parse_rules: ParseRules, compile_query: Compile,
+                 graph_folder: Path | None, limits: Limits, history: History) -> None:
         self.executor = executor
         self.queries = Queries()
         self.kept = KeptStreams(limits.tail)
         self.store = GraphStore(graph_folder)
+        self.rule_store = RuleStore(parse_rules)
         self._parse, self._compile, self._limits, self._history = parse, compile_query, limits, history
         self._numbers = 0
         self._ended = False
@@ -43,6 +47,11 @@ class Barriers:
         """The static graphs by IRI."""
         return self.store.tables
 
+    @property
+    def rules(self) -> Mapping[str, RuleSet]:
+        """The rule sets that a query may name."""
+        return {**BUILT_IN_RULES, **self.rule_store.sets}
+
     def watermark(self, query: LiveQuery) -> int:
         """The time up to which the query may be evaluated."""
         return query.ticker.last() if self._ended else self.kept.watermark(query.streams)
@@ -53,7 +62,13 @@ class Barriers:
             case Kind.REGISTER:
                 self._register(control)
             case Kind.GRAPH:
-                self._graph_version(control, segment)
+                self._changes.graphs[control.stream] = self.store.apply(control, segment)
+                users = [query for query in self.queries.values() if control.stream in query.graphs]
+                self._plan_anew(users, f"graph {control.stream} {'changed' if control.stream in self.graphs else 'removed'}")
+            case Kind.RULES:
+                self._changes.rules[control.stream] = self.rule_store.apply(control)
+                users = [query for query in self.queries.values() if control.stream in query.rules]
+                self._plan_anew(users, f"rules {control.stream} {'changed' if control.stream in self.rules else 'removed'}")
             case Kind.END:
                 self._ended = True
             case Kind.UNREGISTER if control.stream in self.queries:
@@ -108,9 +123,9 @@ class Barriers:
         self._changes.made = [(stream, facts) for stream, facts in self._changes.made if stream != made]
 
     def _plan(self, query: LiveQuery) -> None:
-        """Compile, against the graphs as they are now."""
+        """Compile, against the graphs and rule sets as they are now."""
         try:
-            query.compiled = self._compile(query.definition.text, query.name, self.graphs)
+            query.compiled = self._compile(query.definition.text, query.name, self.graphs, self.rules)
         except Exception as error:  # whatever a compiler raises is this query's failure, not the pump's
             query.fail(error)
 
@@ -166,13 +181,12 @@ class Barriers:
     def _backlog_from(self, watermark: int) -> int:
         return watermark - self._limits.backlog_ms if watermark > MIN else MIN
 
-    # --- graphs
+    # --- graphs and rule sets
 
-    def _graph_version(self, control: Control, segment: pa.Table) -> None:
-        iri = control.stream
-        self._changes.graphs[iri] = self.store.apply(control, segment)
-        for query in list(self.queries.values()):
-            if iri not in query.graphs or query.state == "failed":
+    def _plan_anew(self, users: Iterable[LiveQuery], reason: str) -> None:
+        """What these queries use has changed. One that cannot be planned any more fails, the others go on."""
+        for query in users:
+            if query.state == "failed":
                 continue
             before = query.state
             self.executor.forget(query.definition.epoch)
@@ -181,7 +195,7 @@ class Barriers:
                 query.state = before
                 self._fail(query, query.cause or RuntimeError("the query could not be planned"))
                 continue
-            self._status(query, before, f"graph {iri} {'changed' if iri in self.graphs else 'removed'}")
+            self._status(query, before, reason)
 
     def _see_again(self, queries: Sequence[LiveQuery]) -> None:
         """Show the kept events to queries that have not seen them."""

@@ -8,11 +8,12 @@ from typing import Protocol
 
 import pyarrow as pa
 
+from engine.ir.rules import RuleSet
 from engine.runtime.query import Compiled
 from engine.runtime.resources import Notice, ResultEvent
 from engine.spark.executor import Answer, Due
 
-Compile = Callable[[str, str, Mapping[str, pa.Table]], Compiled]
+Compile = Callable[[str, str, Mapping[str, pa.Table], Mapping[str, RuleSet]], Compiled]
 History = Callable[[Mapping[str, int], int], Iterable[pa.Table]]
 
 

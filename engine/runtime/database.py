@@ -21,6 +21,7 @@ create table if not exists letters (stream text not null, position integer not n
 create table if not exists queries (name text primary key, definition text not null, state text not null, relation blob) without rowid;
 create table if not exists removed (name text primary key, position integer not null) without rowid;
 create table if not exists graphs (iri text primary key, definition text not null) without rowid;
+create table if not exists rules (name text primary key, definition text not null) without rowid;
 create table if not exists results (id integer primary key, query text not null, epoch text not null, seq integer not null,
                                     tick integer not null, at integer not null, kind text not null, output text not null,
                                     payload blob not null, relation blob, meta text not null,

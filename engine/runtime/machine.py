@@ -17,6 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from engine.compiler import Catalog
+from engine.ir.rules import RuleSet
 from engine.ir.statement import Statement
 from engine.runtime.append import Appender
 from engine.runtime.backend import Backend, Feed
@@ -33,6 +34,7 @@ from engine.runtime.receipts import receipt_of
 from engine.runtime.resources import Listener, Notice
 from engine.runtime.results import ResultLog, Retention
 from engine.runtime.rows import ROWS, Kind
+from engine.runtime.rule_store import ParseRules
 from engine.runtime.settings import Settings
 from engine.runtime.streams import source_of
 from engine.runtime.timer import Timer
@@ -46,11 +48,12 @@ _MOST_NEWER_ROWS = 100_000
 class Machine:
     """Everything behind `service.Engine`. `state`: ``starting``, ``running``, ``stopping`` or ``failed``; `progress` says more."""
 
-    def __init__(self, settings: Settings, parse: Callable[[str], Statement], clock: Clock, backend: Backend) -> None:
+    def __init__(self, settings: Settings, parse: Callable[[str], Statement], parse_rules: ParseRules, clock: Clock,
+                 backend: Backend) -> None:
         self.settings, self.clock, self.backend = settings, clock, backend
         self.state, self.progress = "starting", "not started"
         self.meters = Meters()
-        self._parse = parse
+        self._parse, self._parse_rules = parse, parse_rules
         self._listeners: list[Listener] = []
         self._changed = threading.Condition()
         self._position = 0
@@ -107,8 +110,9 @@ class Machine:
             self._say("restoring the state of the queries")
             limits = Limits(self.settings.ticks_per_job, self.settings.max_result_rows, tail=self.settings.tail_items)
             self._owner = Owner()
-            self._pump = pump = Pump(executor, self.results, self._parse, self._recompile, graph_folder=self.settings.graph_folder,
-                                     limits=limits, now=self.clock.now_ms, alive=self.backend.alive, history=self.folder.history)
+            self._pump = pump = Pump(executor, self.results, self._parse, self._recompile, parse_rules=self._parse_rules,
+                                     graph_folder=self.settings.graph_folder, limits=limits, now=self.clock.now_ms,
+                                     alive=self.backend.alive, history=self.folder.history)
             self._owner.call(pump.restore)
             self._begin_feed()
             self.timer.start()
@@ -247,11 +251,11 @@ class Machine:
                 known = progress(query, pump, self.writer.appender.sources, measured)
                 self.notify(Notice("progress", query.name, data={**known, **news}))
 
-    def _recompile(self, text: str, name: str, graphs: Mapping[str, pa.Table]) -> Compiled:
+    def _recompile(self, text: str, name: str, graphs: Mapping[str, pa.Table], rules: Mapping[str, RuleSet]) -> Compiled:
         """Compile a text that was accepted when it was registered: the limits of then do not matter now."""
         statement = self._parse(text)
         streams = {source.stream: "event" for source in statement.streams}
-        catalog = Catalog(streams, graphs, max_range_ms=1 << 60, mixed_time=True)
+        catalog = Catalog(streams, graphs, rules, max_range_ms=1 << 60, mixed_time=True)
         return self.backend.compile(statement, name, catalog)
 
     def wait_for(self, position: int, timeout_s: float | None) -> bool:

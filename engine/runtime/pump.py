@@ -1,8 +1,8 @@
 """The pump: rows of the input log in, logged results out.
 
-A batch is cut at its barriers (a registration, a graph version, the first record of a stream that was idle), and all that is due is
-evaluated before each of them, so that results never depend on how the log was cut into batches. Everything that a batch changes is
-written in one transaction with the position it reached.
+A batch is cut at its barriers (a registration, a version of a graph or rule set, the first record of a stream that was idle), and all
+that is due is evaluated before each of them, so that results never depend on how the log was cut into batches. Everything that a batch
+changes is written in one transaction with the position it reached.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from engine.runtime.batch import Compile, EvaluatorDownError, Executor, History,
 from engine.runtime.query import Definition, LiveQuery
 from engine.runtime.results import Changes, ResultLog
 from engine.runtime.rows import Kind, controls, in_order
+from engine.runtime.rule_store import ParseRules, reads_no_rules
 from engine.runtime.segments import segments
 from engine.runtime.streams import StreamState
 from engine.runtime.ticks import Need
@@ -34,12 +35,13 @@ class Pump(Barriers):
     """All state that results depend on, moved on by `process` alone. One thread at a time."""
 
     def __init__(self, executor: Executor, results: ResultLog, parse: Callable[[str], Statement], compile_query: Compile, *,
-                 graph_folder: Path | None = None, limits: Limits = Limits(), now: Callable[[], int] = lambda: 0,
-                 alive: Callable[[], bool] = lambda: True, history: History = lambda needed, position: ()) -> None:
+                 parse_rules: ParseRules = reads_no_rules, graph_folder: Path | None = None, limits: Limits = Limits(),
+                 now: Callable[[], int] = lambda: 0, alive: Callable[[], bool] = lambda: True,
+                 history: History = lambda needed, position: ()) -> None:
         """`graph_folder` None keeps static graphs in memory only (a replay). `now` dates rows for retention; it decides no result.
         `alive` is asked when an evaluation failed: whether that was the query's fault or the end of the evaluator.
         `history(from_ms by stream, position)` reads the items of the log up to `position` that are not older, in order."""
-        super().__init__(executor, parse, compile_query, graph_folder, limits, history)
+        super().__init__(executor, parse, parse_rules, compile_query, graph_folder, limits, history)
         self.results = results
         self.position = 0
         self._now, self._alive = now, alive
@@ -223,6 +225,7 @@ class Pump(Barriers):
         self._numbers = self.results.meta("numbers", 0)
         self.kept.states = {iri: StreamState.from_json(state) for iri, state in self.results.stream_states().items()}
         self.store.restore(self.results.graphs())
+        self.rule_store.restore(self.results.rules())
         for definition, state, relation in self.results.queries():
             self._restore_query(Definition.from_json(definition), state, relation)
         needed = {stream: state.kept_from for stream, state in self.kept.states.items() if state.kept_from < MAX}

@@ -101,6 +101,11 @@ class LiveQuery:
         return frozenset(source.iri for source in (*self.statement.graphs, *self.statement.reasoning_graphs))
 
     @property
+    def rules(self) -> frozenset[str]:
+        """Rule sets that it reasons by."""
+        return frozenset(source.name for source in self.statement.rules)
+
+    @property
     def stepwise(self) -> bool:
         """Whether its output is a difference, so that the last relation must be kept."""
         return self.statement.output != "rstream"

@@ -199,7 +199,7 @@ class QueryCommands(StreamCommands):
             raise EngineError("internal", 500, f"The query could not be planned: {query.error}")
 
     def _catalog_for(self, options: dict[str, Any]) -> Catalog:
-        return Catalog(self._times(), dict(self._machine.pump.graphs), max_range_ms=self.settings.max_window_ms,
+        return Catalog(self._times(), dict(self._machine.pump.graphs), self._machine.pump.rules, max_range_ms=self.settings.max_window_ms,
                        mixed_time=bool(options.get("mixedTime", False)))
 
 

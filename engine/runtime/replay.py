@@ -109,7 +109,7 @@ def run(queries: Mapping[str, Statement], streams: Mapping[str, Sequence[Item]],
         raise DiagnosticError(Diagnostic("window-unbounded", "A replay needs a stream: FROM STREAM <iri> [RANGE 10s STEP 2s]."))
     known, texts = {*streams, *made(queries)}, {statement.text: statement for statement in queries.values()}
     results = ResultLog(None, Retention(count=1))
-    pump = Pump(executor, results, texts.__getitem__, lambda text, name, tables: compile_replay(queries[name], name, known, tables),
+    pump = Pump(executor, results, texts.__getitem__, lambda text, name, tables, rules: compile_replay(queries[name], name, known, tables),
                 limits=Limits(rows=_NO_LIMIT, tail=1))
     try:
         for table in log(queries, streams, graphs, batch_rows):

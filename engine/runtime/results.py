@@ -52,6 +52,7 @@ class Changes:
     queries: dict[str, tuple[dict[str, Any], dict[str, Any]] | None] = field(default_factory=dict)
     relations: dict[str, pa.Table | None] = field(default_factory=dict)
     graphs: dict[str, dict[str, Any] | None] = field(default_factory=dict)
+    rules: dict[str, dict[str, Any] | None] = field(default_factory=dict)
     streams: dict[str, dict[str, Any]] = field(default_factory=dict)
     gone: list[str] = field(default_factory=list)
     made: list[tuple[str, pa.Table]] = field(default_factory=list)
@@ -101,11 +102,10 @@ class ResultLog(Database):
                 db.execute("delete from results where query = ? and epoch != ?", (name, query[0]["epoch"]))
         for name, relation in changes.relations.items():
             db.execute("update queries set relation = ? where name = ?", (None if relation is None else pack(relation), name))
-        for iri, graph in changes.graphs.items():
-            if graph is None:
-                db.execute("delete from graphs where iri = ?", (iri,))
-            else:
-                db.execute("insert or replace into graphs values (?,?)", (iri, json.dumps(graph)))
+        for table, key, definitions in (("graphs", "iri", changes.graphs), ("rules", "name", changes.rules)):
+            db.executemany(f"delete from {table} where {key} = ?", [(name,) for name in definitions])
+            db.executemany(f"insert into {table} values (?,?)",
+                           [(name, json.dumps(definition)) for name, definition in definitions.items() if definition is not None])
         db.executemany("insert or replace into stream_states values (?,?)",
                        [(iri, json.dumps(state)) for iri, state in changes.streams.items()])
         db.executemany("insert or replace into receipts values (?,?,?,?)",
@@ -195,6 +195,9 @@ class ResultLog(Database):
     def graphs(self) -> dict[str, dict[str, Any]]:
         """The definitions of the static graphs, by IRI."""
         return {iri: json.loads(text) for iri, text in self._read("select iri, definition from graphs order by iri")}
+
+    def rules(self) -> dict[str, dict[str, Any]]:
+        return {name: json.loads(text) for name, text in self._read("select name, definition from rules order by name")}
 
     def receipts(self, now_ms: int) -> list[tuple[str, str]]:
         """(stream, JSON) of the answers to pushes that are still kept; the others are deleted."""

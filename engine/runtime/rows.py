@@ -1,7 +1,7 @@
 """The input log as Arrow: one row per triple of an item, one or more rows for every other record (engine/records.py).
 
 `position` numbers the records without a gap, `row` the rows of one record from 0. `record` says which kind it is; `stream` is the IRI of
-a stream or graph, or the name of a query; `payload` is JSON. Items and graphs fill the columns of FACTS.
+a stream or graph, or the name of a query or rule set; `payload` is JSON. Items and graphs fill the columns of FACTS.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 
 from engine.facts import FACTS
 from engine.functions.typed import typed_columns
-from engine.records import End, Event, GraphVersion, Idle, Mark, Pause, Record, Register, Resume, Triple, Unregister
+from engine.records import End, Event, GraphVersion, Idle, Mark, Pause, Record, Register, Resume, RulesVersion, Triple, Unregister
 
 
 class Kind(IntEnum):
@@ -37,6 +37,7 @@ class Kind(IntEnum):
     REFUSED = 9
     KEY = 10
     NOTE = 11
+    RULES = 12
 
 
 ROWS = pa.schema([("position", pa.int64()), ("row", pa.int32()), ("record", pa.int8()), ("stream", pa.string()), ("t", pa.int64()),
@@ -239,6 +240,8 @@ def _encode_run(run: Sequence[Record]) -> pa.Table:
             return control_rows(Control(position, Kind.RESUME, query, None, {"backlog": backlog}))
         case GraphVersion(position=position, graph=graph, triples=triples):
             return graph_rows(position, graph, triples)
+        case RulesVersion(position=position, name=name, media=media, text=text):
+            return control_rows(Control(position, Kind.RULES, name, None, {"media": media, "text": text}))
         case End(position=position):
             return control_rows(Control(position, Kind.END, "", None, {}))
     raise TypeError(f"not a record: {run[0]!r}")

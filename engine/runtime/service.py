@@ -23,6 +23,7 @@ from engine.runtime.query import Compiled, LiveQuery
 from engine.runtime.query_commands import QueryCommands
 from engine.runtime.resources import DEFAULT_GRAPH, GraphInfo, Listener, OneShot, RuleSetInfo
 from engine.runtime.rows import own_blank_nodes
+from engine.runtime.rule_store import ParseRules, reads_no_rules
 from engine.runtime.settings import Settings
 from engine.spark.executor import Due
 from engine.timeline import MAX, MIN
@@ -34,9 +35,10 @@ class Engine(QueryCommands):
     """Continuous queries over streams. Errors are EngineError (a problem slug with status) and DiagnosticError (places in a text)."""
 
     def __init__(self, settings: Settings, parse: Callable[[str], Statement], clock: Clock | None = None,
-                 backend: Backend | None = None) -> None:
+                 backend: Backend | None = None, parse_rules: ParseRules = reads_no_rules) -> None:
         clock = clock or SystemClock()
-        super().__init__(settings, clock, Machine(settings, parse, clock, backend or SparkBackend(settings)), parse)
+        machine = Machine(settings, parse, parse_rules, clock, backend or SparkBackend(settings))
+        super().__init__(settings, clock, machine, parse)
 
     # --- life
 

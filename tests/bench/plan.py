@@ -77,7 +77,7 @@ def _from_text(session: Session, number: int) -> float:
     """Milliseconds from a text to Spark's physical plan of it; each text is another one, so that nothing is found again."""
     text = TEN_PATTERNS.replace("> 3", f"> 3.{number}")
     began = time.perf_counter()
-    compiler(parse)(text, "ten", {})
+    compiler(parse)(text, "ten", {}, {})
     return (time.perf_counter() - began) * 1000 + _evaluations(session, "sql", text, 1)[0]
 
 

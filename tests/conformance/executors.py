@@ -12,6 +12,7 @@ from dataclasses import replace
 
 import pyarrow as pa
 
+from engine.compiler import BUILT_IN_RULES
 from engine.ir.statement import Ask, Select, Statement
 from engine.records import GraphVersion, Record, Register
 from engine.reference import streams
@@ -35,7 +36,7 @@ def on_spark(executor: str | None = None) -> Iterator[Answer]:
     from tests import sparks
 
     def answer(statement: Statement, records: Sequence[Record]) -> list[tuple[int, Result]]:
-        sparks.compiler(lambda text: statement)(statement.text, QUERY, graphs_of(records))
+        sparks.compiler(lambda text: statement)(statement.text, QUERY, graphs_of(records), BUILT_IN_RULES)
         logged = sparks.answers(sparks.pumped(_from_one(records), lambda text: statement, executor=executor), [QUERY])[QUERY]
         return [(at, result_of(statement, rows)) for at, rows in logged]
 

@@ -7,7 +7,8 @@ import pytest
 from engine.ir.terms import RDF, RDFS
 from engine.records import Triple
 from engine.reference.dataset import Content, Dataset, Graph
-from engine.reference.rdfs import closure, entail
+from engine.reference.entailment import entail
+from engine.reference.rdfs import closure
 
 NAMES = {"a": f"<{RDF}type>", "sc": f"<{RDFS}subClassOf>", "sp": f"<{RDFS}subPropertyOf>", "dom": f"<{RDFS}domain>",
          "ran": f"<{RDFS}range>"}
@@ -38,7 +39,7 @@ def test_closure(given: list[str], derived: list[str]) -> None:
 def test_a_window_is_what_it_adds_to_its_background() -> None:
     tbox = Graph(triples("A sc B", "B sc C"))
     window = Content(Graph(triples("x a A", "A sc B")), {"<g>": Graph(triples("x a A"))})
-    seen = entail(Dataset(tbox, {}, {"<w>": window}), tbox, Graph())
+    seen = entail(Dataset(tbox, {}, {"<w>": window}), tbox, Graph(), closure)
     added = triples("x a A", "x a B", "x a C")
     assert seen.windows["<w>"].graph.triples == added
     assert seen.windows["<w>"].items["<g>"].triples == added
@@ -47,18 +48,18 @@ def test_a_window_is_what_it_adds_to_its_background() -> None:
 
 def test_the_default_graph_is_closed_with_unnamed_windows() -> None:
     tbox = Graph(triples("A sc B"))
-    seen = entail(Dataset(Graph(tbox.triples | triples("x a A"))), tbox, Graph())
+    seen = entail(Dataset(Graph(tbox.triples | triples("x a A"))), tbox, Graph(), closure)
     assert seen.default.triples == triples("A sc B", "x a A", "x a B")
 
 
 def test_using_graph_is_for_reasoning_only() -> None:
     """Its triples and what follows from them alone are no answers, unless they are known without it."""
     reasoning = Graph(triples("A sc B", "B sc C", "y a A"))
-    seen = entail(Dataset(Graph(triples("x a A", "A sc B"))), Graph(), reasoning)
+    seen = entail(Dataset(Graph(triples("x a A", "A sc B"))), Graph(), reasoning, closure)
     assert seen.default.triples == triples("x a A", "x a B", "x a C", "A sc B")
 
 
 def test_named_graphs_are_closed_with_the_background() -> None:
     tbox = Graph(triples("A sc B"))
-    seen = entail(Dataset(tbox, {"<g>": Graph(triples("x a A"))}), tbox, Graph())
+    seen = entail(Dataset(tbox, {"<g>": Graph(triples("x a A"))}), tbox, Graph(), closure)
     assert seen.named["<g>"].triples == triples("x a A", "x a B")

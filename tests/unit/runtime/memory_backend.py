@@ -33,7 +33,7 @@ class MemoryBackend:
         """Nothing is slow here."""
 
     def compile(self, statement: Statement, name: str, catalog: Catalog) -> ReferenceCompiled:
-        return ReferenceCompiled(validate(statement, catalog), name)
+        return ReferenceCompiled(validate(statement, catalog), name, catalog.rules)
 
     def feed(self, on_batch: Callable[[pa.Table], None], on_failure: Callable[[BaseException], None],
              wanted: Callable[[], bool]) -> FolderFeed:

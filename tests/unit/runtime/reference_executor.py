@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import groupby
 
 import pyarrow as pa
 
 from engine.functions.context import Context
+from engine.ir.rules import RuleSet
 from engine.ir.statement import Statement
 from engine.ir.terms import Variable
 from engine.records import Event
@@ -21,10 +22,11 @@ from engine.spark.executor import Answer, Due
 
 @dataclass(frozen=True)
 class ReferenceCompiled:
-    """A statement that needs no compiling."""
+    """A statement that needs no compiling, with the rule sets that it may name."""
 
     statement: Statement
     identity: str = ""
+    rules: Mapping[str, RuleSet] = field(default_factory=dict)
     inconsistencies: tuple[str, ...] = ()
 
     @property
@@ -81,7 +83,8 @@ def _relation(due: Due, statement: Statement, history: History, tick: int) -> pa
     on_change = due.compiled.on_change
     contents = {s: content_of(window_events(s, tick, history, statement, on_change)) for s in statement.streams}
     graphs = {iri: _graph(table) for iri, table in due.graphs.items()}
-    dataset = dataset_at(statement, contents, graphs, window_bounds(statement, tick, on_change))
+    rules = due.compiled.rules if isinstance(due.compiled, ReferenceCompiled) else {}
+    dataset = dataset_at(statement, contents, graphs, window_bounds(statement, tick, on_change), rules)
     return as_table(evaluate(statement.query, dataset, Context(tick - on_change, due.compiled.identity)))
 
 

@@ -28,7 +28,7 @@ def run(case: Case, folder: Path, batches: int) -> list[ResultEvent]:
     found: list[ResultEvent] = []
     for begin, end in zip([0, *cuts], [*cuts, last], strict=True):
         results = ResultLog(folder / "thalweg.db")
-        pump = Pump(ReferenceExecutor(), results, parse, lambda text, name, graphs: ReferenceCompiled(parse(text), name),
+        pump = Pump(ReferenceExecutor(), results, parse, lambda text, name, graphs, rules: ReferenceCompiled(parse(text), name, rules),
                     graph_folder=folder, history=lambda needed, position: [table.filter(pc.and_(pc.less_equal(table["position"], position),
                                                                            pc.equal(table["record"], 0)))])
         pump.restore()

@@ -87,8 +87,9 @@ def logs(draw: st.DrawFn) -> tuple[list[Record], dict[str, Statement]]:
 
 
 def make_pump(results: ResultLog, parsed: Mapping[str, Statement], folder: Path | None = None, log: pa.Table | None = None) -> Pump:
-    return Pump(ReferenceExecutor(), results, parsed.__getitem__, lambda text, name, graphs: ReferenceCompiled(parsed[text]),
-                graph_folder=folder, history=lambda needed, position: [] if log is None else [items(log, position)])
+    return Pump(ReferenceExecutor(), results, parsed.__getitem__,
+                lambda text, name, graphs, rules: ReferenceCompiled(parsed[text], "", rules), graph_folder=folder,
+                history=lambda needed, position: [] if log is None else [items(log, position)])
 
 
 def items(log: pa.Table, position: int) -> pa.Table:

@@ -1,0 +1,60 @@
+"""The rule sets of users at the pump: their texts as they were uploaded, their versions, and the rules that were read in them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from engine.ir.rules import RuleSet
+from engine.ir.spans import Diagnostic, DiagnosticError
+from engine.runtime.rows import Control
+
+ParseRules = Callable[[str, str, str], RuleSet]
+"""(text, media type, name) -> rules; DiagnosticError has everything that is wrong with the text, each at its place."""
+
+
+@dataclass(frozen=True, slots=True)
+class StoredRules:
+    """A version of a rule set; `version` is the position of the record that set it."""
+
+    media: str
+    text: str
+    version: int
+    rules: RuleSet
+
+
+class RuleStore:
+    """`stored` has the rule sets as they are now, by name."""
+
+    def __init__(self, parse: ParseRules) -> None:
+        self.stored: dict[str, StoredRules] = {}
+        self._parse = parse
+
+    @property
+    def sets(self) -> dict[str, RuleSet]:
+        """The rules by the name of their set."""
+        return {name: stored.rules for name, stored in list(self.stored.items())}
+
+    def apply(self, control: Control) -> dict[str, Any] | None:
+        """Take over the version of a record. Gives what the result log must know of it; None if it is a removal."""
+        if control.payload["text"] is None:
+            self.stored.pop(control.stream, None)
+            return None
+        definition = {**control.payload, "version": control.position}
+        self._set(control.stream, definition)
+        return definition
+
+    def restore(self, definitions: Mapping[str, Mapping[str, Any]]) -> None:
+        """Read the rule sets that the result log knows."""
+        for name, definition in definitions.items():
+            self._set(name, definition)
+
+    def _set(self, name: str, definition: Mapping[str, Any]) -> None:
+        media, text = definition["media"], definition["text"]
+        self.stored[name] = StoredRules(media, text, definition["version"], self._parse(text, media, name))
+
+
+def reads_no_rules(text: str, media: str, name: str) -> RuleSet:
+    """The parser of an engine that was given none."""
+    raise DiagnosticError(Diagnostic("unsupported-media-type", f"No rule language of type {media} is known here."))
