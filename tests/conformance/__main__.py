@@ -1,4 +1,4 @@
-"""Published test suites, case by case: ``python -m tests.conformance csrbench|sparql|health DIR [--executor NAME] [--only TEXT]``.
+"""Published test suites, case by case: ``python -m tests.conformance SUITE DIR [--executor NAME] [--only TEXT]``.
 
 Prints each case that fails or is refused, closes with ``N passed, M failed, K skipped`` and exits with 1 if any failed.
 """
@@ -9,11 +9,12 @@ import argparse
 import sys
 from pathlib import Path
 
-from tests.conformance import csrbench, health, sparql
+from tests.conformance import csrbench, entailment, health, owl2rl, sparql
 from tests.conformance.executors import EXECUTORS
 from tests.conformance.outcomes import Verdict
 
-SUITES = {"csrbench": csrbench.run, "sparql": sparql.run, "health": health.run}
+SUITES = {"csrbench": csrbench.run, "sparql": sparql.run, "health": health.run, "owl2rl": owl2rl.run,
+          "entailment": entailment.run}
 
 
 def main(arguments: list[str] | None = None) -> int:
