@@ -32,7 +32,7 @@ def leaf(inner: Function, kind: str, readable: str, skips: bool) -> Function:
 
 
 def composite(inner: Function, name: str) -> Function:
-    """A Node with the named parts that `inner` reads."""
+    """A Node of what `inner` reads: its named parts, and the rest as its items."""
     def parse(run: Run, place: int, out: list[Any]) -> int:
         place = run.skip(place)
         results: list[Any] = []
@@ -74,20 +74,6 @@ def part(inner: Function, name: str, is_list: bool) -> Function:
         end = inner(run, place, results)
         if end >= 0:
             out.append(_Named(name, results[0] if len(results) == 1 else results, is_list))
-        return end
-
-    return parse
-
-
-def node(inner: Function, name: str) -> Function:
-    """A Node with all that `inner` reads as its items."""
-    def parse(run: Run, place: int, out: list[Any]) -> int:
-        place = run.skip(place)
-        results: list[Any] = []
-        end = inner(run, place, results)
-        if end >= 0:
-            end = _trim(run.text, place, end)
-            out.append(Node(name, place, end, {}, tuple(results)))
         return end
 
     return parse

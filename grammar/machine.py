@@ -150,7 +150,7 @@ class Machine:
             return combinators.leaf(self._plain(element), leaf.kind, leaf.readable, element.skipWhitespace)
         if id(element) in plan.nodes:
             inner = element.expr if isinstance(element, pyparsing.Group) else element
-            return combinators.node(self._plain(inner), plan.nodes[id(element)])
+            return combinators.composite(self._plain(inner), plan.nodes[id(element)])
         return self._plain(element)
 
     def _repeat(self, element: Any, least: int, most: int | None) -> Function:

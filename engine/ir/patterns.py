@@ -25,6 +25,7 @@ class TriplePattern:
 
     @property
     def terms(self) -> tuple[PatternTerm, PatternTerm, PatternTerm]:
+        """Subject, predicate and object."""
         return self.subject, self.predicate, self.object
 
 
@@ -37,17 +38,23 @@ class Link:
 
 @dataclass(frozen=True, slots=True)
 class Inverse:
+    """``^path``."""
+
     path: Path
 
 
 @dataclass(frozen=True, slots=True)
 class Sequence:
+    """``first/second``."""
+
     first: Path
     second: Path
 
 
 @dataclass(frozen=True, slots=True)
 class Alternative:
+    """``first|second``."""
+
     first: Path
     second: Path
 
@@ -96,6 +103,8 @@ class BGP:
 
 @dataclass(frozen=True, slots=True)
 class Join:
+    """Two groups one after the other (SPARQL 1.1 section 18.2.2.6)."""
+
     left: Pattern
     right: Pattern
     span: Span | None = _span()
@@ -113,6 +122,8 @@ class LeftJoin:
 
 @dataclass(frozen=True, slots=True)
 class Union:
+    """``{ } UNION { }``."""
+
     left: Pattern
     right: Pattern
     span: Span | None = _span()
@@ -120,6 +131,8 @@ class Union:
 
 @dataclass(frozen=True, slots=True)
 class Minus:
+    """``MINUS { }``: solutions of `left` that no solution of `right` with a shared variable is compatible with (section 8.3)."""
+
     left: Pattern
     right: Pattern
     span: Span | None = _span()
@@ -127,6 +140,8 @@ class Minus:
 
 @dataclass(frozen=True, slots=True)
 class Filter:
+    """FILTER, and HAVING over a Group."""
+
     condition: Expression
     pattern: Pattern
     span: Span | None = _span()
@@ -187,6 +202,8 @@ class Group:
 
 @dataclass(frozen=True, slots=True)
 class Project:
+    """The variables of a SELECT level."""
+
     pattern: Pattern
     variables: tuple[Variable, ...]
     span: Span | None = _span()
@@ -211,6 +228,8 @@ class OrderBy:
 
 @dataclass(frozen=True, slots=True)
 class Slice:
+    """OFFSET and LIMIT; `limit` None is no limit."""
+
     pattern: Pattern
     offset: int = 0
     limit: int | None = None

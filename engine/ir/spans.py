@@ -18,22 +18,27 @@ class Span:
 
     @property
     def line(self) -> int:
+        """The line of the first character."""
         return self.source.count("\n", 0, self.start) + 1
 
     @property
     def column(self) -> int:
+        """The column of the first character."""
         return self.start - self.source.rfind("\n", 0, self.start)
 
     @property
     def end_line(self) -> int:
+        """The line of the character behind the last."""
         return self.source.count("\n", 0, self.end) + 1
 
     @property
     def end_column(self) -> int:
+        """The column of the character behind the last."""
         return self.end - self.source.rfind("\n", 0, self.end)
 
     @property
     def text(self) -> str:
+        """The characters themselves."""
         return self.source[self.start:self.end]
 
     def snippet(self) -> str:

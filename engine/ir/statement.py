@@ -96,11 +96,15 @@ class Construct:
 
 @dataclass(frozen=True, slots=True)
 class Ask:
+    """ASK: whether the pattern has a solution."""
+
     pattern: Pattern
 
 
 @dataclass(frozen=True, slots=True)
 class Describe:
+    """DESCRIBE of IRIs, and of what variables of the pattern are bound to."""
+
     terms: tuple[Term, ...]
     pattern: Pattern
 
