@@ -19,6 +19,7 @@ from engine.spark.sql import closure, joins, leaves, modifiers
 from engine.spark.sql.calls import Columns, encode, is_volatile
 from engine.spark.sql.closure import Rounds
 from engine.spark.sql.dialect import Dialect
+from engine.spark.sql.functions.values import NULL_STRING
 from engine.spark.sql.lower import Lowering
 from engine.spark.sql.relation import Namer, Relation, columns
 from engine.spark.sql.sources import source_name
@@ -85,7 +86,7 @@ class Emitter:
     def text(self, plan: Plan, variables: tuple[Variable, ...]) -> PlanText:
         """The whole plan with one row per solution and evaluation time."""
         relation = self.timed(self.relation(plan))
-        have = [self.name(v) if v in relation.variables else f"CAST(NULL AS STRING) AS {self.name(v)}" for v in variables]
+        have = [self.name(v) if v in relation.variables else f"{NULL_STRING} AS {self.name(v)}" for v in variables]
         order = ["ord"] if relation.ordered else []
         select = f"SELECT {', '.join(['tick', *order, *have])} FROM {relation.name}"
         return self._finish(select)
@@ -121,7 +122,7 @@ class Emitter:
             return self.dialect.quote(term.token)
         if term.name.startswith("_:"):
             return f"concat('_:c', solution, {self.dialect.quote('x' + term.name[2:].encode().hex())})"
-        return self.name(term) if term in relation.variables else "CAST(NULL AS STRING)"
+        return self.name(term) if term in relation.variables else NULL_STRING
 
     def relation(self, plan: Plan) -> Relation:
         """The relation of a plan node, emitted once."""
@@ -176,6 +177,7 @@ class Emitter:
         return f"d{len(self._texts)}_{number}"
 
     def timed_for(self, expression: Expression, relation: Relation) -> Relation:
+        """The relation with the evaluation times, if the expression depends on them."""
         return self.timed(relation) if is_volatile(expression) else relation
 
     def timed(self, relation: Relation) -> Relation:

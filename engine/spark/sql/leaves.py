@@ -9,6 +9,7 @@ from engine.ir.terms import Constant, OneOf, PatternTerm, Variable
 from engine.plan import nodes
 from engine.plan.nodes import Plan
 from engine.spark.sql.dialect import Dialect
+from engine.spark.sql.functions.values import NULL_STRING
 from engine.spark.sql.relation import Relation, typed_columns
 
 if TYPE_CHECKING:
@@ -159,7 +160,7 @@ def values(emitter: Emitter, plan: nodes.Values) -> Relation:
     names = [emitter.name(v) for v in plan.variables]
     quoted = [[emitter.dialect.quote(c.token) if c else "NULL" for c in row] for row in plan.rows]
     cells = [[f"CAST({cell} AS STRING) AS {n}" for cell, n in zip(row, names)] for row in quoted]
-    empty = ", ".join(f"CAST(NULL AS STRING) AS {n}" for n in names) or "1 AS u"
+    empty = ", ".join(f"{NULL_STRING} AS {n}" for n in names) or "1 AS u"
     text = " UNION ALL ".join(f"SELECT {', '.join(row) or '1 AS u'}" for row in cells) or f"SELECT {empty} WHERE FALSE"
     certain = frozenset(v for i, v in enumerate(plan.variables) if all(row[i] is not None for row in plan.rows))
     return Relation(emitter.add(text), (), "", plan.variables, certain)
