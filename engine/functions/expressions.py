@@ -15,6 +15,7 @@ from engine.functions import dates, library
 from engine.functions.compare import compare_values, effective_boolean_value, equal
 from engine.functions.context import Context, Row, row_key
 from engine.functions.errors import ExpressionError
+from engine.functions.function import Function
 from engine.functions.regexes import regex
 from engine.functions.terms import boolean
 from engine.functions.values import decode, simple_text, text_of
@@ -166,7 +167,7 @@ class _Compiler:
             return dates.at(found)
         return moment
 
-    def volatile(self, call: Call, function: library.Function, args: list[Term]) -> Term:
+    def volatile(self, call: Call, function: Function, args: list[Term]) -> Term:
         """A call of NOW, RAND, UUID, STRUUID or BNODE, told apart by its place in the text, or its number in the expression."""
         self.calls += 1
         site = f"at {call.span.start}" if call.span is not None else f"number {self.calls}"

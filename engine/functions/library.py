@@ -1,4 +1,4 @@
-"""The table of SPARQL 1.1's functions and operators (section 17.4) and how to call one by name.
+"""The table of SPARQL 1.1's functions and operators (section 17.4), and how to call one of them, or a built-in of RIF, by name.
 
 The forms that do not evaluate all their arguments first (``&& || IF COALESCE BOUND IN`` and EXISTS) are in `expressions.py`.
 """
@@ -8,35 +8,18 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
-from engine.functions import arithmetic, compare, datatypes, dates, strings
+from engine.functions import arithmetic, compare, datatypes, dates, rif, strings
 from engine.functions.casts import CASTS
 from engine.functions.context import Context
 from engine.functions.errors import ExpressionError
+from engine.functions.function import Function
 from engine.functions.terms import RDF_LANG_STRING, blank, boolean, iri, literal, split, string
 from engine.functions.values import Kind, decode, number, simple_text
 from engine.ir.iris import resolve
 
 _TAG = re.compile("[A-Za-z]+(?:-[A-Za-z0-9]+)*")
 _NOT_IN_IRIS = re.compile("[\x00-\x20<>\"{}|^`\\\\]")
-
-
-@dataclass(frozen=True, slots=True)
-class Function:
-    """A function of tokens, of `least` to `most` arguments (None: any number).
-
-    A `truth` function gives a Python bool, the others a token; all raise ExpressionError. One that is `volatile` is called with
-    the context and a text that names the place of the call before its arguments; one that is `rowwise` needs the context's row.
-    """
-
-    name: str
-    apply: Callable[..., str | bool]
-    least: int
-    most: int | None
-    truth: bool = False
-    volatile: bool = False
-    rowwise: bool = False
 
 
 def _str(token: str) -> str:
@@ -189,11 +172,11 @@ FUNCTIONS: dict[str, Function] = _table(
     *(Function(name, apply, 1, 1) for name, apply in CASTS.items()),
 )
 
-OF_RULES: dict[str, Function] = _table(
+OF_RULES: dict[str, Function] = {**rif.FUNCTIONS, **_table(
     Function("<urn:thalweg:value>", datatypes.value, 1, 1),
     Function("<urn:thalweg:in-value-space>", datatypes.in_value_space, 2, 2, truth=True),
-)
-"""Functions that the rules for datatypes call (datatypes.py); no part of SPARQL."""
+)}
+"""Functions that rules call besides: RIF's built-ins (rif.py), and those for OWL's datatypes (datatypes.py); no part of SPARQL."""
 
 
 def find(name: str, count: int) -> Function:
