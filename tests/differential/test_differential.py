@@ -46,11 +46,9 @@ def generated(count: int) -> list[tuple[Case, str]]:
 
 
 def compare(case: Case, reading: str, right: Result | str, answer: Result | str) -> None:
-    """Both fail, or both give the same bag of terms."""
-    if isinstance(right, str) or isinstance(answer, str):
-        assert isinstance(right, str) and isinstance(answer, str), f"{case} in {reading}: {right} but {answer}"
-    else:
-        assert same_bag(right.bag(), answer.bag()), f"{case} in {reading}: {right.bag()} but {answer.bag()}"
+    """Both give the same bag of terms: the queries are valid, so that none may be refused or fail."""
+    assert isinstance(right, Result) and isinstance(answer, Result), f"{case} in {reading}: {right} but {answer}"
+    assert same_bag(right.bag(), answer.bag()), f"{case} in {reading}: {right.bag()} but {answer.bag()}"
 
 
 def on_spark(session: Session, cases: Sequence[tuple[Case, str]]) -> None:
