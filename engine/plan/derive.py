@@ -43,17 +43,27 @@ def width(rules: Sequence[Rule]) -> int:
 def steps(rule: Rule, closed: ClosedSource) -> Iterator[Step]:
     """The ways to apply a rule in a round: one atom of its body is new, the others are known."""
     assert isinstance(rule.head, Atom)
-    for plan in bodies(rule, closed):
-        yield Step(rule, plan, row_of(rule.head))
+    for number, formula in enumerate(rule.body):
+        if isinstance(formula, Atom):
+            rest = [*rule.body[:number], *rule.body[number + 1:]]
+            plan = _body(_scan(formula, FreshSource(closed)), rule_variables(formula), rest, KnownSource(closed))
+            yield Step(rule, plan, row_of(rule.head))
 
 
-def bodies(rule: Rule, closed: ClosedSource) -> Iterator[Plan]:
-    """The body with each of its atoms in turn as the new one."""
-    atoms = [f for f in rule.body if isinstance(f, Atom)]
-    others = [f for f in rule.body if not isinstance(f, Atom)]
-    for number, atom in enumerate(atoms):
-        rest = [*atoms[:number], *atoms[number + 1:], *others]
-        yield _body(_scan(atom, FreshSource(closed)), rule_variables(atom), rest, KnownSource(closed))
+def axiom(rule: Rule, closed: ClosedSource) -> Step:
+    """A rule whose body has no atom: it holds from the start."""
+    assert isinstance(rule.head, Atom)
+    return Step(rule, whole(rule, closed), row_of(rule.head))
+
+
+def is_axiom(rule: Rule) -> bool:
+    """Whether a rule derives its head from nothing."""
+    return isinstance(rule.head, Atom) and not any(isinstance(f, Atom) for f in rule.body)
+
+
+def whole(rule: Rule, closed: ClosedSource) -> Plan:
+    """The body over all that is known."""
+    return _body(nodes.Unit(), frozenset(), list(rule.body), KnownSource(closed))
 
 
 def _body(plan: Plan, bound: frozenset[Variable], waiting: list[Formula], known: KnownSource) -> Plan:
@@ -63,9 +73,9 @@ def _body(plan: Plan, bound: frozenset[Variable], waiting: list[Formula], known:
         waiting.remove(formula)
         match formula:
             case Atom():
-                plan = nodes.Join(plan, _scan(formula, known))
+                plan = _joined(plan, _scan(formula, known))
             case Table(variables=variables, rows=rows):
-                plan = nodes.Join(plan, nodes.Values(variables, rows))
+                plan = _joined(plan, nodes.Values(variables, rows))
             case Test(condition=condition):
                 plan = nodes.Filter(plan, condition)
             case Assign():
@@ -78,14 +88,19 @@ def _body(plan: Plan, bound: frozenset[Variable], waiting: list[Formula], known:
     return plan
 
 
-def _rank(formula: Formula, bound: frozenset[Variable]) -> tuple[bool, bool, int]:
+def _joined(left: Plan, right: Plan) -> Plan:
+    return right if isinstance(left, nodes.Unit) else nodes.Join(left, right)
+
+
+def _rank(formula: Formula, bound: frozenset[Variable]) -> tuple[int, int]:
+    """What comes first: a test that can be made, then what shares variables; what still lacks some comes last."""
     match formula:
         case Test(condition=read) | Assign(expression=read):
-            return variables_of(read) <= bound, True, 0
+            return (3 if variables_of(read) <= bound else 0), 0
         case Negation():
-            return rule_variables(formula) <= bound, False, 0
+            return (3 if rule_variables(formula) <= bound else 0), 0
     shared = len(rule_variables(formula) & bound)
-    return shared > 0, False, shared
+    return (2 if shared else 1), shared
 
 
 def _scan(atom: Atom, source: Source) -> Plan:

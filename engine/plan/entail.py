@@ -11,6 +11,7 @@ from dataclasses import replace
 
 from engine.ir.rules import Rule
 from engine.plan.dataset import Dataset
+from engine.plan.derive import is_axiom
 from engine.plan.nodes import ClosedSource, MergedSource, Source, StaticSource, WindowSource
 
 
@@ -26,11 +27,12 @@ def entailed(data: Dataset, reasoning: tuple[StaticSource, ...], rules: tuple[Ru
     shown = tuple(part for part in parts if isinstance(part, StaticSource))
     streamed = MergedSource(tuple(part for part in parts if isinstance(part, WindowSource)))
     alone = closed(MergedSource(reasoning)) if reasoning else None
-    background = closed(MergedSource((*shown, *reasoning)), hidden=alone) if shown or reasoning else None
+    own_facts = bool(shown) or any(map(is_axiom, rules))
+    background = closed(MergedSource((*shown, *reasoning)), hidden=alone) if own_facts or reasoning else None
     default: list[ClosedSource] = [closed(streamed, background)] if streamed.parts else []
-    default += [background] if background is not None and shown else []
+    default += [background] if background is not None and own_facts else []
     if reasoning:   # what the default graph entails by itself shows, even where the background alone entails it too
-        own = closed(MergedSource(shown)) if shown else None
+        own = closed(MergedSource(shown)) if own_facts else None
         default += [closed(streamed, own)] if streamed.parts else []
         default += [own] if own is not None else []
     named: dict[str, Source] = {}

@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Literal
 
 import pyarrow as pa
@@ -21,7 +21,7 @@ from engine.plan.order import Estimate
 from engine.spark.answers import Answers
 from engine.spark.compiled import LOCAL_ROWS, Compiled
 from engine.spark.content import StreamContent, merge_estimates, table_estimate
-from engine.spark.local import QueryFailed, Task, run_local
+from engine.spark.local import Found, QueryFailed, Task, run_local
 from engine.spark.mirror import Mirror
 from engine.spark.rounds import close, transitive_closure
 from engine.spark.sql.closure import Rounds
@@ -87,7 +87,7 @@ class _Job:
     own: Mapping[str, pa.Table] = field(default_factory=dict)
     rounds: tuple[tuple[Rounds, str, str], ...] = ()
     closings: tuple[Closing, ...] = ()
-    answer: pa.Table | BaseException | None = field(default=None)
+    answer: Found | BaseException | None = field(default=None)
 
 
 class Executor:
@@ -250,7 +250,7 @@ class Executor:
             if graph_table(iri) in job.tables:
                 spark.createDataFrame(table.select(FACTS.names)).createOrReplaceTempView(graph_table(iri))
 
-    def _collect(self, job: _Job) -> pa.Table | BaseException:
+    def _collect(self, job: _Job) -> Found | BaseException:
         spark = self.session.spark
         try:
             for closing in job.closings:
@@ -258,7 +258,9 @@ class Executor:
             for rounds, edges, base in job.rounds:
                 closed = transitive_closure(spark.sql(edges), spark.sql(base), rounds.within, rounds.seeded)
                 closed.createOrReplaceTempView(rounds.view)
-            return spark.sql(job.text).toArrow()
+            checks = " UNION ".join(f"({closing.check})" for closing in job.closings if closing.check)
+            findings = spark.sql(checks).toArrow() if checks else None
+            return Found(spark.sql(job.text).toArrow(), findings)
         except Exception as failure:  # as above
             return failure
         finally:
@@ -272,9 +274,11 @@ class Executor:
             self._answers.pop(job.due.query, None)
             return _failures(job.due, job.answer or QueryFailed("no answer"))
         if job.sample is not None:
-            job.sample.take(job.answer, max((c.last for s in job.due.streams.values() for c in s.chunks), default=0), job.due.ticks[0])
+            last = max((c.last for s in job.due.streams.values() for c in s.chunks), default=0)
+            job.sample.take(job.answer.table, last, job.due.ticks[0])
             return [Answer(job.due.query, tick, job.sample.sample(tick)) for tick in job.due.ticks]
-        return _split(job.due, job.answer)
+        findings = _by_tick(job.answer.findings)
+        return [replace(answer, inconsistencies=findings.get(answer.tick, ())) for answer in _split(job.due, job.answer.table)]
 
 
 def _live(due: Due) -> Estimate:
@@ -284,6 +288,15 @@ def _live(due: Due) -> Estimate:
 
 def _failures(due: Due, failure: BaseException) -> list[Answer]:
     return [Answer(due.query, tick, None, failure) for tick in due.ticks]
+
+
+def _by_tick(findings: pa.Table | None) -> dict[int, tuple[str, ...]]:
+    """What was found inconsistent at each tick, in the order of its texts."""
+    found: dict[int, tuple[str, ...]] = {}
+    if findings is not None:
+        for tick, text in sorted(zip(findings["tick"].to_pylist(), findings["finding"].to_pylist())):
+            found[tick] = (*found.get(tick, ()), text)
+    return found
 
 
 def _split(due: Due, table: pa.Table) -> list[Answer]:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     import duckdb
     from pyspark.sql import SparkSession
 
-RESULT = "number int, answer binary, error string"
+RESULT = "number int, answer binary, findings binary, error string"
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,18 +35,26 @@ class Task:
     closings: tuple[Closing, ...] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What a plan text gave, and rows ``tick finding`` of what its closures have that is inconsistent."""
+
+    table: pa.Table
+    findings: pa.Table | None = None
+
+
 class QueryFailed(RuntimeError):
     """A plan failed while it ran; the message is the engine's."""
 
 
-def run_local(spark: SparkSession, tasks: Sequence[Task], tables: dict[str, pa.Table], workers: int) -> list[pa.Table | QueryFailed]:
+def run_local(spark: SparkSession, tasks: Sequence[Task], tables: dict[str, pa.Table], workers: int) -> list[Found | QueryFailed]:
     """Run every task in one Spark job; answers in the order of `tasks`, a failure in place of the answer of a task that failed."""
     bundles = [_bundle(part, tasks, tables) for part in _balanced(tasks, workers)]
     frame = spark.createDataFrame(pa.table({"bundle": pa.array(bundles, pa.binary())}))
     rows = frame.mapInArrow(run_bundles, RESULT).toArrow()
-    answers: list[pa.Table | QueryFailed] = [QueryFailed("the task gave no answer")] * len(tasks)
-    for number, answer, error in zip(*(rows[c].to_pylist() for c in ("number", "answer", "error"))):
-        answers[number] = QueryFailed(error) if error else unpack(answer)
+    answers: list[Found | QueryFailed] = [QueryFailed("the task gave no answer")] * len(tasks)
+    for number, answer, findings, error in zip(*(rows[c].to_pylist() for c in ("number", "answer", "findings", "error"))):
+        answers[number] = QueryFailed(error) if error else Found(unpack(answer), unpack(findings) if findings else None)
     return answers
 
 
@@ -81,19 +89,22 @@ def _run_bundle(tables: dict[str, bytes], tasks: list[tuple[int, str, tuple[Clos
         connection.register(name, unpack(data))
     try:
         for number, text, closings in tasks:
-            answer, error = _run(connection, text, closings)
-            yield pa.record_batch([pa.array([number], pa.int32()), pa.array([answer], pa.binary()), pa.array([error], pa.string())],
-                                  names=["number", "answer", "error"])
+            found, error = _run(connection, text, closings)
+            answer, findings = (pack(found.table), found.findings and pack(found.findings)) if found else (None, None)
+            yield pa.record_batch([pa.array([number], pa.int32()), pa.array([answer], pa.binary()), pa.array([findings], pa.binary()),
+                                   pa.array([error], pa.string())], names=["number", "answer", "findings", "error"])
     finally:
         for name in tables:
             connection.unregister(name)
 
 
-def _run(connection: duckdb.DuckDBPyConnection, text: str, closings: Sequence[Closing]) -> tuple[bytes | None, str | None]:
+def _run(connection: duckdb.DuckDBPyConnection, text: str, closings: Sequence[Closing]) -> tuple[Found | None, str | None]:
     try:
         for closing in closings:
             close(connection, closing)
-        return pack(connection.sql(text).to_arrow_table()), None
+        checks = " UNION ".join(f"({closing.check})" for closing in closings if closing.check)
+        findings = connection.sql(checks).to_arrow_table() if checks else None
+        return Found(connection.sql(text).to_arrow_table(), findings), None
     except Exception as failure:  # whatever DuckDB or a function raises belongs to this query alone
         return None, f"{type(failure).__name__}: {failure}"
     finally:

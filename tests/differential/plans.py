@@ -19,7 +19,7 @@ from engine.runtime.rows import encode, facts_of
 from engine.spark import executor as executors
 from engine.spark.content import StreamContent
 from engine.spark.executor import Due, Executor
-from engine.spark.local import QueryFailed, Task, run_local
+from engine.spark.local import Found, QueryFailed, Task, run_local
 from grammar import parse
 from tests.conformance.datasets import GRAPH, Dataset, over_graphs, over_windows
 from tests.conformance.executors import graphs_of, result_of
@@ -88,7 +88,7 @@ def in_process() -> Iterator[Executor]:
         executor.close()
 
 
-def _run_here(spark: object, tasks: Sequence[Task], tables: dict[str, pa.Table], workers: int) -> list[pa.Table | QueryFailed]:
+def _run_here(spark: object, tasks: Sequence[Task], tables: dict[str, pa.Table], workers: int) -> list[Found | QueryFailed]:
     class Frame:
         """What `run_local` asks of Spark: a frame of bundles, mapped."""
 

@@ -11,10 +11,10 @@ from dataclasses import dataclass
 
 from engine.functions.typed import Kind, typed
 from engine.ir.expressions import variables_of
-from engine.ir.rules import Assign, Atom, Test
+from engine.ir.rules import Assign, Atom, Falsum, Rule, Test
 from engine.ir.strata import strata
 from engine.ir.terms import Constant, Term, Variable
-from engine.plan.derive import NOTHING, Step, steps, width
+from engine.plan.derive import NOTHING, Step, axiom, is_axiom, steps, whole, width
 from engine.plan.nodes import ClosedSource, MergedSource
 from engine.spark.sql.dialect import Dialect
 from engine.spark.sql.emit import Emitter
@@ -23,15 +23,20 @@ from engine.spark.sql.relation import Relation
 from engine.spark.sql.sources import closure_table, source_name
 
 _TYPED = ("kind", "number", "micros")
+MOST_FINDINGS = 100
+_EMPTY = ("(SELECT '' AS s, '' AS p, '' AS o, CAST(0 AS TINYINT) AS kind, CAST(0 AS DOUBLE) AS number, CAST(0 AS BIGINT) AS micros "
+          "WHERE FALSE) AS nothing")
 
 
 @dataclass(frozen=True, slots=True)
 class Closing:
-    """A closure to be computed now: what table ``{name}_all`` starts with, and the text of a round for each stratum."""
+    """A closure to be computed now: what table ``{name}_all`` starts with, the text of a round for each stratum, and at the end `check`
+    for what is inconsistent: rows ``tick finding``."""
 
     name: str
     first: str
     rounds: tuple[str, ...]
+    check: str | None = None
 
     @property
     def all(self) -> str:
@@ -57,10 +62,12 @@ class ClosureText:
     base: str
     known: str
     rounds: tuple[str, ...]
+    checks: str
 
     def ready(self, prefix: Sequence[str]) -> Closing:
         """The statements for an evaluation; `prefix` are the texts of the sources of `base`, the evaluation times first."""
-        return Closing(self.name, f"WITH {', '.join(prefix)} {self.base}", tuple(self._round(text, prefix[0]) for text in self.rounds))
+        check = f"WITH {prefix[0]}, {self.known} {self.checks} LIMIT {MOST_FINDINGS}" if self.checks else None
+        return Closing(self.name, f"WITH {', '.join(prefix)} {self.base}", tuple(self._round(r, prefix[0]) for r in self.rounds), check)
 
     def _round(self, text: str, ticks: str) -> str:
         same = " AND ".join(f"k.{c} = f.{c}" for c in self.identity)
@@ -76,23 +83,39 @@ def closure_text(source: ClosedSource, dialect: Dialect, lowering: Lowering) -> 
     further = tuple(f"x{number + 3}" for number in range(width(source.rules)))
     identity = (*keys, "s", "p", "o", *further)
     columns = (*identity, *_TYPED)
-    made = [[step for rule in layer if isinstance(rule.head, Atom) for step in steps(rule, source)] for layer in strata(source.rules)]
-    rounds = [" UNION ALL ".join(f"({_step(step, identity, dialect, lowering)})" for step in layer) for layer in made if layer]
-    base, known = _base(source, keys, further), _known(source, columns, further)
-    return ClosureText(source.name, source, columns, identity, base, known, tuple(rounds))
+
+    def text(step: Step) -> str:
+        return f"({_step(step, identity, dialect, lowering)})"
+
+    layers = strata(rule for rule in source.rules if isinstance(rule.head, Atom) and not is_axiom(rule))
+    rounds = tuple(" UNION ALL ".join(text(step) for rule in layer for step in steps(rule, source)) for layer in layers)
+    axioms = [text(axiom(rule, source)) for rule in source.rules if is_axiom(rule)] if source.background is None else []
+    checks = [_check(rule, source, dialect, lowering) for rule in source.rules if isinstance(rule.head, Falsum)]
+    base, known = _base(source, keys, further, axioms), _known(source, columns, further)
+    return ClosureText(source.name, source, columns, identity, base, known, rounds, " UNION ".join(checks))
+
+
+def _check(rule: Rule, source: ClosedSource, dialect: Dialect, lowering: Lowering) -> str:
+    """Where the body of a rule with head ``false`` holds: its name and its bindings, as text."""
+    emitter = Emitter(dialect, lowering, frozenset())
+    relation = emitter.timed(emitter.relation(whole(rule, source)))
+    shown = sorted(v for v in relation.variables if v.visible)
+    parts = [dialect.quote(f"{rule.name or 'false'}:"), *(f"concat({dialect.quote(f' ?{v.name} = ')}, {emitter.name(v)})" for v in shown)]
+    text = f"concat({', '.join(parts)})"
+    return f"({emitter.statement(f'SELECT DISTINCT tick, {text} AS finding FROM {relation.name}')})"
 
 
 def _keys(source: ClosedSource) -> tuple[str, ...]:
     return (() if source.static else ("tick",)) + (("g",) if source.items else ())
 
 
-def _base(source: ClosedSource, keys: tuple[str, ...], further: tuple[str, ...]) -> str:
+def _base(source: ClosedSource, keys: tuple[str, ...], further: tuple[str, ...], axioms: Sequence[str]) -> str:
     listed = ", ".join([*keys, "s", "p", "o", *(f"'{NOTHING.token}' AS {c}" for c in further), *_TYPED])
     where = " WHERE g IS NOT NULL" if source.items else ""
     names = [source_name(source.base)]
     if source.static and isinstance(source.base, MergedSource):
-        names = [source_name(part) for part in source.base.parts]
-    text = " UNION ".join(f"SELECT DISTINCT {listed} FROM {name}{where}" for name in names)
+        names = [source_name(part) for part in source.base.parts] or [_EMPTY]
+    text = " UNION ".join([*(f"SELECT DISTINCT {listed} FROM {name}{where}" for name in names), *axioms])
     if source.background is None:
         return text
     behind = f"SELECT 1 FROM {closure_table(source.background.name)} h WHERE h.s = f.s AND h.p = f.p AND h.o = f.o"
