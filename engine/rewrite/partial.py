@@ -18,15 +18,16 @@ for schemas that come with the data are the ones that are not partially evaluate
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import lru_cache
 from itertools import combinations
 
-from engine.ir.expressions import variables_of
-from engine.ir.rules import TRIPLE, Assign, Atom, Fact, Formula, Rule, RuleSet, Table, Test, rule_variables
-from engine.ir.terms import RDF_TYPE, Constant, Term, Variable
+from engine.ir.expressions import Call, variables_of
+from engine.ir.rules import TRIPLE, Assign, Atom, Fact, Formula, Head, Rule, RuleSet, Table, Test, rule_variables
+from engine.ir.terms import RDF_TYPE, Constant, Variable
 from engine.records import Triple
-from engine.rewrite.relations import Row, Store
+from engine.rewrite.relations import Row, Store, getter
 from engine.rewrite.rule_text import iri
 from engine.rewrite.saturate import saturate, solutions
 from engine.rewrite.schema import CLASSES, FIRST, PREDICATES, REST, members_of_lists, schema_vocabulary
@@ -57,7 +58,13 @@ def compile_rules(rules: RuleSet, tbox: Iterable[Triple]) -> RuleSet:
              for expanded in _by_length(rule, lists) for made in _compiled(expanded, closed, mentioned, compiled)]
     facts = sorted(triple for triple in closed.triples() if triple not in schema)
     return replace(rules, rules=tuple(found), facts=rules.facts + tuple(
-        Fact(Atom(TRIPLE, tuple(map(Constant, triple))), ALWAYS) for triple in facts))
+        Fact(Atom(TRIPLE, tuple(map(_constant, triple))), ALWAYS) for triple in facts))
+
+
+@lru_cache(maxsize=1 << 18)
+def _constant(token: str) -> Constant:
+    """One object for each token: tables of hierarchies name their classes again and again."""
+    return Constant(token)
 
 
 def _add_lists(store: Store, lists: Mapping[str, list[Row]], schema: Iterable[Triple]) -> None:
@@ -109,17 +116,15 @@ def _compiled(rule: Rule, closed: Store, mentioned: frozenset[str], earlier: dic
     if not static:
         yield from _restricted(rule, mentioned) if rule.name in _BY_MENTION else (rule,)
         return
-    used = {v for part in (rule.head, *data) for v in _variables(part)}
-    columns = tuple(sorted(asked & used))
+    order, shape = _shape(rule, data, asked)
+    columns = tuple(v for v in order if v in asked)
     rows = solutions(static, [], closed).projected(columns)
-    rows -= {row for row in rows if any(_says_its_head(rule, part, dict(zip(columns, row))) for part in data)}
-    shape, order = _shape(rule, data, columns)
-    known = earlier[shape]
-    kept = [row for row in rows if tuple(row[place] for place in order) not in known]
-    known.update(tuple(row[place] for place in order) for row in kept)
+    for part in data:
+        rows = _without_its_head(rule.head, part, columns, rows)
+    kept = rows - earlier[shape]
+    earlier[shape] |= kept
     if kept:
-        constants: dict[str, Constant] = {token: Constant(token) for row in kept for token in row}
-        table = Table(columns, tuple(tuple(map(constants.__getitem__, row)) for row in sorted(kept)))
+        table = Table(columns, tuple(tuple(map(_constant, row)) for row in sorted(kept)))
         yield replace(rule, body=(table, *data) if columns else tuple(data))
 
 
@@ -147,36 +152,50 @@ def _restricted(rule: Rule, mentioned: frozenset[str]) -> Iterator[Rule]:
         yield replace(rule, body=tuple(replace(table, rows=rows) if part is table else part for part in rule.body))
 
 
-def _says_its_head(rule: Rule, part: Formula, row: Mapping[Variable, str]) -> bool:
-    """Whether a part of the body is the head, the table's row put in."""
-    if not isinstance(rule.head, Atom) or not isinstance(part, Atom) or part.predicate != rule.head.predicate:
-        return False
-    return all(a == b or _put(a, row) == _put(b, row) for a, b in zip(part.terms, rule.head.terms))
+def _without_its_head(head: Head, part: Formula, columns: tuple[Variable, ...], rows: set[Row]) -> set[Row]:
+    """The rows that do not make a part of the body the same as the head."""
+    if not isinstance(head, Atom) or not isinstance(part, Atom) or part.predicate != head.predicate:
+        return rows
+    differing = [pair for pair in zip(part.terms, head.terms) if pair[0] != pair[1]]
+    if any(isinstance(term, Variable) and term not in columns for pair in differing for term in pair):
+        return rows
+    pairs = [(getter(a, columns), getter(b, columns)) for a, b in differing]
+    return {row for row in rows if any(a(row) != b(row) for a, b in pairs)}
 
 
-def _put(term: Term, row: Mapping[Variable, str]) -> str | Variable:
-    return term.token if isinstance(term, Constant) else row.get(term, term)
+def _shape(rule: Rule, data: Sequence[Formula], asked: Collection[Variable]) -> tuple[tuple[Variable, ...], object]:
+    """The variables of a rule in the order in which they come up, and what it is but for their names and its table."""
+    parts = sorted((*data, rule.head), key=lambda part: not isinstance(part, Atom))
+    order = tuple(dict.fromkeys(v for part in parts for v in _variables(part)))
+    number = {v: Variable(f"v{place}{'*' if v in asked else ''}") for place, v in enumerate(order)}
+    return order, tuple(_renamed(part, number) for part in parts)
+
+
+def _renamed(part: object, names: Mapping[Variable, Variable]) -> object:
+    match part:
+        case Variable():
+            return names[part]
+        case Atom(predicate=predicate, terms=terms):
+            return predicate, *(_renamed(term, names) for term in terms)
+        case Call(function=function, args=args):
+            return function, *(_renamed(arg, names) for arg in args)
+        case Test(condition=condition):
+            return _renamed(condition, names)
+        case Assign(variable=variable, expression=expression):
+            return names[variable], _renamed(expression, names)
+        case Table(variables=variables, rows=rows):
+            return *(names[v] for v in variables), rows
+    return part
 
 
 def _variables(part: object) -> Iterator[Variable]:
-    if isinstance(part, (Test, Assign)):
-        yield from variables_of(part.condition if isinstance(part, Test) else part.expression)
-    elif isinstance(part, (Atom, Table)):
-        yield from rule_variables(part)
-
-
-def _shape(rule: Rule, data: Sequence[Formula], columns: Sequence[Variable]) -> tuple[object, list[int]]:
-    """What a rule is but for its table and the names of its variables, and the order in which its columns come up."""
-    names: dict[Variable, str] = {}
-    parts: list[object] = [type(rule.head).__name__]
-    for part in (rule.head, *data):
-        if isinstance(part, Atom):
-            parts.append((part.predicate, *(t if isinstance(t, Constant) else (names.setdefault(t, f"v{len(names)}"), t in columns)
-                                            for t in part.terms)))
-    for part in data:
-        if not isinstance(part, Atom):
-            shown = repr(part)
-            for variable in sorted(_variables(part)):
-                shown = shown.replace(repr(variable), names.get(variable, variable.name))
-            parts.append(shown)
-    return tuple(parts), [columns.index(v) for v in names if v in columns]
+    """The variables of a part, left to right."""
+    match part:
+        case Atom(terms=terms):
+            yield from (term for term in terms if isinstance(term, Variable))
+        case Test(condition=condition):
+            yield from sorted(variables_of(condition))
+        case Assign(variable=variable, expression=expression):
+            yield from (*sorted(variables_of(expression)), variable)
+        case Table(variables=variables):
+            yield from variables

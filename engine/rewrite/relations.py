@@ -124,7 +124,7 @@ class Bindings:
             found = [(row, store.relations[name].rows) for row in self.rows]
         else:
             index = store.relations[name].index(bound)
-            keys = [_getter(terms[place], self.variables) for place in bound]
+            keys = [getter(terms[place], self.variables) for place in bound]
             found = [(row, hits) for row in self.rows if (hits := index.get(_key(keys, row)))]  # type: ignore[misc]
         if twice:
             found = [(row, {hit for hit in hits if all(hit[a] == hit[b] for a, b in twice)}) for row, hits in found]
@@ -150,7 +150,8 @@ def places_of(atom: Atom) -> tuple[Variable | Constant, ...]:
     return (atom.terms[0], atom.terms[2]) if atom.predicate == TRIPLE else atom.terms
 
 
-def _getter(term: Variable | Constant, variables: tuple[Variable, ...]) -> Callable[[Row], str]:
+def getter(term: Variable | Constant, variables: tuple[Variable, ...]) -> Callable[[Row], str]:
+    """What gives a term's token in a row of these variables."""
     if isinstance(term, Constant):
         token = term.token
         return lambda row: token
