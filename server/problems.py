@@ -64,6 +64,7 @@ SLUGS: dict[str, tuple[int, str]] = {
     "fetch-not-allowed": (422, "Nothing is fetched from the network"),
     "service-disabled": (422, "SERVICE is disabled"),
     "rif-feature-not-core": (422, "The rules are not RIF-Core"),
+    "rif-import-rejected": (422, "A document cannot be imported so"),
     "rules-unsafe": (422, "A rule is not safe"),
     "unsupported-in-streaming": (422, "This is not supported in continuous queries"),
     "rate-limited": (429, "Too many requests"),

@@ -5,22 +5,21 @@ from __future__ import annotations
 from collections.abc import Callable
 from urllib.parse import quote
 
-from engine.functions import strings
+from engine.functions import arithmetic, strings
 from engine.functions.errors import ExpressionError
 from engine.functions.rif_casts import written
 from engine.functions.rif_values import plain, text
 from engine.functions.terms import integer, literal, split, string
 
+_ONE = integer(1)
 # What fn:iri-to-uri leaves as it is: all of ASCII but < > " space { } | \ ^ and `.
 _URI = "".join(chr(code) for code in range(0x21, 0x7F) if chr(code) not in '<>"{}|\\^`')
 _PRINTABLE = "".join(map(chr, range(0x20, 0x7F)))
 
 
-def of_strings(apply: Callable[..., str | bool], count: int | None = None) -> Callable[..., str | bool]:
-    """A function of SPARQL whose first `count` arguments (None: all) are strings of any string type."""
-    def call(*args: str) -> str | bool:
-        return apply(*(string(text(arg)) if count is None or place < count else arg for place, arg in enumerate(args)))
-    return call
+def of_strings(apply: Callable[..., str | bool]) -> Callable[..., str | bool]:
+    """A function of SPARQL whose arguments are strings of any string type."""
+    return lambda *args: apply(*(string(text(arg)) for arg in args))
 
 
 def compare(first: str, second: str) -> str:
@@ -38,6 +37,12 @@ def string_join(*parts: str) -> str:
     """fn:string-join: the last argument stands between the others."""
     *joined, separator = map(text, parts)
     return string(separator.join(joined))
+
+
+def substring(source: str, start: str, length: str | None = None) -> str:
+    """func:substring: fn:substring, but the first character is at 0, as the approved case Builtins_String has it."""
+    from_one = arithmetic.add(start, _ONE)
+    return strings.substr(string(text(source)), from_one, *(() if length is None else (length,)))
 
 
 def iri_to_uri(token: str) -> str:
@@ -88,7 +93,7 @@ def matches_language_range(token: str, wanted: str) -> bool:
 
 
 FUNCTIONS: dict[str, Callable[..., str | bool]] = {
-    "compare": compare, "concat": concat, "string-join": string_join, "substring": of_strings(strings.substr, 1),
+    "compare": compare, "concat": concat, "string-join": string_join, "substring": substring,
     "string-length": of_strings(strings.strlen), "upper-case": of_strings(strings.ucase), "lower-case": of_strings(strings.lcase),
     "encode-for-uri": of_strings(strings.encode_for_uri), "iri-to-uri": iri_to_uri, "escape-html-uri": escape_html_uri,
     "substring-before": of_strings(strings.strbefore), "substring-after": of_strings(strings.strafter),

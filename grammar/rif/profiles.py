@@ -6,20 +6,10 @@ from collections.abc import Iterable, Sequence
 
 from engine.ir.builtins import RIF
 from engine.ir.expressions import Call, Expression
-from engine.ir.rules import Assign, Import, RuleSet, Test, atoms
-from engine.ir.rules import TRIPLE, Atom
+from engine.ir.profiles import OWL_DIRECT, OWL_RL, RANKS, RDFS_PROFILE, SIMPLE, STREAM
+from engine.ir.rules import TRIPLE, Assign, Atom, Import, RuleSet, Test, atoms
 from engine.ir.spans import Diagnostic, Span
 from engine.ir.terms import RDF, Constant
-
-_ENTAILMENT = "http://www.w3.org/ns/entailment/"
-SIMPLE, RDF_PROFILE, RDFS_PROFILE = f"{_ENTAILMENT}Simple", f"{_ENTAILMENT}RDF", f"{_ENTAILMENT}RDFS"
-OWL_RL = "http://www.w3.org/ns/owl-profile/RL"
-OWL_RDF_BASED, OWL_DIRECT = f"{_ENTAILMENT}OWL-RDF-Based", f"{_ENTAILMENT}OWL-Direct"
-STREAM = "https://w3id.org/rsp/vocals#RDFStream"
-"""The import is an RDF stream (the class of the W3C RSP group's vocabulary VoCaLS), not a graph."""
-
-RANKS = {SIMPLE: 0, RDF_PROFILE: 1, RDFS_PROFILE: 2, OWL_RL: 3, OWL_RDF_BASED: 3}
-"""Profiles by strength: the strongest one of a document holds for all its graphs. OWL-RDF-Based is taken as far as OWL 2 RL's rules go."""
 
 REJECTED = "rif-import-rejected"
 
@@ -36,7 +26,7 @@ def problems(imports: Iterable[Import]) -> list[Diagnostic]:
                                     f"import the graph under OWL 2 RL: <{OWL_RL}>"))
         elif imp.profile not in RANKS:
             found.append(Diagnostic(REJECTED, f"<{imp.profile}> is no profile that is known here.", imp.span,
-                                    hint=f"Simple, RDF and RDFS are <{_ENTAILMENT}Simple> and so on, OWL 2 RL is <{OWL_RL}>"))
+                                    hint=f"known are <{SIMPLE}>, ... <{RDFS_PROFILE}>, <{OWL_RL}>"))
     return found
 
 

@@ -1,0 +1,157 @@
+"""W3C's RIF test cases for Core: entailments, syntax tests and import rejections, in every folder of KINDS that is there.
+
+Each document is read in both syntaxes, which must give the same rules. Entailments are evaluated twice, on dense time with all facts
+valid always and by the closure of graphs, which must agree. One outcome per case.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TypeVar
+
+from engine.ir.profiles import OWL_DIRECT, OWL_RL, RANKS
+from engine.ir.rules import TRIPLE, Atom, Fact, Formula, Import, Rule, RuleSet
+from engine.ir.spans import DiagnosticError
+from engine.ir.terms import Constant, Variable
+from engine.records import Triple
+from engine.reference.closure import closure
+from engine.reference.dataset import Graph
+from engine.reference.temporal import evaluate
+from engine.rewrite.profiles import RULES_OF
+from engine.timeline import ALWAYS
+from grammar.rif.profiles import REJECTED, graph_problems, strongest
+from tests.conformance.executors import Answer
+from tests.conformance.outcomes import Outcome, Verdict, refusal
+from tests.conformance.rif_cases import Case, cases, read_graph, read_rules
+
+GOAL: Triple = ("<urn:test:goal>", "<urn:test:is>", "<urn:test:reached>")
+DIRECT = ("its graph is imported under OWL-Direct, which is refused by name (RIF RDF and OWL Compatibility, section 3.2.2.2: OWL 2 DL "
+          "needs more than rules); imported under OWL 2 RL, its conclusion follows")
+
+
+T = TypeVar("T")
+
+
+class Differs(Exception):
+    """Two things that must be the same are not; the message says which."""
+
+
+def run(folder: Path, answer: Answer, only: str = "") -> Iterator[Outcome]:
+    """One outcome per case, kind by kind."""
+    judges = {"PositiveSyntaxTest": _accepted, "NegativeSyntaxTest": _refused, "ImportRejectionTest": _rejected}
+    for case in cases(folder, only):
+        try:
+            yield judges.get(case.kind, _entailed)(case)
+        except DiagnosticError as error:
+            yield Outcome(case.name, Verdict.FAILED, refusal(error))
+        except (Differs, FileNotFoundError) as error:
+            yield Outcome(case.name, Verdict.FAILED, str(error))
+
+
+def _passed(case: Case, wrong: str | None) -> Outcome:
+    return Outcome(case.name, Verdict.FAILED if wrong else Verdict.PASSED, wrong or "")
+
+
+# ---------------------------------------------------------------------- syntax and imports
+
+
+def _accepted(case: Case) -> Outcome:
+    return _passed(case, None if _one([read_rules(path) for path in case.files("input")]) else "it has no document")
+
+
+def _refused(case: Case) -> Outcome:
+    """Each syntax must be refused, at a place."""
+    files = case.files("input")
+    for path in files:
+        try:
+            read_rules(path)
+        except DiagnosticError as error:
+            if any(d.span is None for d in error.diagnostics):
+                return _passed(case, f"{path.name}: {refusal(error)} (without a position)")
+        else:
+            return _passed(case, f"{path.name}: accepted, must be refused")
+    return _passed(case, None if files else "it has no document")
+
+
+def _rejected(case: Case) -> Outcome:
+    """A document that may be read by itself, but not together with what it imports."""
+    files = case.files("input")
+    for path in files:
+        try:
+            rules = case.linked(read_rules(path))
+            problems = _problems(case.graphs(rules))
+        except DiagnosticError:
+            continue
+        if not problems:
+            return _passed(case, f"{path.name}: accepted, must be rejected")
+    return _passed(case, None if files else "it has no document")
+
+
+def _problems(graphs: Mapping[Import, tuple[Triple, ...]]) -> list[str]:
+    return [problem.message for imp, triples in graphs.items()
+            for problem in graph_problems((token for triple in triples for token in triple), imp)]
+
+
+def _one(documents: Sequence[T]) -> T | None:
+    """What both syntaxes say; None where there is neither. Raises Differs."""
+    first, *others = documents or (None,)
+    if any(other != first for other in others):
+        raise Differs("RIF/XML and presentation syntax give different rules")
+    return first
+
+
+# ---------------------------------------------------------------------- entailments
+
+
+def _entailed(case: Case) -> Outcome:
+    positive = case.kind == "PositiveEntailmentTest"
+    goals = _goals(case, "conclusion" if positive else "nonconclusion")
+    direct = False
+    try:
+        rules = _one([read_rules(path) for path in case.files("premise")])
+    except DiagnosticError as error:
+        if {d.code for d in error.diagnostics} != {REJECTED} or "OWL-Direct" not in str(error):
+            raise
+        direct, rules = True, _one([read_rules(path, {OWL_DIRECT: OWL_RL}) for path in case.files("premise")])
+    if rules is None:
+        return _passed(case, "it has no premise")
+    rules = case.linked(rules)
+    graphs = case.graphs(rules)
+    if problems := _problems(graphs):
+        return _passed(case, "; ".join(problems))
+    follows = _follows(rules, graphs, goals)
+    if follows is not positive:
+        return _passed(case, "the conclusion does not follow" if positive else "the conclusion follows")
+    return Outcome(case.name, Verdict.SKIPPED, DIRECT) if direct else _passed(case, None)
+
+
+def _goals(case: Case, role: str) -> tuple[tuple[Formula, ...], ...]:
+    """The conclusion as bodies: a condition, or a graph whose blank nodes are variables."""
+    graph = case.file(role, ".ttl", ".rdf")
+    if graph is not None:
+        return (tuple(Atom(TRIPLE, (_asked(s), _asked(p), _asked(o))) for s, p, o in read_graph(graph)),)
+    found = _one(case.conclusions(role))
+    if found is None:
+        raise Differs(f"it has no {role}")
+    return found
+
+
+def _asked(token: str) -> Variable | Constant:
+    return Variable(token) if token.startswith("_:") else Constant(token)
+
+
+def _follows(rules: RuleSet, graphs: Mapping[Import, tuple[Triple, ...]], goals: tuple[tuple[Formula, ...], ...]) -> bool:
+    """Whether one of the goals follows. Raises Differs where the evaluators do not agree."""
+    profile = strongest(rules.imports)
+    head = Atom(TRIPLE, tuple(map(Constant, GOAL)))
+    program = replace(rules, rules=(*rules.rules, *(RULES_OF[profile].rules if profile else ()), *(Rule(head, body) for body in goals)))
+    triples = frozenset(triple for graph in graphs.values() for triple in graph)
+    found, _ = closure(Graph(triples), program)
+    follows = GOAL in found.triples
+    if profile is None or RANKS[profile] < RANKS[OWL_RL]:   # on dense time, OWL's rules would take minutes
+        model = evaluate(program, [Fact(Atom(TRIPLE, tuple(map(Constant, triple))), ALWAYS) for triple in triples])
+        if model.facts.get((TRIPLE, GOAL)) != ((ALWAYS,) if follows else None):
+            raise Differs("the closure of graphs and the evaluation on dense time do not agree")
+    return follows
