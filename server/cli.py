@@ -57,7 +57,8 @@ def _run_arguments(parser: argparse.ArgumentParser) -> None:
         help="a recorded stream: TriG, N-Quads, JSON-LD lines or ms<TAB>triple lines, .gz too (again for more)")
     add("--graph", action="append", default=[], metavar="[IRI=]FILE",
         help="a static graph; without IRI it is the one that the query names, or background for its rules")
-    add("--rules", action="append", default=[], metavar="NAME", help="as USING RULES in the text")
+    add("--rules", action="append", default=[], metavar="NAME[=FILE]",
+        help="as USING RULES in the text; with FILE (RIF-Core: .rifps, .rif) the rule set that the text, or else this option, uses")
     add("--format", choices=("jsonl", "csv", "table"), default="jsonl", help="default: %(default)s")
     add("--explain", choices=EXPLAIN_STAGES, metavar="STAGE", help=f"show the plan instead: {', '.join(EXPLAIN_STAGES)}")
     parser.set_defaults(do=_run)

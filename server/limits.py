@@ -25,6 +25,7 @@ class Limits:
     nesting: int = 64
     literal: int = 256 * KIB
     graph_upload: int = 256 * MIB
+    rule_text: int = 1 * MIB
     push_errors_listed: int = 100
     upload_seconds: float = 120.0
     large_uploads_at_once: int = 4

@@ -14,13 +14,18 @@ from typing import TextIO
 
 import orjson
 
+from engine.compiler import BUILT_IN_RULES
+from engine.ir.rules import RuleSet
 from engine.ir.spans import DiagnosticError
 from engine.ir.statement import GraphSource, Statement
 from engine.records import Triple
 from engine.runtime.errors import EngineError
 from engine.runtime.replay import explain, made, named, replay
 from engine.runtime.resources import Item, ResultEvent, iso
+from engine.runtime.rule_store import checked
+from engine.runtime.streams import check_name
 from grammar import parse
+from grammar.rif import parse_rules
 from server.formats import media
 from server.formats.bodies import gunzip
 from server.formats.items import Reader
@@ -39,12 +44,13 @@ def run(given: argparse.Namespace, out: TextIO) -> int:
     """Replay, or explain; the exit status. Mistakes in texts and files are shown with their places."""
     try:
         queries = named([parse(_text(path)) for path in given.query])
-        queries, graphs = _with_graphs(queries, given.graph, given.rules)
+        rules, rule_sets = _with_rules(queries, given.rules)
+        queries, graphs = _with_graphs(queries, given.graph, rules)
         if given.explain:
-            shown = explain(queries, _pushed(queries), graphs, given.rules, given.explain)
+            shown = explain(queries, _pushed(queries), graphs, rules, given.explain, rule_sets)
             print("\n".join(f"# {name}\n{text}" if len(shown) > 1 else text for name, text in shown.items()), file=out)
         else:
-            _write(replay(queries, _streams(given.stream, queries), graphs, given.rules), given.format, out, len(queries) > 1)
+            _write(replay(queries, _streams(given.stream, queries), graphs, rules, rule_sets), given.format, out, len(queries) > 1)
     except BrokenPipeError:
         return 0
     except DiagnosticError as error:
@@ -72,6 +78,16 @@ def read_background(path: Path) -> list[Triple]:
         return read_graph(_bytes(path), _media(path), FILE_LIMITS, base=path.resolve().as_uri())
     except Problem as problem:
         raise _in_file(problem, path) from problem
+
+
+def read_rules(path: Path, name: str) -> RuleSet:
+    """The rule set of a file; the end of its name tells the language."""
+    media_type = media.RULE_EXTENSIONS.get(path.suffix.lower())
+    if media_type is None:
+        raise ValueError(f"{path}: the rule language is not known by its name; known are {', '.join(media.RULE_EXTENSIONS)}.")
+    if name in BUILT_IN_RULES:
+        raise ValueError(f"--rules {name}={path}: {name} is built in.")
+    return checked(parse_rules(_text(path), media_type, name))
 
 
 def _text(path: Path) -> str:
@@ -119,6 +135,20 @@ def _with_graphs(queries: dict[str, Statement], given: Iterable[str],
                        for name, q in queries.items()}
         found.setdefault(iri or free.pop(0), []).extend(read_background(path))
     return queries, found
+
+
+def _with_rules(queries: Mapping[str, Statement], given: Iterable[str]) -> tuple[list[str], dict[str, RuleSet]]:
+    """The names of rule sets that all queries are to use, and those that files give. One of a file that some query names is used as
+    the texts say."""
+    used = {rule.name for query in queries.values() for rule in query.rules}
+    names, found = list[str](), dict[str, RuleSet]()
+    for text in given:
+        name, equals, file = text.partition("=")
+        if equals:
+            found[check_name(name)] = read_rules(Path(file), name)
+        if not equals or name not in used:
+            names.append(name)
+    return names, found
 
 
 def _named_file(text: str) -> tuple[str | None, Path]:

@@ -15,6 +15,7 @@ from engine.runtime.service import Engine
 from engine.runtime.settings import Settings
 from engine.spark.settings import from_environment
 from grammar import parse
+from grammar.rif import parse_rules
 from server.asgi import Application
 from server.demo import QUERIES, Demo
 from server.guard import LOOPBACK_NAMES, host_name, refuse_foreign_address
@@ -47,7 +48,7 @@ def serve(given: argparse.Namespace, limits: Limits) -> int:
     base_path = "/" + given.base_path.strip("/") if given.base_path.strip("/") else ""
     address = _address(given.host, listener) + base_path
     base_url = given.base_url or f"http://localhost:{listener.getsockname()[1]}{base_path}"
-    engine = Engine(_settings(given, base_url), parse)
+    engine = Engine(_settings(given, base_url), parse, parse_rules=parse_rules)
     demo = Demo(engine) if given.demo else None
     process = Process(engine, demo, address)
     site = Site(engine, limits, LOOPBACK_NAMES | {host_name(name) for name in given.allow_host}, base_url)

@@ -15,10 +15,11 @@ from typing import Any
 
 import pyoxigraph
 
-from engine.records import End, Event, GraphVersion, Idle, Mark, Pause, Record, Register, Resume, Triple, Unregister
+from engine.records import End, Event, GraphVersion, Idle, Mark, Pause, Record, Register, Resume, RulesVersion, Triple, Unregister
 from engine.timeline import MIN
 from tests.case_rows import PREFIXES, Row, read_row, show_row
 
+RULE_MEDIA = {".rifps": "text/x-rif-ps", ".rif": "application/rif+xml"}
 CASES = Path(__file__).parent / "cases"
 
 Answers = dict[str, list[tuple[int, list[Row]]]]
@@ -56,6 +57,7 @@ class Case:
     queries: dict[str, str]
     streams: dict[str, dict[str, Any]]
     graphs: dict[str, str]
+    rules: dict[str, str]
     script: list[list[Any]] | None
     ordered: bool = False
     may_refuse: bool = False
@@ -73,6 +75,11 @@ class Case:
     @property
     def expected_file(self) -> Path:
         return self.folder / "expected.csv"
+
+    def rule_text(self, file: str) -> tuple[str, str]:
+        """The media type and the text of a rule set's file."""
+        path = self.folder / file
+        return RULE_MEDIA[path.suffix], path.read_text("utf-8")
 
     def expected(self) -> Answers:
         """The expected answers; every query of the case has an entry."""
@@ -105,8 +112,9 @@ def load_case(folder: Path) -> Case:
     spec = json.loads((folder / "case.json").read_text("utf-8"))
     queries = {path.stem: path.read_text("utf-8") for path in sorted(folder.glob("*.rq"))}
     streams = spec.get("streams") or {path.stem: {} for path in sorted(folder.glob("*.events"))}
+    rules = spec.get("rules") or {path.stem: path.name for path in sorted(folder.iterdir()) if path.suffix in RULE_MEDIA}
     return Case(folder, spec["about"], PREFIXES | spec.get("prefixes", {}), queries, streams, spec.get("graphs", {}),
-                spec.get("script"), spec.get("ordered", False), spec.get("mayRefuse", False), spec.get("sparkLimit"))
+                rules, spec.get("script"), spec.get("ordered", False), spec.get("mayRefuse", False), spec.get("sparkLimit"))
 
 
 def read_events(path: Path, prefixes: dict[str, str]) -> list[Item]:
@@ -171,7 +179,7 @@ class _Loader:
         yield from self._push(run)
 
     def _script(self) -> list[list[Any]]:
-        """The script with its usual beginning (graphs, registrations of queries that no step registers) and end."""
+        """The script with its usual beginning (graphs, rule sets, registrations of queries that no step registers) and end."""
         script = self.case.script
         if script is None:
             items = sorted(((item.t, name) for name, feed in self.feeds.items() for item in feed.items), key=lambda pair: pair[0])
@@ -179,9 +187,10 @@ class _Loader:
             script = [["push", name] for name in self.feeds] if in_file_order else [["push", name, 1] for _, name in items]
         later = {args[0] for step, *args in script if step == "register"}
         graphs = [["graph", iri, file] for iri, file in self.case.graphs.items()]
+        rules = [["rules", name, file] for name, file in self.case.rules.items()]
         registrations = [["register", query] for query in self.case.queries if query not in later]
         end = [] if script and script[-1][0] in ("stop", "end") else [["end"]]
-        return [*graphs, *registrations, *script, *end]
+        return [*graphs, *rules, *registrations, *script, *end]
 
     def _step(self, step: str, *args: Any) -> Iterator[Record]:
         match step, args:
@@ -208,6 +217,8 @@ class _Loader:
             case "graph", (iri, file):
                 position = self._next()
                 yield GraphVersion(position, iri, scoped(read_graph(self.case.folder / file, self.case.prefixes), f"g{position}"))
+            case "rules", (name, file):
+                yield RulesVersion(self._next(), name, *self.case.rule_text(file))
             case "end", ():
                 yield End(self._next())
             case "stop", ():

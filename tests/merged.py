@@ -6,14 +6,16 @@ does not depend on the others: a case that fails here and not alone has found a 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
-from engine.records import End, Event, GraphVersion, Record, Register
+from engine.records import End, Event, GraphVersion, Record, Register, RulesVersion
 from tests.case_files import Answers, Case
 
 SPACE = "http://ex.org/"
+_USING = re.compile(r"(?i)\bUSING\s+RULES\s+[\w.-]+(\s*,\s*[\w.-]+)*")
 
 
 def merge(cases: Sequence[Case], shuffle: int | None = None) -> list[Record]:
@@ -50,13 +52,27 @@ def split(answers: Answers, cases: Sequence[Case]) -> dict[str, Answers]:
 
 
 def _renamed(number: int, records: Iterable[Record]) -> list[Record]:
-    """The records with every IRI of the cases' space, and the ids of queries, made the case's own."""
-    return [replace(record, **{name: _deep(value, f"{SPACE}c{number}/") for name, value in _fields(record).items()},
-                    **({"query": f"c{number}.{record.query}"} if hasattr(record, "query") else {})) for record in records]
+    """The records with every IRI of the cases' space, the ids of queries and the names of rule sets made the case's own."""
+    records = list(records)
+    rules = {record.name for record in records if isinstance(record, RulesVersion)}
+    return [_own_rules(number, replace(record, **{name: _deep(value, f"{SPACE}c{number}/") for name, value in _fields(record).items()},
+                                       **({"query": f"c{number}.{record.query}"} if hasattr(record, "query") else {})), rules)
+            for record in records]
+
+
+def _own_rules(number: int, record: Record, names: set[str]) -> Record:
+    if isinstance(record, RulesVersion):
+        return replace(record, name=f"c{number}-{record.name}")
+    if isinstance(record, Register):
+        def own(clause: re.Match[str]) -> str:
+            return re.sub(r"[\w.-]+", lambda word: f"c{number}-{word[0]}" if word[0] in names else word[0], clause[0])
+        return replace(record, text=_USING.sub(own, record.text))
+    return record
 
 
 def _fields(record: Record) -> dict[str, Any]:
-    names = {Event: ("stream", "graph", "triples"), GraphVersion: ("graph", "triples"), Register: ("text",)}.get(type(record))
+    names = {Event: ("stream", "graph", "triples"), GraphVersion: ("graph", "triples"), Register: ("text",),
+             RulesVersion: ("text",)}.get(type(record))
     return {name: getattr(record, name) for name in names or (("stream",) if hasattr(record, "stream") else ())}
 
 

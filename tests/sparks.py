@@ -28,6 +28,7 @@ from engine.runtime.rows import encode
 from engine.spark.executor import Executor
 from engine.spark.session import Session, start_session
 from engine.spark.settings import from_environment
+from grammar.rif import parse_rules
 
 # Hundreds of different plans over a few rows each: compiling each costs far more than running it.
 INTERPRETED = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
@@ -68,7 +69,7 @@ def pumped(records: Sequence[Record], parse: Callable[[str], Statement], *, exec
                     results.close()
                 results = ResultLog(Path(folder) / "results.db")
                 pump = Pump(Executor(shared_session(), force_executor=executor, force_strategy=strategy),  # type: ignore[arg-type]
-                            results, parse, compiler(parse), graph_folder=Path(folder),
+                            results, parse, compiler(parse), parse_rules=parse_rules, graph_folder=Path(folder),
                             history=lambda needed, position: [table.filter(pc.and_(pc.less_equal(table["position"], position),
                                                                                    pc.equal(table["record"], 0)))])
                 pump.restore()

@@ -19,6 +19,7 @@ from engine.ir.spans import DiagnosticError
 from engine.records import Record, Register
 from engine.reference import streams
 from grammar import parse
+from grammar.rif import parse_rules
 from tests import sparks
 from tests.case_files import Answers, Case, find_cases
 from tests.merged import ends, merge, split
@@ -55,7 +56,7 @@ def _together(treatment: Treatment) -> dict[str, Answers]:
 def reference(records: Iterable[Record]) -> Answers:
     """What the reference evaluator logs."""
     return {query: [(evaluation.at, evaluation.result.bag()) for evaluation in evaluations]
-            for query, evaluations in streams.run(records, parse).items()}
+            for query, evaluations in streams.run(records, parse, parse_rules, BUILT_IN_RULES).items()}
 
 
 def spark(name: str, *, shuffle: int | None = None, **how: Any) -> Treatment:
@@ -67,11 +68,13 @@ def spark(name: str, *, shuffle: int | None = None, **how: Any) -> Treatment:
 
 
 @lru_cache(maxsize=None)
-def _refused(texts: tuple[str, ...]) -> str | None:
+def _refused(texts: tuple[str, ...], rules: tuple[tuple[str, str, str], ...]) -> str | None:
+    sets = {name: parse_rules(text, media, name) for name, media, text in rules}
     for text in texts:
         try:
             graphs = parse(text).graphs + parse(text).reasoning_graphs
-            sparks.compiler(parse)(text, "refused", {graph.iri: FACTS.empty_table() for graph in graphs}, BUILT_IN_RULES)
+            tables = {graph.iri: FACTS.empty_table() for graph in graphs}
+            sparks.compiler(parse)(text, "refused", tables, {**BUILT_IN_RULES, **sets})
         except DiagnosticError as error:
             return error.diagnostics[0].message
     return None
@@ -79,7 +82,8 @@ def _refused(texts: tuple[str, ...]) -> str | None:
 
 def refused(case: Case) -> str | None:
     """Why the compiler refuses a query of a case that says it may."""
-    return _refused(tuple(case.queries.values())) if case.may_refuse else None
+    rules = tuple((name, *case.rule_text(file)) for name, file in case.rules.items())
+    return _refused(tuple(case.queries.values()), rules) if case.may_refuse else None
 
 
 TREATMENTS = (

@@ -13,8 +13,7 @@ from engine.ir.rules import RuleSet
 from engine.ir.spans import Diagnostic, DiagnosticError
 from engine.ir.statement import AllWindow, Statement, TimeWindow
 from engine.ir.times import WINDOW_FUNCTIONS, time_calls, window_argument
-
-BUILT_IN_RULES: Mapping[str, RuleSet] = {"rdfs": RuleSet("rdfs", ())}
+from engine.rewrite.owl2rl import BUILT_IN as BUILT_IN_RULES
 HOUR = 3_600_000
 
 
@@ -24,7 +23,7 @@ class Catalog:
 
     streams: Mapping[str, str] = field(default_factory=dict)
     graphs: Mapping[str, pa.Table] = field(default_factory=dict)
-    rules: Mapping[str, RuleSet] = field(default_factory=lambda: BUILT_IN_RULES)
+    rules: Mapping[str, RuleSet] = field(default_factory=lambda: dict(BUILT_IN_RULES))
     max_range_ms: int = HOUR
     mixed_time: bool = False
 

@@ -14,7 +14,8 @@ from dataclasses import replace
 import numpy as np
 import pyarrow as pa
 
-from engine.compiler import Catalog, Compiled, compile_statement
+from engine.compiler import BUILT_IN_RULES, Catalog, Compiled, compile_statement
+from engine.ir.rules import RuleSet
 from engine.ir.spans import Diagnostic, DiagnosticError
 from engine.ir.statement import RuleSource, Statement
 from engine.records import End, GraphVersion, Record, Register, Triple
@@ -31,6 +32,7 @@ from engine.timeline import MIN
 
 _BATCH_ROWS = 200_000
 _NO_LIMIT = 1 << 60
+NO_RULES: Mapping[str, RuleSet] = {}
 # What the server calls itself unless it is told otherwise: a text reads the same stream here and there.
 _BASE_URL = "http://localhost:8175"
 
@@ -47,22 +49,25 @@ def named(statements: Sequence[Statement]) -> dict[str, Statement]:
 
 
 def replay(queries: Mapping[str, Statement], streams: Mapping[str, Sequence[Item]], graphs: Mapping[str, Sequence[Triple]],
-           rules: Sequence[str] = (), settings: SparkSettings | None = None) -> Iterator[ResultEvent]:
-    """`run` on a Spark of its own, started when the statements have compiled and stopped at the end."""
+           rules: Sequence[str] = (), rule_sets: Mapping[str, RuleSet] = NO_RULES,
+           settings: SparkSettings | None = None) -> Iterator[ResultEvent]:
+    """`run` on a Spark of its own, started when the statements have compiled and stopped at the end. `rules` are further rule sets
+    of each statement, by names that are built in or in `rule_sets`."""
     queries = with_rules(queries, rules)
     tables = _tables(graphs)
     for name, statement in queries.items():
-        compile_replay(statement, name, {*streams, *made(queries)}, tables)
+        compile_replay(statement, name, {*streams, *made(queries)}, tables, rule_sets)
     with spark_executor(settings) as executor:
-        yield from run(queries, streams, graphs, executor)
+        yield from run(queries, streams, graphs, executor, rule_sets)
 
 
 def explain(queries: Mapping[str, Statement], streams: Iterable[str], graphs: Mapping[str, Sequence[Triple]], rules: Sequence[str],
-            stage: str) -> dict[str, str]:
+            stage: str, rule_sets: Mapping[str, RuleSet] = NO_RULES) -> dict[str, str]:
     """The statements at a stage of the compiler."""
     queries = with_rules(queries, rules)
     known = {*streams, *made(queries)}
-    return {name: compile_replay(statement, name, known, _tables(graphs)).explain(stage) for name, statement in queries.items()}
+    return {name: compile_replay(statement, name, known, _tables(graphs), rule_sets).explain(stage)
+            for name, statement in queries.items()}
 
 
 def with_rules(queries: Mapping[str, Statement], rules: Sequence[str]) -> dict[str, Statement]:
@@ -95,21 +100,24 @@ def spark_executor(settings: SparkSettings | None = None) -> Iterator[Executor]:
         session.stop()
 
 
-def compile_replay(statement: Statement, name: str, streams: Iterable[str], graphs: Mapping[str, pa.Table]) -> Compiled:
+def compile_replay(statement: Statement, name: str, streams: Iterable[str], graphs: Mapping[str, pa.Table],
+                   rule_sets: Mapping[str, RuleSet] = NO_RULES) -> Compiled:
     """Compile for a recording: all streams have event time, a window may be as long as it likes."""
-    catalog = Catalog(dict.fromkeys(streams, "event"), graphs, max_range_ms=_NO_LIMIT, mixed_time=True)
+    known = {**BUILT_IN_RULES, **rule_sets}
+    catalog = Catalog(dict.fromkeys(streams, "event"), graphs, known, max_range_ms=_NO_LIMIT, mixed_time=True)
     return compile_statement(statement, catalog, identity=name)
 
 
 def run(queries: Mapping[str, Statement], streams: Mapping[str, Sequence[Item]], graphs: Mapping[str, Sequence[Triple]],
-        executor: Executor, *, batch_rows: int = _BATCH_ROWS) -> Iterator[ResultEvent]:
+        executor: Executor, rule_sets: Mapping[str, RuleSet] = NO_RULES, *, batch_rows: int = _BATCH_ROWS) -> Iterator[ResultEvent]:
     """The results of queries over recorded items by stream IRI and static graphs by IRI; those of one query in the order of their
     evaluation times."""
     if not all(statement.streams for statement in queries.values()):
         raise DiagnosticError(Diagnostic("window-unbounded", "A replay needs a stream: FROM STREAM <iri> [RANGE 10s STEP 2s]."))
     known, texts = {*streams, *made(queries)}, {statement.text: statement for statement in queries.values()}
     results = ResultLog(None, Retention(count=1))
-    pump = Pump(executor, results, texts.__getitem__, lambda text, name, tables, rules: compile_replay(queries[name], name, known, tables),
+    pump = Pump(executor, results, texts.__getitem__,
+                lambda text, name, tables, _: compile_replay(queries[name], name, known, tables, rule_sets),
                 limits=Limits(rows=_NO_LIMIT, tail=1))
     try:
         for table in log(queries, streams, graphs, batch_rows):

@@ -146,14 +146,24 @@ class GraphInfo:
 
 @dataclass(frozen=True, slots=True)
 class RuleSetInfo:
-    """A rule set that ``USING RULES`` may name."""
+    """A rule set that ``USING RULES`` may name: `clauses` counts its rules and facts, `etag` names its version.
+
+    One that is built in has neither `media` nor `clauses` nor `text`.
+    """
 
     name: str
     built_in: bool
-    description: str
+    description: str | None
+    media: str | None
+    clauses: int | None
+    etag: str
+    used_by: tuple[str, ...] = ()
+    text: str | None = field(default=None, repr=False)
 
     def to_json(self) -> dict[str, Any]:
-        return {"name": self.name, "builtIn": self.built_in, "description": self.description}
+        """The rule set without its text."""
+        return {"name": self.name, "builtIn": self.built_in, "description": self.description, "type": self.media,
+                "clauses": self.clauses, "etag": self.etag, "usedBy": list(self.used_by)}
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,7 @@ from typing import Any
 
 from engine.ir.rules import RuleSet
 from engine.ir.spans import Diagnostic, DiagnosticError
+from engine.ir.strata import Unstratified, strata
 from engine.runtime.rows import Control
 
 ParseRules = Callable[[str, str, str], RuleSet]
@@ -53,6 +54,21 @@ class RuleStore:
     def _set(self, name: str, definition: Mapping[str, Any]) -> None:
         media, text = definition["media"], definition["text"]
         self.stored[name] = StoredRules(media, text, definition["version"], self._parse(text, media, name))
+
+
+def checked(rules: RuleSet) -> RuleSet:
+    """The rule set itself; raises DiagnosticError where it cannot be stratified, or imports what would have to be found elsewhere."""
+    found = [Diagnostic("unsupported-in-streaming", f"The import of <{imported.iri}> is not followed: rules come from the rule sets, "
+                        "triples from the graphs, that a query names.", imported.span,
+                        hint="USING RULES a, b takes rule sets together; USING GRAPH <iri> takes a graph to reason with.")
+             for imported in rules.imports]
+    try:
+        strata(rules.rules)
+    except Unstratified as error:
+        found.append(Diagnostic("rules-unsafe", f"The rules cannot be stratified: {error}.", next((r.span for r in rules.rules), None)))
+    if found:
+        raise DiagnosticError(*found)
+    return rules
 
 
 def reads_no_rules(text: str, media: str, name: str) -> RuleSet:

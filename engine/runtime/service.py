@@ -20,25 +20,23 @@ from engine.runtime.describe import variables
 from engine.runtime.errors import EngineError, not_found
 from engine.runtime.machine import Machine
 from engine.runtime.query import Compiled, LiveQuery
-from engine.runtime.query_commands import QueryCommands
-from engine.runtime.resources import DEFAULT_GRAPH, GraphInfo, Listener, OneShot, RuleSetInfo
+from engine.runtime.resources import DEFAULT_GRAPH, GraphInfo, Listener, OneShot
 from engine.runtime.rows import own_blank_nodes
+from engine.runtime.rule_commands import RuleCommands
 from engine.runtime.rule_store import ParseRules, reads_no_rules
 from engine.runtime.settings import Settings
 from engine.spark.executor import Due
 from engine.timeline import MAX, MIN
 
-RULE_SETS = (RuleSetInfo("rdfs", True, "The RDFS entailment rules rdfs2, 3, 5, 7, 9 and 11: domain, range, sub-property, sub-class."),)
 
-
-class Engine(QueryCommands):
+class Engine(RuleCommands):
     """Continuous queries over streams. Errors are EngineError (a problem slug with status) and DiagnosticError (places in a text)."""
 
     def __init__(self, settings: Settings, parse: Callable[[str], Statement], clock: Clock | None = None,
                  backend: Backend | None = None, parse_rules: ParseRules = reads_no_rules) -> None:
         clock = clock or SystemClock()
         machine = Machine(settings, parse, parse_rules, clock, backend or SparkBackend(settings))
-        super().__init__(settings, clock, machine, parse)
+        super().__init__(settings, clock, machine, parse, parse_rules)
 
     # --- life
 
@@ -72,7 +70,7 @@ class Engine(QueryCommands):
         """Call `listener` with each notice, from engine threads, until the returned function is called."""
         return self._machine.subscribe(listener)
 
-    # --- graphs and rules
+    # --- graphs
 
     def put_graph(self, iri: str, triples: Sequence[Triple], replace: bool = True) -> tuple[GraphInfo, bool]:
         """Replace a static graph, or add to it; the queries that use it are planned anew."""
@@ -100,9 +98,6 @@ class Engine(QueryCommands):
             if users := self._graph_info(iri).used_by:
                 raise EngineError("in-use", 409, f"Queries use the graph <{iri}>.", {"usedBy": list(users)})
             self._settle(self._machine.writer.call(lambda end, now: end.graph(iri, None)))
-
-    def rule_sets(self) -> list[RuleSetInfo]:
-        return list(RULE_SETS)
 
     def _graph_info(self, iri: str) -> GraphInfo:
         pump = self._machine.pump

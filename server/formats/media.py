@@ -15,6 +15,7 @@ JSONLD, RDFXML, JSONL, TIMED = "application/ld+json", "application/rdf+xml", "ap
 JSON, SSE, HTML, TEXT = "application/json", "text/event-stream", "text/html", "text/plain"
 SPARQL_QUERY, FORM, MERGE_PATCH = "application/sparql-query", "application/x-www-form-urlencoded", "application/merge-patch+json"
 RESULTS_JSON, RESULTS_XML = "application/sparql-results+json", "application/sparql-results+xml"
+RIF_PS, RIF_XML = "text/x-rif-ps", "application/rif+xml"
 CSV, TSV = "text/csv", "text/tab-separated-values"
 
 ALIASES = {"application/x-ndjson": JSONL, "application/ndjson": JSONL, "application/x-trig": TRIG, "application/x-turtle": TURTLE,
@@ -25,6 +26,7 @@ RDF_FORMATS: Mapping[str, RdfFormat] = {
     RDFXML: RdfFormat.RDF_XML,
 }
 PUSH_TYPES = (TRIG, NQUADS, JSONLD, JSONL, TURTLE, NTRIPLES, TIMED, RDFXML)
+RULE_TYPES = (RIF_PS, RIF_XML)
 GRAPH_TYPES = (TURTLE, NTRIPLES, JSONLD, RDFXML, TRIG, NQUADS)
 STREAMED_TYPES = frozenset((NQUADS, TRIG, JSONL, TIMED))
 
@@ -38,6 +40,8 @@ DATASET_TYPES = frozenset((TRIG, NQUADS, JSONLD))
 
 EXTENSIONS = {".trig": TRIG, ".trigs": TRIG, ".nq": NQUADS, ".nt": NTRIPLES, ".ttl": TURTLE, ".jsonld": JSONLD, ".json": JSONLD,
               ".jsonl": JSONL, ".ndjson": JSONL, ".rdf": RDFXML, ".owl": RDFXML, ".xml": RDFXML, ".tsv": TIMED, ".timed": TIMED}
+
+RULE_EXTENSIONS = {".rifps": RIF_PS, ".rif": RIF_XML, ".xml": RIF_XML}
 
 
 def content_type(header: str | None, supported: Sequence[str], default: str | None = None) -> str:

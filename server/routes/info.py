@@ -8,12 +8,12 @@ from typing import Any
 
 from flask import Blueprint, Response
 
-from server.formats.media import GRAPH_TYPES, HTML, JSON, PUSH_TYPES, TEXT
+from server.formats.media import GRAPH_TYPES, HTML, JSON, PUSH_TYPES, RULE_TYPES, TEXT
 from server.problems import SLUGS, Problem
 from server.web import best, json_reply, reply, route, site
 
 blueprint = Blueprint("info", __name__)
-FEATURES = ("csparql", "rsp-ql", "rdfs", "sse", "jsonl", "sparql", "graph-store", "explain", "gzip", "idempotency")
+FEATURES = ("csparql", "rsp-ql", "rdfs", "rif-core", "sse", "jsonl", "sparql", "graph-store", "explain", "gzip", "idempotency")
 
 
 @route(blueprint, "/info", "GET", starting=True)
@@ -22,7 +22,8 @@ def info() -> Response:
     own = site()
     return json_reply({"name": "thalweg", "version": package_version("thalweg"), "python": platform.python_version(),
                        "spark": package_version("pyspark"), "features": list(FEATURES), "state": own.engine.state,
-                       "progress": own.engine.progress, "types": {"push": list(PUSH_TYPES), "graphs": list(GRAPH_TYPES)},
+                       "progress": own.engine.progress,
+                       "types": {"push": list(PUSH_TYPES), "graphs": list(GRAPH_TYPES), "rules": list(RULE_TYPES)},
                        "limits": own.limits.as_json(), **_extra(own.engine)})
 
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from flask import Blueprint, Response
 
-from server.problems import Problem
-from server.web import json_reply, route, site
+from engine.runtime.resources import RuleSetInfo
+from server.formats.media import JSON, RULE_TYPES, TEXT
+from server.web import best, body_type, json_reply, no_content, path, precondition, reply, route, site, text_body
 
 blueprint = Blueprint("rules", __name__)
 
@@ -18,8 +19,35 @@ def listing() -> Response:
 
 @route(blueprint, "/rules/<name>", "GET")
 def get(name: str) -> Response:
-    """One rule set."""
-    for info in site().engine.rule_sets():
-        if info.name == name:
-            return json_reply(info.to_json())
-    raise Problem("no-such-rules", f"There is no rule set {name!r}.", extra={"name": name})
+    """One rule set; its text where ``Accept`` names the type that it has."""
+    info: RuleSetInfo = site().engine.rule_set(name)
+    if info.text is None or info.media is None:
+        return json_reply(info.to_json(), etag=info.etag)
+    media = best(JSON, info.media, TEXT)
+    if media == JSON:
+        return json_reply({**info.to_json(), "text": info.text}, etag=info.etag)
+    return reply(info.text, media, etag=info.etag)
+
+
+@route(blueprint, "/rules/<name>", "PUT")
+def put(name: str) -> Response:
+    """Set or replace a rule set; the queries that use it are planned anew."""
+    media = body_type(RULE_TYPES)
+    text = text_body(site().limits.rule_text)
+    with site().writing:
+        precondition(_etag(name))
+        info, created = site().engine.put_rules(name, media, text)
+    return json_reply(info.to_json(), 201 if created else 200, etag=info.etag, headers={"Location": path("rules", name)})
+
+
+@route(blueprint, "/rules/<name>", "DELETE")
+def delete(name: str) -> Response:
+    """Remove a rule set that no query uses."""
+    with site().writing:
+        precondition(site().engine.rule_set(name).etag)
+        site().engine.delete_rules(name)
+    return no_content()
+
+
+def _etag(name: str) -> str | None:
+    return next((info.etag for info in site().engine.rule_sets() if info.name == name), None)

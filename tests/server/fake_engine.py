@@ -47,6 +47,7 @@ class FakeEngine:
         self._removed: set[str] = set()
         self._seq: dict[str, int] = {}
         self._graphs: dict[str, list[Triple]] = {}
+        self._rules: dict[str, RuleSetInfo] = {}
         self._listeners: list[Listener] = []
         self._lock = threading.RLock()
         self._number = 0
@@ -135,7 +136,38 @@ class FakeEngine:
         del self._graphs[iri]
 
     def rule_sets(self) -> list[RuleSetInfo]:
-        return [RuleSetInfo("rdfs", True, "The RDFS entailment rules.")]
+        return [RuleSetInfo("rdfs", True, "The RDFS entailment rules.", None, None, "built-in"), *self._rules.values()]
+
+    def rule_set(self, name: str) -> RuleSetInfo:
+        return next((info for info in self.rule_sets() if info.name == name), None) or self._no_rules(name)
+
+    def put_rules(self, name: str, media: str, text: str) -> tuple[RuleSetInfo, bool]:
+        check_name(name)
+        self._writable(name)
+        if "SYNTAX" in text:
+            raise DiagnosticError(Diagnostic("rule-syntax", "Expected a rule.", Span(text, text.index("SYNTAX"), len(text))))
+        created = name not in self._rules
+        self._rules[name] = RuleSetInfo(name, False, None, media, 1, hashlib.sha256(text.encode()).hexdigest()[:16], (), text)
+        return self._rules[name], created
+
+    def delete_rules(self, name: str) -> None:
+        self._writable(name)
+        if self.rule_set(name).used_by:
+            raise EngineError("in-use", 409, "It is in use.", {"usedBy": list(self.rule_set(name).used_by)})
+        del self._rules[name]
+
+    def use_rules(self, name: str, *queries: str) -> None:
+        """Let queries use a rule set."""
+        self._rules[name] = replace(self._rules[name], used_by=queries)
+
+    @staticmethod
+    def _no_rules(name: str) -> RuleSetInfo:
+        raise not_found("rules", name)
+
+    @staticmethod
+    def _writable(name: str) -> None:
+        if name == "rdfs":
+            raise EngineError("method-not-allowed", 405, "It is built in.", {"allowed": ["GET", "HEAD"]})
 
     def _graph_info(self, iri: str) -> GraphInfo:
         return GraphInfo(iri, len(self._graphs[iri]), hashlib.sha256(repr(self._graphs[iri]).encode()).hexdigest()[:16])

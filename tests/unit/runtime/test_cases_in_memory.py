@@ -14,6 +14,7 @@ from engine.runtime.resources import ResultEvent
 from engine.runtime.results import ResultLog
 from engine.runtime.rows import encode
 from grammar import parse
+from grammar.rif import parse_rules
 from tests.bags import same_bag
 from tests.case_files import Case, find_cases
 from tests.sparks import answers
@@ -29,7 +30,8 @@ def run(case: Case, folder: Path, batches: int) -> list[ResultEvent]:
     for begin, end in zip([0, *cuts], [*cuts, last], strict=True):
         results = ResultLog(folder / "thalweg.db")
         pump = Pump(ReferenceExecutor(), results, parse, lambda text, name, graphs, rules: ReferenceCompiled(parse(text), name, rules),
-                    graph_folder=folder, history=lambda needed, position: [table.filter(pc.and_(pc.less_equal(table["position"], position),
+                    parse_rules=parse_rules, graph_folder=folder,
+                    history=lambda needed, position: [table.filter(pc.and_(pc.less_equal(table["position"], position),
                                                                            pc.equal(table["record"], 0)))])
         pump.restore()
         inside = pc.and_(pc.greater(table["position"], begin), pc.less_equal(table["position"], end))
