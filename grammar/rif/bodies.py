@@ -13,7 +13,7 @@ from engine.ir.builtins import IDENTICAL, IRI_STRING
 from engine.ir.expressions import Call, Expression, variables_of
 from engine.ir.rules import Assign, Atom, Formula, Test
 from engine.ir.spans import Span
-from engine.ir.terms import Variable
+from engine.ir.terms import Constant, Variable
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,21 +55,18 @@ class Places:
 
 
 def in_order(conjuncts: tuple[Conjunct, ...]) -> Ordered:
-    """Atoms in the order of the text, everything else as soon as its variables are bound."""
-    waiting, bound, body = list(conjuncts), set[Variable](), list[Formula]()
+    """The atoms in the order of the text, then everything else as soon as its variables are bound. An Assign binds a new variable."""
+    body: list[Formula] = [c for c in conjuncts if isinstance(c, Atom)]
+    waiting = [c for c in conjuncts if not isinstance(c, Atom)]
+    bound = {v for c in conjuncts if isinstance(c, Atom) for v in variables(c)}
     while waiting:
-        for conjunct in waiting:
-            found = None if isinstance(conjunct, Atom) else _ready(conjunct, bound)
-            if found is not None:
-                break
-        else:
-            conjunct = next((c for c in waiting if isinstance(c, Atom)), waiting[0])
-            if not isinstance(conjunct, Atom):
-                break
-            found = (conjunct,)
+        ready = next(((c, found) for c in waiting if (found := _ready(c, bound)) is not None), None)
+        if ready is None:
+            break
+        conjunct, found = ready
         waiting.remove(conjunct)
         body += found
-        bound.update(v for formula in found for v in _binds(formula))
+        bound.update(f.variable for f in found if isinstance(f, Assign))
     missing = frozenset(v for conjunct in waiting for v in variables(conjunct)) - bound
     return Ordered(tuple(body), frozenset(bound), missing)
 
@@ -88,19 +85,10 @@ def variables(conjunct: Conjunct) -> Iterator[Variable]:
             yield from sorted(variables_of(expression))
 
 
-def _binds(formula: Formula) -> Iterator[Variable]:
-    if isinstance(formula, Atom):
-        yield from variables(formula)
-    elif isinstance(formula, Assign):
-        yield formula.variable
-
-
 def _ready(conjunct: Equality | Predicate | Assign, bound: set[Variable]) -> tuple[Formula, ...] | None:
     """What a conjunct becomes where these variables are bound; None where it has to wait."""
     match conjunct:
-        case Assign(expression=expression):
-            return (conjunct,) if variables_of(expression) <= bound else None
-        case Equality(left, right):
+        case Assign(left, right) | Equality(left, right):
             return _equality(left, right, bound)
         case Predicate(Call(function=name, args=(first, second)) as call) if name == IRI_STRING:
             return _iri_string(call, first, second, bound)
@@ -110,7 +98,9 @@ def _ready(conjunct: Equality | Predicate | Assign, bound: set[Variable]) -> tup
 
 def _equality(left: Expression, right: Expression, bound: set[Variable]) -> tuple[Formula, ...] | None:
     if variables_of(left) | variables_of(right) <= bound:
-        return (Test(Call(IDENTICAL, (left, right))),)
+        # With an IRI SPARQL's = is the same, and known to SQL.
+        iri = any(isinstance(side, Constant) and side.token[0] == "<" for side in (left, right))
+        return (Test(Call("=" if iri else IDENTICAL, (left, right))),)
     for side, other in ((left, right), (right, left)):
         if isinstance(side, Variable) and side not in bound and variables_of(other) <= bound:
             return (Assign(side, other),)
