@@ -120,6 +120,9 @@ class Bindings:
         if name not in store.relations or not self.rows:
             return Bindings(variables, ())
         taken = tuple(fresh.values())
+        if len(bound) == len(terms):
+            facts, keys = store.relations[name].rows, [getter(term, self.variables) for term in terms]
+            return Bindings(variables, (row for row in self.rows if tuple(key(row) for key in keys) in facts))
         if not bound:
             found = [(row, store.relations[name].rows) for row in self.rows]
         else:
@@ -128,8 +131,6 @@ class Bindings:
             found = [(row, hits) for row in self.rows if (hits := index.get(_key(keys, row)))]  # type: ignore[misc]
         if twice:
             found = [(row, {hit for hit in hits if all(hit[a] == hit[b] for a, b in twice)}) for row, hits in found]
-        if not taken:
-            return Bindings(variables, (row for row, hits in found if hits))
         if len(taken) == 1:
             at = taken[0]
             return Bindings(variables, [(*row, hit[at]) for row, hits in found for hit in hits])
