@@ -11,7 +11,6 @@ from dataclasses import replace
 
 import pyarrow as pa
 
-from engine.ir.rules import Rule
 from engine.ir.statement import BACKGROUND, Statement
 from engine.plan.build import Builder
 from engine.plan.dataset import dataset
@@ -21,37 +20,45 @@ from engine.plan.order import Estimate
 from engine.records import Triple
 from engine.rewrite import PASSES, rdfs
 from engine.rewrite.context import Context
-from engine.rewrite.validate import BUILT_IN_RULES, Catalog, validate
+from engine.rewrite.owl2rl import BUILT_IN as BUILT_IN_RULES
+from engine.rewrite.programs import SCHEMA_WORDS, Programs, makes_schema, united
+from engine.rewrite.validate import Catalog, validate
 from engine.spark.compiled import STAGES, Compiled
 from engine.spark.content import merge_estimates, table_estimate
 
 UNFOLDED = frozenset({"rdfs"})
 
 
-def compile_statement(statement: Statement, catalog: Catalog, identity: str = "", until: str = "spark") -> Compiled:
+def compile_statement(statement: Statement, catalog: Catalog, identity: str = "", until: str = "spark", *,
+                      general: bool = False) -> Compiled:
     """Take a parsed statement through STAGES; DiagnosticError carries everything that is wrong with it.
 
     `identity` seeds RAND, UUID and blank nodes: the query's name. `until` "logical" leaves the texts for Spark to first use.
+    With `general` rules are not partially evaluated: schema may come with the streams.
     """
     identity = identity or hashlib.sha256(statement.text.encode()).hexdigest()[:12]
     validated = validate(statement, catalog)
-    context = rewrite_context(validated, catalog)
+    unfolded = not general and all(source.name in UNFOLDED for source in validated.rules)
+    context = rewrite_context(validated, catalog) if unfolded else Context()
     rewritten = validated
     for rewrite in PASSES:
         rewritten = rewrite(rewritten, context)
     estimate = static_estimate(validated, catalog)
     data = dataset(rewritten)
-    rules = closing_rules(validated, catalog)
     reasoning = tuple(StaticSource(g.iri) for g in statement.reasoning_graphs)
-    if rules:
-        data = entailed(data, reasoning, rules, identity)
+    if not unfolded:
+        data = entailed(data, reasoning, programs(validated, catalog, general), identity)
     elif statement.rules:
         data.graphs[BACKGROUND] = MergedSource((*(StaticSource(g.iri) for g in statement.graphs if not g.named), *reasoning))
 
     def build(live: Estimate) -> Plan:
         return Builder(data, live).build(rewritten.query)
 
-    compiled = Compiled(validated, rewritten, build(estimate), identity, estimate, build)
+    def generalise() -> Compiled:
+        return compile_statement(statement, catalog, identity, until, general=True)
+
+    words = SCHEMA_WORDS if statement.rules and not general else frozenset[str]()
+    compiled = Compiled(validated, rewritten, build(estimate), identity, estimate, build, generalise, words)
     if until == "spark":
         compiled.text("local")
         compiled.text("sql")
@@ -60,7 +67,7 @@ def compile_statement(statement: Statement, catalog: Catalog, identity: str = ""
 
 def rewrite_context(statement: Statement, catalog: Catalog) -> Context:
     """The rules that are unfolded into the query, evaluated against its static graphs."""
-    if not statement.rules or closing_rules(statement, catalog):
+    if not statement.rules:
         return Context()
     shown = [t for g in statement.graphs if not g.named for t in triples(catalog.graphs[g.iri])]
     tbox = shown + [t for g in statement.reasoning_graphs for t in triples(catalog.graphs[g.iri])]
@@ -69,11 +76,11 @@ def rewrite_context(statement: Statement, catalog: Catalog) -> Context:
     return Context(visible, rdfs.apply(rules, tbox))
 
 
-def closing_rules(statement: Statement, catalog: Catalog) -> tuple[Rule, ...]:
-    """The rules under which the query's windows and graphs are closed; none where unfolding serves (``rdfs`` alone)."""
-    if all(source.name in UNFOLDED for source in statement.rules):
-        return ()
-    return tuple(dict.fromkeys(rule for source in statement.rules for rule in catalog.rules[source.name].rules))
+def programs(statement: Statement, catalog: Catalog, general: bool) -> Programs:
+    """The rules under which the query's windows and graphs are closed."""
+    rules = united(catalog.rules[source.name] for source in statement.rules)
+    graphs = {g.iri: triples(catalog.graphs[g.iri]) for g in (*statement.graphs, *statement.reasoning_graphs)}
+    return Programs(rules, graphs, general or makes_schema(rules))
 
 
 def triples(table: pa.Table) -> list[Triple]:

@@ -7,19 +7,25 @@ themselves. A window, an item of it or a named graph is its closure together wit
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 
 from engine.ir.rules import Rule
 from engine.plan.dataset import Dataset
 from engine.plan.derive import is_axiom
-from engine.plan.nodes import ClosedSource, MergedSource, Source, StaticSource, WindowSource
+from engine.plan.nodes import ClosedSource, MergedSource, Source, StaticSource, WindowSource, leaf_sources
+
+Program = Callable[[Iterable[str]], tuple[Rule, ...]]
+"""The rules to apply, by the IRIs of the static graphs whose schema counts."""
 
 
-def entailed(data: Dataset, reasoning: tuple[StaticSource, ...], rules: tuple[Rule, ...], identity: str) -> Dataset:
-    """`data` under `rules`; `identity` makes the names of its closures unlike those of another query."""
+def entailed(data: Dataset, reasoning: tuple[StaticSource, ...], program: Program, identity: str) -> Dataset:
+    """`data` under the rules that `program` has for static graphs; `identity` makes the names of its closures unlike another query's."""
     def closed(base: Source, background: ClosedSource | None = None, hidden: ClosedSource | None = None) -> ClosedSource:
         assert isinstance(base, (WindowSource, StaticSource, MergedSource))
-        static = all(isinstance(leaf, StaticSource) for leaf in (base.parts if isinstance(base, MergedSource) else (base,)))
+        leaves = leaf_sources(base) + (leaf_sources(background) if background is not None else ())
+        static = all(isinstance(leaf, StaticSource) for leaf in leaf_sources(base))
+        rules = program(leaf.iri for leaf in leaves if isinstance(leaf, StaticSource))
         text = repr((identity, base, background, hidden, rules))
         return ClosedSource("c_" + hashlib.sha256(text.encode()).hexdigest()[:16], base, background, hidden, static, rules=rules)
 
@@ -27,7 +33,7 @@ def entailed(data: Dataset, reasoning: tuple[StaticSource, ...], rules: tuple[Ru
     shown = tuple(part for part in parts if isinstance(part, StaticSource))
     streamed = MergedSource(tuple(part for part in parts if isinstance(part, WindowSource)))
     alone = closed(MergedSource(reasoning)) if reasoning else None
-    own_facts = bool(shown) or any(map(is_axiom, rules))
+    own_facts = bool(shown) or any(map(is_axiom, program(())))
     background = closed(MergedSource((*shown, *reasoning)), hidden=alone) if own_facts or reasoning else None
     default: list[ClosedSource] = [closed(streamed, background)] if streamed.parts else []
     default += [background] if background is not None and own_facts else []

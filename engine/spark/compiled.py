@@ -36,7 +36,8 @@ class Compiled:
     identity: str
     estimate: Estimate
     build: Callable[[Estimate], Plan] = field(repr=False)
-    inconsistencies: tuple[str, ...] = ()
+    generalise: Callable[[], Compiled] = field(repr=False)
+    schema_words: frozenset[str] = field(default=frozenset(), repr=False)
     texts: dict[tuple[str, bool], PlanText] = field(default_factory=dict, repr=False)
     planned_rows: int = 0
     undecided: bool = False
@@ -51,6 +52,16 @@ class Compiled:
             self.plan = plan
             self.texts.clear()
             self.__dict__.pop("delta", None)
+
+    def fitting(self, live: Estimate) -> Compiled:
+        """The statement compiled for schema that comes with the data, once `live` has some; else this one."""
+        met = not self.schema_words.isdisjoint(live.predicates) or not self.schema_words.isdisjoint(live.classes)
+        return self.general if met else self
+
+    @cached_property
+    def general(self) -> Compiled:
+        """The statement compiled without knowing the schema."""
+        return self.generalise()
 
     @property
     def variables(self) -> tuple[Variable, ...]:

@@ -111,6 +111,8 @@ class Executor:
         failed: dict[int, BaseException] = {}
         for number, due in enumerate(dues):
             try:
+                if due.compiled.schema_words:
+                    due = replace(due, compiled=due.compiled.fitting(merge_estimates([c.estimate() for c in due.streams.values()])))
                 jobs.append(self._job(due))
             except Exception as failure:  # a plan that cannot be made is that query's failure
                 failed[number] = failure

@@ -27,7 +27,6 @@ class ReferenceCompiled:
     statement: Statement
     identity: str = ""
     rules: Mapping[str, RuleSet] = field(default_factory=dict)
-    inconsistencies: tuple[str, ...] = ()
 
     @property
     def variables(self) -> tuple[Variable, ...]:

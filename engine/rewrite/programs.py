@@ -1,0 +1,63 @@
+"""The rules of a query as they are applied to its data: general ones, or partially evaluated against the schema in static graphs.
+
+Partial evaluation needs the whole schema to be in the static graphs. Where it may come with the data, from a stream or from rules of
+the user's own, the general rules are applied, which meet it there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from engine.ir.rules import TRIPLE, Atom, Rule, RuleSet, atoms
+from engine.ir.terms import RDF_TYPE, Constant
+from engine.records import Triple
+from engine.rewrite.owl2rl import BUILT_IN
+from engine.rewrite.partial import compile_rules
+from engine.rewrite.schema import CLASSES, PREDICATES
+
+SCHEMA_WORDS = PREDICATES | CLASSES
+"""Properties and classes whose statements are schema: where they come with a stream, general rules are applied."""
+
+
+def united(sets: Iterable[RuleSet]) -> RuleSet:
+    """Several rule sets as one, each rule once."""
+    listed = list(sets)
+    rules = dict.fromkeys(rule for one in listed for rule in one.rules)
+    return RuleSet("+".join(one.name for one in listed), tuple(rules), tuple(fact for one in listed for fact in one.facts))
+
+
+def makes_schema(rules: RuleSet) -> bool:
+    """Whether rules of the user's own may derive statements of schema."""
+    built_in = {rule for one in BUILT_IN.values() for rule in one.rules}
+    heads = [atom for rule in rules.rules if rule not in built_in for atom in atoms(rule.head)]
+    return any(map(_may_be_schema, [*heads, *(fact.atom for fact in rules.facts)]))
+
+
+def program(rules: RuleSet, tbox: Iterable[Triple], general: bool) -> tuple[Rule, ...]:
+    """The rules for data beside the static graphs `tbox`; what follows from nothing is a rule without a body."""
+    applied = rules if general else compile_rules(rules, tbox)
+    return *applied.rules, *(Rule(fact.atom, (), name="schema") for fact in applied.facts)
+
+
+class Programs:
+    """The program for each choice of static graphs, made once."""
+
+    def __init__(self, rules: RuleSet, graphs: Mapping[str, Iterable[Triple]], general: bool) -> None:
+        self._rules, self._graphs, self._general = rules, graphs, general
+        self._made: dict[frozenset[str], tuple[Rule, ...]] = {}
+
+    def __call__(self, iris: Iterable[str]) -> tuple[Rule, ...]:
+        chosen = frozenset(iris)
+        if chosen not in self._made:
+            tbox = [triple for iri in sorted(chosen) for triple in self._graphs[iri]]
+            self._made[chosen] = program(self._rules, tbox, self._general)
+        return self._made[chosen]
+
+
+def _may_be_schema(atom: Atom) -> bool:
+    if atom.predicate != TRIPLE:
+        return False
+    _, property_, object_ = atom.terms
+    if not isinstance(property_, Constant) or property_.token in PREDICATES:
+        return True
+    return property_.token == RDF_TYPE and (not isinstance(object_, Constant) or object_.token in CLASSES)
