@@ -158,6 +158,8 @@ class Emitter:
     def close(self, edges: str, base: str, within: tuple[str, ...], seeded: bool) -> str:
         """The transitive closure of `edges` from the pairs of `base`, as a relation ``x y`` within the `within` columns."""
         if self.dialect.recursive:
+            self._texts = [text.replace(" AS (", " AS MATERIALIZED (", 1) if text.startswith(f"{edges} AS (") else text
+                           for text in self._texts]    # else each step of the recursion makes them anew
             name = f"n{len(self._texts)}"
             self._texts.append(closure.recursion(name, edges, base, within))
             self._recursive = True

@@ -156,11 +156,13 @@ def _grouped_star(emitter: Emitter, star: nodes.Star, subject: Variable) -> Rela
 
 
 def values(emitter: Emitter, plan: nodes.Values) -> Relation:
-    """Inline data, one SELECT a row."""
+    """Inline data."""
     names = [emitter.name(v) for v in plan.variables]
-    quoted = [[emitter.dialect.quote(c.token) if c else "NULL" for c in row] for row in plan.rows]
-    cells = [[f"CAST({cell} AS STRING) AS {n}" for cell, n in zip(row, names)] for row in quoted]
-    empty = ", ".join(f"{NULL_STRING} AS {n}" for n in names) or "1 AS u"
-    text = " UNION ALL ".join(f"SELECT {', '.join(row) or '1 AS u'}" for row in cells) or f"SELECT {empty} WHERE FALSE"
+    rows = [", ".join(emitter.dialect.quote(c.token) if c else NULL_STRING for c in row) for row in plan.rows]
+    if rows and names:
+        text = f"SELECT {', '.join(names)} FROM (VALUES {', '.join(f'({row})' for row in rows)}) AS v({', '.join(names)})"
+    else:
+        empty = ", ".join(f"{NULL_STRING} AS {n}" for n in names) or "1 AS u"
+        text = " UNION ALL ".join("SELECT 1 AS u" for _ in rows) or f"SELECT {empty} WHERE FALSE"
     certain = frozenset(v for i, v in enumerate(plan.variables) if all(row[i] is not None for row in plan.rows))
     return Relation(emitter.add(text), (), "", plan.variables, certain)

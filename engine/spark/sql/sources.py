@@ -131,7 +131,7 @@ def _bounds_text(source: BoundsSource, window: Window, evaluation: Evaluation) -
 def _window_texts(index: int, source: StreamSource, evaluation: Evaluation, dialect: Dialect) -> list[str]:
     table = stream_table(source.stream)
     if isinstance(source.window, TupleWindow) and source.window.unit == "items":
-        table = _with_item_text(table, dialect)
+        table = _with_item(table, dialect)
     rows = [(tick, *bounds(source.window, tick, evaluation)) for tick in evaluation.ticks]
     if len(rows) == 1:
         tick, low, high = rows[0]
@@ -184,10 +184,11 @@ def _at_closes(table: str, window: TimeWindow, evaluation: Evaluation, first_end
     return f"(SELECT e.*, close - {window.delay_ms} AS end FROM (SELECT f.*, explode({times}) AS close FROM {table} f) AS e) AS f"
 
 
-def _with_item_text(table: str, dialect: Dialect) -> str:
-    """The facts with the canonical text of their item: equal items are one, items of one time stand in the order of their texts."""
+def _with_item(table: str, dialect: Dialect) -> str:
+    """The facts with the place of their item among all by canonical text: equal items are one, items of one time stand in this order."""
     text = dialect.sorted_text("concat_ws(chr(1), s, p, o)")
-    items = f"SELECT position AS place_of, t AS time_of, {text} AS item FROM {table} GROUP BY position, t"
+    texts = f"SELECT position AS place_of, t AS time_of, {text} AS item_text FROM {table} GROUP BY position, t"
+    items = f"SELECT place_of, time_of, dense_rank() OVER (ORDER BY item_text) AS item FROM ({texts}) AS texts"
     return f"(SELECT f.*, i.item FROM {table} f JOIN ({items}) AS i ON f.position = i.place_of AND f.t = i.time_of)"
 
 
