@@ -158,6 +158,11 @@ class Appender:
             payload = {"since": position, **payload}
         return [control_rows(Control(position, kind, name, None, payload))], position
 
+    def commands(self, kind: Kind, names: Sequence[str], payload: dict[str, Any]) -> tuple[list[pa.Table], int]:
+        """One command to each of several queries; the reply is the position of the last."""
+        made = [self.command(kind, name, payload) for name in names]
+        return [table for tables, _ in made for table in tables], made[-1][1]
+
     def graph(self, iri: str, triples: Sequence[Triple] | None) -> tuple[list[pa.Table], int]:
         """A new version of a static graph, or its removal (None); the reply is its position."""
         position = self.take()

@@ -89,9 +89,8 @@ class QueryCommands(StreamCommands):
         with self._catalog:
             query = self._query(name)
             self._check_readers(query, "removed", force)
-            for reader in reversed(self._machine.pump.queries.dependents(query)):
-                self._command(Kind.UNREGISTER, reader.name, {})
-            self._command(Kind.UNREGISTER, name, {})
+            readers = reversed(self._machine.pump.queries.dependents(query))
+            self._commands(Kind.UNREGISTER, [*(reader.name for reader in readers), name], {})
 
     def patch_query(self, name: str, state: str, resume: str = "now", force: bool = False) -> QueryInfo:
         """Pause a running query (`state` ``paused``; `force` pauses those that read it too), or let a paused one go on (``running``)
@@ -103,9 +102,8 @@ class QueryCommands(StreamCommands):
                 raise EngineError("bad-transition", 409, f"The query is {before}; it cannot become {state}.", {"state": before})
             if before != state and state == "paused":
                 self._check_readers(query, "paused", force)
-                for reader in (*reversed(self._machine.pump.queries.dependents(query)), query):
-                    if reader.state == "running":
-                        self._command(Kind.PAUSE, reader.name, {})
+                affected = (*reversed(self._machine.pump.queries.dependents(query)), query)
+                self._commands(Kind.PAUSE, [reader.name for reader in affected if reader.state == "running"], {})
             elif before != state:
                 self._check_producers(query.statement, name)
                 self._command(Kind.RESUME, name, {"backlog": resume == "backlog"})

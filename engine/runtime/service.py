@@ -11,7 +11,7 @@ from dataclasses import replace as changed
 from typing import Any
 
 from engine.compiler import triples as triples_of
-from engine.ir.statement import GraphSource, Statement, StreamSource
+from engine.ir.statement import GraphSource, Statement, StreamSource, TupleWindow
 from engine.records import Triple
 from engine.runtime.backend import Backend, SparkBackend
 from engine.runtime.clock import Clock, SystemClock
@@ -25,8 +25,10 @@ from engine.runtime.rows import own_blank_nodes
 from engine.runtime.rule_commands import RuleCommands
 from engine.runtime.rule_store import ParseRules, reads_no_rules
 from engine.runtime.settings import Settings
+from engine.spark.content import StreamContent
 from engine.spark.executor import Due
-from engine.timeline import MAX, MIN
+from engine.spark.sql.sources import Evaluation, bounds
+from engine.timeline import MIN
 
 
 class Engine(RuleCommands):
@@ -161,9 +163,9 @@ class Engine(RuleCommands):
         contents = {stream: pump.kept.snapshot(stream) for stream in streams}
         reached = [pump.kept.states[stream].watermark for stream in streams if stream in pump.kept.states]
         tick = max(reached, default=MIN) + 1 if streams else self.clock.now_ms()
-        for source in statement.streams:
-            self._check_kept(source)
         due = Due("one-shot", compiled, (max(tick, 0),), -1, contents, dict(pump.graphs))
+        for source in statement.streams:
+            self._check_kept(source, contents[source.stream], due.evaluation)
         try:
             answer = self.backend.one_shot(due, timeout_s or self.settings.one_shot_timeout_s)
         except TimeoutError as late:
@@ -173,12 +175,19 @@ class Engine(RuleCommands):
         table = answer.table
         return OneShot(statement.form, variables(statement), table, table.num_rows > 0 if statement.form == "ASK" else None)
 
-    def _check_kept(self, source: StreamSource) -> None:
-        """Refuse a window on a stream of which the pump keeps nothing: it keeps what registered queries may still see."""
+    def _check_kept(self, source: StreamSource, content: StreamContent, evaluation: Evaluation) -> None:
+        """Refuse a window that would see items which are not kept any more: the pump keeps what registered queries may still see."""
         state = self._machine.pump.kept.states.get(source.stream)
-        if state is not None and state.items and state.kept_from == MAX:
-            raise EngineError("unsupported-in-streaming", 422, f"No registered query reads <{source.stream}>, so none of its items is "
-                              "kept for a window. Register a query with this window.", {"stream": source.stream})
+        if state is None or content.items == state.items:
+            return
+        match source.window:
+            case TupleWindow(count=count, unit=unit):
+                there = (content.items if unit == "items" else content.rows) >= count
+            case _:
+                there = content.rows > 0 and bounds(source.window, evaluation.ticks[0], evaluation)[0] >= state.kept_from
+        if not there:
+            raise EngineError("unsupported-in-streaming", 422, f"Not all items that this window on <{source.stream}> shows are kept: no "
+                              "registered query sees as many. Register a query with this window.", {"stream": source.stream})
 
     def _with_data(self, statement: Statement) -> Statement:
         """A plain query that names no data reads the default graph of the catalog, and every other graph by its name."""

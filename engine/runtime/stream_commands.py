@@ -170,7 +170,11 @@ class StreamCommands:
         return tuple(sorted(query.name for query in self._live() if iri in query.streams))
 
     def _command(self, kind: Kind, name: str, payload: dict[str, Any]) -> None:
-        self._settle(self._machine.writer.call(lambda end, now: end.command(kind, name, payload)))
+        self._commands(kind, (name,), payload)
+
+    def _commands(self, kind: Kind, names: Sequence[str], payload: dict[str, Any]) -> None:
+        """One command to each of several, written together before any is waited for."""
+        self._settle(self._machine.writer.call(lambda end, now: end.commands(kind, names, payload)))
 
     def _settle(self, position: int) -> None:
         """Wait until the pump has carried out the record at `position`."""

@@ -31,6 +31,11 @@ class StreamContent:
         return sum(chunk.table.num_rows for chunk in self._chunks)
 
     @property
+    def items(self) -> int:
+        """How many items the facts are of."""
+        return sum(len(pc.unique(chunk.table["position"])) for chunk in self._chunks)
+
+    @property
     def chunks(self) -> tuple[Chunk, ...]:
         return tuple(self._chunks)
 

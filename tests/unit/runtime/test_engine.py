@@ -267,8 +267,25 @@ def test_a_window_of_which_nothing_is_kept_is_refused(running: Running) -> None:
     text = "SELECT ?o FROM STREAM <http://ex.org/s> [RANGE 10s STEP 1s] WHERE { ?s ?p ?o }"
     engine.push("s", [item(NOW + 100), item(NOW + 1_100)])
     engine.put_graph("http://ex.org/g", [(S, P, '"g"')])  # answered once the pump has come so far
-    with pytest.raises(EngineError, match="none of its items is kept"):
+    with pytest.raises(EngineError, match="Not all items that this window .* are kept"):
         engine.sparql(text)
+
+
+def test_a_window_that_is_only_partly_kept_is_refused(running: Running) -> None:
+    """The registered query sees two seconds; of a minute, or of the last three items, only a part is there."""
+    engine = running.engine
+    engine.put_stream("s", EVENTS)
+    engine.register(TEXT)
+    for number, at in enumerate((100, 30_100, 31_100, 50_100), 1):
+        engine.push("s", [item(NOW + at, str(at))])
+        engine.put_graph("http://ex.org/g", [(S, P, f'"{number}"')])    # answered once the pump has come so far
+    for window, rows in (("RANGE 1s", 0), ("ITEMS 1", 1), ("RANGE 2m STEP 1s", None), ("ITEMS 3", None)):
+        text = f"SELECT ?o FROM STREAM <http://ex.org/s> [{window}] WHERE {{ ?s ?p ?o }}"
+        if rows is not None:
+            assert engine.sparql(text).table.num_rows == rows
+        else:
+            with pytest.raises(EngineError, match="Not all items"):
+                engine.sparql(text)
 
 
 def test_explain_and_stats(running: Running) -> None:
