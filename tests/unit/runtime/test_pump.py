@@ -13,9 +13,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from engine.ir.patterns import BGP, Project, TriplePattern
-from engine.ir.statement import (Ask, Construct, NowWindow, Query, Select, Statement, StreamSource, TimeWindow, TupleWindow, Window)
+from engine.ir.rules import TRIPLE, Atom, Rule, RuleSet
+from engine.ir.statement import (Ask, Construct, NowWindow, Query, RuleSource, Select, Statement, StreamSource, TimeWindow, TupleWindow,
+                                 Window)
 from engine.ir.terms import Constant, Variable
-from engine.records import End, Event, GraphVersion, Idle, Mark, Pause, Record, Register, Resume, Unregister
+from engine.records import End, Event, GraphVersion, Idle, Mark, Pause, Record, Register, Resume, RulesVersion, Unregister
 from engine.reference import streams as oracle
 from engine.runtime.batch import LogGapError
 from engine.runtime.pump import Pump
@@ -31,6 +33,10 @@ S, OBJECT = Variable("s"), Variable("o")
 PATTERN = BGP((TriplePattern(S, Constant("<p>"), OBJECT),))
 SELECT = Select(Project(PATTERN, (S, OBJECT)), (S, OBJECT))
 QUERIES: list[Query] = [SELECT, Ask(PATTERN), Construct((TriplePattern(S, Constant("<q>"), OBJECT),), PATTERN)]
+ONE, TWO, NINE = (Constant(f'"{value}"') for value in (1, 2, 9))
+RULES = {f"{found.token} if {given.token}": RuleSet("r", (Rule(Atom(TRIPLE, (S, Constant("<p>"), found)),
+                                                              (Atom(TRIPLE, (S, Constant("<p>"), given)),)),))
+         for found, given in ((TWO, ONE), (NINE, TWO))}
 CHAINED = Construct((TriplePattern(S, Constant("<p>"), OBJECT),), PATTERN)
 
 times = st.integers(0, 60)
@@ -47,7 +53,7 @@ def statements(draw: st.DrawFn, number: int) -> Statement:
     sources = [StreamSource(draw(st.sampled_from(streams)), draw(windows)) for _ in range(draw(st.integers(1, 2)))]
     query = CHAINED if makes else draw(st.sampled_from(QUERIES))
     return Statement(query, repr(draw(st.integers(0, 10**9))), MADE[number] if makes else "q", "stream" if makes else "query",
-                     streams=tuple(sources),
+                     streams=tuple(sources), rules=draw(st.sampled_from([(), (RuleSource("r"),)])),
                      output=draw(st.sampled_from(["rstream", "istream", "dstream"])),
                      report=draw(st.sampled_from(["close", "close", "change", "full"])),
                      compute_every_ms=draw(st.sampled_from([None, None, 4])), start_at_ms=draw(st.sampled_from([0, 2])))
@@ -62,7 +68,7 @@ def logs(draw: st.DrawFn) -> tuple[list[Record], dict[str, Statement]]:
     for _ in range(draw(st.integers(1, 25))):
         position = len(records) + 1
         stream = draw(st.sampled_from([A, A, B]))
-        match draw(st.sampled_from(["event"] * 8 + ["mark", "idle", "register", "graph", "unregister"])):
+        match draw(st.sampled_from(["event"] * 8 + ["mark", "idle", "register", "graph", "unregister", "rules", "rules"])):
             case "event":
                 t = max(marks[stream], draw(times))
                 marks[stream] = max(marks[stream], t - draw(st.sampled_from([0, 0, 5])))
@@ -81,6 +87,8 @@ def logs(draw: st.DrawFn) -> tuple[list[Record], dict[str, Statement]]:
                 records.append(Unregister(position, "q2"))
             case "graph":
                 records.append(GraphVersion(position, "http://ex.org/g", (("<x>", "<p>", '"0"'),)))
+            case "rules":
+                records.append(RulesVersion(position, "r", "text/x-rules", draw(st.sampled_from([*RULES, None]))))
     if draw(st.booleans()):
         records.append(End(len(records) + 1))
     return records, texts
@@ -88,8 +96,13 @@ def logs(draw: st.DrawFn) -> tuple[list[Record], dict[str, Statement]]:
 
 def make_pump(results: ResultLog, parsed: Mapping[str, Statement], folder: Path | None = None, log: pa.Table | None = None) -> Pump:
     return Pump(ReferenceExecutor(), results, parsed.__getitem__,
-                lambda text, name, graphs, rules: ReferenceCompiled(parsed[text], "", rules), graph_folder=folder,
+                lambda text, name, graphs, rules: ReferenceCompiled(parsed[text], "", rules), parse_rules=parse_rules, graph_folder=folder,
                 history=lambda needed, position: [] if log is None else [items(log, position)])
+
+
+def parse_rules(text: str, media: str, name: str) -> RuleSet:
+    assert media == "text/x-rules"
+    return RULES[text]
 
 
 def items(log: pa.Table, position: int) -> pa.Table:
@@ -109,7 +122,7 @@ def shown(event: ResultEvent) -> tuple[object, ...]:
 def expected(records: Sequence[Record], parsed: Mapping[str, Statement]) -> list[tuple[str, int, int, object]]:
     from engine.runtime.output import payload
     found = []
-    for name, evaluations in oracle.run(records, parsed.__getitem__).items():
+    for name, evaluations in oracle.run(records, parsed.__getitem__, parse_rules).items():
         for evaluation in evaluations:
             event = ResultEvent(name, "", 0, evaluation.tick, evaluation.at, "graph" if evaluation.result.form == "CONSTRUCT" else "result",
                                 "", payload(evaluation.result.form, as_table(evaluation.result)))
