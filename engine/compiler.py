@@ -47,7 +47,7 @@ def compile_statement(statement: Statement, catalog: Catalog, identity: str = ""
     data = dataset(rewritten)
     reasoning = tuple(StaticSource(g.iri) for g in statement.reasoning_graphs)
     if not unfolded:
-        data = entailed(data, reasoning, programs(validated, catalog, general), identity)
+        data = entailed(data, reasoning, programs(validated, catalog, general), _windows_of(validated))
     elif statement.rules:
         data.graphs[BACKGROUND] = MergedSource((*(StaticSource(g.iri) for g in statement.graphs if not g.named), *reasoning))
 
@@ -81,6 +81,11 @@ def programs(statement: Statement, catalog: Catalog, general: bool) -> Programs:
     rules = united(catalog.rules[source.name] for source in statement.rules)
     graphs = {g.iri: triples(catalog.graphs[g.iri]) for g in (*statement.graphs, *statement.reasoning_graphs)}
     return Programs(rules, graphs, general or makes_schema(rules))
+
+
+def _windows_of(statement: Statement) -> str:
+    """What tells the windows of one statement from those of another: equal ones have equal closures, which are then made once."""
+    return repr((statement.on_change, statement.start_at_ms, [(source.stream, source.window) for source in statement.streams]))
 
 
 def triples(table: pa.Table) -> list[Triple]:

@@ -19,14 +19,15 @@ Program = Callable[[Iterable[str]], tuple[Rule, ...]]
 """The rules to apply, by the IRIs of the static graphs whose schema counts."""
 
 
-def entailed(data: Dataset, reasoning: tuple[StaticSource, ...], program: Program, identity: str) -> Dataset:
-    """`data` under the rules that `program` has for static graphs; `identity` makes the names of its closures unlike another query's."""
+def entailed(data: Dataset, reasoning: tuple[StaticSource, ...], program: Program, windows: str) -> Dataset:
+    """`data` under the rules that `program` has for static graphs; `windows` tells the windows of the statement from
+    those of others: the names of closures follow from what they are."""
     def closed(base: Source, background: ClosedSource | None = None, hidden: ClosedSource | None = None) -> ClosedSource:
         assert isinstance(base, (WindowSource, StaticSource, MergedSource))
         leaves = leaf_sources(base) + (leaf_sources(background) if background is not None else ())
         static = all(isinstance(leaf, StaticSource) for leaf in leaf_sources(base))
         rules = program(leaf.iri for leaf in leaves if isinstance(leaf, StaticSource))
-        text = repr((identity, base, background, hidden, rules))
+        text = repr((windows, base, background, hidden, rules))
         return ClosedSource("c_" + hashlib.sha256(text.encode()).hexdigest()[:16], base, background, hidden, static, rules=rules)
 
     parts = data.default.parts if isinstance(data.default, MergedSource) else (data.default,)
@@ -45,12 +46,12 @@ def entailed(data: Dataset, reasoning: tuple[StaticSource, ...], program: Progra
     for iri, graph in data.graphs.items():
         leaves = graph.parts if isinstance(graph, MergedSource) else (graph,)
         named[iri] = closed(MergedSource((*leaves, *shown, *reasoning)), hidden=background)
-    windows: dict[str, Source] = {name: closed(window, background) for name, window in data.windows.items()}
-    return replace(data, default=MergedSource(tuple(default)), windows=windows, graphs=named)
+    shows: dict[str, Source] = {name: closed(window, background) for name, window in data.windows.items()}
+    return replace(data, default=MergedSource(tuple(default)), windows=shows, graphs=named)
 
 
 def of_items(source: Source) -> Source:
     """The closures of a window's items, each by itself."""
     if not isinstance(source, ClosedSource):
         return source
-    return replace(source, name=f"{source.name}_i", items=True)
+    return replace(source, name=f"i{source.name}", items=True)

@@ -13,7 +13,7 @@ from engine.ir.terms import Variable
 from engine.plan import incremental
 from engine.plan.describe import TRIPLE
 from engine.plan.explain import explain_plan, plan_tree
-from engine.plan.nodes import Plan, closures
+from engine.plan.nodes import Plan, closures, sources
 from engine.plan.order import Estimate
 from engine.spark.sql.calls import is_volatile
 from engine.spark.sql.companions import typed_variables
@@ -52,6 +52,11 @@ class Compiled:
             self.plan = plan
             self.texts.clear()
             self.__dict__.pop("delta", None)
+
+    @property
+    def has_closures(self) -> bool:
+        """Whether rules are applied in rounds."""
+        return bool(closures(sources(self.plan)))
 
     def fitting(self, live: Estimate) -> Compiled:
         """The statement compiled for schema that comes with the data, once `live` has some; else this one."""

@@ -6,6 +6,7 @@ evaluates the content at each T anew, all due T in one job; ``incremental`` keep
 
 from __future__ import annotations
 
+import hashlib
 import logging
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -25,7 +26,7 @@ from engine.spark.local import Found, QueryFailed, Task, run_local
 from engine.spark.mirror import Mirror
 from engine.spark.rounds import close, transitive_closure
 from engine.spark.sql.closure import Rounds
-from engine.spark.sql.fixpoint import Closing
+from engine.spark.sql.fixpoint import Closing, renamed
 from engine.spark.sql.dialect import DIALECTS, UNDECIDED
 from engine.spark.sql.sources import Evaluation, graph_table, needed, source_texts, stream_table, tables
 from engine.spark.udf_spark import register_spark
@@ -39,6 +40,7 @@ StrategyName = Literal["recompute", "incremental"]
 
 INCREMENTAL_ROWS = 20_000
 MOST_TOUCHED = 150_000
+CLOSED_ROWS = 500_000    # a round of Spark jobs costs more than a whole closure in one task (docs/decisions.md)
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,7 +148,8 @@ class Executor:
         typed = not compiled.undecided and not any(due.streams[iri].hard for iri in ranges)
         if self._strategy(due, rows) == "incremental":
             return self._incremental_job(due, typed, rows)
-        executor: ExecutorName = self.force_executor or ("local" if rows <= LOCAL_ROWS else "sql")
+        most = CLOSED_ROWS if compiled.has_closures else LOCAL_ROWS
+        executor: ExecutorName = self.force_executor or ("local" if rows <= most else "sql")
         self.choices[due.query] = (executor, "recompute")
         text = compiled.text(executor, typed)
         prefix = source_texts(text.sources, compiled.statement.streams, evaluation, DIALECTS[executor])
@@ -155,7 +158,12 @@ class Executor:
         rounds = tuple((part, *text.pairs(prefix, part)) for part in text.rounds)
         closings = tuple(closure.ready(source_texts((closure.source.base,), compiled.statement.streams, evaluation, DIALECTS[executor]))
                          for closure in text.closures)
-        return _Job(due, executor, text.statement(prefix), names, rows * len(due.ticks), rounds=rounds, closings=closings)
+        statement = text.statement(prefix)
+        if executor == "sql":   # plans run side by side in one session
+            mark = hashlib.sha256(due.query.encode()).hexdigest()[:8]
+            own = {closing.name: f"{closing.name}_{mark}" for closing in closings}
+            closings, statement = tuple(closing.own(own) for closing in closings), renamed(statement, own)
+        return _Job(due, executor, statement, names, rows * len(due.ticks), rounds=rounds, closings=closings)
 
     def _strategy(self, due: Due, rows: int) -> StrategyName:
         if due.compiled.delta is None:

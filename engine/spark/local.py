@@ -85,31 +85,57 @@ def run_bundles(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
 def _run_bundle(tables: dict[str, bytes], tasks: list[tuple[int, str, tuple[Closing, ...]]]) -> Iterator[pa.RecordBatch]:
     connection = _connection()
+    closures = Closures(connection)
     for name, data in tables.items():
         connection.register(name, unpack(data))
     try:
         for number, text, closings in tasks:
-            found, error = _run(connection, text, closings)
+            found, error = _run(connection, text, closings, closures)
             answer, findings = (pack(found.table), found.findings and pack(found.findings)) if found else (None, None)
             yield pa.record_batch([pa.array([number], pa.int32()), pa.array([answer], pa.binary()), pa.array([findings], pa.binary()),
                                    pa.array([error], pa.string())], names=["number", "answer", "findings", "error"])
     finally:
+        closures.drop()
         for name in tables:
             connection.unregister(name)
 
 
-def _run(connection: duckdb.DuckDBPyConnection, text: str, closings: Sequence[Closing]) -> tuple[Found | None, str | None]:
+def _run(connection: duckdb.DuckDBPyConnection, text: str, closings: Sequence[Closing],
+         closures: Closures) -> tuple[Found | None, str | None]:
     try:
         for closing in closings:
-            close(connection, closing)
+            closures.make(closing)
         checks = " UNION ".join(f"({closing.check})" for closing in closings if closing.check)
         findings = connection.sql(checks).to_arrow_table() if checks else None
         return Found(connection.sql(text).to_arrow_table(), findings), None
     except Exception as failure:  # whatever DuckDB or a function raises belongs to this query alone
         return None, f"{type(failure).__name__}: {failure}"
-    finally:
-        for table in (table for closing in closings for table in (closing.all, closing.new)):
-            connection.execute(f"DROP TABLE IF EXISTS {table}")
+
+
+class Closures:
+    """The closures of a bundle: queries with equal windows and rules share one."""
+
+    def __init__(self, connection: duckdb.DuckDBPyConnection) -> None:
+        self._connection = connection
+        self._made: dict[str, Closing] = {}
+
+    def make(self, closing: Closing) -> None:
+        """Compute a closure, unless it is there."""
+        if self._made.get(closing.name) == closing:
+            return
+        self._drop(closing)
+        close(self._connection, closing)
+        self._made[closing.name] = closing
+
+    def drop(self) -> None:
+        """Forget them all."""
+        for closing in self._made.values():
+            self._drop(closing)
+        self._made.clear()
+
+    def _drop(self, closing: Closing) -> None:
+        for table in (closing.all, closing.new):
+            self._connection.execute(f"DROP TABLE IF EXISTS {table}")
 
 
 def close(connection: duckdb.DuckDBPyConnection, closing: Closing) -> None:

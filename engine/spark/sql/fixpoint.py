@@ -6,7 +6,7 @@ terms of long atoms ``x3 x4 ...``, and the typed companions of ``o``. Rounds are
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from engine.functions.typed import Kind, typed
@@ -37,6 +37,11 @@ class Closing:
     first: str
     rounds: tuple[str, ...]
     check: str | None = None
+
+    def own(self, names: Mapping[str, str]) -> Closing:
+        """The same with other names for itself and the closures that it stands on."""
+        check = renamed(self.check, names) if self.check else None
+        return Closing(names[self.name], renamed(self.first, names), tuple(renamed(text, names) for text in self.rounds), check)
 
     @property
     def all(self) -> str:
@@ -75,6 +80,13 @@ class ClosureText:
         return (f"WITH {ticks}, {self.known} SELECT {', '.join(self.columns)} FROM "
                 f"(SELECT {merged} FROM ({text}) AS d GROUP BY {', '.join(self.identity)}) AS f "
                 f"WHERE NOT EXISTS (SELECT 1 FROM {self.name}_known k WHERE {same})")
+
+
+def renamed(text: str, names: Mapping[str, str]) -> str:
+    """A statement with other names for closures."""
+    for name, other in names.items():
+        text = text.replace(name, other)
+    return text
 
 
 def closure_text(source: ClosedSource, dialect: Dialect, lowering: Lowering) -> ClosureText:
