@@ -272,7 +272,7 @@ class Parser(Reader):
                 names.append(self.next().text)
                 self.next()
             if not self._starts_term():
-                self.fail("a term or ')'", "arguments stand side by side, without commas" if self.token.text == "," else None)
+                self.fail("a term or ')'")
             args.append(self.term())
         return Apply(op, tuple(args), tuple(names), self.span(start))
 

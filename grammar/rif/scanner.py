@@ -75,7 +75,8 @@ def _bad(report: Report, token: Token) -> None:
         case "<":
             report.error("This IRI is never closed.", span, hint="an IRI ends with > and holds no spaces, quotes, braces or backslashes")
         case _:
-            report.error(f"'{token.text}' has no place in a rule document.", span)
+            report.error(f"'{token.text}' has no place in a rule document.", span,
+                         hint="arguments stand side by side, without commas" if token.text == "," else None)
     raise Stop
 
 

@@ -37,7 +37,7 @@ class Translator:
     def __init__(self, report: Report) -> None:
         self.report = report
         self.places = Places()
-        self._names: set[str] = set()
+        self._written: dict[Variable, str] = {}
         self._fresh = 0
         self._assigned: list[Conjunct] = []
 
@@ -65,19 +65,15 @@ class Translator:
 
     def _safe(self, conjuncts: tuple[Conjunct, ...], head: tuple[Atom, ...]) -> Ordered:
         ordered = in_order(conjuncts)
-        for variable in sorted(ordered.unbound, key=self._place):
-            self._unsafe(variable, f"Nothing binds ?{variable.name}: no atom or frame of the body holds it, and no bound term is "
-                                   "equal to it.")
         in_head = {t for atom in head for t in atom.terms if isinstance(t, Variable)}
-        for variable in sorted(in_head - ordered.bound - ordered.unbound, key=self._place):
-            self._unsafe(variable, f"?{variable.name} stands in the head, and nothing in the body binds it.")
+        # The variables of calls in the head and in the body, by the names that the text has for them.
+        for variable in sorted((ordered.unbound | in_head - ordered.bound) & self._written.keys(), key=self._place):
+            name, span = self._written[variable], self.places.spans[variable]
+            if not any(d.span == span and d.code == "rules-unsafe" for d in self.report.diagnostics):
+                what = "no atom or frame of the body holds it, and no bound term is equal to it"
+                self.report.error(f"Nothing binds ?{name}: {what}.", span, code="rules-unsafe",
+                                  hint=f"let an atom or frame in each alternative of the body hold ?{name}")
         return ordered
-
-    def _unsafe(self, variable: Variable, message: str) -> None:
-        span = self.places.spans.get(variable)
-        if span is not None and not any(d.span == span and d.code == "rules-unsafe" for d in self.report.diagnostics):
-            self.report.error(message, span, code="rules-unsafe",
-                              hint=f"let an atom or frame in each alternative of the body hold ?{variable.name}")
 
     def _place(self, variable: Variable) -> tuple[int, str]:
         span = self.places.spans.get(variable)
@@ -182,7 +178,6 @@ class Translator:
             return found
         self._fresh += 1
         variable = Variable(f".{self._fresh}")
-        self.places.note(variable, term.span)
         self._assigned.append(Assign(variable, found))
         return variable
 
@@ -246,11 +241,11 @@ class Translator:
         inner = dict(scope)
         for var in variables:
             name = var.name
-            while name in self._names:
+            while Variable(name) in self._written:
                 self._fresh += 1
                 name = f".{var.name}.{self._fresh}"
-            self._names.add(name)
             inner[var.name] = Variable(name)
+            self._written[inner[var.name]] = var.name
         return inner
 
     def _too_many(self, count: int, span: Span) -> bool:
