@@ -156,10 +156,10 @@ list  ?l rdf:first ?p, ?l rdf:rest rdf:nil, ?x ?p ?z, ?y ?p ?z, ?x != ?y => list
 list  ?l rdf:first ?p, ?l rdf:rest ?k, list-agree(?k ?x ?y), ?x ?p ?z, ?y ?p ?z => list-agree(?l ?x ?y)
 """
 
-# What partial evaluation asks beside the W3C's rules: it gives literals the datatypes that the schema speaks of, and by this rule a
-# resource that is made equal to a literal has them all.
+# What partial evaluation asks beside the W3C's rules: it gives literals the datatypes that the schema speaks of, and by this rule what
+# is made equal to a literal has all of them.
 LEMMAS = """
-dt-type2+eq-rep-s  ?x sameAs ?r, literal ?x, resource ?r, ?d in DATATYPES, in-value-space(?x ?d) => ?r a ?d
+dt-type2+eq-rep-s  ?x sameAs ?r, ?x != ?r, literal ?x, ?d in DATATYPES, in-value-space(?x ?d) => ?r a ?d
 """
 
 # rdfs2, 3, 5, 7, 9 and 11 of RDF 1.1 Semantics section 9.2.1. The others (axiomatic triples, rdfs4, 6, 8, 10, 12, 13) add what no one

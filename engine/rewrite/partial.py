@@ -24,17 +24,19 @@ from functools import lru_cache
 from itertools import combinations
 
 from engine.ir.expressions import Call, variables_of
-from engine.ir.rules import TRIPLE, Assign, Atom, Fact, Formula, Head, Rule, RuleSet, Table, Test, rule_variables
+from engine.ir.rules import (TRIPLE, Assign, At, Atom, BoxMinus, BoxPlus, DiamondMinus, Fact, Falsum, Formula, Head, Negation, Rule,
+                             RuleSet, Table, Test, WindowFormula, rule_variables)
 from engine.ir.terms import RDF_TYPE, Constant, Variable
 from engine.records import Triple
 from engine.rewrite.relations import Row, Store, getter
 from engine.rewrite.rule_text import iri
-from engine.rewrite.saturate import saturate, solutions
+from engine.rewrite.saturate import is_static, saturate, solutions
 from engine.rewrite.schema import CLASSES, FIRST, PREDICATES, REST, members_of_lists, schema_vocabulary
 from engine.timeline import ALWAYS
 
 _STATIC_LISTS = ("list-member", "list-pair")
-_BY_LENGTH = ("list-types", "list-path", "list-agree")
+BY_LENGTH = ("list-types", "list-path", "list-agree")
+"""Atoms about all members of a list."""
 _ABOUT_DATA = frozenset(("eq-ref",))
 """Rules that tell nothing new of a schema: its nodes are equal to themselves once it is data, too."""
 _BY_MENTION = frozenset(("dt-type2",))
@@ -80,7 +82,7 @@ def _add_lists(store: Store, lists: Mapping[str, list[Row]], schema: Iterable[Tr
 
 def _by_length(rule: Rule, lists: Mapping[str, list[Row]]) -> Iterator[Rule]:
     """A rule about all members of a list: one for each length, with the members as variables."""
-    asked = next((part for part in rule.body if isinstance(part, Atom) and part.predicate in _BY_LENGTH), None)
+    asked = next((part for part in rule.body if isinstance(part, Atom) and part.predicate in BY_LENGTH), None)
     if asked is None:
         yield rule
         return
@@ -107,11 +109,11 @@ def _about_members(asked: Atom, members: tuple[Variable, ...]) -> Iterator[Atom]
 
 def _compiled(rule: Rule, closed: Store, mentioned: frozenset[str], earlier: dict[object, set[Row]]) -> Iterator[Rule]:
     """The rule with its table, less the rows that an earlier rule of the same shape has, or none."""
-    static = [part for part in rule.body if _is_static(part)]
+    static = [part for part in rule.body if is_about_schema(part)]
     asked = {v for part in static for v in rule_variables(part)}
     static += [part for part in rule.body if isinstance(part, Table) and asked.intersection(part.variables)]
     data = [part for part in rule.body if part not in static]
-    if not any(isinstance(part, Atom) for part in data):
+    if is_static(rule) and not any(isinstance(part, Atom) for part in data):
         return
     if not static:
         yield from _restricted(rule, mentioned) if rule.name in _BY_MENTION else (rule,)
@@ -128,7 +130,8 @@ def _compiled(rule: Rule, closed: Store, mentioned: frozenset[str], earlier: dic
         yield replace(rule, body=(table, *data) if columns else tuple(data))
 
 
-def _is_static(part: Formula) -> bool:
+def is_about_schema(part: Formula) -> bool:
+    """Whether a part of a body is matched in the schema."""
     if not isinstance(part, Atom):
         return False
     if part.predicate != TRIPLE:
@@ -141,7 +144,7 @@ def _is_static(part: Formula) -> bool:
 
 def _is_of_lists(rule: Rule) -> bool:
     """Whether a rule only says what the atoms about lists mean."""
-    return isinstance(rule.head, Atom) and rule.head.predicate in _STATIC_LISTS + _BY_LENGTH
+    return isinstance(rule.head, Atom) and rule.head.predicate in _STATIC_LISTS + BY_LENGTH
 
 
 def _restricted(rule: Rule, mentioned: frozenset[str]) -> Iterator[Rule]:
@@ -165,8 +168,12 @@ def _without_its_head(head: Head, part: Formula, columns: tuple[Variable, ...], 
 
 def _shape(rule: Rule, data: Sequence[Formula], asked: Collection[Variable]) -> tuple[tuple[Variable, ...], object]:
     """The variables of a rule in the order in which they come up, and what it is but for their names and its table."""
-    parts = sorted((*data, rule.head), key=lambda part: not isinstance(part, Atom))
+    parts: list[object] = sorted((*data, rule.head), key=lambda part: not isinstance(part, Atom))
     order = tuple(dict.fromkeys(v for part in parts for v in _variables(part)))
+    if rule.window_ms is not None or not all(isinstance(part, (Atom, Falsum, Test, Assign, Table)) for part in parts):
+        return order, object()  # of its own: it speaks of time, or of what is not
+    if isinstance(rule.head, Falsum):
+        parts.append(rule.name)  # an inconsistency says by which rule
     number = {v: Variable(f"v{place}{'*' if v in asked else ''}") for place, v in enumerate(order)}
     return order, tuple(_renamed(part, number) for part in parts)
 
@@ -199,3 +206,5 @@ def _variables(part: object) -> Iterator[Variable]:
             yield from (*sorted(variables_of(expression)), variable)
         case Table(variables=variables):
             yield from variables
+        case DiamondMinus() | BoxMinus() | BoxPlus() | At() | WindowFormula() | Negation():
+            yield from sorted(rule_variables(part))

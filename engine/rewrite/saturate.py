@@ -10,7 +10,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from engine.ir.expressions import Call, Expression
-from engine.ir.rules import TRIPLE, Assign, Atom, Formula, Rule, Table, Test
+from engine.ir.rules import TRIPLE, Atom, Formula, Rule, Table, Test
 from engine.ir.terms import Constant, Term, Variable
 from engine.rewrite.relations import Bindings, Name, Row, Store, name_of
 
@@ -19,7 +19,7 @@ Edges = Mapping[str, Iterable[str]]
 
 def saturate(given: Store, rules: Iterable[Rule]) -> Store:
     """The facts of `given` and all that follow from them. A property that a rule makes transitive is closed by reachability."""
-    waiting = [rule for rule in rules if isinstance(rule.head, Atom) and all(map(_decidable, rule.body))]
+    waiting = [rule for rule in rules if is_static(rule)]
     transitive = {name_of(rule.head) for rule in waiting if is_transitive(rule) and isinstance(rule.head, Atom)}
     applied = [rule for rule in waiting if not is_transitive(rule)]
     known, new = Store(), given
@@ -67,6 +67,11 @@ def solutions(body: Sequence[Formula], stores: Sequence[Store], default: Store) 
             case Test(condition=condition):
                 found = found.filtered(lambda row, condition=condition: bool(_value(condition, row)))  # type: ignore[misc]
     return found if not waiting else Bindings((), ())
+
+
+def is_static(rule: Rule) -> bool:
+    """Whether a rule can be applied here: it has no time, no negation, and no test that needs the value of a literal."""
+    return isinstance(rule.head, Atom) and rule.window_ms is None and all(map(_decidable, rule.body))
 
 
 def is_transitive(rule: Rule) -> bool:
@@ -142,7 +147,7 @@ def _cost(part: Formula, store: Store, bound: set[Variable]) -> float:
 
 
 def _decidable(part: Formula) -> bool:
-    return not isinstance(part, Assign) and (not isinstance(part, Test) or _known_call(part.condition))
+    return isinstance(part, (Atom, Table)) or isinstance(part, Test) and _known_call(part.condition)
 
 
 def _known_call(expression: Expression) -> bool:
