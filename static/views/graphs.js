@@ -81,8 +81,13 @@ async function showRules(node) {
   }
   if (!rules.length) return;
   node.replaceChildren(section("Rule sets", null, h("p", { class: "note" }, "Named in a query by USING RULES."),
-    h("ul", { class: "plain" }, rules.map(({ name, description, builtIn }) => h("li", null, h("code", null, name),
-      ` ${description ?? ""} `, builtIn ? h("span", { class: "badge" }, "built in") : null)))));
+    h("ul", { class: "plain" }, rules.map(ruleSet))));
+}
+
+function ruleSet({ name, description, builtIn, type, clauses, usedBy = [] }) {
+  const what = description ?? `${plural(clauses, "rule or fact", "rules and facts")} (${type})`;
+  return h("li", null, h("code", null, name), ` ${what}`, builtIn ? [" ", h("span", { class: "badge" }, "built in")] : null,
+    usedBy.length ? ` used by ${usedBy.join(", ")}` : null);
 }
 
 export function graphs(parent) {

@@ -145,7 +145,9 @@ def delete_graph(server: Standin, request: Request) -> Reply:
 
 
 NAME = "([^/]+)"
-RDFS = {"name": "rdfs", "builtIn": True, "description": "The RDFS entailment rules."}
+RULES = [{"name": "rdfs", "builtIn": True, "description": "The RDFS entailment rules.", "type": None, "clauses": None,
+          "etag": "built-in", "usedBy": []},
+         {"name": "alarms", "builtIn": False, "description": None, "type": "text/x-rif-ps", "clauses": 3, "etag": "7", "usedBy": ["hot"]}]
 ROUTES: list[tuple[str, str, Callable[..., Reply]]] = [
     ("GET", "/info", lambda s, r: Reply(200, {"version": "0.1.0", "features": [], "limits": {}})),
     ("GET", "/streams", lambda s, r: Reply(200, {"streams": list(s.streams.values())})),
@@ -169,5 +171,5 @@ ROUTES: list[tuple[str, str, Callable[..., Reply]]] = [
     ("GET", "/graphs", lambda s, r: Reply(200, {"graphs": list(s.graphs.values())})),
     ("PUT", "/graphs", put_graph),
     ("DELETE", "/graphs", delete_graph),
-    ("GET", "/rules", lambda s, r: Reply(200, {"rules": [RDFS]})),
+    ("GET", "/rules", lambda s, r: Reply(200, {"rules": RULES})),
 ]

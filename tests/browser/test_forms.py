@@ -107,6 +107,7 @@ def test_a_graph_is_loaded_from_a_file_and_deleted(page: Page, standin: Standin,
     page.open("#/graphs")
     page.shows("main .empty", "No graph yet.")
     page.shows("main", "The RDFS entailment rules.")
+    page.shows("main", "alarms 3 rules and facts (text/x-rif-ps) used by hot")
     page.write("main form input[type=url]", "http://example.org/tbox")
     page.find("input[type=file]").send_keys(str(file))
     page.shows(".copy", "http://e.x/Hot")

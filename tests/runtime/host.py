@@ -18,13 +18,14 @@ from engine.runtime.resources import Item
 from engine.runtime.service import Engine
 from engine.runtime.settings import Settings
 from grammar import parse
+from grammar.rif import parse_rules
 from tests.unit.runtime.memory_backend import MemoryBackend
 
 
 def main(folder: str, evaluator: str) -> None:
     settings = Settings(data=Path(folder), warm_up=False, archive_files=8, commit_interval_ms=2)
     backend: Backend = MemoryBackend(settings) if evaluator == "memory" else SparkBackend(settings)
-    engine = Engine(settings, parse, backend=backend)
+    engine = Engine(settings, parse, backend=backend, parse_rules=parse_rules)
     started = threading.Event()
     engine.subscribe(lambda notice: started.set() if engine.state != "starting" else None)
     engine.start()

@@ -1,4 +1,4 @@
-"""Graphs, rules, one-shot queries and pages used as documented."""
+"""Graphs, one-shot queries and pages used as documented."""
 
 from __future__ import annotations
 
@@ -40,12 +40,6 @@ def test_graphs_have_addresses_of_their_own_and_a_default(client: FlaskClient) -
              "b": (io.BytesIO(b"<http://a> <http://b> 2 ."), "b.nt", "text/turtle")}
     assert client.post("/graphs/both", data=parts, content_type="multipart/form-data").get_json()["triples"] == 2
     assert client.delete("/graphs/both").status_code == 204
-
-
-def test_rule_sets_are_listed(client: FlaskClient) -> None:
-    assert client.get("/rules").get_json()["rules"][0]["name"] == "rdfs"
-    assert client.get("/rules/rdfs").get_json()["builtIn"] is True
-    problem(client.get("/rules/none"), 404, "no-such-rules")
 
 
 @pytest.mark.parametrize("ask", [

@@ -59,6 +59,25 @@ def test_plans_need_no_stream_and_take_graphs_as_background(write: Callable[...,
     assert main(["run", "q.rq", "--graph", "http://ex.org/tbox=t.ttl", "--explain", "logical"]) == 0
 
 
+RULES = """Document( Prefix(ex <http://ex.org/>)
+  Group( Forall ?x ?t ( ?x[ex:celsius -> ?t] :- ?x[ex:temp -> ?t] ) ) )"""
+
+
+def test_rule_sets_come_from_files(write: Callable[..., str], capsys: pytest.CaptureFixture[str]) -> None:
+    write("r.rifps", RULES)
+    for clause in ("", "USING RULES mine"):  # all queries use it, or those that say so
+        write("q.rq", QUERY % clause)
+        assert main(["run", "q.rq", "--rules", "mine=r.rifps", "--explain", "logical"]) == 0
+        assert "under 1 rules" in capsys.readouterr().out
+    for name, text, complaint in (("mine=r.rifps", RULES.replace(":-", "<-"), "line 2"), ("mine=none.rif", "", "none.rif"),
+                                  ("mine=q.rq", "", "the rule language is not known"), ("rdfs=r.rifps", RULES, "rdfs is built in"),
+                                  ("1a=r.rifps", RULES, "is not a name"), ("other", RULES, "No rule set is named 'other'")):
+        write("r.rifps", text)
+        assert main(["run", "q.rq", "--rules", name, "--explain", "logical"]) == 1
+        written = capsys.readouterr()
+        assert complaint in written.err and not written.out and "Traceback" not in written.err
+
+
 @pytest.mark.parametrize(("query", "arguments", "complaint"), [
     ("SELECT", [], "line 1, column 7"), (QUERY % "", [], "No --stream for http://ex.org/temps"),
     (QUERY % "", ["--stream", "http://ex.org/temps=none.trig"], "There is no file none.trig"),

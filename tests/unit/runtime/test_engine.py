@@ -16,6 +16,7 @@ from engine.runtime.resources import Item, Notice, Rejection, ResultEvent
 from engine.runtime.service import Engine
 from engine.runtime.settings import Settings
 from grammar import parse
+from grammar.rif import parse_rules
 from tests.unit.runtime.memory_backend import MemoryBackend
 
 NOW = 1_700_000_000_000
@@ -31,7 +32,7 @@ class Running:
         self.clock = ManualClock(now_ms)
         settings = Settings(data=folder, commit_interval_ms=0, warm_up=False, archive_files=4)
         self.backend = MemoryBackend(settings)
-        self.engine = Engine(settings, parse, self.clock, self.backend)
+        self.engine = Engine(settings, parse, self.clock, self.backend, parse_rules)
         self.notices: list[Notice] = []
         self._changed = threading.Condition()
 

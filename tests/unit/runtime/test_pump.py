@@ -34,9 +34,8 @@ PATTERN = BGP((TriplePattern(S, Constant("<p>"), OBJECT),))
 SELECT = Select(Project(PATTERN, (S, OBJECT)), (S, OBJECT))
 QUERIES: list[Query] = [SELECT, Ask(PATTERN), Construct((TriplePattern(S, Constant("<q>"), OBJECT),), PATTERN)]
 ONE, TWO, NINE = (Constant(f'"{value}"') for value in (1, 2, 9))
-RULES = {f"{found.token} if {given.token}": RuleSet("r", (Rule(Atom(TRIPLE, (S, Constant("<p>"), found)),
-                                                              (Atom(TRIPLE, (S, Constant("<p>"), given)),)),))
-         for found, given in ((TWO, ONE), (NINE, TWO))}
+RULES = {text: RuleSet("r", (Rule(Atom(TRIPLE, (S, Constant("<p>"), found)), (Atom(TRIPLE, (S, Constant("<p>"), given)),)),))
+         for text, found, given in (("2 if 1", TWO, ONE), ("9 if 2", NINE, TWO))}
 CHAINED = Construct((TriplePattern(S, Constant("<p>"), OBJECT),), PATTERN)
 
 times = st.integers(0, 60)
