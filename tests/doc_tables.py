@@ -6,11 +6,13 @@ import argparse
 import re
 from collections.abc import Callable
 from dataclasses import fields
+from functools import partial
 from pathlib import Path
 
 from server.cli import _parser
 from server.limits import Limits
 from server.problems import SLUGS
+from tests import rule_tables
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -54,6 +56,8 @@ TABLES: dict[tuple[str, str], Callable[[], str]] = {
     ("docs/settings.md", "run"): lambda: options("run"),
     ("docs/settings.md", "limits"): limits,
     ("docs/http-api.md", "slugs"): slugs,
+    **{("docs/owl2rl.md", f"table-{n}"): partial(lambda n: _table(rule_tables.HEAD, rule_tables.owl_rows(n)), n) for n in range(4, 10)},
+    ("docs/owl2rl.md", "rdfs"): lambda: _table(rule_tables.HEAD, rule_tables.rdfs_rows()),
 }
 
 
