@@ -6,8 +6,10 @@ An atom or frame binds its variables. ``=`` binds a variable to the other side, 
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from heapq import heappop, heappush
 
 from engine.ir.builtins import IDENTICAL, IRI_STRING
 from engine.ir.expressions import Call, Expression, variables_of
@@ -57,17 +59,26 @@ class Places:
 def in_order(conjuncts: tuple[Conjunct, ...]) -> Ordered:
     """The atoms in the order of the text, then everything else as soon as its variables are bound. An Assign binds a new variable."""
     body: list[Formula] = [c for c in conjuncts if isinstance(c, Atom)]
-    waiting = [c for c in conjuncts if not isinstance(c, Atom)]
+    waiting = {place: c for place, c in enumerate(conjuncts) if not isinstance(c, Atom)}
     bound = {v for c in conjuncts if isinstance(c, Atom) for v in variables(c)}
-    while waiting:
-        ready = next(((c, found) for c in waiting if (found := _ready(c, bound)) is not None), None)
-        if ready is None:
-            break
-        conjunct, found = ready
-        waiting.remove(conjunct)
+    asking: dict[Variable, list[int]] = defaultdict(list)
+    for place, conjunct in waiting.items():
+        for variable in variables(conjunct):
+            asking[variable].append(place)
+    to_try = list(waiting)
+    while to_try:
+        place = heappop(to_try)
+        found = _ready(waiting[place], bound) if place in waiting else None
+        if found is None:
+            continue
+        del waiting[place]
         body += found
-        bound.update(f.variable for f in found if isinstance(f, Assign))
-    missing = frozenset(v for conjunct in waiting for v in variables(conjunct)) - bound
+        for formula in found:
+            if isinstance(formula, Assign):
+                bound.add(formula.variable)
+                for other in asking[formula.variable]:
+                    heappush(to_try, other)
+    missing = frozenset(v for conjunct in waiting.values() for v in variables(conjunct)) - bound
     return Ordered(tuple(body), frozenset(bound), missing)
 
 
@@ -85,7 +96,7 @@ def variables(conjunct: Conjunct) -> Iterator[Variable]:
             yield from sorted(variables_of(expression))
 
 
-def _ready(conjunct: Equality | Predicate | Assign, bound: set[Variable]) -> tuple[Formula, ...] | None:
+def _ready(conjunct: Conjunct, bound: set[Variable]) -> tuple[Formula, ...] | None:
     """What a conjunct becomes where these variables are bound; None where it has to wait."""
     match conjunct:
         case Assign(left, right) | Equality(left, right):
@@ -94,6 +105,8 @@ def _ready(conjunct: Equality | Predicate | Assign, bound: set[Variable]) -> tup
             return _iri_string(call, first, second, bound)
         case Predicate(call):
             return (Test(call),) if variables_of(call) <= bound else None
+        case Atom():
+            return (conjunct,)
 
 
 def _equality(left: Expression, right: Expression, bound: set[Variable]) -> tuple[Formula, ...] | None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from grammar.rif.text import MAX_NESTING, Report, Stop
 
 _START = r"[^\W\d]"
-_NAME = rf"{_START}(?:[\w.\-](?!>)|[\w])*"      # a hyphen before > belongs to the arrow
+_NAME = rf"{_START}(?:[\w.]|-(?!>))*"      # a hyphen before > belongs to the arrow
 _TOKEN = re.compile("|".join((
     r"(?P<space>\s+)",
     r"(?P<note>\(\*)",

@@ -25,7 +25,7 @@ from grammar.rif.syntax import (Apply, Clause, Connective, Const, External, Fore
 from grammar.rif.text import Report
 
 SUBCLASS = f"<{RDFS}subClassOf>"
-MOST_ALTERNATIVES = 1_000
+MOST_CONJUNCTS = 20_000
 
 Alternatives = list[tuple[Conjunct, ...]]
 Scope = Mapping[str, Variable]
@@ -47,6 +47,8 @@ class Translator:
         scope = self._declare({}, clause.variables)
         head, calls = self._head(clause.head, scope)
         alternatives: Alternatives = [()] if clause.body is None else self.body(clause.body, scope)
+        if self._too_many(len(head), sum(map(len, alternatives)), clause.span):
+            return
         for conjuncts in alternatives:
             ordered = self._safe((*conjuncts, *calls), head)
             if len(self.report.diagnostics) > noted:
@@ -118,13 +120,13 @@ class Translator:
                 found = [self.body(part, scope) for part in parts]
                 count = 1
                 for alternatives in found:
-                    count *= len(alternatives)
-                if self._too_many(count, formula.span):
+                    count = min(count * len(alternatives), MOST_CONJUNCTS)      # a number of many digits is slow to multiply
+                if self._too_many(count, sum(max(map(len, alternatives), default=0) for alternatives in found), formula.span):
                     return []
                 return [tuple(conjunct for conjuncts in chosen for conjunct in conjuncts) for chosen in product(*found)]
             case Connective(parts=parts):
                 either = [conjuncts for part in parts for conjuncts in self.body(part, scope)]
-                return [] if self._too_many(len(either), formula.span) else either
+                return either
             case Quantified(variables, inner):
                 return self.body(inner, self._declare(scope, variables))
             case Foreign(what=what):
@@ -248,11 +250,13 @@ class Translator:
             self._written[inner[var.name]] = var.name
         return inner
 
-    def _too_many(self, count: int, span: Span) -> bool:
-        if count > MOST_ALTERNATIVES:
-            self.report.error(f"Its Or's make more than {MOST_ALTERNATIVES} alternatives of this formula.", span, code="body-too-large",
-                              hint="give a part of it a predicate of its own")
-        return count > MOST_ALTERNATIVES
+    def _too_many(self, copies: int, length: int, span: Span) -> bool:
+        """Whether so many copies of what has so many conjuncts are too much."""
+        many = copies > 1 and copies * length > MOST_CONJUNCTS
+        if many:
+            self.report.error(f"Each head and each alternative of its own, this makes more than {MOST_CONJUNCTS} conjuncts.", span,
+                              code="body-too-large", hint="give a part of it a predicate of its own")
+        return many
 
     def _not_core(self, what: str, span: Span, hint: str | None = None) -> None:
         self.report.error(f"{what} is not in RIF-Core.", span, code="rif-feature-not-core", hint=hint)
@@ -260,7 +264,8 @@ class Translator:
 
 def _without_idle(body: tuple[BodyFormula, ...], head: Atom, calls: tuple[Conjunct, ...]) -> tuple[BodyFormula, ...]:
     """A body without the calls for other atoms of the same head."""
-    return tuple(f for f in body if f not in calls or (isinstance(f, Assign) and f.variable in head.terms))
+    idle = {c.variable for c in calls if isinstance(c, Assign)}.difference(head.terms)
+    return tuple(f for f in body if not (isinstance(f, Assign) and f.variable in idle)) if idle else body
 
 
 def _count(least: int, most: int | None) -> str:
