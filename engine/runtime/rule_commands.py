@@ -74,6 +74,8 @@ class RuleCommands(QueryCommands):
     def _check_plans(self, name: str, rules: RuleSet) -> None:
         """Refuse new rules with which a query that runs could not be planned."""
         for query in self._reasoning_by(name):
+            if query.state == "failed":
+                continue
             catalog = self._catalog_for(dict(query.definition.options))
             try:
                 self.backend.compile(query.statement, query.name, replace(catalog, rules={**catalog.rules, name: rules}))
