@@ -37,6 +37,8 @@ from engine.timeline import ALWAYS
 _STATIC_LISTS = ("list-member", "list-pair")
 BY_LENGTH = ("list-types", "list-path", "list-agree")
 """Atoms about all members of a list."""
+_HIERARCHIES = frozenset(("cax-sco", "prp-spo1"))
+"""Rules that come first: others have the same shape, and leave out the rows that these have."""
 _ABOUT_DATA = frozenset(("eq-ref",))
 """Rules that tell nothing new of a schema: its nodes are equal to themselves once it is data, too."""
 _BY_MENTION = frozenset(("dt-type2",))
@@ -56,7 +58,7 @@ def compile_rules(rules: RuleSet, tbox: Iterable[Triple]) -> RuleSet:
     closed = saturate(given, (r for r in rules.rules if r.name not in _ABOUT_DATA and not _is_of_lists(r)))
     mentioned = frozenset(token for s, _, o in schema for token in (s, o))
     compiled: dict[object, set[Row]] = defaultdict(set)
-    found = [made for rule in rules.rules if not _is_of_lists(rule)
+    found = [made for rule in sorted(rules.rules, key=lambda r: r.name not in _HIERARCHIES) if not _is_of_lists(rule)
              for expanded in _by_length(rule, lists) for made in _compiled(expanded, closed, mentioned, compiled)]
     facts = sorted(triple for triple in closed.triples() if triple not in schema)
     return replace(rules, rules=tuple(found), facts=rules.facts + tuple(

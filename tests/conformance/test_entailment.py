@@ -1,0 +1,89 @@
+"""The published cases of entailment on the oracle, as ``python -m tests.conformance`` runs them, and that the runners can fail."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from engine.ir.rules import RuleSet
+from engine.records import Triple
+from engine.reference.closure import closure
+from engine.reference.dataset import Graph
+from engine.rewrite.owl2rl import OWL2RL
+from tests.conformance import entailment, owl2rl
+from tests.conformance.executors import reference
+from tests.conformance.outcomes import Verdict
+from tests.shared import shared
+
+CASES = ("w3c-owl2-rl", "rdfbased_sem_cases.json")
+
+
+def test_owl2rl() -> None:
+    """66 entailments of consistent premises, 21 inconsistencies, in both ways of running the rules."""
+    with reference() as answer:
+        outcomes = list(owl2rl.run(shared(CASES[0]), answer))
+    assert [o for o in outcomes if o.verdict is not Verdict.PASSED] == [] and len(outcomes) == 87
+
+
+def test_w3c_entailment_regimes() -> None:
+    """Of the 40 cases that are tagged RDFS or RL, 37 have their answer; what the others ask for is named."""
+    with reference() as answer:
+        outcomes = list(entailment.run(shared("w3c-sparql"), answer))
+    assert [o for o in outcomes if o.verdict is Verdict.FAILED] == []
+    skipped = {o.case for o in outcomes if o.verdict is Verdict.SKIPPED}
+    assert {case for case in skipped if " under " in case} == set(entailment.EXCEPTIONS)
+    passed = {o.case.partition(" under ")[0] for o in outcomes if o.verdict is Verdict.PASSED}
+    assert len(passed) == 37 and Counter(o.verdict for o in outcomes)[Verdict.PASSED] == 65
+    assert {case.partition(" ")[0] for case in entailment.EXCEPTIONS} - passed == {"rdfs11", "paper-sparqldl-Q1-rdfs", "simple1"}
+
+
+def test_each_rule_that_a_case_needs_is_missed() -> None:
+    """Without any rule hardly a case holds; without those about sameAs the cases about it fail, and say so."""
+    def under(rules: RuleSet) -> owl2rl.Entail:
+        def entail(premise: Sequence[Triple]) -> owl2rl.Closed:
+            graph, found = closure(Graph(premise), rules)
+            return graph, frozenset(i.rule for i in found)
+        return entail
+
+    records = json.loads(shared(*CASES).read_text("utf-8"))
+    none = [owl2rl.judge(record, {"none": under(RuleSet("none", ()))}) for record in records]
+    assert all(o.verdict is Verdict.FAILED and o.reason.startswith("none: ") for o in none)
+    some = under(RuleSet("some", tuple(r for r in OWL2RL.rules if not (r.name or "").startswith("eq-"))))
+    failed = {r["id"] for r in records if owl2rl.judge(r, {"some": some}).verdict is Verdict.FAILED}
+    assert {f"rdfbased-sem-eqdis-sameas-{part}" for part in ("rflxv", "subst", "sym", "trans")} <= failed < {r["id"] for r in records}
+
+
+@pytest.mark.parametrize(("types", "conclusion", "verdict"), [
+    (["ConsistencyTest"], None, "failed"), (["InconsistencyTest"], None, "passed"), (["ProfileIdentificationTest"], None, "skipped"),
+    (["PositiveEntailmentTest"], "<rdf:Description rdf:about='urn:a'><rdf:type rdf:resource='urn:D'/></rdf:Description>", "passed"),
+    (["PositiveEntailmentTest"], "<rdf:Description rdf:about='urn:a'><rdf:type rdf:resource='urn:E'/></rdf:Description>", "failed"),
+    (["NegativeEntailmentTest"], "<rdf:Description rdf:about='urn:a'><rdf:type rdf:resource='urn:D'/></rdf:Description>", "failed"),
+    (["NegativeEntailmentTest"], "<rdf:Description rdf:about='urn:a'><rdf:type rdf:resource='urn:E'/></rdf:Description>", "passed"),
+    (["PositiveEntailmentTest"], "<rdf:Description rdf:nodeID='x'><rdf:type rdf:resource='urn:C'/></rdf:Description>", "passed"),
+])
+def test_every_kind_of_case_is_judged(tmp_path: Path, types: list[str], conclusion: str | None, verdict: str) -> None:
+    head = ("<rdf:RDF xmlns:rdf='http://www.w3.org/1999/02/22-rdf-syntax-ns#' xmlns:rdfs='http://www.w3.org/2000/01/rdf-schema#' "
+            "xmlns:owl='http://www.w3.org/2002/07/owl#'>")
+    premise = ("<rdf:Description rdf:about='urn:a'><rdf:type rdf:resource='urn:C'/></rdf:Description><rdf:Description rdf:about='urn:C'>"
+               "<rdfs:subClassOf rdf:resource='urn:D'/><owl:disjointWith rdf:resource='urn:D'/></rdf:Description>")
+    record = {"id": "case", "types": types, "rdfXmlPremiseOntology": f"{head}{premise}</rdf:RDF>"}
+    for key in ("rdfXmlConclusionOntology", "rdfXmlNonConclusionOntology") if conclusion else ():
+        record[key] = f"{head}{conclusion}</rdf:RDF>"
+    (tmp_path / "cases.json").write_text(json.dumps([record]))
+    with reference() as answer:
+        assert [o.verdict.value for o in owl2rl.run(tmp_path, answer)] == [verdict]
+
+
+def test_readings_that_differ_fail() -> None:
+    record = next(r for r in json.loads(shared(*CASES).read_text("utf-8")) if "PositiveEntailmentTest" in r["types"])
+
+    def more(premise: Sequence[Triple]) -> owl2rl.Closed:
+        graph, fired = owl2rl.general(premise)
+        return graph | Graph([("<urn:more>", "<urn:more>", "<urn:more>")]), fired
+
+    outcome = owl2rl.judge(record, {"one": owl2rl.general, "other": more})
+    assert outcome.verdict is Verdict.FAILED and outcome.reason.startswith("one and other differ in [('<urn:more>'")
