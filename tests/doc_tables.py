@@ -9,6 +9,7 @@ from dataclasses import fields
 from functools import partial
 from pathlib import Path
 
+from engine.ir.builtins import BUILTINS
 from server.cli import _parser
 from server.limits import Limits
 from server.problems import SLUGS
@@ -51,11 +52,23 @@ def _table(head: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:
     return "\n".join(f"| {line} |" for line in lines)
 
 
+def rif_builtins() -> str:
+    """RIF's built-ins by what they are about."""
+    groups = dict.fromkeys(builtin.group for builtin in BUILTINS.values())
+    rows = []
+    for group in groups:
+        named = [sorted(f"`{b.short}`" for b in BUILTINS.values() if b.group == group and b.kind == kind)
+                 for kind in ("function", "predicate")]
+        rows.append((group, *(", ".join(names) for names in named)))
+    return _table(("about", "functions", "predicates"), rows)
+
+
 TABLES: dict[tuple[str, str], Callable[[], str]] = {
     ("docs/settings.md", "serve"): lambda: options("serve"),
     ("docs/settings.md", "run"): lambda: options("run"),
     ("docs/settings.md", "limits"): limits,
     ("docs/http-api.md", "slugs"): slugs,
+    ("docs/rules.md", "rif-builtins"): rif_builtins,
     **{("docs/owl2rl.md", f"table-{n}"): partial(lambda n: _table(rule_tables.HEAD, rule_tables.owl_rows(n)), n) for n in range(4, 10)},
     ("docs/owl2rl.md", "rdfs"): lambda: _table(rule_tables.HEAD, rule_tables.rdfs_rows()),
 }
