@@ -14,6 +14,7 @@ from engine.ir.expressions import Call
 from engine.ir.rules import TRIPLE, Atom, Fact, Formula, Rule, RuleSet, Test
 from engine.ir.terms import RDF_TYPE, RDFS, Constant, Term, Variable
 from engine.records import Triple
+from engine.rewrite.saturate import reachable
 from engine.timeline import ALWAYS
 
 SUB_CLASS, SUB_PROPERTY = f"<{RDFS}subClassOf>", f"<{RDFS}subPropertyOf>"
@@ -29,7 +30,7 @@ def compile_rdfs(tbox: Iterable[Triple]) -> RuleSet:
     for s, p, o in tbox:
         if p in edges and not o.startswith('"'):
             edges[p][s].add(o)
-    above_class, above_property = closure(edges[SUB_CLASS]), closure(edges[SUB_PROPERTY])
+    above_class, above_property = reachable(edges[SUB_CLASS]), reachable(edges[SUB_PROPERTY])
     found: dict[tuple[object, object], Rule] = {}
     for rule in _rules(edges, above_class, above_property):
         found.setdefault((rule.head, rule.body), rule)
@@ -38,21 +39,6 @@ def compile_rdfs(tbox: Iterable[Triple]) -> RuleSet:
                   for p, above in ((SUB_CLASS, above_class), (SUB_PROPERTY, above_property))
                   for s in sorted(above) for o in sorted(above[s]))
     return RuleSet("rdfs", rules, facts)
-
-
-def closure(edges: Edges) -> dict[str, set[str]]:
-    """All nodes reachable from each node by one edge or more."""
-    reached: dict[str, set[str]] = {}
-    for start in edges:
-        seen: set[str] = set()
-        waiting = list(edges[start])
-        while waiting:
-            node = waiting.pop()
-            if node not in seen:
-                seen.add(node)
-                waiting += edges.get(node, ())
-        reached[start] = seen
-    return reached
 
 
 def apply(rules: RuleSet, triples: Iterable[Triple]) -> frozenset[Triple]:
