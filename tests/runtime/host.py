@@ -1,8 +1,8 @@
 """An engine in a process of its own, to be killed: one JSON command a line on standard input, one answer a line on standard output.
 
 ``python -m tests.runtime.host FOLDER (memory|spark)``. Commands: ``["stream", name, descriptor]``, ``["register", text]``,
-``["push", name, key, [[t, [[s, p, o], ...]], ...]]``, ``["graph", iri, triples]``, ``["settle"]`` (answered when the pump has
-processed all that was pushed).
+``["push", name, key, [[t, [[s, p, o], ...]], ...]]``, ``["graph", iri, triples]``, ``["rules", name, text]``,
+``["settle"]`` (answered when the pump has processed all that was pushed).
 """
 
 from __future__ import annotations
@@ -42,6 +42,8 @@ def carry_out(engine: Engine, command: str, *args: Any) -> Any:
             return engine.put_stream(name, descriptor)[1]
         case "graph", (iri, triples):
             return engine.put_graph(iri, [(s, p, o) for s, p, o in triples])[1]
+        case "rules", (name, text):
+            return engine.put_rules(name, "text/x-rif-ps", text)[1]
         case "register", (text,):
             return engine.register(text)[1]
         case "push", (name, key, items):

@@ -31,19 +31,26 @@ QUERIES = ("REGISTER QUERY joined AS SELECT ?s ?a ?b FROM STREAM <http://ex.org/
            "FROM STREAM <http://ex.org/made> [RANGE 5s] WHERE { ?s <http://ex.org/c> ?a }",
            "REGISTER QUERY readers AS SELECT ?s ?a ?b (COUNT(?n) AS ?notes) FROM STREAM <http://ex.org/made> [RANGE 6s STEP 2s] "
            "FROM STREAM <http://ex.org/news> [ITEMS 2] FROM STREAM <http://ex.org/s> [RANGE 2s] "
-           "WHERE { ?s <http://ex.org/c> ?a ; <http://ex.org/d> ?b . ?n <http://ex.org/of> ?s } GROUP BY ?s ?a ?b")
-NAMES = ("joined", "changes", "counts", "made", "news", "readers")
+           "WHERE { ?s <http://ex.org/c> ?a ; <http://ex.org/d> ?b . ?n <http://ex.org/of> ?s } GROUP BY ?s ?a ?b",
+           "REGISTER QUERY alike AS SELECT ?s ?o FROM STREAM <http://ex.org/s> [RANGE 1s STEP 1s] USING RULES like "
+           "WHERE { ?s <http://ex.org/like> ?o }")
+NAMES = ("joined", "changes", "counts", "made", "news", "readers", "alike")
+RULES = """Document( Prefix(ex <http://ex.org/>)
+  Group( Forall ?x ?y ( ?x[ex:like -> ?y] :- And(?x[ex:a -> "%s"] ?y[ex:a -> "%s"]) ) ) )"""
 
 
 def commands() -> Iterator[list[Any]]:
-    """The recorded run: two graphs versions, six queries of which two make streams, 2,000 events of two triples each in pushes of ten."""
+    """The recorded run: two versions of a graph and of a rule set, seven queries of which two make streams, 2,000 events of two triples
+    each in pushes of ten."""
     rng = random.Random(7)
     yield ["stream", "s", {"iri": "http://ex.org/s", "time": "event", "lateness": "PT0.2S"}]
     yield ["graph", "http://ex.org/g", [[f"<http://ex.org/s{i}>", "<http://ex.org/kind>", '"x"'] for i in range(3)]]
+    yield ["rules", "like", RULES % (1, 2)]
     yield from (["register", text] for text in QUERIES)
     for push in range(EVENTS // 10):
         if push == EVENTS // 20:
             yield ["graph", "http://ex.org/g", [["<http://ex.org/s4>", "<http://ex.org/kind>", '"y"']]]
+            yield ["rules", "like", RULES % (3, 4)]
         items = []
         for i in range(10):
             t = (push * 10 + i) * 20 - rng.choice([0, 0, 100])
