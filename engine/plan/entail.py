@@ -54,4 +54,4 @@ def of_items(source: Source) -> Source:
     """The closures of a window's items, each by itself."""
     if not isinstance(source, ClosedSource):
         return source
-    return replace(source, name=f"i{source.name}", items=True)
+    return replace(source, name=f"i{source.name[1:]}", items=True)

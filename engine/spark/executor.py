@@ -89,6 +89,7 @@ class _Job:
     own: Mapping[str, pa.Table] = field(default_factory=dict)
     rounds: tuple[tuple[Rounds, str, str], ...] = ()
     closings: tuple[Closing, ...] = ()
+    ahead: bool = False     # the closures are made in one job before the plan's own
     answer: Found | BaseException | None = field(default=None)
 
 
@@ -96,8 +97,10 @@ class Executor:
     """Belongs to the pump's thread. `force_executor` and `force_strategy` take the choice away, for tests and benchmarks."""
 
     def __init__(self, session: Session, *, force_executor: ExecutorName | None = None,
-                 force_strategy: StrategyName | None = None) -> None:
+                 force_strategy: StrategyName | None = None, closed_rows: int = CLOSED_ROWS) -> None:
+        """`closed_rows`: above it the closures of `sql` are made by rounds of Spark jobs."""
         self.session = session
+        self.closed_rows = closed_rows
         self.force_executor = force_executor
         self.force_strategy = force_strategy
         self.choices: dict[str, tuple[ExecutorName, StrategyName]] = {}
@@ -148,7 +151,7 @@ class Executor:
         typed = not compiled.undecided and not any(due.streams[iri].hard for iri in ranges)
         if self._strategy(due, rows) == "incremental":
             return self._incremental_job(due, typed, rows)
-        most = CLOSED_ROWS if compiled.has_closures else LOCAL_ROWS
+        most = self.closed_rows if compiled.has_closures else LOCAL_ROWS
         executor: ExecutorName = self.force_executor or ("local" if rows <= most else "sql")
         self.choices[due.query] = (executor, "recompute")
         text = compiled.text(executor, typed)
@@ -156,14 +159,15 @@ class Executor:
         streams, graphs = tables(text.sources, compiled.statement.streams)
         names = frozenset(map(stream_table, streams)) | frozenset(map(graph_table, graphs))
         rounds = tuple((part, *text.pairs(prefix, part)) for part in text.rounds)
-        closings = tuple(closure.ready(source_texts((closure.source.base,), compiled.statement.streams, evaluation, DIALECTS[executor]))
-                         for closure in text.closures)
-        statement = text.statement(prefix)
+        statement, ahead = text.statement(prefix), executor == "sql" and rows <= self.closed_rows
+        closer: ExecutorName = "local" if ahead else executor
+        closings = tuple(closure.ready(source_texts((closure.source.base,), compiled.statement.streams, evaluation, DIALECTS[closer]))
+                         for closure in compiled.text(closer, typed).closures)
         if executor == "sql":   # plans run side by side in one session
             mark = hashlib.sha256(due.query.encode()).hexdigest()[:8]
             own = {closing.name: f"{closing.name}_{mark}" for closing in closings}
             closings, statement = tuple(closing.own(own) for closing in closings), renamed(statement, own)
-        return _Job(due, executor, statement, names, rows * len(due.ticks), rounds=rounds, closings=closings)
+        return _Job(due, executor, statement, names, rows * len(due.ticks), rounds=rounds, closings=closings, ahead=ahead)
 
     def _strategy(self, due: Due, rows: int) -> StrategyName:
         if due.compiled.delta is None:
@@ -242,9 +246,20 @@ class Executor:
                 self._show(job)
             except Exception as failure:  # Spark's and Py4J's errors have no common base; the query fails with it
                 job.answer = failure
+        ahead = [job for job in jobs if job.answer is None and job.ahead and job.closings]
+        closed = dict(zip(map(id, ahead), self._close_ahead(ahead)))
         ready = [job for job in jobs if job.answer is None]
-        for job, answer in zip(ready, self._threads.map(self._collect, ready)):
+        for job, answer in zip(ready, self._threads.map(lambda job: self._collect(job, closed.get(id(job), [])), ready)):
             job.answer = answer
+
+    def _close_ahead(self, jobs: list[_Job]) -> list[list[Found | QueryFailed]]:
+        """The closures of some jobs, made in one Spark job by the tasks of `local`: rounds of Spark jobs pay for large ones only."""
+        if not jobs:
+            return []
+        tasks = [Task(f"SELECT * FROM {closing.all}", job.tables, job.cost, job.closings[:number])
+                 for job in jobs for number, closing in enumerate(job.closings, 1)]
+        found = iter(run_local(self.session.spark, tasks, self._tables(jobs), self.session.settings.partitions))
+        return [[next(found) for _ in job.closings] for job in jobs]
 
     def _show(self, job: _Job) -> None:
         """Bring the views that a plan reads up to date."""
@@ -260,22 +275,34 @@ class Executor:
             if graph_table(iri) in job.tables:
                 spark.createDataFrame(table.select(FACTS.names)).createOrReplaceTempView(graph_table(iri))
 
-    def _collect(self, job: _Job) -> Found | BaseException:
+    def _collect(self, job: _Job, ahead: Sequence[Found | QueryFailed]) -> Found | BaseException:
         spark = self.session.spark
         try:
-            for closing in job.closings:
-                close(spark, closing)
+            findings = self._close(job, ahead)
             for rounds, edges, base in job.rounds:
                 closed = transitive_closure(spark.sql(edges), spark.sql(base), rounds.within, rounds.seeded)
                 closed.createOrReplaceTempView(rounds.view)
-            checks = " UNION ".join(f"({closing.check})" for closing in job.closings if closing.check)
-            findings = spark.sql(checks).toArrow() if checks else None
             return Found(spark.sql(job.text).toArrow(), findings)
         except Exception as failure:  # as above
             return failure
         finally:
             for view in (*(rounds.view for rounds, _, _ in job.rounds), *(view for c in job.closings for view in (c.all, c.new))):
                 spark.catalog.dropTempView(view)
+
+    def _close(self, job: _Job, ahead: Sequence[Found | QueryFailed]) -> pa.Table | None:
+        """Make a plan's closures views, those made ahead as they are; what is inconsistent in them."""
+        spark, findings = self.session.spark, None
+        for closing, found in zip(job.closings, ahead):
+            if isinstance(found, QueryFailed):
+                raise found
+            spark.createDataFrame(found.table).createOrReplaceTempView(closing.all)
+            findings = found.findings
+        if not job.ahead:
+            for closing in job.closings:
+                close(spark, closing)
+            checks = " UNION ".join(f"({closing.check})" for closing in job.closings if closing.check)
+            findings = spark.sql(checks).toArrow() if checks else None
+        return findings
 
     # -- answering
 

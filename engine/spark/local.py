@@ -91,7 +91,7 @@ def _run_bundle(tables: dict[str, bytes], tasks: list[tuple[int, str, tuple[Clos
     try:
         for number, text, closings in tasks:
             found, error = _run(connection, text, closings, closures)
-            answer, findings = (pack(found.table), found.findings and pack(found.findings)) if found else (None, None)
+            answer, findings = (pack(found.table), None if found.findings is None else pack(found.findings)) if found else (None, None)
             yield pa.record_batch([pa.array([number], pa.int32()), pa.array([answer], pa.binary()), pa.array([findings], pa.binary()),
                                    pa.array([error], pa.string())], names=["number", "answer", "findings", "error"])
     finally:
