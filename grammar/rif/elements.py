@@ -17,7 +17,7 @@ from defusedxml import DefusedXmlException
 from defusedxml.expatreader import DefusedExpatParser
 
 from engine.ir.spans import Span
-from grammar.rif.text import Report, Stop
+from grammar.rif.text import MAX_LENGTH, Report, Stop
 
 XML = "http://www.w3.org/XML/1998/namespace"
 MAX_DEPTH = 256
@@ -35,7 +35,12 @@ class Element:
     attributes: dict[tuple[str, str], str]
     span: Span
     children: list[Element] = field(default_factory=list)
-    text: str = ""
+    pieces: list[str] = field(default_factory=list)
+
+    @property
+    def text(self) -> str:
+        """The text between the children, joined."""
+        return "".join(self.pieces)
 
 
 class _EntityRefused(Exception):
@@ -63,6 +68,7 @@ class _Builder(ContentHandler):
         self._at = at
         self.root: Element | None = None
         self._open: list[Element] = []
+        self._length = 0
         self._lines = [0, *(match.end() for match in _LINE_END.finditer(report.text))]
 
     def place(self, line: int | None, column: int | None) -> int:
@@ -78,6 +84,7 @@ class _Builder(ContentHandler):
     def startElementNS(self, name: tuple[str | None, str], qname: str | None, attrs: Any) -> None:
         attributes = {(namespace or "", local): value for (namespace, local), value in attrs.items()}
         element = Element(name[0] or "", name[1], attributes, self._span())
+        self._count(sum(map(len, attributes.values())))
         if len(self._open) >= MAX_DEPTH:
             self.report.error(f"Elements are nested more than {MAX_DEPTH} deep.", element.span, code="nesting-too-deep")
             raise Stop
@@ -94,8 +101,15 @@ class _Builder(ContentHandler):
         element.span = self.report.span(element.span.start, max(element.span.end, closing))
 
     def characters(self, content: str) -> None:
+        self._count(len(content))
         if self._open:
-            self._open[-1].text += content
+            self._open[-1].pieces.append(content)
+
+    def _count(self, length: int) -> None:
+        self._length += length
+        if self._length > 2 * MAX_LENGTH:
+            self.report.error("With its entities the document is too long.", self._span(), code="body-too-large")
+            raise Stop
 
 
 def read(report: Report) -> Element:

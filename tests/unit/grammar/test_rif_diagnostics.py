@@ -229,6 +229,11 @@ def test_an_outer_dtd_is_never_read() -> None:
     assert "outside of it" in found.message
 
 
+def test_entities_do_not_blow_up() -> None:
+    text = f'<!DOCTYPE Document [<!ENTITY a "{"x" * 250}">]><Document xmlns="http://www.w3.org/2007/rif#">{"&a;" * 300_000}</Document>'
+    assert [d.code for d in refused(text, XML)] == ["body-too-large"]
+
+
 def test_entities_that_are_plain_text_are_taken() -> None:
     text = '<!DOCTYPE Document [<!ENTITY rif "http://www.w3.org/2007/rif#">]><Document xmlns="&rif;"/>'
     assert parse_rules(text, XML, "x").rules == ()
