@@ -17,6 +17,7 @@ from engine.functions.values import READERS, Kind, Value, decode, duration, mome
 from engine.ir.terms import XSD
 
 _SPACES = " \t\n\r"
+_DERIVED_STRINGS = frozenset(XSD + name for name in ("normalizedString", "token", "language", "Name", "NCName", "NMTOKEN"))
 _PLAIN_LEAST, _PLAIN_MOST = 1e-6, 1e6
 
 
@@ -27,6 +28,8 @@ def cast(datatype: str, token: str) -> str:
     value = decode(token)
     if value.kind is Kind.STRING:
         return _from_text(datatype, value.value.strip(_SPACES))
+    if value.kind is Kind.OTHER and value.value[1] in _DERIVED_STRINGS:
+        return _from_text(datatype, value.value[0].strip(_SPACES))
     kind = READERS[datatype][0]
     if Kind.INTEGER <= kind <= Kind.DOUBLE:
         return _to_number(datatype, kind, value)

@@ -37,6 +37,7 @@ External(pred:is-literal-dateTime("2024-01-01T00:00:00Z"^^xs:dateTimeStamp))
 External(pred:is-literal-not-dateTimeStamp("2024-01-01T00:00:00"^^xs:dateTime))
 
 External(xs:integer("7")) = 7                               External(xs:byte(7)) = 7
+External(xs:integer("7"^^xs:token)) = 7                     External(xs:boolean("1"^^xs:NMTOKEN)) = "true"^^xs:boolean
 External(xs:double(1)) = "1.0"^^xs:double                   External(xs:string(1.50)) = "1.5"
 External(xs:boolean("0")) = "false"^^xs:boolean             External(xs:token(" a  b ")) = "a b"
 External(xs:normalizedString("a")) = "a"                    External(xs:language("en")) = "en"
