@@ -21,7 +21,7 @@ from engine.records import Triple
 from engine.rewrite import PASSES, rdfs
 from engine.rewrite.context import Context
 from engine.rewrite.owl2rl import BUILT_IN as BUILT_IN_RULES
-from engine.rewrite.programs import SCHEMA_WORDS, Programs, makes_schema, united
+from engine.rewrite.programs import SCHEMA_WORDS, Programs, makes_schema, may_show, united
 from engine.rewrite.validate import Catalog, validate
 from engine.spark.compiled import STAGES, Compiled
 from engine.spark.content import merge_estimates, table_estimate
@@ -47,7 +47,10 @@ def compile_statement(statement: Statement, catalog: Catalog, identity: str = ""
     data = dataset(rewritten)
     reasoning = tuple(StaticSource(g.iri) for g in statement.reasoning_graphs)
     if not unfolded:
-        data = entailed(data, reasoning, programs(validated, catalog, general), _windows_of(validated))
+        tbox = [t for g in statement.reasoning_graphs for t in triples(catalog.graphs[g.iri])]
+        rules = united(catalog.rules[source.name] for source in statement.rules)
+        alone = general or statement.form == "DESCRIBE" or may_show(validated.query.pattern, tbox, rules)
+        data = entailed(data, reasoning, programs(validated, catalog, general), _windows_of(validated), alone)
     elif statement.rules:
         data.graphs[BACKGROUND] = MergedSource((*(StaticSource(g.iri) for g in statement.graphs if not g.named), *reasoning))
 

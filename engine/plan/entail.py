@@ -19,9 +19,11 @@ Program = Callable[[Iterable[str]], tuple[Rule, ...]]
 """The rules to apply, by the IRIs of the static graphs whose schema counts."""
 
 
-def entailed(data: Dataset, reasoning: tuple[StaticSource, ...], program: Program, windows: str) -> Dataset:
+def entailed(data: Dataset, reasoning: tuple[StaticSource, ...], program: Program, windows: str,
+             alone: bool = True) -> Dataset:
     """`data` under the rules that `program` has for static graphs; `windows` tells the windows of the statement from
-    those of others: the names of closures follow from what they are."""
+    those of others: the names of closures follow from what they are. Without `alone` no pattern can
+    match what the `reasoning` graphs entail by themselves."""
     def closed(base: Source, background: ClosedSource | None = None, hidden: ClosedSource | None = None) -> ClosedSource:
         assert isinstance(base, (WindowSource, StaticSource, MergedSource))
         leaves = leaf_sources(base) + (leaf_sources(background) if background is not None else ())
@@ -33,12 +35,12 @@ def entailed(data: Dataset, reasoning: tuple[StaticSource, ...], program: Progra
     parts = data.default.parts if isinstance(data.default, MergedSource) else (data.default,)
     shown = tuple(part for part in parts if isinstance(part, StaticSource))
     streamed = MergedSource(tuple(part for part in parts if isinstance(part, WindowSource)))
-    alone = closed(MergedSource(reasoning)) if reasoning else None
+    unseen = closed(MergedSource(reasoning)) if reasoning and alone else None
     own_facts = bool(shown) or any(map(is_axiom, program(())))
-    background = closed(MergedSource((*shown, *reasoning)), hidden=alone) if own_facts or reasoning else None
+    background = closed(MergedSource((*shown, *reasoning)), hidden=unseen) if own_facts or reasoning else None
     default: list[ClosedSource] = [closed(streamed, background)] if streamed.parts else []
     default += [background] if background is not None and own_facts else []
-    if reasoning:   # what the default graph entails by itself shows, even where the background alone entails it too
+    if reasoning and alone:   # what the default graph entails by itself shows, even where the background alone entails it too
         own = closed(MergedSource(shown)) if own_facts else None
         default += [closed(streamed, own)] if streamed.parts else []
         default += [own] if own is not None else []

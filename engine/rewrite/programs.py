@@ -6,14 +6,16 @@ the user's own, the general rules are applied, which meet it there.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
+from engine.ir import patterns as ir
+from engine.ir.expressions import exists_in
 from engine.ir.rules import TRIPLE, Atom, Rule, RuleSet, atoms
 from engine.ir.terms import RDF_TYPE, Constant
 from engine.records import Triple
 from engine.rewrite.owl2rl import BUILT_IN
 from engine.rewrite.partial import compile_rules
-from engine.rewrite.schema import CLASSES, PREDICATES
+from engine.rewrite.schema import CLASSES, PREDICATES, SAME, schema_vocabulary
 
 SCHEMA_WORDS = PREDICATES | CLASSES
 """Properties and classes whose statements are schema: where they come with a stream, general rules are applied."""
@@ -37,6 +39,42 @@ def program(rules: RuleSet, tbox: Iterable[Triple], general: bool) -> tuple[Rule
     """The rules for data beside the static graphs `tbox`; what follows from nothing is a rule without a body."""
     applied = rules if general else compile_rules(rules, tbox)
     return *applied.rules, *(Rule(fact.atom, (), name="schema") for fact in applied.facts)
+
+
+def may_show(pattern: ir.Pattern, tbox: Sequence[Triple], rules: RuleSet) -> bool:
+    """Whether a triple of the closure of `tbox`, a schema and nothing else, may match a pattern; true where that is not plain to see."""
+    schema = schema_vocabulary(tbox)
+    if len(schema) < len(set(tbox)):
+        return True
+    facts = [atom for atom in (fact.atom for fact in compile_rules(rules, tbox).facts) if atom.predicate == TRIPLE]
+    found = [*tbox, *((s, p, o) for s, p, o in (tuple(t.token for t in atom.terms if isinstance(t, Constant)) for atom in facts))]
+    properties = {SAME, *(p for _, p, _ in found if p != RDF_TYPE)}
+    classes = CLASSES | {o for _, p, o in found if p == RDF_TYPE}
+    return any(_may_match(triple, properties, classes) for triple in _triples(pattern))
+
+
+def _may_match(triple: ir.TriplePattern | None, properties: Collection[str], classes: Collection[str]) -> bool:
+    match triple:
+        case ir.TriplePattern(predicate=Constant(token=token), object=object_) if token == RDF_TYPE:
+            return not isinstance(object_, Constant) or object_.token in classes
+        case ir.TriplePattern(predicate=Constant(token=token)):
+            return token in properties
+    return True
+
+
+def _triples(pattern: ir.Pattern) -> Iterator[ir.TriplePattern | None]:
+    """The triple patterns inside a pattern; None for what asks otherwise: a path, an EXISTS."""
+    match pattern:
+        case ir.BGP(triples=triples):
+            yield from triples
+        case ir.PathPattern():
+            yield None
+        case ir.Filter(condition=expression) | ir.Extend(expression=expression) if exists_in(expression):
+            yield None
+        case ir.LeftJoin(condition=condition) if condition is not None and exists_in(condition):
+            yield None
+    for child in ir.children(pattern):
+        yield from _triples(child)
 
 
 class Programs:

@@ -7,7 +7,7 @@ costs 50 to 130 ms whatever it does, so at small sizes the number of jobs decide
 from __future__ import annotations
 
 import pickle
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING
@@ -16,12 +16,14 @@ import pyarrow as pa
 
 from engine.ipc import pack, unpack
 from engine.spark.sql.fixpoint import Closing
+from engine.spark.sql.sources import closure_table
 from engine.spark.udf import register_duckdb
 
 if TYPE_CHECKING:
     import duckdb
     from pyspark.sql import SparkSession
 
+MOST_KEPT = 64
 RESULT = "number int, answer binary, findings binary, error string"
 
 
@@ -85,7 +87,7 @@ def run_bundles(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
 def _run_bundle(tables: dict[str, bytes], tasks: list[tuple[int, str, tuple[Closing, ...]]]) -> Iterator[pa.RecordBatch]:
     connection = _connection()
-    closures = Closures(connection)
+    closures = Closures(connection, tables)
     for name, data in tables.items():
         connection.register(name, unpack(data))
     try:
@@ -113,29 +115,51 @@ def _run(connection: duckdb.DuckDBPyConnection, text: str, closings: Sequence[Cl
 
 
 class Closures:
-    """The closures of a bundle: queries with equal windows and rules share one."""
+    """The closures of a bundle: queries with equal windows and rules share one. Those of static graphs stay for later bundles."""
 
-    def __init__(self, connection: duckdb.DuckDBPyConnection) -> None:
-        self._connection = connection
+    def __init__(self, connection: duckdb.DuckDBPyConnection, tables: Mapping[str, bytes]) -> None:
+        self._connection, self._tables = connection, tables
         self._made: dict[str, Closing] = {}
 
     def make(self, closing: Closing) -> None:
         """Compute a closure, unless it is there."""
-        if self._made.get(closing.name) == closing:
-            return
-        self._drop(closing)
-        close(self._connection, closing)
-        self._made[closing.name] = closing
+        if closing.static:
+            self._keep(closing)
+        elif self._made.get(closing.name) != closing:
+            drop(self._connection, closing.name)
+            close(self._connection, closing)
+            self._made[closing.name] = closing
 
     def drop(self) -> None:
-        """Forget them all."""
-        for closing in self._made.values():
-            self._drop(closing)
+        """Forget those of windows."""
+        for name in self._made:
+            drop(self._connection, name)
         self._made.clear()
 
-    def _drop(self, closing: Closing) -> None:
-        for table in (closing.all, closing.new):
-            self._connection.execute(f"DROP TABLE IF EXISTS {table}")
+    def _keep(self, closing: Closing) -> None:
+        read = [(name, hash(data)) for name, data in self._tables.items() if name in closing.first]
+        kept, made = _kept(), (closing.first, closing.rounds, tuple(read))
+        if kept.get(closing.name) != made:
+            drop(self._connection, closing.name)
+            close(self._connection, closing)
+        kept.pop(closing.name, None)
+        kept[closing.name] = made
+        while len(kept) > MOST_KEPT:
+            oldest = next(iter(kept))
+            drop(self._connection, oldest)
+            del kept[oldest]
+
+
+@lru_cache(maxsize=1)
+def _kept() -> dict[str, object]:
+    """What the closures of static graphs in this process were made from, by name; the last used at the end."""
+    return {}
+
+
+def drop(connection: duckdb.DuckDBPyConnection, name: str) -> None:
+    """Remove the tables of a closure."""
+    for table in (closure_table(name), f"{name}_new"):
+        connection.execute(f"DROP TABLE IF EXISTS {table}")
 
 
 def close(connection: duckdb.DuckDBPyConnection, closing: Closing) -> None:

@@ -24,6 +24,7 @@ from engine.spark.sql.sources import closure_table, source_name
 
 _TYPED = ("kind", "number", "micros")
 MOST_FINDINGS = 100
+_ANY_TIME = "ticks AS (SELECT CAST(0 AS BIGINT) AS tick)"
 _EMPTY = ("(SELECT '' AS s, '' AS p, '' AS o, CAST(0 AS TINYINT) AS kind, CAST(0 AS DOUBLE) AS number, CAST(0 AS BIGINT) AS micros "
           "WHERE FALSE) AS nothing")
 
@@ -37,11 +38,13 @@ class Closing:
     first: str
     rounds: tuple[str, ...]
     check: str | None = None
+    static: bool = False
 
     def own(self, names: Mapping[str, str]) -> Closing:
         """The same with other names for itself and the closures that it stands on."""
         check = renamed(self.check, names) if self.check else None
-        return Closing(names[self.name], renamed(self.first, names), tuple(renamed(text, names) for text in self.rounds), check)
+        return Closing(names[self.name], renamed(self.first, names), tuple(renamed(text, names) for text in self.rounds), check,
+                       self.static)
 
     @property
     def all(self) -> str:
@@ -70,9 +73,13 @@ class ClosureText:
     checks: str
 
     def ready(self, prefix: Sequence[str]) -> Closing:
-        """The statements for an evaluation; `prefix` are the texts of the sources of `base`, the evaluation times first."""
+        """The statements for an evaluation; `prefix` are the texts of the sources of `base`, the evaluation times first. Those of a
+        static closure are the same in each."""
         check = f"WITH {prefix[0]}, {self.known} {self.checks} LIMIT {MOST_FINDINGS}" if self.checks else None
-        return Closing(self.name, f"WITH {', '.join(prefix)} {self.base}", tuple(self._round(r, prefix[0]) for r in self.rounds), check)
+        if self.source.static:
+            prefix = (_ANY_TIME,)
+        rounds = tuple(self._round(text, prefix[0]) for text in self.rounds)
+        return Closing(self.name, f"WITH {', '.join(prefix)} {self.base}", rounds, check, self.source.static)
 
     def _round(self, text: str, ticks: str) -> str:
         same = " AND ".join(f"k.{c} = f.{c}" for c in self.identity)
