@@ -60,8 +60,10 @@ class Due:
     @property
     def evaluation(self) -> Evaluation:
         """What the sources of the plan's text depend on."""
+        """What the text of an evaluation needs; `since` is 0 once all that is there came later, so that queries can share."""
         statement = self.compiled.statement
-        return Evaluation(self.ticks, self.since, self.compiled.on_change, statement.start_at_ms)
+        before = any(chunk.first <= self.since for content in self.streams.values() for chunk in content.chunks)
+        return Evaluation(self.ticks, self.since if before else 0, self.compiled.on_change, statement.start_at_ms)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,14 +1,14 @@
 """The evaluators that the suites can be run on. An executor is a context manager that gives an `Answer`.
 
-An `Answer` takes one statement and the records of an input log (static graphs, the registration of ``QUERY``, events, the end)
-and gives what is logged: (at, result) in order. It raises DiagnosticError where the statement is refused.
+An `Answer` takes statements by their text and the records of an input log (static graphs, registrations, events, the end) and gives
+what is logged of each query: (at, result) in order. It raises DiagnosticError where the statement is refused.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
@@ -21,13 +21,27 @@ from engine.runtime.rows import graph_table
 
 QUERY = "test"
 
-Answer = Callable[[Statement, Sequence[Record]], list[tuple[int, Result]]]
+Logged = list[tuple[int, Result]]
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """Evaluates queries over the records of an input log; called for one statement, registered as QUERY."""
+
+    together: Callable[[Mapping[str, Statement], Sequence[Record]], dict[str, Logged]]
+
+    def __call__(self, statement: Statement, records: Sequence[Record]) -> Logged:
+        return self.together({statement.text: statement}, records)[QUERY]
 
 
 @contextmanager
 def reference() -> Iterator[Answer]:
     """The reference evaluator."""
-    yield lambda statement, records: [(e.at, e.result) for e in streams.run(records, lambda text: statement)[QUERY]]
+    def together(statements: Mapping[str, Statement], records: Sequence[Record]) -> dict[str, Logged]:
+        found = streams.run(records, statements.__getitem__, built_in=BUILT_IN_RULES)
+        return {query: [(e.at, e.result) for e in evaluations] for query, evaluations in found.items()}
+
+    yield Answer(together)
 
 
 @contextmanager
@@ -35,12 +49,15 @@ def on_spark(executor: str | None = None) -> Iterator[Answer]:
     """The pump on Spark, every plan on the executor that is named, or on the one that the planner takes."""
     from tests import sparks
 
-    def answer(statement: Statement, records: Sequence[Record]) -> list[tuple[int, Result]]:
-        sparks.compiler(lambda text: statement)(statement.text, QUERY, graphs_of(records), BUILT_IN_RULES)
-        logged = sparks.answers(sparks.pumped(_from_one(records), lambda text: statement, executor=executor), [QUERY])[QUERY]
-        return [(at, result_of(statement, rows)) for at, rows in logged]
+    def together(statements: Mapping[str, Statement], records: Sequence[Record]) -> dict[str, Logged]:
+        graphs, registered = graphs_of(records), {r.query: statements[r.text] for r in records if isinstance(r, Register)}
+        for query, statement in registered.items():
+            sparks.compiler(statements.__getitem__)(statement.text, query, graphs, BUILT_IN_RULES)
+        events = sparks.pumped(_from_one(records), statements.__getitem__, executor=executor)
+        return {query: [(at, result_of(registered[query], rows)) for at, rows in logged]
+                for query, logged in sparks.answers(events, list(registered)).items()}
 
-    yield answer
+    yield Answer(together)
 
 
 def graphs_of(records: Sequence[Record]) -> dict[str, pa.Table]:

@@ -48,6 +48,19 @@ def test_select_json(content: list[tuple[str | None, str | None]], chunks: int) 
     assert b"\n" not in select_json(whole)
 
 
+@given(rows)
+def test_payloads_are_what_pyoxigraph_writes(content: list[tuple[str | None, str | None]]) -> None:
+    """Byte for byte, up to the ways in which JSON writes a character."""
+    ours = select_json(table(content).rename_columns(["a", "b"]))
+    theirs = pyoxigraph.parse_query_results(ours, pyoxigraph.QueryResultsFormat.JSON).serialize(format=pyoxigraph.QueryResultsFormat.JSON)
+    assert json.dumps(json.loads(ours)) == json.dumps(json.loads(theirs))
+    triples = [("<http://ex.org/s>", "<urn:p>", token) for _, token in content if token]
+    written = ntriples(pa.table({name: [t[n] for t in triples] for n, name in enumerate("spo")}, schema=pa.schema(
+        [(name, pa.string()) for name in "spo"])))
+    quads = pyoxigraph.parse(written, pyoxigraph.RdfFormat.N_TRIPLES, lenient=True)
+    assert written == pyoxigraph.serialize((q.triple for q in quads), format=pyoxigraph.RdfFormat.N_TRIPLES)
+
+
 def test_many_rows_of_fresh_values_are_written_without_a_dictionary() -> None:
     values = [f'"{i}"^^<http://www.w3.org/2001/XMLSchema#integer>' for i in range(6_000)]
     bindings = json.loads(select_json(pa.table({"n": values})))["results"]["bindings"]
