@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from engine.ir.expressions import Call, variables_of
 from engine.ir.rules import TRIPLE, Assign, Atom, Formula, Negation, Rule, Table, Test, rule_variables
-from engine.ir.terms import Constant, Term, Variable
+from engine.ir.terms import RDF_TYPE, Constant, Term, Variable
 from engine.plan import nodes
 from engine.plan.nodes import ClosedSource, FreshSource, KnownSource, Plan, Scan, Source
 
@@ -24,6 +24,33 @@ class Step:
     rule: Rule
     plan: Plan
     head: tuple[Term, ...]
+    new: Shape | None = None
+    known: tuple[Shape, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """What rows an atom can match, roughly: their properties or marks, for rdf:type their classes (None: any), and whether subject and
+    object are different terms."""
+
+    properties: frozenset[str] | None
+    classes: frozenset[str] | None
+    differs: bool
+
+    def in_(self, seen: Seen) -> bool:
+        """Whether some row seen may be matched."""
+        among = seen if self.properties is None else self.properties & seen.keys()
+        return any(self._fits(property_, seen[property_]) for property_ in among)
+
+    def _fits(self, property_: str, rows: tuple[set[str], bool]) -> bool:
+        classes, differ = rows
+        if property_ == RDF_TYPE and self.classes is not None and self.classes.isdisjoint(classes):
+            return False
+        return differ or not self.differs
+
+
+Seen = dict[str, tuple[set[str], bool]]
+"""Of some rows: by property or mark, the classes (of rdf:type), and whether a subject differs from its object."""
 
 
 def row_of(atom: Atom) -> tuple[Term, ...]:
@@ -47,7 +74,26 @@ def steps(rule: Rule, closed: ClosedSource) -> Iterator[Step]:
         if isinstance(formula, Atom):
             rest = [*rule.body[:number], *rule.body[number + 1:]]
             plan = _body(_scan(formula, FreshSource(closed)), rule_variables(formula), rest, KnownSource(closed))
-            yield Step(rule, plan, row_of(rule.head))
+            others = tuple(_shape(f, rule) for f in rest if isinstance(f, Atom))
+            yield Step(rule, plan, row_of(rule.head), _shape(formula, rule), others)
+
+
+def _shape(atom: Atom, rule: Rule) -> Shape:
+    subject, property_, object_, *_ = row_of(atom)
+    properties = _tokens(property_, rule)
+    classes = _tokens(object_, rule) if properties == frozenset((RDF_TYPE,)) else None
+    apart = (Call("!", (Call("SAMETERM", pair),)) for pair in ((subject, object_), (object_, subject)))
+    return Shape(properties, classes, any(Test(test) in rule.body for test in apart))
+
+
+def _tokens(term: Term, rule: Rule) -> frozenset[str] | None:
+    """What a term of a body can be; None: anything."""
+    if isinstance(term, Constant):
+        return frozenset((term.token,))
+    for table in rule.body:
+        if isinstance(table, Table) and term in table.variables:
+            return frozenset(row[table.variables.index(term)].token for row in table.rows)
+    return None
 
 
 def axiom(rule: Rule, closed: ClosedSource) -> Step:

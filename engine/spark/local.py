@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from engine.ipc import pack, unpack
-from engine.spark.sql.fixpoint import Closing
+from engine.spark.sql.fixpoint import Closing, add_seen, seen_text
 from engine.spark.sql.sources import closure_table
 from engine.spark.udf import register_duckdb
 
@@ -138,7 +138,7 @@ class Closures:
 
     def _keep(self, closing: Closing) -> None:
         read = [(name, hash(data)) for name, data in self._tables.items() if name in closing.first]
-        kept, made = _kept(), (closing.first, closing.rounds, tuple(read))
+        kept, made = _kept(), (closing.first, closing.strata, tuple(read))
         if kept.get(closing.name) != made:
             drop(self._connection, closing.name)
             close(self._connection, closing)
@@ -164,15 +164,23 @@ def drop(connection: duckdb.DuckDBPyConnection, name: str) -> None:
 
 def close(connection: duckdb.DuckDBPyConnection, closing: Closing) -> None:
     """Compute a closure under rules, round by round; it is then the table `closing.all`."""
+    def seen(table: str) -> list[tuple[str, str | None, int]]:
+        return connection.execute(seen_text(table)).fetchall()
+
     connection.execute(f"CREATE TEMP TABLE {closing.all} AS {closing.first}")
-    for text in closing.rounds:
+    known = add_seen({}, seen(closing.behind) if closing.behind else [])
+    add_seen(known, seen(closing.all))
+    for stratum in range(len(closing.strata)):
         connection.execute(f"CREATE OR REPLACE TEMP TABLE {closing.new} AS SELECT * FROM {closing.all}")
-        while True:
+        new = add_seen({}, seen(closing.new))
+        while (text := closing.due(stratum, new, known)) is not None:
             found = connection.sql(text).to_arrow_table()
             if not found.num_rows:
                 break
             connection.execute(f"CREATE OR REPLACE TEMP TABLE {closing.new} AS SELECT * FROM found")
             connection.execute(f"INSERT INTO {closing.all} SELECT * FROM {closing.new}")
+            new = add_seen({}, seen(closing.new))
+            add_seen(known, seen(closing.new))
 
 
 @lru_cache(maxsize=1)

@@ -10,20 +10,30 @@ from functools import reduce
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
-from engine.spark.sql.fixpoint import Closing
+from engine.spark.sql.fixpoint import Closing, add_seen, seen_text
 
 MOST_PIECES = 8
 
 
 def close(spark: SparkSession, closing: Closing) -> None:
     """Compute a closure under rules; it is then the view `closing.all`."""
+    def seen(table: str) -> list[tuple[str, str | None, int]]:
+        return [(row["p"], row["c"], row["d"]) for row in spark.sql(seen_text(table)).toArrow().to_pylist()]
+
     pieces = [spark.sql(closing.first).localCheckpoint()]
     pieces[0].createOrReplaceTempView(closing.all)
-    for text in closing.rounds:
+    known = add_seen(add_seen({}, seen(closing.behind) if closing.behind else []), seen(closing.all))
+    for stratum in range(len(closing.strata)):
         new = reduce(DataFrame.union, pieces)
-        while new.createOrReplaceTempView(closing.new) or (new := spark.sql(text).localCheckpoint(eager=False)).count():
+        new.createOrReplaceTempView(closing.new)
+        while (text := closing.due(stratum, add_seen({}, seen(closing.new)), known)) is not None:
+            new = spark.sql(text).localCheckpoint(eager=False)
+            if not new.count():
+                break
             pieces = [*pieces, new] if len(pieces) < MOST_PIECES else [reduce(DataFrame.union, pieces).union(new).localCheckpoint()]
             reduce(DataFrame.union, pieces).createOrReplaceTempView(closing.all)
+            new.createOrReplaceTempView(closing.new)
+            add_seen(known, seen(closing.new))
 
 
 def transitive_closure(edges: DataFrame, base: DataFrame, within: tuple[str, ...], seeded: bool) -> DataFrame:

@@ -6,15 +6,15 @@ terms of long atoms ``x3 x4 ...``, and the typed companions of ``o``. Rounds are
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from engine.functions.typed import Kind, typed
 from engine.ir.expressions import variables_of
 from engine.ir.rules import Assign, Atom, Falsum, Rule, Test
 from engine.ir.strata import strata
-from engine.ir.terms import Constant, Term, Variable
-from engine.plan.derive import NOTHING, Step, axiom, is_axiom, steps, whole, width
+from engine.ir.terms import RDF_TYPE, Constant, Term, Variable
+from engine.plan.derive import NOTHING, Seen, Shape, Step, axiom, is_axiom, steps, whole, width
 from engine.plan.nodes import ClosedSource, MergedSource
 from engine.spark.sql.dialect import Dialect
 from engine.spark.sql.emit import Emitter
@@ -30,21 +30,34 @@ _EMPTY = ("(SELECT '' AS s, '' AS p, '' AS o, CAST(0 AS TINYINT) AS kind, CAST(0
 
 
 @dataclass(frozen=True, slots=True)
+class StepText:
+    """A step of a round, to be run where what it wants of the new and of the known rows is there."""
+
+    new: Shape
+    known: tuple[Shape, ...]
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
 class Closing:
-    """A closure to be computed now: what table ``{name}_all`` starts with, the text of a round for each stratum, and at the end `check`
-    for what is inconsistent: rows ``tick finding``."""
+    """A closure to be computed now: `first` is what table ``{name}_all`` starts with; a round of a stratum runs the steps that are `due`;
+    at the end `check` finds what is inconsistent: rows ``tick finding``. `behind` is the table of the background."""
 
     name: str
     first: str
-    rounds: tuple[str, ...]
+    strata: tuple[tuple[StepText, ...], ...]
+    before: str
+    after: str
     check: str | None = None
     static: bool = False
+    behind: str | None = None
 
     def own(self, names: Mapping[str, str]) -> Closing:
         """The same with other names for itself and the closures that it stands on."""
-        check = renamed(self.check, names) if self.check else None
-        return Closing(names[self.name], renamed(self.first, names), tuple(renamed(text, names) for text in self.rounds), check,
-                       self.static)
+        layers = tuple(tuple(replace(step, text=renamed(step.text, names)) for step in layer) for layer in self.strata)
+        first, before, after, check, behind = (text and renamed(text, names) for text in (
+            self.first, self.before, self.after, self.check, self.behind))
+        return Closing(names[self.name], first or "", layers, before or "", after or "", check, self.static, behind)
 
     @property
     def all(self) -> str:
@@ -56,11 +69,30 @@ class Closing:
         """The table of what the last round found."""
         return f"{self.name}_new"
 
+    def due(self, stratum: int, new: Seen, known: Seen) -> str | None:
+        """What a round finds that is not known, given what the rows are like; None where nothing can follow."""
+        steps = [step.text for step in self.strata[stratum] if step.new.in_(new) and all(shape.in_(known) for shape in step.known)]
+        return f"{self.before}{' UNION ALL '.join(steps)}{self.after}" if steps else None
+
+
+def seen_text(table: str) -> str:
+    """What the rows of a table are like: rows of `Seen`."""
+    kind = f"CASE WHEN p = '{RDF_TYPE}' THEN o END"
+    return f"SELECT p, {kind} AS c, max(CASE WHEN s <> o THEN 1 ELSE 0 END) AS d FROM {table} GROUP BY p, {kind}"
+
+
+def add_seen(seen: Seen, rows: Iterable[tuple[str, str | None, int]]) -> Seen:
+    """`seen` with the rows of a `seen_text`; they are added to it."""
+    for property_, class_, differs in rows:
+        classes, before = seen.get(property_, (set[str](), False))
+        seen[property_] = classes | ({class_} if class_ is not None else set()), before or bool(differs)
+    return seen
+
 
 @dataclass(frozen=True, slots=True)
 class ClosureText:
-    """How a closure is computed: it starts with `base` (over the texts of the sources) as what is known and new; then for each stratum
-    `rounds` gives what is new until that is nothing. Both read the tables ``{name}_all`` and ``{name}_new``; ``known`` is what joins see.
+    """How a closure is computed: it starts with `base` (over the texts of the sources) as what is known and new; then the steps of each
+    stratum give what is new until that is nothing. They read the tables ``{name}_all`` and ``{name}_new``; ``known`` is what joins see.
     """
 
     name: str
@@ -69,7 +101,7 @@ class ClosureText:
     identity: tuple[str, ...]
     base: str
     known: str
-    rounds: tuple[str, ...]
+    strata: tuple[tuple[StepText, ...], ...]
     checks: str
 
     def ready(self, prefix: Sequence[str]) -> Closing:
@@ -78,15 +110,13 @@ class ClosureText:
         check = f"WITH {prefix[0]}, {self.known} {self.checks} LIMIT {MOST_FINDINGS}" if self.checks else None
         if self.source.static:
             prefix = (_ANY_TIME,)
-        rounds = tuple(self._round(text, prefix[0]) for text in self.rounds)
-        return Closing(self.name, f"WITH {', '.join(prefix)} {self.base}", rounds, check, self.source.static)
-
-    def _round(self, text: str, ticks: str) -> str:
         same = " AND ".join(f"k.{c} = f.{c}" for c in self.identity)
         merged = ", ".join([*self.identity, *(f"min({c}) AS {c}" for c in _TYPED)])
-        return (f"WITH {ticks}, {self.known} SELECT {', '.join(self.columns)} FROM "
-                f"(SELECT {merged} FROM ({text}) AS d GROUP BY {', '.join(self.identity)}) AS f "
-                f"WHERE NOT EXISTS (SELECT 1 FROM {self.name}_known k WHERE {same})")
+        before = f"WITH {prefix[0]}, {self.known} SELECT {', '.join(self.columns)} FROM (SELECT {merged} FROM ("
+        after = (f") AS d GROUP BY {', '.join(self.identity)}) AS f "
+                 f"WHERE NOT EXISTS (SELECT 1 FROM {self.name}_known k WHERE {same})")
+        behind = closure_table(self.source.background.name) if self.source.background else None
+        return Closing(self.name, f"WITH {', '.join(prefix)} {self.base}", self.strata, before, after, check, self.source.static, behind)
 
 
 def renamed(text: str, names: Mapping[str, str]) -> str:
@@ -107,11 +137,12 @@ def closure_text(source: ClosedSource, dialect: Dialect, lowering: Lowering) -> 
         return f"({_step(step, identity, dialect, lowering)})"
 
     layers = strata(rule for rule in source.rules if isinstance(rule.head, Atom) and not is_axiom(rule))
-    rounds = tuple(" UNION ALL ".join(text(step) for rule in layer for step in steps(rule, source)) for layer in layers)
+    texts = tuple(tuple(StepText(step.new, step.known, text(step)) for rule in layer for step in steps(rule, source) if step.new)
+                  for layer in layers)
     axioms = [text(axiom(rule, source)) for rule in source.rules if is_axiom(rule)] if source.background is None else []
     checks = [_check(rule, source, dialect, lowering) for rule in source.rules if isinstance(rule.head, Falsum)]
     base, known = _base(source, keys, further, axioms), _known(source, columns, further)
-    return ClosureText(source.name, source, columns, identity, base, known, rounds, " UNION ".join(checks))
+    return ClosureText(source.name, source, columns, identity, base, known, texts, " UNION ".join(checks))
 
 
 def _check(rule: Rule, source: ClosedSource, dialect: Dialect, lowering: Lowering) -> str:
