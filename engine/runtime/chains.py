@@ -40,21 +40,24 @@ def _cycles(statement: Statement, name: str, makes: str | None, queries: Queries
     if makes is None:
         return
     for source in statement.streams:
-        way = _way(source.stream, makes, queries.makers)
+        way = _way(source.stream, makes, queries.makers, set())
         if way is not None:
             steps = "".join(f" reads the stream of '{step}', which" for step in way)
             yield _refusal(source, f"'{name}'{steps} reads the stream of '{name}': a query cannot read its own results.")
 
 
-def _way(stream: str, wanted: str, makers: dict[str, LiveQuery]) -> list[str] | None:
-    """The queries through which `stream` is made of the stream `wanted`; None where it is not."""
+def _way(stream: str, wanted: str, makers: dict[str, LiveQuery], seen: set[str]) -> list[str] | None:
+    """The queries through which `stream` is made of the stream `wanted`; None where it is not. `seen` are streams that are not."""
     if stream == wanted:
         return []
     query = makers.get(stream)
-    for below in query.streams if query is not None else ():
-        way = _way(below, wanted, makers)
-        if way is not None and query is not None:
+    if query is None or stream in seen:
+        return None
+    for below in query.streams:
+        way = _way(below, wanted, makers, seen)
+        if way is not None:
             return [query.name, *way]
+    seen.add(stream)
     return None
 
 

@@ -29,14 +29,15 @@ class Queries(dict[str, LiveQuery]):
     def dependents(self, query: LiveQuery) -> list[LiveQuery]:
         """All that read what a query makes, directly or through others; each after those that it reads."""
         found: dict[str, LiveQuery] = {}
-        waiting = [query]
-        while waiting:
-            made = waiting.pop(0).makes
-            for reader in self.readers(made) if made is not None else ():
-                found.pop(reader.name, None)
-                found[reader.name] = reader
-                waiting.append(reader)
-        return list(found.values())
+
+        def visit(producer: LiveQuery) -> None:
+            for reader in self.readers(producer.makes) if producer.makes is not None else ():
+                if reader.name not in found:
+                    visit(reader)
+                    found[reader.name] = reader     # after all that read it
+
+        visit(query)
+        return list(reversed(found.values()))
 
     def levels(self) -> list[list[LiveQuery]]:
         """Queries in the order of evaluation: each level reads only streams that are pushed, or made by the levels before it."""
@@ -59,9 +60,18 @@ class Queries(dict[str, LiveQuery]):
     def awaited(self, query: LiveQuery, tick: int) -> list[tuple[int, tuple[str, ...]]]:
         """What an evaluation at `tick` waits for: times that pushed streams must reach, with the streams."""
         makers = self.makers
-        found = [(tick, pushed)] if (pushed := tuple(iri for iri in query.streams if iri not in makers)) else []
-        for producer in (makers[iri] for iri in query.streams if iri in makers):
-            found += self.awaited(producer, producer.ticker.timetable.tick_from(tick))
+        found: list[tuple[int, tuple[str, ...]]] = []
+        seen: set[tuple[str, int]] = set()
+        waiting = [(query, tick)]
+        while waiting:
+            asked, at = waiting.pop(0)
+            if (asked.name, at) in seen:
+                continue
+            seen.add((asked.name, at))
+            if pushed := tuple(iri for iri in asked.streams if iri not in makers):
+                found.append((at, pushed))
+            producers = [makers[iri] for iri in asked.streams if iri in makers]
+            waiting += [(producer, producer.ticker.timetable.tick_from(at)) for producer in producers]
         return found
 
 
