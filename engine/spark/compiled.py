@@ -13,7 +13,7 @@ from engine.ir.terms import Variable
 from engine.plan import incremental
 from engine.plan.describe import TRIPLE
 from engine.plan.explain import explain_plan, plan_tree
-from engine.plan.nodes import Plan, closures, sources
+from engine.plan.nodes import Plan, closures
 from engine.plan.order import Estimate
 from engine.spark.sql.calls import is_volatile
 from engine.spark.sql.companions import typed_variables
@@ -56,16 +56,11 @@ class Compiled:
     @property
     def has_closures(self) -> bool:
         """Whether rules are applied in rounds."""
-        return bool(closures(sources(self.plan)))
-
-    def fitting(self, live: Estimate) -> Compiled:
-        """The statement compiled for schema that comes with the data, once `live` has some; else this one."""
-        met = not self.schema_words.isdisjoint(live.predicates) or not self.schema_words.isdisjoint(live.classes)
-        return self.general if met else self
+        return bool(self.text("local").closures)
 
     @cached_property
     def general(self) -> Compiled:
-        """The statement compiled without knowing the schema."""
+        """The statement compiled without knowing the schema: for streams that mention some of `schema_words`."""
         return self.generalise()
 
     @property

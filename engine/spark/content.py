@@ -96,6 +96,11 @@ class StreamContent:
         """Live counts for the join order."""
         return merge_estimates(chunk.estimate for chunk in self._chunks)
 
+    def mentions(self, words: frozenset[str]) -> bool:
+        """Whether some of these properties, or of these classes as types, occur."""
+        estimates = [chunk.estimate for chunk in self._chunks]
+        return any(not words.isdisjoint(e.predicates) or not words.isdisjoint(e.classes) for e in estimates)
+
     @property
     def hard(self) -> bool:
         """Whether some literal's value does not fit the typed columns, so that SQL must not compare by them."""

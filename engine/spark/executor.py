@@ -59,7 +59,6 @@ class Due:
 
     @property
     def evaluation(self) -> Evaluation:
-        """What the sources of the plan's text depend on."""
         """What the text of an evaluation needs; `since` is 0 once all that is there came later, so that queries can share."""
         statement = self.compiled.statement
         before = any(chunk.first <= self.since for content in self.streams.values() for chunk in content.chunks)
@@ -118,8 +117,8 @@ class Executor:
         failed: dict[int, BaseException] = {}
         for number, due in enumerate(dues):
             try:
-                if due.compiled.schema_words:
-                    due = replace(due, compiled=due.compiled.fitting(merge_estimates([c.estimate() for c in due.streams.values()])))
+                if due.compiled.schema_words and any(c.mentions(due.compiled.schema_words) for c in due.streams.values()):
+                    due = replace(due, compiled=due.compiled.general)
                 jobs.append(self._job(due))
             except Exception as failure:  # a plan that cannot be made is that query's failure
                 failed[number] = failure
@@ -209,15 +208,17 @@ class Executor:
     def _run_local(self, jobs: list[_Job]) -> None:
         if not jobs:
             return
-        data = self._tables(jobs)
-        tasks = [Task(job.text, job.tables, job.cost, job.closings) for job in jobs]
-        try:
-            answers = run_local(self.session.spark, tasks, data, self.session.settings.partitions)
-        except Exception as failure:  # the job as a whole: every query in it fails alike
-            logging.getLogger(__name__).exception("the job of %d small plans failed", len(jobs))
-            answers = [QueryFailed(str(failure))] * len(jobs)
-        for job, answer in zip(jobs, answers):
+        for job, answer in zip(jobs, self._in_one_job(jobs, [Task(job.text, job.tables, job.cost, job.closings) for job in jobs])):
             job.answer = answer
+
+    def _in_one_job(self, jobs: list[_Job], tasks: Sequence[Task]) -> Sequence[Found | QueryFailed]:
+        """What the tasks of some jobs give, all run in one Spark job."""
+        data = self._tables(jobs)
+        try:
+            return run_local(self.session.spark, tasks, data, self.session.settings.partitions)
+        except Exception as failure:  # the job as a whole: every query in it fails alike
+            logging.getLogger(__name__).exception("the job of %d small tasks failed", len(tasks))
+            return [QueryFailed(str(failure))] * len(tasks)
 
     def _tables(self, jobs: list[_Job]) -> dict[str, pa.Table]:
         """The slices of content that the jobs may see, by table name."""
@@ -260,7 +261,7 @@ class Executor:
             return []
         tasks = [Task(f"SELECT * FROM {closing.all}", job.tables, job.cost, job.closings[:number])
                  for job in jobs for number, closing in enumerate(job.closings, 1)]
-        found = iter(run_local(self.session.spark, tasks, self._tables(jobs), self.session.settings.partitions))
+        found = iter(self._in_one_job(jobs, tasks))
         return [[next(found) for _ in job.closings] for job in jobs]
 
     def _show(self, job: _Job) -> None:
@@ -298,12 +299,10 @@ class Executor:
             if isinstance(found, QueryFailed):
                 raise found
             spark.createDataFrame(found.table).createOrReplaceTempView(closing.all)
-            findings = found.findings
+            findings = found.findings   # of the last: a task's are those of all closures that it stands on
         if not job.ahead:
-            for closing in job.closings:
-                close(spark, closing)
-            checks = " UNION ".join(f"({closing.check})" for closing in job.closings if closing.check)
-            findings = spark.sql(checks).toArrow() if checks else None
+            made = [table for closing in job.closings if (table := close(spark, closing)) is not None]
+            findings = pa.concat_tables(made) if made else None
         return findings
 
     # -- answering
@@ -316,8 +315,7 @@ class Executor:
             last = max((c.last for s in job.due.streams.values() for c in s.chunks), default=0)
             job.sample.take(job.answer.table, last, job.due.ticks[0])
             return [Answer(job.due.query, tick, job.sample.sample(tick)) for tick in job.due.ticks]
-        findings = _by_tick(job.answer.findings)
-        return [replace(answer, inconsistencies=findings.get(answer.tick, ())) for answer in _split(job.due, job.answer.table)]
+        return [replace(answer, inconsistencies=_at(answer.tick, job.answer.findings)) for answer in _split(job.due, job.answer.table)]
 
 
 def _live(due: Due) -> Estimate:
@@ -329,13 +327,12 @@ def _failures(due: Due, failure: BaseException) -> list[Answer]:
     return [Answer(due.query, tick, None, failure) for tick in due.ticks]
 
 
-def _by_tick(findings: pa.Table | None) -> dict[int, tuple[str, ...]]:
-    """What was found inconsistent at each tick, in the order of its texts."""
-    found: dict[int, tuple[str, ...]] = {}
-    if findings is not None:
-        for tick, text in sorted(zip(findings["tick"].to_pylist(), findings["finding"].to_pylist())):
-            found[tick] = (*found.get(tick, ()), text)
-    return found
+def _at(tick: int, findings: pa.Table | None) -> tuple[str, ...]:
+    """What was found inconsistent at a tick, or in static graphs, in the order of its texts."""
+    if findings is None:
+        return ()
+    here = findings.filter(pc.or_kleene(pc.is_null(findings["tick"]), pc.equal(findings["tick"], tick)))
+    return tuple(sorted(set(here["finding"].to_pylist())))
 
 
 def _split(due: Due, table: pa.Table) -> list[Answer]:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from engine.ipc import pack, unpack
-from engine.spark.sql.fixpoint import Closing, add_seen, seen_text
+from engine.spark.sql.fixpoint import Closing, saturate, seen_text
 from engine.spark.sql.sources import closure_table
 from engine.spark.udf import register_duckdb
 
@@ -105,11 +105,8 @@ def _run_bundle(tables: dict[str, bytes], tasks: list[tuple[int, str, tuple[Clos
 def _run(connection: duckdb.DuckDBPyConnection, text: str, closings: Sequence[Closing],
          closures: Closures) -> tuple[Found | None, str | None]:
     try:
-        for closing in closings:
-            closures.make(closing)
-        checks = " UNION ".join(f"({closing.check})" for closing in closings if closing.check)
-        findings = connection.sql(checks).to_arrow_table() if checks else None
-        return Found(connection.sql(text).to_arrow_table(), findings), None
+        made = [findings for closing in closings if (findings := closures.make(closing)) is not None]
+        return Found(connection.sql(text).to_arrow_table(), pa.concat_tables(made) if made else None), None
     except Exception as failure:  # whatever DuckDB or a function raises belongs to this query alone
         return None, f"{type(failure).__name__}: {failure}"
 
@@ -119,16 +116,26 @@ class Closures:
 
     def __init__(self, connection: duckdb.DuckDBPyConnection, tables: Mapping[str, bytes]) -> None:
         self._connection, self._tables = connection, tables
-        self._made: dict[str, Closing] = {}
+        self._made: dict[str, _Made] = {}
 
-    def make(self, closing: Closing) -> None:
-        """Compute a closure, unless it is there."""
-        if closing.static:
-            self._keep(closing)
-        elif self._made.get(closing.name) != closing:
+    def make(self, closing: Closing) -> pa.Table | None:
+        """Compute a closure, unless it is there; what is inconsistent in it."""
+        read = [(name, hash(data)) for name, data in self._tables.items() if name in closing.first] if closing.static else None
+        shelf, from_ = _kept() if closing.static else self._made, (closing, read)
+        made = shelf.pop(closing.name, None)
+        if made is None or made.from_ != from_:
             drop(self._connection, closing.name)
-            close(self._connection, closing)
-            self._made[closing.name] = closing
+            try:
+                made = _Made(from_, close(self._connection, closing))
+            except Exception:   # whatever it was, nothing half-made stays
+                drop(self._connection, closing.name)
+                raise
+        shelf[closing.name] = made
+        while closing.static and len(shelf) > MOST_KEPT:
+            oldest = next(iter(shelf))
+            drop(self._connection, oldest)
+            del shelf[oldest]
+        return made.findings
 
     def drop(self) -> None:
         """Forget those of windows."""
@@ -136,23 +143,18 @@ class Closures:
             drop(self._connection, name)
         self._made.clear()
 
-    def _keep(self, closing: Closing) -> None:
-        read = [(name, hash(data)) for name, data in self._tables.items() if name in closing.first]
-        kept, made = _kept(), (closing.first, closing.strata, tuple(read))
-        if kept.get(closing.name) != made:
-            drop(self._connection, closing.name)
-            close(self._connection, closing)
-        kept.pop(closing.name, None)
-        kept[closing.name] = made
-        while len(kept) > MOST_KEPT:
-            oldest = next(iter(kept))
-            drop(self._connection, oldest)
-            del kept[oldest]
+
+@dataclass(frozen=True, slots=True)
+class _Made:
+    """A closure that is there: what it was made from, and what is inconsistent in it."""
+
+    from_: object
+    findings: pa.Table | None
 
 
 @lru_cache(maxsize=1)
-def _kept() -> dict[str, object]:
-    """What the closures of static graphs in this process were made from, by name; the last used at the end."""
+def _kept() -> dict[str, _Made]:
+    """The closures of static graphs in this process, by name; the last used at the end."""
     return {}
 
 
@@ -162,25 +164,31 @@ def drop(connection: duckdb.DuckDBPyConnection, name: str) -> None:
         connection.execute(f"DROP TABLE IF EXISTS {table}")
 
 
-def close(connection: duckdb.DuckDBPyConnection, closing: Closing) -> None:
-    """Compute a closure under rules, round by round; it is then the table `closing.all`."""
-    def seen(table: str) -> list[tuple[str, str | None, int]]:
-        return connection.execute(seen_text(table)).fetchall()
+@dataclass(frozen=True, slots=True)
+class _InDuckDB:
+    """A closure's tables in DuckDB."""
 
+    connection: duckdb.DuckDBPyConnection
+    closing: Closing
+
+    def seen(self, table: str) -> list[tuple[str, str | None, int]]:
+        return self.connection.execute(seen_text(table)).fetchall()
+
+    def begin(self) -> None:
+        self.connection.execute(f"CREATE OR REPLACE TEMP TABLE {self.closing.new} AS SELECT * FROM {self.closing.all}")
+
+    def advance(self, text: str) -> bool:
+        found = self.connection.sql(text).to_arrow_table()
+        self.connection.execute(f"CREATE OR REPLACE TEMP TABLE {self.closing.new} AS SELECT * FROM found")
+        self.connection.execute(f"INSERT INTO {self.closing.all} SELECT * FROM {self.closing.new}")
+        return bool(found.num_rows)
+
+
+def close(connection: duckdb.DuckDBPyConnection, closing: Closing) -> pa.Table | None:
+    """Compute a closure under rules, which is then the table `closing.all`; what is inconsistent in it."""
     connection.execute(f"CREATE TEMP TABLE {closing.all} AS {closing.first}")
-    known = add_seen({}, seen(closing.behind) if closing.behind else [])
-    add_seen(known, seen(closing.all))
-    for stratum in range(len(closing.strata)):
-        connection.execute(f"CREATE OR REPLACE TEMP TABLE {closing.new} AS SELECT * FROM {closing.all}")
-        new = add_seen({}, seen(closing.new))
-        while (text := closing.due(stratum, new, known)) is not None:
-            found = connection.sql(text).to_arrow_table()
-            if not found.num_rows:
-                break
-            connection.execute(f"CREATE OR REPLACE TEMP TABLE {closing.new} AS SELECT * FROM found")
-            connection.execute(f"INSERT INTO {closing.all} SELECT * FROM {closing.new}")
-            new = add_seen({}, seen(closing.new))
-            add_seen(known, seen(closing.new))
+    saturate(closing, _InDuckDB(connection, closing))
+    return connection.sql(closing.check).to_arrow_table() if closing.check else None
 
 
 @lru_cache(maxsize=1)

@@ -5,35 +5,48 @@ Each round's new pairs are checkpointed: a plan that grew with the rounds would 
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import reduce
 
+import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
-from engine.spark.sql.fixpoint import Closing, add_seen, seen_text
+from engine.spark.sql.fixpoint import Closing, saturate, seen_text
 
 MOST_PIECES = 8
 
 
-def close(spark: SparkSession, closing: Closing) -> None:
-    """Compute a closure under rules; it is then the view `closing.all`."""
-    def seen(table: str) -> list[tuple[str, str | None, int]]:
-        return [(row["p"], row["c"], row["d"]) for row in spark.sql(seen_text(table)).toArrow().to_pylist()]
+@dataclass(slots=True)
+class _InSpark:
+    """A closure's tables as temporary views over checkpointed relations."""
 
-    pieces = [spark.sql(closing.first).localCheckpoint()]
-    pieces[0].createOrReplaceTempView(closing.all)
-    known = add_seen(add_seen({}, seen(closing.behind) if closing.behind else []), seen(closing.all))
-    for stratum in range(len(closing.strata)):
-        new = reduce(DataFrame.union, pieces)
-        new.createOrReplaceTempView(closing.new)
-        while (text := closing.due(stratum, add_seen({}, seen(closing.new)), known)) is not None:
-            new = spark.sql(text).localCheckpoint(eager=False)
-            if not new.count():
-                break
-            pieces = [*pieces, new] if len(pieces) < MOST_PIECES else [reduce(DataFrame.union, pieces).union(new).localCheckpoint()]
-            reduce(DataFrame.union, pieces).createOrReplaceTempView(closing.all)
-            new.createOrReplaceTempView(closing.new)
-            add_seen(known, seen(closing.new))
+    spark: SparkSession
+    closing: Closing
+    pieces: list[DataFrame]
+
+    def seen(self, table: str) -> list[tuple[str, str | None, int]]:
+        return [(row["p"], row["c"], row["d"]) for row in self.spark.sql(seen_text(table)).toArrow().to_pylist()]
+
+    def begin(self) -> None:
+        reduce(DataFrame.union, self.pieces).createOrReplaceTempView(self.closing.new)
+
+    def advance(self, text: str) -> bool:
+        new = self.spark.sql(text).localCheckpoint(eager=False)
+        if not new.count():
+            return False
+        self.pieces = _with_piece(self.pieces, new)
+        reduce(DataFrame.union, self.pieces).createOrReplaceTempView(self.closing.all)
+        new.createOrReplaceTempView(self.closing.new)
+        return True
+
+
+def close(spark: SparkSession, closing: Closing) -> pa.Table | None:
+    """Compute a closure under rules, which is then the view `closing.all`; what is inconsistent in it."""
+    first = spark.sql(closing.first).localCheckpoint()
+    first.createOrReplaceTempView(closing.all)
+    saturate(closing, _InSpark(spark, closing, [first]))
+    return spark.sql(closing.check).toArrow() if closing.check else None
 
 
 def transitive_closure(edges: DataFrame, base: DataFrame, within: tuple[str, ...], seeded: bool) -> DataFrame:
@@ -49,7 +62,12 @@ def transitive_closure(edges: DataFrame, base: DataFrame, within: tuple[str, ...
         new = longer.distinct().join(known, [*within, "x", "y"], "left_anti").localCheckpoint(eager=False)
         if not new.count():
             return known
-        pieces = [*pieces, new] if len(pieces) < MOST_PIECES else [known.union(new).localCheckpoint()]
+        pieces = _with_piece(pieces, new)
+
+
+def _with_piece(pieces: list[DataFrame], new: DataFrame) -> list[DataFrame]:
+    """One piece more, or all in one where they are many."""
+    return [*pieces, new] if len(pieces) < MOST_PIECES else [reduce(DataFrame.union, [*pieces, new]).localCheckpoint()]
 
 
 def _joined(left: DataFrame, right: DataFrame, within: tuple[str, ...]) -> DataFrame:

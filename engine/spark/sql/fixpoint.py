@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Protocol
 
 from engine.functions.typed import Kind, typed
 from engine.ir.expressions import variables_of
@@ -41,7 +42,8 @@ class StepText:
 @dataclass(frozen=True, slots=True)
 class Closing:
     """A closure to be computed now: `first` is what table ``{name}_all`` starts with; a round of a stratum runs the steps that are `due`;
-    at the end `check` finds what is inconsistent: rows ``tick finding``. `behind` is the table of the background."""
+    at the end `check` finds what is inconsistent: rows ``tick finding`` (of a static closure without a tick: at all). `behind` is the
+    table of the background."""
 
     name: str
     first: str
@@ -73,6 +75,31 @@ class Closing:
         """What a round finds that is not known, given what the rows are like; None where nothing can follow."""
         steps = [step.text for step in self.strata[stratum] if step.new.in_(new) and all(shape.in_(known) for shape in step.known)]
         return f"{self.before}{' UNION ALL '.join(steps)}{self.after}" if steps else None
+
+
+class Tables(Protocol):
+    """Where a closure is computed: what an executor does with its statements."""
+
+    def seen(self, table: str) -> list[tuple[str, str | None, int]]:
+        """The rows of `seen_text` for a table."""
+
+    def begin(self) -> None:
+        """The table of what is new gets all that is found so far."""
+
+    def advance(self, text: str) -> bool:
+        """What `text` finds becomes what is new, beside what was found; whether that is anything."""
+
+
+def saturate(closing: Closing, tables: Tables) -> None:
+    """Run the rounds of a closure, whose table holds what it starts with, until nothing new comes, stratum by stratum."""
+    known = add_seen({}, tables.seen(closing.behind) if closing.behind else [])
+    for stratum in range(len(closing.strata)):
+        tables.begin()
+        rows = tables.seen(closing.new)
+        add_seen(known, rows)
+        while (text := closing.due(stratum, add_seen({}, rows), known)) is not None and tables.advance(text):
+            rows = tables.seen(closing.new)
+            add_seen(known, rows)
 
 
 def seen_text(table: str) -> str:
@@ -107,9 +134,9 @@ class ClosureText:
     def ready(self, prefix: Sequence[str]) -> Closing:
         """The statements for an evaluation; `prefix` are the texts of the sources of `base`, the evaluation times first. Those of a
         static closure are the same in each."""
-        check = f"WITH {prefix[0]}, {self.known} {self.checks} LIMIT {MOST_FINDINGS}" if self.checks else None
         if self.source.static:
             prefix = (_ANY_TIME,)
+        check = f"WITH {prefix[0]}, {self.known} {self.checks} LIMIT {MOST_FINDINGS}" if self.checks else None
         same = " AND ".join(f"k.{c} = f.{c}" for c in self.identity)
         merged = ", ".join([*self.identity, *(f"min({c}) AS {c}" for c in _TYPED)])
         before = f"WITH {prefix[0]}, {self.known} SELECT {', '.join(self.columns)} FROM (SELECT {merged} FROM ("
@@ -148,11 +175,12 @@ def closure_text(source: ClosedSource, dialect: Dialect, lowering: Lowering) -> 
 def _check(rule: Rule, source: ClosedSource, dialect: Dialect, lowering: Lowering) -> str:
     """Where the body of a rule with head ``false`` holds: its name and its bindings, as text."""
     emitter = Emitter(dialect, lowering, frozenset())
-    relation = emitter.timed(emitter.relation(whole(rule, source)))
+    relation = emitter.relation(whole(rule, source))
+    tick = "CAST(NULL AS BIGINT) AS tick" if source.static else "tick"
     shown = sorted(v for v in relation.variables if v.visible)
     parts = [dialect.quote(f"{rule.name or 'false'}:"), *(f"concat({dialect.quote(f' ?{v.name} = ')}, {emitter.name(v)})" for v in shown)]
     text = f"concat({', '.join(parts)})"
-    return f"({emitter.statement(f'SELECT DISTINCT tick, {text} AS finding FROM {relation.name}')})"
+    return f"({emitter.statement(f'SELECT DISTINCT {tick}, {text} AS finding FROM {relation.name}')})"
 
 
 def _keys(source: ClosedSource) -> tuple[str, ...]:
