@@ -21,7 +21,7 @@ from engine.records import Triple
 from engine.rewrite import PASSES, rdfs
 from engine.rewrite.context import Context
 from engine.rewrite.owl2rl import BUILT_IN as BUILT_IN_RULES
-from engine.rewrite.programs import SCHEMA_WORDS, Programs, makes_schema, may_show, united
+from engine.rewrite.programs import SCHEMA_WORDS, Programs, united
 from engine.rewrite.validate import Catalog, validate
 from engine.spark.compiled import STAGES, Compiled
 from engine.spark.content import merge_estimates, table_estimate
@@ -47,10 +47,9 @@ def compile_statement(statement: Statement, catalog: Catalog, identity: str = ""
     data = dataset(rewritten)
     reasoning = tuple(StaticSource(g.iri) for g in statement.reasoning_graphs)
     if not unfolded:
-        tbox = [t for g in statement.reasoning_graphs for t in triples(catalog.graphs[g.iri])]
-        rules = united(catalog.rules[source.name] for source in statement.rules)
-        alone = general or statement.form == "DESCRIBE" or may_show(validated.query.pattern, tbox, rules)
-        data = entailed(data, reasoning, programs(validated, catalog, general), _windows_of(validated), alone)
+        program = programs(validated, catalog, general)
+        alone = statement.form == "DESCRIBE" or program.may_show(validated.query.pattern, (source.iri for source in reasoning))
+        data = entailed(data, reasoning, program, _windows_of(validated), alone)
     elif statement.rules:
         data.graphs[BACKGROUND] = MergedSource((*(StaticSource(g.iri) for g in statement.graphs if not g.named), *reasoning))
 
@@ -83,7 +82,7 @@ def programs(statement: Statement, catalog: Catalog, general: bool) -> Programs:
     """The rules under which the query's windows and graphs are closed."""
     rules = united(catalog.rules[source.name] for source in statement.rules)
     graphs = {g.iri: triples(catalog.graphs[g.iri]) for g in (*statement.graphs, *statement.reasoning_graphs)}
-    return Programs(rules, graphs, general or makes_schema(rules))
+    return Programs(rules, graphs, general)
 
 
 def _windows_of(statement: Statement) -> str:

@@ -35,24 +35,6 @@ def makes_schema(rules: RuleSet) -> bool:
     return any(map(_may_be_schema, [*heads, *(fact.atom for fact in rules.facts)]))
 
 
-def program(rules: RuleSet, tbox: Iterable[Triple], general: bool) -> tuple[Rule, ...]:
-    """The rules for data beside the static graphs `tbox`; what follows from nothing is a rule without a body."""
-    applied = rules if general else compile_rules(rules, tbox)
-    return *applied.rules, *(Rule(fact.atom, (), name="schema") for fact in applied.facts)
-
-
-def may_show(pattern: ir.Pattern, tbox: Sequence[Triple], rules: RuleSet) -> bool:
-    """Whether a triple of the closure of `tbox`, a schema and nothing else, may match a pattern; true where that is not plain to see."""
-    schema = schema_vocabulary(tbox)
-    if len(schema) < len(set(tbox)):
-        return True
-    facts = [atom for atom in (fact.atom for fact in compile_rules(rules, tbox).facts) if atom.predicate == TRIPLE]
-    found = [*tbox, *((s, p, o) for s, p, o in (tuple(t.token for t in atom.terms if isinstance(t, Constant)) for atom in facts))]
-    properties = {SAME, *(p for _, p, _ in found if p != RDF_TYPE)}
-    classes = CLASSES | {o for _, p, o in found if p == RDF_TYPE}
-    return any(_may_match(triple, properties, classes) for triple in _triples(pattern))
-
-
 def _may_match(triple: ir.TriplePattern | None, properties: Collection[str], classes: Collection[str]) -> bool:
     match triple:
         case ir.TriplePattern(predicate=Constant(token=token), object=object_) if token == RDF_TYPE:
@@ -78,18 +60,35 @@ def _triples(pattern: ir.Pattern) -> Iterator[ir.TriplePattern | None]:
 
 
 class Programs:
-    """The program for each choice of static graphs, made once."""
+    """The rules for data beside static graphs, made once for each choice of graphs; what follows from nothing is a rule without a body."""
 
-    def __init__(self, rules: RuleSet, graphs: Mapping[str, Iterable[Triple]], general: bool) -> None:
-        self._rules, self._graphs, self._general = rules, graphs, general
+    def __init__(self, rules: RuleSet, graphs: Mapping[str, Sequence[Triple]], general: bool) -> None:
+        self._rules, self._graphs = rules, graphs
+        self._general = general or makes_schema(rules)
         self._made: dict[frozenset[str], tuple[Rule, ...]] = {}
 
     def __call__(self, iris: Iterable[str]) -> tuple[Rule, ...]:
         chosen = frozenset(iris)
         if chosen not in self._made:
-            tbox = [triple for iri in sorted(chosen) for triple in self._graphs[iri]]
-            self._made[chosen] = program(self._rules, tbox, self._general)
+            applied = self._rules if self._general else compile_rules(self._rules, self._content(chosen))
+            self._made[chosen] = *applied.rules, *(Rule(fact.atom, (), name="schema") for fact in applied.facts)
         return self._made[chosen]
+
+    def may_show(self, pattern: ir.Pattern, iris: Iterable[str]) -> bool:
+        """Whether what some graphs entail by themselves may match a pattern; true where that is not plain to see."""
+        chosen = frozenset(iris)
+        tbox = self._content(chosen)
+        if self._general or len(schema_vocabulary(tbox)) < len(set(tbox)):
+            return True
+        facts = [rule.head for rule in self(chosen) if not rule.body]
+        found = [*tbox, *(tuple(t.token for t in f.terms if isinstance(t, Constant)) for f in facts
+                          if isinstance(f, Atom) and f.predicate == TRIPLE)]
+        properties = {SAME, *(p for _, p, _ in found if p != RDF_TYPE)}
+        classes = CLASSES | {o for _, p, o in found if p == RDF_TYPE}
+        return any(_may_match(triple, properties, classes) for triple in _triples(pattern))
+
+    def _content(self, iris: frozenset[str]) -> list[Triple]:
+        return [triple for iri in sorted(iris) for triple in self._graphs[iri]]
 
 
 def _may_be_schema(atom: Atom) -> bool:

@@ -10,7 +10,8 @@ from typing import NoReturn
 from engine.ir.spans import Span
 from engine.ir.terms import XSD
 from grammar.rif import constants
-from grammar.rif.scanner import Token, scan
+from grammar.rif.scanner import scan
+from grammar.scanner import Token
 from grammar.rif.text import Report, Stop
 
 WORDS = ("Document", "Base", "Prefix", "Import", "Window", "Group", "Forall", "Exists", "And", "Or", "External", "List", "If", "Then")

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 
 from grammar.rif.text import MAX_NESTING, Report, Stop
+from grammar.scanner import Token
 
 _START = r"[^\W\d]"
 _NAME = rf"{_START}(?:[\w.]|-(?!>))*"      # a hyphen before > belongs to the arrow
@@ -27,18 +27,8 @@ _TOKEN = re.compile("|".join((
 _CLOSING = {"(": ")", "[": "]", "(*": "*)"}
 
 
-@dataclass(frozen=True, slots=True)
-class Token:
-    """A token as written. The last one of a text is of kind ``eof``."""
-
-    kind: str
-    text: str
-    start: int
-    end: int
-
-
 def scan(report: Report) -> list[Token]:
-    """The tokens of a text, brackets balanced and not too deep. Raises Stop."""
+    """The tokens of a text, brackets balanced and not too deep; the last one is of kind ``eof``. Raises Stop."""
     tokens: list[Token] = []
     open_: list[Token] = []
     for match in _TOKEN.finditer(report.text):
