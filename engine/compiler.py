@@ -21,7 +21,7 @@ from engine.records import Triple
 from engine.rewrite import PASSES, rdfs
 from engine.rewrite.context import Context
 from engine.rewrite.owl2rl import BUILT_IN as BUILT_IN_RULES
-from engine.rewrite.programs import SCHEMA_WORDS, Programs, united
+from engine.rewrite.programs import Programs, schema_words, united
 from engine.rewrite.validate import Catalog, validate
 from engine.spark.compiled import STAGES, Compiled
 from engine.spark.content import merge_estimates, table_estimate
@@ -59,7 +59,7 @@ def compile_statement(statement: Statement, catalog: Catalog, identity: str = ""
     def generalise() -> Compiled:
         return compile_statement(statement, catalog, identity, until, general=True)
 
-    words = SCHEMA_WORDS if statement.rules and not general else frozenset[str]()
+    words = _schema_words(validated, catalog) if statement.rules and not general else frozenset[str]()
     compiled = Compiled(validated, rewritten, build(estimate), identity, estimate, build, generalise, words)
     if until == "spark":
         compiled.text("local")
@@ -76,6 +76,13 @@ def rewrite_context(statement: Statement, catalog: Catalog) -> Context:
     rules = rdfs.compile_rdfs(tbox)
     visible = replace(rules, facts=rdfs.compile_rdfs(shown).facts)
     return Context(visible, rdfs.apply(rules, tbox))
+
+
+def _schema_words(statement: Statement, catalog: Catalog) -> frozenset[str]:
+    """The words by which a stream of the statement may bring schema."""
+    graphs = (g.iri for g in (*statement.graphs, *statement.reasoning_graphs))
+    return schema_words(united(catalog.rules[source.name] for source in statement.rules),
+                        (triple for iri in graphs for triple in triples(catalog.graphs[iri])))
 
 
 def programs(statement: Statement, catalog: Catalog, general: bool) -> Programs:

@@ -15,10 +15,7 @@ from engine.ir.terms import RDF_TYPE, Constant
 from engine.records import Triple
 from engine.rewrite.owl2rl import BUILT_IN
 from engine.rewrite.partial import compile_rules
-from engine.rewrite.schema import CLASSES, PREDICATES, SAME, schema_vocabulary
-
-SCHEMA_WORDS = PREDICATES | CLASSES
-"""Properties and classes whose statements are schema: where they come with a stream, general rules are applied."""
+from engine.rewrite.schema import CLASSES, PREDICATES, SAME, schema_vocabulary, words
 
 
 def united(sets: Iterable[RuleSet]) -> RuleSet:
@@ -26,6 +23,14 @@ def united(sets: Iterable[RuleSet]) -> RuleSet:
     listed = list(sets)
     rules = dict.fromkeys(rule for one in listed for rule in one.rules)
     return RuleSet("+".join(one.name for one in listed), tuple(rules), tuple(fact for one in listed for fact in one.facts))
+
+
+def schema_words(rules: RuleSet, tbox: Iterable[Triple]) -> frozenset[str]:
+    """Properties and classes, those that a schema adds included, whose statements are schema to some rule: where a stream has such
+    statements, general rules are applied. ``?x a owl:Ontology``, which every document may say of itself, is none to OWL 2 RL."""
+    asked = (atom for rule in rules.rules for part in rule.body for atom in atoms(part))
+    read = frozenset(term.token for atom in asked for term in atom.terms if isinstance(term, Constant))
+    return frozenset().union(*words(tbox, PREDICATES & read, CLASSES & read))
 
 
 def makes_schema(rules: RuleSet) -> bool:

@@ -35,12 +35,8 @@ CLASSES = frozenset(map(iri, (
 
 def schema_vocabulary(triples: Iterable[Triple]) -> frozenset[Triple]:
     """The statements among `triples` that are schema, with owl:sameAs between what they are about."""
-    by_property: dict[str, list[Triple]] = defaultdict(list)
-    for triple in triples:
-        by_property[triple[1]].append(triple)
-    classes = _grown(CLASSES, by_property, _CLASS_STEPS)
-    making = {s for p in (DOMAIN, RANGE) for s, _, o in by_property.get(p, ()) if o in classes}
-    properties = _grown(PREDICATES | making, by_property, _PROPERTY_STEPS)
+    by_property = _by_property(triples)
+    properties, classes = _words(by_property, PREDICATES, CLASSES)
     typing = _grown(frozenset((RDF_TYPE,)), by_property, _PROPERTY_STEPS)
     found = {triple for p in properties for triple in by_property.get(p, ())}
     found.update(triple for p in typing for triple in by_property.get(p, ()) if triple[2] in classes)
@@ -49,6 +45,25 @@ def schema_vocabulary(triples: Iterable[Triple]) -> frozenset[Triple]:
     nodes = {node for s, _, o in found for node in (s, o)}
     found.update(t for t in by_property.get(SAME, ()) if t[0] in nodes or t[2] in nodes)
     return frozenset(found)
+
+
+def words(triples: Iterable[Triple], properties: frozenset[str], classes: frozenset[str]) -> tuple[frozenset[str], frozenset[str]]:
+    """Properties and classes with those of which the schema among `triples` says that they mean the same, or make such."""
+    return _words(_by_property(triples), properties, classes)
+
+
+def _words(by_property: Mapping[str, list[Triple]], properties: frozenset[str],
+           classes: frozenset[str]) -> tuple[frozenset[str], frozenset[str]]:
+    classes = _grown(classes, by_property, _CLASS_STEPS)
+    making = {s for p in (DOMAIN, RANGE) for s, _, o in by_property.get(p, ()) if o in classes}
+    return _grown(properties | making, by_property, _PROPERTY_STEPS), classes
+
+
+def _by_property(triples: Iterable[Triple]) -> Mapping[str, list[Triple]]:
+    found: dict[str, list[Triple]] = defaultdict(list)
+    for triple in triples:
+        found[triple[1]].append(triple)
+    return found
 
 
 def members_of_lists(triples: Iterable[Triple]) -> dict[str, list[tuple[str, ...]]]:

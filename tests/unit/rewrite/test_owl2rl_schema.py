@@ -9,6 +9,7 @@ from engine.ir.terms import RDF_TYPE
 from engine.records import Triple
 from engine.rewrite.owl2rl import OWL2RL, RDFS
 from engine.rewrite.partial import compile_rules
+from engine.rewrite.programs import schema_words
 from engine.rewrite.rule_text import iri
 from engine.rewrite.saturate import reachable
 from engine.rewrite.schema import FIRST, NIL, REST, SUB_CLASS, SUB_PROPERTY, members_of_lists, schema_vocabulary
@@ -94,3 +95,16 @@ def test_a_long_chain_is_closed() -> None:
     chain = [(f"<C{n}>", SUB_CLASS, f"<C{n + 1}>") for n in range(300)]
     assert len(tables(compile_rules(RDFS, chain))["rdfs92"]) == 300 * 301 // 2
     assert reachable({"a": ["b"], "b": ["a", "c"]}) == {"a": {"a", "b", "c"}, "b": {"a", "b", "c"}}
+
+
+@pytest.mark.parametrize(("schema", "more"), [
+    ([], set()),
+    ([("<Chain>", SUB_CLASS, iri("TransitiveProperty")), ("<d>", iri("rdfs:domain"), "<Chain>"), ("<e>", SUB_PROPERTY, "<d>")],
+     {"<Chain>", "<d>", "<e>"}),
+    ([("<Doc>", SUB_CLASS, iri("Ontology"))], set()),
+])
+def test_words_that_bring_schema_with_a_stream(schema: list[Triple], more: set[str]) -> None:
+    """What no rule asks for is none: every document may say that it is an ontology."""
+    assert schema_words(OWL2RL, schema) - schema_words(OWL2RL, []) == more
+    assert iri("TransitiveProperty") in schema_words(OWL2RL, schema) and iri("Ontology") not in schema_words(OWL2RL, schema)
+    assert schema_words(RDFS, []) == set(map(iri, ("rdfs:subClassOf", "rdfs:subPropertyOf", "rdfs:domain", "rdfs:range")))
