@@ -7,26 +7,25 @@ folders of tests/golden.
 from __future__ import annotations
 
 import hashlib
-from dataclasses import replace
 
 import pyarrow as pa
 
-from engine.ir.statement import BACKGROUND, Statement
+from engine.ir.passes import Pass
+from engine.ir.statement import BACKGROUND, REASONING, Statement
 from engine.plan.build import Builder
-from engine.plan.dataset import dataset
+from engine.plan.dataset import Dataset, dataset
 from engine.plan.entail import entailed
 from engine.plan.nodes import MergedSource, Plan, StaticSource
 from engine.plan.order import Estimate
 from engine.records import Triple
-from engine.rewrite import PASSES, rdfs
-from engine.rewrite.context import Context
+from engine.rewrite.alternatives import NotUnfolded
 from engine.rewrite.owl2rl import BUILT_IN as BUILT_IN_RULES
 from engine.rewrite.programs import Programs, schema_words, united
+from engine.rewrite.relevance import goals_of
+from engine.rewrite.unfold import unfold
 from engine.rewrite.validate import Catalog, validate
 from engine.spark.compiled import STAGES, Compiled
 from engine.spark.content import merge_estimates, table_estimate
-
-UNFOLDED = frozenset({"rdfs"})
 
 
 def compile_statement(statement: Statement, catalog: Catalog, identity: str = "", until: str = "spark", *,
@@ -38,20 +37,8 @@ def compile_statement(statement: Statement, catalog: Catalog, identity: str = ""
     """
     identity = identity or hashlib.sha256(statement.text.encode()).hexdigest()[:12]
     validated = validate(statement, catalog)
-    unfolded = not general and all(source.name in UNFOLDED for source in validated.rules)
-    context = rewrite_context(validated, catalog) if unfolded else Context()
-    rewritten = validated
-    for rewrite in PASSES:
-        rewritten = rewrite(rewritten, context)
     estimate = static_estimate(validated, catalog)
-    data = dataset(rewritten)
-    reasoning = tuple(StaticSource(g.iri) for g in statement.reasoning_graphs)
-    if not unfolded:
-        program = programs(validated, catalog, general)
-        alone = statement.form == "DESCRIBE" or program.may_show(validated.query.pattern, (source.iri for source in reasoning))
-        data = entailed(data, reasoning, program, _windows_of(validated), alone)
-    elif statement.rules:
-        data.graphs[BACKGROUND] = MergedSource((*(StaticSource(g.iri) for g in statement.graphs if not g.named), *reasoning))
+    rewritten, data, passes = _rewritten(validated, catalog, general) if statement.rules else (validated, dataset(validated), ())
 
     def build(live: Estimate) -> Plan:
         return Builder(data, live).build(rewritten.query)
@@ -60,22 +47,27 @@ def compile_statement(statement: Statement, catalog: Catalog, identity: str = ""
         return compile_statement(statement, catalog, identity, until, general=True)
 
     words = _schema_words(validated, catalog) if statement.rules and not general else frozenset[str]()
-    compiled = Compiled(validated, rewritten, build(estimate), identity, estimate, build, generalise, words)
+    compiled = Compiled(validated, rewritten, build(estimate), identity, estimate, build, generalise, words, passes)
     if until == "spark":
         compiled.text("local")
         compiled.text("sql")
     return compiled
 
 
-def rewrite_context(statement: Statement, catalog: Catalog) -> Context:
-    """The rules that are unfolded into the query, evaluated against its static graphs."""
-    if not statement.rules:
-        return Context()
-    shown = [t for g in statement.graphs if not g.named for t in triples(catalog.graphs[g.iri])]
-    tbox = shown + [t for g in statement.reasoning_graphs for t in triples(catalog.graphs[g.iri])]
-    rules = rdfs.compile_rdfs(tbox)
-    visible = replace(rules, facts=rdfs.compile_rdfs(shown).facts)
-    return Context(visible, rdfs.apply(rules, tbox))
+def _rewritten(statement: Statement, catalog: Catalog, general: bool) -> tuple[Statement, Dataset, tuple[Pass, ...]]:
+    """The statement with its rules unfolded into it, or its dataset closed under them; and what the passes made of them."""
+    program = programs(statement, catalog, general)
+    shown, reasoning = ([StaticSource(g.iri) for g in graphs if not g.named] for graphs in (statement.graphs, statement.reasoning_graphs))
+    passes = program.passes(source.iri for source in (*shown, *reasoning))
+    try:
+        unfolded = unfold(statement, program, program.content)
+    except NotUnfolded as reason:
+        alone = statement.form == "DESCRIBE" or program.may_show(source.iri for source in reasoning)
+        data = entailed(dataset(statement), tuple(reasoning), program, _windows_of(statement), alone)
+        return statement, data, (*passes, Pass("unfold", passes[-1].rules, f"applied in closures: {reason}"))
+    data = dataset(unfolded)
+    data.graphs[BACKGROUND], data.graphs[REASONING] = MergedSource((*shown, *reasoning)), MergedSource(tuple(reasoning))
+    return unfolded, data, (*passes, Pass("unfold", (), "the patterns say what the rules said"))
 
 
 def _schema_words(statement: Statement, catalog: Catalog) -> frozenset[str]:
@@ -89,7 +81,7 @@ def programs(statement: Statement, catalog: Catalog, general: bool) -> Programs:
     """The rules under which the query's windows and graphs are closed."""
     rules = united(catalog.rules[source.name] for source in statement.rules)
     graphs = {g.iri: triples(catalog.graphs[g.iri]) for g in (*statement.graphs, *statement.reasoning_graphs)}
-    return Programs(rules, graphs, general)
+    return Programs(rules, graphs, general, goals_of(statement.query))
 
 
 def _windows_of(statement: Statement) -> str:

@@ -12,11 +12,11 @@ from engine.ir.rules import (TRIPLE, Assign, At, Atom, BoxMinus, BoxPlus, Diamon
 ShowGroup = Callable[[Pattern], str]
 
 
-def show_rule(rule: Rule, group: ShowGroup) -> str:
-    """One rule on one line, with its name before it and its origin behind it."""
+def show_rule(rule: Rule, group: ShowGroup, most_rows: int | None = None) -> str:
+    """One rule on one line, with its name before it and its origin behind it; of a table with more than `most_rows` rows, so many."""
     name = f"{rule.name}: " if rule.name else ""
     window = f" window {duration(rule.window_ms)}" if rule.window_ms is not None else ""
-    body = ", ".join(_formula(part, group) for part in rule.body)
+    body = ", ".join(_table(part, most_rows) if isinstance(part, Table) else _formula(part, group) for part in rule.body)
     origin = f"  # {', '.join(rule.origin)}" if rule.origin else ""
     return f"{name}{_formula(rule.head, group)}{f' <- {body}' if body else ''}{window} .{origin}"
 
@@ -64,8 +64,13 @@ def _formula(formula: Formula | Head, group: ShowGroup) -> str:
             return Expressions(group).show(condition)
         case Assign(variable=variable, expression=expression):
             return f"{term(variable)} := {Expressions(group).show(expression)}"
-        case Table(variables=variables, rows=rows):
-            listed = " ".join(f"({' '.join(map(term, row))})" for row in rows)
-            return f"({' '.join(map(term, variables))}) in {{{listed}}}"
+        case Table():
+            return _table(formula, None)
         case Falsum():
             return "false"
+
+
+def _table(table: Table, most_rows: int | None) -> str:
+    listed = [f"({' '.join(map(term, row))})" for row in table.rows[:most_rows]]
+    more = [f"... {len(table.rows)} in all"] if len(listed) < len(table.rows) else []
+    return f"({' '.join(map(term, table.variables))}) in {{{' '.join(listed + more)}}}"

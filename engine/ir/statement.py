@@ -111,8 +111,11 @@ class Describe:
 
 Query = Select | Construct | Ask | Describe
 
-# The graph that stands for what a statement knows beside its streams; only the compiler writes it into patterns.
+# The graphs that stand for what a statement knows beside its streams, and for what of it is there to reason with only; the compiler
+# alone writes them into patterns.
 BACKGROUND = "urn:thalweg:background"
+REASONING = "urn:thalweg:reasoning"
+BEHIND = frozenset((BACKGROUND, REASONING))
 
 # What the names of windows begin with that a STREAM block makes for itself.
 OWN_WINDOW = "urn:window:"

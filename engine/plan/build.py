@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from engine.ir import expressions as ex
 from engine.ir import patterns as ir
 from engine.ir.spans import Diagnostic, DiagnosticError
-from engine.ir.statement import BACKGROUND, Describe, Query
+from engine.ir.statement import BEHIND, Describe, Query
 from engine.ir.terms import Constant, Term, Variable
 from engine.ir.times import TIME_FUNCTIONS, WINDOW_FUNCTIONS, window_argument, window_names
 from engine.plan import nodes
@@ -140,7 +140,7 @@ class Builder:
 
     def _graph(self, pattern: ir.GraphPattern, place: Place) -> Plan:
         name = pattern.name
-        if place.in_window and name != Constant(f"<{BACKGROUND}>"):
+        if place.in_window and not (isinstance(name, Constant) and name.token[1:-1] in BEHIND):
             return self._item(name, pattern.pattern, replace(place, source=of_items(place.source)))
         if isinstance(name, Constant):
             source = self.data.graph(name.token[1:-1])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from engine.ir.statement import BACKGROUND, OWN_WINDOW, Statement, StreamSource
+from engine.ir.statement import BEHIND, OWN_WINDOW, Statement, StreamSource
 from engine.plan.nodes import ClosedSource, MergedSource, Source, StaticSource, WindowSource
 
 
@@ -23,7 +23,7 @@ class Dataset:
 
     def named(self) -> list[tuple[str, Source]]:
         """What GRAPH ?g ranges over."""
-        graphs: list[tuple[str, Source]] = [(iri, source) for iri, source in self.graphs.items() if iri != BACKGROUND]
+        graphs: list[tuple[str, Source]] = [(iri, source) for iri, source in self.graphs.items() if iri not in BEHIND]
         return graphs + [(iri, source) for iri, source in self.named_windows() if iri not in self.graphs]
 
     def named_windows(self) -> list[tuple[str, Source]]:
@@ -32,7 +32,7 @@ class Dataset:
 
     def everything(self) -> MergedSource:
         """All that the statement reads, as one graph."""
-        sources = (self.default, *self.windows.values(), *(g for iri, g in self.graphs.items() if iri != BACKGROUND))
+        sources = (self.default, *self.windows.values(), *(g for iri, g in self.graphs.items() if iri not in BEHIND))
         parts = [part for source in sources for part in (source.parts if isinstance(source, MergedSource) else (source,))]
         return MergedSource(tuple(part for part in parts if isinstance(part, (WindowSource, StaticSource, ClosedSource))))
 

@@ -6,15 +6,15 @@ the user's own, the general rules are applied, which meet it there.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
-from engine.ir import patterns as ir
-from engine.ir.expressions import exists_in
+from engine.ir.passes import Pass
 from engine.ir.rules import TRIPLE, Atom, Rule, RuleSet, atoms
 from engine.ir.terms import RDF_TYPE, Constant
 from engine.records import Triple
 from engine.rewrite.owl2rl import BUILT_IN
 from engine.rewrite.partial import compile_rules
+from engine.rewrite.relevance import Goal, relevant
 from engine.rewrite.schema import CLASSES, PREDICATES, SAME, schema_vocabulary, words
 
 
@@ -40,49 +40,32 @@ def makes_schema(rules: RuleSet) -> bool:
     return any(map(_may_be_schema, [*heads, *(fact.atom for fact in rules.facts)]))
 
 
-def _may_match(triple: ir.TriplePattern | None, properties: Collection[str], classes: Collection[str]) -> bool:
-    match triple:
-        case ir.TriplePattern(predicate=Constant(token=token), object=object_) if token == RDF_TYPE:
-            return not isinstance(object_, Constant) or object_.token in classes
-        case ir.TriplePattern(predicate=Constant(token=token)):
-            return token in properties
-    return True
-
-
-def _triples(pattern: ir.Pattern) -> Iterator[ir.TriplePattern | None]:
-    """The triple patterns inside a pattern; None for what asks otherwise: a path, an EXISTS."""
-    match pattern:
-        case ir.BGP(triples=triples):
-            yield from triples
-        case ir.PathPattern():
-            yield None
-        case ir.Filter(condition=expression) | ir.Extend(expression=expression) if exists_in(expression):
-            yield None
-        case ir.LeftJoin(condition=condition) if condition is not None and exists_in(condition):
-            yield None
-    for child in ir.children(pattern):
-        yield from _triples(child)
-
-
 class Programs:
-    """The rules for data beside static graphs, made once for each choice of graphs; what follows from nothing is a rule without a body."""
+    """The rules for data beside static graphs, made once for each choice of graphs; what follows from nothing is a rule without a body.
 
-    def __init__(self, rules: RuleSet, graphs: Mapping[str, Sequence[Triple]], general: bool) -> None:
-        self._rules, self._graphs = rules, graphs
+    `goals` are what the query asks, which decides what is relevant."""
+
+    def __init__(self, rules: RuleSet, graphs: Mapping[str, Sequence[Triple]], general: bool, goals: Sequence[Goal]) -> None:
+        self._rules, self._graphs, self._goals = rules, graphs, goals
         self._general = general or makes_schema(rules)
-        self._made: dict[frozenset[str], tuple[Rule, ...]] = {}
+        self._made: dict[frozenset[str], tuple[Pass, ...]] = {}
 
     def __call__(self, iris: Iterable[str]) -> tuple[Rule, ...]:
+        return self.passes(iris)[-1].rules
+
+    def passes(self, iris: Iterable[str]) -> tuple[Pass, ...]:
+        """The rules as they are named, and what each pass leaves of them, for the schema in these graphs."""
         chosen = frozenset(iris)
         if chosen not in self._made:
-            applied = self._rules if self._general else compile_rules(self._rules, self._content(chosen))
-            self._made[chosen] = *applied.rules, *(Rule(fact.atom, (), name="schema") for fact in applied.facts)
+            given = Pass(self._rules.name, _rules_of(self._rules))
+            steps = [given] if self._general else [given, Pass("partial", _rules_of(compile_rules(self._rules, self.content(chosen))))]
+            self._made[chosen] = *steps, Pass("relevance", relevant(steps[-1].rules, self._goals))
         return self._made[chosen]
 
-    def may_show(self, pattern: ir.Pattern, iris: Iterable[str]) -> bool:
-        """Whether what some graphs entail by themselves may match a pattern; true where that is not plain to see."""
+    def may_show(self, iris: Iterable[str]) -> bool:
+        """Whether what some graphs entail by themselves may be asked for; true where that is not plain to see."""
         chosen = frozenset(iris)
-        tbox = self._content(chosen)
+        tbox = self.content(chosen)
         if self._general or len(schema_vocabulary(tbox)) < len(set(tbox)):
             return True
         facts = [rule.head for rule in self(chosen) if not rule.body]
@@ -90,10 +73,22 @@ class Programs:
                           if isinstance(f, Atom) and f.predicate == TRIPLE)]
         properties = {SAME, *(p for _, p, _ in found if p != RDF_TYPE)}
         classes = CLASSES | {o for _, p, o in found if p == RDF_TYPE}
-        return any(_may_match(triple, properties, classes) for triple in _triples(pattern))
+        return any(_may_match(goal, properties, classes) for goal in self._goals)
 
-    def _content(self, iris: frozenset[str]) -> list[Triple]:
-        return [triple for iri in sorted(iris) for triple in self._graphs[iri]]
+    def content(self, iris: Iterable[str]) -> list[Triple]:
+        """The triples of some static graphs."""
+        return [triple for iri in sorted(set(iris)) for triple in self._graphs[iri]]
+
+
+def _rules_of(rules: RuleSet) -> tuple[Rule, ...]:
+    return *rules.rules, *(Rule(fact.atom, (), name="schema") for fact in rules.facts)
+
+
+def _may_match(goal: Goal, properties: Collection[str], classes: Collection[str]) -> bool:
+    _, (_, property_, object_) = goal
+    if property_ == RDF_TYPE:
+        return object_ is None or object_ in classes
+    return property_ is None or property_ in properties
 
 
 def _may_be_schema(atom: Atom) -> bool:

@@ -1,203 +1,204 @@
-"""Unfold closed rules into the query, per triple pattern, as a distinct union: nothing derived is ever stored.
+"""Rules that are not recursive are unfolded into the query, per triple pattern, as a distinct union: nothing derived is ever stored.
 
->>> from engine.rewrite.rdfs import compile_rdfs, SUB_CLASS
->>> from engine.ir.terms import RDF_TYPE
->>> rules = compile_rdfs([("<Dog>", SUB_CLASS, "<Animal>"), ("<Cat>", SUB_CLASS, "<Animal>")])
->>> pattern = TriplePattern(Variable("x"), Constant(RDF_TYPE), Constant("<Animal>"))
->>> [branch.triples[0].object.tokens for branch in alternatives(pattern, rules)]
-[('<Animal>', '<Cat>', '<Dog>')]
+What a pattern looks at decides (docs/architecture.md, "Entailment of a query"): a window or named graph is seen together with the
+background, and what that entails alone is hidden. Static graphs are known, so most of the tests against them are made here.
+
+``{ ?x a :Pet }`` under two sub-classes becomes ``{ ?x a (:Pet | :Cat | :Dog) }``; a rule with several atoms becomes a sub-SELECT
+DISTINCT of a join.
 """
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from engine.ir import expressions as ex
-from engine.ir.patterns import (BGP, Distinct, Extend, Filter, GraphPattern, Group, Join, LeftJoin, Minus, OrderBy, Pattern,
-                                Project, Slice, TriplePattern, Union, Values, WindowPattern)
-from engine.ir.rules import Atom, RuleSet
-from engine.ir.statement import BACKGROUND, Ask, Construct, Describe, Select, Statement
-from engine.ir.terms import RDF_TYPE, Constant, PatternTerm, Term, Variable, one_of
-from engine.rewrite.context import Context
+from engine.ir.patterns import (BGP, Alternative, Distinct, Extend, Filter, GraphPattern, Group, Inverse, Join, LeftJoin, Link, Minus,
+                                OrderBy, Path, PathPattern, Pattern, Project, Repeat, Slice, TriplePattern, Union, WindowPattern)
+from engine.ir.rules import TRIPLE, Atom, Rule
+from engine.ir.statement import BACKGROUND, REASONING, Describe, Statement
+from engine.ir.terms import Constant, OneOf, Term, Variable
+from engine.records import Triple
+from engine.rewrite.alternatives import Asked, NotUnfolded, Resolution
+from engine.rewrite.branches import Branches, as_atom
+from engine.rewrite.statics import Statics
+from engine.rewrite.tables import Rows
 
-_HOLE = Variable(".hole")
-
-
-def unfold(statement: Statement, context: Context) -> Statement:
-    """Every triple pattern becomes the distinct union of itself and the rule bodies that derive it."""
-    if context.rules is None:
-        return statement
-    query = statement.query
-    pattern = _Unfolder(context).rewrite(query.pattern, inner=False)
-    match query:
-        case Select() | Construct() | Ask() | Describe():
-            return replace(statement, query=replace(query, pattern=pattern))
+Program = Callable[[Iterable[str]], tuple[Rule, ...]]
+"""The rules to apply, by the IRIs of the static graphs whose schema counts."""
 
 
-@dataclass
+def unfold(statement: Statement, program: Program, content: Callable[[Iterable[str]], Sequence[Triple]]) -> Statement:
+    """The statement with its rules unfolded; `content` gives the triples of static graphs. The graphs BACKGROUND and REASONING
+    are then the FROM and USING ones together, and the USING ones. Raises NotUnfolded, with the reason."""
+    if isinstance(statement.query, Describe):
+        raise NotUnfolded("DESCRIBE asks for all that follows")
+    unfolder = _Unfolder(statement, program, content)
+    return replace(statement, query=replace(statement.query, pattern=unfolder.rewrite(statement.query.pattern, unfolder.default)))
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """What a pattern looks at: under which rules, beside which static triples; what they entail by the rules `hidden` does not show."""
+
+    rules: Resolution
+    background: str
+    behind: Statics
+    hidden: Resolution | None
+    window: bool = False
+    item: bool = False
+    own: Resolution | None = None   # of the default graph without the graphs to reason with
+
+    def branches(self, pattern: TriplePattern | PathPattern) -> Branches:
+        """What writes the alternatives of a pattern here."""
+        return Branches(self.background, self._may_be_behind, pattern.span, self.hidden is not None and self.hidden is not self.rules)
+
+    def hides(self, atom: Atom) -> Asked | None:
+        """What of an atom is hidden here, None if certainly nothing is."""
+        asked = self.hidden.ask(atom) if self.hidden is not None else None
+        return asked if asked is not None and self.behind.may_entail(asked) else None
+
+    def _may_be_behind(self, atom: Atom, columns: tuple[Variable, ...], rows: Rows) -> bool:
+        found = self.behind.may_hold(atom, columns, rows)
+        if found and self.item:
+            raise NotUnfolded("rules join single items with static graphs")
+        return found
+
+
+def _nowhere(atom: Atom, columns: tuple[Variable, ...], rows: Rows) -> bool:
+    return False
+
+
 class _Unfolder:
-    context: Context
+    """Rewrites the patterns of one statement."""
 
-    def rewrite(self, pattern: Pattern, inner: bool) -> Pattern:
-        """`inner` is inside WINDOW or GRAPH, where the background's own facts do not show (docs/architecture.md, "Entailment of a
-        query")."""
+    def __init__(self, statement: Statement, program: Program, content: Callable[[Iterable[str]], Sequence[Triple]]) -> None:
+        self._program, self._content = program, content
+        self._windows = {source.name for source in statement.streams if source.name is not None}
+        self._named = {source.iri for source in statement.graphs if source.named}
+        shown = [source.iri for source in statement.graphs if not source.named]
+        reasoning = [source.iri for source in statement.reasoning_graphs]
+        self._all = (*shown, *reasoning)
+        rules = Resolution(program(self._all))
+        self.inner = _Place(rules, BACKGROUND, Statics(content(self._all)), rules, window=True)
+        self.default = _Place(rules, REASONING, Statics(()), None)
+        if reasoning:
+            hidden = rules if program(reasoning) == program(self._all) else Resolution(program(reasoning))
+            self.default = _Place(rules, REASONING, Statics(content(reasoning)), hidden, own=Resolution(program(shown)))
+
+    def rewrite(self, pattern: Pattern, place: _Place) -> Pattern:
+        """A pattern with its triple patterns unfolded."""
         match pattern:
             case BGP(triples=triples):
-                return self._bgp(pattern, triples, inner)
-            case WindowPattern() | GraphPattern():
-                return replace(pattern, pattern=self.rewrite(pattern.pattern, True))
+                return self._bgp(pattern, triples, place)
+            case PathPattern():
+                return self._path(pattern, place)
+            case WindowPattern():
+                return replace(pattern, pattern=self.rewrite(pattern.pattern, self.inner))
+            case GraphPattern():
+                return replace(pattern, pattern=self.rewrite(pattern.pattern, self._graph(pattern.name, place)))
             case Join() | LeftJoin() | Union() | Minus():
-                both = replace(pattern, left=self.rewrite(pattern.left, inner), right=self.rewrite(pattern.right, inner))
+                both = replace(pattern, left=self.rewrite(pattern.left, place), right=self.rewrite(pattern.right, place))
                 if isinstance(both, LeftJoin) and both.condition is not None:
-                    return replace(both, condition=self._expression(both.condition, inner))
+                    return replace(both, condition=self._expression(both.condition, place))
                 return both
             case Filter():
-                below = self.rewrite(pattern.pattern, inner)
-                return replace(pattern, pattern=below, condition=self._expression(pattern.condition, inner))
+                return replace(pattern, pattern=self.rewrite(pattern.pattern, place), condition=self._expression(pattern.condition, place))
             case Extend():
-                below = self.rewrite(pattern.pattern, inner)
-                return replace(pattern, pattern=below, expression=self._expression(pattern.expression, inner))
-            case Group() | Project() | Distinct() | OrderBy() | Slice():
-                return replace(pattern, pattern=self.rewrite(pattern.pattern, inner))
+                below = self.rewrite(pattern.pattern, place)
+                return replace(pattern, pattern=below, expression=self._expression(pattern.expression, place))
+            case OrderBy(conditions=conditions):
+                below = self.rewrite(pattern.pattern, place)
+                return replace(pattern, pattern=below, conditions=tuple((self._expression(c, place), down) for c, down in conditions))
+            case Group(aggregates=aggregates):
+                called = tuple((v, replace(a, expression=a.expression and self._expression(a.expression, place))) for v, a in aggregates)
+                return replace(pattern, pattern=self.rewrite(pattern.pattern, place), aggregates=called)
+            case Project() | Distinct() | Slice():
+                return replace(pattern, pattern=self.rewrite(pattern.pattern, place))
         return pattern
 
-    def _expression(self, expression: ex.Expression, inner: bool) -> ex.Expression:
+    def _expression(self, expression: ex.Expression, place: _Place) -> ex.Expression:
         match expression:
             case ex.Exists():
-                return replace(expression, pattern=self.rewrite(expression.pattern, inner))
+                return replace(expression, pattern=self.rewrite(expression.pattern, place))
             case ex.Call():
-                return replace(expression, args=tuple(self._expression(a, inner) for a in expression.args))
+                return replace(expression, args=tuple(self._expression(a, place) for a in expression.args))
         return expression
 
-    def _bgp(self, pattern: BGP, triples: tuple[TriplePattern, ...], inner: bool) -> Pattern:
-        """Patterns that no rule touches stay together; each other one becomes a union joined to them."""
-        assert self.context.rules is not None
+    def _graph(self, name: Term, place: _Place) -> _Place:
+        """Inside a window GRAPH is an item. The schema of a named graph counts there, so those that differ from the rest have rules of
+        their own."""
+        if place.window:
+            return replace(self.inner, item=True)
+        iris = self._named if isinstance(name, Variable) else {name.token[1:-1]} & self._named
+        programs = {self._program((*self._all, iri)) for iri in iris}
+        if isinstance(name, Variable) and self._windows:
+            programs.add(self._program(self._all))
+        if len(programs) > 1:
+            raise NotUnfolded("named graphs have schemas of their own")
+        rules = Resolution(*programs) if programs - {self._program(self._all)} else self.inner.rules
+        return replace(self.inner, window=False, rules=rules)
+
+    def _bgp(self, pattern: BGP, triples: tuple[TriplePattern, ...], place: _Place) -> Pattern:
+        """Patterns that stay one triple pattern stay together; each other one becomes a union joined to them."""
         plain: list[TriplePattern] = []
         unfolded: list[Pattern] = []
         for triple in triples:
-            branches = alternatives(triple, self.context.rules)
-            hidden = inner and self._in_background(triple)
-            derived = _derived_facts(triple, self.context.rules) if not inner else None
-            if len(branches) == 1 and isinstance(branches[0], BGP) and not hidden and derived is None \
-                    and branches[0].triples[0].terms == triple.terms:
-                plain.append(triple)
+            found, hidden = place.branches(triple).pattern(place.rules.ask(as_atom(triple))), place.hides(as_atom(triple))
+            if hidden is not None:
+                found = self._without(hidden, found, triple, place)
+            if isinstance(found, BGP):
+                plain += found.triples
             else:
-                unfolded.append(self._union(triple, [*branches, *([derived] if derived else [])], hidden))
+                unfolded.append(found)
         result: Pattern | None = BGP(tuple(plain), pattern.span) if plain or not unfolded else None
         for part in unfolded:
             result = part if result is None else Join(result, part)
         assert result is not None
         return result
 
-    def _union(self, triple: TriplePattern, branches: list[Pattern], hidden: bool) -> Pattern:
-        union = branches[0]
-        for branch in branches[1:]:
-            union = Union(union, branch)
-        variables = tuple(dict.fromkeys(t for t in triple.terms if isinstance(t, Variable)))
-        result: Pattern = Distinct(Project(union, variables)) if variables else Distinct(Project(union, ()))
-        if hidden:
-            background = GraphPattern(Constant(f"<{BACKGROUND}>"), result)
-            result = Filter(ex.Exists(background, negated=True), result)
-        return result
+    @staticmethod
+    def _without(hidden: Asked, found: Pattern, triple: TriplePattern, place: _Place) -> Pattern:
+        """What holds, without what the static graphs entail by themselves; of the default graph with what it entails by itself."""
+        branches = Branches("", _nowhere, triple.span)
+        behind = GraphPattern(Constant(f"<{place.background}>"), branches.pattern(hidden))
+        left: Pattern = Filter(ex.Exists(behind, negated=True), found)
+        if place.own is None:
+            return left
+        return Distinct(Project(Union(left, branches.pattern(place.own.ask(as_atom(triple)))), hidden.visible))
 
-    def _in_background(self, triple: TriplePattern) -> bool:
-        return any(all(not isinstance(term, Constant) or term.token == token for term, token in zip(triple.terms, fact))
-                   for fact in self.context.background)
+    def _path(self, pattern: PathPattern, place: _Place) -> Pattern:
+        """A path whose links stay what they are, or become alternatives where no one counts its solutions."""
+        return replace(pattern, path=self._steps(pattern, pattern.path, place, False))
 
+    def _steps(self, pattern: PathPattern, path: Path, place: _Place, as_set: bool) -> Path:
+        match path:
+            case Link(predicate=predicate):
+                links = self._links(pattern, predicate, place)
+                if len(links) == 1 and links[0] == predicate:
+                    return path
+                if as_set:
+                    found: Path = Link(links[0])
+                    for link in links[1:]:
+                        found = Alternative(found, Link(link))
+                    return found
+            case Inverse(path=inner):
+                return Inverse(self._steps(pattern, inner, place, as_set))
+            case Repeat(path=inner, least=1):
+                return replace(path, path=self._steps(pattern, inner, place, True))
+        raise NotUnfolded("a path asks for more than one property")
 
-@dataclass(frozen=True, slots=True)
-class _Shape:
-    """Rule bodies that differ in the constant at place `hole` only. `bound` are pattern variables that the heads bind to constants,
-    `guarded` bodies give no type to a literal."""
-
-    terms: tuple[PatternTerm, ...]
-    hole: int
-    bound: tuple[Variable, ...]
-    guarded: bool
-
-    def filled(self, term: PatternTerm, triple: TriplePattern, origin: set[str]) -> TriplePattern:
-        """The body with `term` in its hole."""
-        s, p, o = (term if place == self.hole else t for place, t in enumerate(self.terms))
-        return TriplePattern(s, p, o, triple.span, tuple(sorted(origin)))
-
-    def pattern(self, made: TriplePattern) -> Pattern:
-        """The body as a pattern."""
-        below = BGP((made,), made.span)
-        if not self.guarded or not isinstance(made.object, Variable):
-            return below
-        return Filter(ex.Call("!", (ex.Call("ISLITERAL", (made.object,)),)), below)
-
-
-def alternatives(triple: TriplePattern, rules: RuleSet) -> list[Pattern]:
-    """The pattern itself and the rule bodies that derive it; bodies that differ in one constant become one `OneOf`."""
-    rows: dict[_Shape, set[tuple[Constant, ...]]] = defaultdict(set)
-    origins: dict[_Shape, set[str]] = defaultdict(set)
-    for rule in rules.rules:
-        assert isinstance(rule.head, Atom) and isinstance(rule.body[0], Atom)
-        unified = _unify(triple.terms, rule.head.terms)
-        if unified is None:
-            continue
-        renaming, bound = unified
-        body = tuple(_renamed(t, renaming) for t in rule.body[0].terms)
-        hole = 2 if body[1] == Constant(RDF_TYPE) and isinstance(body[2], Constant) else 1
-        constant = body[hole]
-        assert isinstance(constant, Constant)
-        shape = _Shape(tuple(_HOLE if i == hole else t for i, t in enumerate(body)), hole, tuple(sorted(bound)), len(rule.body) > 1)
-        rows[shape].add((constant, *(bound[v] for v in shape.bound)))
-        origins[shape].update(rule.origin)
-    own = triple
-    branches: list[Pattern] = []
-    for number, (shape, constants) in enumerate(rows.items()):
-        given = triple.terms[shape.hole]
-        if shape.bound:
-            fresh = Variable(f".rule{number}")
-            table = Values((fresh, *shape.bound), tuple(sorted(constants)))
-            branches.append(Join(shape.pattern(shape.filled(fresh, triple, origins[shape])), table))
-        elif not shape.guarded and isinstance(given, Constant) and shape.filled(given, triple, set()).terms == triple.terms:
-            own = shape.filled(one_of({given.token, *(c.token for c, in constants)}), triple, origins[shape])
-        else:
-            branches.append(shape.pattern(shape.filled(one_of({c.token for c, in constants}), triple, origins[shape])))
-    return [BGP((own,), triple.span), *branches]
-
-
-Unified = tuple[dict[Variable, PatternTerm], dict[Variable, Constant]]
-
-
-def _unify(pattern: tuple[PatternTerm, ...], head: tuple[Term, ...]) -> Unified | None:
-    """Rule variables -> pattern terms, and pattern variables that the head binds to constants; None where they differ."""
-    renaming: dict[Variable, PatternTerm] = {}
-    bound: dict[Variable, Constant] = {}
-    for wanted, given in zip(pattern, head):
-        if isinstance(given, Variable):
-            renaming[given] = wanted
-        elif isinstance(wanted, Variable):
-            if bound.setdefault(wanted, given) != given:
-                return None
-        elif wanted != given:
-            return None
-    if set(bound) & set(renaming.values()):
-        return None
-    return renaming, bound
-
-
-def _renamed(term: Term, renaming: dict[Variable, PatternTerm]) -> PatternTerm:
-    if isinstance(term, Constant):
-        return term
-    return renaming.get(term, Variable(f".any_{term.name}"))
-
-
-def _derived_facts(triple: TriplePattern, rules: RuleSet) -> Values | None:
-    """Consequences of the TBox alone (rdfs5, rdfs11) that match the pattern."""
-    variables = tuple(dict.fromkeys(t for t in triple.terms if isinstance(t, Variable)))
-    rows = set()
-    for fact in rules.facts:
-        bindings: dict[Variable, Constant] = {}
-        for term, value in zip(triple.terms, fact.atom.terms):
-            assert isinstance(value, Constant)
-            if isinstance(term, Variable) and bindings.setdefault(term, value) == value or term == value:
-                continue
-            break
-        else:
-            rows.add(tuple(bindings[v] for v in variables))
-    return Values(variables, tuple(sorted(rows))) if rows else None
+    def _links(self, pattern: PathPattern, predicate: Constant, place: _Place) -> list[Constant]:
+        """The properties whose triples are those of a property."""
+        atom = Atom(TRIPLE, (Variable(".from"), predicate, Variable(".to")))
+        found = place.branches(pattern).pattern(place.rules.ask(atom))
+        if not isinstance(found, BGP) or place.hides(atom) is not None or (found.triples[0].subject, found.triples[0].object) != (
+                atom.terms[0], atom.terms[2]):
+            raise NotUnfolded("a path is of a property that follows in several ways")
+        alone = found.triples[0]
+        match alone.predicate:
+            case OneOf(tokens=tokens):
+                return [Constant(token) for token in tokens]
+            case Constant():
+                return [alone.predicate]
+        raise NotUnfolded("a path is of any property")

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
+from engine.ir.passes import Pass, show_passes
 from engine.ir.printer import show
 from engine.ir.statement import Construct, Describe, Select, Statement
 from engine.ir.terms import Variable
@@ -38,6 +39,7 @@ class Compiled:
     build: Callable[[Estimate], Plan] = field(repr=False)
     generalise: Callable[[], Compiled] = field(repr=False)
     schema_words: frozenset[str] = field(default=frozenset(), repr=False)
+    passes: tuple[Pass, ...] = field(default=(), repr=False)
     texts: dict[tuple[str, bool], PlanText] = field(default_factory=dict, repr=False)
     planned_rows: int = 0
     undecided: bool = False
@@ -118,7 +120,7 @@ class Compiled:
             case "parsed" | "validated":
                 return show(self.statement)
             case "rewritten":
-                return show(self.rewritten)
+                return show_passes(self.passes) + show(self.rewritten)
             case "logical":
                 return explain_plan(self.plan, self.estimate)
             case "spark":

@@ -28,7 +28,7 @@ from engine.spark.udf import register_duckdb
 from engine.runtime.rows import graph_table as facts_of
 from engine.timeline import ALWAYS
 
-E = "http://e/"
+E = "http://ex.org/"
 TICKS = "ticks AS (SELECT CAST(tick AS BIGINT) AS tick FROM (VALUES (1), (2)) AS t(tick))"
 X, Y, Z = (Variable(name) for name in "xyz")
 ITEMS = tuple(Constant(token) for token in (f"<{E}a>", f"<{E}b>", "_:n", literal("1", f"{XSD}integer"), literal("t")))

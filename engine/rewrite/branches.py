@@ -1,0 +1,164 @@
+"""What an atom unfolds to, as a pattern of the query: a distinct union of scans and of joins of such unions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+from engine.ir import expressions as ex
+from engine.ir.patterns import BGP, Distinct, Extend, Filter, GraphPattern, Join, Pattern, Project, TriplePattern, Union, Values
+from engine.ir.rules import TRIPLE, Assign, Atom, Formula, Negation, Test, rule_variables
+from engine.ir.spans import Span
+from engine.ir.terms import Constant, PatternTerm, Term, Variable, one_of
+from engine.rewrite.alternatives import Asked, Body, Shape
+from engine.rewrite.tables import Choices, Rows, terms_in
+
+BehindTest = Callable[[Atom, tuple[Variable, ...], Rows], bool]
+
+
+@dataclass(frozen=True, slots=True)
+class Branches:
+    """Writes patterns over the graph at hand; where `behind` says that it may, a triple inside a join may also come from the graph
+    `background`; with `everywhere`, any triple."""
+
+    background: str
+    behind: BehindTest
+    span: Span | None = None
+    everywhere: bool = False
+
+    def plain(self, asked: Asked) -> TriplePattern | None:
+        """The atom as one triple pattern, if it unfolds to no more than that (a hierarchy included)."""
+        if asked.bodies or len(asked.single) != 1 or asked.atom.predicate != TRIPLE:
+            return None
+        (shape, rows), = asked.single.items()
+        return _triple(shape, rows, asked.visible, self.span, asked.origins[shape]) if not shape.tests and not shape.equal else None
+
+    def pattern(self, asked: Asked, joined: bool = False) -> Pattern:
+        """The solutions of an atom, each once. `joined`: it is part of a join, whose parts may be of either graph and any term."""
+        plain = self.plain(asked)
+        if plain is not None and not self._may_be_behind(*next(iter(asked.single.items())), joined):
+            return BGP((plain,), self.span)
+        found: Pattern | None = None
+        for branch in self._all(asked, joined):
+            found = branch if found is None else Union(found, branch)
+        return Distinct(Project(found, asked.visible)) if found is not None else Values(asked.visible, ())
+
+    def _all(self, asked: Asked, joined: bool) -> Iterator[Pattern]:
+        for shape, rows in asked.single.items():
+            if shape.atom.predicate == TRIPLE:
+                branch = self._single(shape, rows, asked, joined)
+                yield branch if joined else self._shown(branch, asked, shape.atom)
+        for body in asked.bodies:
+            yield self._body(body) if joined else self._shown(self._body(body), asked, None)
+
+    def _single(self, shape: Shape, rows: Rows, asked: Asked, joined: bool) -> Pattern:
+        triple = _triple(shape, rows, asked.visible, self.span, asked.origins[shape])
+        if triple is not None:
+            branch = self._either(BGP((triple,), self.span), self._may_be_behind(shape, rows, joined))
+        else:
+            subject, property_, object_ = shape.atom.terms
+            named = TriplePattern(subject, property_, object_, self.span, tuple(sorted(asked.origins[shape])))
+            branch = self._either(BGP((named,), self.span), self._may_be_behind(shape, rows, joined))
+            if shape.columns:
+                branch = Join(branch, _values(Choices(shape.columns, rows)))
+        return _equal(_tested(branch, shape.tests), shape.equal)
+
+    def _may_be_behind(self, shape: Shape, rows: Rows, joined: bool) -> bool:
+        return (joined or self.everywhere) and self.behind(shape.atom, shape.columns, rows)
+
+    def _either(self, own: Pattern, behind: bool) -> Pattern:
+        return Union(own, GraphPattern(Constant(f"<{self.background}>"), own)) if behind else own
+
+    def _body(self, body: Body) -> Pattern:
+        """Scans that stand for themselves together, then what unfolds, then what is computed, denied and tested."""
+        literals = [part for part in body.parts if isinstance(part, (Atom, Negation))]
+        unfolded = [self.pattern(asked, True) for part, asked in zip(literals, body.atoms) if isinstance(part, Atom)]
+        triples = tuple(triple for part in unfolded if isinstance(part, BGP) for triple in part.triples)
+        parts: list[Pattern] = [BGP(triples, self.span)] if triples else []
+        parts += [part for part in unfolded if not isinstance(part, BGP)]
+        if body.choices.columns:
+            parts.append(_values(body.choices))
+        found = parts[0] if parts else BGP(())
+        for part in parts[1:]:
+            found = Join(found, part)
+        bound = {v for part in literals if isinstance(part, Atom) for v in rule_variables(part)} | set(body.choices.columns)
+        denied = {id(part): asked for part, asked in zip(literals, body.atoms) if isinstance(part, Negation)}
+        waiting = [part for part in body.parts if not isinstance(part, Atom)]
+        while waiting:
+            ready = next((part for part in waiting if _read(part) <= bound), waiting[0])
+            waiting.remove(ready)
+            match ready:
+                case Assign(variable=variable, expression=expression):
+                    found = _assigned(found, variable, expression, variable in bound)
+                    bound.add(variable)
+                case Test():
+                    found = _tested(found, (ready,))
+                case Negation():
+                    found = Filter(ex.Exists(self.pattern(denied[id(ready)], True), negated=True), found)
+        return _equal(found, body.equal)
+
+    def _shown(self, branch: Pattern, asked: Asked, atom: Atom | None) -> Pattern:
+        """Without what is not RDF: rules may derive triples of a literal or through a blank node. `atom` is the triple of the data that
+        the branch scans."""
+        subject, property_, _ = asked.atom.terms
+        of = atom.terms if atom is not None else (None, None, None)
+        tests: list[ex.Expression] = []
+        if isinstance(subject, Variable) and of[0] != subject:
+            tests.append(ex.Call("!", (ex.Call("ISLITERAL", (subject,)),)))
+        if isinstance(property_, Variable) and of[1] != property_:
+            tests.append(ex.Call("ISIRI", (property_,)))
+        return Filter(ex.conj(*tests), branch) if tests else branch
+
+
+def _triple(shape: Shape, rows: Rows, visible: Sequence[Variable], span: Span | None, origin: set[str]) -> TriplePattern | None:
+    """A shape as one triple pattern: without a table, or with a list of constants that binds nothing."""
+    terms: tuple[PatternTerm, ...] = shape.atom.terms
+    if shape.columns:
+        column, *more = shape.columns
+        used = [t for t in terms if t == column]
+        if more or column in visible or len(used) != 1 or any(column in terms_in(test.condition) for test in shape.tests):
+            return None
+        terms = tuple(one_of({token for token, in rows}) if t == column else t for t in terms)
+    subject, property_, object_ = terms
+    return TriplePattern(subject, property_, object_, span, tuple(sorted(origin)))
+
+
+def _values(choices: Choices) -> Values:
+    return Values(choices.columns, tuple(tuple(map(Constant, row)) for row in sorted(choices.rows)))
+
+
+def _tested(pattern: Pattern, tests: Sequence[Test]) -> Pattern:
+    return Filter(ex.conj(*(test.condition for test in tests)), pattern) if tests else pattern
+
+
+def _equal(pattern: Pattern, equal: Sequence[tuple[Variable, Variable]]) -> Pattern:
+    for variable, same in equal:
+        pattern = Extend(pattern, variable, same)
+    return pattern
+
+
+def _assigned(pattern: Pattern, variable: Variable, expression: ex.Expression, bound: bool) -> Pattern:
+    """An error makes the body false, and so does another value than the one that is bound already."""
+    if not bound:
+        return Filter(ex.Call("BOUND", (variable,)), Extend(pattern, variable, expression))
+    same = Variable(f"{variable.name}=")
+    return Filter(ex.Call("SAMETERM", (same, variable)), Extend(pattern, same, expression))
+
+
+def _read(part: Formula) -> set[Variable]:
+    match part:
+        case Assign(expression=expression):
+            return set(terms_in(expression))
+        case Test(condition=condition):
+            return set(terms_in(condition))
+    return set(rule_variables(part))
+
+
+def as_atom(triple: TriplePattern) -> Atom:
+    """A triple pattern of a query as an atom. Raises ValueError for one with a list of constants."""
+    terms: list[Term] = []
+    for term in triple.terms:
+        if not isinstance(term, (Variable, Constant)):
+            raise ValueError("a pattern that is unfolded already")
+        terms.append(term)
+    return Atom(TRIPLE, tuple(terms), triple.span)

@@ -1,0 +1,197 @@
+"""Relevance: only the rules, and of their tables only the rows, by which what a query asks can follow.
+
+Backwards from what the patterns ask, through heads to bodies. A rule with head ``false`` is asked for always: what it finds is told
+beside the answers, whatever these are; so is all that it needs.
+
+>>> from engine.ir.rule_printer import show_rule
+>>> from engine.ir.terms import RDF_TYPE
+>>> a, b, c = (Constant(f"<{name}>") for name in "abc")
+>>> x, y, below = Variable("x"), Variable("y"), Table((Variable("c"), Variable("d")), ((a, b), (c, a)))
+>>> typed = [Atom(TRIPLE, (x, Constant(RDF_TYPE), Variable(name))) for name in "cd"]
+>>> rules = [Rule(typed[1], (below, typed[0])), Rule(Atom(TRIPLE, (y, b, x)), (Atom(TRIPLE, (x, b, y)),))]
+>>> for rule in relevant(rules, [(TRIPLE, (None, RDF_TYPE, "<a>"))]):
+...     print(show_rule(rule, str))
+[?x a ?d] <- (?c ?d) in {(<c> <a>)}, [?x a ?c] .
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from itertools import product
+
+from engine.ir import patterns as ir
+from engine.ir.expressions import Expression, exists_in
+from engine.ir.rules import TRIPLE, Atom, Falsum, Rule, Table, atoms
+from engine.ir.statement import Describe, Query
+from engine.ir.terms import Constant, OneOf, PatternTerm, Term, Variable
+
+Goal = tuple[str, tuple[str | None, ...]]
+"""Atoms that are asked for: a predicate with its terms' tokens, None for any."""
+ANYTHING: Goal = (TRIPLE, (None, None, None))
+MOST_ROWS = 1000
+"""Of a table with more rows that count, the body is asked with any term in their place."""
+
+
+def relevant(rules: Iterable[Rule], goals: Iterable[Goal]) -> tuple[Rule, ...]:
+    """The rules by which a goal may follow, in their order."""
+    search = _Search(tuple(rules))
+    for goal in goals:
+        search.ask(goal)
+    for number, rule in enumerate(search.rules):
+        if isinstance(rule.head, Falsum):
+            search.keep(number, {}, None)
+    search.run()
+    return tuple(search.kept())
+
+
+class _Search:
+    """What is asked so far, and the rows of each rule's table by which it may follow."""
+
+    def __init__(self, rules: tuple[Rule, ...]) -> None:
+        self.rules = rules
+        self._tables = [next((part for part in rule.body if isinstance(part, Table)), None) for rule in rules]
+        self._rows: dict[int, set[int]] = {}
+        self._indexes: dict[tuple[int, tuple[int, ...]], dict[tuple[str, ...], list[int]]] = {}
+        self._asked: set[Goal] = set()
+        self._waiting: list[Goal] = []
+        self._heads: dict[str, list[int]] = defaultdict(list)
+        for number, rule in enumerate(rules):
+            for atom in atoms(rule.head):
+                self._heads[atom.predicate].append(number)
+
+    def ask(self, goal: Goal) -> None:
+        """Note a goal that is not part of one that was asked."""
+        predicate, tokens = goal
+        wider = product(*({token, None} for token in tokens))
+        if not any((predicate, terms) in self._asked for terms in wider):
+            self._asked.add(goal)
+            self._waiting.append(goal)
+
+    def run(self) -> None:
+        """Follow the goals back until no new ones come."""
+        while self._waiting:
+            predicate, tokens = self._waiting.pop()
+            for number in self._heads.get(predicate, ()):
+                for head in atoms(self.rules[number].head):
+                    given = _unified(head, tokens)
+                    if given is not None:
+                        self.keep(number, given, self._matching(number, given))
+
+    def keep(self, number: int, given: dict[Variable, str], rows: Iterable[int] | None) -> None:
+        """Note rows (None: all) of a rule's table, and ask for its body; `given` are variables that have one value."""
+        table = self._tables[number]
+        if table is None:
+            self._rows.setdefault(number, set())
+            self._ask_body(number, given, [{}])
+            return
+        chosen = list(range(len(table.rows)) if rows is None else rows)
+        if not chosen:
+            return
+        self._rows.setdefault(number, set()).update(chosen)
+        few = chosen if len(chosen) <= MOST_ROWS else []
+        named = [{v: cell.token for v, cell in zip(table.variables, table.rows[row])} for row in few]
+        self._ask_body(number, given, named or [{}])
+
+    def kept(self) -> Iterator[Rule]:
+        """The rules that count, with the rows that do."""
+        for number, rule in enumerate(self.rules):
+            if number in self._rows:
+                table = self._tables[number]
+                if table is None or len(self._rows[number]) == len(table.rows):
+                    yield rule
+                else:
+                    less = replace(table, rows=tuple(table.rows[row] for row in sorted(self._rows[number])))
+                    yield replace(rule, body=tuple(less if part is table else part for part in rule.body))
+
+    def _ask_body(self, number: int, given: dict[Variable, str], rows: Sequence[dict[Variable, str]]) -> None:
+        for part in self.rules[number].body:
+            for atom in atoms(part):
+                for goal in {_goal(atom, {**row, **given}) for row in rows}:
+                    self.ask(goal)
+
+    def _matching(self, number: int, given: dict[Variable, str]) -> Sequence[int]:
+        """The rows of a rule's table that have the given values."""
+        table = self._tables[number]
+        if table is None:
+            return ()
+        places = tuple(place for place, v in enumerate(table.variables) if v in given)
+        if not places:
+            return range(len(table.rows))
+        if (number, places) not in self._indexes:
+            index: dict[tuple[str, ...], list[int]] = defaultdict(list)
+            for row, cells in enumerate(table.rows):
+                index[tuple(cells[place].token for place in places)].append(row)
+            self._indexes[number, places] = index
+        return self._indexes[number, places].get(tuple(given[table.variables[place]] for place in places), ())
+
+
+def _unified(head: Atom, tokens: tuple[str | None, ...]) -> dict[Variable, str] | None:
+    """The values that a goal gives to the variables of a head; None where they do not match."""
+    given: dict[Variable, str] = {}
+    if len(head.terms) != len(tokens):
+        return None
+    for term, token in zip(head.terms, tokens):
+        if token is not None and (term.token if isinstance(term, Constant) else given.setdefault(term, token)) != token:
+            return None
+    return given
+
+
+def _goal(atom: Atom, given: dict[Variable, str]) -> Goal:
+    return atom.predicate, tuple(term.token if isinstance(term, Constant) else given.get(term) for term in atom.terms)
+
+
+def goals_of(query: Query) -> list[Goal]:
+    """What a query asks of its graphs; DESCRIBE asks for anything."""
+    return [ANYTHING] if isinstance(query, Describe) else list(dict.fromkeys(_asked(query.pattern)))
+
+
+def _asked(pattern: ir.Pattern) -> Iterator[Goal]:
+    match pattern:
+        case ir.BGP(triples=triples):
+            for triple in triples:
+                yield from _of_terms(*triple.terms)
+        case ir.PathPattern(path=path):
+            yield from _of_path(path)
+    for expression in _expressions(pattern):
+        for test in exists_in(expression):
+            yield from _asked(test.pattern)
+    for child in ir.children(pattern):
+        yield from _asked(child)
+
+
+def _expressions(pattern: ir.Pattern) -> Iterator[Expression]:
+    match pattern:
+        case ir.Filter(condition=condition):
+            yield condition
+        case ir.LeftJoin(condition=condition) if condition is not None:
+            yield condition
+        case ir.Extend(expression=expression):
+            yield expression
+        case ir.OrderBy(conditions=conditions):
+            yield from (condition for condition, _ in conditions)
+        case ir.Group(aggregates=aggregates):
+            yield from (aggregate for _, aggregate in aggregates)
+
+
+def _of_terms(*terms: PatternTerm) -> Iterator[Goal]:
+    choices = [term.tokens if isinstance(term, OneOf) else (_token(term),) for term in terms]
+    yield from ((TRIPLE, tokens) for tokens in product(*choices))
+
+
+def _token(term: Term) -> str | None:
+    return term.token if isinstance(term, Constant) else None
+
+
+def _of_path(path: ir.Path) -> Iterator[Goal]:
+    """A path of length zero ranges over all terms of a graph, so it asks for anything."""
+    match path:
+        case ir.Link(predicate=predicate):
+            yield TRIPLE, (None, predicate.token, None)
+        case ir.Inverse(path=inner) | ir.Repeat(path=inner, least=1):
+            yield from _of_path(inner)
+        case ir.Sequence(first=first, second=second) | ir.Alternative(first=first, second=second):
+            yield from (*_of_path(first), *_of_path(second))
+        case _:
+            yield ANYTHING

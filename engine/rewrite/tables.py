@@ -1,0 +1,159 @@
+"""Unifying an atom that is asked for with the head of a rule, where both stand beside a table of constants."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from engine.ir.expressions import Call, Expression
+from engine.ir.rules import Assign, Atom, Formula, Negation, Table, Test
+from engine.ir.terms import Constant, Term, Variable
+
+Row = tuple[str, ...]
+Rows = frozenset[Row]
+Bindings = Mapping[Variable, Term]
+
+
+@dataclass(frozen=True, slots=True)
+class Choices:
+    """A relation of tokens: one column for each of `columns`."""
+
+    columns: tuple[Variable, ...] = ()
+    rows: Rows = frozenset([()])
+
+    def only(self, columns: Sequence[Variable]) -> Choices:
+        """These of the columns, in their order here."""
+        kept = tuple(v for v in self.columns if v in columns)
+        if kept == self.columns:
+            return self
+        places = [self.columns.index(v) for v in kept]
+        return Choices(kept, frozenset(tuple(row[place] for place in places) for row in self.rows))
+
+    def with_value(self, column: Variable, token: str) -> Choices:
+        """One more column, with this token in each row."""
+        return Choices((*self.columns, column), frozenset((*row, token) for row in self.rows))
+
+    def renamed(self, names: Mapping[Variable, Variable]) -> Choices:
+        """The same with other names for columns."""
+        return replace(self, columns=tuple(names.get(v, v) for v in self.columns))
+
+    def table(self) -> Table:
+        """As a part of a body."""
+        return Table(self.columns, tuple(tuple(map(Constant, row)) for row in sorted(self.rows)))
+
+
+@dataclass(slots=True)
+class Listed:
+    """A rule's table with an index for each set of columns that was asked for."""
+
+    columns: tuple[Variable, ...]
+    rows: tuple[Row, ...]
+    _indexes: dict[tuple[int, ...], dict[Row, list[Row]]] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, table: Table) -> Listed:
+        """From a part of a body."""
+        return cls(table.variables, tuple(tuple(cell.token for cell in row) for row in table.rows))
+
+    def matching(self, places: tuple[int, ...], key: Row) -> Sequence[Row]:
+        """The rows with these tokens at these places."""
+        if not places:
+            return self.rows
+        if places not in self._indexes:
+            index: dict[Row, list[Row]] = defaultdict(list)
+            for row in self.rows:
+                index[tuple(row[place] for place in places)].append(row)
+            self._indexes[places] = index
+        return self._indexes[places].get(key, ())
+
+
+def value(term: Term, bindings: Bindings) -> Term:
+    """What a term stands for."""
+    while isinstance(term, Variable) and term in bindings:
+        term = bindings[term]
+    return term
+
+
+def unify(asked: Sequence[Term], given: Sequence[Term], visible: frozenset[Variable]) -> dict[Variable, Term] | None:
+    """Bindings that make the terms equal, or None; a visible variable stays one as long as it can."""
+    bindings: dict[Variable, Term] = {}
+    if len(asked) != len(given):
+        return None
+    for one, other in zip(asked, given):
+        left, right = value(one, bindings), value(other, bindings)
+        if left == right:
+            continue
+        if isinstance(right, Variable) and right not in visible:
+            bindings[right] = left
+        elif isinstance(left, Variable) and (isinstance(right, Constant) or left not in visible):
+            bindings[left] = right
+        elif isinstance(right, Variable):
+            bindings[right] = left
+        else:
+            return None
+    return bindings
+
+
+def joined(choices: Choices, listed: Listed, bindings: Bindings) -> Choices:
+    """The rows of both that agree, under the bindings: a column of each value that is still a variable."""
+    mine = [value(v, bindings) for v in choices.columns]
+    theirs = [value(v, bindings) for v in listed.columns]
+    columns = tuple(dict.fromkeys(t for t in (*mine, *theirs) if isinstance(t, Variable)))
+    known = {t for t in mine if isinstance(t, Variable)}
+    places = tuple(place for place, t in enumerate(theirs) if isinstance(t, Constant) or t in known)
+    found: set[Row] = set()
+    for row in choices.rows:
+        bound = _agreeing({}, mine, row)
+        if bound is not None:
+            key = tuple(t.token if isinstance(t, Constant) else bound[t] for t in (theirs[place] for place in places))
+            for other in listed.matching(places, key):
+                both = _agreeing(bound, theirs, other)
+                if both is not None:
+                    found.add(tuple(both[v] for v in columns))
+    return Choices(columns, frozenset(found))
+
+
+def _agreeing(bound: dict[Variable, str], terms: Iterable[Term], row: Row) -> dict[Variable, str] | None:
+    """`bound` with the tokens of a row; None where they contradict."""
+    both = dict(bound)
+    for term, token in zip(terms, row):
+        if (term.token if isinstance(term, Constant) else both.setdefault(term, token)) != token:
+            return None
+    return both
+
+
+def replaced(formula: Formula, bindings: Bindings) -> Formula:
+    """A part of a body under bindings. Raises ValueError for one that speaks of time."""
+    match formula:
+        case Atom(terms=terms):
+            return replace(formula, terms=tuple(value(term, bindings) for term in terms))
+        case Negation(body=body):
+            return Negation(replaced(body, bindings))
+        case Test(condition=condition):
+            return Test(replaced_in(condition, bindings))
+        case Assign(variable=variable, expression=expression):
+            named = value(variable, bindings)
+            read = replaced_in(expression, bindings)
+            return Assign(named, read) if isinstance(named, Variable) else Test(Call("SAMETERM", (read, named)))
+    raise ValueError(f"not in a rule without time: {type(formula).__name__}")
+
+
+def replaced_in(expression: Expression, bindings: Bindings) -> Expression:
+    """An expression under bindings."""
+    match expression:
+        case Variable():
+            return value(expression, bindings)
+        case Call(args=args):
+            return replace(expression, args=tuple(replaced_in(arg, bindings) for arg in args))
+    return expression
+
+
+def terms_in(expression: Expression) -> Iterator[Variable]:
+    """The variables of an expression, left to right."""
+    match expression:
+        case Variable():
+            yield expression
+        case Call(args=args):
+            for arg in args:
+                yield from terms_in(arg)
