@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 
 from engine.ir.rules import TRIPLE, Atom, Formula, Head, Negation, Rule, atoms
+from engine.ir.spans import Diagnostic
 from engine.ir.terms import Constant
 
 Predicate = tuple[str, str | None]
 
 
 class Unstratified(ValueError):
-    """Predicates that depend on their own negation; `cycle` names them, the first again at the end."""
+    """Predicates that depend on their own negation; `cycle` names them, the first again at the end. `rule` has the negation."""
 
-    def __init__(self, cycle: Sequence[str]) -> None:
+    def __init__(self, cycle: Sequence[str], rule: Rule) -> None:
         super().__init__("a cycle through negation: " + " -> ".join(cycle))
         self.cycle = tuple(cycle)
+        self.rule = rule
 
 
 def strata(rules: Iterable[Rule]) -> list[list[Rule]]:
@@ -31,13 +33,23 @@ def strata(rules: Iterable[Rule]) -> list[list[Rule]]:
         if raised == level:
             break
         if max(raised.values()) > len(level):
-            raise Unstratified(_cycle(waiting, level))
+            raise Unstratified(*_cycle(waiting, level))
         level = raised
     layers: dict[int, list[Rule]] = {}
     for rule in waiting:
         least = max((level[p] + negated for p, negated in _needs(rule, level)), default=0)
         layers.setdefault(max([least, *(level[head] for head in _heads(rule))]), []).append(rule)
     return [layers[number] for number in sorted(layers)]
+
+
+def unstratified(rules: Iterable[Rule]) -> Diagnostic | None:
+    """What is wrong with rules that cannot be stratified, at the rule that has the negation."""
+    try:
+        strata(rules)
+    except Unstratified as error:
+        return Diagnostic("rules-unsafe", f"The rules cannot be stratified: {error}.", error.rule.span,
+                          hint="what stands under 'not' must not follow from what the rule derives")
+    return None
 
 
 def predicate_of(atom: Atom) -> Predicate:
@@ -68,17 +80,17 @@ def _literals(formula: Formula | Head, negated: bool) -> Iterator[tuple[Atom, bo
         yield from _literals(formula.body, negated or isinstance(formula, Negation))
 
 
-def _cycle(rules: Sequence[Rule], known: Iterable[Predicate]) -> list[str]:
-    """A cycle with a negative step: from a head to itself through what its rules need."""
-    edges = {(head, p, negated) for rule in rules for head in _heads(rule) for p, negated in _needs(rule, known)}
-    for start, asked, negated in sorted(edges, key=str):
-        path = _path(edges, asked, start) if negated else None
+def _cycle(rules: Sequence[Rule], known: Iterable[Predicate]) -> tuple[list[str], Rule]:
+    """A cycle with a negative step: from a head to itself through what its rules need; and the rule of that step."""
+    edges = {(head, p, negated): rule for rule in reversed(rules) for head in _heads(rule) for p, negated in _needs(rule, known)}
+    for (start, asked, negated), rule in sorted(edges.items(), key=lambda edge: str(edge[0])):
+        path = _path(edges.keys(), asked, start) if negated else None
         if path is not None:
-            return [p[1] or p[0] for p in (start, *path)]
-    return []
+            return [p[1] or p[0] for p in (start, *path)], rule
+    raise AssertionError("levels rise without end only along such a cycle")
 
 
-def _path(edges: set[tuple[Predicate, Predicate, bool]], start: Predicate, end: Predicate) -> list[Predicate] | None:
+def _path(edges: Collection[tuple[Predicate, Predicate, bool]], start: Predicate, end: Predicate) -> list[Predicate] | None:
     paths = {start: [start]}
     frontier = [start]
     while frontier:

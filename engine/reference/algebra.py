@@ -87,7 +87,7 @@ class Algebra:
 
     def _path(self, pattern: PathPattern, scope: Scope) -> Bag:
         start, end = (t.token if isinstance(t, Constant) else None for t in (pattern.subject, pattern.object))
-        found = (_bind((pattern.subject, pattern.object), pair, {}) for pair in solve(scope.graph, start, pattern.path, end))
+        found = (bind((pattern.subject, pattern.object), pair, {}) for pair in solve(scope.graph, start, pattern.path, end))
         return [row for row in found if row is not None]
 
     def _graph(self, pattern: GraphPattern, scope: Scope) -> Bag:
@@ -198,9 +198,9 @@ def basic_graph_pattern(graph: Graph, triples: Iterable[TriplePattern]) -> Bag:
     rows: Bag = [{}]
     waiting = list(triples)
     while waiting and rows:
-        triple = min(waiting, key=lambda t: _openness(t, rows[0]))
+        triple = min(waiting, key=lambda t: openness(t, rows[0]))
         waiting.remove(triple)
-        rows = [extended for row in rows for extended in _matches(graph, triple, row)]
+        rows = [extended for row in rows for extended in matches(graph, triple, row)]
     return rows
 
 
@@ -209,13 +209,14 @@ def canonical(row: Row, names: Iterable[str]) -> tuple[str, ...]:
     return tuple(row.get(name, "") for name in sorted(names))
 
 
-def _matches(graph: Graph, triple: TriplePattern, row: Row) -> Bag:
+def matches(graph: Graph, triple: TriplePattern, row: Row) -> Bag:
+    """The extensions of `row` by each triple that matches."""
     places = [_fixed(term, row) for term in triple.terms]
-    found = (_bind(triple.terms, match, row) for match in graph.match(*places))
+    found = (bind(triple.terms, match, row) for match in graph.match(*places))
     return [extended for extended in found if extended is not None]
 
 
-def _bind(terms: Iterable[PatternTerm], tokens: Iterable[str], row: Row) -> Row | None:
+def bind(terms: Iterable[PatternTerm], tokens: Iterable[str], row: Row) -> Row | None:
     """`row` with the variables among `terms` bound to `tokens`; None where they disagree."""
     extended = dict(row)
     for term, token in zip(terms, tokens):
@@ -241,7 +242,7 @@ def _fixed(term: PatternTerm, row: Row) -> str | None:
     return None
 
 
-def _openness(triple: TriplePattern, row: Row) -> tuple[int, bool]:
+def openness(triple: TriplePattern, row: Row) -> tuple[int, bool]:
     """How many places of a pattern are open once `row` is known: fewer first, unconnected ones last."""
     open_places = sum(_fixed(term, row) is None for term in triple.terms)
     connected = any(isinstance(t, Variable) and t.name in row for t in triple.terms)

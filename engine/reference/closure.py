@@ -31,11 +31,11 @@ def closure(graph: Graph, rules: RuleSet, facts: Iterable[Ground] = (), context:
     given = [ground(fact.atom, {}) for fact in rules.facts]
     known = _Known(graph, [*given, *facts], context or Context(0))
     for layer in strata(r for r in rules.rules if not isinstance(r.head, Falsum)):
-        ordered = [(rule, _ordered(rule.body)) for rule in layer]
-        while known.add(_derived(known, ordered)):
+        bodies = [(rule, ordered(rule.body)) for rule in layer]
+        while known.add(_derived(known, bodies)):
             pass
     inconsistencies = {_found(rule, row): None for rule in rules.rules if isinstance(rule.head, Falsum)
-                       for row in known.solutions(_ordered(rule.body))}
+                       for row in known.solutions(ordered(rule.body))}
     shown = Graph(filter(is_rdf, known.graph.triples), graph.times)
     return shown, tuple(Inconsistency(name, dict(row), (ALWAYS,)) for name, row in inconsistencies)
 
@@ -57,18 +57,19 @@ def _derived(known: _Known, rules: Sequence[tuple[Rule, list[Formula]]]) -> Iter
             yield ground(rule.head, row)
 
 
-def _ordered(body: Sequence[Formula]) -> list[Formula]:
-    """A safe order of a body (formulas.in_safe_order) in which few rows come up: tests at once, then what is bound most."""
-    waiting, bound, ordered = list(body), set[str](), list[Formula]()
+def ordered(body: Sequence[Formula], known: Iterable[str] = ()) -> list[Formula]:
+    """A safe order of a body (formulas.in_safe_order) in which few rows come up: tests at once, then what is bound most. The variables
+    `known` are bound before."""
+    waiting, bound, found = list(body), set(known), list[Formula]()
     while waiting:
         ready = [f for f in waiting if needs(f) <= bound]
         if not ready:
             raise ValueError(f"unsafe rule: nothing binds a variable of {waiting}")
         best = max(ready, key=partial(_selectivity, bound=bound))
         waiting.remove(best)
-        ordered.append(best)
+        found.append(best)
         bound |= {v.name for v in rule_variables(best)} | ({best.variable.name} if isinstance(best, Assign) else set())
-    return ordered
+    return found
 
 
 def _selectivity(formula: Formula, bound: set[str]) -> float:

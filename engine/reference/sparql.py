@@ -48,12 +48,12 @@ def evaluate(query: Query, dataset: Dataset, context: Context) -> Result:
         case Ask(pattern=pattern):
             return Result("ASK", boolean=bool(algebra.solutions(pattern)))
         case Construct(template=template, pattern=pattern):
-            return Result("CONSTRUCT", triples=frozenset(_instances(template, algebra.solutions(pattern), context)))
+            return Result("CONSTRUCT", triples=frozenset(instances(template, algebra.solutions(pattern), context)))
         case Describe():
             return Result("DESCRIBE", triples=frozenset(_describe(query, algebra)))
 
 
-def _instances(template: Iterable[TriplePattern], rows: Bag, context: Context) -> Iterable[Triple]:
+def instances(template: Iterable[TriplePattern], rows: Bag, context: Context) -> Iterable[Triple]:
     """The well-formed instances of a template; its blank nodes derive from query, T, row, occurrence and label."""
     seen: Counter[str] = Counter()
     for row in rows:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 
@@ -12,6 +12,7 @@ from engine.ir import patterns as ir
 from engine.ir.rules import RuleSet
 from engine.ir.spans import Diagnostic, DiagnosticError
 from engine.ir.statement import AllWindow, Statement, TimeWindow
+from engine.ir.strata import unstratified
 from engine.ir.times import WINDOW_FUNCTIONS, time_calls, window_argument
 from engine.rewrite.owl2rl import BUILT_IN as BUILT_IN_RULES
 HOUR = 3_600_000
@@ -50,6 +51,9 @@ def _names(statement: Statement, catalog: Catalog) -> Iterator[Diagnostic]:
         if rules.name not in catalog.rules:
             yield Diagnostic("no-such-rules", f"No rule set is named '{rules.name}'.", rules.span,
                              note=f"Known rule sets: {', '.join(sorted(catalog.rules))}.")
+    together = [catalog.rules[source.name] for source in statement.rules if source.name in catalog.rules]
+    if len(together) > 1 and (unsafe := unstratified(rule for one in together for rule in one.rules)):
+        yield replace(unsafe, span=statement.rules[0].span)
     kinds = {catalog.streams[s.stream] for s in statement.streams if s.stream in catalog.streams}
     if len(kinds) > 1 and not catalog.mixed_time:
         yield Diagnostic("unsupported-in-streaming", "The query reads an arrival-time and an event-time stream together.",

@@ -8,7 +8,7 @@ from typing import Any
 
 from engine.ir.rules import RuleSet
 from engine.ir.spans import Diagnostic, DiagnosticError
-from engine.ir.strata import Unstratified, strata
+from engine.ir.strata import unstratified
 from engine.runtime.rows import Control
 
 ParseRules = Callable[[str, str, str], RuleSet]
@@ -62,10 +62,8 @@ def checked(rules: RuleSet) -> RuleSet:
                         "triples from the graphs, that a query names.", imported.span,
                         hint="USING RULES a, b takes rule sets together; USING GRAPH <iri> takes a graph to reason with.")
              for imported in rules.imports]
-    try:
-        strata(rules.rules)
-    except Unstratified as error:
-        found.append(Diagnostic("rules-unsafe", f"The rules cannot be stratified: {error}.", next((r.span for r in rules.rules), None)))
+    if unsafe := unstratified(rules.rules):
+        found.append(unsafe)
     if found:
         raise DiagnosticError(*found)
     return rules

@@ -14,13 +14,13 @@ from engine.ir.terms import Variable
 from engine.plan import incremental
 from engine.plan.describe import TRIPLE
 from engine.plan.explain import explain_plan, plan_tree
-from engine.plan.nodes import Plan, closures
+from engine.plan.nodes import ClosedSource, Plan, closures
 from engine.plan.order import Estimate
 from engine.spark.sql.calls import is_volatile
 from engine.spark.sql.companions import typed_variables
-from engine.spark.sql.dialect import DIALECTS
+from engine.spark.sql.dialect import DIALECTS, Dialect
 from engine.spark.sql.emit import Emitter, PlanText
-from engine.spark.sql.fixpoint import closure_text
+from engine.spark.sql.fixpoint import ClosureText, closure_text
 from engine.spark.sql.lower import Lowering
 
 STAGES = ("parsed", "validated", "rewritten", "logical", "spark")
@@ -96,9 +96,13 @@ class Compiled:
             self.texts[key] = self._emit(executor, typed)
         return self.texts[key]
 
+    @property
+    def _label_offset(self) -> int:
+        return -1 if self.on_change else 0
+
     def _emit(self, executor: str, typed: bool) -> PlanText:
         dialect = DIALECTS[executor]
-        lowering = Lowering(dialect, self.identity, -1 if self.on_change else 0, quick=typed)
+        lowering = Lowering(dialect, self.identity, self._label_offset, quick=typed)
         emitter = Emitter(dialect, lowering, typed_variables(self.plan) if typed else frozenset())
         query = self.rewritten.query
         if isinstance(query, Construct):
@@ -108,7 +112,11 @@ class Compiled:
             text = emitter.graph_text(self.plan, (TRIPLE,))
         else:
             text = emitter.text(self.plan, self.variables)
-        return replace(text, closures=tuple(closure_text(source, dialect, lowering) for source in closures(text.sources)))
+        return replace(text, closures=tuple(self._closure(source, dialect, typed) for source in closures(text.sources)))
+
+    def _closure(self, source: ClosedSource, dialect: Dialect, typed: bool) -> ClosureText:
+        """Equal closures of several queries have equal texts, and are then made once."""
+        return closure_text(source, dialect, Lowering(dialect, source.name, self._label_offset, quick=typed))
 
     def tree(self) -> dict[str, Any]:
         """The plan as nested nodes, for its picture."""

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 MOST_KEPT = 64
+CLOSING = 30    # what a closure costs, in plans over as many rows (docs/decisions.md)
 RESULT = "number int, answer binary, findings binary, error string"
 
 
@@ -51,7 +52,7 @@ class QueryFailed(RuntimeError):
 
 def run_local(spark: SparkSession, tasks: Sequence[Task], tables: dict[str, pa.Table], workers: int) -> list[Found | QueryFailed]:
     """Run every task in one Spark job; answers in the order of `tasks`, a failure in place of the answer of a task that failed."""
-    bundles = [_bundle(part, tasks, tables) for part in _balanced(tasks, workers)]
+    bundles = [_bundle(part, tasks, tables) for part in balanced(tasks, workers)]
     frame = spark.createDataFrame(pa.table({"bundle": pa.array(bundles, pa.binary())}))
     rows = frame.mapInArrow(run_bundles, RESULT).toArrow()
     answers: list[Found | QueryFailed] = [QueryFailed("the task gave no answer")] * len(tasks)
@@ -60,15 +61,19 @@ def run_local(spark: SparkSession, tasks: Sequence[Task], tables: dict[str, pa.T
     return answers
 
 
-def _balanced(tasks: Sequence[Task], workers: int) -> list[list[int]]:
-    """Task numbers for each worker: the costliest first, to the least loaded."""
-    loads = [(0, number) for number in range(max(1, min(workers, len(tasks))))]
-    parts: list[list[int]] = [[] for _ in loads]
+def balanced(tasks: Sequence[Task], workers: int) -> list[list[int]]:
+    """Task numbers for each worker: the costliest first, to the least loaded. One that has a task's closures to make already is
+    preferred, until making them twice is worth it."""
+    count = max(1, min(workers, len(tasks)))
+    loads, parts, shared = [0] * count, [list[int]() for _ in range(count)], [set[tuple[str, str]]() for _ in range(count)]
     for number in sorted(range(len(tasks)), key=lambda n: -tasks[n].cost):
-        load, worker = min(loads)
+        cost, closings = tasks[number].cost + 1, {(c.name, c.first) for c in tasks[number].closings if not c.static}
+        more = [CLOSING * cost * len(closings - made) for made in shared]
+        worker = min(range(count), key=lambda n: (loads[n] + 2 * more[n], n))
         parts[worker].append(number)
-        loads[worker] = (load + tasks[number].cost + 1, worker)
-    return parts
+        loads[worker] += more[worker] + cost
+        shared[worker] |= closings
+    return [part for part in parts if part]
 
 
 def _bundle(numbers: list[int], tasks: Sequence[Task], tables: dict[str, pa.Table]) -> bytes:

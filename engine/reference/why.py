@@ -1,0 +1,248 @@
+"""Why an answer: the proofs of one row of a query's result at its evaluation time T.
+
+A proof is a match of the query's pattern that gives the row, with a tree for each triple of it (why_proofs.py), down to what is in a
+window at T or in a static graph. What is not there (MINUS, NOT EXISTS, OPTIONAL) is a leaf that says so.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import chain, islice
+
+from engine.functions.expressions import Context
+from engine.ir.expressions import exists_in
+from engine.ir.patterns import Extend, Filter, Group, LeftJoin, Minus, Pattern, Slice, TriplePattern, children
+from engine.ir.rules import At, Atom, BoxMinus, DiamondMinus, Falsum, Negation, Rule, RuleSet, WindowFormula
+from engine.ir.statement import Ask, Construct, Describe, Select, Statement
+from engine.ir.terms import Constant
+from engine.records import Event, Triple
+from engine.reference.algebra import bind
+from engine.reference.content import History
+from engine.reference.dataset import Graph
+from engine.reference.solutions import Row, row_key
+from engine.reference.sparql import concise_bounded_description, instances
+from engine.reference.why_dataset import ShownGraph, World, lean, stated
+from engine.reference.why_matches import Chosen, Gathered, Name, Needs, Support, Trace, Tracer
+from engine.reference.why_proofs import Absent, Budget, Holds, Lazy, Proof, TooMuchError, choices, shortest
+
+STEPS = 2_000_000
+"""What a search may take, in look-ups: some seconds."""
+_MATCHES_SORTED = 1_000
+_MEMBERS = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """A query's evaluation at T: what it saw. `events` are all that its windows may show, IRIs have no brackets; `makers` are the queries
+    that make some of its streams; `query` is its name, from which blank nodes and random numbers derive."""
+
+    statement: Statement
+    tick: int
+    at_ms: int
+    query: str
+    events: Sequence[Event]
+    graphs: Mapping[str, Graph]
+    rules: Mapping[str, RuleSet] = field(default_factory=dict)
+    makers: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Match:
+    """A solution of a pattern with the proofs of what it rests on."""
+
+    row: Row
+    premises: tuple[Node, ...]
+    depth: int
+    size: int
+
+
+@dataclass(frozen=True, slots=True)
+class Members:
+    """The solutions that an aggregate was made of: how many, and some of them."""
+
+    text: str
+    count: int
+    shown: tuple[Match, ...]
+    depth: int
+    size: int
+
+
+Node = Proof | Match | Members
+
+
+class UnexplainedError(Exception):
+    """A kind of query or rules of which nothing is proved here."""
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """The proofs that were found; `more` where there are others, or the search for them was given up."""
+
+    proofs: tuple[Match, ...]
+    more: bool
+
+
+def explain(case: Case, row: Row, most: int = 1, members: int = _MEMBERS) -> Explanation:
+    """At most `most` proofs of a row, the shortest first: ``{}`` of ASK, ``s p o`` of CONSTRUCT and DESCRIBE; no proofs of a row that is
+    not in the result. Of the rows of an aggregate `members` are shown. Raises TooMuchError where no proof is found in so many steps,
+    or it is too deep to be shown, UnexplainedError for rules with time."""
+    used = [case.rules[source.name] for source in case.statement.rules if source.name in case.rules]
+    # A rule that came of several (rdfs7+rdfs9) saves steps to those who need no proof.
+    rules = [rule for rule in dict.fromkeys(rule for rules in used for rule in rules.rules) if len(rule.origin) < 2]
+    if any(rule.window_ms is not None or not _timeless(rule) for rule in rules):
+        raise UnexplainedError("Rules that speak of time are not explained.")
+    few = lean(rules)
+    if len(few) < len(rules) and _monotone(case.statement):
+        found = _search(case, few, used, row, most, members)
+        if found.proofs:
+            return found
+    return _search(case, rules, used, row, most, members)
+
+
+def _search(case: Case, rules: Sequence[Rule], used: Iterable[RuleSet], row: Row, most: int, members: int) -> Explanation:
+    history, budget = History(), Budget(STEPS)
+    for event in case.events:
+        history.add(event)
+    context = Context(case.at_ms, case.query)
+    world = World(case.statement, case.tick, history, case.graphs, rules, stated(used), case.makers, context, budget)
+    finder = _Finder(world, Tracer(world.dataset, context, budget), members)
+    found: list[Match] = []
+    try:
+        for proof in finder.proofs(_traces(case.statement, finder.tracer, row, context)):
+            if len(found) == most and proof not in found:
+                return Explanation(tuple(found), True)
+            if proof not in found:
+                found.append(proof)
+    except TooMuchError:
+        if not found:
+            raise
+        return Explanation(tuple(found), True)
+    return Explanation(tuple(found), False)
+
+
+class _Finder:
+    """From matches to proofs."""
+
+    def __init__(self, world: World, tracer: Tracer, members: int) -> None:
+        self._world, self.tracer, self._members = world, tracer, members
+
+    def proofs(self, traces: Iterator[Trace]) -> Iterator[Match]:
+        """All proofs by these matches, the shortest first as far as the first thousand matches go."""
+        first = list(islice(traces, _MATCHES_SORTED))
+        yield from shortest((self._bound(trace), self._of(trace)) for trace in first)
+        yield from chain.from_iterable(map(self._of, traces))
+
+    def _bound(self, trace: Trace) -> int:
+        return max((self._graph(need.place).depth(need.triple) for need in trace.supports if isinstance(need, Needs)), default=0)
+
+    def _graph(self, place: Name) -> ShownGraph:
+        return self._world.shown[place]
+
+    def _of(self, trace: Trace) -> Iterator[Match]:
+        for premises in choices([Lazy(self._nodes(support)) for support in trace.supports]):
+            inner = premises[0] if len(premises) == 1 else None
+            if isinstance(inner, Match) and inner.row.items() >= trace.row.items():
+                premises = inner.premises
+            yield _match(trace.row, premises)
+
+    def _nodes(self, support: Support) -> Iterator[Node]:
+        match support:
+            case Needs(triple=triple, place=place):
+                return self._graph(place).proofs(triple)
+            case Chosen(traces=traces):
+                return self.proofs(traces())
+            case Gathered(text=text, traces=members):
+                shown = tuple(next(self._of(trace)) for trace in members[:self._members])
+                return iter([Members(text, len(members), shown, max((m.depth for m in shown), default=0),
+                                     1 + sum(m.size for m in shown))])
+            case Holds() | Absent():
+                return iter([support])
+
+
+def _match(row: Row, premises: tuple[Node, ...]) -> Match:
+    return Match(row, premises, max((p.depth for p in premises), default=0), 1 + sum(p.size for p in premises))
+
+
+# --- the forms of queries
+
+def _traces(statement: Statement, tracer: Tracer, row: Row, context: Context) -> Iterator[Trace]:
+    """The matches by which a query's result has a row."""
+    query = statement.query
+    match query:
+        case Select(pattern=pattern):
+            return (trace for trace in tracer.traces(pattern, None, row) if trace.row == row)
+        case Ask(pattern=pattern):
+            return tracer.traces(pattern)
+        case Construct(template=template, pattern=pattern):
+            return _constructed(template, pattern, tracer, (row["s"], row["p"], row["o"]), context)
+        case Describe():
+            return _described(query, tracer, (row["s"], row["p"], row["o"]))
+    raise UnexplainedError("What a rule program gives is not explained.")
+
+
+def _constructed(template: Sequence[TriplePattern], pattern: Pattern, tracer: Tracer, wanted: Triple,
+                 context: Context) -> Iterator[Trace]:
+    """The solutions whose instance of the template has the triple."""
+    for triple in template:
+        bound = bind(triple.terms, wanted, {})
+        if bound is None:
+            continue
+        counts: Counter[str] = Counter()
+        for trace in tracer.traces(pattern, None, {name: token for name, token in bound.items() if not name.startswith("_:")}):
+            counts[row_key(trace.row)] += 1
+            # The nth of equal solutions has blank nodes of its own.
+            equal = [trace.row] * counts[row_key(trace.row)]
+            if wanted in list(instances([triple], equal, context))[-1:]:
+                yield trace
+
+
+def _described(query: Describe, tracer: Tracer, wanted: Triple) -> Iterator[Trace]:
+    """The triple itself, for each resource that was asked for in whose description it is."""
+    dataset = tracer.dataset
+    everything = Graph(triple for graph in dataset.graphs() for triple in graph.triples)
+    there = next((name for name, graph in _graphs(tracer) if wanted in graph.triples), None)
+    if there is None:
+        return
+    described: dict[str, bool] = {}
+    fixed = [Trace({}, ())] if any(isinstance(term, Constant) for term in query.terms) else []
+    for trace in chain(fixed, tracer.traces(query.pattern)):
+        for term in query.terms:
+            resource = term.token if isinstance(term, Constant) and not trace.row else trace.row.get(getattr(term, "name", ""))
+            if resource is None:
+                continue
+            if resource not in described:
+                described[resource] = wanted in concise_bounded_description(everything, {resource})
+            if described[resource]:
+                yield Trace(trace.row, (Needs(wanted, there), Holds(f"it describes {resource}"), *trace.supports))
+
+
+def _graphs(tracer: Tracer) -> Iterator[tuple[Name, Graph]]:
+    dataset = tracer.dataset
+    yield (), dataset.default
+    yield from ((("graph", name), graph) for name, graph in dataset.named.items())
+    yield from ((("window", name), content.graph) for name, content in dataset.windows.items())
+
+
+def _timeless(rule: Rule) -> bool:
+    temporal = (DiamondMinus, BoxMinus, At, WindowFormula)
+    parts = [part.body if isinstance(part, Negation) else part for part in rule.body]
+    return isinstance(rule.head, (Atom, Falsum)) and not any(isinstance(part, temporal) for part in parts)
+
+
+def _monotone(statement: Statement) -> bool:
+    """Whether more triples never mean fewer solutions, so that a proof from some of them is one."""
+    query = statement.query
+    return not isinstance(query, Describe) and _only_adds(query.pattern)
+
+
+def _only_adds(pattern: Pattern) -> bool:
+    match pattern:
+        case Minus() | LeftJoin() | Group() | Slice():
+            return False
+        case Filter(condition=condition) if any(exists_in(condition)):
+            return False
+        case Extend(expression=condition) if any(exists_in(condition)):
+            return False
+    return all(map(_only_adds, children(pattern)))

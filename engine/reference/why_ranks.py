@@ -1,0 +1,212 @@
+"""What follows from facts by rules without time, each fact with the round in which it first came: what proofs are found in.
+
+The same facts as closure.py derives, semi-naively: a round applies the rules to what the round before brought. So a fact of round n has
+a derivation from facts of earlier rounds only, and no proof through such facts can use what it proves.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from engine.functions.expressions import Context, test
+from engine.ir.rules import TRIPLE, Assign, Atom, Falsum, Formula, Negation, Rule, Table, Test, rule_variables
+from engine.ir.strata import strata
+from engine.ir.terms import RDF_TYPE, Constant
+from engine.reference.closure import is_rdf, ordered
+from engine.reference.dataset import Graph
+from engine.reference.formulas import Ground, Row, assigned, ground, joined, unify
+
+Places = tuple[int, ...]
+Key = tuple[str, ...]
+"""What facts are grouped by: predicate, property of a triple, class of one with rdf:type."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Trigger:
+    """A rule and the atom of its body that something new is looked for with."""
+
+    rule: Rule
+    atom: Atom
+    rest: tuple[Formula, ...]
+
+
+class Ranked:
+    """All that follows from `given`: `rank` has the round of each fact, 0 for what is given."""
+
+    def __init__(self, given: Iterable[Ground], rules: Sequence[Rule], context: Context) -> None:
+        """Raises strata.Unstratified, and ValueError for a rule that is not safe or that speaks of time."""
+        self.rank: dict[Ground, int] = dict.fromkeys(given, 0)
+        self._context = context
+        self._sizes: dict[Key, int] = defaultdict(int)
+        self._indexes: dict[tuple[str, int, Places], dict[Key, list[Ground]]] = {}
+        self._by_shape: dict[tuple[str, int], list[Ground]] = defaultdict(list)
+        self._index(self.rank)
+        self._rounds = 0
+        for layer in strata(rule for rule in rules if not isinstance(rule.head, Falsum)):
+            self._close(layer)
+
+    def graph(self) -> Graph:
+        """The triples that are RDF."""
+        return Graph((s, p, o) for predicate, terms in self.rank if predicate == TRIPLE
+                     for s, p, o in [terms] if is_rdf((s, p, o)))
+
+    def solutions(self, body: Sequence[Formula], row: Row) -> Iterator[Row]:
+        """The extensions of `row` that satisfy all formulas."""
+        return self._extended(ordered(body, row), row)
+
+    # --- rounds
+
+    def _close(self, layer: Sequence[Rule]) -> None:
+        triggers = [_Trigger(rule, part, (*rule.body[:place], *rule.body[place + 1:]))
+                    for rule in layer for place, part in enumerate(rule.body) if isinstance(part, Atom)]
+        new: Iterable[Ground] = list(self.rank)
+        found = {head for rule in layer if not any(isinstance(part, Atom) for part in rule.body)
+                 for head in self._heads(rule, self.solutions(rule.body, {}))}
+        while new or found:
+            groups = _grouped(new)
+            for trigger in triggers:
+                for key in _keys_of(trigger.atom, groups):
+                    found.update(self._fired(trigger, key, groups[key]))
+            self._rounds += 1
+            new = [fact for fact in found if fact not in self.rank]
+            self.rank.update(dict.fromkeys(new, self._rounds))
+            self._index(new)
+            found = set()
+
+    def _fired(self, trigger: _Trigger, key: Key, facts: Sequence[Ground]) -> Iterator[Ground]:
+        """What a rule derives from new facts of one group. What the group has in common is joined first: most rules end there."""
+        if any(isinstance(part, Atom) and not self._any(part) for part in trigger.rest):
+            return
+        common = _bound_by(trigger.atom, key)
+        if common is None:
+            return
+        own = {v.name for v in rule_variables(trigger.atom)} - common.keys()
+        shared = _about(trigger.rest, set(common), own)
+        rest = [part for part in trigger.rest if part not in shared]
+        for row in self._extended(shared, common):
+            plan = ordered(rest, {*row, *own})
+            for fact in facts:
+                begun = unify(trigger.atom, fact, row)
+                if begun is not None:
+                    yield from self._heads(trigger.rule, self._extended(plan, begun))
+
+    @staticmethod
+    def _heads(rule: Rule, rows: Iterable[Row]) -> Iterator[Ground]:
+        if not isinstance(rule.head, Atom):
+            raise ValueError(f"a head that speaks of time: {rule.head}")
+        return (ground(rule.head, row) for row in rows)
+
+    # --- look-ups
+
+    def _extended(self, body: Sequence[Formula], row: Row) -> Iterator[Row]:
+        """The extensions of `row` by all formulas, taken in this order."""
+        if not body:
+            yield row
+            return
+        for extended in self._solve(body[0], row):
+            yield from self._extended(body[1:], extended)
+
+    def _solve(self, formula: Formula, row: Row) -> Iterable[Row]:
+        match formula:
+            case Atom():
+                return (found for fact in self._facts(formula, row) if (found := unify(formula, fact, row)) is not None)
+            case Negation(body=body):
+                return [] if any(True for _ in self._solve(body, row)) else [row]
+            case Test(condition=condition):
+                return [row] if test(condition, row, self._context) else []
+            case Assign():
+                extended = assigned(formula, row, self._context)
+                return [] if extended is None else [extended]
+            case Table():
+                return joined(formula, row)
+        raise ValueError(f"a formula that speaks of time: {formula}")
+
+    def _facts(self, atom: Atom, row: Row) -> Iterable[Ground]:
+        """Facts that may match, by an index of what is bound."""
+        tokens = [term.token if isinstance(term, Constant) else row.get(term.name) for term in atom.terms]
+        bound = tuple(place for place, token in enumerate(tokens) if token is not None)
+        key = tuple(token for token in tokens if token is not None)
+        if len(bound) == len(tokens):
+            return [fact] if (fact := (atom.predicate, key)) in self.rank else []
+        shape = atom.predicate, len(tokens)
+        if not bound:
+            return self._by_shape[shape]
+        name = *shape, bound
+        if name not in self._indexes:
+            index: dict[Key, list[Ground]] = defaultdict(list)
+            for fact in self._by_shape[shape]:
+                index[tuple(fact[1][place] for place in bound)].append(fact)
+            self._indexes[name] = index
+        return self._indexes[name].get(key, ())
+
+    def _any(self, atom: Atom) -> bool:
+        """Whether there is any fact of an atom's predicate and property."""
+        return self._sizes.get(_relation(atom.predicate, [t.token if isinstance(t, Constant) else "" for t in atom.terms]), 0) > 0
+
+    def _index(self, facts: Iterable[Ground]) -> None:
+        for fact in facts:
+            predicate, terms = fact
+            self._by_shape[predicate, len(terms)].append(fact)
+            self._sizes[predicate, ""] += 1
+            if predicate == TRIPLE:
+                self._sizes[predicate, terms[1]] += 1
+        for (predicate, length, places), index in self._indexes.items():
+            for fact in facts:
+                if fact[0] == predicate and len(fact[1]) == length:
+                    index[tuple(fact[1][place] for place in places)].append(fact)
+
+
+def _relation(predicate: str, tokens: Sequence[str]) -> Key:
+    return predicate, tokens[1] if predicate == TRIPLE else ""
+
+
+def _grouped(facts: Iterable[Ground]) -> dict[Key, list[Ground]]:
+    groups: dict[Key, list[Ground]] = defaultdict(list)
+    for fact in facts:
+        predicate, terms = fact
+        if predicate != TRIPLE:
+            groups[predicate,].append(fact)
+        elif terms[1] == RDF_TYPE:
+            groups[predicate, RDF_TYPE, terms[2]].append(fact)
+        else:
+            groups[predicate, terms[1]].append(fact)
+    return groups
+
+
+def _keys_of(atom: Atom, groups: dict[Key, list[Ground]]) -> list[Key]:
+    """The groups of which some fact may match an atom."""
+    if atom.predicate != TRIPLE:
+        return [(atom.predicate,)] if (atom.predicate,) in groups else []
+    _, link, object_ = atom.terms
+    if isinstance(link, Constant) and link.token != RDF_TYPE:
+        return [(TRIPLE, link.token)] if (TRIPLE, link.token) in groups else []
+    if isinstance(link, Constant) and isinstance(object_, Constant):
+        return [(TRIPLE, RDF_TYPE, object_.token)] if (TRIPLE, RDF_TYPE, object_.token) in groups else []
+    return [key for key in groups if key[0] == TRIPLE and (not isinstance(link, Constant) or key[1] == RDF_TYPE)]
+
+
+def _bound_by(atom: Atom, key: Key) -> Row | None:
+    """What an atom's variables are in all facts of a group; None where they cannot match."""
+    row: Row = {}
+    for term, token in zip(atom.terms[1:], key[1:]):
+        if isinstance(term, Constant):
+            if term.token != token:
+                return None
+        elif row.setdefault(term.name, token) != token:
+            return None
+    return row
+
+
+def _about(rest: Sequence[Formula], bound: set[str], own: set[str]) -> list[Formula]:
+    """The atoms and tables that hang together with `bound` and not with the variables that differ within a group, in order."""
+    found: list[Formula] = []
+    waiting = [part for part in rest if isinstance(part, (Atom, Table)) and not own & {v.name for v in rule_variables(part)}]
+    near: list[Formula]
+    while near := [part for part in waiting if bound & {v.name for v in rule_variables(part)} or not rule_variables(part)]:
+        chosen = ordered(near, bound)[0]
+        found.append(chosen)
+        waiting = [part for part in waiting if part is not chosen]
+        bound |= {v.name for v in rule_variables(chosen)}
+    return found

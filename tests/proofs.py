@@ -1,0 +1,133 @@
+"""Proofs checked without the code that finds them: each step by its rule, each leaf against what the evaluation saw."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+from engine.functions.expressions import Context, evaluate, test
+from engine.ir.rules import TRIPLE, Assign, Atom, Negation, RuleSet, Table, Test
+from engine.ir.terms import Constant
+from engine.records import Event
+from engine.reference import streams
+from engine.reference.content import History, window_events
+from engine.reference.dataset import Graph
+from engine.reference.formulas import ground
+from engine.reference.why import Case, Match, Members, Node
+from engine.reference.why_proofs import Asserted, Derived, Proof, Stated, Static, Streamed
+from engine.timeline import MAX
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """An evaluation as the oracle made it, with all that it was made from."""
+
+    case: Case
+    evaluation: streams.Evaluation
+
+
+def watched(monkeypatch: pytest.MonkeyPatch, run: Callable[[], Any]) -> list[Seen]:
+    """The evaluations that a run of the oracle makes."""
+    found: list[Seen] = []
+
+    class Watching(streams.ContinuousQuery):
+        def evaluate_until(self, watermark: int, graphs: Mapping[str, Graph], rules: Mapping[str, RuleSet]) -> Iterator[Any]:
+            for evaluation in super().evaluate_until(watermark, graphs, rules):
+                events = [e for iri in dict.fromkeys(self.reads) for e in self.history.between(iri, None, MAX)]
+                found.append(Seen(Case(self.statement, evaluation.tick, evaluation.at, self.name, events, dict(graphs), dict(rules)),
+                                  evaluation))
+                yield evaluation
+
+    monkeypatch.setattr(streams, "ContinuousQuery", Watching)
+    run()
+    return found
+
+
+def check(node: Node, case: Case) -> None:
+    """Assert that a node proves what it says."""
+    match node:
+        case Match(premises=premises):
+            for premise in premises:
+                check(premise, case)
+        case Members(shown=shown, count=count):
+            assert len(shown) <= count
+            for member in shown:
+                check(member, case)
+        case Asserted() | Derived():
+            check_proof(node, case, ())
+
+
+def check_proof(proof: Proof, case: Case, above: tuple[object, ...]) -> None:
+    """Assert that each step is one of its rule, that no fact stands below itself, and that leaves are in a window or graph at T."""
+    match proof:
+        case Asserted(fact=fact, sources=sources):
+            assert sources and fact not in above
+            for source in sources:
+                assert asserted(fact, source, case), f"{fact} is not {source}"
+        case Derived(fact=fact, rule=rule, row=row, premises=premises):
+            assert fact not in above
+            assert any(rule in case.rules[source.name].rules for source in case.statement.rules)
+            assert isinstance(rule.head, Atom) and ground(rule.head, row) == fact
+            facts = [part for part in premises if isinstance(part, (Asserted, Derived))]
+            assert [part.fact for part in facts] == [ground(part, row) for part in rule.body if isinstance(part, Atom)]
+            check_conditions(rule.body, row, case)
+            for part in facts:
+                check_proof(part, case, (*above, fact))
+
+
+def check_conditions(body: Sequence[Any], row: Mapping[str, str], case: Case) -> None:
+    context = Context(case.at_ms, case.query)
+    for part in body:
+        match part:
+            case Test(condition=condition):
+                assert test(condition, row, context)
+            case Assign(variable=variable, expression=expression):
+                assert row[variable.name] == evaluate(expression, row, context)
+            case Table(variables=variables, rows=rows):
+                assert tuple(Constant(row[v.name]) for v in variables) in rows
+            case Negation():
+                assert isinstance(part.body, Atom) and ground(part.body, row)    # all of it is bound
+
+
+def asserted(fact: tuple[str, tuple[str, ...]], source: object, case: Case) -> bool:
+    """Whether the source has the fact at T: at every time that it says in one of the query's windows on its stream."""
+    predicate, terms = fact
+    statement = case.statement
+    match source:
+        case Streamed(stream=stream, times=times):
+            inside = {(event.t, triple) for one in statement.streams if one.stream == stream
+                      for event, triple in window_events(one, case.tick, history(case.events), statement, statement.on_change)}
+            return predicate == TRIPLE and bool(times) and all((t, terms) in inside for t in times)
+        case Static(graph=iri):
+            named = {graph.iri for graph in (*statement.graphs, *statement.reasoning_graphs)}
+            return iri in named and terms in case.graphs[iri].triples
+        case Stated(rules=name):
+            return any(ground(stated.atom, {}) == fact for stated in case.rules[name].facts)
+    return False
+
+
+def history(events: Sequence[Event]) -> History:
+    """Events as the oracle keeps them."""
+    found = History()
+    for event in events:
+        found.add(event)
+    return found
+
+
+def rules_of(node: Node) -> Iterator[str]:
+    """The names of the rules of a tree."""
+    if isinstance(node, Derived):
+        yield node.rule.name or ""
+    for part in node.shown if isinstance(node, Members) else getattr(node, "premises", ()):
+        yield from rules_of(part)
+
+
+def leaves(node: Node) -> Iterator[Asserted]:
+    """What a tree rests on."""
+    if isinstance(node, Asserted):
+        yield node
+    for part in node.shown if isinstance(node, Members) else getattr(node, "premises", ()):
+        yield from leaves(part)
