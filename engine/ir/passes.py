@@ -32,10 +32,18 @@ def show_passes(passes: Sequence[Pass]) -> str:
         counted = _count(step.rules) if before is None else f"{_count(before)} -> {_count(step.rules)}"
         lines.append(f"# {step.name}: {counted}{f', {step.note}' if step.note else ''}")
         if step.rules != before:
-            lines += [f"#   {show_rule(rule, show_group, MOST_ROWS)}" for rule in step.rules]
+            rules, facts = _apart(step.rules)
+            lines += [f"#   {show_rule(rule, show_group, MOST_ROWS)}" for rule in (*rules, *facts[:MOST_ROWS])]
+            lines += [f"#   ... {len(facts)} facts in all"] if len(facts) > MOST_ROWS else []
         before = step.rules
     return "\n".join(lines) + "\n" if lines else ""
 
 
+def _apart(rules: Sequence[Rule]) -> tuple[list[Rule], list[Rule]]:
+    """The rules, and those without a body: facts."""
+    return [rule for rule in rules if rule.body], [rule for rule in rules if not rule.body]
+
+
 def _count(rules: Sequence[Rule]) -> str:
-    return f"{len(rules)} rule{'' if len(rules) == 1 else 's'}"
+    counted = [(len(found), word) for found, word in zip(_apart(rules), ("rule", "fact"))]
+    return " and ".join(f"{number} {word}{'' if number == 1 else 's'}" for number, word in counted if number or word == "rule")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from engine.ir import expressions as ex
 from engine.ir.patterns import BGP, Distinct, Extend, Filter, GraphPattern, Join, Pattern, Project, TriplePattern, Union, Values
@@ -11,7 +11,7 @@ from engine.ir.rules import TRIPLE, Assign, Atom, Formula, Negation, Test, rule_
 from engine.ir.spans import Span
 from engine.ir.terms import Constant, PatternTerm, Term, Variable, one_of
 from engine.rewrite.alternatives import Asked, Body, Shape
-from engine.rewrite.tables import Choices, Rows, terms_in
+from engine.rewrite.tables import Choices, Rows, replaced_in, terms_in, value
 
 BehindTest = Callable[[Atom, tuple[Variable, ...], Rows], bool]
 
@@ -52,12 +52,14 @@ class Branches:
             yield self._body(body) if joined else self._shown(self._body(body), asked, None)
 
     def _single(self, shape: Shape, rows: Rows, asked: Asked, joined: bool) -> Pattern:
-        triple = _triple(shape, rows, asked.visible, self.span, asked.origins[shape])
+        origins = asked.origins[shape]
+        shape, rows = _with_constants(shape, rows, asked.visible)
+        triple = _triple(shape, rows, asked.visible, self.span, origins)
         if triple is not None:
             branch = self._either(BGP((triple,), self.span), self._may_be_behind(shape, rows, joined))
         else:
             subject, property_, object_ = shape.atom.terms
-            named = TriplePattern(subject, property_, object_, self.span, tuple(sorted(asked.origins[shape])))
+            named = TriplePattern(subject, property_, object_, self.span, tuple(sorted(origins)))
             branch = self._either(BGP((named,), self.span), self._may_be_behind(shape, rows, joined))
             if shape.columns:
                 branch = Join(branch, _values(Choices(shape.columns, rows)))
@@ -108,6 +110,16 @@ class Branches:
         if isinstance(property_, Variable) and of[1] != property_:
             tests.append(ex.Call("ISIRI", (property_,)))
         return Filter(ex.conj(*tests), branch) if tests else branch
+
+
+def _with_constants(shape: Shape, rows: Rows, visible: Sequence[Variable]) -> tuple[Shape, Rows]:
+    """A shape beside a table in which a variable that can be one constant only is that constant."""
+    single = {v: Constant(next(iter(rows))[place]) for place, v in enumerate(shape.columns)
+              if v not in visible and len({row[place] for row in rows}) == 1}
+    left = Choices(shape.columns, rows).only([v for v in shape.columns if v not in single])
+    atom = replace(shape.atom, terms=tuple(value(term, single) for term in shape.atom.terms))
+    tests = tuple(Test(replaced_in(test.condition, single)) for test in shape.tests)
+    return Shape(atom, tests, left.columns, shape.equal), left.rows
 
 
 def _triple(shape: Shape, rows: Rows, visible: Sequence[Variable], span: Span | None, origin: set[str]) -> TriplePattern | None:

@@ -19,7 +19,8 @@ from tests.unit.spark.test_closures import least_model, rules, triples
 PATTERNS = (
     "?x :p ?y", "?x :q ?y", ":a :p ?y", "?x :p :b", "?x :p ?y . ?y :q ?z", "?x :p ?x", ":a ?p ?y", "?x ?p ?y",
     "?x :p ?y OPTIONAL { ?y :q ?z }", "?x :p ?y FILTER NOT EXISTS { ?y :q ?x }", "?x :q ?y MINUS { ?x :p ?y }",
-    "{ ?x :p ?y } UNION { ?y :q ?x }", "?x :p+ ?y", ":a :p* ?y", "?x (:p|:q) ?y", "{ SELECT ?x (COUNT(*) AS ?n) WHERE { ?x :p ?y } GROUP BY ?x }",
+    "{ ?x :p ?y } UNION { ?y :q ?x }", "?x :p+ ?y", ":a :p* ?y", "?x (:p|:q) ?y",
+    "{ SELECT ?x (COUNT(*) AS ?n) WHERE { ?x :p ?y } GROUP BY ?x }",
     "?x :p ?y BIND(EXISTS { ?x :q ?y } AS ?e)", "VALUES ?x { :a :b } ?x :p/:q ?y", "?x !:p ?y",
 )
 

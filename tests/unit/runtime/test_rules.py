@@ -207,7 +207,7 @@ def test_a_replay_compiles_with_the_rule_sets_that_it_is_given() -> None:
     sets = {"alarms": parse_rules(alarm("low"), RIF, "alarms")}
     streams = {"http://ex.org/s": [item(500)]}
     queries = {"q": parse(TEXT.replace("USING RULES alarms", ""))}
-    assert "under 1 rules" in replay.explain(queries, streams, {}, ["alarms"], "logical", sets)["q"]
+    assert "Scan window 0 ?x <http://ex.org/p> \"1\"" in replay.explain(queries, streams, {}, ["alarms"], "logical", sets)["q"]
     with pytest.raises(DiagnosticError, match="alarms"):
         replay.explain(queries, streams, {}, ["alarms"], "logical")
     with pytest.raises(DiagnosticError, match="other"):
