@@ -19,14 +19,14 @@ back to themselves. An alternative whose rows another one has is left out.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from engine.ir.rules import TRIPLE, Assign, Atom, Falsum, Formula, Negation, Rule, Table, Test, rule_variables
 from engine.ir.terms import RDF_TYPE, Constant, Term, Variable
 from engine.rewrite.tables import Bindings, Choices, Listed, Rows, joined, replaced, replaced_in, terms_in, unify, value
 
-MOST_ALTERNATIVES = 200
+MOST_ALTERNATIVES = 100
 MOST_ROWS = 200_000
 DEEPEST = 12
 
@@ -78,14 +78,16 @@ class Resolution:
     """Unfolds atoms by some rules; raises NotUnfolded for rules that do not allow it."""
 
     def __init__(self, rules: Iterable[Rule]) -> None:
-        self._heads: dict[str, list[_Prepared]] = defaultdict(list)
+        self._heads: dict[tuple[str, str | None], list[_Prepared]] = defaultdict(list)
         self._count = 0
         for rule in rules:
             if isinstance(rule.head, Falsum):
                 raise NotUnfolded("what rules with head false find is looked for in closures")
             if not isinstance(rule.head, Atom) or rule.window_ms is not None:
                 raise NotUnfolded("rules speak of time")
-            self._heads[rule.head.predicate].append(_Prepared.of(rule, rule.head))
+            if _comes_back(rule, rule.head):
+                raise NotUnfolded(f"the rules are recursive through {_named(rule.head)}")
+            self._heads[_about(rule.head)].append(_Prepared.of(rule, rule.head))
 
     def ask(self, atom: Atom, choices: Choices = Choices(), stack: tuple[object, ...] = ()) -> Asked:
         """The ways in which an atom can hold; `choices` are of its variables. `stack` is what leads here, by its form."""
@@ -104,7 +106,7 @@ class Resolution:
                 continue
             shape, rows = found
             self._limit(len(rows))
-            for rule in self._heads.get(shape.atom.predicate, ()):
+            for rule in self._about(shape, rows):
                 made = _resolved(shape, rows, rule, frozenset(asked.visible))
                 if made is None:
                     continue
@@ -138,6 +140,17 @@ class Resolution:
                 self._limit(0)
                 asked.append(self.ask(atom, choices.only(sorted(rule_variables(atom))), stack))
         return Body(tuple(parts), tuple(asked), choices, equal, tuple(dict.fromkeys(origin)))
+
+    def _about(self, shape: Shape, rows: Rows) -> Iterator[_Prepared]:
+        """The rules whose heads may be what a shape asks for."""
+        predicate, property_ = _about(shape.atom)
+        properties = {property_}
+        if predicate == TRIPLE and property_ is None:
+            place = shape.columns.index(link) if isinstance(link := shape.atom.terms[1], Variable) and link in shape.columns else None
+            properties = {p for _, p in self._heads} if place is None else {row[place] for row in rows}
+        for about in ((predicate, p) for p in sorted(properties - {None}, key=str)):
+            yield from self._heads.get(about, ())
+        yield from self._heads.get((predicate, None), ())
 
     def _limit(self, rows: int) -> None:
         self._count += 1
@@ -261,6 +274,21 @@ def _without_implied(asked: Asked, parts: Sequence[Formula], choices: Choices, l
                     choices = Choices(choices.columns, frozenset(
                         r for r in choices.rows if tuple(r[place] for place in places) != row))
     return choices
+
+
+def _about(atom: Atom) -> tuple[str, str | None]:
+    """The predicate of an atom, and of a triple the property, if that is known."""
+    link = atom.terms[1] if atom.predicate == TRIPLE else None
+    return atom.predicate, link.token if isinstance(link, Constant) else None
+
+
+def _comes_back(rule: Rule, head: Atom) -> bool:
+    """Whether an atom of a join asks for what its head is, or more: plainly recursive."""
+    atoms = [part for part in rule.body if isinstance(part, Atom)]
+    own = {v for part in (head, *rule.body) if part is head or isinstance(part, Table) for v in rule_variables(part)}
+    return len(atoms) > 1 and any(
+        atom.predicate == head.predicate and len(atom.terms) == len(head.terms)
+        and all(a == h or isinstance(a, Variable) and a not in own for a, h in zip(atom.terms, head.terms)) for atom in atoms)
 
 
 def _form(atom: Atom, choices: Choices) -> object:
