@@ -11,16 +11,18 @@ from dataclasses import replace
 
 import pyarrow as pa
 
-from engine.ir.statement import BACKGROUND, Statement
+from engine.ir.statement import BACKGROUND, Program, Statement
 from engine.plan.build import Builder
 from engine.plan.dataset import dataset
 from engine.plan.entail import entailed
 from engine.plan.nodes import MergedSource, Plan, StaticSource
 from engine.plan.order import Estimate
+from engine.programs import program_plan
 from engine.records import Triple
 from engine.rewrite import PASSES, rdfs
 from engine.rewrite.context import Context
 from engine.rewrite.owl2rl import BUILT_IN as BUILT_IN_RULES
+from engine.rewrite.profiles import RULES_OF
 from engine.rewrite.programs import Programs, schema_words, united
 from engine.rewrite.validate import Catalog, validate
 from engine.spark.compiled import STAGES, Compiled
@@ -38,6 +40,8 @@ def compile_statement(statement: Statement, catalog: Catalog, identity: str = ""
     """
     identity = identity or hashlib.sha256(statement.text.encode()).hexdigest()[:12]
     validated = validate(statement, catalog)
+    if isinstance(statement.query, Program):
+        return _compile_program(validated, catalog, identity, until, general)
     unfolded = not general and all(source.name in UNFOLDED for source in validated.rules)
     context = rewrite_context(validated, catalog) if unfolded else Context()
     rewritten = validated
@@ -61,6 +65,25 @@ def compile_statement(statement: Statement, catalog: Catalog, identity: str = ""
 
     words = _schema_words(validated, catalog) if statement.rules and not general else frozenset[str]()
     compiled = Compiled(validated, rewritten, build(estimate), identity, estimate, build, generalise, words)
+    if until == "spark":
+        compiled.text("local")
+        compiled.text("sql")
+    return compiled
+
+
+def _compile_program(statement: Statement, catalog: Catalog, identity: str, until: str, general: bool) -> Compiled:
+    """A rule program: what it asks is in its rules, and its plan is one closure."""
+    program = statement.query
+    assert isinstance(program, Program)
+    plan = program_plan(statement, {g.iri: triples(catalog.graphs[g.iri]) for g in statement.graphs}, general)
+
+    def generalise() -> Compiled:
+        return compile_statement(statement, catalog, identity, until, general=True)
+
+    words = frozenset[str]()
+    if program.profile and not general:
+        words = schema_words(RULES_OF[program.profile], (t for g in statement.graphs for t in triples(catalog.graphs[g.iri])))
+    compiled = Compiled(statement, statement, plan, identity, static_estimate(statement, catalog), lambda live: plan, generalise, words)
     if until == "spark":
         compiled.text("local")
         compiled.text("sql")

@@ -37,7 +37,7 @@ class Treatment:
 
     def alone(self, case: Case) -> Answers:
         """The answers of a case run by itself."""
-        return {query: [] for query in case.queries} | self.run(case.records(self.shuffle))
+        return {name: [] for name in case.streams_of_results} | self.run(case.records(self.shuffle))
 
     def answers(self, case: Case) -> Answers:
         """The answers of a case, on Spark out of a run of all cases that this treatment does not refuse."""

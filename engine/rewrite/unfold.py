@@ -33,6 +33,7 @@ def unfold(statement: Statement, context: Context) -> Statement:
     match query:
         case Select() | Construct() | Ask() | Describe():
             return replace(statement, query=replace(query, pattern=pattern))
+    return statement
 
 
 @dataclass

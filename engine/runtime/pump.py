@@ -157,10 +157,10 @@ class Pump(Barriers):
         if answer.error is not None or answer.table is None:
             self._fail(query, answer.error or RuntimeError("the executor gave no table"))
             return
-        event, shown = query.log(answer.tick, answer.table, answer.inconsistencies, self._limits.rows)
-        self._outcome.results.append(event)
-        if query.makes is not None and shown.num_rows:
-            made.setdefault(query.name, []).append((event.at_ms, shown))
+        for event, shown in query.log(answer.tick, answer.table, answer.inconsistencies, self._limits.rows):
+            self._outcome.results.append(event)
+            if query.makes is not None and shown.num_rows:
+                made.setdefault(query.name, []).append((event.at_ms, shown))
 
     def _make(self, query: LiveQuery, stream: str, results: Sequence[tuple[int, pa.Table]], position: int) -> None:
         """The results of a query that makes a stream become items; its watermark is the last evaluation time that is done.

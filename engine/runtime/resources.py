@@ -12,7 +12,8 @@ import pyarrow as pa
 from engine.records import Triple
 
 ResultKind = Literal["result", "graph", "boolean"]
-RESULT_KINDS: Mapping[str, ResultKind] = {"SELECT": "result", "ASK": "boolean", "CONSTRUCT": "graph", "DESCRIBE": "graph"}
+RESULT_KINDS: Mapping[str, ResultKind] = {
+    "SELECT": "result", "ASK": "boolean", "CONSTRUCT": "graph", "DESCRIBE": "graph", "PROGRAM": "result"}
 
 DEFAULT_GRAPH = "urn:x-thalweg:default"
 """The IRI under which the catalog keeps the default graph."""
