@@ -11,13 +11,14 @@ from dataclasses import replace
 
 import pyarrow as pa
 
+from engine.ir.rules import RuleSet
 from engine.ir.statement import BACKGROUND, Program, Statement
 from engine.plan.build import Builder
 from engine.plan.dataset import dataset
 from engine.plan.entail import entailed
 from engine.plan.nodes import MergedSource, Plan, StaticSource
 from engine.plan.order import Estimate
-from engine.programs import program_plan
+from engine.plan.program import program_plan
 from engine.records import Triple
 from engine.rewrite import PASSES, rdfs
 from engine.rewrite.context import Context
@@ -75,14 +76,18 @@ def _compile_program(statement: Statement, catalog: Catalog, identity: str, unti
     """A rule program: what it asks is in its rules, and its plan is one closure."""
     program = statement.query
     assert isinstance(program, Program)
-    plan = program_plan(statement, {g.iri: triples(catalog.graphs[g.iri]) for g in statement.graphs}, general)
+    graphs = {g.iri: triples(catalog.graphs[g.iri]) for g in statement.graphs}
+    own = tuple(replace(rule, name=rule.name or f"rule {number}") for number, rule in enumerate(program.rules.rules, 1))
+    behind = RULES_OF[program.profile].rules if program.profile else ()
+    rules = Programs(RuleSet("program", (*own, *behind), program.rules.facts), graphs, general or not behind)(graphs)
+    plan = program_plan(statement, rules, frozenset(str(rule.name) for rule in own) - {rule.name for rule in behind})
 
     def generalise() -> Compiled:
         return compile_statement(statement, catalog, identity, until, general=True)
 
     words = frozenset[str]()
     if program.profile and not general:
-        words = schema_words(RULES_OF[program.profile], (t for g in statement.graphs for t in triples(catalog.graphs[g.iri])))
+        words = schema_words(RULES_OF[program.profile], (triple for graph in graphs.values() for triple in graph))
     compiled = Compiled(statement, statement, plan, identity, static_estimate(statement, catalog), lambda live: plan, generalise, words)
     if until == "spark":
         compiled.text("local")

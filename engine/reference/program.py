@@ -14,13 +14,12 @@ from dataclasses import dataclass, field
 from engine.functions.datetimes import format_moment, from_ms
 from engine.functions.expressions import Context, test
 from engine.functions.terms import literal
-from engine.ir.rules import TRIPLE, Assign, Atom, Formula, Rule, Table, Test
+from engine.ir.rules import TRIPLE, Assign, Atom, Formula, Rule, RuleSet, Table, Test
 from engine.ir.statement import Program, Statement, TimeWindow
 from engine.ir.terms import XSD
 from engine.records import Event, Triple
 from engine.reference.formulas import Ground, Row, assigned, ground, in_safe_order, joined, unify
 from engine.reference.sparql import Result
-from engine.rewrite.profiles import RULES_OF
 from engine.timeline import MAX, MIN
 
 Instance = tuple[Ground, int]
@@ -76,8 +75,10 @@ class ProgramState:
 
     pending: dict[Instance, int] = field(default_factory=dict)
 
-    def step(self, statement: Statement, at: int, events: Iterable[Event], static: Iterable[Triple]) -> tuple[Result, Result]:
-        """Streams P and N at the instant `at` (ms), given the events that its windows see and the triples of its graphs."""
+    def step(self, statement: Statement, at: int, events: Iterable[Event], static: Iterable[Triple],
+             profiles: Mapping[str, RuleSet]) -> tuple[Result, Result]:
+        """Streams P and N at the instant `at` (ms), given the events that its windows see, the triples of its graphs, and the rules of
+        entailment profiles by IRI."""
         program = statement.query
         assert isinstance(program, Program)
         lengths = {s.stream: s.window.range_ms for s in statement.streams if isinstance(s.window, TimeWindow)}
@@ -86,7 +87,7 @@ class ProgramState:
         for event in events:
             for triple in event.triples:
                 facts[(TRIPLE, triple), event.t] = event.t + lengths[event.stream]
-        background = RULES_OF[program.profile].rules if program.profile else ()
+        background = profiles[program.profile].rules if program.profile else ()
         context = Context(at)
         known = instances([*program.rules.rules, *background], facts, context)
         own = {instance for rule in program.rules.rules for instance, _ in derived(rule, known, context)}

@@ -50,7 +50,7 @@ def run(records: Iterable[Record], parse: Callable[[str], Statement], parse_rule
     """The evaluations of every query registered in `records`, in order; each under the query's id of the Register record. The stream N of a
     rule program stands beside its stream P, under the id with ``/n`` behind it.
 
-    `parse_rules` reads the rule sets of the log; those of `built_in` are there before it begins.
+    `parse_rules` reads the rule sets of the log; those of `built_in` (and the rules of entailment profiles, by IRI) are there before.
     """
     system = _System(parse, parse_rules, dict(built_in or {}))
     for record in records:
@@ -231,7 +231,7 @@ class ContinuousQuery:
             if (filled or self._filled_before(tick)) and self._full(tick):
                 at = tick - 1 if self.on_change else tick
                 if isinstance(self.statement.query, Program):
-                    yield from self._changes(at, tick, graphs)
+                    yield from self._changes(at, tick, graphs, rules)
                 else:
                     bounds = window_bounds(self.statement, tick, self.on_change)
                     dataset = dataset_at(self.statement, contents, graphs, bounds, rules)
@@ -292,12 +292,12 @@ class ContinuousQuery:
     def _next_tick(self, after: int) -> int:
         return min(first_close_after(after, step, self.statement.start_at_ms) for step in self.steps)
 
-    def _changes(self, at: int, tick: int, graphs: Mapping[str, Graph]) -> Iterator[Evaluation]:
+    def _changes(self, at: int, tick: int, graphs: Mapping[str, Graph], rules: Mapping[str, RuleSet]) -> Iterator[Evaluation]:
         """What a rule program reports at an instant: facts that begin to hold and such that cease, where there are any."""
         events = dict.fromkeys(event for source in self.statement.streams
                                for event, _ in window_events(source, tick, self.history, self.statement, self.on_change))
         static = {triple for source in self.statement.graphs for triple in graphs.get(source.iri, Graph(())).triples}
-        for result, ceased in zip(self.program.step(self.statement, at, events, static), (False, True)):
+        for result, ceased in zip(self.program.step(self.statement, at, events, static, rules), (False, True)):
             if result.rows:
                 yield Evaluation(at, tick, result, result, ceased)
 

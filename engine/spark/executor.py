@@ -335,7 +335,8 @@ class Executor:
         if job.sample is not None:
             last = max((c.last for s in job.due.streams.values() for c in s.chunks), default=0)
             found = job.sample.answers(job.answer.table, last, job.due.ticks)
-            return [Answer(job.due.query, tick, table) for tick, table in zip(job.due.ticks, found)]
+            return [Answer(job.due.query, tick, table, inconsistencies=_at(tick, job.answer.findings))
+                    for tick, table in zip(job.due.ticks, found)]
         return [replace(answer, inconsistencies=_at(answer.tick, job.answer.findings)) for answer in _split(job.due, job.answer.table)]
 
 
@@ -349,10 +350,11 @@ def _failures(due: Due, failure: BaseException) -> list[Answer]:
 
 
 def _at(tick: int, findings: pa.Table | None) -> tuple[str, ...]:
-    """What was found inconsistent at a tick, or in static graphs, in the order of its texts."""
+    """What was found inconsistent at a tick, in the order of its texts."""
     if findings is None:
         return ()
-    here = findings.filter(pc.or_kleene(pc.is_null(findings["tick"]), pc.equal(findings["tick"], tick)))
+    point = evaluation_point(tick)
+    here = findings.filter(pc.and_(pc.less_equal(findings["lo"], point), pc.greater_equal(findings["hi"], point)))
     return tuple(sorted(set(here["finding"].to_pylist())))
 
 

@@ -40,7 +40,7 @@ class Task:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What a plan text gave, and rows ``tick finding`` of what its closures have that is inconsistent."""
+    """What a plan text gave, and rows ``lo hi finding`` of what its closures have that is inconsistent."""
 
     table: pa.Table
     findings: pa.Table | None = None

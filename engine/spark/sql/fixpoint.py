@@ -51,7 +51,7 @@ class StepText:
 @dataclass(frozen=True, slots=True)
 class Closing:
     """A closure to be computed now: `first` is what table ``{name}_all`` starts with; a round of a stratum runs the steps that are `due`;
-    at the end `check` finds what is inconsistent: rows ``tick finding`` (of a static closure without a tick: at all). `behind` are the
+    at the end `check` finds what is inconsistent: rows ``lo hi finding``, told from point to point. `behind` are the
     tables of the background and of what is kept."""
 
     name: str
@@ -193,11 +193,13 @@ def _check(rule: Rule, source: ClosedSource, dialect: Dialect, lowering: Lowerin
     """Where the body of a rule with head ``false`` holds: its name and its bindings, as text."""
     emitter = Emitter(dialect, lowering, frozenset())
     relation = emitter.relation(whole(rule, source))
-    tick = "CAST(NULL AS BIGINT) AS tick" if source.static else "tick"
+    held = "2 * tick - 1 AS lo, 2 * tick - 1 AS hi"
+    if source.static or source.lasting:
+        held = "lo, hi" if relation.lasting else f"CAST({MIN} AS BIGINT) AS lo, CAST({MAX} AS BIGINT) AS hi"
     shown = sorted(v for v in relation.variables if v.visible)
     parts = [dialect.quote(f"{rule.name or 'false'}:"), *(f"concat({dialect.quote(f' ?{v.name} = ')}, {emitter.name(v)})" for v in shown)]
     text = f"concat({', '.join(parts)})"
-    return f"({emitter.statement(f'SELECT DISTINCT {tick}, {text} AS finding FROM {relation.name}')})"
+    return f"({emitter.statement(f'SELECT DISTINCT {held}, {text} AS finding FROM {relation.name}')})"
 
 
 def _keys(source: ClosedSource) -> tuple[str, ...]:
