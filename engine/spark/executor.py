@@ -23,7 +23,7 @@ from engine.spark.answers import Answers
 from engine.spark.compiled import LOCAL_ROWS, Compiled
 from engine.spark.content import StreamContent, merge_estimates, table_estimate
 from engine.spark.instances import KeptInstances, closure_of
-from engine.spark.local import Found, QueryFailed, Task, run_local
+from engine.spark.local import FINDINGS, Found, QueryFailed, Task, run_local
 from engine.spark.mirror import Mirror
 from engine.spark.rounds import close, transitive_closure
 from engine.spark.sql.closure import Rounds
@@ -323,7 +323,7 @@ class Executor:
             findings = found.findings   # of the last: a task's are those of all closures that it stands on
         if not job.ahead:
             made = [table for closing in job.closings if (table := close(spark, closing)) is not None]
-            findings = pa.concat_tables(made) if made else None
+            findings = pa.concat_tables([table.cast(FINDINGS) for table in made]) if made else None
         return findings
 
     # -- answering
