@@ -64,6 +64,7 @@ class Pump(Barriers):
                 self._apply(barrier, segment)
             self._take(segment)
             self._evaluate(segment["position"][-1].as_py())
+            self._changes.evaluated.append((len(self._outcome.results), segment["position"][-1].as_py()))
         self.position = self._changes.position
         self._evict()
         self._commit()
