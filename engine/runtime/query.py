@@ -133,8 +133,8 @@ class LiveQuery:
         (stream P, as ISTREAM) and what ceases (stream N, as DSTREAM), where there is anything."""
         if isinstance(self.statement.query, Program):
             begun, ceased = self._changes(self.ticker.timetable.label(tick), relation)
-            return [(self._event(tick, shown, None, output, inconsistencies, max_rows), shown)
-                    for shown, output in ((begun, "istream"), (ceased, "dstream")) if shown.num_rows]
+            return [(self._event(tick, shown, None, output, inconsistencies, max_rows, {"stream": stream}), shown)
+                    for shown, output, stream in ((begun, "istream", "p"), (ceased, "dstream", "n")) if shown.num_rows]
         return [self._difference(tick, relation, inconsistencies, max_rows)]
 
     def _changes(self, at: int, found: pa.Table) -> tuple[pa.Table, pa.Table]:
@@ -157,11 +157,11 @@ class LiveQuery:
         return self._event(tick, shown, whole, output, inconsistencies, max_rows), shown
 
     def _event(self, tick: int, shown: pa.Table, relation: pa.Table | None, output: str, inconsistencies: tuple[str, ...],
-               max_rows: int) -> ResultEvent:
+               max_rows: int, more: Mapping[str, Any] | None = None) -> ResultEvent:
         """The next result: what is `shown`, and of a stepwise query the whole relation."""
         form = self.statement.form
         self.seq += 1
-        meta: dict[str, Any] = {"windows": self._windows(tick), "rows": shown.num_rows}
+        meta: dict[str, Any] = {"windows": self._windows(tick), "rows": shown.num_rows, **(more or {})}
         if inconsistencies:
             meta["inconsistencies"] = list(inconsistencies)
         if max(shown.num_rows, 0 if relation is None else relation.num_rows) > max_rows:

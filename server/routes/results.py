@@ -13,8 +13,9 @@ import pyarrow as pa
 from flask import Blueprint, Response, request
 
 from engine.runtime.output import payload
-from engine.runtime.resources import QueryInfo, ResultEvent, iso
-from server.feeds.options import PARAMETERS
+from engine.runtime.resources import PROGRAM, QueryInfo, ResultEvent, iso
+from server.feeds.feed import streams_of
+from server.feeds.options import PARAMETERS, parse_options
 from server.formats import results as formats
 from server.formats.media import GRAPH_RESULT_TYPES, HTML, JSON, JSONL, SSE, TABLE_TYPES, TEXT
 from server.formats.proofs import as_text
@@ -41,7 +42,8 @@ def latest(name: str) -> Response:
         return console()
     if media in feeds:
         return reply(b"", media) if request.method == "HEAD" else plain_feed(name, media)
-    event: ResultEvent | None = site().engine.results.latest(name)
+    streams = streams_of(info, parse_options(request.query_string.decode(), None)[0])
+    event: ResultEvent | None = site().engine.results.latest(name, {"p": "istream", "n": "dstream"}.get(streams))
     data = event.full if event else _nothing(info)
     if graph:
         text = formats.graph(data, media, f"{info.iri}/results/{event.id}" if event else None, iso(event.at_ms) if event else None)
@@ -64,7 +66,7 @@ def why(name: str, id: str) -> Response:
 
 def _nothing(info: QueryInfo) -> bytes:
     """An empty relation of the query's form; ASK is false."""
-    if info.form == "SELECT":
+    if info.form in ("SELECT", PROGRAM):
         return payload("SELECT", pa.table({name: pa.array([], pa.string()) for name in info.variables}))
     return b'{"head":{},"boolean":false}' if info.form == "ASK" else b""
 
