@@ -7,19 +7,23 @@ folders of tests/golden.
 from __future__ import annotations
 
 import hashlib
+from dataclasses import replace
 
 import pyarrow as pa
 
 from engine.ir.passes import Pass
-from engine.ir.statement import BACKGROUND, REASONING, Statement
+from engine.ir.rules import RuleSet
+from engine.ir.statement import BACKGROUND, REASONING, Program, Statement
 from engine.plan.build import Builder
 from engine.plan.dataset import Dataset, dataset
 from engine.plan.entail import entailed
 from engine.plan.nodes import MergedSource, Plan, StaticSource
 from engine.plan.order import Estimate
+from engine.plan.program import program_plan
 from engine.records import Triple
 from engine.rewrite.alternatives import NotUnfolded
 from engine.rewrite.owl2rl import BUILT_IN as BUILT_IN_RULES
+from engine.rewrite.profiles import RULES_OF
 from engine.rewrite.programs import Programs, schema_words, united
 from engine.rewrite.relevance import goals_of
 from engine.rewrite.unfold import unfold
@@ -37,6 +41,8 @@ def compile_statement(statement: Statement, catalog: Catalog, identity: str = ""
     """
     identity = identity or hashlib.sha256(statement.text.encode()).hexdigest()[:12]
     validated = validate(statement, catalog)
+    if isinstance(statement.query, Program):
+        return _compile_program(validated, catalog, identity, until, general)
     estimate = static_estimate(validated, catalog)
     rewritten, data, passes = _rewritten(validated, catalog, general) if statement.rules else (validated, dataset(validated), ())
 
@@ -48,6 +54,31 @@ def compile_statement(statement: Statement, catalog: Catalog, identity: str = ""
 
     words = _schema_words(validated, catalog) if statement.rules and not general else frozenset[str]()
     compiled = Compiled(validated, rewritten, build(estimate), identity, estimate, build, generalise, words, passes)
+    if until == "spark":
+        compiled.text("local")
+        compiled.text("sql")
+    return compiled
+
+
+def _compile_program(statement: Statement, catalog: Catalog, identity: str, until: str, general: bool) -> Compiled:
+    """A rule program: what it asks is in its rules, and its plan is one closure."""
+    program = statement.query
+    assert isinstance(program, Program)
+    graphs = {g.iri: triples(catalog.graphs[g.iri]) for g in statement.graphs}
+    own = tuple(replace(rule, name=rule.name or f"rule {number}") for number, rule in enumerate(program.rules.rules, 1))
+    behind = RULES_OF[program.profile].rules if program.profile else ()
+    together = RuleSet("program", (*own, *behind), program.rules.facts)
+    passes = Programs(together, graphs, general or not behind, goals_of(program)).passes(graphs)
+    plan = program_plan(statement, passes[-1].rules, frozenset(str(rule.name) for rule in own) - {rule.name for rule in behind})
+
+    def generalise() -> Compiled:
+        return compile_statement(statement, catalog, identity, until, general=True)
+
+    words = frozenset[str]()
+    if program.profile and not general:
+        words = schema_words(RULES_OF[program.profile], (triple for graph in graphs.values() for triple in graph))
+    compiled = Compiled(statement, statement, plan, identity, static_estimate(statement, catalog), lambda live: plan, generalise, words,
+                        passes)
     if until == "spark":
         compiled.text("local")
         compiled.text("sql")

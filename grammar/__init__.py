@@ -1,10 +1,18 @@
-"""Texts to IR: statements of C-SPARQL, RSP-QL and SPARQL 1.1. Only typed nodes with places leave this package."""
+"""Texts to IR: statements of C-SPARQL, RSP-QL and SPARQL 1.1, and rule programs. Only typed nodes with places leave this package."""
 
 import sys
 
-from grammar.statement import parse
+from engine.ir.statement import Statement
+from grammar import program, statement
 
 # 64 brackets inside one another (the limit of a statement) take some 1,500 calls to read: more than Python's own limit allows.
 sys.setrecursionlimit(max(sys.getrecursionlimit(), 4_000))
+
+
+def parse(text: str) -> Statement:
+    """A text that can be registered: a statement (grammar.statement.parse), or a rule document (grammar.program.parse_program)."""
+    media = program.media_of(text)
+    return statement.parse(text) if media is None else program.parse_program(text, media)
+
 
 __all__ = ["parse"]

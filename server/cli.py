@@ -1,15 +1,16 @@
-"""The command ``thalweg``: ``serve`` runs the server, ``run`` replays recorded streams through queries."""
+"""The command ``thalweg``: ``serve`` runs the server, ``run`` replays recorded streams through queries, ``why`` proves answers."""
 
 from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
 from server.limits import Limits
+from server.parameters import count, moment
 from server.routes.info import package_version
 
 EXPLAIN_STAGES = ("parsed", "validated", "rewritten", "logical", "spark")
@@ -27,6 +28,7 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     _serve_arguments(commands.add_parser("serve", help="serve the HTTP interface and the console"))
     _run_arguments(commands.add_parser("run", help="replay recorded streams through queries, as fast as they can be read"))
+    _why_arguments(commands.add_parser("why", help="prove a row of a result: rules, bindings, down to what was pushed"))
     return parser
 
 
@@ -64,6 +66,23 @@ def _run_arguments(parser: argparse.ArgumentParser) -> None:
     parser.set_defaults(do=_run)
 
 
+def _why_arguments(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument
+    add("query", type=Path, nargs="*", help="files with statements, as for run; none with --url")
+    add("--stream", action="append", default=[], metavar="IRI=FILE", help="a recorded stream, as for run")
+    add("--graph", action="append", default=[], metavar="[IRI=]FILE", help="a static graph, as for run")
+    add("--rules", action="append", default=[], metavar="NAME[=FILE]", help="rules of all statements, or rule sets, as for run")
+    add("--at", type=_read_by(moment), metavar="TIME", help="the evaluation time: milliseconds, or an xsd:dateTime")
+    add("--url", help="ask this server instead: http://localhost:8175")
+    add("--name", help="the query's name; may be left out where there is one file")
+    add("--result", metavar="ID", help="the id of a server's result, such as q1c1-7 (default: the last one)")
+    add("--row", type=_read_by(count(1 << 31)), default=0, help="which row, counted from 0 (default: %(default)s)")
+    add("--max", type=_read_by(count(1 << 31, 1)), default=1, help="how many proofs at most (default: %(default)s)")
+    add("--mode", choices=("full", "delta"), default="full", help="count the rows of the whole relation, or of what ISTREAM adds")
+    add("--format", choices=("text", "json"), default="text", help="default: %(default)s")
+    parser.set_defaults(do=_why)
+
+
 def _serve(given: argparse.Namespace) -> int:
     from server.serve import serve
 
@@ -79,6 +98,29 @@ def _run(given: argparse.Namespace) -> int:
     from server.offline import run
 
     return run(given, sys.stdout)
+
+
+def _why(given: argparse.Namespace) -> int:
+    from server.offline_why import ask, prove
+
+    if given.url is not None:
+        unused = given.query or given.stream or given.graph or given.rules or given.at is not None
+        if unused or given.name is None:
+            return _complain("--url goes with --name and --result; the server has the query, its streams and graphs.")
+        return ask(given, sys.stdout)
+    if not given.query or given.at is None or given.result is not None:
+        return _complain("name the files of the queries and the evaluation time with --at, or a server with --url.")
+    return prove(given, sys.stdout)
+
+
+def _read_by(read: Callable[[str], int]) -> Callable[[str], int]:
+    """A reader of parameters for the command line."""
+    def convert(text: str) -> int:
+        try:
+            return read(text)
+        except ValueError as error:
+            raise argparse.ArgumentTypeError(str(error)) from None
+    return convert
 
 
 def _limit(text: str) -> tuple[str, float]:

@@ -49,6 +49,8 @@ class Limits:
     retry_when_full_ms: int = 30_000
 
     one_shot_seconds: float = 10.0
+    why_triples: int = 100_000
+    why_proofs: int = 100
     page: int = 1_000
     shutdown_seconds: float = 3.0
 

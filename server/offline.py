@@ -7,7 +7,8 @@ import csv
 import io
 import re
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from dataclasses import replace as changed
 from pathlib import Path
 from typing import TextIO
@@ -41,16 +42,46 @@ _TIMED_LINE = re.compile(rb"\s*-?\d+\t")
 
 
 def run(given: argparse.Namespace, out: TextIO) -> int:
-    """Replay, or explain; the exit status. Mistakes in texts and files are shown with their places."""
-    try:
+    """Replay, or explain; the exit status."""
+    def work() -> None:
+        files = Files.of(given)
+        if given.explain:
+            shown = explain(files.queries, _pushed(files.queries), files.graphs, files.rules, given.explain, files.rule_sets)
+            print("\n".join(f"# {name}\n{text}" if len(shown) > 1 else text for name, text in shown.items()), file=out)
+        else:
+            answers = replay(files.queries, files.streams(), files.graphs, files.rules, files.rule_sets)
+            _write(answers, given.format, out, len(files.queries) > 1)
+    return told(work)
+
+
+@dataclass(frozen=True, slots=True)
+class Files:
+    """What the arguments of a command name: statements by name, static graphs by IRI, further rule sets of all statements, rule sets of
+    files by name, recorded streams as given."""
+
+    queries: dict[str, Statement]
+    graphs: dict[str, list[Triple]]
+    rules: list[str]
+    rule_sets: dict[str, RuleSet]
+    recordings: Sequence[str]
+
+    @classmethod
+    def of(cls, given: argparse.Namespace) -> Files:
+        """Read all but the recordings."""
         queries = named([parse(_text(path)) for path in given.query])
         rules, rule_sets = _with_rules(queries, given.rules)
         queries, graphs = _with_graphs(queries, given.graph, rules)
-        if given.explain:
-            shown = explain(queries, _pushed(queries), graphs, rules, given.explain, rule_sets)
-            print("\n".join(f"# {name}\n{text}" if len(shown) > 1 else text for name, text in shown.items()), file=out)
-        else:
-            _write(replay(queries, _streams(given.stream, queries), graphs, rules, rule_sets), given.format, out, len(queries) > 1)
+        return cls(queries, graphs, rules, rule_sets, given.stream)
+
+    def streams(self) -> dict[str, list[Item]]:
+        """The recorded streams by IRI."""
+        return _streams(self.recordings, self.queries)
+
+
+def told(work: Callable[[], None]) -> int:
+    """Do it; the exit status. Mistakes in texts and files are shown with their places."""
+    try:
+        work()
     except BrokenPipeError:
         return 0
     except DiagnosticError as error:

@@ -14,11 +14,11 @@ def flag(text: str) -> bool:
     return text == "true"
 
 
-def count(most: int) -> Callable[[str], int]:
-    """A whole number from 0 to `most`."""
+def count(most: int, least: int = 0) -> Callable[[str], int]:
+    """A whole number from `least` to `most`."""
     def read(text: str) -> int:
-        if not text.isascii() or not text.isdigit() or int(text) > most:
-            raise ValueError(f"expected a number from 0 to {most}")
+        if not text.isascii() or not text.isdigit() or not least <= int(text) <= most:
+            raise ValueError(f"expected a number from {least} to {most}")
         return int(text)
     return read
 

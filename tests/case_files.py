@@ -17,6 +17,7 @@ import pyoxigraph
 
 from engine.records import End, Event, GraphVersion, Idle, Mark, Pause, Record, Register, Resume, RulesVersion, Triple, Unregister
 from engine.timeline import MIN
+from grammar.program import media_of
 from tests.case_rows import PREFIXES, Row, read_row, show_row
 
 RULE_MEDIA = {".rifps": "text/x-rif-ps", ".rif": "application/rif+xml"}
@@ -81,9 +82,14 @@ class Case:
         path = self.folder / file
         return RULE_MEDIA[path.suffix], path.read_text("utf-8")
 
+    @property
+    def streams_of_results(self) -> list[str]:
+        """The ids of the queries; that of a rule program's stream N has ``/n`` behind it."""
+        return [name for query, text in self.queries.items() for name in (query, *([f"{query}/n"] if media_of(text) else []))]
+
     def expected(self) -> Answers:
-        """The expected answers; every query of the case has an entry."""
-        answers: Answers = {query: [] for query in self.queries}
+        """The expected answers; every query of the case has an entry, a rule program another for its stream N."""
+        answers: Answers = {name: [] for name in self.streams_of_results}
         for line in self.expected_file.read_text("utf-8").splitlines()[1:]:
             query, at, text = line.split(",", 2)
             if not answers[query] or answers[query][-1][0] != int(at):
@@ -110,9 +116,11 @@ def find_cases() -> list[Case]:
 def load_case(folder: Path) -> Case:
     """Read a folder; members that case.json leaves out have the defaults of tests/cases/README.md."""
     spec = json.loads((folder / "case.json").read_text("utf-8"))
-    queries = {path.stem: path.read_text("utf-8") for path in sorted(folder.glob("*.rq"))}
+    queries = {path.name.partition(".")[0]: path.read_text("utf-8") for pattern in ("*.rq", "*.query.rif*")
+               for path in sorted(folder.glob(pattern))}
     streams = spec.get("streams") or {path.stem: {} for path in sorted(folder.glob("*.events"))}
-    rules = spec.get("rules") or {path.stem: path.name for path in sorted(folder.iterdir()) if path.suffix in RULE_MEDIA}
+    rules = spec.get("rules") or {path.stem: path.name for path in sorted(folder.iterdir())
+                                  if path.suffix in RULE_MEDIA and ".query" not in path.suffixes}
     return Case(folder, spec["about"], PREFIXES | spec.get("prefixes", {}), queries, streams, spec.get("graphs", {}),
                 rules, spec.get("script"), spec.get("ordered", False), spec.get("mayRefuse", False), spec.get("sparkLimit"))
 

@@ -66,6 +66,7 @@ def rif_builtins() -> str:
 TABLES: dict[tuple[str, str], Callable[[], str]] = {
     ("docs/settings.md", "serve"): lambda: options("serve"),
     ("docs/settings.md", "run"): lambda: options("run"),
+    ("docs/settings.md", "why"): lambda: options("why"),
     ("docs/settings.md", "limits"): limits,
     ("docs/http-api.md", "slugs"): slugs,
     ("docs/rules.md", "rif-builtins"): rif_builtins,

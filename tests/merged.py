@@ -42,7 +42,7 @@ def ends(case: Case) -> bool:
 
 def split(answers: Answers, cases: Sequence[Case]) -> dict[str, Answers]:
     """The answers of each case by its name, in its own IRIs again."""
-    found: dict[str, Answers] = {case.name: {query: [] for query in case.queries} for case in cases}
+    found: dict[str, Answers] = {case.name: {name: [] for name in case.streams_of_results} for case in cases}
     for name, logged in answers.items():
         number, _, query = name.partition(".")
         back = f"{SPACE}{number}/"

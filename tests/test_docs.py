@@ -28,8 +28,8 @@ README = (ROOT / "README.md").read_text(encoding="utf-8")
 
 
 def snippet(name: str) -> str:
-    """The bash block of the README that follows ``<!-- tour: name -->``."""
-    found = re.search(rf"<!-- tour: {name} -->\n```bash\n(.*?)\n```", README, re.DOTALL)
+    """The block of the README that follows ``<!-- tour: name -->``."""
+    found = re.search(rf"<!-- tour: {name} -->\n```(?:bash|text)\n(.*?)\n```", README, re.DOTALL)
     assert found, f"README.md has no block {name!r}"
     return found[1]
 
@@ -77,7 +77,7 @@ def test_commands_that_are_named_exist(document: Path) -> None:
 @lru_cache
 def known_options() -> set[str]:
     helps = (subprocess.run([sys.executable, "-m", "server.cli", command, "--help"], capture_output=True, text=True, cwd=ROOT,
-                            timeout=60, check=True).stdout for command in ("serve", "run"))
+                            timeout=60, check=True).stdout for command in ("serve", "run", "why"))
     return {option for text in helps for option in re.findall(r"(--[a-z-]+)", text)} | {"--update"}
 
 
@@ -213,6 +213,16 @@ def test_the_tour_of_the_readme(server: str, tmp_path: Path) -> None:
     assert "event: hello" in output and "event: result" in output
     assert '"boiler room"' in output
     assert output.replace("\r", "").rstrip().endswith("name,celsius\nboiler room,31.5")
+
+
+@pytest.mark.spark
+def test_the_proof_of_the_readme(tmp_path: Path) -> None:
+    """``thalweg why``: the tree that the README shows."""
+    run_bash(snippet("files"), tmp_path)
+    run_bash(snippet("replay").partition(".venv/bin")[0], tmp_path)
+    script = snippet("why").replace(".venv/bin/thalweg", f"{sys.executable} -m server.cli")
+    found = run_bash(f"export PYTHONPATH={ROOT}\n{script}", tmp_path, within_s=150)
+    assert found.rstrip() == snippet("proof")
 
 
 @pytest.mark.spark

@@ -18,6 +18,7 @@ from engine.facts import FACTS
 from engine.ir.spans import DiagnosticError
 from engine.records import Record, Register
 from engine.reference import streams
+from engine.rewrite.profiles import RULES_OF
 from grammar import parse
 from grammar.rif import parse_rules
 from tests import sparks
@@ -37,7 +38,7 @@ class Treatment:
 
     def alone(self, case: Case) -> Answers:
         """The answers of a case run by itself."""
-        return {query: [] for query in case.queries} | self.run(case.records(self.shuffle))
+        return {name: [] for name in case.streams_of_results} | self.run(case.records(self.shuffle))
 
     def answers(self, case: Case) -> Answers:
         """The answers of a case, on Spark out of a run of all cases that this treatment does not refuse."""
@@ -56,7 +57,7 @@ def _together(treatment: Treatment) -> dict[str, Answers]:
 def reference(records: Iterable[Record]) -> Answers:
     """What the reference evaluator logs."""
     return {query: [(evaluation.at, evaluation.result.bag()) for evaluation in evaluations]
-            for query, evaluations in streams.run(records, parse, parse_rules, BUILT_IN_RULES).items()}
+            for query, evaluations in streams.run(records, parse, parse_rules, {**BUILT_IN_RULES, **RULES_OF}).items()}
 
 
 def spark(name: str, *, shuffle: int | None = None, **how: Any) -> Treatment:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from base64 import b64decode
 from decimal import Decimal
+from xml.parsers import expat
 
 from engine.functions.datetimes import Moment
 from engine.functions.errors import ExpressionError
@@ -101,9 +102,18 @@ def _read(token: str) -> Value:
         return Value(Kind.OTHER, (b64decode(lexical.replace(" ", "")).hex(), datatype))
     if datatype == _PLAIN:
         return _plain(lexical)
-    if local == "anyURI" or datatype == _XML:
+    if local == "anyURI" or datatype == _XML and _is_xml(lexical):
         return known
     raise ExpressionError("no data value")
+
+
+def _is_xml(text: str) -> bool:
+    """Whether this is well-formed between the tags of an element (RDF 1.1 Concepts section 5.3); no document type can stand there."""
+    try:
+        expat.ParserCreate(namespace_separator=" ").Parse(f"<x>{text}</x>", True)
+    except (expat.ExpatError, UnicodeEncodeError):
+        return False
+    return True
 
 
 def _plain(lexical: str) -> Value:

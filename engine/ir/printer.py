@@ -18,11 +18,11 @@ from engine.ir.rule_printer import show_rule, show_rule_set
 from engine.ir.rules import Rule, RuleSet
 from engine.ir.select_level import Level, take_apart
 from engine.ir.spans import Span
-from engine.ir.statement import (Ask, Construct, Describe, NowWindow, Query, Select, Statement, StreamSource, TimeWindow,
-                                 TupleWindow, Window)
+from engine.ir.statement import (Ask, Construct, Describe, NowWindow, Program, Select, SparqlQuery, Statement, StreamSource,
+                                 TimeWindow, TupleWindow, Window)
 from engine.ir.terms import Constant, Variable
 
-Printable = Statement | Query | Pattern | Rule | RuleSet | Expression
+Printable = Statement | SparqlQuery | Pattern | Rule | RuleSet | Expression
 
 _INDENT = "  "
 _BARE_NAME = re.compile(r"[A-Za-z_0-9](?:[\w.-]*[\w-])?", re.ASCII)
@@ -33,8 +33,9 @@ _RESERVED = frozenset("""AS COMPUTE COMPUTED REPORT START PREFIX BASE SELECT CON
 def show(item: Printable) -> str:
     """The text of a statement, query, pattern, expression, rule or rule set."""
     match item:
-        case Statement():
-            return "\n".join(_base(item.query) + _head(item) + _query(item.query, item)) + "\n"
+        case Statement(query=query):
+            lines = _program(query, item) if isinstance(query, Program) else _base(query) + _head(item) + _query(query, item)
+            return "\n".join(lines) + "\n"
         case Select() | Construct() | Ask() | Describe():
             return "\n".join(_query(item, None)) + "\n"
         case Rule():
@@ -66,7 +67,7 @@ def show_window(window: Window) -> str:
     return "[ALL]"
 
 
-def _base(query: Query) -> list[str]:
+def _base(query: SparqlQuery) -> list[str]:
     """BASE where a function of the query resolves against it; all other IRIs are resolved already."""
     stack: list[Any] = [query]
     while stack:
@@ -114,7 +115,12 @@ def _stream(source: StreamSource) -> str:
     return f"FROM {named} <{source.stream}> {show_window(source.window)}"
 
 
-def _query(query: Query, statement: Statement | None) -> list[str]:
+def _program(program: Program, statement: Statement) -> list[str]:
+    profile = [f"USING PROFILE <{program.profile}>"] if program.profile else []
+    return [*_sources(statement), *profile, show_rule_set(program.rules, show_group)]
+
+
+def _query(query: SparqlQuery, statement: Statement | None) -> list[str]:
     output = f"{statement.output.upper()} " if statement is not None and statement.output != "rstream" else ""
     sources = _sources(statement)
     match query:

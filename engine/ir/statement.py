@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal
 
-from engine.ir.patterns import Pattern, TriplePattern
+from engine.ir.patterns import BGP, Pattern, TriplePattern
+from engine.ir.rules import RuleSet
 from engine.ir.spans import Span
 from engine.ir.terms import Term, Variable
 
@@ -109,7 +110,26 @@ class Describe:
     pattern: Pattern
 
 
-Query = Select | Construct | Ask | Describe
+@dataclass(frozen=True, slots=True)
+class Program:
+    """A rule program as a query of its own: the facts that its rules derive, each with the time during which it holds.
+
+    `rules` are its own; what follows from its streams and graphs under the entailment `profile` (an IRI of engine/ir/profiles.py) is there
+    for them to use, but is no answer. `variables` are the columns of a fact and ``from until`` at the end.
+    """
+
+    rules: RuleSet
+    profile: str | None
+    variables: tuple[Variable, ...]
+
+    @property
+    def pattern(self) -> Pattern:
+        """It has none: what it asks is in its rules."""
+        return BGP(())
+
+
+SparqlQuery = Select | Construct | Ask | Describe
+Query = SparqlQuery | Program
 
 # The graphs that stand for what a statement knows beside its streams, and for what of it is there to reason with only; the compiler
 # alone writes them into patterns.
@@ -136,7 +156,7 @@ class Statement:
     name: str | None = None
     kind: Literal["query", "stream"] = "query"
     registered: bool = True
-    dialect: Literal["sparql", "csparql", "rspql"] = "csparql"
+    dialect: Literal["sparql", "csparql", "rspql", "rif"] = "csparql"
     output: Output = "rstream"
     report: Report = "close"
     compute_every_ms: int | None = None
@@ -153,6 +173,11 @@ class Statement:
         return self.report == "change" or (not timed and self.compute_every_ms is None)
 
     @property
+    def expires(self) -> bool:
+        """Whether something may be reported because an event leaves a window, without any other that comes."""
+        return self.on_change and (self.output == "dstream" or isinstance(self.query, Program))
+
+    @property
     def form(self) -> str:
-        """``SELECT``, ``CONSTRUCT``, ``ASK`` or ``DESCRIBE``."""
+        """``SELECT``, ``CONSTRUCT``, ``ASK``, ``DESCRIBE`` or ``PROGRAM``."""
         return type(self.query).__name__.upper()

@@ -36,6 +36,8 @@ def _label(plan: Plan, estimate: Estimate) -> str:
             return f"Scan {_source(source)}{of} {' '.join(map(_term, plan.terms))}  ~{estimate.rows(plan):.0f} rows{through}"
         case nodes.Star(scans=scans):
             return f"Star on {_term(scans[0].subject)} ({len(scans)} patterns)"
+        case nodes.Instances(source=source):
+            return f"Instances {_source(source)}"
         case nodes.Nodes(source=source, variable=variable):
             return f"Nodes {_source(source)} {_term(variable)}"
         case nodes.Reach(first=first, last=last, seed=seed):
@@ -78,7 +80,7 @@ def _source(source: Source) -> str:
         case BoundsSource(index=index):
             return f"bounds of window {index}"
         case nodes.ClosedSource(base=base, rules=rules):
-            return f"closure of {_source(base)} under {len(rules)} rules"
+            return f"{'lasting ' if source.lasting else ''}closure of {_source(base)} under {len(rules)} rules"
         case nodes.KnownSource(closed=closed):
             return f"known of the {_source(closed)}"
         case nodes.FreshSource(closed=closed):

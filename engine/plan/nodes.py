@@ -41,7 +41,8 @@ class ClosedSource:
     """What `base` entails by `rules` beyond what `background`, closed itself, holds already; `name` tells it from all others.
 
     Without a background all of it. Of that, what `hidden` holds does not show. A `static` one holds at all times. With `items`, each
-    item of a window by itself.
+    item of a window by itself. A `lasting` one has no evaluation times: each fact stands there with the points between which it holds;
+    what rules of the names `shown` derive is told from the rest.
     """
 
     name: str
@@ -50,7 +51,9 @@ class ClosedSource:
     hidden: ClosedSource | None = None
     static: bool = False
     items: bool = False
+    lasting: bool = False
     rules: tuple[Rule, ...] = field(default=(), compare=False, repr=False)
+    shown: frozenset[str] = field(default=frozenset(), compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -299,14 +302,22 @@ class Mark:
     seed: Seed
 
 
-Plan = (Unit | Scan | Nodes | Reach | Stamps | WindowTimes | Star | Join | LeftJoin | Otherwise | Lookup | Minus | Filter | Extend
-        | Union | Values | Aggregate | Project | Distinct | Order | Slice | Seed | Mark)
+@dataclass(frozen=True, slots=True)
+class Instances:
+    """What is `shown` of a lasting closure: each fact instance once, as `variables` (engine.ir.statement.Program)."""
+
+    source: ClosedSource
+    variables: tuple[Variable, ...]
+
+
+Plan = (Unit | Instances | Scan | Nodes | Reach | Stamps | WindowTimes | Star | Join | LeftJoin | Otherwise | Lookup | Minus | Filter
+        | Extend | Union | Values | Aggregate | Project | Distinct | Order | Slice | Seed | Mark)
 
 
 def inputs(plan: Plan) -> tuple[Plan, ...]:
     """The plans directly below, in order; one that stands below as well as beside (a seed, the left of Otherwise) once."""
     match plan:
-        case Unit() | Scan() | Nodes() | Values() | Seed() | Stamps() | WindowTimes():
+        case Unit() | Instances() | Scan() | Nodes() | Values() | Seed() | Stamps() | WindowTimes():
             return ()
         case Star(scans=scans):
             return scans
@@ -348,5 +359,5 @@ def closures(sources: Iterable[Source]) -> list[ClosedSource]:
 
 def sources(plan: Plan) -> frozenset[Source]:
     """Every source that the plan reads, merged ones included as such."""
-    own: frozenset[Source] = frozenset((plan.source,)) if isinstance(plan, (Scan, Nodes, Stamps)) else frozenset()
+    own: frozenset[Source] = frozenset((plan.source,)) if isinstance(plan, (Scan, Nodes, Stamps, Instances)) else frozenset()
     return own.union(*(sources(below) for below in inputs(plan)))

@@ -58,6 +58,8 @@ def plan_variables(plan: Plan) -> frozenset[Variable]:
     match plan:
         case nodes.Scan(terms=terms, graph=graph, rest=rest):
             return frozenset(t for t in (*terms, *rest, graph) if isinstance(t, Variable))
+        case nodes.Instances(variables=variables):
+            return frozenset(variables)
         case nodes.Nodes():
             return frozenset(variables_among(plan.variable, plan.graph))
         case nodes.Reach(first=first, last=last, graph=graph):

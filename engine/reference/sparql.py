@@ -10,7 +10,7 @@ from typing import Literal
 
 from engine.functions.expressions import Context
 from engine.ir.patterns import TriplePattern
-from engine.ir.statement import Ask, Construct, Describe, Query, Select
+from engine.ir.statement import Ask, Construct, Describe, Select, SparqlQuery
 from engine.ir.terms import RDF, Constant, PatternTerm, Variable
 from engine.records import Triple
 from engine.reference.algebra import Algebra
@@ -39,7 +39,7 @@ class Result:
         return [{"s": s, "p": p, "o": o} for s, p, o in sorted(self.triples)]
 
 
-def evaluate(query: Query, dataset: Dataset, context: Context) -> Result:
+def evaluate(query: SparqlQuery, dataset: Dataset, context: Context) -> Result:
     """Evaluate one query over one dataset (SPARQL 1.1 section 18.6; section 16 for the forms)."""
     algebra = Algebra(dataset, context)
     match query:

@@ -7,27 +7,30 @@ the statement and the records. A tick T sees events with ``t < T``; `Evaluation.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from engine.functions.expressions import Context
 from engine.ir.rules import RuleSet
-from engine.ir.statement import Statement, TimeWindow
+from engine.ir.statement import Program, Statement, TimeWindow
 from engine.records import End, Event, GraphVersion, Idle, Mark, Pause, Record, Register, Resume, RulesVersion, Unregister
 from engine.reference.content import History, close_of, content_of, dataset_at, window_bounds, window_events
 from engine.reference.dataset import Graph
 from engine.reference.operators import output
+from engine.reference.program import ProgramState
 from engine.reference.sparql import Result, evaluate
 from engine.timeline import MAX, MIN, closes, event_validity, first_close_after, last_close_by
 
 
 @dataclass(frozen=True, slots=True)
 class Evaluation:
-    """One logged evaluation: `result` is what the output operator gives, `relation` all answers; `at` and `tick` in ms."""
+    """One logged evaluation: `result` is what the output operator gives, `relation` all answers; `at` and `tick` in ms. `ceased`: facts
+    of a rule program that hold no longer, its stream N."""
 
     at: int
     tick: int
     result: Result
     relation: Result
+    ceased: bool = False
 
 
 ParseRules = Callable[[str, str, str], RuleSet]
@@ -44,9 +47,10 @@ class Stream:
 
 def run(records: Iterable[Record], parse: Callable[[str], Statement], parse_rules: ParseRules | None = None,
         built_in: Mapping[str, RuleSet] | None = None) -> dict[str, list[Evaluation]]:
-    """The evaluations of every query registered in `records`, in order; each under the query's id of the Register record.
+    """The evaluations of every query registered in `records`, in order; each under the query's id of the Register record. The stream N of a
+    rule program stands beside its stream P, under the id with ``/n`` behind it.
 
-    `parse_rules` reads the rule sets of the log; those of `built_in` are there before it begins.
+    `parse_rules` reads the rule sets of the log; those of `built_in` (and the rules of entailment profiles, by IRI) are there before.
     """
     system = _System(parse, parse_rules, dict(built_in or {}))
     for record in records:
@@ -106,6 +110,8 @@ class _System:
         if query.makes in self.streams:
             query.done = max(query.done, self.streams[query.makes].watermark)
         self.logged.setdefault(record.query, [])
+        if isinstance(query.statement.query, Program):
+            self.logged.setdefault(f"{record.query}/n", [])
         for event in self.past:
             query.see(event)
 
@@ -125,7 +131,7 @@ class _System:
 
         A stream is idle while all that its query reads is; one whose query is paused is not, for what is held back may still come."""
         for evaluation in found:
-            self.logged[query.name].append(evaluation)
+            self.logged[f"{query.name}/n" if evaluation.ceased else query.name].append(evaluation)
             if query.makes and evaluation.result.triples:
                 self._see(Event(position, query.makes, evaluation.at, None, tuple(sorted(evaluation.result.triples)), evaluation.at))
         if query.makes:
@@ -161,8 +167,9 @@ class ContinuousQuery:
         self.last_close = MIN
         self.filled_at: int | None = None
         self.previous: Result | None = None
+        self.program = ProgramState()
         self.held: list[Evaluation] | None = None
-        self._before_pause: Result | None = None
+        self._before_pause: tuple[Result | None, ProgramState] = None, self.program
 
     def watermark(self, streams: Mapping[str, Stream]) -> int:
         """The least watermark of the streams that hold this query back; the greatest of all where every one is idle."""
@@ -189,17 +196,20 @@ class ContinuousQuery:
     def pause(self) -> None:
         """Hold back what is evaluated from here on: it counts only if the query resumes with its backlog."""
         if self.held is None:
-            self.held, self._before_pause = [], self.previous
+            self.held, self._before_pause = [], (self.previous, replace(self.program))
 
     def resume(self, backlog: bool) -> list[Evaluation]:
         """Go on: the evaluations that were held back, or none of them, as if they had never been."""
         held, self.held = self.held or [], None
         if not backlog and held:
-            self.previous = self._before_pause
+            self.previous, self.program = self._before_pause
         return held if backlog else []
 
     def last_tick(self) -> int:
-        """The last tick of a replay: the last close that still sees an event, or the first evaluation time from it on."""
+        """The last tick of a replay: the last close that still sees an event, or the first evaluation time from it on; for a rule program
+        the one at which the last event leaves."""
+        if self.last_close != MIN and isinstance(self.statement.query, Program):
+            return self.last_close + 1
         if self.on_change or self.last_close == MIN:
             return self.last_close
         return self._next_tick(self.last_close - 1)
@@ -220,9 +230,12 @@ class ContinuousQuery:
             filled = any(content.graph for content in contents.values())
             if (filled or self._filled_before(tick)) and self._full(tick):
                 at = tick - 1 if self.on_change else tick
-                bounds = window_bounds(self.statement, tick, self.on_change)
-                dataset = dataset_at(self.statement, contents, graphs, bounds, rules)
-                yield self._report(at, tick, evaluate(self.statement.query, dataset, Context(at, self.name)))
+                if isinstance(self.statement.query, Program):
+                    yield from self._changes(at, tick, graphs, rules)
+                else:
+                    bounds = window_bounds(self.statement, tick, self.on_change)
+                    dataset = dataset_at(self.statement, contents, graphs, bounds, rules)
+                    yield self._report(at, tick, evaluate(self.statement.query, dataset, Context(at, self.name)))
             if filled:
                 self.filled_at = tick
             elif self.on_change:
@@ -264,7 +277,7 @@ class ContinuousQuery:
         if self.on_change:
             expiry = ms + window.delay_ms + window.range_ms
             self.last_close = max(self.last_close, expiry)
-            if self.statement.output == "dstream":
+            if self.statement.expires:
                 self.candidates.add(expiry + 1)
             return
         start = self.statement.start_at_ms
@@ -278,6 +291,15 @@ class ContinuousQuery:
 
     def _next_tick(self, after: int) -> int:
         return min(first_close_after(after, step, self.statement.start_at_ms) for step in self.steps)
+
+    def _changes(self, at: int, tick: int, graphs: Mapping[str, Graph], rules: Mapping[str, RuleSet]) -> Iterator[Evaluation]:
+        """What a rule program reports at an instant: facts that begin to hold and such that cease, where there are any."""
+        events = dict.fromkeys(event for source in self.statement.streams
+                               for event, _ in window_events(source, tick, self.history, self.statement, self.on_change))
+        static = {triple for source in self.statement.graphs for triple in graphs.get(source.iri, Graph(())).triples}
+        for result, ceased in zip(self.program.step(self.statement, at, events, static, rules), (False, True)):
+            if result.rows:
+                yield Evaluation(at, tick, result, result, ceased)
 
     def _report(self, at: int, tick: int, relation: Result) -> Evaluation:
         before, self.previous = self.previous, relation

@@ -90,7 +90,8 @@ class Tracer(Algebra):
         match pattern:
             case BGP(triples=triples):
                 names = {t.name for triple in triples for t in triple.terms if isinstance(t, Variable)}
-                return self._basic(triples, place, {name: token for name, token in bound.items() if name in names})
+                rows = self._basic(triples, place, {name: token for name, token in bound.items() if name in names})
+                return (Trace(row, tuple(Needs(t, place.name) for t in dict.fromkeys(_instance(t, row) for t in triples))) for row in rows)
             case PathPattern():
                 return self._paths(pattern, place, bound)
             case Join(left=left, right=right):
@@ -125,19 +126,16 @@ class Tracer(Algebra):
             case Slice():
                 return self._sliced(pattern, place, bound)
 
-    def _basic(self, waiting: Sequence[TriplePattern], place: Place, row: Row) -> Iterator[Trace]:
+    def _basic(self, waiting: Sequence[TriplePattern], place: Place, row: Row) -> Iterator[Row]:
         """As algebra.basic_graph_pattern, one solution after the other."""
         if not waiting:
-            yield Trace(row, ())
+            yield row
             return
         triple = min(waiting, key=lambda t: openness(t, row))
         rest = [t for t in waiting if t is not triple]
         for extended in matches(place.scope.graph, triple, row):
             self._budget.spend()
-            s, p, o = (t.token if isinstance(t, Constant) else extended[t.name] if isinstance(t, Variable) else ""
-                       for t in triple.terms)
-            for trace in self._basic(rest, place, extended):
-                yield Trace(trace.row, (Needs((s, p, o), place.name), *trace.supports))
+            yield from self._basic(rest, place, extended)
 
     def _paths(self, pattern: PathPattern, place: Place, bound: Row) -> Iterator[Trace]:
         ends = (pattern.subject, pattern.object)
@@ -250,6 +248,12 @@ class Tracer(Algebra):
             limits = [f"LIMIT {pattern.limit}"] if pattern.limit is not None else []
             text = Holds(" ".join(["among the rows of", *limits, *([f"OFFSET {pattern.offset}"] if pattern.offset else [])]))
             yield from (Trace(trace.row, (*trace.supports, text)) for trace in islice(same, count))
+
+
+def _instance(triple: TriplePattern, row: Row) -> Triple:
+    """What a triple pattern is in a solution."""
+    s, p, o = (t.token if isinstance(t, Constant) else row[t.name] if isinstance(t, Variable) else "" for t in triple.terms)
+    return s, p, o
 
 
 def _computed(link: Extend, value: str, row: Row) -> tuple[Support, ...]:

@@ -24,7 +24,7 @@ from itertools import product
 from engine.ir import patterns as ir
 from engine.ir.expressions import Expression, exists_in
 from engine.ir.rules import TRIPLE, Atom, Falsum, Rule, Table, atoms
-from engine.ir.statement import Describe, Query
+from engine.ir.statement import Describe, Program, Query
 from engine.ir.terms import Constant, OneOf, PatternTerm, Term, Variable
 
 Goal = tuple[str, tuple[str | None, ...]]
@@ -143,8 +143,14 @@ def _goal(atom: Atom, given: dict[Variable, str]) -> Goal:
 
 
 def goals_of(query: Query) -> list[Goal]:
-    """What a query asks of its graphs; DESCRIBE asks for anything."""
-    return [ANYTHING] if isinstance(query, Describe) else list(dict.fromkeys(_asked(query.pattern)))
+    """What a query asks of its graphs; DESCRIBE asks for anything, a program for what its own rules derive."""
+    match query:
+        case Describe():
+            return [ANYTHING]
+        case Program(rules=rules):
+            heads = *(rule.head for rule in rules.rules), *(fact.atom for fact in rules.facts)
+            return list(dict.fromkeys(_goal(atom, {}) for head in heads for atom in atoms(head)))
+    return list(dict.fromkeys(_asked(query.pattern)))
 
 
 def _asked(pattern: ir.Pattern) -> Iterator[Goal]:

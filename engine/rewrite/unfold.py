@@ -16,7 +16,7 @@ from engine.ir import expressions as ex
 from engine.ir.patterns import (BGP, Alternative, Distinct, Extend, Filter, GraphPattern, Group, Inverse, Join, LeftJoin, Link, Minus,
                                 OrderBy, Path, PathPattern, Pattern, Project, Repeat, Slice, TriplePattern, Union, WindowPattern)
 from engine.ir.rules import TRIPLE, Atom, Rule
-from engine.ir.statement import BACKGROUND, REASONING, Describe, Statement
+from engine.ir.statement import BACKGROUND, REASONING, Describe, Program, Statement
 from engine.ir.terms import Constant, OneOf, Term, Variable
 from engine.records import Triple
 from engine.rewrite.alternatives import Asked, NotUnfolded, Resolution
@@ -24,15 +24,15 @@ from engine.rewrite.branches import Branches, as_atom
 from engine.rewrite.statics import Statics
 from engine.rewrite.tables import Rows
 
-Program = Callable[[Iterable[str]], tuple[Rule, ...]]
+RulesFor = Callable[[Iterable[str]], tuple[Rule, ...]]
 """The rules to apply, by the IRIs of the static graphs whose schema counts."""
 
 
-def unfold(statement: Statement, program: Program, content: Callable[[Iterable[str]], Sequence[Triple]]) -> Statement:
+def unfold(statement: Statement, program: RulesFor, content: Callable[[Iterable[str]], Sequence[Triple]]) -> Statement:
     """The statement with its rules unfolded; `content` gives the triples of static graphs. The graphs BACKGROUND and REASONING
     are then the FROM and USING ones together, and the USING ones. Raises NotUnfolded, with the reason."""
-    if isinstance(statement.query, Describe):
-        raise NotUnfolded("DESCRIBE asks for all that follows")
+    if isinstance(statement.query, (Describe, Program)):
+        raise NotUnfolded("all that follows is asked for")
     unfolder = _Unfolder(statement, program, content)
     return replace(statement, query=replace(statement.query, pattern=unfolder.rewrite(statement.query.pattern, unfolder.default)))
 
@@ -72,7 +72,7 @@ def _nowhere(atom: Atom, columns: tuple[Variable, ...], rows: Rows) -> bool:
 class _Unfolder:
     """Rewrites the patterns of one statement."""
 
-    def __init__(self, statement: Statement, program: Program, content: Callable[[Iterable[str]], Sequence[Triple]]) -> None:
+    def __init__(self, statement: Statement, program: RulesFor, content: Callable[[Iterable[str]], Sequence[Triple]]) -> None:
         self._program, self._content = program, content
         self._windows = {source.name for source in statement.streams if source.name is not None}
         self._named = {source.iri for source in statement.graphs if source.named}

@@ -25,7 +25,7 @@ create table if not exists rules (name text primary key, definition text not nul
 create table if not exists results (id integer primary key, query text not null, epoch text not null, seq integer not null,
                                     tick integer not null, at integer not null, kind text not null, output text not null,
                                     payload blob not null, relation blob, meta text not null,
-                                    bytes integer not null, logged integer not null);
+                                    bytes integer not null, logged integer not null, position integer);
 create table if not exists made (stream text not null, position integer not null, newest integer not null, facts blob not null,
                                  primary key (stream, position)) without rowid;
 create unique index if not exists results_by_seq on results (query, epoch, seq);
@@ -45,6 +45,8 @@ class Database:
         self._writer = self._connect()
         with self._lock:
             self._writer.executescript(_SCHEMA)
+            if "position" not in {row[1] for row in self._writer.execute("pragma table_info(results)")}:
+                self._writer.execute("alter table results add column position integer")  # a file of an earlier version
 
     def close(self) -> None:
         """Close every connection; nothing can be used afterwards."""

@@ -27,7 +27,7 @@ import pyarrow.parquet as pq
 from engine.runtime.append import Appender
 from engine.runtime.errors import EngineError, unavailable
 from engine.runtime.rows import ROWS, Kind, in_order
-from engine.timeline import MIN
+from engine.timeline import MAX, MIN
 
 Reply = TypeVar("Reply")
 Decide = Callable[[Appender, int], tuple[list[pa.Table], Reply]]
@@ -62,6 +62,7 @@ class LogFolder:
 
     def __init__(self, folder: Path, archive: Path) -> None:
         self.folder, self.archive_folder = folder, archive
+        self._expired = archive / "expired"
         self._staging = folder.parent / "staging"
         for path in (folder, archive, self._staging):
             path.mkdir(parents=True, exist_ok=True)
@@ -132,11 +133,29 @@ class LogFolder:
 
     def expire(self, before_mtime: float, oldest_ms: int) -> int:
         """Delete archived files last changed before `before_mtime` (s since the epoch) and without items from `oldest_ms` on."""
-        old = [file for file in _files(self.archive_folder)
-               if file.path.stat().st_mtime < before_mtime and newest_time(file.path) < oldest_ms]
-        for file in old:
+        old = [(file, newest) for file in _files(self.archive_folder)
+               if file.path.stat().st_mtime < before_mtime and (newest := newest_time(file.path)) < oldest_ms]
+        if old:
+            self._note_expired(max(newest for _, newest in old), max(file.last for file, _ in old))
+        for file, _ in old:
             file.path.unlink()
         return len(old)
+
+    def expired(self) -> tuple[int, int]:
+        """The greatest time of an item that was deleted, and the last position: everything later in either is there."""
+        try:
+            newest, last = self._expired.read_text().split()
+        except FileNotFoundError:
+            first = min((file.first for file in self.files()), default=1)
+            return (MIN, 0) if first == 1 else (MAX, first - 1)
+        return int(newest), int(last)
+
+    def _note_expired(self, newest_ms: int, last: int) -> None:
+        """Before the files go: how far everything is known to be there no more."""
+        before = self.expired() if self._expired.exists() else (MIN, 0)
+        staged = self._staging / self._expired.name
+        staged.write_text(f"{max(newest_ms, before[0])} {max(last, before[1])}")
+        staged.replace(self._expired)
 
     def _write(self, table: pa.Table, folder: Path, compression: str) -> LogFile:
         first, last = table["position"][0].as_py(), table["position"][-1].as_py()

@@ -63,8 +63,8 @@ def triples_in(payload: bytes) -> tuple[Triple, ...]:
 
 
 def payload(form: str, table: pa.Table) -> bytes:
-    """The payload of a relation for a query form (``SELECT``, ``ASK``, ``CONSTRUCT``, ``DESCRIBE``)."""
-    if form == "SELECT":
+    """The payload of a relation for a query form (Statement.form)."""
+    if form in ("SELECT", "PROGRAM"):
         return select_json(table)
     return boolean_json(table.num_rows > 0) if form == "ASK" else ntriples(table)
 

@@ -64,6 +64,7 @@ class Pump(Barriers):
                 self._apply(barrier, segment)
             self._take(segment)
             self._evaluate(segment["position"][-1].as_py())
+            self._changes.evaluated.append((len(self._outcome.results), segment["position"][-1].as_py()))
         self.position = self._changes.position
         self._evict()
         self._commit()
@@ -157,10 +158,10 @@ class Pump(Barriers):
         if answer.error is not None or answer.table is None:
             self._fail(query, answer.error or RuntimeError("the executor gave no table"))
             return
-        event, shown = query.log(answer.tick, answer.table, answer.inconsistencies, self._limits.rows)
-        self._outcome.results.append(event)
-        if query.makes is not None and shown.num_rows:
-            made.setdefault(query.name, []).append((event.at_ms, shown))
+        for event, shown in query.log(answer.tick, answer.table, answer.inconsistencies, self._limits.rows):
+            self._outcome.results.append(event)
+            if query.makes is not None and shown.num_rows:
+                made.setdefault(query.name, []).append((event.at_ms, shown))
 
     def _make(self, query: LiveQuery, stream: str, results: Sequence[tuple[int, pa.Table]], position: int) -> None:
         """The results of a query that makes a stream become items; its watermark is the last evaluation time that is done.

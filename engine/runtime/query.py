@@ -7,12 +7,14 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from engine.ir.statement import Statement, TimeWindow
+from engine.ir.statement import Program, Statement, TimeWindow
 from engine.ir.terms import Variable
 from engine.runtime.output import difference, first_rows, payload
 from engine.runtime.resources import RESULT_KINDS, ResultEvent
 from engine.runtime.ticks import Need, Ticker, Timetable
+from engine.spark.instances import ENDS
 from engine.timeline import MIN
 
 
@@ -126,24 +128,47 @@ class LiveQuery:
         """What must be kept of each stream; nothing for a failed query."""
         return {} if self.state == "failed" else self.ticker.needs(paused_from if self.state == "paused" else MIN)
 
-    def log(self, tick: int, relation: pa.Table, inconsistencies: tuple[str, ...], max_rows: int) -> tuple[ResultEvent, pa.Table]:
-        """The relation at `tick` through the query's output operator: as it is logged, and whole."""
-        form, output = self.statement.form, self.statement.output
-        shown = relation
+    def log(self, tick: int, relation: pa.Table, inconsistencies: tuple[str, ...], max_rows: int) -> list[tuple[ResultEvent, pa.Table]]:
+        """The relation at `tick` through the query's output operator: as it is logged, and whole. Of a rule program what begins to hold
+        (stream P, as ISTREAM) and what ceases (stream N, as DSTREAM), where there is anything."""
+        if isinstance(self.statement.query, Program):
+            begun, ceased = self._changes(self.ticker.timetable.label(tick), relation)
+            return [(self._event(tick, shown, None, output, inconsistencies, max_rows, {"stream": stream}), shown)
+                    for shown, output, stream in ((begun, "istream", "p"), (ceased, "dstream", "n")) if shown.num_rows]
+        return [self._difference(tick, relation, inconsistencies, max_rows)]
+
+    def _changes(self, at: int, found: pa.Table) -> tuple[pa.Table, pa.Table]:
+        """What begins at the instant `at`, and what was reported before and ceases now; what lasts longer is kept for later."""
+        before = found.slice(0, 0) if self.relation is None else self.relation
+        ceased = before.filter(pc.equal(before[ENDS], at)).drop_columns([ENDS])
+        lasting = pa.concat_tables([before, found])
+        lasting = lasting.filter(pc.greater(lasting[ENDS], at))
+        if found.num_rows or lasting.num_rows < before.num_rows:
+            self.relation, self.relation_changed = lasting, True
+        return found.drop_columns([ENDS]), ceased
+
+    def _difference(self, tick: int, relation: pa.Table, inconsistencies: tuple[str, ...], max_rows: int) -> tuple[ResultEvent, pa.Table]:
+        output, shown = self.statement.output, relation
         if self.stepwise:
             before = relation.slice(0, 0) if self.relation is None else self.relation
             shown = difference(relation, before) if output == "istream" else difference(before, relation)
             self.relation, self.relation_changed = relation, True
+        whole = relation if self.stepwise else None
+        return self._event(tick, shown, whole, output, inconsistencies, max_rows), shown
+
+    def _event(self, tick: int, shown: pa.Table, relation: pa.Table | None, output: str, inconsistencies: tuple[str, ...],
+               max_rows: int, more: Mapping[str, Any] | None = None) -> ResultEvent:
+        """The next result: what is `shown`, and of a stepwise query the whole relation."""
+        form = self.statement.form
         self.seq += 1
-        meta: dict[str, Any] = {"windows": self._windows(tick), "rows": shown.num_rows}
+        meta: dict[str, Any] = {"windows": self._windows(tick), "rows": shown.num_rows, **(more or {})}
         if inconsistencies:
             meta["inconsistencies"] = list(inconsistencies)
-        if max(shown.num_rows, relation.num_rows if self.stepwise else 0) > max_rows:
+        if max(shown.num_rows, 0 if relation is None else relation.num_rows) > max_rows:
             meta["truncated"], meta["limit"] = True, max_rows
-        event = ResultEvent(self.name, self.definition.epoch, self.seq, tick, self.ticker.timetable.label(tick), RESULT_KINDS[form],
-                            output, payload(form, first_rows(shown, max_rows)),
-                            payload(form, first_rows(relation, max_rows)) if self.stepwise else None, meta)
-        return event, shown
+        return ResultEvent(self.name, self.definition.epoch, self.seq, tick, self.ticker.timetable.label(tick), RESULT_KINDS[form],
+                           output, payload(form, first_rows(shown, max_rows)),
+                           None if relation is None else payload(form, first_rows(relation, max_rows)), meta)
 
     def _windows(self, tick: int) -> list[dict[str, Any]]:
         """The time windows looked at, ``open`` and ``close`` in ms; windows of the same extent on one stream once."""

@@ -13,20 +13,23 @@ from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from engine.compiler import BUILT_IN_RULES, Catalog, Compiled, compile_statement
 from engine.ir.rules import RuleSet
 from engine.ir.spans import Diagnostic, DiagnosticError
 from engine.ir.statement import RuleSource, Statement
-from engine.records import End, GraphVersion, Record, Register, Triple
+from engine.records import End, Event, GraphVersion, Record, Register, Triple
 from engine.runtime.batch import Executor, Limits
 from engine.runtime.chains import check_sources
 from engine.runtime.derived import Queries, given_name, own_iri
+from engine.runtime.evidence import Evidence, events_of
+from engine.runtime.output import triples_in
 from engine.runtime.pump import Pump
 from engine.runtime.query import Definition, LiveQuery
 from engine.runtime.resources import Item, ResultEvent
 from engine.runtime.results import ResultLog, Retention
-from engine.runtime.rows import ROWS, encode, graph_table, item_rows, own_blank_nodes, prepare, short_name
+from engine.runtime.rows import ROWS, Kind, encode, graph_table, item_rows, own_blank_nodes, prepare, short_name
 from engine.spark.settings import SparkSettings
 from engine.timeline import MIN
 
@@ -141,6 +144,25 @@ def log(queries: Mapping[str, Statement], streams: Mapping[str, Sequence[Item]],
         position = table["position"][-1].as_py()
         yield table
     yield encode([End(position + 1)])
+
+
+def recorded_evidence(queries: Mapping[str, Statement], streams: Mapping[str, Sequence[Item]], graphs: Mapping[str, Sequence[Triple]],
+                      executor: Executor, rule_sets: Mapping[str, RuleSet], name: str, at_ms: int) -> Evidence:
+    """What the evaluation of a query at the time `at_ms` of a replay saw. Raises ValueError where it has no result then."""
+    results = list(run(queries, streams, graphs, executor, rule_sets))
+    found = next((event for event in results if event.query == name and event.at_ms == at_ms), None)
+    if found is None:
+        times = [str(event.at_ms) for event in results if event.query == name]
+        some = f"{', '.join(times[:5])}{', ...' if len(times) > 5 else ''}" if times else "none at all"
+        raise ValueError(f"The query {name!r} has no result at {at_ms} ms; it has {some}.")
+    statement, reads = queries[name], {source.stream for source in queries[name].streams}
+    items = [event for table in log(queries, streams, graphs, _BATCH_ROWS)
+             for event in events_of(table.filter(pc.equal(table["record"], int(Kind.EVENT)))) if event.stream in reads]
+    makers = {iri: maker for maker, query in queries.items() if (iri := own_iri(query, _own(maker))) in reads and iri is not None}
+    items += [Event(0, iri, event.at_ms, None, triples_in(event.payload), event.at_ms)
+              for iri, maker in makers.items() for event in results if event.query == maker and event.payload]
+    static = {iri: tuple(own_blank_nodes(triples, f"g{short_name(iri)}")) for iri, triples in graphs.items()}
+    return Evidence(statement, found, tuple(items), static, {**BUILT_IN_RULES, **rule_sets}, makers)
 
 
 def _own(name: str) -> str:

@@ -12,7 +12,11 @@ import pyarrow as pa
 from engine.records import Triple
 
 ResultKind = Literal["result", "graph", "boolean"]
-RESULT_KINDS: Mapping[str, ResultKind] = {"SELECT": "result", "ASK": "boolean", "CONSTRUCT": "graph", "DESCRIBE": "graph"}
+RESULT_KINDS: Mapping[str, ResultKind] = {
+    "SELECT": "result", "ASK": "boolean", "CONSTRUCT": "graph", "DESCRIBE": "graph", "PROGRAM": "result"}
+
+PROGRAM = "PROGRAM"
+"""The form of rule programs."""
 
 DEFAULT_GRAPH = "urn:x-thalweg:default"
 """The IRI under which the catalog keeps the default graph."""
@@ -201,6 +205,11 @@ class ResultEvent:
     def removed(self) -> bool:
         """Whether `payload` is what went out since the evaluation before."""
         return self.output == "dstream"
+
+    @property
+    def stream(self) -> str | None:
+        """Of a rule program's result: ``p`` for facts that begin to hold, ``n`` for such that cease."""
+        return self.meta.get("stream")
 
     @property
     def windows(self) -> list[dict[str, Any]]:

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import repeat
 from pathlib import Path
 from typing import Any, cast
 
@@ -45,10 +46,12 @@ class _New:
 @dataclass(slots=True)
 class Changes:
     """What one batch of the pump changes, written together. States are JSON values; a None removes. `made` are facts of streams that
-    queries make, `gone` such streams that are no more."""
+    queries make, `gone` such streams that are no more. `evaluated` has how many of the results there were when the records up to a
+    position had been seen, and that position."""
 
     position: int
     results: list[ResultEvent] = field(default_factory=list)
+    evaluated: list[tuple[int, int]] = field(default_factory=list)
     queries: dict[str, tuple[dict[str, Any], dict[str, Any]] | None] = field(default_factory=dict)
     relations: dict[str, pa.Table | None] = field(default_factory=dict)
     graphs: dict[str, dict[str, Any] | None] = field(default_factory=dict)
@@ -81,9 +84,10 @@ class ResultLog(Database):
                 db.execute("delete from made where stream = ?", (iri,))
             self._write_definitions(db, changes)
             self._write_made(db, changes)
-            db.executemany(f"insert into results ({_RESULT}, bytes, logged) values (?,?,?,?,?,?,?,?,?,?,?,?)",
+            db.executemany(f"insert into results ({_RESULT}, bytes, logged, position) values (?,?,?,?,?,?,?,?,?,?,?,?,?)",
                            [(r.query, r.epoch, r.seq, r.tick, r.at_ms, r.kind, r.output, r.payload, r.relation, json.dumps(r.meta),
-                             len(r.payload) + len(r.relation or b""), now_ms) for r in changes.results])
+                             len(r.payload) + len(r.relation or b""), now_ms, position)
+                            for r, position in zip(changes.results, _positions(changes))])
             self._put_meta(db, {**changes.meta, "position": changes.position})
             for query in self._due_for_retention(changes.results, now_ms):
                 self._retain(db, query, now_ms)
@@ -212,9 +216,9 @@ class ResultLog(Database):
 
     # --- results
 
-    def latest(self, query: str) -> ResultEvent | None:
-        """The last logged result of a query's current epoch."""
-        rows = self._results("where query = ? order by id desc limit 1", (query,))
+    def latest(self, query: str, output: str | None = None) -> ResultEvent | None:
+        """The last logged result of a query's current epoch, or the last one with that output operator."""
+        rows = self._results("where query = ? and output = coalesce(?, output) order by id desc limit 1", (query, output))
         return rows[0] if rows else None
 
     def read(self, query: str, after_seq: int, limit: int = 1_000) -> list[ResultEvent]:
@@ -225,6 +229,10 @@ class ResultLog(Database):
         """The result just before `seq`, if it is kept."""
         rows = self._results("where query = ? and seq < ? order by seq desc limit 1", (query, seq))
         return rows[0] if rows else None
+
+    def positions(self, query: str, first_seq: int, last_seq: int) -> dict[int, int | None]:
+        """By seq: the position in the input log up to which the evaluation of a result saw; None where that is not known."""
+        return dict(self._read("select seq, position from results where query = ? and seq between ? and ?", (query, first_seq, last_seq)))
 
     def items(self, query: str, after_seq: int, limit: int) -> list[ResultEvent]:
         """The last `limit` results with a seq greater than `after_seq` that have a triple, in order."""
@@ -245,3 +253,12 @@ class ResultLog(Database):
         return [ResultEvent(query, epoch, seq, tick, at, cast(ResultKind, kind), output, payload, relation, json.loads(meta))
                 for query, epoch, seq, tick, at, kind, output, payload, relation, meta
                 in self._read(f"select {_RESULT} from results {where}", values)]
+
+
+def _positions(changes: Changes) -> Iterator[int | None]:
+    """The position of each result's evaluation."""
+    done = 0
+    for count, position in changes.evaluated:
+        yield from repeat(position, count - done)
+        done = count
+    yield from repeat(None, len(changes.results) - done)

@@ -18,6 +18,7 @@ from engine.runtime.clock import Clock, SystemClock
 from engine.runtime.derived import own_iri
 from engine.runtime.describe import variables
 from engine.runtime.errors import EngineError, not_found
+from engine.runtime.evidence import Evidence, evidence_of
 from engine.runtime.machine import Machine
 from engine.runtime.query import Compiled, LiveQuery
 from engine.runtime.resources import DEFAULT_GRAPH, GraphInfo, Listener, OneShot
@@ -151,6 +152,10 @@ class Engine(RuleCommands):
         """Executor and strategy of a query's last evaluation, where the executor has a choice."""
         executor, strategy = getattr(self._machine.pump.executor, "choices", {}).get(query.definition.epoch, (None, None))
         return {"executor": executor, "strategy": strategy}
+
+    def evidence(self, name: str, result_id: str) -> Evidence:
+        """What the evaluation of a result saw: 404 ``no-such-result``, 410 ``no-longer-kept`` where some of it is no longer there."""
+        return evidence_of(self._machine, self._query(name), result_id)
 
     # --- one-shot queries
 

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from engine.ir.statement import AllWindow, Statement, TimeWindow, TupleWindow, Window
+from engine.ir.statement import AllWindow, Program, Statement, TimeWindow, TupleWindow, Window
 from engine.timeline import MAX, MIN, ON_CHANGE_STEP, content, first_close_after, last_close_by
 
 Times = npt.NDArray[np.int64]
@@ -36,7 +36,8 @@ class Need:
 
 @dataclass(frozen=True, slots=True)
 class Timetable:
-    """The reporting side of a statement. `grids` are (step, start) of its evaluation times; empty for reports on change."""
+    """The reporting side of a statement. `grids` are (step, start) of its evaluation times; empty for reports on change. `expiry`: it may
+    report that an event leaves; `ceasing`: to the last one."""
 
     windows: tuple[tuple[str, Window], ...]
     grids: tuple[Range, ...]
@@ -44,6 +45,7 @@ class Timetable:
     full: bool
     on_change: bool
     expiry: bool
+    ceasing: bool
 
     @classmethod
     def of(cls, statement: Statement) -> Timetable:
@@ -53,8 +55,8 @@ class Timetable:
         steps = sorted({w.step_ms for _, w in windows if isinstance(w, TimeWindow)})
         on_change = statement.on_change
         grids = ((every, start),) if every is not None else tuple((step, start) for step in steps)
-        return cls(windows, () if on_change else grids, start, statement.report == "full", on_change,
-                   on_change and statement.output == "dstream")
+        return cls(windows, () if on_change else grids, start, statement.report == "full", on_change, statement.expires,
+                   isinstance(statement.query, Program))
 
     @property
     def streams(self) -> tuple[str, ...]:
@@ -217,6 +219,8 @@ class Ticker:
 
     def last(self) -> int:
         """Where a replay ends: the last close that still sees an event, or the first tick after it; MIN where there is none."""
+        if self._last_close != MIN and self.timetable.ceasing:
+            return self._last_close + 1
         if self.timetable.on_change or self._last_close == MIN:
             return self._last_close
         return self.timetable.next_tick(self._last_close - 1)

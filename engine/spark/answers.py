@@ -6,7 +6,7 @@ facts; it leaves through the driver anyway.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -62,13 +62,18 @@ class Answers:
         old = _only(_only(content.upto(seen, since), "s", pc.unique(fresh["s"])), "p", predicates)
         return pa.concat_tables([old, fresh])
 
-    def take(self, fresh: pa.Table, position: int, first_tick: int) -> None:
-        """Add new answers, computed up to log position `position`; forget those that ended before `first_tick`."""
+    def answers(self, fresh: pa.Table, position: int, ticks: Sequence[int]) -> list[pa.Table]:
+        """Take new answers, computed up to log position `position`; the solutions at each of the `ticks`."""
+        self._take(fresh, position, ticks[0])
+        return [self._sample(tick) for tick in ticks]
+
+    def _take(self, fresh: pa.Table, position: int, first_tick: int) -> None:
+        """Add new answers; forget those that ended before `first_tick`."""
         kept = fresh if self._table is None else pa.concat_tables([self._table, fresh])
         self._table = kept.filter(pc.greater_equal(kept["hi"], evaluation_point(first_tick)))
         self._seen = max(self._seen, position)
 
-    def sample(self, tick: int) -> pa.Table:
+    def _sample(self, tick: int) -> pa.Table:
         """The solutions at T: a set over the pattern's variables, projected to the query's own."""
         assert self._table is not None
         point = evaluation_point(tick)

@@ -9,18 +9,19 @@ from typing import Any
 
 from engine.ir.passes import Pass, show_passes
 from engine.ir.printer import show
-from engine.ir.statement import Construct, Describe, Select, Statement
+from engine.ir.statement import Construct, Describe, Program, Select, Statement
 from engine.ir.terms import Variable
 from engine.plan import incremental
 from engine.plan.describe import TRIPLE
 from engine.plan.explain import explain_plan, plan_tree
-from engine.plan.nodes import ClosedSource, Plan, closures
+from engine.plan.nodes import ClosedSource, Instances, Plan, closures
 from engine.plan.order import Estimate
 from engine.spark.sql.calls import is_volatile
 from engine.spark.sql.companions import typed_variables
 from engine.spark.sql.dialect import DIALECTS, Dialect
 from engine.spark.sql.emit import Emitter, PlanText
 from engine.spark.sql.fixpoint import ClosureText, closure_text
+from engine.spark.sql.instances import found_text
 from engine.spark.sql.lower import Lowering
 
 STAGES = ("parsed", "validated", "rewritten", "logical", "spark")
@@ -71,7 +72,7 @@ class Compiled:
         query = self.statement.query
         if isinstance(query, (Construct, Describe)):
             return tuple(map(Variable, "spo"))
-        return query.variables if isinstance(query, Select) else ()
+        return query.variables if isinstance(query, (Select, Program)) else ()
 
     @property
     def column_names(self) -> tuple[str, ...]:
@@ -82,6 +83,11 @@ class Compiled:
     def on_change(self) -> bool:
         """Whether it is evaluated once per distinct event time instead of at window closes."""
         return self.statement.on_change
+
+    @property
+    def is_program(self) -> bool:
+        """Whether it is a rule program, whose facts are kept with their intervals."""
+        return isinstance(self.plan, Instances)
 
     @cached_property
     def delta(self) -> incremental.DeltaPlan | None:
@@ -105,7 +111,9 @@ class Compiled:
         lowering = Lowering(dialect, self.identity, self._label_offset, quick=typed)
         emitter = Emitter(dialect, lowering, typed_variables(self.plan) if typed else frozenset())
         query = self.rewritten.query
-        if isinstance(query, Construct):
+        if isinstance(self.plan, Instances):
+            text = PlanText((), found_text(self.plan.source), (self.plan.source,))
+        elif isinstance(query, Construct):
             template = tuple((t.subject, t.predicate, t.object) for t in query.template)
             text = emitter.graph_text(self.plan, template)  # type: ignore[arg-type]
         elif isinstance(query, Describe):
@@ -132,7 +140,7 @@ class Compiled:
             case "logical":
                 return explain_plan(self.plan, self.estimate)
             case "spark":
-                kept = "incremental or recompute, by cost" if self.delta else "recompute"
+                kept = "incremental" if self.is_program else "incremental or recompute, by cost" if self.delta else "recompute"
                 return (f"-- executor: local below {LOCAL_ROWS} rows, sql above\n-- strategy: {kept}\n"
                         f"WITH ticks, windows (for each evaluation),\n{self.text('sql').body}")
         raise ValueError(f"no stage '{stage}'; there are {', '.join(STAGES)}")

@@ -22,15 +22,17 @@ from engine.plan.order import Estimate
 from engine.spark.answers import Answers
 from engine.spark.compiled import LOCAL_ROWS, Compiled
 from engine.spark.content import StreamContent, merge_estimates, table_estimate
-from engine.spark.local import Found, QueryFailed, Task, run_local
+from engine.spark.instances import KeptInstances, closure_of
+from engine.spark.local import FINDINGS, Found, QueryFailed, Task, run_local
 from engine.spark.mirror import Mirror
 from engine.spark.rounds import close, transitive_closure
 from engine.spark.sql.closure import Rounds
-from engine.spark.sql.fixpoint import Closing, renamed
 from engine.spark.sql.dialect import DIALECTS, UNDECIDED
+from engine.spark.sql.fixpoint import NO_TIMES, Closing, renamed, state_table
+from engine.spark.sql.instances import first_text
 from engine.spark.sql.sources import Evaluation, graph_table, needed, source_texts, stream_table, tables
 from engine.spark.udf_spark import register_spark
-from engine.timeline import MAX, MIN
+from engine.timeline import MAX, MIN, evaluation_point
 
 if TYPE_CHECKING:
     from engine.spark.session import Session
@@ -86,7 +88,7 @@ class _Job:
     text: str
     tables: frozenset[str]
     cost: int
-    sample: Answers | None = None
+    sample: Answers | KeptInstances | None = None
     own: Mapping[str, pa.Table] = field(default_factory=dict)
     rounds: tuple[tuple[Rounds, str, str], ...] = ()
     closings: tuple[Closing, ...] = ()
@@ -105,7 +107,7 @@ class Executor:
         self.force_executor = force_executor
         self.force_strategy = force_strategy
         self.choices: dict[str, tuple[ExecutorName, StrategyName]] = {}
-        self._answers: dict[str, Answers] = {}
+        self._answers: dict[str, Answers | KeptInstances] = {}
         self._mirrors: dict[str, Mirror] = {}
         self._views: dict[str, frozenset[str]] = {}
         self._threads = ThreadPoolExecutor(session.settings.partitions, "plan")
@@ -154,6 +156,8 @@ class Executor:
             return self._incremental_job(due, typed, rows)
         most = self.closed_rows if compiled.has_closures else LOCAL_ROWS
         executor: ExecutorName = self.force_executor or ("local" if rows <= most else "sql")
+        if compiled.is_program:
+            return self._program_job(due, executor, typed, rows)
         self.choices[due.query] = (executor, "recompute")
         text = compiled.text(executor, typed)
         prefix = source_texts(text.sources, compiled.statement.streams, evaluation, DIALECTS[executor])
@@ -178,7 +182,7 @@ class Executor:
     def _incremental_job(self, due: Due, typed: bool, rows: int) -> _Job:
         """A star's new answers need only what its new facts touch, which mostly is small however large the window is."""
         kept = self._answers.get(due.query)
-        if kept is None or kept.compiled is not due.compiled:
+        if not isinstance(kept, Answers) or kept.compiled is not due.compiled:
             kept = self._answers[due.query] = Answers(due.compiled)
         touched = kept.touched(due.streams, due.since) if self.force_executor != "sql" else None
         shipped = rows if touched is None else touched.num_rows
@@ -190,6 +194,21 @@ class Executor:
             names = {iri: f"{name}_{due.query}" for iri, name in names.items()}
             own = dict.fromkeys(names.values(), touched)
         return _Job(due, executor, kept.delta_text(due.since, executor, typed, names), frozenset(names.values()), shipped, kept, own)
+
+    def _program_job(self, due: Due, executor: ExecutorName, typed: bool, rows: int) -> _Job:
+        """What a rule program derives from what is new, beside what it has derived before; with `recompute` from all there is."""
+        kept = self._answers.get(due.query)
+        if not isinstance(kept, KeptInstances) or kept.compiled is not due.compiled or self.force_strategy == "recompute":
+            kept = self._answers[due.query] = KeptInstances(due.compiled)
+        self.choices[due.query] = (executor, "incremental" if kept.seen >= 0 else "recompute")
+        text, streams = due.compiled.text(executor, typed), due.compiled.statement.streams
+        first = first_text(closure_of(due.compiled, executor, typed), streams, max(kept.seen, due.since), evaluation_point(due.ticks[0]))
+        closings = tuple(replace(closure.ready((NO_TIMES,)), first=first) if closure.source.lasting else
+                         closure.ready(source_texts((closure.source.base,), streams, due.evaluation, DIALECTS[executor]))
+                         for closure in text.closures)
+        names = frozenset(stream_table(s.stream) for s in streams) | frozenset(map(graph_table, due.graphs))
+        state = state_table(kept.source.name)
+        return _Job(due, executor, text.select, names | {state}, rows, kept, {state: kept.state}, closings=closings)
 
     # -- running
 
@@ -227,11 +246,11 @@ class Executor:
         contents: dict[str, StreamContent] = {}
         for job in jobs:
             found.update(job.own)
-            if job.own:
-                continue
             whole = (MIN, MAX)
             wanted = needed(job.due.compiled.statement.streams, job.due.evaluation)
             for iri, (low, high) in wanted.items():
+                if stream_table(iri) not in job.tables:
+                    continue
                 low, high = whole if job.sample else (low, high)
                 before = ranges.get(iri, (low, high))
                 ranges[iri] = min(low, before[0]), max(high, before[1])
@@ -274,6 +293,8 @@ class Executor:
             if mirror is None:
                 mirror = self._mirrors[view] = Mirror(view, self.session.work / "segments")
             mirror.show(spark, job.due.streams[source.stream])
+        for name, table in job.own.items():
+            spark.createDataFrame(table).createOrReplaceTempView(name)
         for iri, table in job.due.graphs.items():
             if graph_table(iri) in job.tables:
                 spark.createDataFrame(table.select(FACTS.names)).createOrReplaceTempView(graph_table(iri))
@@ -302,7 +323,7 @@ class Executor:
             findings = found.findings   # of the last: a task's are those of all closures that it stands on
         if not job.ahead:
             made = [table for closing in job.closings if (table := close(spark, closing)) is not None]
-            findings = pa.concat_tables(made) if made else None
+            findings = pa.concat_tables([table.cast(FINDINGS) for table in made]) if made else None
         return findings
 
     # -- answering
@@ -313,8 +334,9 @@ class Executor:
             return _failures(job.due, job.answer or QueryFailed("no answer"))
         if job.sample is not None:
             last = max((c.last for s in job.due.streams.values() for c in s.chunks), default=0)
-            job.sample.take(job.answer.table, last, job.due.ticks[0])
-            return [Answer(job.due.query, tick, job.sample.sample(tick)) for tick in job.due.ticks]
+            found = job.sample.answers(job.answer.table, last, job.due.ticks)
+            return [Answer(job.due.query, tick, table, inconsistencies=_at(tick, job.answer.findings))
+                    for tick, table in zip(job.due.ticks, found)]
         return [replace(answer, inconsistencies=_at(answer.tick, job.answer.findings)) for answer in _split(job.due, job.answer.table)]
 
 
@@ -328,10 +350,11 @@ def _failures(due: Due, failure: BaseException) -> list[Answer]:
 
 
 def _at(tick: int, findings: pa.Table | None) -> tuple[str, ...]:
-    """What was found inconsistent at a tick, or in static graphs, in the order of its texts."""
+    """What was found inconsistent at a tick, in the order of its texts."""
     if findings is None:
         return ()
-    here = findings.filter(pc.or_kleene(pc.is_null(findings["tick"]), pc.equal(findings["tick"], tick)))
+    point = evaluation_point(tick)
+    here = findings.filter(pc.and_(pc.less_equal(findings["lo"], point), pc.greater_equal(findings["hi"], point)))
     return tuple(sorted(set(here["finding"].to_pylist())))
 
 

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 MOST_KEPT = 64
 CLOSING = 30    # what a closure costs, in plans over as many rows (docs/decisions.md)
+FINDINGS = pa.schema([("lo", pa.int64()), ("hi", pa.int64()), ("finding", pa.string())])
 RESULT = "number int, answer binary, findings binary, error string"
 
 
@@ -40,7 +41,7 @@ class Task:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What a plan text gave, and rows ``tick finding`` of what its closures have that is inconsistent."""
+    """What a plan text gave, and rows `FINDINGS` of what its closures have that is inconsistent."""
 
     table: pa.Table
     findings: pa.Table | None = None

@@ -9,14 +9,29 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from engine.runtime.resources import QueryInfo, ResultEvent, iso
+from engine.runtime.resources import PROGRAM, QueryInfo, ResultEvent, iso
 from server.feeds.channel import Channel, Entry, Listener
 from server.feeds.exchange import Exchange
 from server.feeds.frames import Frame, bye, message
 from server.feeds.options import Options, parse_id
 from server.formats.stamps import date_time_ms
+from server.problems import Problem
 
 _PAGE = 64
+
+
+def streams_of(info: QueryInfo, options: Options) -> str:
+    """The streams of a rule program that are asked for, of ``p`` and ``n``; none for other queries. A program has no relation at T that a
+    feed could begin with or show as a whole."""
+    if info.form == PROGRAM:
+        if options.mode == "full" or options.snapshot:
+            name = "mode" if options.mode == "full" else "snapshot"
+            raise Problem("unknown-parameter", "A rule program has streams only: facts that begin to hold, and such that cease.",
+                          extra={"parameter": name})
+        return options.stream or "p"
+    if options.stream is not None:
+        raise Problem("unknown-parameter", "stream= is for rule programs.", extra={"parameter": "stream"})
+    return ""
 
 
 class Feed:
@@ -28,6 +43,7 @@ class Feed:
         self._results = exchange.engine.results
         self.info: QueryInfo = exchange.engine.query(name)
         self._links = links or {}
+        self._streams = streams_of(self.info, options)
         self._variant = options.variant(self.info.output)
         self.channel: Channel = exchange.join(self.info, self._variant, listener)
         self.limits = exchange.limits
@@ -108,7 +124,7 @@ class Feed:
         options = self._options
         wanted = options.last_event_id or options.since
         if wanted is None or wanted == "latest" or (options.last_event_id == "none"):
-            show = options.snapshot if options.snapshot is not None else wanted != "latest"
+            show = not self._streams and (options.snapshot if options.snapshot is not None else wanted != "latest")
             return False, self._snapshot() if show else []
         if wanted == "earliest":
             self._seq = max(0, oldest - 1)
@@ -171,6 +187,8 @@ class Feed:
             self._end_until(frames)
             return
         self._seq = event.seq
+        if event.stream is not None and event.stream not in self._streams:
+            return
         if not options.keep_empty and entry.empty(self._variant):
             return
         if options.rate_ms:

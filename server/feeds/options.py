@@ -12,7 +12,7 @@ from server.formats.stamps import date_time_ms
 from server.parameters import choice, flag, moment
 from server.problems import Problem
 
-PARAMETERS = ("mode", "snapshot", "since", "last_event_id", "until", "limit", "empty", "rate", "overflow", "graph-format")
+PARAMETERS = ("mode", "snapshot", "since", "last_event_id", "until", "limit", "empty", "rate", "overflow", "graph-format", "stream")
 MANY_PARAMETERS = ("query", "mode", "snapshot", "empty", "rate", "overflow", "graph-format", "last_event_id")
 TAIL_PARAMETERS = ("limit", "since")
 
@@ -27,7 +27,8 @@ class Variant:
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """The parameters of one feed. Times in ms; `mode` None is the query's own; `snapshot` None is "where it makes sense"."""
+    """The parameters of one feed. Times in ms; `mode` None is the query's own; `snapshot` None is "where it makes sense"; `stream` is
+    which results of a rule program are wanted: what begins to hold (None or ``p``), what ceases (``n``), or both."""
 
     mode: str | None = None
     snapshot: bool | None = None
@@ -39,6 +40,7 @@ class Options:
     rate_ms: int = 0
     disconnect: bool = False
     graph_format: str = "jsonld"
+    stream: str | None = None
 
     def variant(self, output: str) -> Variant:
         """The variant for a query with that output operator: ISTREAM and DSTREAM are deltas by nature."""
@@ -65,7 +67,7 @@ def parse_options(query_string: str, last_event_id: str | None, known: Sequence[
         last_event_id=last_event_id or values.get("last_event_id") or None, until_ms=read("until", moment), limit=read("limit", _number),
         keep_empty=read("empty", choice("include", "omit")) != "omit", rate_ms=read("rate", duration_ms) or 0,
         disconnect=read("overflow", choice("coalesce", "disconnect")) == "disconnect",
-        graph_format=read("graph-format", choice("jsonld", "trig", "nquads")) or "jsonld")
+        graph_format=read("graph-format", choice("jsonld", "trig", "nquads")) or "jsonld", stream=read("stream", choice("p", "n", "pn")))
     if options.rate_ms and options.mode == "delta":
         raise _bad("rate", "leaves events out, which a delta feed must not do")
     return options, list(dict.fromkeys(queries))

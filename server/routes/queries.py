@@ -9,7 +9,8 @@ from urllib.parse import unquote_plus
 from flask import Blueprint, Response, request
 
 from engine.runtime.resources import QueryInfo
-from server.formats.media import FORM, JSON, MERGE_PATCH, SPARQL_QUERY, TEXT
+from grammar.program import media_of
+from server.formats.media import FORM, JSON, MERGE_PATCH, RIF_PS, RULE_TYPES, SPARQL_QUERY, TEXT
 from server.parameters import choice, count, flag
 from server.problems import Problem
 from server.web import (best, body_type, etag_of, json_object, json_reply, known_members, no_content, parameter, path, precondition, reply,
@@ -18,7 +19,7 @@ from server.web import (best, body_type, etag_of, json_object, json_reply, known
 blueprint = Blueprint("queries", __name__)
 LEVELS = ("parsed", "validated", "rewritten", "logical", "spark")
 STATES = ("starting", "running", "idle", "paused", "restarting", "failed", "finished", "stopping")
-_TYPES = (SPARQL_QUERY, TEXT, JSON)
+_TYPES = (SPARQL_QUERY, TEXT, JSON, *RULE_TYPES)
 _CHANGES: dict[str, tuple[Any, ...]] = {"state": ("paused", "running"), "resume": ("backlog", "now"), "force": (True, False)}
 
 
@@ -56,9 +57,9 @@ def put(name: str) -> Response:
 
 @route(blueprint, "/queries/<name>", "GET")
 def get(name: str) -> Response:
-    """The query with its state; its text for ``Accept: application/sparql-query``."""
+    """The query with its state; its text for ``Accept: application/sparql-query``, or the type of a rule program."""
     info = site().engine.query(name)
-    media = best(JSON, SPARQL_QUERY, TEXT)
+    media = best(JSON, media_of(info.text) or SPARQL_QUERY, TEXT)
     if media == JSON:
         return json_reply(query_json(info), headers={"ETag": f'"{_etag(info)}"'})
     return reply(info.text, media, headers={"ETag": f'"{_etag(info)}"'})
@@ -138,6 +139,9 @@ def _statement(types: tuple[str, ...]) -> tuple[str, dict[str, Any]]:
             raise Problem("json-syntax", "Expected a member 'text' with the query.", status=422)
     elif media == FORM:
         text = _form_text(text)
+    elif media in RULE_TYPES and media_of(text) != media:
+        begins = "Document(" if media == RIF_PS else "an element"
+        raise Problem("rule-syntax", f"The body is said to be {media}, which begins with {begins}.")
     if len(text.encode("utf-8", "surrogatepass")) > limit:
         raise Problem("body-too-large", f"A query text may have {limit} bytes.", extra={"limit": limit, "actual": len(text.encode())})
     return text, options

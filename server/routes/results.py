@@ -6,22 +6,29 @@ a few clients get them from server/routes/feed.py.
 
 from __future__ import annotations
 
+import threading
 from typing import Any
 
 import pyarrow as pa
 from flask import Blueprint, Response, request
 
 from engine.runtime.output import payload
-from engine.runtime.resources import QueryInfo, ResultEvent, iso
-from server.feeds.options import PARAMETERS
+from engine.runtime.resources import PROGRAM, QueryInfo, ResultEvent, iso
+from server.feeds.feed import streams_of
+from server.feeds.options import PARAMETERS, parse_options
 from server.formats import results as formats
-from server.formats.media import GRAPH_RESULT_TYPES, HTML, JSONL, SSE, TABLE_TYPES
+from server.formats.media import GRAPH_RESULT_TYPES, HTML, JSON, JSONL, SSE, TABLE_TYPES, TEXT
+from server.formats.proofs import as_text
+from server.parameters import choice, count
 from server.routes.feed import plain_feed
 from server.routes.pages import console
-from server.web import best, path, reply, route, site
+from server.web import best, json_reply, parameter, path, reply, route, site
+from server.why import explained
 
 blueprint = Blueprint("results", __name__)
 GRAPH_FORMS = ("CONSTRUCT", "DESCRIBE")
+# Searches for proofs take turns: each may keep a core busy for seconds.
+_SEARCHING = threading.Lock()
 
 
 @route(blueprint, "/queries/<name>/results", "GET", query=PARAMETERS)
@@ -35,7 +42,8 @@ def latest(name: str) -> Response:
         return console()
     if media in feeds:
         return reply(b"", media) if request.method == "HEAD" else plain_feed(name, media)
-    event: ResultEvent | None = site().engine.results.latest(name)
+    streams = streams_of(info, parse_options(request.query_string.decode(), None)[0])
+    event: ResultEvent | None = site().engine.results.latest(name, {"p": "istream", "n": "dstream"}.get(streams))
     data = event.full if event else _nothing(info)
     if graph:
         text = formats.graph(data, media, f"{info.iri}/results/{event.id}" if event else None, iso(event.at_ms) if event else None)
@@ -44,9 +52,21 @@ def latest(name: str) -> Response:
     return reply(text, media, etag=event.id if event else "none", headers=_headers(name, event))
 
 
+@route(blueprint, "/queries/<name>/results/<id>/why", "GET", query=("row", "max", "mode"))
+def why(name: str, id: str) -> Response:
+    """The proofs of one row of a result, as JSON or as text."""
+    limits = site().limits
+    row, most = parameter("row", count(1 << 31), 0), parameter("max", count(limits.why_proofs, 1), 1)
+    mode = parameter("mode", choice("full", "delta"), "full")
+    media = best(JSON, TEXT)
+    with _SEARCHING:
+        found = explained(site().engine.evidence(name, id), row, most, mode, limits.why_triples)
+    return json_reply(found) if media == JSON else reply(as_text(found), TEXT)
+
+
 def _nothing(info: QueryInfo) -> bytes:
     """An empty relation of the query's form; ASK is false."""
-    if info.form == "SELECT":
+    if info.form in ("SELECT", PROGRAM):
         return payload("SELECT", pa.table({name: pa.array([], pa.string()) for name in info.variables}))
     return b'{"head":{},"boolean":false}' if info.form == "ASK" else b""
 

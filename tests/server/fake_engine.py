@@ -198,6 +198,11 @@ class FakeEngine:
     def queries(self) -> list[QueryInfo]:
         return list(self._queries.values())
 
+    def evidence(self, name: str, result_id: str) -> None:
+        """Nothing is kept of what results were made from."""
+        self.query(name)
+        raise EngineError("no-such-result", 404, f"There is no result {result_id!r}.")
+
     def query(self, name: str) -> QueryInfo:
         if name in self._removed:
             raise EngineError("query-removed", 410, f"The query {name!r} was removed.", {"name": name})

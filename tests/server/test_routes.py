@@ -14,7 +14,7 @@ from server.web import Site
 from tests.server.conftest import problem
 from tests.server.fake_engine import FakeEngine
 
-NAMES = {"name": "none", "file": "none.js", "slug": "none"}
+NAMES = {"name": "none", "id": "none", "file": "none.js", "slug": "none"}
 METHODS = ("GET", "PUT", "POST", "DELETE", "PATCH")
 TAKES_BODY = ("PUT", "POST", "PATCH")
 

@@ -202,5 +202,5 @@ def _keys(source: Source) -> tuple[str, ...]:
         case nodes.ClosedSource(static=static):
             return () if static else ("tick",)
         case nodes.KnownSource(closed=closed) | nodes.FreshSource(closed=closed):
-            return (() if closed.static else ("tick",)) + (("g",) if closed.items else ())
+            return (() if closed.static or closed.lasting else ("tick",)) + (("g",) if closed.items else ())
     return ("tick",)

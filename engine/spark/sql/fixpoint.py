@@ -1,7 +1,9 @@
 """Closures under rules as SQL: the text of one round, which an executor repeats until it finds nothing new (semi-naive).
 
 A closure is a relation of columns ``tick`` unless it is static, ``g`` where it is of each item by itself, then ``s p o``, the further
-terms of long atoms ``x3 x4 ...``, and the typed companions of ``o``. Rounds are evaluated by local.py and by rounds.py.
+terms of long atoms ``x3 x4 ...``, of a lasting one the points ``lo hi`` and whether it is ``shown``, and the typed companions of ``o``.
+A lasting one has for each begin of a fact a row with its last end, unless an earlier one lasts as long, and stands on what it has kept
+(``{name}_state``). Rounds are evaluated by local.py and by rounds.py.
 """
 
 from __future__ import annotations
@@ -22,12 +24,19 @@ from engine.spark.sql.emit import Emitter
 from engine.spark.sql.lower import Lowering
 from engine.spark.sql.relation import Relation
 from engine.spark.sql.sources import closure_table, source_name
+from engine.timeline import MAX, MIN
 
 _TYPED = ("kind", "number", "micros")
+_BEST = ("hi", "shown")
 MOST_FINDINGS = 100
-_ANY_TIME = "ticks AS (SELECT CAST(0 AS BIGINT) AS tick)"
+NO_TIMES = "ticks AS (SELECT CAST(0 AS BIGINT) AS tick)"
 _EMPTY = ("(SELECT '' AS s, '' AS p, '' AS o, CAST(0 AS TINYINT) AS kind, CAST(0 AS DOUBLE) AS number, CAST(0 AS BIGINT) AS micros "
           "WHERE FALSE) AS nothing")
+
+
+def state_table(name: str) -> str:
+    """Name of the relation with what a lasting closure has kept."""
+    return f"{name}_state"
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,8 +51,8 @@ class StepText:
 @dataclass(frozen=True, slots=True)
 class Closing:
     """A closure to be computed now: `first` is what table ``{name}_all`` starts with; a round of a stratum runs the steps that are `due`;
-    at the end `check` finds what is inconsistent: rows ``tick finding`` (of a static closure without a tick: at all). `behind` is the
-    table of the background."""
+    at the end `check` finds what is inconsistent: rows ``lo hi finding``, told from point to point. `behind` are the
+    tables of the background and of what is kept."""
 
     name: str
     first: str
@@ -52,13 +61,13 @@ class Closing:
     after: str
     check: str | None = None
     static: bool = False
-    behind: str | None = None
+    behind: tuple[str, ...] = ()
 
     def own(self, names: Mapping[str, str]) -> Closing:
         """The same with other names for itself and the closures that it stands on."""
         layers = tuple(tuple(replace(step, text=renamed(step.text, names)) for step in layer) for layer in self.strata)
-        first, before, after, check, behind = (text and renamed(text, names) for text in (
-            self.first, self.before, self.after, self.check, self.behind))
+        first, before, after, check = (text and renamed(text, names) for text in (self.first, self.before, self.after, self.check))
+        behind = tuple(renamed(table, names) for table in self.behind)
         return Closing(names[self.name], first or "", layers, before or "", after or "", check, self.static, behind)
 
     @property
@@ -92,7 +101,9 @@ class Tables(Protocol):
 
 def saturate(closing: Closing, tables: Tables) -> None:
     """Run the rounds of a closure, whose table holds what it starts with, until nothing new comes, stratum by stratum."""
-    known = add_seen({}, tables.seen(closing.behind) if closing.behind else [])
+    known: Seen = {}
+    for table in closing.behind:
+        add_seen(known, tables.seen(table))
     for stratum in range(len(closing.strata)):
         tables.begin()
         rows = tables.seen(closing.new)
@@ -133,16 +144,20 @@ class ClosureText:
 
     def ready(self, prefix: Sequence[str]) -> Closing:
         """The statements for an evaluation; `prefix` are the texts of the sources of `base`, the evaluation times first. Those of a
-        static closure are the same in each."""
+        static closure are the same in each. A lasting one begins with what is new on its streams (instances.py)."""
         if self.source.static:
-            prefix = (_ANY_TIME,)
+            prefix = (NO_TIMES,)
+        lasting = self.source.lasting
         check = f"WITH {prefix[0]}, {self.known} {self.checks} LIMIT {MOST_FINDINGS}" if self.checks else None
-        same = " AND ".join(f"k.{c} = f.{c}" for c in self.identity)
-        merged = ", ".join([*self.identity, *(f"min({c}) AS {c}" for c in _TYPED)])
+        same = " AND ".join([*(f"k.{c} {'<=' if c == 'lo' else '='} f.{c}" for c in self.identity),
+                             *(f"k.{c} >= f.{c}" for c in _BEST if lasting)])
+        best = [f"max({c}) AS {c}" for c in _BEST if lasting]
+        merged = ", ".join([*self.identity, *best, *(f"min({c}) AS {c}" for c in _TYPED)])
         before = f"WITH {prefix[0]}, {self.known} SELECT {', '.join(self.columns)} FROM (SELECT {merged} FROM ("
         after = (f") AS d GROUP BY {', '.join(self.identity)}) AS f "
                  f"WHERE NOT EXISTS (SELECT 1 FROM {self.name}_known k WHERE {same})")
-        behind = closure_table(self.source.background.name) if self.source.background else None
+        behind: tuple[str, ...] = (closure_table(self.source.background.name),) if self.source.background else ()
+        behind += (state_table(self.name),) if lasting else ()
         return Closing(self.name, f"WITH {', '.join(prefix)} {self.base}", self.strata, before, after, check, self.source.static, behind)
 
 
@@ -157,18 +172,20 @@ def closure_text(source: ClosedSource, dialect: Dialect, lowering: Lowering) -> 
     """The texts of a closure. Raises Unstratified for rules that depend on their own negation."""
     keys = _keys(source)
     further = tuple(f"x{number + 3}" for number in range(width(source.rules)))
-    identity = (*keys, "s", "p", "o", *further)
-    columns = (*identity, *_TYPED)
+    identity = (*keys, "s", "p", "o", *further, *(("lo",) if source.lasting else ()))
+    columns = (*identity, *(_BEST if source.lasting else ()), *_TYPED)
 
     def text(step: Step) -> str:
-        return f"({_step(step, identity, dialect, lowering)})"
+        shown = step.rule.name in source.shown if source.lasting else None
+        return f"({_step(step, identity, shown, dialect, lowering)})"
 
     layers = strata(rule for rule in source.rules if isinstance(rule.head, Atom) and not is_axiom(rule))
     texts = tuple(tuple(StepText(step.new, step.known, text(step)) for rule in layer for step in steps(rule, source) if step.new)
                   for layer in layers)
     axioms = [text(axiom(rule, source)) for rule in source.rules if is_axiom(rule)] if source.background is None else []
     checks = [_check(rule, source, dialect, lowering) for rule in source.rules if isinstance(rule.head, Falsum)]
-    base, known = _base(source, keys, further, axioms), _known(source, columns, further)
+    base = "" if source.lasting else _base(source, keys, further, axioms)
+    known = _known(source, columns, further)
     return ClosureText(source.name, source, columns, identity, base, known, texts, " UNION ".join(checks))
 
 
@@ -176,15 +193,17 @@ def _check(rule: Rule, source: ClosedSource, dialect: Dialect, lowering: Lowerin
     """Where the body of a rule with head ``false`` holds: its name and its bindings, as text."""
     emitter = Emitter(dialect, lowering, frozenset())
     relation = emitter.relation(whole(rule, source))
-    tick = "CAST(NULL AS BIGINT) AS tick" if source.static else "tick"
+    held = "2 * tick - 1 AS lo, 2 * tick - 1 AS hi"
+    if source.static or source.lasting:
+        held = "lo, hi" if relation.lasting else f"CAST({MIN} AS BIGINT) AS lo, CAST({MAX} AS BIGINT) AS hi"
     shown = sorted(v for v in relation.variables if v.visible)
     parts = [dialect.quote(f"{rule.name or 'false'}:"), *(f"concat({dialect.quote(f' ?{v.name} = ')}, {emitter.name(v)})" for v in shown)]
     text = f"concat({', '.join(parts)})"
-    return f"({emitter.statement(f'SELECT DISTINCT {tick}, {text} AS finding FROM {relation.name}')})"
+    return f"({emitter.statement(f'SELECT DISTINCT {held}, {text} AS finding FROM {relation.name}')})"
 
 
 def _keys(source: ClosedSource) -> tuple[str, ...]:
-    return (() if source.static else ("tick",)) + (("g",) if source.items else ())
+    return (() if source.static or source.lasting else ("tick",)) + (("g",) if source.items else ())
 
 
 def _base(source: ClosedSource, keys: tuple[str, ...], further: tuple[str, ...], axioms: Sequence[str]) -> str:
@@ -203,24 +222,28 @@ def _base(source: ClosedSource, keys: tuple[str, ...], further: tuple[str, ...],
 def _known(source: ClosedSource, columns: tuple[str, ...], further: tuple[str, ...]) -> str:
     """What is found and what the background holds, in each evaluation (and item)."""
     own = f"SELECT {', '.join(columns)} FROM {closure_table(source.name)}"
+    if source.lasting:
+        own += f" UNION ALL SELECT {', '.join(columns)} FROM {state_table(source.name)}"
     if source.background is None:
         return f"{source.name}_known AS ({own})"
     behind = width(source.background.rules)
     rest = [f"b.x{n + 3}" if n < behind else f"'{NOTHING.token}' AS x{n + 3}" for n in range(len(further))]
     keys = _keys(source)
-    listed = ", ".join([*(f"k.{key}" for key in keys), "b.s", "b.p", "b.o", *rest, *(f"b.{c}" for c in _TYPED)])
+    always = [f"CAST({MIN} AS BIGINT) AS lo", f"CAST({MAX} AS BIGINT) AS hi", "CAST(0 AS TINYINT) AS shown"] if source.lasting else []
+    listed = ", ".join([*(f"k.{key}" for key in keys), "b.s", "b.p", "b.o", *rest, *always, *(f"b.{c}" for c in _TYPED)])
     there = f" CROSS JOIN (SELECT DISTINCT {', '.join(keys)} FROM {closure_table(source.name)}) AS k" if keys else ""
     return f"{source.name}_known AS ({own} UNION ALL SELECT {listed} FROM {closure_table(source.background.name)} b{there})"
 
 
-def _step(step: Step, identity: tuple[str, ...], dialect: Dialect, lowering: Lowering) -> str:
+def _step(step: Step, identity: tuple[str, ...], shown: bool | None, dialect: Dialect, lowering: Lowering) -> str:
     emitter = Emitter(dialect, lowering, _typed(step) if lowering.quick else frozenset())
     relation = emitter.relation(step.plan)
     keys = [c for c in identity if c in ("tick", "g")]
-    places = [c for c in identity if c not in keys]
+    places = [c for c in identity if c not in (*keys, "lo")]
     terms = (*step.head, *(NOTHING,) * (len(places) - len(step.head)))
     cells = [f"{_token(term, emitter, dialect)} AS {place}" for place, term in zip(places, terms)]
-    listed = ", ".join([*keys, *cells, *_companions(step.head[2], relation, emitter)])
+    lasting = [] if shown is None else ["lo", "hi", f"CAST({int(shown)} AS TINYINT) AS shown"]
+    listed = ", ".join([*keys, *cells, *lasting, *_companions(step.head[2], relation, emitter)])
     return emitter.statement(f"SELECT {listed} FROM {relation.name}")
 
 

@@ -38,11 +38,14 @@ def join(emitter: Emitter, plan: nodes.Join) -> Relation:
     """The compatible pairs of solutions."""
     left, right = emitter.relation(plan.left), emitter.relation(plan.right)
     conditions = key_condition(left.keys, right.keys) + compatible(left, right, emitter.name, _shared(left, right))
+    if left.lasting and right.lasting:
+        conditions.append("a.lo <= b.hi AND b.lo <= a.hi")
     select, typed = joined_columns(left, right, emitter.name)
     name = emitter.add(_joined("JOIN", left, right, select, conditions))
     keys, spine = _merged(emitter, left, right)
     variables = (*left.variables, *(v for v in right.variables if v not in left.variables))
-    return Relation(name, keys, spine, variables, left.certain | right.certain, typed, left.booleans | right.booleans)
+    return Relation(name, keys, spine, variables, left.certain | right.certain, typed, left.booleans | right.booleans,
+                    lasting=left.lasting or right.lasting)
 
 
 def left_join(emitter: Emitter, plan: nodes.LeftJoin) -> Relation:

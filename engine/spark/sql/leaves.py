@@ -35,11 +35,13 @@ def scan(emitter: Emitter, plan: nodes.Scan) -> Relation:
         select.append(f"{column} AS {emitter.name(variable)}")
         if variable in typed:
             select += typed_columns(emitter.name(variable))
+    lasting = isinstance(plan.source, (nodes.KnownSource, nodes.FreshSource)) and plan.source.closed.lasting
+    select += ["lo", "hi"] if lasting else []
     distinct = "DISTINCT " if repeats or any(isinstance(t, OneOf) for t in plan.terms) else ""
     text = f"SELECT {distinct}{', '.join(select) or '1 AS u'} FROM {source}"
     name = emitter.add(text + (f" WHERE {' AND '.join(where)}" if where else ""))
     bound = tuple(places)
-    return Relation(name, keys, spine(source, keys), bound, frozenset(bound), typed)
+    return Relation(name, keys, spine(source, keys), bound, frozenset(bound), typed, lasting=lasting)
 
 
 def spine(source: str, keys: tuple[str, ...]) -> str:

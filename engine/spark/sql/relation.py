@@ -16,7 +16,7 @@ class Relation:
     `keys` are the columns every operator carries along: ``tick`` (the evaluation time; absent from a relation of static
     facts only) and, inside EXISTS, the identity columns of the outer row. `spine` is a relation that lists every value of the keys.
     `certain` variables are never null; `typed` ones have companions ``_k _n _m``; `booleans` are truth values, not tokens; an `ordered`
-    relation has the rank ``ord``.
+    relation has the rank ``ord``. A row of a `lasting` one holds from point ``lo`` to ``hi``.
     """
 
     name: str
@@ -27,6 +27,7 @@ class Relation:
     typed: frozenset[Variable] = frozenset()
     booleans: frozenset[Variable] = frozenset()
     ordered: bool = False
+    lasting: bool = False
 
 
 COMPANIONS = {"_k": ("kind", "TINYINT"), "_n": ("number", "DOUBLE"), "_m": ("micros", "BIGINT")}
@@ -52,6 +53,8 @@ def columns(relation: Relation, name: Namer, alias: str = "", *, order: bool = T
             found += [f"{dot}{name(variable)}{suffix}" for suffix in COMPANIONS]
     if relation.ordered and order:
         found.append(f"{dot}ord")
+    if relation.lasting:
+        found += [f"{dot}lo", f"{dot}hi"]
     return found or ["1 AS u"]
 
 
@@ -91,6 +94,14 @@ def compatible(left: Relation, right: Relation, name: Namer, shared: Iterable[Va
     return conditions
 
 
+def lasting_columns(left: Relation, right: Relation) -> list[str]:
+    """When a joined row holds: while both of its parts do."""
+    sides = [side for side, relation in (("a", left), ("b", right)) if relation.lasting]
+    if len(sides) == 2:
+        return ["greatest(a.lo, b.lo) AS lo", "least(a.hi, b.hi) AS hi"]
+    return [f"{side}.{end} AS {end}" for side in sides for end in ("lo", "hi")]
+
+
 def joined_columns(left: Relation, right: Relation, name: Namer) -> tuple[list[str], frozenset[Variable]]:
     """The select list of a join, and which of its variables keep typed companions."""
     found = [f"a.{key}" for key in left.keys] + [f"b.{key}" for key in right.keys if key not in left.keys]
@@ -103,6 +114,7 @@ def joined_columns(left: Relation, right: Relation, name: Namer) -> tuple[list[s
             kept.add(variable)
             side = _typed_picker(variable, left, right)
             found += [f"{side(column + suffix)} AS {column}{suffix}" for suffix in COMPANIONS]
+    found += lasting_columns(left, right)
     return found or ["1 AS u"], frozenset(kept)
 
 

@@ -38,7 +38,9 @@ def test_different_values_have_different_tokens() -> None:
 
 @pytest.mark.parametrize("token", ["<a>", "_:b", of("x", "integer"), of("300", "byte"), of("a  b", "token"), of("1", "hexBinary"),
                                    of("2020-01-01T00:00:00", "dateTimeStamp"), literal("x", "urn:unknown"), of("a:b", "NCName"),
-                                   literal("a", f"{RDF}PlainLiteral"), of("Zm9", "base64Binary")])
+                                   literal("a", f"{RDF}PlainLiteral"), of("Zm9", "base64Binary"),
+                                   *(literal(text, f"{RDF}XMLLiteral") for text in (
+                                       "<", "&", "</x><x>", "<a>", "<!DOCTYPE a []>", "<b:a/>", "\x00", "]]>"))])
 def test_what_has_no_value(token: str) -> None:
     with pytest.raises(ExpressionError):
         value(token)

@@ -1,0 +1,124 @@
+"""Rule programs as continuous queries, from scratch at every instant: the oracle of their streams P and N.
+
+A fact instance is a fact with the instant from which on it holds: of its justification the latest (Windowed Continuous Datalog: Monks et
+al., "Continuous Deductive Reasoning over Streamed RDF Data", definitions "Fact Instance", "Time-Annotated Justification"). It ends where
+the last of its justifications does, each with the first of its facts: the greatest least end. What holds longer by an earlier instance
+is not reported again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from engine.functions.datetimes import format_moment, from_ms
+from engine.functions.expressions import Context, test
+from engine.functions.terms import literal
+from engine.ir.rules import TRIPLE, Assign, Atom, Formula, Rule, RuleSet, Table, Test
+from engine.ir.statement import Program, Statement, TimeWindow
+from engine.ir.terms import XSD
+from engine.records import Event, Triple
+from engine.reference.formulas import Ground, Row, assigned, ground, in_safe_order, joined, unify
+from engine.reference.sparql import Result
+from engine.timeline import MAX, MIN
+
+Instance = tuple[Ground, int]
+"""A fact and the instant in ms from which on it holds, MIN where it always does."""
+
+
+def instances(rules: Sequence[Rule], facts: Mapping[Instance, int], context: Context) -> dict[Instance, int]:
+    """The instances that follow from `facts`, these included, each with the instant at which it ends."""
+    known = dict(facts)
+    while True:
+        better: dict[Instance, int] = {}
+        for instance, end in (found for rule in rules for found in derived(rule, known, context)):
+            if end > max(known.get(instance, MIN), better.get(instance, MIN)):
+                better[instance] = end
+        if not better:
+            return known
+        known |= better
+
+
+def derived(rule: Rule, known: Mapping[Instance, int], context: Context) -> Iterator[tuple[Instance, int]]:
+    """What one rule derives from known instances: from the latest begin of what it uses to the earliest end."""
+    if not isinstance(rule.head, Atom):
+        return
+    solutions: list[tuple[Row, int, int]] = [({}, MIN, MAX)]
+    for formula in in_safe_order(rule.body):
+        solutions = [(extended, max(begin, from_), min(end, until)) for row, begin, end in solutions
+                     for extended, from_, until in _solve(formula, row, known, context) if max(begin, from_) < min(end, until)]
+    for row, begin, end in solutions:
+        yield (ground(rule.head, row), begin), end
+
+
+def _solve(formula: Formula, row: Row, known: Mapping[Instance, int], context: Context) -> Iterator[tuple[Row, int, int]]:
+    match formula:
+        case Atom():
+            for (atom, begin), end in known.items():
+                if (extended := unify(formula, atom, row)) is not None:
+                    yield extended, begin, end
+        case Test(condition=condition):
+            if test(condition, row, context):
+                yield row, MIN, MAX
+        case Assign():
+            if (value := assigned(formula, row, context)) is not None:
+                yield value, MIN, MAX
+        case Table():
+            yield from ((extended, MIN, MAX) for extended in joined(formula, row))
+        case _:
+            raise ValueError(f"a program has no {type(formula).__name__}")
+
+
+@dataclass
+class ProgramState:
+    """What a program has reported that still holds: rows by instance, with their ends."""
+
+    pending: dict[Instance, int] = field(default_factory=dict)
+
+    def step(self, statement: Statement, at: int, events: Iterable[Event], static: Iterable[Triple],
+             profiles: Mapping[str, RuleSet]) -> tuple[Result, Result]:
+        """Streams P and N at the instant `at` (ms), given the events that its windows see, the triples of its graphs, and the rules of
+        entailment profiles by IRI."""
+        program = statement.query
+        assert isinstance(program, Program)
+        lengths = {s.stream: s.window.range_ms for s in statement.streams if isinstance(s.window, TimeWindow)}
+        facts: dict[Instance, int] = {((TRIPLE, triple), MIN): MAX for triple in static}
+        facts |= {(ground(fact.atom, {}), MIN): MAX for fact in program.rules.facts}
+        for event in events:
+            for triple in event.triples:
+                facts[(TRIPLE, triple), event.t] = event.t + lengths[event.stream]
+        background = profiles[program.profile].rules if program.profile else ()
+        context = Context(at)
+        known = instances([*program.rules.rules, *background], facts, context)
+        own = {instance for rule in program.rules.rules for instance, _ in derived(rule, known, context)}
+        before: dict[Ground, int] = {}
+        for atom, begin in own:
+            if begin < at:
+                before[atom] = max(before.get(atom, MIN), known[atom, begin])
+        new = {(atom, begin): end for atom, begin in own if begin == at and _shown(atom)
+               and (end := known[atom, begin]) > before.get(atom, MIN)}
+        ended = [(instance, end) for instance, end in self.pending.items() if end == at]
+        self.pending = {i: end for i, end in (self.pending | new).items() if end > at}
+        return _rows(program, new.items()), _rows(program, ended)
+
+
+def _shown(atom: Ground) -> bool:
+    """Whether an atom is an answer: a triple must be RDF (engine/reference/closure.py)."""
+    predicate, terms = atom
+    return predicate != TRIPLE or (terms[0][0] != '"' and terms[1][0] == "<")
+
+
+def _rows(program: Program, found: Iterable[tuple[Instance, int]]) -> Result:
+    rows = []
+    for ((predicate, terms), begin), end in sorted(found):
+        if predicate == TRIPLE:
+            row = dict(zip("spo", terms))
+        else:
+            row = {"atom": predicate} | {f"a{number}": term for number, term in enumerate(terms, 1)}
+        rows.append(row | {"from": moment(begin)} | ({"until": moment(end)} if end < MAX else {}))
+    return Result("SELECT", tuple(v.name for v in program.variables), tuple(rows))
+
+
+def moment(ms: int) -> str:
+    """The xsd:dateTime of an instant."""
+    return literal(format_moment("dateTime", from_ms(ms)), f"{XSD}dateTime")

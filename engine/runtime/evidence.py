@@ -1,0 +1,187 @@
+"""What the evaluation of a logged result saw, read back from the logs: the items of its windows, the graphs and rule sets of its time.
+
+Nothing is taken from another time: where an item may be missing, or a version has been replaced, that is said instead.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from engine.compiler import BUILT_IN_RULES
+from engine.compiler import triples as triples_of
+from engine.ir.rules import RuleSet
+from engine.ir.statement import NowWindow, Statement, TimeWindow, TupleWindow, Window
+from engine.records import Event, Triple
+from engine.runtime.errors import EngineError
+from engine.runtime.log import LogFolder
+from engine.runtime.machine import Machine
+from engine.runtime.output import triples_in
+from engine.runtime.pump import Pump
+from engine.runtime.query import LiveQuery
+from engine.runtime.resources import ResultEvent
+from engine.runtime.results import ResultLog
+from engine.runtime.ticks import Timetable
+from engine.timeline import MIN
+
+_ID = re.compile(r"q(\d+)c(\d+)-(\d+)")
+_PAGE = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """The result, and what it was made from: `events` are the items that its windows may show, `graphs` the static graphs by IRI, `rules`
+    the rule sets by name, `makers` by stream the queries that make some of them."""
+
+    statement: Statement
+    event: ResultEvent
+    events: tuple[Event, ...]
+    graphs: Mapping[str, tuple[Triple, ...]]
+    rules: Mapping[str, RuleSet]
+    makers: Mapping[str, str]
+
+
+def evidence_of(machine: Machine, query: LiveQuery, result_id: str) -> Evidence:
+    """See Engine.evidence."""
+    event = _result(machine.results, query, result_id)
+    position = machine.results.positions(query.name, event.seq, event.seq).get(event.seq)
+    since = query.definition.since
+    if position is None or position < since:
+        raise _gone("The query has been restarted since." if position is not None else "It was logged by an earlier version.")
+    found: list[Evidence] = []
+
+    def collect(pump: Pump) -> None:
+        graphs, rules = _graphs(pump, query, position), _rules(pump, query, position)
+        makers = {iri: maker for iri, maker in pump.queries.makers.items() if iri in query.streams}
+        found.append(Evidence(query.statement, event, (), graphs, rules, {iri: maker.name for iri, maker in makers.items()}))
+
+    machine.run(collect)
+    known = found[0]
+    table = query.ticker.timetable
+    pushed = [stream for stream in table.streams if stream not in known.makers]
+    events = list(_pushed(machine.folder, table, pushed, event.tick, since, position))
+    for stream, maker in known.makers.items():
+        events += _made(machine.results, stream, maker, _begin(table, stream, event.tick), event.tick, since, position)
+    return Evidence(known.statement, event, tuple(events), known.graphs, known.rules, known.makers)
+
+
+def _result(results: ResultLog, query: LiveQuery, result_id: str) -> ResultEvent:
+    """The logged result of an id."""
+    parts = _ID.fullmatch(result_id)
+    if parts is None or int(parts[1]) != query.definition.number or int(parts[2]) > query.definition.generation:
+        raise _unknown(query, result_id)
+    seq, bounds = int(parts[3]), results.bounds(query.name)
+    if int(parts[2]) < query.definition.generation:
+        raise _gone(f"The query began anew as {query.definition.epoch}.")
+    if seq > bounds.newest or seq < 1:
+        raise _unknown(query, result_id)
+    event = next(iter(results.read(query.name, seq - 1, 1)), None)
+    if event is None or event.seq != seq:
+        raise _gone(f"The results that are kept begin with {query.definition.epoch}-{bounds.oldest}.")
+    return event
+
+
+def _graphs(pump: Pump, query: LiveQuery, position: int) -> dict[str, tuple[Triple, ...]]:
+    """The static graphs, if they are still those of the evaluation."""
+    found: dict[str, tuple[Triple, ...]] = {}
+    for iri in query.graphs:
+        if pump.store.versions.get(iri, position + 1) > position:
+            raise _gone(f"The graph <{iri}> has been replaced since.")
+        found[iri] = tuple(triples_of(pump.graphs[iri]))
+    return found
+
+
+def _rules(pump: Pump, query: LiveQuery, position: int) -> dict[str, RuleSet]:
+    """The rule sets, if they are still those of the evaluation."""
+    found: dict[str, RuleSet] = {}
+    for name in query.rules:
+        stored = pump.rule_store.stored.get(name)
+        if name not in BUILT_IN_RULES and (stored is None or stored.version > position):
+            raise _gone(f"The rule set {name!r} has been replaced since.")
+        found[name] = pump.rules[name]
+    return found
+
+
+# --- items
+
+def _begin(table: Timetable, stream: str, tick: int) -> int:
+    """The time before which no window on a stream shows anything at `tick`; MIN where that is not known."""
+    return min(table.content(window, tick)[0] if isinstance(window, TimeWindow) else MIN
+               for name, window in table.windows if name == stream)
+
+
+def _pushed(folder: LogFolder, table: Timetable, streams: list[str], tick: int, since: int, position: int) -> Iterator[Event]:
+    """The items of pushed streams that windows may show, from the input log."""
+    needed = {stream: _begin(table, stream, tick) for stream in streams}
+    newest, last = folder.expired()
+    seen: dict[str, list[Event]] = defaultdict(list)
+    for rows in folder.history({stream: max(begin, newest + 1) for stream, begin in needed.items()}, position):
+        for event in events_of(rows):
+            if event.stream in needed and event.position > since and needed[event.stream] <= event.t < tick:
+                seen[event.stream].append(event)
+    for stream, window in table.windows:
+        if stream in needed and last > since and not _whole(table, window, tick, newest, seen[stream]):
+            raise _gone(f"Items that its window on <{stream}> showed are no longer in the input log.")
+    for events in seen.values():
+        yield from events
+
+
+def _whole(table: Timetable, window: Window, tick: int, newest: int, events: list[Event]) -> bool:
+    """Whether all that a window shows at `tick` is later than `newest`, the last time of what was deleted."""
+    later = [event for event in events if event.t > newest]
+    match window:
+        case TimeWindow():
+            return table.content(window, tick)[0] > newest
+        case TupleWindow(count=count, unit="triples"):
+            return len({(event.t, triple) for event in later for triple in event.triples}) >= count
+        case TupleWindow(count=count):
+            return len({(event.t, event.graph, frozenset(event.triples)) for event in later}) >= count
+        case NowWindow():
+            return bool(later)
+    return False
+
+
+def events_of(rows: pa.Table) -> Iterator[Event]:
+    """The items of rows of the log, in order; one without triples shows nothing."""
+    rows = rows.filter(pc.is_valid(rows["s"]))
+    triples: dict[int, list[Triple]] = defaultdict(list)
+    heads: dict[int, tuple[str, int, str | None, int]] = {}
+    columns = (rows[name].to_pylist() for name in ("position", "stream", "t", "g", "watermark", "s", "p", "o"))
+    for position, stream, t, graph, watermark, s, p, o in zip(*columns, strict=True):
+        heads[position] = stream, t, graph, watermark
+        triples[position].append((s, p, o))
+    for position, (stream, t, graph, watermark) in heads.items():
+        yield Event(position, stream, t, graph, tuple(triples[position]), watermark)
+
+
+def _made(results: ResultLog, stream: str, maker: str, begin: int, tick: int, since: int, position: int) -> Iterator[Event]:
+    """The items of a stream that the query `maker` makes, from the result log."""
+    bounds = results.bounds(maker)
+    oldest = next(iter(results.read(maker, bounds.oldest - 1, 1)), None)
+    if oldest is not None and oldest.at_ms > begin and not (oldest.seq == 1 and str(bounds.epoch).endswith("c1")):
+        raise _gone(f"Results of {maker!r}, whose stream it reads, are no longer kept.")
+    after = results.seq_at(maker, begin) if begin > MIN else bounds.oldest - 1
+    while page := results.read(maker, after, _PAGE):
+        after = page[-1].seq
+        positions = results.positions(maker, page[0].seq, after)
+        for event in page:
+            seen = positions.get(event.seq)
+            if event.at_ms >= tick:
+                return
+            if seen is None or event.meta.get("truncated"):
+                raise _gone(f"Not all that {maker!r}, whose stream it reads, gave is known.")
+            if event.payload and since < seen <= position:
+                yield Event(seen, stream, event.at_ms, None, triples_in(event.payload), event.at_ms)
+
+
+def _unknown(query: LiveQuery, result_id: str) -> EngineError:
+    return EngineError("no-such-result", 404, f"The query {query.name!r} has no result {result_id!r}.", {"id": result_id})
+
+
+def _gone(why: str) -> EngineError:
+    return EngineError("no-longer-kept", 410, f"What the result was made from is no longer kept. {why}")

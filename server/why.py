@@ -1,0 +1,63 @@
+"""Why a row of a result: from what its evaluation saw to the proofs that are shown, for the route and the command line alike."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import orjson
+
+from engine.reference.dataset import Graph
+from engine.reference.why import Case, UnexplainedError, explain
+from engine.reference.why_proofs import TooMuchError
+from engine.runtime.evidence import Evidence
+from engine.runtime.output import triples_in
+from engine.runtime.resources import ResultEvent, iso
+from server.formats.proofs import as_json, term, token
+from server.problems import Problem
+
+ANY = 1 << 40
+
+
+def explained(seen: Evidence, row: int, most: int, mode: str = "full", triples: int = ANY) -> dict[str, Any]:
+    """At most `most` proofs of row number `row` (from 0) of a result; of the whole relation at T, or with mode ``delta`` of what ISTREAM
+    gives. Problems: 404 for a row that is not there, 422 for what cannot be explained or a search that is too long. `triples` is how
+    many the windows and graphs may have."""
+    event = seen.event
+    found = wanted(event, row, mode)
+    size = sum(len(one.triples) for one in seen.events) + sum(map(len, seen.graphs.values()))
+    if size > triples:
+        raise Problem("not-explained", f"Windows and graphs have {size} triples; proofs are searched for in {triples}.",
+                      extra={"limit": triples, "actual": size})
+    case = Case(seen.statement, event.tick, event.at_ms, event.query, seen.events,
+                {iri: Graph(content) for iri, content in seen.graphs.items()}, seen.rules, seen.makers)
+    try:
+        proofs = explain(case, found, most)
+    except (UnexplainedError, TooMuchError) as error:
+        raise Problem("not-explained", str(error)) from error
+    if not proofs.proofs:
+        raise Problem("internal", "The reference evaluation does not give this row: one of the two evaluations is wrong.",
+                      extra={"query": event.query, "result": event.id, "row": row})
+    return {"query": event.query, "result": event.id, "row": row, "at": iso(event.at_ms) or event.at_ms,
+            "window": [{**window, "open": iso(window["open"]), "close": iso(window["close"])} for window in event.windows],
+            "answer": {name: term(value) for name, value in found.items()}, "proofs": as_json(proofs, seen.rules), "more": proofs.more}
+
+
+def wanted(event: ResultEvent, row: int, mode: str) -> dict[str, str]:
+    """The row as tokens by variable; ``s p o`` of a graph, nothing of ASK."""
+    if mode == "delta" and not event.added:
+        raise Problem("unknown-parameter", "mode=delta is for ISTREAM: only what was added holds.", extra={"parameter": "mode"})
+    rows = rows_of(event, event.payload if mode == "delta" else event.full)
+    if row >= len(rows):
+        raise Problem("no-such-result", f"The result has {len(rows)} rows, counted from 0.", extra={"rows": len(rows)})
+    return rows[row]
+
+
+def rows_of(event: ResultEvent, payload: bytes) -> list[dict[str, str]]:
+    """The rows of a payload, in its order."""
+    match event.kind:
+        case "graph":
+            return [dict(zip("spo", triple)) for triple in triples_in(payload)]
+        case "boolean":
+            return [{}] if orjson.loads(payload)["boolean"] else []
+    bindings = orjson.loads(payload)["results"]["bindings"]
+    return [{name: token(value) for name, value in row.items()} for row in bindings]

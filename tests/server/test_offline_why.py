@@ -1,0 +1,131 @@
+"""``thalweg why``: recorded streams with the reference executor, a server's results, and mistakes."""
+
+from __future__ import annotations
+
+import argparse
+import io
+import json
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import nullcontext
+from pathlib import Path
+from typing import Any
+
+import pytest
+from werkzeug.serving import make_server
+
+from server import offline_why
+from server.app import create_app
+from server.cli import _parser, main
+from server.web import Site
+from tests.unit.runtime.reference_executor import ReferenceExecutor
+from tests.unit.runtime.test_engine import EVENTS, NOW, TEXT, Running, item
+
+QUERY = """PREFIX : <http://ex.org/>
+REGISTER QUERY hot AS SELECT ?s ?t FROM STREAM <http://ex.org/temps> [RANGE 4s STEP 2s] USING RULES rdfs
+WHERE { ?s a :Sensor ; :temp ?t FILTER(?t > 3) }"""
+MADE = """PREFIX : <http://ex.org/>
+REGISTER STREAM <http://ex.org/hots> AS CONSTRUCT { ?s :hot ?t } FROM STREAM <http://ex.org/temps> [RANGE 4s STEP 2s]
+WHERE { ?s :temp ?t }"""
+READER = """PREFIX : <http://ex.org/>
+REGISTER QUERY reader AS SELECT ?s FROM STREAM <http://ex.org/hots> [RANGE 4s STEP 2s] WHERE { ?s :hot ?t }"""
+STREAM = '500\t<http://ex.org/a> <http://ex.org/temp> "5"^^<http://www.w3.org/2001/XMLSchema#integer> .\n' \
+         '500\t<http://ex.org/a> <http://www.w3.org/1999/02/22-rdf-syntax-ns#type> <http://ex.org/Thermo> .\n' \
+         '1500\t<http://ex.org/a> <http://www.w3.org/1999/02/22-rdf-syntax-ns#type> <http://ex.org/Thermo> .\n'
+TBOX = "@prefix : <http://ex.org/> . :Thermo <http://www.w3.org/2000/01/rdf-schema#subClassOf> :Sensor ."
+FILES = {"q.rq": QUERY, "m.rq": MADE, "r.rq": READER, "s.tsv": STREAM, "t.ttl": TBOX}
+TREE = """hot, result q1c1-1, row 0, at 1970-01-01T00:00:02Z
+?s = <http://ex.org/a>
+?t = "5"^^<http://www.w3.org/2001/XMLSchema#integer>
+
+proof 1
+  <http://ex.org/a> a <http://ex.org/Sensor>
+      by rdfs9 (rdfs)
+    <http://ex.org/Thermo> <http://www.w3.org/2000/01/rdf-schema#subClassOf> <http://ex.org/Sensor>
+        in the graph <%s>
+    <http://ex.org/a> a <http://ex.org/Thermo>
+        on the stream <http://ex.org/temps> at 1970-01-01T00:00:00.500Z, 1970-01-01T00:00:01.500Z
+  <http://ex.org/a> <http://ex.org/temp> "5"^^<http://www.w3.org/2001/XMLSchema#integer>
+      on the stream <http://ex.org/temps> at 1970-01-01T00:00:00.500Z
+  5 > 3
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The files, in the folder in which the command runs."""
+    monkeypatch.chdir(tmp_path)
+    for name, text in FILES.items():
+        (tmp_path / name).write_text(text)
+    return tmp_path
+
+
+def proved(*arguments: str) -> tuple[int, str]:
+    out = io.StringIO()
+    given: argparse.Namespace = _parser().parse_args(["why", *arguments])
+    return offline_why.prove(given, out, lambda: nullcontext(ReferenceExecutor())), out.getvalue()
+
+
+def test_a_row_of_a_replay(folder: Path) -> None:
+    found = proved("q.rq", "--stream", "s.tsv", "--graph", "t.ttl", "--at", "2000")
+    assert found == (0, TREE % (folder / "t.ttl").as_uri())
+    status, text = proved("q.rq", "--stream", "s.tsv", "--graph", "t.ttl", "--at", "1970-01-01T00:00:02Z", "--format", "json", "--max", "9")
+    body = json.loads(text)
+    assert status == 0 and body["answer"]["t"]["value"] == "5" and len(body["proofs"]) == 1 and body["more"] is False
+
+
+def test_streams_that_queries_make(folder: Path) -> None:
+    status, text = proved("m.rq", "r.rq", "--stream", "s.tsv", "--at", "4000", "--name", "reader")
+    assert status == 0
+    assert "on the stream <http://ex.org/hots> at 1970-01-01T00:00:02Z, made by the query hots" in text
+
+
+@pytest.mark.parametrize(("arguments", "complaint"), [
+    (["--at", "1"], "no result at 1 ms; it has 2000, 4000"), (["--at", "2000", "--row", "1"], "no-such-result"),
+    (["--at", "2000", "--name", "other"], "--name must be one of hot"), (["--at", "2000", "--mode", "delta"], "ISTREAM"),
+    (["--at", "2000", "--stream", "none"], "There is no file none")])
+def test_mistakes_are_told_in_words(folder: Path, capsys: pytest.CaptureFixture[str], arguments: list[str], complaint: str) -> None:
+    assert proved("q.rq", "--stream", "s.tsv", "--graph", "t.ttl", *arguments) == (1, "")
+    assert complaint in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("arguments", [
+    ["why"], ["why", "q.rq"], ["why", "q.rq", "--at", "1", "--result", "q1c1-1"], ["why", "--url", "http://localhost:1"],
+    ["why", "q.rq", "--url", "http://localhost:1", "--name", "q"]])
+def test_what_does_not_go_together(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(arguments) == 2 and "--url" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("arguments", [["--row", "-1"], ["--max", "0"], ["--at", "soon"]])
+def test_values_that_are_none(arguments: list[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["why", "q.rq", *arguments])
+
+
+@pytest.fixture
+def served(tmp_path: Path) -> Iterator[str]:
+    """The URL of a server with one result of the query ``q``."""
+    with Running(tmp_path) as running:
+        running.engine.put_stream("s", EVENTS)
+        running.engine.register(TEXT)
+        running.engine.push("s", [item(NOW + 100), item(NOW + 1_100, "2")])
+        running.ticks(1)
+        server = make_server("127.0.0.1", 0, create_app(running.engine, Site(running.engine)), threaded=True)
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        yield f"http://127.0.0.1:{server.server_port}/"
+        server.shutdown()
+        thread.join()
+        server.server_close()
+
+
+def test_a_server_is_asked(served: str, capsys: pytest.CaptureFixture[str]) -> None:
+    read: Callable[[], Any] = lambda: capsys.readouterr()
+    assert main(["why", "--url", served, "--name", "q"]) == 0
+    assert "on the stream <http://ex.org/s> at 2023-11-14T22:13:20.100Z" in read().out
+    assert main(["why", "--url", served, "--name", "q", "--result", "q1c1-1", "--format", "json"]) == 0
+    assert json.loads(read().out)["result"] == "q1c1-1"
+    assert main(["why", "--url", served, "--name", "q", "--row", "5"]) == 1
+    assert read().err.startswith("404 no-such-result")
+    assert main(["why", "--url", "http://127.0.0.1:1", "--name", "q"]) == 1
+    assert "does not answer" in read().err

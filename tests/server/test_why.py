@@ -1,0 +1,244 @@
+"""``GET /queries/{name}/results/{id}/why`` over an engine with the reference executor: proofs, and what is refused."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+from flask.testing import FlaskClient
+
+from engine.runtime.log import LogFolder
+from engine.runtime.resources import Item
+from engine.runtime.service import Engine
+from engine.timeline import MIN
+from server.app import create_app
+from server.limits import Limits
+from server.web import Site
+from tests.server.conftest import problem
+from tests.unit.runtime.test_engine import EVENTS, NOW, Running
+
+EX = "http://ex.org/"
+TYPE = "<http://www.w3.org/1999/02/22-rdf-syntax-ns#type>"
+SUB = "<http://www.w3.org/2000/01/rdf-schema#subClassOf>"
+SOURCES = "FROM STREAM <http://ex.org/s> [RANGE 2s STEP 1s]"
+TEXT = f"REGISTER QUERY q AS SELECT ?x {SOURCES} USING RULES owl2rl USING GRAPH <http://ex.org/t> WHERE {{ ?x a <http://ex.org/Person> }}"
+ALARMS = """Document( Prefix(ex <http://ex.org/>)
+  Group(
+    Forall ?x ( ?x[ex:alarm -> "high"] :- ?x[ex:value -> "1"] )
+  ) )"""
+RIF = "text/x-rif-ps"
+TBOX = [("<http://ex.org/Student>", SUB, "<http://ex.org/Young>"), ("<http://ex.org/Young>", SUB, "<http://ex.org/Person>")]
+
+
+@pytest.fixture
+def running(tmp_path: Path) -> Iterator[Running]:
+    with Running(tmp_path) as found:
+        found.engine.put_stream("s", EVENTS)
+        found.engine.put_graph("http://ex.org/t", TBOX)
+        yield found
+
+
+@pytest.fixture
+def client(running: Running) -> FlaskClient:
+    found: FlaskClient = create_app(running.engine, Site(running.engine, base_url="http://localhost:8175")).test_client()
+    return found
+
+
+def push(engine: Engine, t_ms: int, *triples: tuple[str, str, str]) -> None:
+    engine.push("s", [Item(NOW + t_ms, None, triples)])
+
+
+def student(name: str) -> tuple[str, str, str]:
+    return f"<{EX}{name}>", TYPE, "<http://ex.org/Student>"
+
+
+def uri(name: str) -> dict[str, str]:
+    return {"type": "uri", "value": EX + name}
+
+
+def node(found: dict[str, Any], *path: int) -> dict[str, Any]:
+    """A premise of a premise."""
+    for number in path:
+        found = found["premises"][number]
+    return found
+
+
+def test_the_tree_of_an_answer(running: Running, client: FlaskClient) -> None:
+    running.engine.register(TEXT)
+    push(running.engine, 100, student("ann"))
+    push(running.engine, 1_100, student("bob"))
+    running.ticks(1)
+    reply = client.get("/queries/q/results/q1c1-1/why?row=0&max=5")
+    assert reply.status_code == 200, reply.text
+    body = reply.get_json()
+    assert (body["query"], body["result"], body["row"], body["at"]) == ("q", "q1c1-1", 0, "2023-11-14T22:13:21Z")
+    assert body["answer"] == {"x": uri("ann")}
+    assert body["window"] == [{"stream": "http://ex.org/s", "open": "2023-11-14T22:13:19Z", "close": "2023-11-14T22:13:21Z"}]
+    proof = body["proofs"][0]
+    assert proof["kind"] == "match" and proof["bindings"] == {"x": uri("ann")}
+    step = node(proof, 0)
+    assert step["kind"] == "derived" and step["rule"] == {"set": "owl2rl", "name": "cax-sco"}
+    assert step["triple"]["object"] == uri("Person") and set(step["bindings"]) == {"c", "d", "x"}
+    found = {leaf["triple"]["subject"]["value"] + " " + leaf["triple"]["object"]["value"]: leaf["sources"] for leaf in leaves(proof)}
+    assert found == {"http://ex.org/ann http://ex.org/Student": [{"stream": "http://ex.org/s", "at": ["2023-11-14T22:13:20.100Z"]}],
+                     "http://ex.org/Student http://ex.org/Young": [{"graph": "http://ex.org/t"}],
+                     "http://ex.org/Young http://ex.org/Person": [{"graph": "http://ex.org/t"}]}
+    assert len(body["proofs"]) > 1 and len({str(p) for p in body["proofs"]}) == len(body["proofs"])
+    assert "There are more proofs." in client.get("/queries/q/results/q1c1-1/why", headers={"Accept": "text/plain"}).text
+
+
+def leaves(found: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    if found["kind"] == "asserted":
+        yield found
+    for part in found.get("premises", found.get("members", [])):
+        yield from leaves(part)
+
+
+def test_rules_of_a_text_have_a_line(running: Running, client: FlaskClient) -> None:
+    running.engine.put_rules("alarms", RIF, ALARMS)
+    running.engine.register(f"REGISTER QUERY q AS CONSTRUCT {{ ?x <http://ex.org/is> ?y }} {SOURCES} USING RULES alarms "
+                            "WHERE { ?x <http://ex.org/alarm> ?y }")
+    push(running.engine, 100, ("<http://ex.org/x>", "<http://ex.org/value>", '"1"'))
+    push(running.engine, 1_100, ("<http://ex.org/x>", "<http://ex.org/value>", '"2"'))
+    running.ticks(1)
+    text = client.get("/queries/q/results/q1c1-1/why", headers={"Accept": "text/plain"})
+    assert text.content_type == "text/plain; charset=utf-8"
+    assert text.text == """q, result q1c1-1, row 0, at 2023-11-14T22:13:21Z
+?s = <http://ex.org/x>
+?p = <http://ex.org/is>
+?o = "high"
+
+proof 1
+  <http://ex.org/x> <http://ex.org/alarm> "high"
+      by rule 1 (alarms, line 3)
+    <http://ex.org/x> <http://ex.org/value> "1"
+        on the stream <http://ex.org/s> at 2023-11-14T22:13:20.100Z
+"""
+    step = node(client.get("/queries/q/results/q1c1-1/why").get_json()["proofs"][0], 0)
+    assert step["rule"] == {"set": "alarms", "name": None, "number": 1, "line": 3}
+    running.engine.put_rules("alarms", RIF, ALARMS.replace("high", "low"))
+    assert "alarms" in problem(client.get("/queries/q/results/q1c1-1/why"), 410, "no-longer-kept")["detail"]
+
+
+def test_what_is_refused(running: Running, client: FlaskClient) -> None:
+    running.engine.register(TEXT)
+    push(running.engine, 100, student("ann"))
+    push(running.engine, 1_100, student("bob"))
+    running.ticks(1)
+    problem(client.get("/queries/none/results/q1c1-1/why"), 404, "no-such-query")
+    for unknown in ("q1c1-99", "q1c1-0", "q1c2-1", "q9c1-1", "latest", "q1c1"):
+        problem(client.get(f"/queries/q/results/{unknown}/why"), 404, "no-such-result")
+    assert problem(client.get("/queries/q/results/q1c1-1/why?row=1"), 404, "no-such-result")["rows"] == 1
+    for wrong in ("row=-1", "row=x", "max=0", "max=1000", "max=x", "mode=delta", "mode=none", "rows=1"):
+        problem(client.get(f"/queries/q/results/q1c1-1/why?{wrong}"), 400, "unknown-parameter")
+    problem(client.get("/queries/q/results/q1c1-1/why", headers={"Accept": "text/csv"}), 406, "not-acceptable")
+    problem(client.post("/queries/q/results/q1c1-1/why"), 405)
+    small = create_app(running.engine, Site(running.engine, Limits(why_triples=2))).test_client()
+    assert problem(small.get("/queries/q/results/q1c1-1/why"), 422, "not-explained")["limit"] == 2
+    running.engine.put_graph("http://ex.org/t", TBOX[:1])
+    assert "<http://ex.org/t>" in problem(client.get("/queries/q/results/q1c1-1/why"), 410, "no-longer-kept")["detail"]
+    running.engine.restart_query("q", reset=True)
+    problem(client.get("/queries/q/results/q1c1-1/why"), 410, "no-longer-kept")
+    running.engine.delete_query("q")
+    problem(client.get("/queries/q/results/q1c1-1/why"), 410, "query-removed")
+
+
+def test_an_older_result_is_explained_by_its_own_window_also_after_a_restart(tmp_path: Path) -> None:
+    with Running(tmp_path) as running:
+        running.engine.put_stream("s", EVENTS)
+        running.engine.put_graph("http://ex.org/t", TBOX)
+        running.engine.register(TEXT)
+        for second, name in enumerate(("ann", "bob", "cy", "dee", "eve", "flo")):
+            push(running.engine, 1_000 * second + 100, student(name), student("all"))
+        running.ticks(5)
+        expect_own_windows(running)
+    with Running(tmp_path) as again:
+        expect_own_windows(again)
+
+
+def expect_own_windows(running: Running) -> None:
+    client = create_app(running.engine, Site(running.engine)).test_client()
+    for event in running.results():
+        for row in range(3 if event.seq > 1 else 2):
+            reply = client.get(f"/queries/q/results/{event.id}/why?row={row}").get_json()
+            times = [at for leaf in leaves(reply["proofs"][0]) for source in leaf["sources"] for at in source.get("at", [])]
+            assert within(reply["window"][0], times)
+            assert len(times) == (1 if reply["answer"]["x"] != uri("all") else min(event.seq, 2))
+
+
+def within(window: dict[str, str], times: list[str]) -> bool:
+    """Whether there are times, all of the window."""
+    begin, end, *found = map(datetime.fromisoformat, (window["open"], window["close"], *times))
+    return bool(found) and all(begin <= at < end for at in found)
+
+
+def test_items_that_are_gone_are_said_to_be(tmp_path: Path) -> None:
+    with Running(tmp_path) as running:
+        running.engine.put_stream("s", EVENTS)
+        running.engine.put_graph("http://ex.org/t", TBOX)
+        running.engine.register(TEXT)
+        for second in range(6):
+            push(running.engine, 1_000 * second + 100, student(f"x{second}"))
+        running.ticks(5)
+    folder = LogFolder(tmp_path / "log", tmp_path / "archive")
+    rows = pa.concat_tables(folder.read(0))
+    early = pc.less(rows["t"], NOW + 1_500).fill_null(False)
+    cut = rows.filter(early)["position"][-1].as_py()
+    for file in folder.files():
+        file.path.unlink()
+    for part in (rows.filter(pc.less_equal(rows["position"], cut)), rows.filter(pc.greater(rows["position"], cut))):
+        folder._write(part, folder.archive_folder, "none")
+    assert folder.expired() == (MIN, 0)
+    os.utime(folder.files()[0].path, (0, 0))
+    assert folder.expire(1.0, NOW + 1_000) == 0 and folder.expire(1.0, NOW + 2_000) == 1
+    assert folder.expired() == (NOW + 1_100, cut)
+    with Running(tmp_path) as running:
+        client = create_app(running.engine, Site(running.engine)).test_client()
+        found = [client.get(f"/queries/q/results/{event.id}/why") for event in running.results()]
+        # The windows that close at 1, 2 and 3 s show items of the first 1.5 s; the one that closes at 4 s shows those from 2 s on.
+        assert [reply.status_code for reply in found] == [410, 410, 410, 200, 200]
+        assert "<http://ex.org/s>" in problem(found[0], 410, "no-longer-kept")["detail"]
+
+
+def test_a_stream_that_a_query_makes_is_named_with_it(running: Running, client: FlaskClient) -> None:
+    running.engine.register(f"REGISTER STREAM <http://ex.org/people> AS CONSTRUCT {{ ?x a <http://ex.org/Seen> }} {SOURCES} "
+                            "WHERE { ?x a <http://ex.org/Student> }", "people")
+    running.engine.register("REGISTER QUERY r AS SELECT ?x FROM STREAM <http://ex.org/people> [RANGE 2s STEP 1s] "
+                            "WHERE { ?x a <http://ex.org/Seen> }")
+    for second in range(6):
+        push(running.engine, 1_000 * second + 100, student("ann"))
+    running.ticks(3, "r")
+    for event in running.results("r")[:3]:
+        reply = client.get(f"/queries/r/results/{event.id}/why").get_json()
+        (source,) = node(reply["proofs"][0], 0)["sources"]
+        assert source["stream"] == "http://ex.org/people" and source["query"] == "people"
+        assert within(reply["window"][0], source["at"])
+
+
+def test_what_istream_adds(running: Running, client: FlaskClient) -> None:
+    running.engine.register(f"REGISTER QUERY q AS SELECT ISTREAM ?x {SOURCES} WHERE {{ ?x a <http://ex.org/Student> }}")
+    for second, name in enumerate(("zoe", "ann", "bob")):
+        push(running.engine, 1_000 * second + 100, student(name))
+    running.ticks(2)
+    why: Callable[[str], Any] = lambda wish: client.get(f"/queries/q/results/q1c1-2/why?{wish}").get_json()["answer"]
+    assert why("mode=delta") == {"x": uri("ann")} and {why(f"row={n}")["x"]["value"] for n in (0, 1)} == {EX + "ann", EX + "zoe"}
+    problem(client.get("/queries/q/results/q1c1-2/why?mode=delta&row=1"), 404, "no-such-result")
+
+
+def test_ask(running: Running, client: FlaskClient) -> None:
+    running.engine.register(f"REGISTER QUERY q AS ASK {SOURCES} "
+                            "WHERE { ?x a <http://ex.org/Student> MINUS { ?x a <http://ex.org/No> } }")
+    push(running.engine, 100, student("ann"))
+    push(running.engine, 1_100, ("<http://ex.org/x>", "<http://ex.org/y>", "<http://ex.org/z>"))
+    push(running.engine, 9_100, student("ann"))
+    running.ticks(2)
+    proof = client.get("/queries/q/results/q1c1-1/why").get_json()["proofs"][0]
+    assert [part["kind"] for part in proof["premises"]] == ["asserted", "absent"]
+    last = running.results()[-1].id
+    problem(client.get(f"/queries/q/results/{last}/why"), 404, "no-such-result")
