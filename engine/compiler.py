@@ -94,8 +94,9 @@ def _rewritten(statement: Statement, catalog: Catalog, general: bool) -> tuple[S
         unfolded = unfold(statement, program, program.content)
     except NotUnfolded as reason:
         alone = statement.form == "DESCRIBE" or program.may_show(source.iri for source in reasoning)
-        data = entailed(dataset(statement), tuple(reasoning), program, _windows_of(statement), alone)
-        return statement, data, (*passes, Pass("unfold", passes[-1].rules, f"applied in closures: {reason}"))
+        data = entailed(dataset(statement), tuple(reasoning), program.bound, _windows_of(statement), alone)
+        bound = program.bound(source.iri for source in (*shown, *reasoning))
+        return statement, data, (*passes, Pass("unfold", passes[-1].rules, f"applied in closures: {reason}"), Pass("magic", bound))
     data = dataset(unfolded)
     data.graphs[BACKGROUND], data.graphs[REASONING] = MergedSource((*shown, *reasoning)), MergedSource(tuple(reasoning))
     return unfolded, data, (*passes, Pass("unfold", (), "the patterns say what the rules said"))

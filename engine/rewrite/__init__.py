@@ -2,12 +2,11 @@
 
 - `partial`: what rules ask of the schema becomes tables of constants;
 - `relevance`: rules and rows by which nothing can follow that the query asks go;
-- `unfold`: rules that allow it become patterns of the query, and none is left.
-
-What rules are left then, closures are made of (engine/plan/entail.py).
+- `unfold`: rules that allow it become patterns of the query, and none is left;
+- `magic`: of what is left only that is derived which leads to terms that the query names; closures are made of it (engine/plan/entail.py).
 """
 
-PASSES = ("partial", "relevance", "unfold")
+PASSES = ("partial", "relevance", "unfold", "magic")
 """The names of the passes, in order."""
 
 __all__ = ["PASSES"]

@@ -12,6 +12,7 @@ from engine.ir.passes import Pass
 from engine.ir.rules import TRIPLE, Atom, Rule, RuleSet, atoms
 from engine.ir.terms import RDF_TYPE, Constant
 from engine.records import Triple
+from engine.rewrite.magic import magic
 from engine.rewrite.owl2rl import BUILT_IN
 from engine.rewrite.partial import compile_rules
 from engine.rewrite.relevance import Goal, relevant
@@ -52,6 +53,10 @@ class Programs:
 
     def __call__(self, iris: Iterable[str]) -> tuple[Rule, ...]:
         return self.passes(iris)[-1].rules
+
+    def bound(self, iris: Iterable[str]) -> tuple[Rule, ...]:
+        """The same for closures, which need only what leads to the terms that the query names."""
+        return magic(self(iris), self._goals)
 
     def passes(self, iris: Iterable[str]) -> tuple[Pass, ...]:
         """The rules as they are named, and what each pass leaves of them, for the schema in these graphs."""

@@ -14,6 +14,7 @@ from engine.spark.executor import Executor
 from tests.differential.plans import in_process
 from tests.unit.rewrite.test_owl2rl_random import RDFS_DATA, RDFS_SCHEMA, written
 from tests.unit.rewrite.under_rules import PLACES, Data, expected, planned, text
+from tests.unit.rewrite.under_rules import written as written_rules
 from tests.unit.spark.test_closures import least_model, rules, triples
 
 PATTERNS = (
@@ -58,3 +59,22 @@ def test_rdfs(executor: Executor, schema: list[object], streamed: list[object], 
     data = Data((tuple(others[0]),), (*others[1], *(() if reasoned else schemas)), (*others[2], *(schemas if reasoned else ())))
     query = f"PREFIX rdfs: <http://www.w3.org/2000/01/rdf-schema#> {text(place, pattern, ['rdfs'])}"
     assert planned(executor, query, data, {}) == expected(query, data, {})
+
+
+RECURSIVE = ("?x p ?y, ?y p ?z => ?x p ?z", "?x q ?y => ?x p ?y", "?x q ?y, ?y p ?z => ?x p ?z", "?x p ?y, ?y q ?z => ?x p ?z",
+             "?x p ?y => r(?y ?x)", "r(?x ?y), ?y q ?z => ?x p ?z", "?x q ?y, ?z q ?y, ?x p ?u, ?z p ?v => ?u p ?v",
+             "r(?x ?y), ?y p ?z => r(?x ?z)", "?x ?l ?y, ?l q ?k, ?y p ?z => ?x ?k ?z",
+             "r(?x ?y), r(?y ?z), ?x != ?z => ?x r ?z",
+             "?x r ?y => ?y p ?x")
+BOUND = (":a :p ?y", "?x :p :b", ":a :p ?y . ?y :q ?z", ":a :p :b", ":a :r ?y", ":a :p ?x OPTIONAL { :b :p ?x }",
+         "?y :q ?z FILTER EXISTS { :a :p ?z }", ":a :p+ ?y", "?x :p ?y . ?y :p :a", ":b :p ?x MINUS { :a :p ?x }")
+
+
+@given(st.lists(st.sampled_from(RECURSIVE), min_size=1, max_size=5, unique=True), st.sampled_from(BOUND), st.sampled_from(sorted(PLACES)),
+       several, several, several, several)
+def test_bound_arguments_of_recursive_rules(executor: Executor, lines: list[str], pattern: str, place: str, one: list[Triple],
+                                            two: list[Triple], shown: list[Triple], behind: list[Triple]) -> None:
+    named = written_rules(lines)
+    data = Data((tuple(one), tuple(two)), tuple(shown), tuple(behind))
+    query = text(place, pattern, ["own"])
+    assert planned(executor, query, data, named) == expected(query, data, named)

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
 from engine.compiler import BUILT_IN_RULES, Catalog, Compiled, compile_statement
 from engine.functions.expressions import Context
-from engine.ir.rules import RuleSet
+from engine.ir.rules import Atom, RuleSet
+from engine.ir.terms import Constant
 from engine.records import Event, Triple
 from engine.reference.content import History, content_of, dataset_at, window_bounds, window_events
 from engine.reference.dataset import Graph
 from engine.reference.sparql import evaluate
+from engine.rewrite.rule_text import OWL, rule_table
 from engine.runtime.rows import encode, facts_of, graph_table
 from engine.spark.content import StreamContent
 from engine.spark.executor import Due, Executor
@@ -90,6 +93,19 @@ def expected(query: str, data: Data, rules: Mapping[str, RuleSet]) -> Counter[tu
     bounds = window_bounds(statement, TICK, False)
     dataset = dataset_at(statement, contents, graphs, bounds, {**BUILT_IN_RULES, **rules})
     return Counter(tuple(sorted(row.items())) for row in evaluate(statement.query, dataset, Context(TICK, "q")).bag())
+
+
+def written(lines: Sequence[str], name: str = "own") -> dict[str, RuleSet]:
+    """Rules in the notation of the built-in tables; their bare names are those of this prefix."""
+    found = rule_table("\n".join(f"r{n} {line}" for n, line in enumerate(lines)), {})
+    rules = [replace(rule, head=_here(rule.head), body=tuple(map(_here, rule.body))) for listed in found.values() for rule in listed]
+    return {name: RuleSet(name, tuple(rules))}
+
+
+def _here(part: Any) -> Any:
+    if not isinstance(part, Atom):
+        return part
+    return replace(part, terms=tuple(Constant(t.token.replace(OWL, E)) if isinstance(t, Constant) else t for t in part.terms))
 
 
 def _tables(data: Data) -> dict[str, object]:
