@@ -90,13 +90,15 @@ class ProgramState:
         background = profiles[program.profile].rules if program.profile else ()
         context = Context(at)
         known = instances([*program.rules.rules, *background], facts, context)
-        own = {instance for rule in program.rules.rules for instance, _ in derived(rule, known, context)}
+        own: dict[Instance, int] = {}
+        for instance, end in (found for rule in program.rules.rules for found in derived(rule, known, context)):
+            own[instance] = max(end, own.get(instance, MIN))
         before: dict[Ground, int] = {}
-        for atom, begin in own:
+        for (atom, begin), end in own.items():
             if begin < at:
-                before[atom] = max(before.get(atom, MIN), known[atom, begin])
-        new = {(atom, begin): end for atom, begin in own if begin == at and _shown(atom)
-               and (end := known[atom, begin]) > before.get(atom, MIN)}
+                before[atom] = max(before.get(atom, MIN), end)
+        new = {(atom, begin): end for (atom, begin), end in own.items()
+               if begin == at and _shown(atom) and end > before.get(atom, MIN)}
         ended = [(instance, end) for instance, end in self.pending.items() if end == at]
         self.pending = {i: end for i, end in (self.pending | new).items() if end > at}
         return _rows(program, new.items()), _rows(program, ended)

@@ -7,8 +7,8 @@ they are first looked at.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import cached_property
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import cache, cached_property, partial
 
 from engine.functions.expressions import Context
 from engine.ir.rules import TRIPLE, Atom, Rule, RuleSet
@@ -26,57 +26,54 @@ Given = dict[Ground, tuple[Source, ...]]
 Pairs = list[tuple[Event, Triple]]
 
 
-class Later(Graph):
-    """A graph that is made when it is first looked at."""
+class ShownGraph(Graph):
+    """One graph of the dataset: all that `joint` has and `hidden` has not, and of what both have the part that `own` has.
 
-    def __init__(self, shown: ShownGraph) -> None:
-        self._shown = shown
+    Closures are made when a pattern first asks for something; `own` where what it asks for is in both.
+    """
+
+    def __init__(self, times: Mapping[Triple, int], joint: Callable[[], Prover], hidden: Callable[[], Ranked] | None,
+                 own: Callable[[], Prover] | None) -> None:
+        self.times = times
         self._indexes = {}
         self._nodes = None
+        self._joint, self._hidden, self._own = cache(joint), cache(hidden) if hidden else None, cache(own) if own else None
 
     @cached_property
     def triples(self) -> frozenset[Triple]:  # type: ignore[override]
-        return self._shown.triples()
+        sure, unsure = self._parts
+        return sure.triples | frozenset(filter(self._is_own, unsure.triples))
 
-    @cached_property
-    def times(self) -> Mapping[Triple, int]:  # type: ignore[override]
-        return self._shown.times
-
-
-class ShownGraph:
-    """One graph of the dataset: what is in it, and proofs of it."""
-
-    def __init__(self, times: Mapping[Triple, int], provers: Iterator[tuple[Prover, Ranked | None]]) -> None:
-        """`provers` are tried in order; what the closure beside one of them has is not shown because of it."""
-        self.times = times
-        self._provers = provers
-        self._made: list[tuple[Prover, Ranked | None]] | None = None
-
-    def triples(self) -> frozenset[Triple]:
-        """All that is shown."""
-        shown: set[Triple] = set()
-        for prover, hidden in self._all():
-            shown |= prover.known.graph().triples - (hidden.graph().triples if hidden is not None else frozenset())
-        return frozenset(shown)
+    def match(self, subject: str | None, predicate: str | None, object_: str | None) -> Iterable[Triple]:
+        """The triples with these terms; None matches any."""
+        sure, unsure = self._parts
+        there = sure.match(subject, predicate, object_)
+        perhaps = unsure.match(subject, predicate, object_) if unsure else ()
+        return [*there, *filter(self._is_own, perhaps)] if perhaps else there
 
     def proofs(self, triple: Triple) -> Iterator[Proof]:
         """Proofs of a triple that is shown, the shortest first."""
-        fact = TRIPLE, triple
-        for prover, hidden in self._all():
-            if fact in prover.known.rank and (hidden is None or fact not in hidden.rank):
-                yield from prover.proofs(fact)
-                return
+        return self._prover(triple).proofs((TRIPLE, triple))
 
     def depth(self, triple: Triple) -> int:
         """The rules on the longest branch of a triple's shortest proof."""
-        fact = TRIPLE, triple
-        return next((prover.known.rank[fact] for prover, hidden in self._all()
-                     if fact in prover.known.rank and (hidden is None or fact not in hidden.rank)), 0)
+        return self._prover(triple).known.rank[TRIPLE, triple]
 
-    def _all(self) -> list[tuple[Prover, Ranked | None]]:
-        if self._made is None:
-            self._made = list(self._provers)
-        return self._made
+    def _prover(self, triple: Triple) -> Prover:
+        return self._own() if self._own is not None and triple in self._parts[1].triples else self._joint()
+
+    def _is_own(self, triple: Triple) -> bool:
+        return self._own is not None and (TRIPLE, triple) in self._own().known.rank
+
+    @cached_property
+    def _parts(self) -> tuple[Graph, Graph]:
+        """What is shown in any case, and what `hidden` has too."""
+        found = self._joint().known.graph()
+        if self._hidden is None:
+            return found, EMPTY
+        rank = self._hidden().rank
+        unsure = [triple for triple in found.triples if (TRIPLE, triple) in rank]
+        return Graph(found.triples.difference(unsure)), Graph(unsure)
 
 
 class World:
@@ -96,12 +93,12 @@ class World:
         self._show((), [self._streamed(source, found) for source, found in pairs.items() if source.name is None], default)
         named = {f"<{g.iri}>": self._named(g) for g in statement.graphs if g.named}
         windows = {f"<{source.name}>": self._window(source, found) for source, found in pairs.items() if source.name is not None}
-        self.dataset = Dataset(Later(self.shown[()]), named, windows, window_bounds(statement, tick, on_change))
+        self.dataset = Dataset(self.shown[()], named, windows, window_bounds(statement, tick, on_change))
 
     def _named(self, source: GraphSource) -> Graph:
         name = ("graph", f"<{source.iri}>")
         self._show(name, [self._static([source])], [])
-        return Later(self.shown[name])
+        return self.shown[name]
 
     def _window(self, source: StreamSource, pairs: Pairs) -> Content:
         name = f"<{source.name}>"
@@ -112,27 +109,19 @@ class World:
                 items[event.graph].append((event, triple))
         for item, found in items.items():
             self._show(("item", name, item), [self._streamed(source, found)], [found])
-        return Content(Later(self.shown["window", name]), {item: Later(self.shown["item", name, item]) for item in items})
+        return Content(self.shown["window", name], {item: self.shown["item", name, item] for item in items})
 
     def _show(self, name: Name, parts: list[Given], pairs: list[Pairs]) -> None:
+        """The default graph: windows and FROM graphs, and what follows from them by the graphs to reason with. Any other: its closure
+        together with all static graphs, less what these entail alone."""
         times = content_of(pair for found in pairs for pair in found).graph.times
-        own = _merged(parts)
-        self.shown[name] = ShownGraph(times, self._default(own) if not name else self._beside(own))
-
-    def _default(self, windows: Given) -> Iterator[tuple[Prover, Ranked | None]]:
-        """The closure of windows and FROM graphs, and what follows from it by the graphs to reason with."""
-        own = _merged([windows, self._background])
-        yield self._prover(own), None
-        if self._rules and self._reasoning:
-            yield self._prover(_merged([own, self._reasoning])), self._prover(self._reasoning).known
-
-    def _beside(self, own: Given) -> Iterator[tuple[Prover, Ranked | None]]:
-        """The closure of a graph together with the background, less what that entails alone."""
-        if not self._statement.rules:
-            yield self._prover(own), None
+        given = _merged([*parts, *([] if name else [self._background])])
+        if not self._statement.rules or not (name or self._reasoning):
+            self.shown[name] = ShownGraph(times, partial(self._prover, given), None, None)
             return
-        background = _merged([self._background, self._reasoning])
-        yield self._prover(_merged([own, background])), self._alone
+        joint = _merged([given, self._background, self._reasoning])
+        hidden = (lambda: self._alone) if name else lambda: self._prover(self._reasoning).known
+        self.shown[name] = ShownGraph(times, partial(self._prover, joint), hidden, None if name else partial(self._prover, given))
 
     @cached_property
     def _alone(self) -> Ranked:

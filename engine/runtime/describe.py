@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from engine.ir.statement import AllWindow, NowWindow, Select, Statement, StreamSource, TimeWindow, TupleWindow
+from engine.ir.statement import AllWindow, NowWindow, Program, Select, Statement, StreamSource, TimeWindow, TupleWindow
 from engine.runtime.append import Source
 from engine.runtime.pump import Pump
 from engine.runtime.query import LiveQuery
@@ -55,8 +55,8 @@ def _makes(query: LiveQuery, pump: Pump) -> dict[str, Any] | None:
 
 
 def variables(statement: Statement) -> tuple[str, ...]:
-    """The columns of a SELECT; s, p, o of a graph; none of ASK."""
-    if isinstance(statement.query, Select):
+    """The columns of a SELECT or a rule program; s, p, o of a graph; none of ASK."""
+    if isinstance(statement.query, (Select, Program)):
         return tuple(variable.name for variable in statement.query.variables)
     return () if statement.form == "ASK" else ("s", "p", "o")
 

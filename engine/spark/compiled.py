@@ -21,7 +21,7 @@ from engine.spark.sql.companions import typed_variables
 from engine.spark.sql.dialect import DIALECTS, Dialect
 from engine.spark.sql.emit import Emitter, PlanText
 from engine.spark.sql.fixpoint import ClosureText, closure_text
-from engine.spark.sql.instances import found_text
+from engine.spark.sql.instances import shown_text
 from engine.spark.sql.lower import Lowering
 
 STAGES = ("parsed", "validated", "rewritten", "logical", "spark")
@@ -112,7 +112,7 @@ class Compiled:
         emitter = Emitter(dialect, lowering, typed_variables(self.plan) if typed else frozenset())
         query = self.rewritten.query
         if isinstance(self.plan, Instances):
-            text = PlanText((), found_text(self.plan.source), (self.plan.source,))
+            text = PlanText((), shown_text(self.plan.source), (self.plan.source,))
         elif isinstance(query, Construct):
             template = tuple((t.subject, t.predicate, t.object) for t in query.template)
             text = emitter.graph_text(self.plan, template)  # type: ignore[arg-type]

@@ -22,14 +22,14 @@ from engine.plan.order import Estimate
 from engine.spark.answers import Answers
 from engine.spark.compiled import LOCAL_ROWS, Compiled
 from engine.spark.content import StreamContent, merge_estimates, table_estimate
-from engine.spark.instances import KeptInstances, closure_of
+from engine.spark.instances import KeptProgram
+from engine.spark.kept import KeptClosure
 from engine.spark.local import FINDINGS, Found, QueryFailed, Task, run_local
 from engine.spark.mirror import Mirror
 from engine.spark.rounds import close, transitive_closure
 from engine.spark.sql.closure import Rounds
 from engine.spark.sql.dialect import DIALECTS, UNDECIDED
-from engine.spark.sql.fixpoint import NO_TIMES, Closing, renamed, state_table
-from engine.spark.sql.instances import first_text
+from engine.spark.sql.fixpoint import Closing, renamed
 from engine.spark.sql.sources import Evaluation, graph_table, needed, source_texts, stream_table, tables
 from engine.spark.udf_spark import register_spark
 from engine.timeline import MAX, MIN, evaluation_point
@@ -88,7 +88,7 @@ class _Job:
     text: str
     tables: frozenset[str]
     cost: int
-    sample: Answers | KeptInstances | None = None
+    sample: Answers | KeptClosure | None = None
     own: Mapping[str, pa.Table] = field(default_factory=dict)
     rounds: tuple[tuple[Rounds, str, str], ...] = ()
     closings: tuple[Closing, ...] = ()
@@ -107,7 +107,8 @@ class Executor:
         self.force_executor = force_executor
         self.force_strategy = force_strategy
         self.choices: dict[str, tuple[ExecutorName, StrategyName]] = {}
-        self._answers: dict[str, Answers | KeptInstances] = {}
+        self._answers: dict[str, Answers | KeptClosure] = {}
+        self._marks = 0
         self._mirrors: dict[str, Mirror] = {}
         self._views: dict[str, frozenset[str]] = {}
         self._threads = ThreadPoolExecutor(session.settings.partitions, "plan")
@@ -132,7 +133,7 @@ class Executor:
 
     def forget(self, query: str) -> None:
         """Drop what is kept for a query."""
-        self._answers.pop(query, None)
+        self._drop(query)
         self.choices.pop(query, None)
         for view in self._views.pop(query, frozenset()) - frozenset().union(*self._views.values()):
             if mirror := self._mirrors.pop(view, None):
@@ -141,6 +142,8 @@ class Executor:
     def close(self) -> None:
         """Drop the views and end the threads."""
         self._threads.shutdown()
+        for query in list(self._answers):
+            self._drop(query)
         for mirror in self._mirrors.values():
             mirror.close()
 
@@ -198,17 +201,32 @@ class Executor:
     def _program_job(self, due: Due, executor: ExecutorName, typed: bool, rows: int) -> _Job:
         """What a rule program derives from what is new, beside what it has derived before; with `recompute` from all there is."""
         kept = self._answers.get(due.query)
-        if not isinstance(kept, KeptInstances) or kept.compiled is not due.compiled or self.force_strategy == "recompute":
-            kept = self._answers[due.query] = KeptInstances(due.compiled)
+        if not isinstance(kept, KeptClosure) or kept.compiled is not due.compiled or self.force_strategy == "recompute":
+            kept = self._keep(due)
         self.choices[due.query] = (executor, "incremental" if kept.seen >= 0 else "recompute")
-        text, streams = due.compiled.text(executor, typed), due.compiled.statement.streams
-        first = first_text(closure_of(due.compiled, executor, typed), streams, max(kept.seen, due.since), evaluation_point(due.ticks[0]))
-        closings = tuple(replace(closure.ready((NO_TIMES,)), first=first) if closure.source.lasting else
-                         closure.ready(source_texts((closure.source.base,), streams, due.evaluation, DIALECTS[executor]))
-                         for closure in text.closures)
-        names = frozenset(stream_table(s.stream) for s in streams) | frozenset(map(graph_table, due.graphs))
-        state = state_table(kept.source.name)
-        return _Job(due, executor, text.select, names | {state}, rows, kept, {state: kept.state}, closings=closings)
+        names = {stream_table(iri): stream_table(iri) for iri in due.streams}
+        own: dict[str, pa.Table] = {}
+        if executor == "local":     # only what is new goes there
+            names = {name: f"{name}_{kept.mark}" for name in names}
+            fresh = {iri: content.after(max(kept.seen, due.since)) for iri, content in due.streams.items()}
+            own = {names[stream_table(iri)]: table for iri, table in fresh.items()}
+            rows = sum(table.num_rows for table in fresh.values())
+        closings = tuple(closing.own(names) for closing in kept.closings(executor, typed, due.evaluation))
+        read = frozenset(names.values()) | frozenset(map(graph_table, due.graphs))
+        return _Job(due, executor, kept.text(), read, rows, kept, own, closings=closings)
+
+    def _keep(self, due: Due) -> KeptClosure:
+        """Begin to keep the closure of a query."""
+        self._drop(due.query)
+        self._marks += 1
+        kept = KeptProgram(due.compiled, self.session.work / "closures", f"k{self._marks}")
+        self._answers[due.query] = kept
+        return kept
+
+    def _drop(self, query: str) -> None:
+        kept = self._answers.pop(query, None)
+        if isinstance(kept, KeptClosure):
+            kept.close()
 
     # -- running
 
@@ -234,7 +252,8 @@ class Executor:
         """What the tasks of some jobs give, all run in one Spark job."""
         data = self._tables(jobs)
         try:
-            return run_local(self.session.spark, tasks, data, self.session.settings.partitions)
+            alive = frozenset(kept.name for kept in self._answers.values() if isinstance(kept, KeptClosure))
+            return run_local(self.session.spark, tasks, data, self.session.settings.partitions, alive)
         except Exception as failure:  # the job as a whole: every query in it fails alike
             logging.getLogger(__name__).exception("the job of %d small tasks failed", len(tasks))
             return [QueryFailed(str(failure))] * len(tasks)
@@ -293,8 +312,6 @@ class Executor:
             if mirror is None:
                 mirror = self._mirrors[view] = Mirror(view, self.session.work / "segments")
             mirror.show(spark, job.due.streams[source.stream])
-        for name, table in job.own.items():
-            spark.createDataFrame(table).createOrReplaceTempView(name)
         for iri, table in job.due.graphs.items():
             if graph_table(iri) in job.tables:
                 spark.createDataFrame(table.select(FACTS.names)).createOrReplaceTempView(graph_table(iri))
@@ -310,7 +327,7 @@ class Executor:
         except Exception as failure:  # as above
             return failure
         finally:
-            for view in (*(rounds.view for rounds, _, _ in job.rounds), *(view for c in job.closings for view in (c.all, c.new))):
+            for view in (*(rounds.view for rounds, _, _ in job.rounds), *(view for c in job.closings for view in (c.all, c.new, c.state))):
                 spark.catalog.dropTempView(view)
 
     def _close(self, job: _Job, ahead: Sequence[Found | QueryFailed]) -> pa.Table | None:
@@ -330,7 +347,7 @@ class Executor:
 
     def _answer(self, job: _Job) -> list[Answer]:
         if isinstance(job.answer, BaseException) or job.answer is None:
-            self._answers.pop(job.due.query, None)
+            self._drop(job.due.query)
             return _failures(job.due, job.answer or QueryFailed("no answer"))
         if job.sample is not None:
             last = max((c.last for s in job.due.streams.values() for c in s.chunks), default=0)

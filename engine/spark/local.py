@@ -17,6 +17,7 @@ import pyarrow as pa
 from engine.ipc import pack, unpack
 from engine.spark.sql.fixpoint import Closing, saturate, seen_text
 from engine.spark.sql.sources import closure_table
+from engine.spark.states import forget, go_on
 from engine.spark.udf import register_duckdb
 
 if TYPE_CHECKING:
@@ -51,9 +52,11 @@ class QueryFailed(RuntimeError):
     """A plan failed while it ran; the message is the engine's."""
 
 
-def run_local(spark: SparkSession, tasks: Sequence[Task], tables: dict[str, pa.Table], workers: int) -> list[Found | QueryFailed]:
-    """Run every task in one Spark job; answers in the order of `tasks`, a failure in place of the answer of a task that failed."""
-    bundles = [_bundle(part, tasks, tables) for part in balanced(tasks, workers)]
+def run_local(spark: SparkSession, tasks: Sequence[Task], tables: dict[str, pa.Table], workers: int,
+              alive: frozenset[str] = frozenset()) -> list[Found | QueryFailed]:
+    """Run every task in one Spark job; answers in the order of `tasks`, a failure in place of the answer of a task that failed. Of
+    lasting closures the workers keep those that are `alive`."""
+    bundles = [_bundle(part, tasks, tables, alive) for part in balanced(tasks, workers)]
     frame = spark.createDataFrame(pa.table({"bundle": pa.array(bundles, pa.binary())}))
     rows = frame.mapInArrow(run_bundles, RESULT).toArrow()
     answers: list[Found | QueryFailed] = [QueryFailed("the task gave no answer")] * len(tasks)
@@ -77,9 +80,9 @@ def balanced(tasks: Sequence[Task], workers: int) -> list[list[int]]:
     return [part for part in parts if part]
 
 
-def _bundle(numbers: list[int], tasks: Sequence[Task], tables: dict[str, pa.Table]) -> bytes:
+def _bundle(numbers: list[int], tasks: Sequence[Task], tables: dict[str, pa.Table], alive: frozenset[str]) -> bytes:
     wanted = sorted({name for number in numbers for name in tasks[number].tables})
-    return pickle.dumps({"tables": {name: pack(tables[name]) for name in wanted},
+    return pickle.dumps({"alive": alive, "tables": {name: pack(tables[name]) for name in wanted},
                          "tasks": [(number, tasks[number].text, tasks[number].closings) for number in numbers]})
 
 
@@ -88,6 +91,7 @@ def run_bundles(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     for batch in batches:
         for cell in batch.column(0).to_pylist():
             bundle = pickle.loads(cell)
+            forget(_connection(), bundle["alive"])
             yield from _run_bundle(bundle["tables"], bundle["tasks"])
 
 
@@ -125,7 +129,10 @@ class Closures:
         self._made: dict[str, _Made] = {}
 
     def make(self, closing: Closing) -> pa.Table | None:
-        """Compute a closure, unless it is there; what is inconsistent in it."""
+        """Compute a closure, unless it is there; what is inconsistent in it. A lasting one goes on from what is kept of it."""
+        if closing.kept is not None:
+            self._made[closing.name] = _Made(None, None)
+            return go_on(self._connection, closing, _InDuckDB(self._connection, closing))
         read = [(name, hash(data)) for name, data in self._tables.items() if name in closing.first] if closing.static else None
         shelf, from_ = _kept() if closing.static else self._made, (closing, read)
         made = shelf.pop(closing.name, None)

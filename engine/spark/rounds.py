@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from functools import reduce
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
@@ -45,7 +46,14 @@ def close(spark: SparkSession, closing: Closing) -> pa.Table | None:
     """Compute a closure under rules, which is then the view `closing.all`; what is inconsistent in it."""
     first = spark.sql(closing.first).localCheckpoint()
     first.createOrReplaceTempView(closing.all)
+    if closing.kept is not None:
+        segments = closing.kept.segments
+        (spark.read.parquet(*segments) if segments else first.limit(0)).createOrReplaceTempView(closing.state)
     saturate(closing, _InSpark(spark, closing, [first]))
+    if closing.kept is not None:
+        found = spark.sql(closing.kept.all_text(closing)).toArrow()
+        if found.num_rows or closing.kept.whole:
+            pq.write_table(found, closing.kept.out)
     return spark.sql(closing.check).toArrow() if closing.check else None
 
 

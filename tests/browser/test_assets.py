@@ -8,10 +8,12 @@ from pathlib import Path
 
 import pytest
 
+from engine.ir.statement import Program
 from grammar import parse
 
 STATIC = Path(__file__).resolve().parents[2] / "static"
 MODULES = sorted(STATIC.rglob("*.js"))
+EXAMPLES = sorted((*(STATIC / "examples").glob("*.rq"), *(STATIC / "examples").glob("*.rifps")))
 NAMESPACES = ("http://www.w3.org/", "http://example.org")
 
 
@@ -46,14 +48,16 @@ def test_the_page_has_no_inline_script_or_style() -> None:
 def test_every_example_is_listed_once_and_there() -> None:
     listed = json.loads((STATIC / "examples/index.json").read_text())
     files = sorted(example["file"] for example in listed)
-    assert files == sorted(path.name for path in (STATIC / "examples").glob("*.rq"))
-    assert all(example["title"] and example["kind"] in ("continuous", "sparql") for example in listed)
+    assert files == sorted(path.name for path in EXAMPLES)
+    assert all(example["title"] for example in listed)
 
 
-@pytest.mark.parametrize("path", sorted((STATIC / "examples").glob("*.rq")), ids=lambda path: path.name)
+@pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.name)
 def test_examples_are_what_they_are_listed_as(path: Path) -> None:
     listed = {example["file"]: example["kind"] for example in json.loads((STATIC / "examples/index.json").read_text())}
-    assert parse(path.read_text()).registered == (listed[path.name] == "continuous")
+    statement = parse(path.read_text())
+    kind = "program" if isinstance(statement.query, Program) else "continuous" if statement.registered else "sparql"
+    assert listed[path.name] == kind
 
 
 def tokens(text: str) -> dict[str, str]:

@@ -27,7 +27,7 @@ from engine.spark.sql.sources import closure_table, source_name
 from engine.timeline import MAX, MIN
 
 _TYPED = ("kind", "number", "micros")
-_BEST = ("hi", "shown")
+_COVERS = {"lo": "<=", "shown": ">="}    # how what is known stands to what it makes superfluous
 MOST_FINDINGS = 100
 NO_TIMES = "ticks AS (SELECT CAST(0 AS BIGINT) AS tick)"
 _EMPTY = ("(SELECT '' AS s, '' AS p, '' AS o, CAST(0 AS TINYINT) AS kind, CAST(0 AS DOUBLE) AS number, CAST(0 AS BIGINT) AS micros "
@@ -49,6 +49,31 @@ class StepText:
 
 
 @dataclass(frozen=True, slots=True)
+class Kept:
+    """Where a lasting closure keeps its rows: Parquet files `segments`, of which what ends before `point` counts no more; `out` gets
+    what is found now, or if it is to be the `whole` everything, of what began up to the point `settled` the last end of each fact."""
+
+    segments: tuple[str, ...]
+    out: str
+    point: int
+    settled: int
+    whole: bool
+    columns: tuple[str, ...]
+
+    def all_text(self, closing: Closing) -> str:
+        """What goes into `out`."""
+        listed = ", ".join(self.columns)
+        if not self.whole:
+            return f"SELECT {listed} FROM {closing.all}"
+        both = (f"(SELECT {listed} FROM {state_table(closing.name)} UNION ALL SELECT {listed} FROM {closing.all}) AS b "
+                f"WHERE hi >= {self.point}")
+        keys = ", ".join(c for c in self.columns if c not in ("lo", "hi"))
+        best = ", ".join({"lo": "min(lo) AS lo", "hi": "max(hi) AS hi"}.get(c, c) for c in self.columns)
+        return (f"SELECT {best} FROM {both} AND lo <= {self.settled} GROUP BY {keys} "
+                f"UNION ALL SELECT {listed} FROM {both} AND lo > {self.settled} ORDER BY p")
+
+
+@dataclass(frozen=True, slots=True)
 class Closing:
     """A closure to be computed now: `first` is what table ``{name}_all`` starts with; a round of a stratum runs the steps that are `due`;
     at the end `check` finds what is inconsistent: rows ``lo hi finding``, told from point to point. `behind` are the
@@ -62,13 +87,15 @@ class Closing:
     check: str | None = None
     static: bool = False
     behind: tuple[str, ...] = ()
+    kept: Kept | None = None
 
     def own(self, names: Mapping[str, str]) -> Closing:
         """The same with other names for itself and the closures that it stands on."""
         layers = tuple(tuple(replace(step, text=renamed(step.text, names)) for step in layer) for layer in self.strata)
         first, before, after, check = (text and renamed(text, names) for text in (self.first, self.before, self.after, self.check))
         behind = tuple(renamed(table, names) for table in self.behind)
-        return Closing(names[self.name], first or "", layers, before or "", after or "", check, self.static, behind)
+        own = names.get(self.name, self.name)
+        return Closing(own, first or "", layers, before or "", after or "", check, self.static, behind, self.kept)
 
     @property
     def all(self) -> str:
@@ -79,6 +106,11 @@ class Closing:
     def new(self) -> str:
         """The table of what the last round found."""
         return f"{self.name}_new"
+
+    @property
+    def state(self) -> str:
+        """The table of what is kept of a lasting one."""
+        return state_table(self.name)
 
     def due(self, stratum: int, new: Seen, known: Seen) -> str | None:
         """What a round finds that is not known, given what the rows are like; None where nothing can follow."""
@@ -149,9 +181,8 @@ class ClosureText:
             prefix = (NO_TIMES,)
         lasting = self.source.lasting
         check = f"WITH {prefix[0]}, {self.known} {self.checks} LIMIT {MOST_FINDINGS}" if self.checks else None
-        same = " AND ".join([*(f"k.{c} {'<=' if c == 'lo' else '='} f.{c}" for c in self.identity),
-                             *(f"k.{c} >= f.{c}" for c in _BEST if lasting)])
-        best = [f"max({c}) AS {c}" for c in _BEST if lasting]
+        same = " AND ".join([*(f"k.{c} {_COVERS.get(c, '=')} f.{c}" for c in self.identity), *(["k.hi >= f.hi"] if lasting else [])])
+        best = ["max(hi) AS hi"] if lasting else []
         merged = ", ".join([*self.identity, *best, *(f"min({c}) AS {c}" for c in _TYPED)])
         before = f"WITH {prefix[0]}, {self.known} SELECT {', '.join(self.columns)} FROM (SELECT {merged} FROM ("
         after = (f") AS d GROUP BY {', '.join(self.identity)}) AS f "
@@ -172,8 +203,8 @@ def closure_text(source: ClosedSource, dialect: Dialect, lowering: Lowering) -> 
     """The texts of a closure. Raises Unstratified for rules that depend on their own negation."""
     keys = _keys(source)
     further = tuple(f"x{number + 3}" for number in range(width(source.rules)))
-    identity = (*keys, "s", "p", "o", *further, *(("lo",) if source.lasting else ()))
-    columns = (*identity, *(_BEST if source.lasting else ()), *_TYPED)
+    identity = (*keys, "s", "p", "o", *further, *(("lo", "shown") if source.lasting else ()))
+    columns = (*identity, *(("hi",) if source.lasting else ()), *_TYPED)
 
     def text(step: Step) -> str:
         shown = step.rule.name in source.shown if source.lasting else None
@@ -229,7 +260,7 @@ def _known(source: ClosedSource, columns: tuple[str, ...], further: tuple[str, .
     behind = width(source.background.rules)
     rest = [f"b.x{n + 3}" if n < behind else f"'{NOTHING.token}' AS x{n + 3}" for n in range(len(further))]
     keys = _keys(source)
-    always = [f"CAST({MIN} AS BIGINT) AS lo", f"CAST({MAX} AS BIGINT) AS hi", "CAST(0 AS TINYINT) AS shown"] if source.lasting else []
+    always = [f"CAST({MIN} AS BIGINT) AS lo", "CAST(0 AS TINYINT) AS shown", f"CAST({MAX} AS BIGINT) AS hi"] if source.lasting else []
     listed = ", ".join([*(f"k.{key}" for key in keys), "b.s", "b.p", "b.o", *rest, *always, *(f"b.{c}" for c in _TYPED)])
     there = f" CROSS JOIN (SELECT DISTINCT {', '.join(keys)} FROM {closure_table(source.name)}) AS k" if keys else ""
     return f"{source.name}_known AS ({own} UNION ALL SELECT {listed} FROM {closure_table(source.background.name)} b{there})"
@@ -239,10 +270,10 @@ def _step(step: Step, identity: tuple[str, ...], shown: bool | None, dialect: Di
     emitter = Emitter(dialect, lowering, _typed(step) if lowering.quick else frozenset())
     relation = emitter.relation(step.plan)
     keys = [c for c in identity if c in ("tick", "g")]
-    places = [c for c in identity if c not in (*keys, "lo")]
+    places = [c for c in identity if c not in (*keys, "lo", "shown")]
     terms = (*step.head, *(NOTHING,) * (len(places) - len(step.head)))
     cells = [f"{_token(term, emitter, dialect)} AS {place}" for place, term in zip(places, terms)]
-    lasting = [] if shown is None else ["lo", "hi", f"CAST({int(shown)} AS TINYINT) AS shown"]
+    lasting = [] if shown is None else ["lo", f"CAST({int(shown)} AS TINYINT) AS shown", "hi"]
     listed = ", ".join([*keys, *cells, *lasting, *_companions(step.head[2], relation, emitter)])
     return emitter.statement(f"SELECT {listed} FROM {relation.name}")
 

@@ -1,0 +1,120 @@
+"""A lasting closure between batches: its rows in segments on disk, what is shown of it here.
+
+This is expiration-time maintenance (Barbieri et al., "Incremental Reasoning on Streams and Rich Background Knowledge", section 4), with
+the valid windows of CoDeR (Monks et al., "Continuous Deductive Reasoning over Streamed RDF Data"): nothing is ever deleted because a fact
+lost a justification, since each knows until when its best one lasts.
+"""
+
+from __future__ import annotations
+
+import shutil
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from engine.plan.nodes import Instances
+from engine.spark.compiled import Compiled
+from engine.spark.sql.dialect import DIALECTS
+from engine.spark.sql.fixpoint import NO_TIMES, Closing, ClosureText, Kept, renamed
+from engine.spark.sql.instances import first_text, shown_text
+from engine.spark.sql.sources import Evaluation, source_texts
+from engine.timeline import evaluation_point
+
+MOST_SEGMENTS = 16
+_ENDS = ("lo", "hi")
+_GROWTH = 1.25
+
+
+class KeptClosure(ABC):
+    """The state of one query whose plan is `Instances`. What is shown of a fact that began before the last T is the one row that lasts
+    longest; of what begins later every row."""
+
+    def __init__(self, compiled: Compiled, folder: Path, mark: str) -> None:
+        """Its segments go into a folder of its own in `folder`; `mark` tells it from all other closures."""
+        assert isinstance(compiled.plan, Instances)
+        self.compiled = compiled
+        self.source = compiled.plan.source
+        self.name = f"{self.source.name}_{mark}"
+        self.seen = -1
+        self.mark, self._folder = mark, folder / self.name
+        self._segments: list[str] = []
+        self._written = 0
+        self._kept: Kept | None = None
+        self._settled = 0
+        self.shown: pa.Table | None = None
+
+    @abstractmethod
+    def at(self, tick: int) -> pa.Table:
+        """The answer at T, from `shown`."""
+
+    def closings(self, executor: str, typed: bool, evaluation: Evaluation) -> tuple[Closing, ...]:
+        """What is to be computed: the closure of the background, and what follows from the events since the last time."""
+        point, streams = evaluation_point(evaluation.ticks[0]), self.compiled.statement.streams
+        found = []
+        for closure in self.compiled.text(executor, typed).closures:
+            if closure.source.lasting:
+                self._folder.mkdir(parents=True, exist_ok=True)
+                self._kept = self._next(closure, point, evaluation_point(evaluation.ticks[-1]))
+                after = max(self.seen, evaluation.since)
+                first = first_text(closure, streams, after, point, evaluation.on_change, evaluation.start_at_ms)
+                closing = replace(closure.ready((NO_TIMES,)), first=first, kept=self._kept)
+            else:
+                closing = closure.ready(source_texts((closure.source.base,), streams, evaluation, DIALECTS[executor]))
+            found.append(closing)
+        names = {closing.name: closing.name if closing.static and executor == "local" else f"{closing.name}_{self.mark}"
+                 for closing in found}
+        return tuple(closing.own(names) for closing in found)
+
+    def text(self) -> str:
+        """What is shown of all that was found now."""
+        return renamed(shown_text(self.source), {self.source.name: self.name})
+
+    def answers(self, found: pa.Table, position: int, ticks: Sequence[int]) -> list[pa.Table]:
+        """Take what was found up to log position `position`; the answers at the `ticks`."""
+        self._note_segment()
+        self.seen = max(self.seen, position)
+        self.shown = found if self.shown is None else pa.concat_tables([self.shown, found.cast(self.shown.schema)])
+        self.shown = self.shown.filter(pc.greater_equal(self.shown["hi"], evaluation_point(ticks[0])))
+        answers = [self.at(tick) for tick in ticks]
+        self._settle(evaluation_point(ticks[-1]))
+        return answers
+
+    def close(self) -> None:
+        """Forget the segments."""
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+    @property
+    def terms(self) -> list[str]:
+        """The columns of `shown` that are terms."""
+        assert self.shown is not None
+        return [name for name in self.shown.column_names if name not in _ENDS]
+
+    def _next(self, closure: ClosureText, point: int, settled: int) -> Kept:
+        self._written += 1
+        out = str(self._folder / f"{self._written}.parquet")
+        return Kept(tuple(self._segments), out, point, settled, len(self._segments) >= MOST_SEGMENTS, closure.columns)
+
+    def _note_segment(self) -> None:
+        """Count the segment that was written; where it has everything, the others go."""
+        assert self._kept is not None
+        if Path(self._kept.out).exists():
+            if self._kept.whole:
+                for path in self._segments:
+                    Path(path).unlink(missing_ok=True)
+                self._segments.clear()
+            self._segments.append(self._kept.out)
+
+    def _settle(self, point: int) -> None:
+        """Of what began up to `point` the last end of each fact counts: whatever comes begins later."""
+        assert self.shown is not None
+        if self.shown.num_rows <= self._settled * _GROWTH:
+            return
+        past = pc.less_equal(self.shown["lo"], point)
+        best = self.shown.filter(past).group_by(self.terms, use_threads=False).aggregate([("lo", "min"), ("hi", "max")])
+        best = best.rename_columns([*self.terms, *_ENDS]).select(self.shown.column_names)
+        self.shown = pa.concat_tables([best.cast(self.shown.schema), self.shown.filter(pc.invert(past))]).combine_chunks()
+        self._settled = max(self.shown.num_rows, 1_000)

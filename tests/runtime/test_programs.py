@@ -1,0 +1,79 @@
+"""Rule programs from the request to their feeds, on Spark."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from flask.testing import FlaskClient
+
+from engine.spark.session import Session
+from server.app import create_app
+from tests.runtime.test_on_spark import Waiting, start
+from tests.server.conftest import problem
+
+STREAM = "http://ex.org/s"
+PS = {"content_type": "text/x-rif-ps"}
+PROGRAM = f"""Document(
+  Prefix(ex <http://ex.org/>)
+  Import(<{STREAM}> <https://w3id.org/rsp/vocals#RDFStream>)
+  Window 3 s
+  Group( Forall ?x (?x[ex:c -> ex:yes] :- And(?x[ex:a -> ex:yes] ?x[ex:b -> ex:yes])) )
+)"""
+
+
+@pytest.fixture
+def site(tmp_path: Path, spark_session: Session) -> Iterator[tuple[FlaskClient, Waiting]]:
+    engine, waiting = start(tmp_path, spark_session)
+    client = create_app(engine).test_client()
+    assert client.put("/streams/s", json={"iri": STREAM, "time": "event"}).status_code == 201
+    yield client, waiting
+    engine.stop()
+
+
+def push(client: FlaskClient, *events: tuple[int, str]) -> None:
+    """Items ``:x p :yes`` at so many seconds of 2026."""
+    lines = [f"2026-01-01T00:00:{second:02d}Z\t<http://ex.org/x> <http://ex.org/{p}> <http://ex.org/yes> .\n" for second, p in events]
+    assert client.post("/streams/s", data="".join(lines), content_type="text/x-timed-ntriples").status_code == 202
+
+
+def lines(client: FlaskClient, stream: str) -> list[list[str]]:
+    """The last result of a stream of the program, as CSV without its header."""
+    text = client.get(f"/queries/q/results?stream={stream}", headers={"Accept": "text/csv"}).text
+    return [line.split(",") for line in text.splitlines()[1:]]
+
+
+@pytest.mark.spark
+def test_what_begins_and_what_ceases(site: tuple[FlaskClient, Waiting]) -> None:
+    client, waiting = site
+    made = client.put("/queries/q", data=PROGRAM, **PS)
+    assert made.status_code == 201 and made.get_json()["form"] == "PROGRAM" and made.get_json()["vars"][-2:] == ["from", "until"]
+    assert client.put("/queries/q", data=PROGRAM, **PS).status_code == 200
+    assert client.get("/queries/q", headers={"Accept": "text/x-rif-ps"}).text == PROGRAM
+    assert "lasting closure" in client.get("/queries/q/plan?level=logical").get_json()["text"]
+    push(client, (1, "a"), (2, "b"), (9, "z"))
+    waiting.until(lambda: bool(lines(client, "n")))
+    row = ["http://ex.org/x", "http://ex.org/c", "http://ex.org/yes", "2026-01-01T00:00:02Z", "2026-01-01T00:00:04Z"]
+    assert lines(client, "p") == lines(client, "n") == [row]
+
+    def feed(stream: str) -> dict[str, object]:
+        live = client.get(f"/queries/q/results?since=earliest&limit=1&stream={stream}", headers={"Accept": "application/jsonl"})
+        return next(event for line in live.text.splitlines() if "rsp" in (event := json.loads(line)))
+
+    begun, ceased = feed("p"), feed("n")
+    assert begun["rsp"]["stream"] == "p" and len(begun["addedResults"]["bindings"]) == 1  # type: ignore[index]
+    assert ceased["rsp"]["stream"] == "n" and len(ceased["removedResults"]["bindings"]) == 1  # type: ignore[index]
+
+
+@pytest.mark.spark
+def test_what_a_program_has_not(site: tuple[FlaskClient, Waiting]) -> None:
+    client, _ = site
+    problem(client.put("/queries/q", data="SELECT * { ?s ?p ?o }", **PS), 400, "rule-syntax")
+    for text, code in ((PROGRAM.replace("Window 3 s", ""), "window-unbounded"), (PROGRAM.replace(STREAM, "http://ex.org/u"), "unknown-stream"),
+                       (PROGRAM.replace("<https://w3id.org/rsp/vocals#RDFStream>", ""), "unsupported-in-streaming")):
+        problem(client.put("/queries/q", data=text, **PS), 422, code)
+    assert client.put("/queries/q", data=PROGRAM, **PS).status_code == 201
+    for query in ("mode=full", "snapshot=true", "stream=x"):
+        problem(client.get(f"/queries/q/results?{query}"), 400, "unknown-parameter")
