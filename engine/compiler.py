@@ -16,6 +16,7 @@ from engine.ir.statement import BACKGROUND, Program, Statement
 from engine.plan.build import Builder
 from engine.plan.dataset import dataset
 from engine.plan.entail import entailed
+from engine.plan.goal import goal_plan
 from engine.plan.nodes import MergedSource, Plan, StaticSource
 from engine.plan.order import Estimate
 from engine.plan.program import program_plan
@@ -65,7 +66,9 @@ def compile_statement(statement: Statement, catalog: Catalog, identity: str = ""
         return compile_statement(statement, catalog, identity, until, general=True)
 
     words = _schema_words(validated, catalog) if statement.rules and not general else frozenset[str]()
-    compiled = Compiled(validated, rewritten, build(estimate), identity, estimate, build, generalise, words)
+    plan = build(estimate)
+    goal = None if unfolded else goal_plan(rewritten, plan, data.default, _windows_of(validated))
+    compiled = Compiled(validated, rewritten, plan, identity, estimate, build, generalise, words, goal)
     if until == "spark":
         compiled.text("local")
         compiled.text("sql")

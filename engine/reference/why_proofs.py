@@ -195,7 +195,7 @@ class Prover:
     def __init__(self, given: Mapping[Ground, tuple[Source, ...]], rules: Iterable[Rule], context: Context, budget: Budget) -> None:
         self.given, self._budget = given, budget
         listed = [rule for rule in rules if not isinstance(rule.head, Falsum)]
-        self.known = Ranked(given, listed, context)
+        self.known = Ranked(given, listed, context, budget.spend)
         self._heads: dict[tuple[str, str | None], list[Rule]] = defaultdict(list)
         for rule in listed:
             if isinstance(rule.head, Atom):

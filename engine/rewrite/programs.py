@@ -56,9 +56,9 @@ def _triples(pattern: ir.Pattern) -> Iterator[ir.TriplePattern | None]:
             yield from triples
         case ir.PathPattern():
             yield None
-        case ir.Filter(condition=expression) | ir.Extend(expression=expression) if exists_in(expression):
+        case ir.Filter(condition=expression) | ir.Extend(expression=expression) if any(exists_in(expression)):
             yield None
-        case ir.LeftJoin(condition=condition) if condition is not None and exists_in(condition):
+        case ir.LeftJoin(condition=condition) if condition is not None and any(exists_in(condition)):
             yield None
     for child in ir.children(pattern):
         yield from _triples(child)
