@@ -17,6 +17,7 @@ from engine.ir.statement import BACKGROUND, REASONING, Program, Statement
 from engine.plan.build import Builder
 from engine.plan.dataset import Dataset, dataset
 from engine.plan.entail import entailed
+from engine.plan.goal import goal_plan
 from engine.plan.nodes import MergedSource, Plan, StaticSource
 from engine.plan.order import Estimate
 from engine.plan.program import program_plan
@@ -44,7 +45,8 @@ def compile_statement(statement: Statement, catalog: Catalog, identity: str = ""
     if isinstance(statement.query, Program):
         return _compile_program(validated, catalog, identity, until, general)
     estimate = static_estimate(validated, catalog)
-    rewritten, data, passes = _rewritten(validated, catalog, general) if statement.rules else (validated, dataset(validated), ())
+    plain = dataset(validated)
+    rewritten, data, closed, passes = _rewritten(validated, catalog, general) if statement.rules else (validated, plain, plain, ())
 
     def build(live: Estimate) -> Plan:
         return Builder(data, live).build(rewritten.query)
@@ -53,7 +55,10 @@ def compile_statement(statement: Statement, catalog: Catalog, identity: str = ""
         return compile_statement(statement, catalog, identity, until, general=True)
 
     words = _schema_words(validated, catalog) if statement.rules and not general else frozenset[str]()
-    compiled = Compiled(validated, rewritten, build(estimate), identity, estimate, build, generalise, words, passes)
+    plan = build(estimate)
+    closed_plan = plan if closed is data else Builder(closed, estimate).build(validated.query)
+    goal = goal_plan(validated, closed_plan, closed.default, _windows_of(validated))
+    compiled = Compiled(validated, rewritten, plan, identity, estimate, build, generalise, words, goal, passes)
     if until == "spark":
         compiled.text("local")
         compiled.text("sql")
@@ -78,28 +83,30 @@ def _compile_program(statement: Statement, catalog: Catalog, identity: str, unti
     if program.profile and not general:
         words = schema_words(RULES_OF[program.profile], (triple for graph in graphs.values() for triple in graph))
     compiled = Compiled(statement, statement, plan, identity, static_estimate(statement, catalog), lambda live: plan, generalise, words,
-                        passes)
+                        passes=passes)
     if until == "spark":
         compiled.text("local")
         compiled.text("sql")
     return compiled
 
 
-def _rewritten(statement: Statement, catalog: Catalog, general: bool) -> tuple[Statement, Dataset, tuple[Pass, ...]]:
-    """The statement with its rules unfolded into it, or its dataset closed under them; and what the passes made of them."""
+def _rewritten(statement: Statement, catalog: Catalog, general: bool) -> tuple[Statement, Dataset, Dataset, tuple[Pass, ...]]:
+    """The statement with its rules unfolded into it, if they can be, and what it looks at; its dataset closed under the rules, which is
+    what it looks at otherwise; and what the passes made of the rules."""
     program = programs(statement, catalog, general)
     shown, reasoning = ([StaticSource(g.iri) for g in graphs if not g.named] for graphs in (statement.graphs, statement.reasoning_graphs))
     passes = program.passes(source.iri for source in (*shown, *reasoning))
+    alone = statement.form == "DESCRIBE" or program.may_show(source.iri for source in reasoning)
+    closed = entailed(dataset(statement), tuple(reasoning), program.bound, _windows_of(statement), alone)
     try:
         unfolded = unfold(statement, program, program.content)
     except NotUnfolded as reason:
-        alone = statement.form == "DESCRIBE" or program.may_show(source.iri for source in reasoning)
-        data = entailed(dataset(statement), tuple(reasoning), program.bound, _windows_of(statement), alone)
         bound = program.bound(source.iri for source in (*shown, *reasoning))
-        return statement, data, (*passes, Pass("unfold", passes[-1].rules, f"applied in closures: {reason}"), Pass("magic", bound))
+        applied = Pass("unfold", passes[-1].rules, f"applied in closures: {reason}")
+        return statement, closed, closed, (*passes, applied, Pass("magic", bound))
     data = dataset(unfolded)
     data.graphs[BACKGROUND], data.graphs[REASONING] = MergedSource((*shown, *reasoning)), MergedSource(tuple(reasoning))
-    return unfolded, data, (*passes, Pass("unfold", (), "the patterns say what the rules said"))
+    return unfolded, data, closed, (*passes, Pass("unfold", (), "the patterns say what the rules said"))
 
 
 def _schema_words(statement: Statement, catalog: Catalog) -> frozenset[str]:

@@ -54,8 +54,10 @@ def compiler(parse: Callable[[str], Statement]) -> Compile:
 
 
 def pumped(records: Sequence[Record], parse: Callable[[str], Statement], *, executor: str | None = None, strategy: str | None = None,
-           batches: int = 1, resumed: bool = False) -> list[ResultEvent]:
-    """Run records through the pump in so many batches; `resumed` stops it after each and goes on from what was written."""
+           batches: int = 1, resumed: bool = False, session: Session | None = None) -> list[ResultEvent]:
+    """Run records through the pump in so many batches; `resumed` stops it after each and goes on from what was written. On the shared
+    Spark unless a session is given."""
+    session = session or shared_session()
     table = encode(records)
     last = records[-1].position
     cuts = sorted(random.Random(batches).sample(range(1, last), min(batches - 1, last - 1)))
@@ -68,7 +70,7 @@ def pumped(records: Sequence[Record], parse: Callable[[str], Statement], *, exec
                 if results is not None:
                     results.close()
                 results = ResultLog(Path(folder) / "results.db")
-                pump = Pump(Executor(shared_session(), force_executor=executor, force_strategy=strategy),  # type: ignore[arg-type]
+                pump = Pump(Executor(session, force_executor=executor, force_strategy=strategy),  # type: ignore[arg-type]
                             results, parse, compiler(parse), parse_rules=parse_rules, graph_folder=Path(folder),
                             history=lambda needed, position: [table.filter(pc.and_(pc.less_equal(table["position"], position),
                                                                                    pc.equal(table["record"], 0)))])
@@ -83,12 +85,10 @@ def pumped(records: Sequence[Record], parse: Callable[[str], Statement], *, exec
 
 
 def answers(events: Sequence[ResultEvent], queries: Sequence[str]) -> Answers:
-    """Logged results by query, in order: (at, rows). What of a rule program ceases (stream N) is told from the rest by ``/n``."""
+    """Logged results by query, in order: (at, rows)."""
     found: Answers = {query: [] for query in queries}
-    both = {event.query for event in events if event.output == "dstream"} & {event.query for event in events if event.output == "istream"}
     for event in sorted(events, key=lambda e: (e.query, e.epoch, e.seq)):
-        ceased = event.query in both and event.output == "dstream"
-        found.setdefault(f"{event.query}/n" if ceased else event.query, []).append((event.at_ms, rows(event)))
+        found[event.query].append((event.at_ms, rows(event)))
     return found
 
 

@@ -45,28 +45,36 @@ def delta_plan(statement: Statement, plan: Plan, on_change: bool) -> DeltaPlan |
     """The incremental form of a plan, or None where it has none."""
     if not isinstance(statement.query, (Select, Construct)) or not statement.streams:
         return None
-    if isinstance(statement.query, Construct) and any(v.name.startswith("_:") for t in statement.query.template
-                                                      for v in t.terms if isinstance(v, Variable)):
+    if fresh_blanks(statement.query) or not all(isinstance(s.window, TimeWindow) for s in statement.streams):
         return None
-    if not all(isinstance(s.window, TimeWindow) for s in statement.streams):
-        return None
-    below = plan.input if isinstance(plan, nodes.Project) else plan
-    scans: list[Scan] = []
-    filters: list[Expression] = []
-    if not _collect(below, scans, filters) or not scans:
+    parts = conjunction(plan)
+    if parts is None or not all(isinstance(scan.source, WindowSource) for scan in parts[0]):
         return None
     steps = tuple(ON_CHANGE_STEP if on_change else s.window.step_ms for s in statement.streams if isinstance(s.window, TimeWindow))
-    return DeltaPlan(tuple(scans), tuple(filters), steps)
+    return DeltaPlan(*parts, steps)
+
+
+def fresh_blanks(query: Select | Construct) -> bool:
+    """Whether each solution makes blank nodes of its own."""
+    return isinstance(query, Construct) and any(v.name.startswith("_:") for t in query.template for v in t.terms if isinstance(v, Variable))
+
+
+def conjunction(plan: Plan) -> tuple[tuple[Scan, ...], tuple[Expression, ...]] | None:
+    """The scans of a basic graph pattern in join order and the filters over them; None for other plans."""
+    scans: list[Scan] = []
+    filters: list[Expression] = []
+    found = _collect(plan.input if isinstance(plan, nodes.Project) else plan, scans, filters)
+    return (tuple(scans), tuple(filters)) if found and scans else None
 
 
 def _collect(plan: Plan, scans: list[Scan], filters: list[Expression]) -> bool:
     match plan:
-        case Scan(source=source):
+        case Scan():
             scans.append(plan)
-            return isinstance(source, WindowSource)
+            return True
         case nodes.Star(scans=parts):
             scans.extend(parts)
-            return all(isinstance(s.source, WindowSource) for s in parts)
+            return True
         case nodes.Join(left=left, right=right):
             return _collect(left, scans, filters) and _collect(right, scans, filters)
         case nodes.Filter(input=below, condition=condition):

@@ -29,6 +29,7 @@ from engine.reference.why_proofs import Absent, Budget, Holds, Lazy, Proof, TooM
 
 STEPS = 2_000_000
 """What a search may take, in look-ups: some seconds."""
+_STEPS_FOR_MORE = 50_000
 _MATCHES_SORTED = 1_000
 _MEMBERS = 10
 
@@ -115,6 +116,7 @@ def _search(case: Case, rules: Sequence[Rule], used: Iterable[RuleSet], row: Row
                 return Explanation(tuple(found), True)
             if proof not in found:
                 found.append(proof)
+                budget.limit(_STEPS_FOR_MORE)
     except TooMuchError:
         if not found:
             raise

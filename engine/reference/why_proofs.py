@@ -115,6 +115,10 @@ class Budget:
     def __init__(self, steps: int) -> None:
         self._left = steps
 
+    def limit(self, steps: int) -> None:
+        """Leave no more than so many."""
+        self._left = min(self._left, steps)
+
     def spend(self, steps: int = 1) -> None:
         """Raises TooMuchError where there is nothing left."""
         self._left -= steps
@@ -195,7 +199,7 @@ class Prover:
     def __init__(self, given: Mapping[Ground, tuple[Source, ...]], rules: Iterable[Rule], context: Context, budget: Budget) -> None:
         self.given, self._budget = given, budget
         listed = [rule for rule in rules if not isinstance(rule.head, Falsum)]
-        self.known = Ranked(given, listed, context)
+        self.known = Ranked(given, listed, context, budget.spend)
         self._heads: dict[tuple[str, str | None], list[Rule]] = defaultdict(list)
         for rule in listed:
             if isinstance(rule.head, Atom):
@@ -214,6 +218,7 @@ class Prover:
 
     def _trees(self, fact: Ground, above: frozenset[Ground]) -> Iterator[Proof]:
         """The proofs of a fact that use nothing of what stands above it."""
+        self._budget.spend()
         if fact in self.given:
             yield Asserted(fact, self.given[fact])
         if len(above) >= MOST_DEEP:

@@ -7,7 +7,7 @@ a derivation from facts of earlier rounds only, and no proof through such facts 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from engine.functions.expressions import Context, test
@@ -35,8 +35,11 @@ class _Trigger:
 class Ranked:
     """All that follows from `given`: `rank` has the round of each fact, 0 for what is given."""
 
-    def __init__(self, given: Iterable[Ground], rules: Sequence[Rule], context: Context) -> None:
-        """Raises strata.Unstratified, and ValueError for a rule that is not safe or that speaks of time."""
+    def __init__(self, given: Iterable[Ground], rules: Sequence[Rule], context: Context,
+                 spend: Callable[[int], None] = lambda steps: None) -> None:
+        """`spend` is told how many facts a rule is tried on. Raises strata.Unstratified, and ValueError for a rule that is not safe or
+        that speaks of time."""
+        self._spend = spend
         self.rank: dict[Ground, int] = dict.fromkeys(given, 0)
         self._context = context
         self._sizes: dict[Key, int] = defaultdict(int)
@@ -87,6 +90,7 @@ class Ranked:
         rest = [part for part in trigger.rest if part not in shared]
         for row in self._extended(shared, common):
             plan = ordered(rest, {*row, *own})
+            self._spend(len(facts))
             for fact in facts:
                 begun = unify(trigger.atom, fact, row)
                 if begun is not None:

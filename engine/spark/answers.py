@@ -11,11 +11,11 @@ from collections.abc import Mapping, Sequence
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from engine.ir.statement import Construct
-from engine.ir.terms import Constant, Variable
+from engine.ir.terms import Constant
 from engine.plan.nodes import WindowSource
 from engine.spark.compiled import Compiled
 from engine.spark.content import StreamContent
+from engine.spark.projection import projected
 from engine.spark.sql.companions import comparable_variables
 from engine.spark.sql.delta import DeltaEmitter
 from engine.spark.sql.dialect import DIALECTS
@@ -81,30 +81,7 @@ class Answers:
         now = self._table.filter(inside).select(self._names)
         if self._names and now.num_rows > 1:
             now = now.group_by(self._names, use_threads=False).aggregate([])
-        return self._projected(now)
-
-    def _projected(self, now: pa.Table) -> pa.Table:
-        column = dict(zip(self._variables, self._names))
-        query = self.compiled.rewritten.query
-        if isinstance(query, Construct):
-            return self._instances(now, column, query)
-        absent = pa.nulls(now.num_rows, pa.string())
-        listed = [now[column[v]] if v in column else absent for v in self.compiled.variables]
-        return pa.table(listed, names=list(self.compiled.column_names))
-
-    @staticmethod
-    def _instances(now: pa.Table, column: dict[Variable, str], query: Construct) -> pa.Table:
-        """The template's distinct well-formed triples (SPARQL 1.1 section 16.2)."""
-        def instance(term: object) -> pa.Array | pa.ChunkedArray:
-            if isinstance(term, Constant):
-                return pa.array([term.token] * now.num_rows, pa.string())
-            return now[column[term]] if isinstance(term, Variable) and term in column else pa.nulls(now.num_rows, pa.string())
-
-        parts = [pa.table([instance(t) for t in triple.terms], names=["s", "p", "o"]) for triple in query.template]
-        made = pa.concat_tables(parts) if parts else pa.table({c: pa.array([], pa.string()) for c in "spo"})
-        good = pc.and_(pc.invert(pc.starts_with(made["s"], '"')), pc.starts_with(made["p"], "<"))
-        made = made.filter(pc.and_(good, pc.is_valid(made["o"])))
-        return made.group_by(["s", "p", "o"], use_threads=False).aggregate([])
+        return projected(self.compiled, now, dict(zip(self._variables, self._names)))
 
 
 def _only(table: pa.Table, column: str, values: pa.Array) -> pa.Table:

@@ -9,6 +9,7 @@ from typing import Any
 
 from engine.ir.passes import Pass, show_passes
 from engine.ir.printer import show
+from engine.ir.rules import Test
 from engine.ir.statement import Construct, Describe, Program, Select, Statement
 from engine.ir.terms import Variable
 from engine.plan import incremental
@@ -40,6 +41,7 @@ class Compiled:
     build: Callable[[Estimate], Plan] = field(repr=False)
     generalise: Callable[[], Compiled] = field(repr=False)
     schema_words: frozenset[str] = field(default=frozenset(), repr=False)
+    goal: Instances | None = field(default=None, repr=False)
     passes: tuple[Pass, ...] = field(default=(), repr=False)
     texts: dict[tuple[str, bool], PlanText] = field(default_factory=dict, repr=False)
     planned_rows: int = 0
@@ -85,9 +87,17 @@ class Compiled:
         return self.statement.on_change
 
     @property
-    def is_program(self) -> bool:
-        """Whether it is a rule program, whose facts are kept with their intervals."""
+    def lasting(self) -> bool:
+        """Whether its plan is a closure that is kept with its intervals: that of a rule program, or of `kept`."""
         return isinstance(self.plan, Instances)
+
+    @cached_property
+    def kept(self) -> Compiled | None:
+        """The query with its answers derived as facts that know when they end; None where that does not serve."""
+        goal = self.goal
+        if goal is None or self.delta is not None or any(map(is_volatile, (f.condition for f in goal.source.rules[-1].body if isinstance(f, Test)))):
+            return None
+        return replace(self, plan=goal, build=lambda live: goal, goal=None, texts={}, planned_rows=0)
 
     @cached_property
     def delta(self) -> incremental.DeltaPlan | None:
@@ -112,7 +122,7 @@ class Compiled:
         emitter = Emitter(dialect, lowering, typed_variables(self.plan) if typed else frozenset())
         query = self.rewritten.query
         if isinstance(self.plan, Instances):
-            text = PlanText((), shown_text(self.plan.source), (self.plan.source,))
+            text = PlanText((), shown_text(self.plan.source, True), (self.plan.source,))
         elif isinstance(query, Construct):
             template = tuple((t.subject, t.predicate, t.object) for t in query.template)
             text = emitter.graph_text(self.plan, template)  # type: ignore[arg-type]
@@ -140,7 +150,8 @@ class Compiled:
             case "logical":
                 return explain_plan(self.plan, self.estimate)
             case "spark":
-                kept = "incremental" if self.is_program else "incremental or recompute, by cost" if self.delta else "recompute"
+                either = "incremental or recompute, by cost" if self.delta or self.kept else "recompute"
+                kept = "incremental" if self.lasting else either
                 return (f"-- executor: local below {LOCAL_ROWS} rows, sql above\n-- strategy: {kept}\n"
                         f"WITH ticks, windows (for each evaluation),\n{self.text('sql').body}")
         raise ValueError(f"no stage '{stage}'; there are {', '.join(STAGES)}")

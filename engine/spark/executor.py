@@ -17,12 +17,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from engine.facts import FACTS
-from engine.ir.statement import Ask
+from engine.ir.statement import Ask, Program
 from engine.plan.order import Estimate
 from engine.spark.answers import Answers
 from engine.spark.compiled import LOCAL_ROWS, Compiled
 from engine.spark.content import StreamContent, merge_estimates, table_estimate
-from engine.spark.instances import KeptProgram
+from engine.spark.instances import KeptProgram, KeptSolutions
 from engine.spark.kept import KeptClosure
 from engine.spark.local import FINDINGS, Found, QueryFailed, Task, run_local
 from engine.spark.mirror import Mirror
@@ -155,12 +155,14 @@ class Executor:
         rows = sum(due.streams[iri].rows for iri in ranges)
         compiled.adapt(rows, lambda: _live(due))
         typed = not compiled.undecided and not any(due.streams[iri].hard for iri in ranges)
-        if self._strategy(due, rows) == "incremental":
-            return self._incremental_job(due, typed, rows)
+        if not compiled.lasting and self._strategy(due, rows) == "incremental":
+            if compiled.kept is None:
+                return self._incremental_job(due, typed, rows)
+            due = replace(due, compiled=compiled.kept)
         most = self.closed_rows if compiled.has_closures else LOCAL_ROWS
         executor: ExecutorName = self.force_executor or ("local" if rows <= most else "sql")
-        if compiled.is_program:
-            return self._program_job(due, executor, typed, rows)
+        if due.compiled.lasting:
+            return self._kept_job(due, executor, typed)
         self.choices[due.query] = (executor, "recompute")
         text = compiled.text(executor, typed)
         prefix = source_texts(text.sources, compiled.statement.streams, evaluation, DIALECTS[executor])
@@ -178,7 +180,7 @@ class Executor:
         return _Job(due, executor, statement, names, rows * len(due.ticks), rounds=rounds, closings=closings, ahead=ahead)
 
     def _strategy(self, due: Due, rows: int) -> StrategyName:
-        if due.compiled.delta is None:
+        if due.compiled.delta is None and due.compiled.kept is None:
             return "recompute"
         return self.force_strategy or ("incremental" if rows > INCREMENTAL_ROWS or due.query in self._answers else "recompute")
 
@@ -198,14 +200,15 @@ class Executor:
             own = dict.fromkeys(names.values(), touched)
         return _Job(due, executor, kept.delta_text(due.since, executor, typed, names), frozenset(names.values()), shipped, kept, own)
 
-    def _program_job(self, due: Due, executor: ExecutorName, typed: bool, rows: int) -> _Job:
-        """What a rule program derives from what is new, beside what it has derived before; with `recompute` from all there is."""
+    def _kept_job(self, due: Due, executor: ExecutorName, typed: bool) -> _Job:
+        """What rules derive from what is new, beside what they have derived before; with `recompute` from all there is."""
         kept = self._answers.get(due.query)
         if not isinstance(kept, KeptClosure) or kept.compiled is not due.compiled or self.force_strategy == "recompute":
             kept = self._keep(due)
         self.choices[due.query] = (executor, "incremental" if kept.seen >= 0 else "recompute")
         names = {stream_table(iri): stream_table(iri) for iri in due.streams}
         own: dict[str, pa.Table] = {}
+        rows = sum(content.rows for content in due.streams.values())
         if executor == "local":     # only what is new goes there
             names = {name: f"{name}_{kept.mark}" for name in names}
             fresh = {iri: content.after(max(kept.seen, due.since)) for iri, content in due.streams.items()}
@@ -213,14 +216,14 @@ class Executor:
             rows = sum(table.num_rows for table in fresh.values())
         closings = tuple(closing.own(names) for closing in kept.closings(executor, typed, due.evaluation))
         read = frozenset(names.values()) | frozenset(map(graph_table, due.graphs))
-        return _Job(due, executor, kept.text(), read, rows, kept, own, closings=closings)
+        return _Job(due, executor, kept.text(executor), read, rows, kept, own, closings=closings)
 
     def _keep(self, due: Due) -> KeptClosure:
         """Begin to keep the closure of a query."""
         self._drop(due.query)
         self._marks += 1
-        kept = KeptProgram(due.compiled, self.session.work / "closures", f"k{self._marks}")
-        self._answers[due.query] = kept
+        kind = KeptProgram if isinstance(due.compiled.statement.query, Program) else KeptSolutions
+        kept = self._answers[due.query] = kind(due.compiled, self.session.work / "closures", f"k{self._marks}")
         return kept
 
     def _drop(self, query: str) -> None:

@@ -1,4 +1,4 @@
-"""What a rule program reports: the facts that begin to hold at an instant, and until when."""
+"""What lasting closures answer: a query its solutions at T; a rule program the facts that begin to hold at an instant, and until when."""
 
 from __future__ import annotations
 
@@ -9,10 +9,23 @@ from engine.functions.datetimes import format_moment, from_ms
 from engine.functions.terms import literal
 from engine.ir.statement import Program
 from engine.ir.terms import XSD
+from engine.plan.nodes import Instances
 from engine.spark.kept import KeptClosure
+from engine.spark.projection import projected
 from engine.timeline import MAX, MIN, evaluation_point
 
 ENDS = "ends"
+
+
+class KeptSolutions(KeptClosure):
+    """The answer at T are the solutions that hold there: a set over the pattern's variables, projected to the query's own."""
+
+    def at(self, tick: int) -> pa.Table:
+        assert isinstance(self.compiled.plan, Instances) and self.shown is not None
+        shown, point, variables = self.shown, evaluation_point(tick), self.compiled.plan.variables
+        now = shown.filter(pc.and_(pc.less_equal(shown["lo"], point), pc.greater_equal(shown["hi"], point)))
+        now = now.group_by(self.terms, use_threads=False).aggregate([])
+        return projected(self.compiled, now, dict(zip(variables, _places(now))))
 
 
 class KeptProgram(KeptClosure):
@@ -55,7 +68,11 @@ def _terms(rows: pa.Table) -> dict[str, pa.Array | pa.ChunkedArray]:
     count = pc.binary_slice(pc.list_element(head, 0).cast(pa.binary()), 2, 20).cast(pa.string()).cast(pa.int32())
     found: dict[str, pa.Array | pa.ChunkedArray] = {c: pc.if_else(atom, None, rows[c]) for c in "spo"}
     found["atom"] = pc.if_else(atom, pc.list_element(head, 1), None)
-    places = ["s", "o", *(name for name in rows.column_names if name.startswith("x"))]
-    for number, place in enumerate(places, 1):
+    for number, place in enumerate(_places(rows), 1):
         found[f"a{number}"] = pc.if_else(pc.greater_equal(count, number), rows[place], None)
     return found
+
+
+def _places(rows: pa.Table) -> list[str]:
+    """The columns of an atom's arguments."""
+    return ["s", "o", *(name for name in rows.column_names if name.startswith("x"))]

@@ -16,7 +16,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from engine.plan.nodes import Instances
+from engine.plan.nodes import Instances, closures
 from engine.spark.compiled import Compiled
 from engine.spark.sql.dialect import DIALECTS
 from engine.spark.sql.fixpoint import NO_TIMES, Closing, ClosureText, Kept, renamed
@@ -65,13 +65,16 @@ class KeptClosure(ABC):
             else:
                 closing = closure.ready(source_texts((closure.source.base,), streams, evaluation, DIALECTS[executor]))
             found.append(closing)
-        names = {closing.name: closing.name if closing.static and executor == "local" else f"{closing.name}_{self.mark}"
-                 for closing in found}
-        return tuple(closing.own(names) for closing in found)
+        return tuple(closing.own(self._names(executor)) for closing in found)
 
-    def text(self) -> str:
+    def text(self, executor: str) -> str:
         """What is shown of all that was found now."""
-        return renamed(shown_text(self.source), {self.source.name: self.name})
+        return renamed(shown_text(self.source, self.seen < 0), self._names(executor))
+
+    def _names(self, executor: str) -> dict[str, str]:
+        """The names of closures as evaluations of this query use them: in workers those of static graphs are everybody's."""
+        own = [closed for closed in closures([self.source]) if executor == "sql" or not closed.static]
+        return {closed.name: f"{closed.name}_{self.mark}" for closed in own}
 
     def answers(self, found: pa.Table, position: int, ticks: Sequence[int]) -> list[pa.Table]:
         """Take what was found up to log position `position`; the answers at the `ticks`."""

@@ -20,6 +20,7 @@ from engine.spark import executor as executors
 from engine.spark.content import StreamContent
 from engine.spark.executor import Due, Executor
 from engine.spark.local import Found, QueryFailed, Task, run_local
+from engine.spark.session import Session
 from grammar import parse
 from tests.conformance.datasets import GRAPH, Dataset, over_graphs, over_windows
 from tests.conformance.executors import graphs_of, result_of
@@ -79,10 +80,17 @@ def apart(cases: Sequence[tuple[Case, str]]) -> list[tuple[Case, str]]:
 
 
 @contextmanager
-def in_process() -> Iterator[Executor]:
-    """The executor `local` with its tasks run here instead of in a Spark job."""
+def here() -> Iterator[Session]:
+    """A session on which the executor `local` runs its tasks in this process instead of in a Spark job."""
     session: Any = SimpleNamespace(spark=None, settings=SimpleNamespace(partitions=1))
     with patch.object(executors, "register_spark", lambda spark: None), patch.object(executors, "run_local", _run_here):
+        yield session
+
+
+@contextmanager
+def in_process() -> Iterator[Executor]:
+    """The executor `local` on such a session."""
+    with here() as session:
         executor = Executor(session, force_executor="local", force_strategy="recompute")
         yield executor
         executor.close()

@@ -5,12 +5,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from engine.ir.rules import Atom
 from engine.ir.statement import StreamSource, TimeWindow
-from engine.plan.derive import NOTHING, width
+from engine.ir.terms import Constant
+from engine.plan.derive import NOTHING, row_of, width
 from engine.plan.nodes import ClosedSource, WindowSource, leaf_sources
 from engine.spark.sql.fixpoint import ClosureText
 from engine.spark.sql.sources import closes, closure_table, stream_table
-from engine.timeline import ON_CHANGE_STEP
+from engine.timeline import MAX, MIN, ON_CHANGE_STEP
 
 
 def first_text(closure: ClosureText, streams: Sequence[StreamSource], after: int, point: int, on_change: bool, start_at_ms: int) -> str:
@@ -19,10 +21,20 @@ def first_text(closure: ClosureText, streams: Sequence[StreamSource], after: int
     return " UNION ".join(_new(source, closure, after, point, on_change, start_at_ms) for source in windows)
 
 
-def shown_text(source: ClosedSource) -> str:
-    """Of all that was found beyond what was kept the facts that are shown, and when they hold."""
-    terms = ["s", "p", "o", *(f"x{number + 3}" for number in range(width(source.rules)))]
-    return f"SELECT {', '.join(terms)}, lo, hi FROM {closure_table(source.name)} WHERE shown = 1"
+def shown_text(source: ClosedSource, at_first: bool) -> str:
+    """Of all that was found beyond what was kept the facts that are shown, and when they hold; `at_first` those of the background too."""
+    further = [f"x{number + 3}" for number in range(width(source.rules))]
+    found = f"SELECT {', '.join(['s', 'p', 'o', *further])}, lo, hi FROM {closure_table(source.name)} WHERE shown = 1"
+    behind = source.background
+    if behind is None or not behind.shown or not at_first:
+        return found
+    marks = {row_of(rule.head)[1] for rule in behind.rules if rule.name in behind.shown and isinstance(rule.head, Atom)}
+    there = width(behind.rules)
+    rest = [name if number < there else f"'{NOTHING.token}' AS {name}" for number, name in enumerate(further)]
+    always = f"CAST({MIN} AS BIGINT) AS lo, CAST({MAX} AS BIGINT) AS hi"
+    listed = ", ".join(f"'{mark.token}'" for mark in marks if isinstance(mark, Constant))
+    terms = ", ".join(["s", "p", "o", *rest])
+    return f"{found} UNION ALL SELECT {terms}, {always} FROM {closure_table(behind.name)} WHERE p IN ({listed})"
 
 
 def _new(source: StreamSource, closure: ClosureText, after: int, point: int, on_change: bool, start_at_ms: int) -> str:

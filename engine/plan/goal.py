@@ -1,0 +1,74 @@
+"""Queries over closures as rules: an answer is a fact like any other, derived by one more rule, and knows until when it holds.
+
+What follows from rules without negation is monotone, and so is a basic graph pattern with filters over it; so the closure of the windows
+can be kept with its intervals (engine/plan/incremental.py says whose idea that is), and the answers with it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import replace
+
+from engine.ir.expressions import Call, Expression
+from engine.ir.rules import TRIPLE, Atom, Negation, Rule, Test
+from engine.ir.statement import Construct, Select, Statement, TimeWindow
+from engine.ir.terms import Constant, Variable
+from engine.plan.incremental import conjunction, fresh_blanks
+from engine.plan.nodes import ClosedSource, Instances, MergedSource, Plan, Scan, Source
+
+GOAL = "answer"
+
+
+def goal_plan(statement: Statement, plan: Plan, default: Source, windows: str) -> Instances | None:
+    """The answers of a plan over a statement's default graph as what a lasting closure shows; None where they cannot be kept so.
+
+    `windows` tells the windows of the statement from those of others.
+    """
+    if not isinstance(statement.query, (Select, Construct)) or fresh_blanks(statement.query):
+        return None
+    if not all(isinstance(s.window, TimeWindow) and s.name is None for s in statement.streams):
+        return None
+    closed, parts = _streamed(default), conjunction(plan)
+    if closed is None or parts is None:
+        return None
+    scans, filters = parts
+    if any(scan.source != default or not _plain(scan) for scan in scans):
+        return None
+    goal = _goal(scans, filters)
+    assert isinstance(default, MergedSource) and isinstance(goal.head, Atom)
+    background = closed.background
+    if background is not None and len(default.parts) > 1:    # it shows, so an answer may need nothing else
+        background = _with(background, goal, windows)
+    lasting = replace(_with(replace(closed, background=background), goal, windows), lasting=True)
+    return Instances(lasting, tuple(t for t in goal.head.terms if isinstance(t, Variable)))
+
+
+def _with(closed: ClosedSource, goal: Rule, windows: str) -> ClosedSource:
+    """A closure that derives answers too."""
+    rules = (*closed.rules, goal)
+    name = hashlib.sha256(repr((windows, closed.base, closed.background, rules)).encode()).hexdigest()[:16]
+    return replace(closed, name=f"c_{name}", rules=rules, shown=frozenset({GOAL}))
+
+
+def _streamed(default: Source) -> ClosedSource | None:
+    """The closure of the windows, where the default graph is that and at most what it stands on."""
+    closed = default.parts[0] if isinstance(default, MergedSource) and default.parts else None
+    if not isinstance(default, MergedSource) or not isinstance(closed, ClosedSource):
+        return None
+    if closed.static or closed.hidden is not None or any(part != closed.background for part in default.parts[1:]):
+        return None
+    return None if any(isinstance(f, Negation) for rule in closed.rules for f in rule.body) else closed
+
+
+def _plain(scan: Scan) -> bool:
+    return scan.graph is None and all(isinstance(term, (Constant, Variable)) for term in scan.terms)
+
+
+def _goal(scans: Sequence[Scan], filters: Sequence[Expression]) -> Rule:
+    """Subjects of generalised RDF, which only rules see, are left out."""
+    atoms = [Atom(TRIPLE, tuple(t for t in scan.terms if isinstance(t, (Constant, Variable)))) for scan in scans]
+    variables = tuple(dict.fromkeys(t for atom in atoms for t in atom.terms if isinstance(t, Variable)))
+    subjects = dict.fromkeys(atom.terms[0] for atom in atoms if isinstance(atom.terms[0], Variable))
+    proper = [Test(Call("!", (Call("ISLITERAL", (subject,)),))) for subject in subjects]
+    return Rule(Atom(GOAL, variables), (*atoms, *proper, *map(Test, filters)), GOAL)
