@@ -95,7 +95,9 @@ class Compiled:
     def kept(self) -> Compiled | None:
         """The query with its answers derived as facts that know when they end; None where that does not serve."""
         goal = self.goal
-        if goal is None or self.delta is not None or any(map(is_volatile, (f.condition for f in goal.source.rules[-1].body if isinstance(f, Test)))):
+        if goal is None or self.delta is not None:
+            return None
+        if any(map(is_volatile, (f.condition for f in goal.source.rules[-1].body if isinstance(f, Test)))):
             return None
         return replace(self, plan=goal, build=lambda live: goal, goal=None, texts={}, planned_rows=0)
 
