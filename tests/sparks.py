@@ -85,10 +85,12 @@ def pumped(records: Sequence[Record], parse: Callable[[str], Statement], *, exec
 
 
 def answers(events: Sequence[ResultEvent], queries: Sequence[str]) -> Answers:
-    """Logged results by query, in order: (at, rows)."""
+    """Logged results by query, in order: (at, rows). What of a rule program ceases (stream N) is told from the rest by ``/n``."""
     found: Answers = {query: [] for query in queries}
+    both = {event.query for event in events if event.output == "dstream"} & {event.query for event in events if event.output == "istream"}
     for event in sorted(events, key=lambda e: (e.query, e.epoch, e.seq)):
-        found[event.query].append((event.at_ms, rows(event)))
+        ceased = event.query in both and event.output == "dstream"
+        found.setdefault(f"{event.query}/n" if ceased else event.query, []).append((event.at_ms, rows(event)))
     return found
 
 

@@ -78,6 +78,11 @@ def steps(rule: Rule, closed: ClosedSource) -> Iterator[Step]:
             yield Step(rule, plan, row_of(rule.head), _shape(formula, rule), others)
 
 
+def shapes(rule: Rule) -> tuple[Shape, ...]:
+    """What rows the atoms of a rule's body can match."""
+    return tuple(_shape(formula, rule) for formula in rule.body if isinstance(formula, Atom))
+
+
 def _shape(atom: Atom, rule: Rule) -> Shape:
     subject, property_, object_, *_ = row_of(atom)
     properties = _tokens(property_, rule)

@@ -200,8 +200,8 @@ class _InDuckDB:
 def close(connection: duckdb.DuckDBPyConnection, closing: Closing) -> pa.Table | None:
     """Compute a closure under rules, which is then the table `closing.all`; what is inconsistent in it."""
     connection.execute(f"CREATE TEMP TABLE {closing.all} AS {closing.first}")
-    saturate(closing, _InDuckDB(connection, closing))
-    return connection.sql(closing.check).to_arrow_table() if closing.check else None
+    check = saturate(closing, _InDuckDB(connection, closing))
+    return connection.sql(check).to_arrow_table() if check else None
 
 
 @lru_cache(maxsize=1)

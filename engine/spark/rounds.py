@@ -49,12 +49,12 @@ def close(spark: SparkSession, closing: Closing) -> pa.Table | None:
     if closing.kept is not None:
         segments = closing.kept.segments
         (spark.read.parquet(*segments) if segments else first.limit(0)).createOrReplaceTempView(closing.state)
-    saturate(closing, _InSpark(spark, closing, [first]))
+    check = saturate(closing, _InSpark(spark, closing, [first]))
     if closing.kept is not None:
         found = spark.sql(closing.kept.all_text(closing)).toArrow()
         if found.num_rows or closing.kept.whole:
             pq.write_table(found, closing.kept.out)
-    return spark.sql(closing.check).toArrow() if closing.check else None
+    return spark.sql(check).toArrow() if check else None
 
 
 def transitive_closure(edges: DataFrame, base: DataFrame, within: tuple[str, ...], seeded: bool) -> DataFrame:

@@ -40,8 +40,8 @@ def go_on(connection: duckdb.DuckDBPyConnection, closing: Closing, tables: Table
     assert kept is not None
     _bring(connection, closing, kept)
     connection.execute(f"CREATE OR REPLACE TEMP TABLE {closing.all} AS {closing.first}")
-    saturate(closing, tables)
-    findings = connection.sql(closing.check).to_arrow_table() if closing.check else None
+    check = saturate(closing, tables)
+    findings = connection.sql(check).to_arrow_table() if check else None
     if kept.whole or connection.execute(f"SELECT 1 FROM {closing.all} LIMIT 1").fetchone():
         connection.execute(f"COPY ({kept.all_text(closing)}) TO '{kept.out}' (FORMAT PARQUET)")
         if kept.whole:

@@ -21,11 +21,12 @@ export function columnTypes(vars, rows, prefixes) {
     columnType(name, rows.slice(0, 100).map((terms) => terms[position]).filter(Boolean), prefixes));
 }
 
-/** The head row of a table of variables; `mark` adds the column of signs of a feed of changes. */
-export function headRow(types, mark) {
+/** The head row of a table of variables; `mark` adds the column of signs of a feed of changes, `why` one of buttons. */
+export function headRow(types, mark, why = false) {
   return h("tr", null, mark ? h("th", { class: "sign", scope: "col" }, h("span", { class: "hidden" }, "Change")) : null,
     types.map(({ name, type, numeric }) => h("th", { scope: "col", class: numeric ? "number" : null },
-      name, type ? h("span", { class: "type" }, type) : null)));
+      name, type ? h("span", { class: "type" }, type) : null)),
+    why ? h("th", { class: "why", scope: "col" }, h("span", { class: "hidden" }, "Why")) : null);
 }
 
 /** A whole result as a table, at most `limit` rows of it. */

@@ -6,6 +6,7 @@ import { count, plural } from "../lib/format.js";
 import { choice } from "../lib/parts.js";
 import { columns, lines, MAX_SERIES } from "../lib/series.js";
 import { Evaluations } from "./evaluations.js";
+import { showWhy } from "./why.js";
 
 const DRAW_EVERY_MS = 150;
 const NO_ANSWER = {
@@ -54,7 +55,7 @@ export class Answers {
     this.held = false;
     this.value = null;
     this.label = null;
-    this.table = new Evaluations(page.query.name, page.prefixes);
+    this.table = new Evaluations(page.query.name, page.prefixes, (entry, number) => this.#why(entry, number));
     this.total = h("p", { class: "note total" });
     this.node = h("div", { class: "live" }, this.#tools(), this.#chart(), this.table.node);
   }
@@ -68,6 +69,14 @@ export class Answers {
     const motion = segmented("Whether chart and table move", MOTION, "live", (key) => this.#set({ held: key === "held" }));
     feeds.hidden = views.hidden = form === "ASK";
     return h("div", { class: "row tools" }, feeds, views, motion, this.total);
+  }
+
+  /** What asks why a row is there: of a whole answer, or one that ISTREAM has added. */
+  #why(entry, number) {
+    const { name, form, output } = this.page.query;
+    const added = entry.delta && output === "istream" && this.page.mode === "" && entry.rows[number]?.sign === "+";
+    if (!entry.id || form === "PROGRAM" || entry.delta && !added) return null;
+    return () => showWhy(name, entry.id, { row: number, mode: added ? "delta" : null }, this.page.prefixes);
   }
 
   #chart() {

@@ -42,12 +42,18 @@ function badges({ snapshot, inferred, late, truncated, inconsistencies }) {
   ].filter(Boolean);
 }
 
-function groupHead(entry, width) {
+/** The button that asks why a row is there; nothing where it cannot be asked. */
+function whyButton(ask, number) {
+  return ask?.(number) ? h("button", { type: "button", class: "quiet small", title: "Show what this row follows from",
+    on: { click: ask(number) } }, "Why?") : null;
+}
+
+function groupHead(entry, width, ask) {
   return h("tr", { class: "evaluation" }, h("th", { colspan: width, scope: "rowgroup" },
     h("span", { class: "seq" }, entry.seq === null ? "" : `#${entry.seq}`),
     h("span", { class: "window", title: "open and close of the window, UTC" }, windowsText(entry)),
     h("span", { class: entry.kind === "boolean" ? `count truth ${entry.boolean}` : "count" }, sizeText(entry)),
-    badges(entry)));
+    badges(entry), entry.boolean === true ? whyButton(ask, 0) : null));
 }
 
 function gapGroup({ dropped, reason }, width) {
@@ -56,18 +62,18 @@ function gapGroup({ dropped, reason }, width) {
     h("tr", null, h("td", { colspan: width, class: "notice" }, lost, GAP_REASONS[reason] ?? reason ?? "")));
 }
 
-function row({ sign, terms }, mark, prefixes) {
+function row({ sign, terms }, mark, prefixes, why) {
   const [symbol, word] = SIGNS[sign];
   const cell = mark ? h("td", { class: "sign" }, symbol, h("span", { class: "hidden" }, word)) : null;
-  return h("tr", { class: word || null }, cell, terms.map((term) => termCell(term, prefixes)));
+  return h("tr", { class: word || null }, cell, terms.map((term) => termCell(term, prefixes)), h("th", { class: "why" }, why));
 }
 
-function group(entry, room, width, mark, prefixes) {
+function group(entry, room, width, mark, prefixes, ask) {
   if (entry.gap) return { room: Infinity, node: gapGroup(entry.gap, width) };
   const empty = entry.kind !== "boolean" && !entry.rows.length
     ? h("tr", null, h("td", { colspan: width, class: "empty" }, "Nothing matched in this window.")) : null;
-  const rows = entry.rows.slice(0, room).map((one) => row(one, mark, prefixes));
-  const node = h("tbody", { "data-seq": entry.seq }, groupHead(entry, width), empty, rows);
+  const rows = entry.rows.slice(0, room).map((one, number) => row(one, mark, prefixes, whyButton(ask, number)));
+  const node = h("tbody", { "data-seq": entry.seq }, groupHead(entry, width, ask), empty, rows);
   return { room: entry.rows.length <= room ? Infinity : room, node };
 }
 
@@ -75,8 +81,10 @@ export class Evaluations {
   #groups = new Map();
   #headKey = "";
 
-  constructor(name, prefixes) {
+  /** `why(entry, number)` gives what asks why a row of an evaluation is there, or null. */
+  constructor(name, prefixes, why) {
     this.prefixes = prefixes;
+    this.why = why;
     this.head = h("thead");
     this.table = h("table", { class: "grid answers" }, h("caption", { class: "hidden" }, `Answers of ${name}`), this.head);
     this.empty = h("p", { class: "empty" });
@@ -89,18 +97,22 @@ export class Evaluations {
     const mark = entries.some((entry) => entry.delta);
     const types = this.#types(entries);
     this.#showHead(types, mark);
-    const width = types.length + (mark ? 1 : 0) || 1;
+    const width = types.length + (mark ? 2 : 1);
     let room = MAX_ROWS;
     const groups = new Map();
     for (const entry of entries) {
       if (room <= 0) break;
       const before = this.#groups.get(entry);
-      groups.set(entry, before && before.room >= room ? before : group(entry, room, width, mark, this.prefixes));
+      groups.set(entry, before && before.room >= room ? before : this.#group(entry, room, width, mark));
       room -= Math.max(1, entry.rows?.length ?? 1);
     }
     this.#place(groups);
     this.empty.hidden = entries.length > 0;
     return MAX_ROWS - Math.max(0, room);
+  }
+
+  #group(entry, room, width, mark) {
+    return group(entry, room, width, mark, this.prefixes, (number) => this.why(entry, number));
   }
 
   #types(entries) {
@@ -114,7 +126,7 @@ export class Evaluations {
     if (key === this.#headKey) return;
     this.#headKey = key;
     this.#groups.clear();
-    this.head.replaceChildren(...(types.length ? [headRow(types, mark)] : []));
+    this.head.replaceChildren(...(types.length ? [headRow(types, mark, true)] : []));
   }
 
   #place(groups) {

@@ -101,3 +101,25 @@ def syntax_problem(text: str, needle: str, detail: str, hint: str) -> dict[str, 
     error = {"detail": detail, "location": location, "snippet": f"{row}\n{' ' * (column - 1)}{'^' * len(needle)}", "hint": hint}
     return {"type": "http://localhost/problems/query-syntax", "title": "The query text is not valid", "status": 400,
             "detail": detail, "errors": [error]}
+
+
+def proof(query: str, result: str, parameters: Mapping[str, str]) -> dict[str, Any]:
+    """Why a sensor is one: by its class, and by what it observes where other proofs are asked for."""
+    sensor, kind = iri("http://example.org/s" + parameters.get("row", "0")), "http://www.w3.org/1999/02/22-rdf-syntax-ns#type"
+
+    def about(predicate: str, object_: str, subject: Mapping[str, str] = sensor) -> dict[str, Any]:
+        return {"triple": {"subject": subject, "predicate": iri(predicate), "object": iri(WEATHER + object_)}}
+
+    def tree(rule: dict[str, Any], schema: dict[str, Any], seen: dict[str, Any]) -> dict[str, Any]:
+        leaves = [{"kind": "asserted", **schema, "sources": [{"graph": "http://example.org/tbox"}]},
+                  {"kind": "asserted", **seen, "sources": [{"stream": STREAM, "at": [iso(START_MS)]}]}]
+        step = {"kind": "derived", **about(kind, "Sensor"), "rule": rule, "bindings": {"x": sensor}, "premises": leaves}
+        return {"kind": "match", "bindings": {"s": sensor}, "premises": [step, {"kind": "absent", "text": "MINUS { ?x a weather:Broken }"}]}
+
+    sub = about("http://www.w3.org/2000/01/rdf-schema#subClassOf", "Sensor", iri(WEATHER + "Thermometer"))
+    domain = about("http://www.w3.org/2000/01/rdf-schema#domain", "Sensor", iri(WEATHER + "observes"))
+    found = [tree({"set": "rdfs", "name": "rdfs9"}, sub, about(kind, "Thermometer")),
+             tree({"set": "alarms", "name": None, "number": 2, "line": 7}, domain, about(WEATHER + "observes", "Temperature"))]
+    most = int(parameters["max"])
+    return {"query": query, "result": result, "row": int(parameters["row"]), "at": iso(START_MS), "window": [], "answer": {"s": sensor},
+            "proofs": found[:most], "more": most < len(found)}

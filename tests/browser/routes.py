@@ -165,6 +165,8 @@ ROUTES: list[tuple[str, str, Callable[..., Reply]]] = [
     ("POST", f"/queries/{NAME}/restart", restart),
     ("DELETE", f"/queries/{NAME}", delete_query),
     ("GET", f"/queries/{NAME}/results", results),
+    ("GET", f"/queries/{NAME}/results/{NAME}/why",
+     lambda s, r, n, i: s.answers.get("why") or Reply(200, canned.proof(n, i, r.parameters))),
     ("GET", f"/queries/{NAME}/plan", plan),
     ("POST", "/explain", lambda s, r: s.explain(r.body)),
     ("POST", "/sparql", one_shot),

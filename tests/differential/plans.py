@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 from unittest.mock import patch
@@ -82,9 +84,9 @@ def apart(cases: Sequence[tuple[Case, str]]) -> list[tuple[Case, str]]:
 @contextmanager
 def here() -> Iterator[Session]:
     """A session on which the executor `local` runs its tasks in this process instead of in a Spark job."""
-    session: Any = SimpleNamespace(spark=None, settings=SimpleNamespace(partitions=1))
-    with patch.object(executors, "register_spark", lambda spark: None), patch.object(executors, "run_local", _run_here):
-        yield session
+    with (tempfile.TemporaryDirectory() as folder, patch.object(executors, "register_spark", lambda spark: None),
+          patch.object(executors, "run_local", _run_here)):
+        yield SimpleNamespace(spark=None, settings=SimpleNamespace(partitions=1), work=Path(folder))  # type: ignore[misc]
 
 
 @contextmanager
@@ -96,7 +98,8 @@ def in_process() -> Iterator[Executor]:
         executor.close()
 
 
-def _run_here(spark: object, tasks: Sequence[Task], tables: dict[str, pa.Table], workers: int) -> list[Found | QueryFailed]:
+def _run_here(spark: object, tasks: Sequence[Task], tables: dict[str, pa.Table], workers: int,
+              alive: frozenset[str] = frozenset()) -> list[Found | QueryFailed]:
     class Frame:
         """What `run_local` asks of Spark: a frame of bundles, mapped."""
 
@@ -109,4 +112,4 @@ def _run_here(spark: object, tasks: Sequence[Task], tables: dict[str, pa.Table],
         def toArrow(self) -> pa.Table:
             return self.table
 
-    return run_local(SimpleNamespace(createDataFrame=Frame), tasks, tables, workers)  # type: ignore[arg-type]
+    return run_local(SimpleNamespace(createDataFrame=Frame), tasks, tables, workers, alive)  # type: ignore[arg-type]

@@ -71,7 +71,8 @@ def test_what_begins_and_what_ceases(site: tuple[FlaskClient, Waiting]) -> None:
 def test_what_a_program_has_not(site: tuple[FlaskClient, Waiting]) -> None:
     client, _ = site
     problem(client.put("/queries/q", data="SELECT * { ?s ?p ?o }", **PS), 400, "rule-syntax")
-    for text, code in ((PROGRAM.replace("Window 3 s", ""), "window-unbounded"), (PROGRAM.replace(STREAM, "http://ex.org/u"), "unknown-stream"),
+    for text, code in ((PROGRAM.replace("Window 3 s", ""), "window-unbounded"),
+                       (PROGRAM.replace(STREAM, "http://ex.org/u"), "unknown-stream"),
                        (PROGRAM.replace("<https://w3id.org/rsp/vocals#RDFStream>", ""), "unsupported-in-streaming")):
         problem(client.put("/queries/q", data=text, **PS), 422, code)
     assert client.put("/queries/q", data=PROGRAM, **PS).status_code == 201

@@ -68,12 +68,6 @@ class Pusher:
         address = urlsplit(base)
         self._connection = http.client.HTTPConnection(address.hostname or "", address.port, timeout=30)
 
-    def send_rest(self) -> None:
-        """Send everything that remains."""
-        for number in self.remaining():
-            self.send(number)
-        self._connection.close()
-
     def remaining(self) -> list[int]:
         """The numbers of the pushes that are still to be sent."""
         return [number for number in range(len(self._pushes)) if number not in self.journal.done]

@@ -1,7 +1,8 @@
 """SIGKILL at random points of a recorded run: what is logged and what clients see is as if nothing had happened.
 
-2,000 events, three queries with windows of different STEPs over one event-time stream with late and unordered items. The server is
-killed while it works, started again on the same data folder, and the pusher goes on, repeating what was not answered.
+2,000 events, four queries with windows of different STEPs over one event-time stream with late and unordered items. The rule set and the
+graph of one are replaced between two pushes. The server is killed while it works, started again on the same data folder, and the pusher
+goes on, repeating what was not answered.
 """
 
 from __future__ import annotations
@@ -45,7 +46,19 @@ QUERIES = {
     "alarms": """PREFIX : <http://test.example/> REGISTER QUERY alarms AS
         CONSTRUCT { _:alarm :of ?s ; :because ?o } FROM STREAM <http://test.example/readings> [RANGE 7s STEP 3s]
         WHERE { ?o :sensor ?s ; :value ?v FILTER (?v > 95) }""",
+    "trouble": """PREFIX : <http://test.example/> REGISTER QUERY trouble AS
+        SELECT ?s FROM STREAM <http://test.example/readings> [RANGE 4s STEP 2s]
+        USING RULES trouble, rdfs USING GRAPH <http://test.example/map> WHERE { ?s a :Trouble }""",
 }
+RULES = """Document(Prefix(t <http://test.example/>) Group(
+    Forall ?o ?s ?v (?s[rdf:type -> t:Hot] :- And(?o[t:sensor -> ?s t:value -> ?v] External(pred:numeric-greater-than(?v %d))))
+    Forall ?s ?n (?n[rdf:type -> t:Warm] :- And(?s[rdf:type -> t:Hot] ?s[t:beside -> ?n]))))"""
+GRAPH = """PREFIX : <http://test.example/> PREFIX rdfs: <http://www.w3.org/2000/01/rdf-schema#>
+    :Hot rdfs:subClassOf %s . :Warm rdfs:subClassOf %s . :left rdfs:subPropertyOf :beside .
+    <http://test.example/s/1> :beside <http://test.example/s/2> . <http://test.example/s/4> :left <http://test.example/s/5> ."""
+FIRST = RULES % 97, GRAPH % (":Trouble", ":Trouble")
+CHANGES = {90: (RULES % 85, None), 170: (None, GRAPH % (":Fine", ":Trouble"))}
+"""By the number of the push before which they come: new versions of the rule set and of the graph."""
 
 Logged = list[tuple[str, str, int, int, str, Counter[str]]]
 Taken = tuple[int, int]
@@ -82,12 +95,15 @@ def undisturbed(pushes: list[bytes], tmp_path_factory: pytest.TempPathFactory) -
     with ServerProcess(folder / "data") as server:
         register(server.base)
         pusher = Pusher(server.base, "/streams/readings", pushes, MEDIA, folder / "journal")
-        pusher.send_rest()
+        send_rest(server, pusher)
         items, late = finish(server)
     found = logged(folder / "data")
     assert items + late == EVENTS and late > 0
     assert {query for query, *_ in found} == set(QUERIES)
-    assert len(found) > EVENTS * SPACING_MS / 1000 * (1 / 2 + 1 + 1 / 3) * 0.9
+    assert len(found) > EVENTS * SPACING_MS / 1000 * (1 / 2 + 1 + 1 / 3 + 1 / 2) * 0.9
+    parts = [sum(len(entry[5]) for entry in found if entry[0] == "trouble" and begin <= entry[3] - BEGIN_MS < end)
+             for begin, end in ((0, 28_000), (31_000, 54_000), (58_000, 80_000))]
+    assert parts[1] > 1.5 * parts[0] and 0 < parts[2] < parts[1] / 2, parts
     return found, (items, late)
 
 
@@ -117,7 +133,7 @@ def run_with_kills(pushes: list[bytes], undisturbed: tuple[Logged, Taken], folde
             pusher = Pusher(server.base, "/streams/readings", pushes, MEDIA, folder / "journal")
             for point in points:
                 pusher = push_until_killed(server, pusher, point, pushes, folder / "journal")
-            pusher.send_rest()
+            send_rest(server, pusher)
             assert finish(server) == taken, "a push was lost, or taken twice"
             final = {query: f"{epoch}-{seq}" for query, epoch, seq, *_ in expected}
             wait_until(lambda: all(follower.last_id == final[follower.name] for follower in followers), 60,
@@ -141,7 +157,7 @@ def push_until_killed(server: ServerProcess, pusher: Pusher, point: Kill, pushes
             killer = threading.Timer(point.delay_s, server.kill)
             killer.start()
         try:
-            pusher.send(number)
+            send(server, pusher, number)
         except Unanswered:
             break
     assert killer is not None, f"there was nothing left to push at {point}"
@@ -157,6 +173,33 @@ def push_until_killed(server: ServerProcess, pusher: Pusher, point: Kill, pushes
     return pusher
 
 
+def send_rest(server: ServerProcess, pusher: Pusher) -> None:
+    """Send everything that remains."""
+    for number in pusher.remaining():
+        send(server, pusher, number)
+
+
+def send(server: ServerProcess, pusher: Pusher, number: int) -> None:
+    """Send a push, after what changes before it: that may be said twice, when the server did not live to take the push."""
+    rules, graph = CHANGES.get(number, (None, None))
+    try:
+        change(server.base, rules, graph)
+    except (requests.ConnectionError, requests.Timeout) as gone:
+        raise Unanswered(f"what comes before push {number}") from gone
+    pusher.send(number)
+
+
+def change(base: str, rules: str | None, graph: str | None) -> None:
+    """New versions."""
+    if rules is not None:
+        answer = requests.put(f"{base}/rules/trouble", data=rules, headers={"Content-Type": "text/x-rif-ps"}, timeout=60)
+        assert answer.ok, answer.text
+    if graph is not None:
+        answer = requests.put(f"{base}/graphs", params={"graph": "http://test.example/map"}, data=graph,
+                              headers={"Content-Type": "text/turtle"}, timeout=60)
+        assert answer.ok, answer.text
+
+
 def kills(count: int, seed: int) -> list[Kill]:
     """Random points of the run, one in each of `count` equal parts of it."""
     made = random.Random(seed)
@@ -169,6 +212,7 @@ def register(base: str) -> None:
     """The stream and the queries."""
     stream = {"iri": STREAM, "time": "event", "lateness": f"PT{LATENESS_MS / 1000}S", "idle": "PT1H"}
     assert requests.put(f"{base}/streams/readings", json=stream, timeout=60).status_code == 201
+    change(base, *FIRST)
     for name, text in QUERIES.items():
         answer = requests.put(f"{base}/queries/{name}", data=text, headers={"Content-Type": "application/sparql-query"}, timeout=60)
         assert answer.status_code == 201, answer.text

@@ -17,7 +17,7 @@ from engine.ir.expressions import variables_of
 from engine.ir.rules import Assign, Atom, Falsum, Rule, Test
 from engine.ir.strata import strata
 from engine.ir.terms import RDF_TYPE, Constant, Term, Variable
-from engine.plan.derive import NOTHING, Seen, Shape, Step, axiom, is_axiom, steps, whole, width
+from engine.plan.derive import NOTHING, Seen, Shape, Step, axiom, is_axiom, shapes, steps, whole, width
 from engine.plan.nodes import ClosedSource, MergedSource
 from engine.spark.sql.dialect import Dialect
 from engine.spark.sql.emit import Emitter
@@ -49,6 +49,14 @@ class StepText:
 
 
 @dataclass(frozen=True, slots=True)
+class CheckText:
+    """Where the body of a rule with head ``false`` holds, to be looked for where there are rows of the `shapes` of its atoms."""
+
+    shapes: tuple[Shape, ...]
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
 class Kept:
     """Where a lasting closure keeps its rows: Parquet files `segments`, of which what ends before `point` counts no more; `out` gets
     what is found now, or if it is to be the `whole` everything, of what began up to the point `settled` the last end of each fact."""
@@ -76,7 +84,7 @@ class Kept:
 @dataclass(frozen=True, slots=True)
 class Closing:
     """A closure to be computed now: `first` is what table ``{name}_all`` starts with; a round of a stratum runs the steps that are `due`;
-    at the end `check` finds what is inconsistent: rows ``lo hi finding``, told from point to point. `behind` are the
+    at the end `checks` find what is inconsistent: rows ``lo hi finding``, told from point to point. `behind` are the
     tables of the background and of what is kept."""
 
     name: str
@@ -84,7 +92,8 @@ class Closing:
     strata: tuple[tuple[StepText, ...], ...]
     before: str
     after: str
-    check: str | None = None
+    checks: tuple[CheckText, ...] = ()
+    known: str = ""
     static: bool = False
     behind: tuple[str, ...] = ()
     kept: Kept | None = None
@@ -92,10 +101,11 @@ class Closing:
     def own(self, names: Mapping[str, str]) -> Closing:
         """The same with other names for itself and the closures that it stands on."""
         layers = tuple(tuple(replace(step, text=renamed(step.text, names)) for step in layer) for layer in self.strata)
-        first, before, after, check = (text and renamed(text, names) for text in (self.first, self.before, self.after, self.check))
+        first, before, after, known = (renamed(text, names) for text in (self.first, self.before, self.after, self.known))
+        checks = tuple(replace(check, text=renamed(check.text, names)) for check in self.checks)
         behind = tuple(renamed(table, names) for table in self.behind)
         own = names.get(self.name, self.name)
-        return Closing(own, first or "", layers, before or "", after or "", check, self.static, behind, self.kept)
+        return Closing(own, first, layers, before, after, checks, known, self.static, behind, self.kept)
 
     @property
     def all(self) -> str:
@@ -117,6 +127,11 @@ class Closing:
         steps = [step.text for step in self.strata[stratum] if step.new.in_(new) and all(shape.in_(known) for shape in step.known)]
         return f"{self.before}{' UNION ALL '.join(steps)}{self.after}" if steps else None
 
+    def check(self, known: Seen) -> str | None:
+        """What finds what is inconsistent, given what the rows are like; None where nothing can be."""
+        texts = [check.text for check in self.checks if all(shape.in_(known) for shape in check.shapes)]
+        return f"{self.known} SELECT * FROM ({' UNION '.join(texts)}) AS found LIMIT {MOST_FINDINGS}" if texts else None
+
 
 class Tables(Protocol):
     """Where a closure is computed: what an executor does with its statements."""
@@ -131,8 +146,9 @@ class Tables(Protocol):
         """What `text` finds becomes what is new, beside what was found; whether that is anything."""
 
 
-def saturate(closing: Closing, tables: Tables) -> None:
-    """Run the rounds of a closure, whose table holds what it starts with, until nothing new comes, stratum by stratum."""
+def saturate(closing: Closing, tables: Tables) -> str | None:
+    """Run the rounds of a closure, whose table holds what it starts with, until nothing new comes, stratum by stratum. The statement
+    that then finds what is inconsistent; None where nothing can be."""
     known: Seen = {}
     for table in closing.behind:
         add_seen(known, tables.seen(table))
@@ -143,6 +159,7 @@ def saturate(closing: Closing, tables: Tables) -> None:
         while (text := closing.due(stratum, add_seen({}, rows), known)) is not None and tables.advance(text):
             rows = tables.seen(closing.new)
             add_seen(known, rows)
+    return closing.check(known)
 
 
 def seen_text(table: str) -> str:
@@ -172,7 +189,7 @@ class ClosureText:
     base: str
     known: str
     strata: tuple[tuple[StepText, ...], ...]
-    checks: str
+    checks: tuple[CheckText, ...]
 
     def ready(self, prefix: Sequence[str]) -> Closing:
         """The statements for an evaluation; `prefix` are the texts of the sources of `base`, the evaluation times first. Those of a
@@ -180,7 +197,6 @@ class ClosureText:
         if self.source.static:
             prefix = (NO_TIMES,)
         lasting = self.source.lasting
-        check = f"WITH {prefix[0]}, {self.known} {self.checks} LIMIT {MOST_FINDINGS}" if self.checks else None
         same = " AND ".join([*(f"k.{c} {_COVERS.get(c, '=')} f.{c}" for c in self.identity), *(["k.hi >= f.hi"] if lasting else [])])
         best = ["max(hi) AS hi"] if lasting else []
         merged = ", ".join([*self.identity, *best, *(f"min({c}) AS {c}" for c in _TYPED)])
@@ -189,7 +205,8 @@ class ClosureText:
                  f"WHERE NOT EXISTS (SELECT 1 FROM {self.name}_known k WHERE {same})")
         behind: tuple[str, ...] = (closure_table(self.source.background.name),) if self.source.background else ()
         behind += (state_table(self.name),) if lasting else ()
-        return Closing(self.name, f"WITH {', '.join(prefix)} {self.base}", self.strata, before, after, check, self.source.static, behind)
+        first, known = f"WITH {', '.join(prefix)} {self.base}", f"WITH {prefix[0]}, {self.known}"
+        return Closing(self.name, first, self.strata, before, after, self.checks, known, self.source.static, behind)
 
 
 def renamed(text: str, names: Mapping[str, str]) -> str:
@@ -214,10 +231,11 @@ def closure_text(source: ClosedSource, dialect: Dialect, lowering: Lowering) -> 
     texts = tuple(tuple(StepText(step.new, step.known, text(step)) for rule in layer for step in steps(rule, source) if step.new)
                   for layer in layers)
     axioms = [text(axiom(rule, source)) for rule in source.rules if is_axiom(rule)] if source.background is None else []
-    checks = [_check(rule, source, dialect, lowering) for rule in source.rules if isinstance(rule.head, Falsum)]
+    checks = tuple(CheckText(shapes(rule), _check(rule, source, dialect, lowering))
+                   for rule in source.rules if isinstance(rule.head, Falsum))
     base = "" if source.lasting else _base(source, keys, further, axioms)
     known = _known(source, columns, further)
-    return ClosureText(source.name, source, columns, identity, base, known, texts, " UNION ".join(checks))
+    return ClosureText(source.name, source, columns, identity, base, known, texts, checks)
 
 
 def _check(rule: Rule, source: ClosedSource, dialect: Dialect, lowering: Lowering) -> str:

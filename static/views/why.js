@@ -1,0 +1,97 @@
+/** Why a row is in a result: its proofs as trees, in a dialog. */
+
+import { api, Problem } from "../lib/api.js";
+import { button, h } from "../lib/dom.js";
+import { clock, plural } from "../lib/format.js";
+import { problemBox } from "../lib/problems.js";
+import { display } from "../lib/terms.js";
+
+const MORE = 5;
+const RDF_TYPE = "http://www.w3.org/1999/02/22-rdf-syntax-ns#type";
+const PLACES = ["subject", "predicate", "object"];
+
+function termText(term, prefixes) {
+  const { kind, text, note, title } = display(term, prefixes);
+  const word = term.value === RDF_TYPE ? "a" : kind === "text" ? `"${text}"` : text;
+  return h("span", { class: `term ${kind}`, title }, word, note ? h("span", { class: "badge" }, note) : null);
+}
+
+function fact({ triple, atom }, prefixes) {
+  const terms = triple ? PLACES.map((place) => triple[place]) : atom.terms;
+  return h("span", { class: "fact" }, atom ? atom.predicate : null,
+    terms.map((term, place) => [place || atom ? " " : null, termText(term, prefixes)]));
+}
+
+function ruleText({ set, name, number, line }) {
+  return [name ?? `rule ${number}`, line ? `${set}, line ${line}` : set].filter(Boolean).join(" · ");
+}
+
+function sourceText(source) {
+  if (source.graph) return `graph ${source.graph}`;
+  if (source.rules) return `rules ${source.rules}${source.line ? `, line ${source.line}` : ""}`;
+  const made = source.query ? `, made by the query ${source.query}` : "";
+  return `stream ${source.stream} at ${source.at.map((at) => clock(at)).join(", ")}${made}`;
+}
+
+function bindings(row, prefixes) {
+  return Object.entries(row).map(([name, term]) => h("span", { class: "binding" }, `?${name} = `, termText(term, prefixes)));
+}
+
+const list = (nodes, prefixes) => h("ul", { class: "tree" }, nodes.map((node) => h("li", null, tree(node, prefixes))));
+
+function branch(summary, nodes, prefixes) {
+  return h("details", { open: true }, h("summary", null, summary), list(nodes, prefixes));
+}
+
+/** A node of a proof (docs/why.md) with all below it. */
+function tree(node, prefixes) {
+  switch (node.kind) {
+    case "derived":
+      return branch([fact(node, prefixes), h("span", { class: "badge" }, ruleText(node.rule))], node.premises, prefixes);
+    case "asserted":
+      return [fact(node, prefixes), node.sources.map((source) => h("span", { class: "source" }, sourceText(source)))];
+    case "group":
+      return branch([node.text, h("span", { class: "badge" }, `over ${plural(node.count, "solution")}`)], node.members, prefixes);
+    case "match":
+      return branch(["a solution: ", bindings(node.bindings, prefixes)], node.premises, prefixes);
+    case "absent":
+      return h("span", { class: "absent" }, "nothing matches ", h("code", null, node.text));
+  }
+  return h("code", null, node.text);
+}
+
+function proofs({ proofs: found }, prefixes) {
+  return found.map((proof, number) => h("section", { "aria-label": `Proof ${number + 1}` },
+    found.length > 1 ? h("h3", null, `Proof ${number + 1}`) : null, list(proof.premises, prefixes)));
+}
+
+/**
+ * Ask why a row is in a result, and show the answer.
+ * @param {string} query
+ * @param {string} id  of the result
+ * @param {{row: number, mode?: string}} parameters
+ */
+export async function showWhy(query, id, parameters, prefixes) {
+  const close = button("Close", () => dialog.close());
+  const content = h("div", { class: "proofs" }, h("p", { class: "wait" }, "Looking for a proof …"));
+  const actions = h("div", { class: "row end" }, close);
+  const dialog = h("dialog", { class: "why", "aria-labelledby": "why-title" },
+    h("h2", { id: "why-title" }, "Why this row"), content, actions);
+  dialog.addEventListener("close", () => dialog.remove());
+  document.body.append(dialog);
+  dialog.showModal();
+
+  async function ask(max) {
+    try {
+      const { body } = await api.why(query, id, { ...parameters, max });
+      content.replaceChildren(h("p", { class: "bindings" }, bindings(body.answer, prefixes)), ...proofs(body, prefixes));
+      const more = body.more && max === 1 ? [button("Other proofs", () => ask(MORE), { class: "quiet" })] : [];
+      actions.replaceChildren(...more, close);
+    } catch (problem) {
+      if (!(problem instanceof Problem)) throw problem;
+      content.replaceChildren(problemBox(problem));
+    }
+  }
+
+  await ask(1);
+}

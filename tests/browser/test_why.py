@@ -1,0 +1,84 @@
+"""Why a row is there: a button beside it, and the proofs in a dialog."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.browser import canned
+from tests.browser.canned import START_MS, iri, literal, select
+from tests.browser.page import Page
+from tests.browser.standin import Standin
+from tests.browser.test_answers import follow
+from tests.browser.wire import Reply
+
+
+def answered(page: Page, standin: Standin) -> None:
+    """Three rows are on the page."""
+    follow(page, standin)
+    rows = [[iri(f"http://example.org/s{n}"), literal(20 + n, "integer")] for n in range(3)]
+    standin.emit("q", "result", select(7, START_MS, ["s", "t"], rows), "e1-7")
+    page.shows(".evaluation .seq", "#7")
+
+
+def ask(page: Page, row: int) -> None:
+    """Press the button of a row as the keyboard does: the pointer need not be there."""
+    page.js("document.querySelectorAll('.answers th.why button')[arguments[0]].click()", row)
+    page.until(lambda: page.all("dialog .tree"), "a proof")
+
+
+def test_the_tree_of_a_row(page: Page, standin: Standin) -> None:
+    answered(page, standin)
+    assert len(page.all(".answers th.why button")) == 3
+    ask(page, 1)
+    assert page.text("dialog .bindings") == "?s = <http://example.org/s1>"
+    assert page.texts("dialog summary .fact") == ["<http://example.org/s1> a weather:Sensor"]
+    assert page.texts("dialog summary .badge") == ["rdfs9 · rdfs"]
+    assert page.texts("dialog .source") == ["graph http://example.org/tbox",
+                                            "stream http://example.org/streams/weather at 2025-03-20 05:04:00"]
+    assert page.text("dialog .absent") == "nothing matches MINUS { ?x a weather:Broken }"
+    page.click("dialog summary")
+    page.until(lambda: not any(e.is_displayed() for e in page.all("dialog .source")), "the branch folded")
+    page.press("Other proofs", "dialog")
+    page.until(lambda: page.texts("dialog h3") == ["Proof 1", "Proof 2"], "both proofs")
+    assert page.texts("dialog summary .badge")[1] == "rule 2 · alarms, line 7"
+    assert [r for r in standin.requests if "/why" in r.path][-1].parameters == {"row": "1", "max": "5"}
+    page.press("Close", "dialog")
+    page.until(lambda: not page.all("dialog"), "the dialog closed")
+
+
+def test_what_cannot_be_explained_is_said(page: Page, standin: Standin) -> None:
+    answered(page, standin)
+    detail = "What the result was made from is no longer kept. The graph <http://example.org/tbox> has been replaced since."
+    standin.answers["why"] = Reply(410, {"type": "/problems/no-longer-kept", "title": "It is gone", "status": 410, "detail": detail},
+                                   "application/problem+json")
+    page.js("document.querySelector('.answers th.why button').click()")
+    page.until(lambda: page.texts("dialog .notice p")[-1:] == [detail], "the problem")
+    page.errors()
+    page.press("Close", "dialog")
+
+
+@pytest.mark.parametrize(("output", "buttons"), [("rstream", 0), ("istream", 1)])
+def test_of_changes_what_istream_adds_is_explained(page: Page, standin: Standin, output: str, buttons: int) -> None:
+    follow(page, standin, output=output)
+    if output == "rstream":
+        page.press("Changes")
+        page.until(lambda: any(r.parameters.get("mode") == "delta" for r in standin.requests), "the feed of changes")
+    added, removed = (select(8, START_MS, ["s"], [[iri(f"http://example.org/{name}")]]) for name in ("new", "old"))
+    change = {"rsp": canned.rsp(8, START_MS), "addedResults": added, "removedResults": removed}
+    page.until(lambda: standin.feed("q").listeners, "a follower of the feed")
+    standin.emit("q", "delta", change, "e1-8")
+    page.until(lambda: page.all(".answers tr.added") and page.all(".answers tr.removed"), "the change")
+    assert len(page.all(".answers th.why button")) == len(page.all(".answers tr.added button")) == buttons
+    if buttons:
+        ask(page, 0)
+        assert [r for r in standin.requests if "/why" in r.path][-1].parameters == {"row": "0", "mode": "delta", "max": "1"}
+
+
+def test_an_ask_that_is_true(page: Page, standin: Standin) -> None:
+    follow(page, standin, form="ASK")
+    for seq, value in ((1, False), (2, True)):
+        standin.emit("q", "result", {"head": {}, "boolean": value, "rsp": canned.rsp(seq, START_MS + seq)}, f"e1-{seq}")
+    page.shows(".evaluation .count", "true")
+    page.press("Why?", ".evaluation")
+    page.until(lambda: page.all("dialog .tree"), "a proof")
+    page.press("Close", "dialog")
