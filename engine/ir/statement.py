@@ -149,6 +149,8 @@ class Statement:
     """One statement of the grammar in docs/sparql.md. Durations and times in ms; IRIs without brackets.
 
     `registered` is False for a plain SPARQL query. `report` "close" evaluates at window closes or every `compute_every_ms`.
+    `rule_windows` are those through which rules with a Window of their own see the streams: for each such Window one beside each of
+    `streams` (engine/ir/rule_windows.py).
     """
 
     query: Query
@@ -165,6 +167,12 @@ class Statement:
     graphs: tuple[GraphSource, ...] = ()
     rules: tuple[RuleSource, ...] = ()
     reasoning_graphs: tuple[GraphSource, ...] = ()
+    rule_windows: tuple[StreamSource, ...] = ()
+
+    @property
+    def windows(self) -> tuple[StreamSource, ...]:
+        """All windows that something is seen through."""
+        return self.streams + self.rule_windows
 
     @property
     def on_change(self) -> bool:

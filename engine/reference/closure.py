@@ -8,7 +8,7 @@ the result does not show them.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 
 from engine.functions.expressions import Context, test
@@ -23,19 +23,27 @@ from engine.timeline import ALWAYS
 
 
 def closure(graph: Graph, rules: RuleSet, facts: Iterable[Ground] = (), context: Context | None = None,
-            ) -> tuple[Graph, tuple[Inconsistency, ...]]:
+            views: Mapping[int, Graph] | None = None) -> tuple[Graph, tuple[Inconsistency, ...]]:
     """`graph` with every triple that follows from it, the facts of `rules` and the atoms `facts`; and what is inconsistent.
 
+    A rule with a Window of its own sees in place of `graph` what `views` has for it (by its length in ms), and what is derived.
     Raises Unstratified, and ValueError for a rule that is not safe or that speaks of time.
     """
-    given = [ground(fact.atom, {}) for fact in rules.facts]
-    known = _Known(graph, [*given, *facts], context or Context(0))
+    given = [*(ground(fact.atom, {}) for fact in rules.facts), *facts]
+    known = _Known(graph, given, context or Context(0))
+    through = {length: _Known(view, given, known.context) for length, view in (views or {}).items()}
+
+    def seen(rule: Rule) -> _Known:
+        return known if rule.window_ms is None else through.get(rule.window_ms, known)
+
     for layer in strata(r for r in rules.rules if not isinstance(r.head, Falsum)):
         bodies = [(rule, ordered(rule.body)) for rule in layer]
-        while known.add(_derived(known, bodies)):
-            pass
+        new = True
+        while new:
+            found = [atom for rule, body in bodies for atom in _derived(seen(rule), rule, body)]
+            new = any([one.add(iter(found)) for one in (known, *through.values())])
     inconsistencies = {_found(rule, row): None for rule in rules.rules if isinstance(rule.head, Falsum)
-                       for row in known.solutions(ordered(rule.body))}
+                       for row in seen(rule).solutions(ordered(rule.body))}
     shown = Graph(filter(is_rdf, known.graph.triples), graph.times)
     return shown, tuple(Inconsistency(name, dict(row), (ALWAYS,)) for name, row in inconsistencies)
 
@@ -49,12 +57,11 @@ def _found(rule: Rule, row: Row) -> tuple[str, tuple[tuple[str, str], ...]]:
     return rule.name or "", tuple(sorted(row.items()))
 
 
-def _derived(known: _Known, rules: Sequence[tuple[Rule, list[Formula]]]) -> Iterator[Ground]:
-    for rule, body in rules:
-        if not isinstance(rule.head, Atom):
-            raise ValueError(f"a head that speaks of time: {rule.head}")
-        for row in known.solutions(body):
-            yield ground(rule.head, row)
+def _derived(known: _Known, rule: Rule, body: Sequence[Formula]) -> Iterator[Ground]:
+    if not isinstance(rule.head, Atom):
+        raise ValueError(f"a head that speaks of time: {rule.head}")
+    for row in known.solutions(body):
+        yield ground(rule.head, row)
 
 
 def ordered(body: Sequence[Formula], known: Iterable[str] = ()) -> list[Formula]:

@@ -79,16 +79,21 @@ def dataset_at(statement: Statement, contents: Mapping[StreamSource, Content], g
     """The dataset of a query: FROM graphs and unnamed windows merged, the others by name, with entailment if it uses some of `rules`."""
     background = _merge(statement.graphs, graphs, named=False)
     default = background
-    for source, content in contents.items():
+    for source in statement.streams:
         if source.name is None:
-            default |= content.graph
+            default |= contents[source].graph
     named = {f"<{g.iri}>": graphs.get(g.iri, EMPTY) for g in statement.graphs if g.named}
-    windows = {f"<{source.name}>": content for source, content in contents.items() if source.name is not None}
+    windows = {f"<{source.name}>": contents[source] for source in statement.streams if source.name is not None}
     dataset = Dataset(default, named, windows, bounds)
     if not statement.rules:
         return dataset
     close = closing([source.name for source in statement.rules], rules)
-    return entail(dataset, background, _merge(statement.reasoning_graphs, graphs, named=False), close)
+    views: dict[str | None, dict[int, Graph]] = defaultdict(dict)
+    for source in statement.rule_windows:
+        assert isinstance(source.window, TimeWindow)
+        seen = views[None if source.name is None else f"<{source.name}>"]
+        seen[source.window.range_ms] = seen.get(source.window.range_ms, EMPTY) | contents[source].graph
+    return entail(dataset, background, _merge(statement.reasoning_graphs, graphs, named=False), close, views)
 
 
 def content_of(pairs: Iterable[tuple[Event, Triple]]) -> Content:

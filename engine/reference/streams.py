@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from engine.functions.expressions import Context
+from engine.ir.rule_windows import with_rule_windows
 from engine.ir.rules import RuleSet
 from engine.ir.statement import Program, Statement, TimeWindow
 from engine.records import End, Event, GraphVersion, Idle, Mark, Pause, Record, Register, Resume, RulesVersion, Unregister
@@ -105,7 +106,7 @@ class _System:
                 self.streams.setdefault(query.makes, Stream()).idle = False
 
     def _register(self, record: Register) -> None:
-        query = self.live[record.query] = ContinuousQuery(record, self.parse(record.text))
+        query = self.live[record.query] = ContinuousQuery(record, with_rule_windows(self.parse(record.text), self.rules))
         query.done = query.watermark(self.streams)
         if query.makes in self.streams:
             query.done = max(query.done, self.streams[query.makes].watermark)
@@ -179,7 +180,7 @@ class ContinuousQuery:
 
     def see(self, event: Event) -> None:
         """Take in an event if the query may see it, with the ticks at which some window holds it."""
-        sources = [s for s in self.statement.streams if s.stream == event.stream]
+        sources = [s for s in self.statement.windows if s.stream == event.stream]
         if event.position <= self.since or not sources:
             return
         self.history.add(event)
@@ -226,7 +227,7 @@ class ContinuousQuery:
             return
         for tick in self._due(watermark):
             contents = {source: content_of(window_events(source, tick, self.history, self.statement, self.on_change))
-                        for source in self.statement.streams}
+                        for source in self.statement.windows}
             filled = any(content.graph for content in contents.values())
             if (filled or self._filled_before(tick)) and self._full(tick):
                 at = tick - 1 if self.on_change else tick

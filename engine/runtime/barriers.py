@@ -12,6 +12,7 @@ from typing import Any
 import pyarrow as pa
 
 from engine.compiler import BUILT_IN_RULES
+from engine.ir.rule_windows import with_rule_windows
 from engine.ir.rules import RuleSet
 from engine.ir.statement import Statement
 from engine.runtime.batch import Compile, Executor, History, Limits, Outcome, ProducerFailedError
@@ -78,6 +79,10 @@ class Barriers:
 
     # --- registrations
 
+    def _statement(self, text: str) -> Statement:
+        """A statement with the windows of the rules that it uses."""
+        return with_rule_windows(self._parse(text), self.rules)
+
     def _register(self, control: Control) -> None:
         name, payload = control.stream, control.payload
         old = self.queries.pop(name, None)
@@ -85,7 +90,7 @@ class Barriers:
             self.executor.forget(old.definition.epoch)
         else:
             self._numbers += 1
-        statement = self._parse(payload["text"])
+        statement = self._statement(payload["text"])
         definition = Definition(name, payload["text"], old.definition.number if old else self._numbers,
                                 old.definition.generation + 1 if old else 1, payload["since"], payload.get("options", {}),
                                 payload.get("registered"), payload.get("restarts", 0), own_iri(statement, payload.get("stream")))

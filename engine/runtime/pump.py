@@ -239,7 +239,7 @@ class Pump(Barriers):
         self._reach()
 
     def _restore_query(self, definition: Definition, state: dict[str, object], relation: pa.Table | None) -> None:
-        query = LiveQuery(definition, self._parse(definition.text), None, MIN)
+        query = LiveQuery(definition, self._statement(definition.text), None, MIN)
         self._plan(query)
         self.queries[query.name] = query
         failed = query.error if query.state == "failed" else None

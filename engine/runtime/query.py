@@ -171,13 +171,13 @@ class LiveQuery:
                            None if relation is None else payload(form, first_rows(relation, max_rows)), meta)
 
     def _windows(self, tick: int) -> list[dict[str, Any]]:
-        """The time windows looked at, ``open`` and ``close`` in ms; windows of the same extent on one stream once."""
+        """The time windows that the query's patterns looked at, ``open`` and ``close`` in ms; of the same extent on one stream once."""
         table, found = self.ticker.timetable, []
         shift = 1 if table.on_change else 0
-        for stream, window in table.windows:
-            if isinstance(window, TimeWindow):
-                begin, end = table.content(window, tick)
-                entry = {"stream": stream, "open": begin - shift, "close": end - shift}
+        for source in self.statement.streams:
+            if isinstance(source.window, TimeWindow):
+                begin, end = table.content(source.window, tick)
+                entry = {"stream": source.stream, "open": begin - shift, "close": end - shift}
                 if entry not in found:
                     found.append(entry)
         return found

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from engine.compiler import BUILT_IN_RULES
+from engine.ir.rule_windows import rule_windows
 from engine.ir.rules import RuleSet
 from engine.ir.spans import DiagnosticError
 from engine.ir.statement import Statement
@@ -76,6 +77,9 @@ class RuleCommands(QueryCommands):
         for query in self._reasoning_by(name):
             if query.state == "failed":
                 continue
+            if (old := self._machine.pump.rules.get(name)) is not None and rule_windows([rules]) != rule_windows([old]):
+                raise EngineError("in-use", 409, f"The query {query.name!r} uses these rules with another Window: what they have to see is "
+                                  "not kept.", {"usedBy": [query.name]})
             catalog = self._catalog_for(dict(query.definition.options))
             try:
                 self.backend.compile(query.statement, query.name, replace(catalog, rules={**catalog.rules, name: rules}))

@@ -50,9 +50,9 @@ class Timetable:
     @classmethod
     def of(cls, statement: Statement) -> Timetable:
         """The timetable of a statement; one without time windows and COMPUTE EVERY reports on change."""
-        windows = tuple((source.stream, source.window) for source in statement.streams)
+        windows = tuple((source.stream, source.window) for source in statement.windows)
         every, start = statement.compute_every_ms, statement.start_at_ms
-        steps = sorted({w.step_ms for _, w in windows if isinstance(w, TimeWindow)})
+        steps = sorted({source.window.step_ms for source in statement.streams if isinstance(source.window, TimeWindow)})
         on_change = statement.on_change
         grids = ((every, start),) if every is not None else tuple((step, start) for step in steps)
         return cls(windows, () if on_change else grids, start, statement.report == "full", on_change, statement.expires,
