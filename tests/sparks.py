@@ -46,10 +46,11 @@ def shared_session() -> Session:
 
 
 def compiler(parse: Callable[[str], Statement]) -> Compile:
-    """Compiles against the graphs and rule sets at hand; every stream that the statement names exists."""
+    """Compiles against the graphs and rule sets at hand; every stream that the statement names exists. Texts are made when they are
+    used: a test has one executor."""
     def compile_query(text: str, name: str, graphs: Mapping[str, pa.Table], rules: Mapping[str, RuleSet]) -> Compiled:
         statement = parse(text)
-        return compile_statement(statement, Catalog({s.stream: "event" for s in statement.streams}, graphs, rules), name)
+        return compile_statement(statement, Catalog({s.stream: "event" for s in statement.streams}, graphs, rules), name, "logical")
     return compile_query
 
 
