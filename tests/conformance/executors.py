@@ -1,7 +1,8 @@
 """The evaluators that the suites can be run on. An executor is a context manager that gives an `Answer`.
 
-An `Answer` takes statements by their text and the records of an input log (static graphs, rule sets, registrations, events, the end)
-and gives what is logged of each query, in order. It raises DiagnosticError where a statement is refused.
+An `Answer` takes statements by their text, the records of an input log (static graphs, rule sets, registrations, events, the end) and,
+where they are no documents of RIF, the rule sets that the texts in it stand for; it gives what is logged of each query, in order. It
+raises DiagnosticError where a statement is refused.
 """
 
 from __future__ import annotations
@@ -37,15 +38,18 @@ class Evaluation:
     inconsistencies: tuple[str, ...] | None = None
 
 
+Evaluations = Callable[[Mapping[str, Statement], Sequence[Record], Mapping[str, RuleSet]], dict[str, list[Evaluation]]]
+
+
 @dataclass(frozen=True, slots=True)
 class Answer:
     """Evaluates queries over the records of an input log; called for one statement, registered as QUERY."""
 
-    evaluations: Callable[[Mapping[str, Statement], Sequence[Record]], dict[str, list[Evaluation]]]
+    evaluations: Evaluations
 
     def together(self, statements: Mapping[str, Statement], records: Sequence[Record]) -> dict[str, Logged]:
         """The answers of all queries that the records register."""
-        return {query: [(e.at, e.result) for e in logged] for query, logged in self.evaluations(statements, records).items()}
+        return {query: [(e.at, e.result) for e in logged] for query, logged in self.evaluations(statements, records, {}).items()}
 
     def __call__(self, statement: Statement, records: Sequence[Record]) -> Logged:
         return self.together({statement.text: statement}, records)[QUERY]
@@ -54,8 +58,9 @@ class Answer:
 @contextmanager
 def reference() -> Iterator[Answer]:
     """The reference evaluator."""
-    def evaluations(statements: Mapping[str, Statement], records: Sequence[Record]) -> dict[str, list[Evaluation]]:
-        found = streams.run(records, statements.__getitem__, parse_rules, BUILT_IN_RULES)
+    def evaluations(statements: Mapping[str, Statement], records: Sequence[Record],
+                    rules: Mapping[str, RuleSet]) -> dict[str, list[Evaluation]]:
+        found = streams.run(records, statements.__getitem__, _reader(rules), BUILT_IN_RULES)
         return {query: [Evaluation(e.at, e.result) for e in logged] for query, logged in found.items()}
 
     yield Answer(evaluations)
@@ -66,37 +71,41 @@ def on_spark(executor: str | None = None) -> Iterator[Answer]:
     """The pump on Spark, every plan on the executor that is named, or on the one that the planner takes."""
     from tests import sparks
 
-    sparks.shared_session()
-    yield Answer(partial(_pumped, executor=executor))
+    yield Answer(partial(_pumped, executor=executor, session=sparks.shared_session()))
 
 
 @contextmanager
 def in_this_process() -> Iterator[Answer]:
     """The pump with the executor `local`, whose tasks run here instead of in Spark jobs."""
-    from tests.differential.plans import in_process
+    from tests.differential.plans import here
 
-    with in_process() as executor:
-        yield Answer(partial(_pumped, make=lambda: executor))
+    with here() as session:
+        yield Answer(partial(_pumped, executor="local", session=session))
 
 
-def _pumped(statements: Mapping[str, Statement], records: Sequence[Record], **options: Any) -> dict[str, list[Evaluation]]:
+def _pumped(statements: Mapping[str, Statement], records: Sequence[Record], rule_sets: Mapping[str, RuleSet],
+            **options: Any) -> dict[str, list[Evaluation]]:
     from tests import sparks
 
-    graphs, rules = graphs_of(records), BUILT_IN_RULES | rules_of(records)
+    read = _reader(rule_sets)
+    graphs, rules = graphs_of(records), BUILT_IN_RULES | {
+        r.name: read(r.text, r.media, r.name) for r in records if isinstance(r, RulesVersion) and r.text is not None}
     registered = {r.query: statements[r.text] for r in records if isinstance(r, Register)}
     for query, statement in registered.items():     # what is refused is refused with a diagnostic
         sparks.compiler(statements.__getitem__)(statement.text, query, graphs, rules)
     found: dict[str, list[Evaluation]] = {query: [] for query in registered}
-    events = sparks.pumped(_from_one(records), statements.__getitem__, **options)
+    events = sparks.pumped(_from_one(records), statements.__getitem__, read_rules=read, **options)
     for event in sorted(events, key=lambda e: (e.query, e.epoch, e.seq)):
         result = result_of(registered[event.query], sparks.rows(event))
         found[event.query].append(Evaluation(event.at_ms, result, tuple(event.meta.get("inconsistencies", ()))))
     return found
 
 
-def rules_of(records: Sequence[Record]) -> dict[str, RuleSet]:
-    """The rule sets that the records put."""
-    return {r.name: parse_rules(r.text, r.media, r.name) for r in records if isinstance(r, RulesVersion) and r.text is not None}
+def _reader(rules: Mapping[str, RuleSet]) -> streams.ParseRules:
+    def read(text: str, media: str, name: str) -> RuleSet:
+        return replace(rules[text], name=name) if text in rules else parse_rules(text, media, name)
+
+    return read
 
 
 def graphs_of(records: Sequence[Record]) -> dict[str, pa.Table]:

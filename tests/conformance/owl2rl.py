@@ -52,14 +52,16 @@ def run(folder: Path, answer: Answer, only: str = "") -> Iterator[Outcome]:
     """One outcome per case, files and cases in their order."""
     records = [record for path in sorted(folder.glob("*.json")) for record in json.loads(path.read_text("utf-8")) if only in record["id"]]
     premises = {record["id"]: tuple(read_ontology(record["rdfXmlPremiseOntology"])) for record in records if _kinds(record)}
-    asked = ask(answer, {case: Question(EVERYTHING, premise, ("owl2rl",)) for case, premise in premises.items()}) if premises else {}
+    asked = ask(answer, {case: Question(EVERYTHING, premise, ("owl2rl",)) for case, premise in premises.items()})
     for record in records:
         case = record["id"]
-        if case in premises:
-            oracle = {name: entail(premises[case]) for name, entail in READINGS.items()}
-            yield judge(record, oracle | {reading: _shown(evaluation) for reading, evaluation in asked[case].items()})
-        else:
+        if case not in premises:
             yield Outcome(case, Verdict.SKIPPED, f"it asks for nothing that can be run: {', '.join(record['types'])}")
+        elif isinstance(told := asked[case], str):
+            yield Outcome(case, Verdict.FAILED, told)
+        else:
+            oracle = {name: entail(premises[case]) for name, entail in READINGS.items()}
+            yield judge(record, oracle | {reading: _shown(evaluation) for reading, evaluation in told.items()})
 
 
 def _kinds(record: Mapping[str, Any]) -> list[str]:
@@ -120,4 +122,3 @@ def _shown(evaluation: Evaluation) -> Closed:
     fired = evaluation.inconsistencies
     return (frozenset((row["s"], row["p"], row["o"]) for row in evaluation.result.rows),
             None if fired is None else frozenset(text.partition(":")[0] for text in fired))
-

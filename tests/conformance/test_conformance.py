@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from engine.ir.rules import RuleSet
 from engine.ir.spans import Diagnostic, DiagnosticError
 from engine.ir.statement import Statement
 from engine.records import Record
@@ -71,7 +72,7 @@ def test_the_runner_fails_on_a_wrong_answer(tmp_path: Path, capsys: pytest.Captu
 
 
 def test_a_refused_query_fails_with_its_reason() -> None:
-    def refuse(statements: Mapping[str, Statement], records: Sequence[Record]) -> dict[str, list[Evaluation]]:
+    def refuse(statements: Mapping[str, Statement], records: Sequence[Record], rules: Mapping[str, RuleSet]) -> dict[str, list[Evaluation]]:
         raise DiagnosticError(Diagnostic("unsupported", "No such thing."))
 
     outcomes = list(sparql.run(shared("w3c-sparql"), Answer(refuse), "bind/bind01"))
