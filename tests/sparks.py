@@ -25,6 +25,7 @@ from engine.runtime.pump import Pump
 from engine.runtime.resources import ResultEvent
 from engine.runtime.results import ResultLog
 from engine.runtime.rows import encode
+from engine.runtime.rule_store import ParseRules
 from engine.spark.executor import Executor
 from engine.spark.session import Session, start_session
 from engine.spark.settings import from_environment
@@ -46,15 +47,17 @@ def shared_session() -> Session:
 
 
 def compiler(parse: Callable[[str], Statement]) -> Compile:
-    """Compiles against the graphs and rule sets at hand; every stream that the statement names exists."""
+    """Compiles against the graphs and rule sets at hand; every stream that the statement names exists. Texts are made when they are
+    used: a test has one executor."""
     def compile_query(text: str, name: str, graphs: Mapping[str, pa.Table], rules: Mapping[str, RuleSet]) -> Compiled:
         statement = parse(text)
-        return compile_statement(statement, Catalog({s.stream: "event" for s in statement.streams}, graphs, rules), name)
+        return compile_statement(statement, Catalog({s.stream: "event" for s in statement.streams}, graphs, rules), name, "logical")
     return compile_query
 
 
 def pumped(records: Sequence[Record], parse: Callable[[str], Statement], *, executor: str | None = None, strategy: str | None = None,
-           batches: int = 1, resumed: bool = False, session: Session | None = None) -> list[ResultEvent]:
+           batches: int = 1, resumed: bool = False, session: Session | None = None,
+           read_rules: ParseRules = parse_rules) -> list[ResultEvent]:
     """Run records through the pump in so many batches; `resumed` stops it after each and goes on from what was written. On the shared
     Spark unless a session is given."""
     session = session or shared_session()
@@ -71,7 +74,7 @@ def pumped(records: Sequence[Record], parse: Callable[[str], Statement], *, exec
                     results.close()
                 results = ResultLog(Path(folder) / "results.db")
                 pump = Pump(Executor(session, force_executor=executor, force_strategy=strategy),  # type: ignore[arg-type]
-                            results, parse, compiler(parse), parse_rules=parse_rules, graph_folder=Path(folder),
+                            results, parse, compiler(parse), parse_rules=read_rules, graph_folder=Path(folder),
                             history=lambda needed, position: [table.filter(pc.and_(pc.less_equal(table["position"], position),
                                                                                    pc.equal(table["record"], 0)))])
                 pump.restore()

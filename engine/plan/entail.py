@@ -29,7 +29,7 @@ def entailed(data: Dataset, reasoning: tuple[StaticSource, ...], program: Progra
         leaves = leaf_sources(base) + (leaf_sources(background) if background is not None else ())
         static = all(isinstance(leaf, StaticSource) for leaf in leaf_sources(base))
         rules = program(leaf.iri for leaf in leaves if isinstance(leaf, StaticSource))
-        text = repr((windows, base, background, hidden, rules))
+        text = repr(("" if static else windows, base, background, hidden, rules))
         return ClosedSource("c_" + hashlib.sha256(text.encode()).hexdigest()[:16], base, background, hidden, static, rules=rules)
 
     parts = data.default.parts if isinstance(data.default, MergedSource) else (data.default,)

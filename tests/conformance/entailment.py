@@ -1,7 +1,8 @@
 """Tests of SPARQL 1.1 Entailment Regimes, from an ``entailment_index.json`` and the manifests beside its queries.
 
-A case that is tagged RDFS is run under `rdfs`, one for the RL profile (or tagged RDFS and OWL's RDF-based semantics) under `owl2rl`,
-the data being the closure of the case's own: once by general rules, once by rules partially evaluated against it.
+A case that is tagged RDFS is run under `rdfs`, one for the RL profile (or tagged RDFS and OWL's RDF-based semantics) under `owl2rl`.
+Its data is closed by the oracle in two ways (general rules, rules partially evaluated against it), and by the executor as a static graph
+and as the content of a window. A case of RIF is run under the document that its data names, if that is in a folder beside this one.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -28,10 +30,14 @@ from grammar import parse
 from tests.conformance.datasets import read_triples
 from tests.conformance.executors import Answer
 from tests.conformance.outcomes import Outcome, Verdict, refusal
-from tests.conformance.results import difference, read_result
+from tests.conformance.readings import Question, Told, ask
+from tests.conformance.results import Expected, difference, read_result
+from tests.conformance.rif import DIRECT, premise
+from tests.conformance.rif_cases import Case as RifCase
 
 BASE = "http://example.org/"
 TESTS = "http://www.w3.org/2001/sw/DataAccess/tests/test-"
+USED_WITH = "<http://www.w3.org/2007/rif#usedWithProfile>"
 _FILES = f"""PREFIX mf: <{TESTS}manifest#> PREFIX qt: <{TESTS}query#>
 SELECT * {{ ?test mf:action [ qt:query ?query ; qt:data ?data ] ; mf:result ?result }}"""
 
@@ -67,18 +73,68 @@ class _Case:
     result: Path
 
 
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """A case as a question, the rules that the oracle closes its data under, and the published answer."""
+
+    question: Question
+    rules: RuleSet
+    expected: Expected
+    direct: bool = False
+
+
 def run(folder: Path, answer: Answer, only: str = "") -> Iterator[Outcome]:
     """An outcome for each case and rule set that serves one of its regimes; one for each case that none serves."""
     index = json.loads((folder / "entailment_index.json").read_text("utf-8"))
     files = {case.name: case for manifest in sorted(folder.rglob("manifest*.ttl")) for case in _cases(manifest)}
+    found: dict[str, _Asked | Outcome] = {}
     for record in index:
-        served = rule_sets(record)
-        if not served and only in record["id"]:
-            yield Outcome(record["id"], Verdict.SKIPPED, _unserved(record))
-        for name in served:
-            case = f"{record['id']} under {name}"
+        for case, prepare in _prepared(folder, record, files).items():
             if only in case:
-                yield _excepted(_judge(case, files[record["id"]], BUILT_IN[name], READINGS))
+                found[case] = _tried(case, prepare)
+    asked = {case: one for case, one in found.items() if isinstance(one, _Asked)}
+    told = ask(answer, {case: one.question for case, one in asked.items()})
+    for case, one in found.items():
+        yield one if isinstance(one, Outcome) else _excepted(_judge(case, one, told[case]))
+
+
+def _prepared(folder: Path, record: Mapping[str, Any], files: Mapping[str, _Case]) -> dict[str, Callable[[], _Asked | Outcome]]:
+    """What is to be made of a case, by the name of each outcome."""
+    name = record["id"]
+    if "RIF" in record["regimes"]:
+        return {f"{name} under rif": partial(_under_document, folder, f"{name} under rif", files[name])}
+    if served := rule_sets(record):
+        return {f"{name} under {rules}": partial(_asked, files[name], rules) for rules in served}
+    return {name: partial(Outcome, name, Verdict.SKIPPED, _unserved(record))}
+
+
+def _tried(case: str, prepare: Callable[[], _Asked | Outcome]) -> _Asked | Outcome:
+    try:
+        return prepare()
+    except DiagnosticError as error:
+        return Outcome(case, Verdict.FAILED, refusal(error))
+
+
+def _asked(case: _Case, rules: str) -> _Asked:
+    statement, data, expected = _read(case)
+    return _Asked(Question(statement, data, (rules,)), BUILT_IN[rules], expected)
+
+
+def _under_document(folder: Path, name: str, case: _Case) -> _Asked | Outcome:
+    """The case under the RIF document that its data names. What this imports under a profile is data under the rules of that."""
+    statement, data, expected = _read(case)
+    document = next(s.rpartition("/")[2].rstrip(">") for s, p, _ in data if p == USED_WITH)
+    path = next(iter(sorted(folder.resolve().parent.rglob(document))), None)
+    if path is None:
+        return Outcome(name, Verdict.SKIPPED, f"its rules are {document}, which is not at hand")
+    found = premise(RifCase("PositiveEntailmentTest", path.parent))
+    return _Asked(Question(statement, (*data, *found.triples), (), found.program), found.program, expected, found.direct)
+
+
+def _read(case: _Case) -> tuple[Statement, tuple[Triple, ...], Expected]:
+    statement = parse(f"BASE <{BASE}>\n{case.query.read_text('utf-8')}")
+    data = tuple(triple for n, path in enumerate(case.data) for triple in read_triples(path, BASE, f"f{n}"))
+    return statement, data, read_result(case.result, statement.form, BASE)
 
 
 def rule_sets(record: Mapping[str, Any]) -> tuple[str, ...]:
@@ -88,8 +144,6 @@ def rule_sets(record: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def _unserved(record: Mapping[str, Any]) -> str:
-    if "RIF" in record["regimes"]:
-        return "its rules are a RIF document, which this suite does not read yet"
     profiles = f" ({', '.join(record['profiles'])})" if record["profiles"] else ""
     return f"it asks for {', '.join(record['regimes'])}{profiles}; here are RDFS and OWL 2 RL"
 
@@ -99,18 +153,16 @@ def _excepted(outcome: Outcome) -> Outcome:
     return outcome if outcome.verdict is not Verdict.FAILED or reason is None else Outcome(outcome.case, Verdict.SKIPPED, reason)
 
 
-def _judge(name: str, case: _Case, rules: RuleSet, readings: Mapping[str, Entailed]) -> Outcome:
-    try:
-        statement = parse(f"BASE <{BASE}>\n{case.query.read_text('utf-8')}")
-        data = [triple for n, path in enumerate(case.data) for triple in read_triples(path, BASE, f"f{n}")]
-        expected = read_result(case.result, statement.form, BASE)
-        for reading, answer in readings.items():
-            wrong = difference(answer(statement, data, rules), expected)
-            if wrong is not None:
-                return Outcome(name, Verdict.FAILED, f"{reading}: {wrong}")
-    except DiagnosticError as error:
-        return Outcome(name, Verdict.FAILED, refusal(error))
-    return Outcome(name, Verdict.PASSED)
+def _judge(name: str, asked: _Asked, told: Told | str) -> Outcome:
+    if isinstance(told, str):
+        return Outcome(name, Verdict.FAILED, told)
+    statement, data = asked.question.statement, asked.question.data
+    found = {reading: answer(statement, data, asked.rules) for reading, answer in READINGS.items()}
+    for reading, result in (found | {reading: evaluation.result for reading, evaluation in told.items()}).items():
+        wrong = difference(result, asked.expected)
+        if wrong is not None:
+            return Outcome(name, Verdict.FAILED, f"{reading}: {wrong}")
+    return Outcome(name, Verdict.SKIPPED, DIRECT) if asked.direct else Outcome(name, Verdict.PASSED)
 
 
 def _cases(manifest: Path) -> Iterator[_Case]:

@@ -1,7 +1,8 @@
 """The evaluators that the suites can be run on. An executor is a context manager that gives an `Answer`.
 
-An `Answer` takes statements by their text and the records of an input log (static graphs, registrations, events, the end) and gives
-what is logged of each query: (at, result) in order. It raises DiagnosticError where the statement is refused.
+An `Answer` takes statements by their text, the records of an input log (static graphs, rule sets, registrations, events, the end) and,
+where they are no documents of RIF, the rule sets that the texts in it stand for; it gives what is logged of each query, in order. It
+raises DiagnosticError where a statement is refused.
 """
 
 from __future__ import annotations
@@ -9,15 +10,19 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
 
 import pyarrow as pa
 
 from engine.compiler import BUILT_IN_RULES
+from engine.ir.rules import RuleSet
 from engine.ir.statement import Ask, Select, Statement
-from engine.records import GraphVersion, Record, Register
+from engine.records import GraphVersion, Record, Register, RulesVersion
 from engine.reference import streams
 from engine.reference.sparql import Result
 from engine.runtime.rows import graph_table
+from grammar.rif import parse_rules
 
 QUERY = "test"
 
@@ -25,10 +30,26 @@ Logged = list[tuple[int, Result]]
 
 
 @dataclass(frozen=True, slots=True)
+class Evaluation:
+    """What was logged at a time: the answer, and what is inconsistent (None: the evaluator does not tell)."""
+
+    at: int
+    result: Result
+    inconsistencies: tuple[str, ...] | None = None
+
+
+Evaluations = Callable[[Mapping[str, Statement], Sequence[Record], Mapping[str, RuleSet]], dict[str, list[Evaluation]]]
+
+
+@dataclass(frozen=True, slots=True)
 class Answer:
     """Evaluates queries over the records of an input log; called for one statement, registered as QUERY."""
 
-    together: Callable[[Mapping[str, Statement], Sequence[Record]], dict[str, Logged]]
+    evaluations: Evaluations
+
+    def together(self, statements: Mapping[str, Statement], records: Sequence[Record]) -> dict[str, Logged]:
+        """The answers of all queries that the records register."""
+        return {query: [(e.at, e.result) for e in logged] for query, logged in self.evaluations(statements, records, {}).items()}
 
     def __call__(self, statement: Statement, records: Sequence[Record]) -> Logged:
         return self.together({statement.text: statement}, records)[QUERY]
@@ -37,11 +58,12 @@ class Answer:
 @contextmanager
 def reference() -> Iterator[Answer]:
     """The reference evaluator."""
-    def together(statements: Mapping[str, Statement], records: Sequence[Record]) -> dict[str, Logged]:
-        found = streams.run(records, statements.__getitem__, built_in=BUILT_IN_RULES)
-        return {query: [(e.at, e.result) for e in evaluations] for query, evaluations in found.items()}
+    def evaluations(statements: Mapping[str, Statement], records: Sequence[Record],
+                    rules: Mapping[str, RuleSet]) -> dict[str, list[Evaluation]]:
+        found = streams.run(records, statements.__getitem__, _reader(rules), BUILT_IN_RULES)
+        return {query: [Evaluation(e.at, e.result) for e in logged] for query, logged in found.items()}
 
-    yield Answer(together)
+    yield Answer(evaluations)
 
 
 @contextmanager
@@ -49,15 +71,41 @@ def on_spark(executor: str | None = None) -> Iterator[Answer]:
     """The pump on Spark, every plan on the executor that is named, or on the one that the planner takes."""
     from tests import sparks
 
-    def together(statements: Mapping[str, Statement], records: Sequence[Record]) -> dict[str, Logged]:
-        graphs, registered = graphs_of(records), {r.query: statements[r.text] for r in records if isinstance(r, Register)}
-        for query, statement in registered.items():
-            sparks.compiler(statements.__getitem__)(statement.text, query, graphs, BUILT_IN_RULES)
-        events = sparks.pumped(_from_one(records), statements.__getitem__, executor=executor)
-        return {query: [(at, result_of(registered[query], rows)) for at, rows in logged]
-                for query, logged in sparks.answers(events, list(registered)).items()}
+    yield Answer(partial(_pumped, executor=executor, session=sparks.shared_session()))
 
-    yield Answer(together)
+
+@contextmanager
+def in_this_process() -> Iterator[Answer]:
+    """The pump with the executor `local`, whose tasks run here instead of in Spark jobs."""
+    from tests.differential.plans import here
+
+    with here() as session:
+        yield Answer(partial(_pumped, executor="local", session=session))
+
+
+def _pumped(statements: Mapping[str, Statement], records: Sequence[Record], rule_sets: Mapping[str, RuleSet],
+            **options: Any) -> dict[str, list[Evaluation]]:
+    from tests import sparks
+
+    read = _reader(rule_sets)
+    graphs, rules = graphs_of(records), BUILT_IN_RULES | {
+        r.name: read(r.text, r.media, r.name) for r in records if isinstance(r, RulesVersion) and r.text is not None}
+    registered = {r.query: statements[r.text] for r in records if isinstance(r, Register)}
+    for query, statement in registered.items():     # what is refused is refused with a diagnostic
+        sparks.compiler(statements.__getitem__)(statement.text, query, graphs, rules)
+    found: dict[str, list[Evaluation]] = {query: [] for query in registered}
+    events = sparks.pumped(_from_one(records), statements.__getitem__, read_rules=read, **options)
+    for event in sorted(events, key=lambda e: (e.query, e.epoch, e.seq)):
+        result = result_of(registered[event.query], sparks.rows(event))
+        found[event.query].append(Evaluation(event.at_ms, result, tuple(event.meta.get("inconsistencies", ()))))
+    return found
+
+
+def _reader(rules: Mapping[str, RuleSet]) -> streams.ParseRules:
+    def read(text: str, media: str, name: str) -> RuleSet:
+        return replace(rules[text], name=name) if text in rules else parse_rules(text, media, name)
+
+    return read
 
 
 def graphs_of(records: Sequence[Record]) -> dict[str, pa.Table]:
@@ -82,4 +130,5 @@ def result_of(statement: Statement, rows: list[dict[str, str]]) -> Result:
 
 
 EXECUTORS: dict[str, Callable[[], AbstractContextManager[Answer]]] = {
-    "spark": on_spark, "reference": reference, "sql": lambda: on_spark("sql"), "local": lambda: on_spark("local")}
+    "spark": on_spark, "reference": reference, "sql": lambda: on_spark("sql"), "local": lambda: on_spark("local"),
+    "tasks": in_this_process}

@@ -8,13 +8,14 @@ from pathlib import Path
 
 import pytest
 
+from engine.ir.rules import RuleSet
 from engine.ir.spans import Diagnostic, DiagnosticError
 from engine.ir.statement import Statement
 from engine.records import Record
 from engine.reference.sparql import Result
 from tests.conformance import csrbench, health, sparql
 from tests.conformance.__main__ import main
-from tests.conformance.executors import Answer, reference
+from tests.conformance.executors import Answer, Evaluation, reference
 from tests.conformance.outcomes import Verdict
 from tests.conformance.results import Expected, difference
 from tests.shared import shared
@@ -71,7 +72,7 @@ def test_the_runner_fails_on_a_wrong_answer(tmp_path: Path, capsys: pytest.Captu
 
 
 def test_a_refused_query_fails_with_its_reason() -> None:
-    def refuse(statements: Mapping[str, Statement], records: Sequence[Record]) -> dict[str, list[tuple[int, Result]]]:
+    def refuse(statements: Mapping[str, Statement], records: Sequence[Record], rules: Mapping[str, RuleSet]) -> dict[str, list[Evaluation]]:
         raise DiagnosticError(Diagnostic("unsupported", "No such thing."))
 
     outcomes = list(sparql.run(shared("w3c-sparql"), Answer(refuse), "bind/bind01"))
