@@ -9,7 +9,7 @@ import { tabs } from "../lib/tabs.js";
 export const STAGES = {
   parsed: "The text as the grammar reads it.",
   validated: "With names resolved and checked against the catalogue.",
-  rewritten: "After the rewriting passes: rules unfolded, filters moved to where they cost least.",
+  rewritten: "What each pass makes of the rules, and the query with the rules that unfold into it.",
   logical: "The joins in their order, with estimates and the strategy chosen.",
   spark: "What Spark runs.",
 };
