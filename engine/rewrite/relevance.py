@@ -67,6 +67,8 @@ class _Search:
         wider = product(*({token, None} for token in tokens))
         if not any((predicate, terms) in self._asked for terms in wider):
             self._asked.add(goal)
+            if goal == ANYTHING:
+                self._waiting = [other for other in self._waiting if other[0] != TRIPLE]
             self._waiting.append(goal)
 
     def run(self) -> None:
