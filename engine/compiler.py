@@ -12,6 +12,7 @@ from dataclasses import replace
 import pyarrow as pa
 
 from engine.ir.passes import Pass
+from engine.ir.rule_windows import with_rule_windows
 from engine.ir.rules import RuleSet
 from engine.ir.statement import BACKGROUND, REASONING, Program, Statement
 from engine.plan.build import Builder
@@ -40,6 +41,7 @@ def compile_statement(statement: Statement, catalog: Catalog, identity: str = ""
     `identity` seeds RAND, UUID and blank nodes: the query's name. `until` "logical" leaves the texts for Spark to first use.
     With `general` rules are not partially evaluated: schema may come with the streams.
     """
+    statement = with_rule_windows(statement, catalog.rules)
     identity = identity or hashlib.sha256(statement.text.encode()).hexdigest()[:12]
     validated = validate(statement, catalog)
     if isinstance(statement.query, Program):
@@ -125,7 +127,7 @@ def programs(statement: Statement, catalog: Catalog, general: bool) -> Programs:
 
 def _windows_of(statement: Statement) -> str:
     """What tells the windows of one statement from those of another: equal ones have equal closures, which are then made once."""
-    return repr((statement.on_change, statement.start_at_ms, [(source.stream, source.window) for source in statement.streams]))
+    return repr((statement.on_change, statement.start_at_ms, [(source.stream, source.window) for source in statement.windows]))
 
 
 def triples(table: pa.Table) -> list[Triple]:

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from engine.ir.statement import BEHIND, OWN_WINDOW, Statement, StreamSource
+from engine.ir.statement import BEHIND, OWN_WINDOW, Statement, StreamSource, TimeWindow
 from engine.plan.nodes import ClosedSource, MergedSource, Source, StaticSource, WindowSource
 
 
 @dataclass(frozen=True, slots=True)
 class Dataset:
-    """The sources of a statement: its default graph, its named windows and its named graphs (by IRI); `streams` are its windows."""
+    """The sources of a statement: its default graph, its named windows and its named graphs (by IRI); `streams` are its windows. `views`
+    has by the number of a window the lengths of rules' own windows on its stream, each with the number of that window."""
 
     streams: tuple[StreamSource, ...]
     default: Source
     windows: dict[str, Source]
     graphs: dict[str, Source]
+    views: dict[int, dict[int, int]]
 
     def graph(self, iri: str) -> Source | None:
         """What GRAPH <iri> reads: a named graph, or a named window as the graph that it shows."""
@@ -48,4 +50,9 @@ def dataset(statement: Statement) -> Dataset:
             windows[stream.name] = WindowSource(index)
     default += [StaticSource(g.iri) for g in statement.graphs if not g.named]
     graphs: dict[str, Source] = {g.iri: StaticSource(g.iri) for g in statement.graphs if g.named}
-    return Dataset(statement.streams, default[0] if len(default) == 1 else MergedSource(tuple(default)), windows, graphs)
+    views: dict[int, dict[int, int]] = {}
+    for number, source in enumerate(statement.rule_windows):
+        assert isinstance(source.window, TimeWindow)
+        count = len(statement.streams)
+        views.setdefault(number % count, {})[source.window.range_ms] = count + number
+    return Dataset(statement.streams, default[0] if len(default) == 1 else MergedSource(tuple(default)), windows, graphs, views)

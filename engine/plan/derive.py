@@ -73,7 +73,8 @@ def steps(rule: Rule, closed: ClosedSource) -> Iterator[Step]:
     for number, formula in enumerate(rule.body):
         if isinstance(formula, Atom):
             rest = [*rule.body[:number], *rule.body[number + 1:]]
-            plan = _body(_scan(formula, FreshSource(closed)), rule_variables(formula), rest, KnownSource(closed))
+            sight = sight_of(rule, closed)
+            plan = _body(_scan(formula, FreshSource(closed), sight), rule_variables(formula), rest, KnownSource(closed), sight)
             others = tuple(_shape(f, rule) for f in rest if isinstance(f, Atom))
             yield Step(rule, plan, row_of(rule.head), _shape(formula, rule), others)
 
@@ -114,17 +115,30 @@ def is_axiom(rule: Rule) -> bool:
 
 def whole(rule: Rule, closed: ClosedSource) -> Plan:
     """The body over all that is known."""
-    return _body(nodes.Unit(), frozenset(), list(rule.body), KnownSource(closed))
+    return _body(nodes.Unit(), frozenset(), list(rule.body), KnownSource(closed), sight_of(rule, closed))
 
 
-def _body(plan: Plan, bound: frozenset[Variable], waiting: list[Formula], known: KnownSource) -> Plan:
+def sight_of(rule: Rule, closed: ClosedSource) -> int:
+    """The bit of those rows of a closure with views that a rule sees: the first one without a Window, else that of its view."""
+    if not closed.views:
+        return 0
+    lengths = [length for length, _ in closed.views]
+    return 2 << lengths.index(rule.window_ms) if rule.window_ms in lengths else 1
+
+
+def all_sights(closed: ClosedSource) -> int:
+    """The bits of what every rule sees, and the query: what is derived, and the background."""
+    return (2 << len(closed.views)) - 1
+
+
+def _body(plan: Plan, bound: frozenset[Variable], waiting: list[Formula], known: KnownSource, sight: int) -> Plan:
     """Join what is left, tests as soon as their variables are bound, then what shares most variables with what is there."""
     while waiting:
         formula = max(waiting, key=lambda f: _rank(f, bound))
         waiting.remove(formula)
         match formula:
             case Atom():
-                plan = _joined(plan, _scan(formula, known))
+                plan = _joined(plan, _scan(formula, known, sight))
             case Table(variables=variables, rows=rows):
                 plan = _joined(plan, nodes.Values(variables, rows))
             case Test(condition=condition):
@@ -132,7 +146,7 @@ def _body(plan: Plan, bound: frozenset[Variable], waiting: list[Formula], known:
             case Assign():
                 plan = _assigned(plan, formula, bound)
             case Negation(body=Atom() as body):
-                plan = nodes.Minus(plan, _scan(body, known))
+                plan = nodes.Minus(plan, _scan(body, known, sight))
             case _:
                 raise ValueError(f"not in a rule without time: {type(formula).__name__}")
         bound |= rule_variables(formula) | ({formula.variable} if isinstance(formula, Assign) else frozenset())
@@ -154,9 +168,9 @@ def _rank(formula: Formula, bound: frozenset[Variable]) -> tuple[int, int]:
     return (2 if shared else 1), shared
 
 
-def _scan(atom: Atom, source: Source) -> Plan:
+def _scan(atom: Atom, source: Source, sight: int) -> Plan:
     subject, property_, object_, *rest = row_of(atom)
-    scan = Scan(source, subject, property_, object_, rest=tuple(rest))
+    scan = Scan(source, subject, property_, object_, rest=tuple(rest), sight=sight)
     return nodes.Filter(scan, Call("ISIRI", (property_,))) if isinstance(property_, Variable) else scan
 
 

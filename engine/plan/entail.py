@@ -7,7 +7,7 @@ themselves. A window, an item of it or a named graph is its closure together wit
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 
 from engine.ir.rules import Rule
@@ -30,7 +30,8 @@ def entailed(data: Dataset, reasoning: tuple[StaticSource, ...], program: Progra
         static = all(isinstance(leaf, StaticSource) for leaf in leaf_sources(base))
         rules = program(leaf.iri for leaf in leaves if isinstance(leaf, StaticSource))
         text = repr(("" if static else windows, base, background, hidden, rules))
-        return ClosedSource("c_" + hashlib.sha256(text.encode()).hexdigest()[:16], base, background, hidden, static, rules=rules)
+        name = "c_" + hashlib.sha256(text.encode()).hexdigest()[:16]
+        return ClosedSource(name, base, background, hidden, static, views=_views(base, data.views), rules=rules)
 
     parts = data.default.parts if isinstance(data.default, MergedSource) else (data.default,)
     shown = tuple(part for part in parts if isinstance(part, StaticSource))
@@ -52,8 +53,15 @@ def entailed(data: Dataset, reasoning: tuple[StaticSource, ...], program: Progra
     return replace(data, default=MergedSource(tuple(default)), windows=shows, graphs=named)
 
 
+def _views(base: Source, views: Mapping[int, Mapping[int, int]]) -> tuple[tuple[int, MergedSource], ...]:
+    """What rules with a Window of their own see in place of the windows in `base`, by its length."""
+    own = [views.get(leaf.index, {}) for leaf in leaf_sources(base) if isinstance(leaf, WindowSource)]
+    lengths = sorted({length for found in own for length in found})
+    return tuple((length, MergedSource(tuple(WindowSource(found[length]) for found in own))) for length in lengths)
+
+
 def of_items(source: Source) -> Source:
-    """The closures of a window's items, each by itself."""
+    """The closures of a window's items, each by itself, a graph like others to every rule."""
     if not isinstance(source, ClosedSource):
         return source
-    return replace(source, name=f"i{source.name[1:]}", items=True)
+    return replace(source, name=f"i{source.name[1:]}", items=True, views=())

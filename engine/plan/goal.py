@@ -56,7 +56,7 @@ def _streamed(default: Source) -> ClosedSource | None:
     closed = default.parts[0] if isinstance(default, MergedSource) and default.parts else None
     if not isinstance(default, MergedSource) or not isinstance(closed, ClosedSource):
         return None
-    if closed.static or closed.hidden is not None or any(part != closed.background for part in default.parts[1:]):
+    if closed.static or closed.views or closed.hidden is not None or any(part != closed.background for part in default.parts[1:]):
         return None
     return None if any(isinstance(f, Negation) for rule in closed.rules for f in rule.body) else closed
 

@@ -42,7 +42,8 @@ class ClosedSource:
 
     Without a background all of it. Of that, what `hidden` holds does not show. A `static` one holds at all times. With `items`, each
     item of a window by itself. A `lasting` one has no evaluation times: each fact stands there with the points between which it holds;
-    what rules of the names `shown` derive is told from the rest.
+    what rules of the names `shown` derive is told from the rest. Rules with a Window of their own see in place of the streams in `base`
+    what `views` has for them, by the length of the Window in ms.
     """
 
     name: str
@@ -52,6 +53,7 @@ class ClosedSource:
     static: bool = False
     items: bool = False
     lasting: bool = False
+    views: tuple[tuple[int, WindowSource | StaticSource | MergedSource], ...] = ()
     rules: tuple[Rule, ...] = field(default=(), compare=False, repr=False)
     shown: frozenset[str] = field(default=frozenset(), compare=False, repr=False)
 
@@ -89,7 +91,8 @@ class Unit:
 class Scan:
     """The matches of one triple pattern; `graph` restricts or binds the graph name, None does not look at it.
 
-    While rules are applied, an atom of another predicate is a row too: `rest` are its terms from the third on.
+    While rules are applied, an atom of another predicate is a row too: `rest` are its terms from the third on; and of a closure with views
+    those rows are looked at of whose `sight` it has a bit.
     """
 
     source: Source
@@ -99,6 +102,7 @@ class Scan:
     graph: Term | None = None
     origin: tuple[str, ...] = ()
     rest: tuple[Term, ...] = ()
+    sight: int = 0
 
     @property
     def terms(self) -> tuple[PatternTerm, PatternTerm, PatternTerm]:
@@ -342,7 +346,8 @@ def leaf_sources(source: Source) -> tuple[WindowSource | StaticSource, ...]:
         case MergedSource(parts=parts):
             return tuple(leaf for part in parts for leaf in leaf_sources(part))
         case ClosedSource(base=base):
-            return leaf_sources(base) + tuple(leaf for other in (source.background, source.hidden) if other for leaf in leaf_sources(other))
+            others = (*(view for _, view in source.views), *(other for other in (source.background, source.hidden) if other))
+            return leaf_sources(base) + tuple(leaf for other in others for leaf in leaf_sources(other))
     return ()
 
 

@@ -65,6 +65,10 @@ def _windows(statement: Statement, catalog: Catalog) -> Iterator[Diagnostic]:
         yield Diagnostic("window-unbounded", "A registered query needs a stream: FROM STREAM <iri> [RANGE 10s STEP 2s].",
                          statement.query.pattern.span)
     names: set[str] = set()
+    for source in statement.rule_windows:
+        if isinstance(source.window, TimeWindow) and source.window.range_ms > catalog.max_range_ms:
+            yield Diagnostic("window-unbounded", f"A Window of the rules is {source.window.range_ms} ms; the limit is "
+                             f"{catalog.max_range_ms} ms.", statement.rules[0].span)
     for stream in statement.streams:
         match stream.window:
             case TimeWindow(range_ms=length) if length > catalog.max_range_ms:

@@ -151,7 +151,7 @@ class Executor:
 
     def _job(self, due: Due) -> _Job:
         compiled, evaluation = due.compiled, due.evaluation
-        ranges = needed(compiled.statement.streams, evaluation)
+        ranges = needed(compiled.statement.windows, evaluation)
         rows = sum(due.streams[iri].rows for iri in ranges)
         compiled.adapt(rows, lambda: _live(due))
         typed = not compiled.undecided and not any(due.streams[iri].hard for iri in ranges)
@@ -165,13 +165,13 @@ class Executor:
             return self._kept_job(due, executor, typed)
         self.choices[due.query] = (executor, "recompute")
         text = compiled.text(executor, typed)
-        prefix = source_texts(text.sources, compiled.statement.streams, evaluation, DIALECTS[executor])
-        streams, graphs = tables(text.sources, compiled.statement.streams)
+        prefix = source_texts(text.sources, compiled.statement.windows, evaluation, DIALECTS[executor])
+        streams, graphs = tables(text.sources, compiled.statement.windows)
         names = frozenset(map(stream_table, streams)) | frozenset(map(graph_table, graphs))
         rounds = tuple((part, *text.pairs(prefix, part)) for part in text.rounds)
         statement, ahead = text.statement(prefix), executor == "sql" and rows <= self.closed_rows
         closer: ExecutorName = "local" if ahead else executor
-        closings = tuple(closure.ready(source_texts((closure.source.base,), compiled.statement.streams, evaluation, DIALECTS[closer]))
+        closings = tuple(closure.ready(source_texts(closure.sources, compiled.statement.windows, evaluation, DIALECTS[closer]))
                          for closure in compiled.text(closer, typed).closures)
         if executor == "sql":   # plans run side by side in one session
             mark = hashlib.sha256(due.query.encode()).hexdigest()[:8]
@@ -193,7 +193,7 @@ class Executor:
         shipped = rows if touched is None else touched.num_rows
         executor: ExecutorName = self.force_executor or ("local" if shipped <= (LOCAL_ROWS if touched is None else MOST_TOUCHED) else "sql")
         self.choices[due.query] = (executor, "incremental")
-        names = {s.stream: stream_table(s.stream) for s in due.compiled.statement.streams}
+        names = {s.stream: stream_table(s.stream) for s in due.compiled.statement.windows}
         own: dict[str, pa.Table] = {}
         if touched is not None and executor == "local":
             names = {iri: f"{name}_{due.query}" for iri, name in names.items()}
@@ -269,7 +269,7 @@ class Executor:
         for job in jobs:
             found.update(job.own)
             whole = (MIN, MAX)
-            wanted = needed(job.due.compiled.statement.streams, job.due.evaluation)
+            wanted = needed(job.due.compiled.statement.windows, job.due.evaluation)
             for iri, (low, high) in wanted.items():
                 if stream_table(iri) not in job.tables:
                     continue
@@ -307,7 +307,7 @@ class Executor:
 
     def _show(self, job: _Job) -> None:
         """Bring the views that a plan reads up to date."""
-        spark, streams = self.session.spark, job.due.compiled.statement.streams
+        spark, streams = self.session.spark, job.due.compiled.statement.windows
         self._views[job.due.query] = frozenset(stream_table(source.stream) for source in streams)
         for source in streams:
             view = stream_table(source.stream)

@@ -53,7 +53,7 @@ class KeptClosure(ABC):
 
     def closings(self, executor: str, typed: bool, evaluation: Evaluation) -> tuple[Closing, ...]:
         """What is to be computed: the closure of the background, and what follows from the events since the last time."""
-        point, streams = evaluation_point(evaluation.ticks[0]), self.compiled.statement.streams
+        point, streams = evaluation_point(evaluation.ticks[0]), self.compiled.statement.windows
         found = []
         for closure in self.compiled.text(executor, typed).closures:
             if closure.source.lasting:
@@ -63,7 +63,7 @@ class KeptClosure(ABC):
                 first = first_text(closure, streams, after, point, evaluation.on_change, evaluation.start_at_ms)
                 closing = replace(closure.ready((NO_TIMES,)), first=first, kept=self._kept)
             else:
-                closing = closure.ready(source_texts((closure.source.base,), streams, evaluation, DIALECTS[executor]))
+                closing = closure.ready(source_texts(closure.sources, streams, evaluation, DIALECTS[executor]))
             found.append(closing)
         return tuple(closing.own(self._names(executor)) for closing in found)
 

@@ -17,8 +17,8 @@ from engine.ir.expressions import variables_of
 from engine.ir.rules import Assign, Atom, Falsum, Rule, Test
 from engine.ir.strata import strata
 from engine.ir.terms import RDF_TYPE, Constant, Term, Variable
-from engine.plan.derive import NOTHING, Seen, Shape, Step, axiom, is_axiom, shapes, steps, whole, width
-from engine.plan.nodes import ClosedSource, MergedSource
+from engine.plan.derive import NOTHING, Seen, Shape, Step, all_sights, axiom, is_axiom, shapes, steps, whole, width
+from engine.plan.nodes import ClosedSource, MergedSource, Source
 from engine.spark.sql.dialect import Dialect
 from engine.spark.sql.emit import Emitter
 from engine.spark.sql.lower import Lowering
@@ -27,7 +27,7 @@ from engine.spark.sql.sources import closure_table, source_name
 from engine.timeline import MAX, MIN
 
 _TYPED = ("kind", "number", "micros")
-_COVERS = {"lo": "<=", "shown": ">="}    # how what is known stands to what it makes superfluous
+_COVERS = {"lo": "<=", "shown": ">=", "sight": ">="}    # how what is known stands to what is derived and by it superfluous
 MOST_FINDINGS = 100
 NO_TIMES = "ticks AS (SELECT CAST(0 AS BIGINT) AS tick)"
 _EMPTY = ("(SELECT '' AS s, '' AS p, '' AS o, CAST(0 AS TINYINT) AS kind, CAST(0 AS DOUBLE) AS number, CAST(0 AS BIGINT) AS micros "
@@ -191,6 +191,11 @@ class ClosureText:
     strata: tuple[tuple[StepText, ...], ...]
     checks: tuple[CheckText, ...]
 
+    @property
+    def sources(self) -> tuple[Source, ...]:
+        """What its base is made of."""
+        return self.source.base, *(view for _, view in self.source.views)
+
     def ready(self, prefix: Sequence[str]) -> Closing:
         """The statements for an evaluation; `prefix` are the texts of the sources of `base`, the evaluation times first. Those of a
         static closure are the same in each. A lasting one begins with what is new on its streams (instances.py)."""
@@ -220,12 +225,12 @@ def closure_text(source: ClosedSource, dialect: Dialect, lowering: Lowering) -> 
     """The texts of a closure. Raises Unstratified for rules that depend on their own negation."""
     keys = _keys(source)
     further = tuple(f"x{number + 3}" for number in range(width(source.rules)))
-    identity = (*keys, "s", "p", "o", *further, *(("lo", "shown") if source.lasting else ()))
+    identity = (*keys, "s", "p", "o", *further, *(("lo", "shown") if source.lasting else ()), *(("sight",) if source.views else ()))
     columns = (*identity, *(("hi",) if source.lasting else ()), *_TYPED)
 
     def text(step: Step) -> str:
         shown = step.rule.name in source.shown if source.lasting else None
-        return f"({_step(step, identity, shown, dialect, lowering)})"
+        return f"({_step(step, source, identity, shown, dialect, lowering)})"
 
     layers = strata(rule for rule in source.rules if isinstance(rule.head, Atom) and not is_axiom(rule))
     texts = tuple(tuple(StepText(step.new, step.known, text(step)) for rule in layer for step in steps(rule, source) if step.new)
@@ -256,12 +261,15 @@ def _keys(source: ClosedSource) -> tuple[str, ...]:
 
 
 def _base(source: ClosedSource, keys: tuple[str, ...], further: tuple[str, ...], axioms: Sequence[str]) -> str:
-    listed = ", ".join([*keys, "s", "p", "o", *(f"'{NOTHING.token}' AS {c}" for c in further), *_TYPED])
     where = " WHERE g IS NOT NULL" if source.items else ""
-    names = [source_name(source.base)]
+    names = [(source_name(source.base), 1), *((source_name(view), 2 << number) for number, (_, view) in enumerate(source.views))]
     if source.static and isinstance(source.base, MergedSource):
-        names = [source_name(part) for part in source.base.parts] or [_EMPTY]
-    text = " UNION ".join([*(f"SELECT DISTINCT {listed} FROM {name}{where}" for name in names), *axioms])
+        names = [(source_name(part), 1) for part in source.base.parts] or [(_EMPTY, 1)]
+    found = []
+    for name, sight in names:
+        listed = [*keys, "s", "p", "o", *(f"'{NOTHING.token}' AS {c}" for c in further), *([f"{sight} AS sight"] if source.views else [])]
+        found.append(f"SELECT DISTINCT {', '.join([*listed, *_TYPED])} FROM {name}{where}")
+    text = " UNION ".join([*found, *axioms])
     if source.background is None:
         return text
     behind = f"SELECT 1 FROM {closure_table(source.background.name)} h WHERE h.s = f.s AND h.p = f.p AND h.o = f.o"
@@ -279,20 +287,22 @@ def _known(source: ClosedSource, columns: tuple[str, ...], further: tuple[str, .
     rest = [f"b.x{n + 3}" if n < behind else f"'{NOTHING.token}' AS x{n + 3}" for n in range(len(further))]
     keys = _keys(source)
     always = [f"CAST({MIN} AS BIGINT) AS lo", "CAST(0 AS TINYINT) AS shown", f"CAST({MAX} AS BIGINT) AS hi"] if source.lasting else []
+    always += [f"{all_sights(source)} AS sight"] if source.views else []
     listed = ", ".join([*(f"k.{key}" for key in keys), "b.s", "b.p", "b.o", *rest, *always, *(f"b.{c}" for c in _TYPED)])
     there = f" CROSS JOIN (SELECT DISTINCT {', '.join(keys)} FROM {closure_table(source.name)}) AS k" if keys else ""
     return f"{source.name}_known AS ({own} UNION ALL SELECT {listed} FROM {closure_table(source.background.name)} b{there})"
 
 
-def _step(step: Step, identity: tuple[str, ...], shown: bool | None, dialect: Dialect, lowering: Lowering) -> str:
+def _step(step: Step, source: ClosedSource, identity: tuple[str, ...], shown: bool | None, dialect: Dialect, lowering: Lowering) -> str:
     emitter = Emitter(dialect, lowering, _typed(step) if lowering.quick else frozenset())
     relation = emitter.relation(step.plan)
     keys = [c for c in identity if c in ("tick", "g")]
-    places = [c for c in identity if c not in (*keys, "lo", "shown")]
+    places = [c for c in identity if c not in (*keys, "lo", "shown", "sight")]
     terms = (*step.head, *(NOTHING,) * (len(places) - len(step.head)))
     cells = [f"{_token(term, emitter, dialect)} AS {place}" for place, term in zip(places, terms)]
     lasting = [] if shown is None else ["lo", f"CAST({int(shown)} AS TINYINT) AS shown", "hi"]
-    listed = ", ".join([*keys, *cells, *lasting, *_companions(step.head[2], relation, emitter)])
+    sight = [f"{all_sights(source)} AS sight"] if source.views else []
+    listed = ", ".join([*keys, *cells, *lasting, *sight, *_companions(step.head[2], relation, emitter)])
     return emitter.statement(f"SELECT {listed} FROM {relation.name}")
 
 

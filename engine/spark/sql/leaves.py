@@ -29,6 +29,8 @@ def scan(emitter: Emitter, plan: nodes.Scan) -> Relation:
     rest = [(f"x{number}", term) for number, term in enumerate(plan.rest, 3)]
     for column, term in (*zip("spo", plan.terms), *rest, ("g", plan.graph)):
         place(emitter.dialect, column, term, places, where)
+    if plan.sight:
+        where.append(f"(sight & {plan.sight}) <> 0")
     typed = frozenset(v for v, column in places.items() if column == "o" and v in emitter.typed)
     select = [*keys]
     for variable, column in places.items():
@@ -37,7 +39,7 @@ def scan(emitter: Emitter, plan: nodes.Scan) -> Relation:
             select += typed_columns(emitter.name(variable))
     lasting = isinstance(plan.source, (nodes.KnownSource, nodes.FreshSource)) and plan.source.closed.lasting
     select += ["lo", "hi"] if lasting else []
-    distinct = "DISTINCT " if repeats or any(isinstance(t, OneOf) for t in plan.terms) else ""
+    distinct = "DISTINCT " if repeats or plan.sight or any(isinstance(t, OneOf) for t in plan.terms) else ""
     text = f"SELECT {distinct}{', '.join(select) or '1 AS u'} FROM {source}"
     name = emitter.add(text + (f" WHERE {' AND '.join(where)}" if where else ""))
     bound = tuple(places)
