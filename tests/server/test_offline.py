@@ -67,8 +67,8 @@ def test_rule_sets_come_from_files(write: Callable[..., str], capsys: pytest.Cap
     write("r.rifps", RULES)
     for clause in ("", "USING RULES mine"):  # all queries use it, or those that say so
         write("q.rq", QUERY % clause)
-        assert main(["run", "q.rq", "--rules", "mine=r.rifps", "--explain", "logical"]) == 0
-        assert "under 1 rules" in capsys.readouterr().out
+        assert main(["run", "q.rq", "--rules", "mine=r.rifps", "--explain", "rewritten"]) == 0
+        assert "# mine: 1 rule" in capsys.readouterr().out
     for name, text, complaint in (("mine=r.rifps", RULES.replace(":-", "<-"), "line 2"), ("mine=none.rif", "", "none.rif"),
                                   ("mine=q.rq", "", "the rule language is not known"), ("rdfs=r.rifps", RULES, "rdfs is built in"),
                                   ("1a=r.rifps", RULES, "is not a name"), ("other", RULES, "No rule set is named 'other'")):
