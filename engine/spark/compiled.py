@@ -10,7 +10,7 @@ from typing import Any
 from engine.ir.passes import Pass, show_passes
 from engine.ir.printer import show
 from engine.ir.rules import Test
-from engine.ir.statement import Construct, Describe, Program, Select, Statement
+from engine.ir.statement import Construct, Describe, Program, Select, Statement, TimeWindow
 from engine.ir.terms import Variable
 from engine.plan import incremental
 from engine.plan.describe import TRIPLE
@@ -90,6 +90,12 @@ class Compiled:
     def lasting(self) -> bool:
         """Whether its plan is a closure that is kept with its intervals: that of a rule program, or of `kept`."""
         return isinstance(self.plan, Instances)
+
+    @property
+    def changing(self) -> float:
+        """The share of its time windows that is new at an evaluation, of the one where it is most."""
+        windows = [source.window for source in self.statement.streams if isinstance(source.window, TimeWindow)]
+        return 0.0 if self.on_change else max((min(1.0, w.step_ms / w.range_ms) for w in windows), default=1.0)
 
     @cached_property
     def kept(self) -> Compiled | None:

@@ -42,6 +42,7 @@ StrategyName = Literal["recompute", "incremental"]
 
 INCREMENTAL_ROWS = 20_000
 MOST_TOUCHED = 150_000
+MOST_CHANGING = 0.3      # of a closure's windows between evaluations; above it is made anew (docs/decisions.md)
 CLOSED_ROWS = 500_000    # a round of Spark jobs costs more than a whole closure in one task (docs/decisions.md)
 
 
@@ -182,7 +183,10 @@ class Executor:
     def _strategy(self, due: Due, rows: int) -> StrategyName:
         if due.compiled.delta is None and due.compiled.kept is None:
             return "recompute"
-        return self.force_strategy or ("incremental" if rows > INCREMENTAL_ROWS or due.query in self._answers else "recompute")
+        if self.force_strategy:
+            return self.force_strategy
+        pays = due.compiled.kept is None or due.compiled.changing <= MOST_CHANGING
+        return "incremental" if pays and (rows > INCREMENTAL_ROWS or due.query in self._answers) else "recompute"
 
     def _incremental_job(self, due: Due, typed: bool, rows: int) -> _Job:
         """A star's new answers need only what its new facts touch, which mostly is small however large the window is."""
