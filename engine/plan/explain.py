@@ -8,7 +8,8 @@ from typing import Any
 from engine.ir.expressions import Aggregate, Call, Exists, Expression
 from engine.ir.terms import Constant, OneOf, PatternTerm, Variable
 from engine.plan import nodes
-from engine.plan.nodes import BoundsSource, MergedSource, Plan, Source, StaticSource, WindowSource, inputs
+from engine.plan.graphs import WORDS, choose
+from engine.plan.nodes import BoundsSource, MergedSource, Plan, Source, StaticSource, WindowSource, inputs, scans_of
 from engine.plan.order import Estimate
 
 
@@ -40,8 +41,12 @@ def _label(plan: Plan, estimate: Estimate) -> str:
             return f"Instances {_source(source)}"
         case nodes.Nodes(source=source, variable=variable):
             return f"Nodes {_source(source)} {_term(variable)}"
-        case nodes.Reach(first=first, last=last, seed=seed):
-            return f"Reach {_term(first)} to {_term(last)}, {'from what binds ' + _term(first) if seed else 'all pairs'}"
+        case nodes.Reach(step=step, first=first, last=last, seed=seed):
+            begin = f"from what binds {_term(first)}" if seed else "all pairs"
+            edges = max((estimate.rows(scan) for scan in scans_of(step)), default=0.0)
+            return f"Reach {_term(first)} to {_term(last)}, {begin}, {WORDS[choose('reachability', edges)]}  ~{edges:.0f} edges"
+        case nodes.Chain(scans=scans):
+            return f"Chain from {_term(scans[0].subject)} to {_term(scans[-1].object)} ({len(scans)} patterns), by motif finding"
         case nodes.Otherwise():
             return "LeftJoin with a condition: what passes, and the left rows of which nothing does"
         case nodes.Lookup(table=table, keys=keys):

@@ -6,7 +6,7 @@ due evaluations of a batch are one plan (docs/architecture.md, "Plans").
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from engine.ir.expressions import Aggregate as AggregateCall
@@ -167,6 +167,13 @@ class Star:
 
 
 @dataclass(frozen=True, slots=True)
+class Chain:
+    """Scans of one source, all of whose terms are variables, each beginning where the one before ends: answered by motif finding."""
+
+    scans: tuple[Scan, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Join:
     """The pairs of compatible solutions (section 18.5)."""
 
@@ -314,8 +321,8 @@ class Instances:
     variables: tuple[Variable, ...]
 
 
-Plan = (Unit | Instances | Scan | Nodes | Reach | Stamps | WindowTimes | Star | Join | LeftJoin | Otherwise | Lookup | Minus | Filter
-        | Extend | Union | Values | Aggregate | Project | Distinct | Order | Slice | Seed | Mark)
+Plan = (Unit | Instances | Scan | Nodes | Reach | Stamps | WindowTimes | Star | Chain | Join | LeftJoin | Otherwise | Lookup | Minus
+        | Filter | Extend | Union | Values | Aggregate | Project | Distinct | Order | Slice | Seed | Mark)
 
 
 def inputs(plan: Plan) -> tuple[Plan, ...]:
@@ -323,7 +330,7 @@ def inputs(plan: Plan) -> tuple[Plan, ...]:
     match plan:
         case Unit() | Instances() | Scan() | Nodes() | Values() | Seed() | Stamps() | WindowTimes():
             return ()
-        case Star(scans=scans):
+        case Star(scans=scans) | Chain(scans=scans):
             return scans
         case Reach(step=step):
             return (step,)
@@ -336,6 +343,14 @@ def inputs(plan: Plan) -> tuple[Plan, ...]:
         case Mark():
             return plan.input, plan.inner
     return (plan.input,)
+
+
+def scans_of(plan: Plan) -> Iterator[Scan]:
+    """Every scan of a plan."""
+    if isinstance(plan, Scan):
+        yield plan
+    for below in inputs(plan):
+        yield from scans_of(below)
 
 
 def leaf_sources(source: Source) -> tuple[WindowSource | StaticSource, ...]:

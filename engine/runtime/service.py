@@ -124,9 +124,10 @@ class Engine(RuleCommands):
         return self._compiled(name).explain(stage)
 
     def plan_nodes(self, name: str) -> dict[str, Any]:
-        """The plan as nested nodes, with executor and strategy of the last evaluation."""
+        """The plan as nested nodes, with executor, strategy and graph problems of the last evaluation."""
         query = self._query(name)
-        return {"query": name, **self._chosen(query), "streams": self._sources(query.statement), "plan": self._compiled(name).tree()}
+        return {"query": name, **self._chosen(query), "graphs": self._graph_problems(query),
+                "streams": self._sources(query.statement), "plan": self._compiled(name).tree()}
 
     def stats(self, name: str) -> dict[str, Any]:
         """Progress and lag of a query, and the last batches of the pump."""
@@ -147,6 +148,11 @@ class Engine(RuleCommands):
         makers = self._machine.pump.queries.makers
         return [{"iri": iri, "query": makers[iri].name if iri in makers else None}
                 for iri in dict.fromkeys(source.stream for source in statement.streams)]
+
+    def _graph_problems(self, query: LiveQuery) -> list[dict[str, Any]]:
+        """The graph problems of a query's last evaluation in Spark SQL: how each was solved, for how many edges."""
+        found = getattr(self._machine.pump.executor, "graph_choices", {}).get(query.definition.epoch, ())
+        return [{"problem": chosen.problem, "edges": chosen.edges, "way": chosen.way} for chosen in found]
 
     def _chosen(self, query: LiveQuery) -> dict[str, str | None]:
         """Executor and strategy of a query's last evaluation, where the executor has a choice."""

@@ -10,11 +10,13 @@ from typing import Any
 from engine.ir.passes import Pass, show_passes
 from engine.ir.printer import show
 from engine.ir.rules import Test
-from engine.ir.statement import Construct, Describe, Program, Select, Statement
+from engine.ir.statement import Construct, Describe, Program, Select, Statement, TimeWindow
 from engine.ir.terms import Variable
 from engine.plan import incremental
+from engine.plan.chains import with_chains
 from engine.plan.describe import TRIPLE
 from engine.plan.explain import explain_plan, plan_tree
+from engine.plan.graphs import growing
 from engine.plan.nodes import ClosedSource, Instances, Plan, closures
 from engine.plan.order import Estimate
 from engine.spark.sql.calls import is_volatile
@@ -43,7 +45,7 @@ class Compiled:
     schema_words: frozenset[str] = field(default=frozenset(), repr=False)
     goal: Instances | None = field(default=None, repr=False)
     passes: tuple[Pass, ...] = field(default=(), repr=False)
-    texts: dict[tuple[str, bool], PlanText] = field(default_factory=dict, repr=False)
+    texts: dict[tuple[str, bool, bool], PlanText] = field(default_factory=dict, repr=False)
     planned_rows: int = 0
     undecided: bool = False
 
@@ -91,6 +93,12 @@ class Compiled:
         """Whether its plan is a closure that is kept with its intervals: that of a rule program, or of `kept`."""
         return isinstance(self.plan, Instances)
 
+    @property
+    def changing(self) -> float:
+        """The share of its time windows that is new at an evaluation, of the one where it is most."""
+        windows = [source.window for source in self.statement.streams if isinstance(source.window, TimeWindow)]
+        return 0.0 if self.on_change else max((min(1.0, w.step_ms / w.range_ms) for w in windows), default=1.0)
+
     @cached_property
     def kept(self) -> Compiled | None:
         """The query with its answers derived as facts that know when they end; None where that does not serve."""
@@ -107,31 +115,34 @@ class Compiled:
         plan = incremental.delta_plan(self.rewritten, self.plan, self.on_change)
         return None if plan is None or any(map(is_volatile, plan.filters)) else plan
 
-    def text(self, executor: str, typed: bool = True) -> PlanText:
-        """The plan's text for the executor `sql` or `local`; without `typed`, values are compared by Python alone."""
-        key = (executor, typed)
+    def text(self, executor: str, typed: bool = True, motifs: bool = False) -> PlanText:
+        """The plan's text for the executor `sql` or `local`; without `typed`, values are compared by Python alone.
+
+        With `motifs`, chains of free predicates are found by motif finding before.
+        """
+        key = (executor, typed, motifs)
         if key not in self.texts:
-            self.texts[key] = self._emit(executor, typed)
+            self.texts[key] = self._emit(executor, typed, with_chains(self.plan) if motifs else self.plan)
         return self.texts[key]
 
     @property
     def _label_offset(self) -> int:
         return -1 if self.on_change else 0
 
-    def _emit(self, executor: str, typed: bool) -> PlanText:
+    def _emit(self, executor: str, typed: bool, plan: Plan) -> PlanText:
         dialect = DIALECTS[executor]
         lowering = Lowering(dialect, self.identity, self._label_offset, quick=typed)
-        emitter = Emitter(dialect, lowering, typed_variables(self.plan) if typed else frozenset())
+        emitter = Emitter(dialect, lowering, typed_variables(plan) if typed else frozenset())
         query = self.rewritten.query
         if isinstance(self.plan, Instances):
             text = PlanText((), shown_text(self.plan.source, True), (self.plan.source,))
         elif isinstance(query, Construct):
             template = tuple((t.subject, t.predicate, t.object) for t in query.template)
-            text = emitter.graph_text(self.plan, template)  # type: ignore[arg-type]
+            text = emitter.graph_text(plan, template)  # type: ignore[arg-type]
         elif isinstance(query, Describe):
-            text = emitter.graph_text(self.plan, (TRIPLE,))
+            text = emitter.graph_text(plan, (TRIPLE,))
         else:
-            text = emitter.text(self.plan, self.variables)
+            text = emitter.text(plan, self.variables)
         return replace(text, closures=tuple(self._closure(source, dialect, typed) for source in closures(text.sources)))
 
     def _closure(self, source: ClosedSource, dialect: Dialect, typed: bool) -> ClosureText:
@@ -154,6 +165,7 @@ class Compiled:
             case "spark":
                 either = "incremental or recompute, by cost" if self.delta or self.kept else "recompute"
                 kept = "incremental" if self.lasting else either
-                return (f"-- executor: local below {LOCAL_ROWS} rows, sql above\n-- strategy: {kept}\n"
+                graphs = f"-- paths: {growing('reachability')}\n" if self.text("sql").rounds else ""
+                return (f"-- executor: local below {LOCAL_ROWS} rows, sql above\n-- strategy: {kept}\n{graphs}"
                         f"WITH ticks, windows (for each evaluation),\n{self.text('sql').body}")
         raise ValueError(f"no stage '{stage}'; there are {', '.join(STAGES)}")

@@ -18,15 +18,17 @@ import pyarrow.compute as pc
 
 from engine.facts import FACTS
 from engine.ir.statement import Ask, Program
+from engine.plan.graphs import Way
 from engine.plan.order import Estimate
 from engine.spark.answers import Answers
 from engine.spark.compiled import LOCAL_ROWS, Compiled
 from engine.spark.content import StreamContent, merge_estimates, table_estimate
+from engine.spark.graphs.operators import Chosen, Graphs
 from engine.spark.instances import KeptProgram, KeptSolutions
 from engine.spark.kept import KeptClosure
 from engine.spark.local import FINDINGS, Found, QueryFailed, Task, run_local
 from engine.spark.mirror import Mirror
-from engine.spark.rounds import close, transitive_closure
+from engine.spark.rounds import close
 from engine.spark.sql.closure import Rounds
 from engine.spark.sql.dialect import DIALECTS, UNDECIDED
 from engine.spark.sql.fixpoint import Closing, renamed
@@ -42,6 +44,7 @@ StrategyName = Literal["recompute", "incremental"]
 
 INCREMENTAL_ROWS = 20_000
 MOST_TOUCHED = 150_000
+MOST_CHANGING = 0.3      # of a closure's windows between evaluations; above it is made anew (docs/decisions.md)
 CLOSED_ROWS = 500_000    # a round of Spark jobs costs more than a whole closure in one task (docs/decisions.md)
 
 
@@ -97,16 +100,19 @@ class _Job:
 
 
 class Executor:
-    """Belongs to the pump's thread. `force_executor` and `force_strategy` take the choice away, for tests and benchmarks."""
+    """Belongs to the pump's thread. The `force_` options take a choice away, for tests and benchmarks."""
 
-    def __init__(self, session: Session, *, force_executor: ExecutorName | None = None,
-                 force_strategy: StrategyName | None = None, closed_rows: int = CLOSED_ROWS) -> None:
+    def __init__(self, session: Session, *, force_executor: ExecutorName | None = None, force_strategy: StrategyName | None = None,
+                 force_graphs: Way | None = None, closed_rows: int = CLOSED_ROWS) -> None:
         """`closed_rows`: above it the closures of `sql` are made by rounds of Spark jobs."""
         self.session = session
         self.closed_rows = closed_rows
         self.force_executor = force_executor
         self.force_strategy = force_strategy
         self.choices: dict[str, tuple[ExecutorName, StrategyName]] = {}
+        self.graph_choices: dict[str, tuple[Chosen, ...]] = {}
+        self.force_graphs = force_graphs
+        self._graphs = Graphs(session, force_graphs)
         self._answers: dict[str, Answers | KeptClosure] = {}
         self._marks = 0
         self._mirrors: dict[str, Mirror] = {}
@@ -135,6 +141,7 @@ class Executor:
         """Drop what is kept for a query."""
         self._drop(query)
         self.choices.pop(query, None)
+        self.graph_choices.pop(query, None)
         for view in self._views.pop(query, frozenset()) - frozenset().union(*self._views.values()):
             if mirror := self._mirrors.pop(view, None):
                 mirror.close()
@@ -164,7 +171,7 @@ class Executor:
         if due.compiled.lasting:
             return self._kept_job(due, executor, typed)
         self.choices[due.query] = (executor, "recompute")
-        text = compiled.text(executor, typed)
+        text = compiled.text(executor, typed, self.force_graphs is not None and executor == "sql")
         prefix = source_texts(text.sources, compiled.statement.windows, evaluation, DIALECTS[executor])
         streams, graphs = tables(text.sources, compiled.statement.windows)
         names = frozenset(map(stream_table, streams)) | frozenset(map(graph_table, graphs))
@@ -182,7 +189,10 @@ class Executor:
     def _strategy(self, due: Due, rows: int) -> StrategyName:
         if due.compiled.delta is None and due.compiled.kept is None:
             return "recompute"
-        return self.force_strategy or ("incremental" if rows > INCREMENTAL_ROWS or due.query in self._answers else "recompute")
+        if self.force_strategy:
+            return self.force_strategy
+        pays = due.compiled.kept is None or due.compiled.changing <= MOST_CHANGING
+        return "incremental" if pays and (rows > INCREMENTAL_ROWS or due.query in self._answers) else "recompute"
 
     def _incremental_job(self, due: Due, typed: bool, rows: int) -> _Job:
         """A star's new answers need only what its new facts touch, which mostly is small however large the window is."""
@@ -323,9 +333,15 @@ class Executor:
         spark = self.session.spark
         try:
             findings = self._close(job, ahead)
+            chosen = []
             for rounds, edges, base in job.rounds:
-                closed = transitive_closure(spark.sql(edges), spark.sql(base), rounds.within, rounds.seeded)
+                if rounds.length:
+                    closed, how = self._graphs.chains(spark.sql(edges), rounds.length, rounds.within)
+                else:
+                    closed, how = self._graphs.reach(spark.sql(edges), spark.sql(base) if rounds.seeded else None, rounds.within)
                 closed.createOrReplaceTempView(rounds.view)
+                chosen.append(how)
+            self.graph_choices[job.due.query] = tuple(chosen)
             return Found(spark.sql(job.text).toArrow(), findings)
         except Exception as failure:  # as above
             return failure

@@ -1,6 +1,6 @@
-"""Fixpoints on Spark, a job per round: of rules; of paths, semi-naive from given starts or by doubling for all pairs.
+"""Fixpoints of rules on Spark, a job per round.
 
-Each round's new pairs are checkpointed: a plan that grew with the rounds would cost more than the rounds (docs/decisions.md).
+What a round finds is checkpointed: a plan that grew with the rounds would cost more than the rounds (docs/decisions.md).
 """
 
 from __future__ import annotations
@@ -11,11 +11,9 @@ from functools import reduce
 import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as f
 
+from engine.spark.graphs.rounds import with_piece
 from engine.spark.sql.fixpoint import Closing, saturate, seen_text
-
-MOST_PIECES = 8
 
 
 @dataclass(slots=True)
@@ -36,7 +34,7 @@ class _InSpark:
         new = self.spark.sql(text).localCheckpoint(eager=False)
         if not new.count():
             return False
-        self.pieces = _with_piece(self.pieces, new)
+        self.pieces = with_piece(self.pieces, new)
         reduce(DataFrame.union, self.pieces).createOrReplaceTempView(self.closing.all)
         new.createOrReplaceTempView(self.closing.new)
         return True
@@ -55,30 +53,3 @@ def close(spark: SparkSession, closing: Closing) -> pa.Table | None:
         if found.num_rows or closing.kept.whole:
             pq.write_table(found, closing.kept.out)
     return spark.sql(check).toArrow() if check else None
-
-
-def transitive_closure(edges: DataFrame, base: DataFrame, within: tuple[str, ...], seeded: bool) -> DataFrame:
-    """All pairs ``x y`` that `edges` connect within the `within` columns, from the pairs of `base` on (all of `edges` unless `seeded`)."""
-    edges = edges.localCheckpoint()
-    new = base.localCheckpoint() if seeded else edges
-    pieces = [new]
-    while True:
-        known = reduce(DataFrame.union, pieces)
-        longer = _joined(new, edges if seeded else known, within)
-        if not seeded:
-            longer = longer.union(_joined(known, new, within))
-        new = longer.distinct().join(known, [*within, "x", "y"], "left_anti").localCheckpoint(eager=False)
-        if not new.count():
-            return known
-        pieces = _with_piece(pieces, new)
-
-
-def _with_piece(pieces: list[DataFrame], new: DataFrame) -> list[DataFrame]:
-    """One piece more, or all in one where they are many."""
-    return [*pieces, new] if len(pieces) < MOST_PIECES else [reduce(DataFrame.union, [*pieces, new]).localCheckpoint()]
-
-
-def _joined(left: DataFrame, right: DataFrame, within: tuple[str, ...]) -> DataFrame:
-    a, b = left.alias("a"), right.alias("b")
-    same = reduce(lambda x, y: x & y, [f.col(f"a.{c}") == f.col(f"b.{c}") for c in within], f.col("a.y") == f.col("b.x"))
-    return a.join(b, same).select(*(f.col(f"a.{c}") for c in within), f.col("a.x"), f.col("b.y"))

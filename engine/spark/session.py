@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import pyspark
+from py4j.protocol import Py4JJavaError
 from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
@@ -152,7 +153,9 @@ def start_session(settings: SparkSettings | None = None, say: Say | None = None,
     # PySpark logs each refused query as a line of JSON with its stack; whoever sent the query gets the error.
     for name in ("SQLQueryContextLogger", "DataFrameQueryContextLogger"):
         logging.getLogger(name).setLevel(logging.CRITICAL + 1)
+    reason = reason or _lacking(spark, settings)
     if reason:
+        logging.getLogger(__name__).warning("GraphFrames not loaded (%s): their plain Spark twins run instead", reason)
         say(f"GraphFrames not loaded ({reason}): their plain Spark twins run instead")
     return Session(spark, gateway, java, settings, scratch, reason)
 
@@ -190,6 +193,16 @@ def _start(settings: SparkSettings, entries: dict[str, str], java: Java, work: P
     except SparkStartError as failure:
         logging.getLogger(__name__).debug("%s", failure)
     return *launch(entries, java, work, settings.worker_python), f"{settings.graphframes} could not be fetched"
+
+
+def _lacking(spark: SparkSession, settings: SparkSettings) -> str:
+    """Why GraphFrames are not there although a jar is; "" if they are."""
+    jvm: Any = spark.sparkContext._jvm
+    try:
+        jvm.java.lang.Thread.currentThread().getContextClassLoader().loadClass("org.graphframes.GraphFramePythonAPI")
+    except Py4JJavaError:
+        return f"{settings.graphframes} has no GraphFrames"
+    return ""
 
 
 def _jar_entries(settings: SparkSettings) -> dict[str, str]:

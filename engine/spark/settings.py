@@ -72,6 +72,8 @@ def configuration(settings: SparkSettings, work: Path) -> dict[str, str]:
         "spark.driver.extraJavaOptions": java_options.strip(),
         "spark.local.dir": str(work / "local"),
         "spark.sql.warehouse.dir": str(work / "warehouse"),
+        "spark.checkpoint.dir": str(work / "checkpoints"),
+        "spark.cleaner.referenceTracking.cleanCheckpoints": "true",
         "spark.sql.shuffle.partitions": str(settings.partitions),
         "spark.default.parallelism": str(settings.partitions),
     }

@@ -41,7 +41,7 @@ def recorded(patch: pytest.MonkeyPatch) -> Iterator[list[tuple[str, str]]]:
 @pytest.mark.spark
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize(("executor", "only", "allowed"), [
-    ("sql", " as window", {"ArrowEvalPython"}),     # the functions of udf_spark.py
+    ("sql", " as window", {"ArrowEvalPython", "FlatMapGroupsInArrow"}),     # the functions of udf_spark.py; closures of paths in one task
     ("local", " as graph", {"MapInArrow"}),         # the tasks of the executor `local`
 ])
 def test_w3c_sparql(executor: str, only: str, allowed: set[str], monkeypatch: pytest.MonkeyPatch) -> None:

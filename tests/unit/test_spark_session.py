@@ -17,7 +17,9 @@ import pytest
 
 from engine.spark.jars import cached_jar, fetch_jar, use_jar
 from engine.spark.scratch import Scratch, remove_abandoned
-from engine.spark.settings import SparkSettings, configuration, from_environment
+from engine.spark.settings import GRAPHFRAMES, SparkSettings, configuration, from_environment
+
+from tests.sparks import needs_graphframes
 
 if TYPE_CHECKING:
     from engine.spark.session import Session
@@ -97,8 +99,7 @@ def test_the_jvm_is_in_a_process_session_of_its_own(spark_session: Session) -> N
 
 
 def test_graphframes_answer(spark_session: Session) -> None:
-    if not spark_session.graphframes:
-        pytest.skip(f"GraphFrames not loaded: {spark_session.graphframes_reason}")
+    needs_graphframes(spark_session)
     from graphframes import GraphFrame
 
     spark = spark_session.spark
@@ -168,19 +169,39 @@ def test_killed_noticed_and_started_again(tmp_path: Path) -> None:
 
 
 def test_starts_without_graphframes_when_they_cannot_be_fetched(tmp_path: Path) -> None:
-    """No such artifact stands for no network: Ivy fails either way, and the JVM with it."""
+    """No such artifact stands for no network: Ivy fails either way, and the JVM with it. The twins answer; log and /info say so."""
     (tmp_path / "empty.xml").write_text('<ivysettings><settings defaultResolver="none"/><resolvers><filesystem name="none">'
                                         f'<artifact pattern="{tmp_path}/none/[artifact]-[revision].[ext]"/></filesystem>'
                                         "</resolvers></ivysettings>", encoding="utf-8")
     output = run_alone(f"""
-        from engine.spark.session import from_environment, start_session
-        session = start_session(from_environment(memory="512m", cache="{tmp_path}/cache",
-                                                 extra={{"spark.jars.ivySettings": "{tmp_path}/empty.xml"}}), print)
-        print(session.spark.range(5).count(), session.graphframes)
+        import logging, sys
+        from engine.runtime.backend import SparkBackend
+        from engine.runtime.service import Engine
+        from engine.runtime.settings import Settings
+        from engine.spark import session as sessions
+        from engine.spark.graphs.operators import Graphs
+        from grammar import parse
+        from server.app import create_app
+        logging.basicConfig(stream=sys.stdout, format="%(levelname)s %(message)s")
+        settings = sessions.from_environment(memory="512m", cache="{tmp_path}/cache",
+                                             extra={{"spark.jars.ivySettings": "{tmp_path}/empty.xml"}})
+        session = sessions.start_session(settings, print)
+        print("lacking:", sessions._lacking(session.spark, settings))
+        edges = session.spark.createDataFrame([("a", "b"), ("b", "c"), ("d", "d")], "x string, y string")
+        pairs, chosen = Graphs(session, "graphframes").reach(edges)
+        print(chosen.way, sorted(row.x + row.y for row in pairs.collect()))
+        engine = Engine(Settings(), parse, backend=SparkBackend(Settings(), session))
+        told = create_app(engine).test_client().get("/info", headers={{"Host": "localhost"}}).get_json()
+        print("/info:", told["graphframes"], told["graphframesReason"])
         session.stop()
         """, tmp_path)
-    lines = output.splitlines()
-    assert lines[1].startswith("fetching GraphFrames once") and "could not be fetched" in lines[-2] and lines[-1] == "5 False"
+    lines, name = output.splitlines(), GRAPHFRAMES
+    reason = f"{name} could not be fetched"
+    assert lines[1].startswith("fetching GraphFrames once")
+    assert f"WARNING GraphFrames not loaded ({reason}): their plain Spark twins run instead" in lines
+    assert lines[-4:] == [f"lacking: {name} has no GraphFrames",
+                          f"WARNING reachability by the twin in Spark SQL: GraphFrames not loaded ({reason})",
+                          "sql ['ab', 'ac', 'bc', 'dd']", f"/info: False {reason}"]
 
 
 def test_a_failed_start_says_what_the_jvm_said(tmp_path: Path) -> None:

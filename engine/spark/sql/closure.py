@@ -1,12 +1,14 @@
-"""Transitive closures as SQL: recursion inside the text in DuckDB, rounds of Spark jobs around it in Spark (spark/rounds.py)."""
+"""Transitive closures as SQL: recursion inside the text in DuckDB; in Spark found before the text (engine/spark/graphs)."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from engine.ir.terms import Variable
 from engine.plan import nodes
-from engine.spark.sql.relation import Relation
+from engine.spark.sql.leaves import spine
+from engine.spark.sql.relation import Relation, key_condition
 
 if TYPE_CHECKING:
     from engine.spark.sql.emit import Emitter
@@ -14,10 +16,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Rounds:
-    """A closure that Spark computes in rounds before the rest of the text runs.
+    """A closure that Spark computes before the rest of the text runs.
 
     `edges` and `base` name relations among the first `before` ones of the text: pairs ``x y`` within the `within` columns. The result
-    is read from the view `view`. `seeded` closures are extended at their end only.
+    is read from the view `view`. `seeded` closures are extended at their end only. With a `length`, edges are ``x p y``, and wanted are
+    the paths of so many.
     """
 
     view: str
@@ -25,7 +28,8 @@ class Rounds:
     edges: str
     base: str
     within: tuple[str, ...]
-    seeded: bool
+    seeded: bool = False
+    length: int = 0
 
 
 def reach(emitter: Emitter, plan: nodes.Reach) -> Relation:
@@ -50,14 +54,31 @@ def _seeded(emitter: Emitter, plan: nodes.Reach, edges: str, keys: tuple[str, ..
         return None
     common = [key for key in keys if key in seed.keys]
     start = emitter.name(plan.first)
-    same = " AND ".join(["e.x = b.v", *(f"e.{key} = b.{key}" for key in common)])
+    same = " AND ".join(["a.x = b.v", *key_condition(keys, seed.keys)])
     starts = f"SELECT DISTINCT {', '.join([*common, f'{start} AS v'])} FROM {seed.name}"
-    return emitter.add(f"SELECT e.* FROM {edges} e JOIN ({starts}) AS b ON {same}")
+    return emitter.add(f"SELECT a.* FROM {edges} a JOIN ({starts}) AS b ON {same}")
+
+
+def chain(emitter: Emitter, plan: nodes.Chain) -> Relation:
+    """The paths of as many edges as there are scans."""
+    first = plan.scans[0]
+    source, keys, _ = emitter.read(first.source)
+    edges = emitter.add(f"SELECT DISTINCT {', '.join([*keys, 's AS x', 'p', 'o AS y'])} FROM {source}")
+    found = emitter.before(edges, keys, length=len(plan.scans))
+    terms = [first.subject, *(term for scan in plan.scans for term in (scan.predicate, scan.object))]
+    bound = tuple(term for term in terms if isinstance(term, Variable))
+    renamed = [f"{column} AS {emitter.name(variable)}" for column, variable in zip(chain_columns(len(plan.scans)), bound)]
+    return Relation(emitter.add(f"SELECT {', '.join([*keys, *renamed])} FROM {found}"), keys, spine(source, keys), bound, frozenset(bound))
+
+
+def chain_columns(length: int) -> list[str]:
+    """The columns of a path of so many edges, in order: ``x0 p1 x1 p2 x2 ...``."""
+    return ["x0", *(name for number in range(1, length + 1) for name in (f"p{number}", f"x{number}"))]
 
 
 def recursion(name: str, edges: str, base: str, within: tuple[str, ...]) -> str:
     """The text of a recursive relation `name` (standard SQL: UNION keeps it a set)."""
     held = "".join(f"a.{column}, " for column in within)
-    same = " AND ".join(["a.y = e.x", *(f"a.{column} = e.{column}" for column in within)])
+    same = " AND ".join(["a.y = b.x", *key_condition(within, within)])
     columns = ", ".join([*within, "x", "y"])
-    return f"{name} AS (SELECT {columns} FROM {base} UNION SELECT {held}a.x, e.y FROM {name} a JOIN {edges} e ON {same})"
+    return f"{name} AS (SELECT {columns} FROM {base} UNION SELECT {held}a.x, b.y FROM {name} a JOIN {edges} b ON {same})"

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 EMITTERS: dict[type[Plan], Callable[[Any, Any], Relation]] = {
     nodes.Unit: leaves.unit, nodes.Scan: leaves.scan, nodes.Nodes: leaves.ends, nodes.Star: leaves.star, nodes.Values: leaves.values,
-    nodes.Stamps: leaves.stamps, nodes.WindowTimes: leaves.window_times, nodes.Reach: closure.reach,
+    nodes.Stamps: leaves.stamps, nodes.WindowTimes: leaves.window_times, nodes.Reach: closure.reach, nodes.Chain: closure.chain,
     nodes.Join: joins.join, nodes.LeftJoin: joins.left_join, nodes.Otherwise: joins.otherwise, nodes.Minus: joins.minus,
     nodes.Lookup: joins.lookup, nodes.Union: joins.union, nodes.Seed: joins.seed, nodes.Mark: joins.mark,
     nodes.Filter: modifiers.filtered, nodes.Extend: modifiers.extend, nodes.Aggregate: modifiers.aggregate,
@@ -164,8 +164,12 @@ class Emitter:
             self._texts.append(closure.recursion(name, edges, base, within))
             self._recursive = True
             return name
+        return self.before(edges, within, base=base, seeded=seeded)
+
+    def before(self, edges: str, within: tuple[str, ...], *, base: str = "", seeded: bool = False, length: int = 0) -> str:
+        """What is found in a graph before the text is run (Rounds), as a relation."""
         digest = hashlib.sha256(self.lowering.context[0].encode()).hexdigest()[:16]
-        rounds = Rounds(f"r{len(self._rounds)}_{digest}", len(self._texts), edges, base, within, seeded)
+        rounds = Rounds(f"r{len(self._rounds)}_{digest}", len(self._texts), edges, base or edges, within, seeded, length)
         self._rounds.append(rounds)
         return self.add(f"SELECT * FROM {rounds.view}")
 
