@@ -125,7 +125,7 @@ def follows(premise: str, conclusion: str, rules: RuleSet) -> set[str]:
     graph, inconsistencies = closure(Graph(triples(premise)), rules)
     if conclusion == FALSE:
         return {i.rule for i in inconsistencies}
-    return {rules.name} if entails(graph, triples(conclusion)) else set()
+    return {rules.name} if entails(graph.triples, triples(conclusion)) else set()
 
 
 def test_every_rule_of_the_tables_is_here() -> None:
