@@ -115,7 +115,7 @@ def is_axiom(rule: Rule) -> bool:
 
 def whole(rule: Rule, closed: ClosedSource) -> Plan:
     """The body over all that is known."""
-    return _body(nodes.Unit(), frozenset(), list(rule.body), KnownSource(closed), sight_of(rule, closed))
+    return _body(nodes.Unit(), frozenset(), rule.body, KnownSource(closed), sight_of(rule, closed))
 
 
 def sight_of(rule: Rule, closed: ClosedSource) -> int:
@@ -131,8 +131,9 @@ def all_sights(closed: ClosedSource) -> int:
     return (2 << len(closed.views)) - 1
 
 
-def _body(plan: Plan, bound: frozenset[Variable], waiting: list[Formula], known: KnownSource, sight: int) -> Plan:
+def _body(plan: Plan, bound: frozenset[Variable], formulas: Sequence[Formula], known: KnownSource, sight: int) -> Plan:
     """Join what is left, tests as soon as their variables are bound, then what shares most variables with what is there."""
+    waiting = list(formulas)
     while waiting:
         formula = max(waiting, key=lambda f: _rank(f, bound))
         waiting.remove(formula)

@@ -15,6 +15,7 @@ from engine.records import Triple
 from engine.rewrite.magic import magic
 from engine.rewrite.owl2rl import BUILT_IN
 from engine.rewrite.partial import compile_rules
+from engine.rewrite.reflexive import without_reflexive
 from engine.rewrite.relevance import Goal, relevant
 from engine.rewrite.schema import CLASSES, PREDICATES, SAME, schema_vocabulary, words
 
@@ -64,7 +65,9 @@ class Programs:
         if chosen not in self._made:
             given = Pass(self._rules.name, _rules_of(self._rules))
             steps = [given] if self._general else [given, Pass("partial", _rules_of(compile_rules(self._rules, self.content(chosen))))]
-            self._made[chosen] = *steps, Pass("relevance", relevant(steps[-1].rules, self._goals))
+            less = without_reflexive(steps[-1].rules, self._goals)
+            steps += [Pass("reflexive", less)] if less != steps[-1].rules else []
+            self._made[chosen] = *steps, Pass("relevance", relevant(less, self._goals))
         return self._made[chosen]
 
     def may_show(self, iris: Iterable[str]) -> bool:
