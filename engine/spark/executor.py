@@ -166,10 +166,10 @@ class Executor:
             if compiled.kept is None:
                 return self._incremental_job(due, typed, rows)
             due = replace(due, compiled=compiled.kept)
+        if due.compiled.lasting:
+            return self._kept_job(due, typed)
         most = self.closed_rows if compiled.has_closures else LOCAL_ROWS
         executor: ExecutorName = self.force_executor or ("local" if rows <= most else "sql")
-        if due.compiled.lasting:
-            return self._kept_job(due, executor, typed)
         self.choices[due.query] = (executor, "recompute")
         text = compiled.text(executor, typed, self.force_graphs is not None and executor == "sql")
         prefix = source_texts(text.sources, compiled.statement.windows, evaluation, DIALECTS[executor])
@@ -210,20 +210,20 @@ class Executor:
             own = dict.fromkeys(names.values(), touched)
         return _Job(due, executor, kept.delta_text(due.since, executor, typed, names), frozenset(names.values()), shipped, kept, own)
 
-    def _kept_job(self, due: Due, executor: ExecutorName, typed: bool) -> _Job:
+    def _kept_job(self, due: Due, typed: bool) -> _Job:
         """What rules derive from what is new, beside what they have derived before; with `recompute` from all there is."""
         kept = self._answers.get(due.query)
         if not isinstance(kept, KeptClosure) or kept.compiled is not due.compiled or self.force_strategy == "recompute":
             kept = self._keep(due)
+        fresh = {iri: content.after(max(kept.seen, due.since)) for iri, content in due.streams.items()}
+        rows = sum(table.num_rows for table in fresh.values())
+        executor: ExecutorName = self.force_executor or ("local" if rows <= self.closed_rows else "sql")
         self.choices[due.query] = (executor, "incremental" if kept.seen >= 0 else "recompute")
         names = {stream_table(iri): stream_table(iri) for iri in due.streams}
         own: dict[str, pa.Table] = {}
-        rows = sum(content.rows for content in due.streams.values())
         if executor == "local":     # only what is new goes there
             names = {name: f"{name}_{kept.mark}" for name in names}
-            fresh = {iri: content.after(max(kept.seen, due.since)) for iri, content in due.streams.items()}
             own = {names[stream_table(iri)]: table for iri, table in fresh.items()}
-            rows = sum(table.num_rows for table in fresh.values())
         closings = tuple(closing.own(names) for closing in kept.closings(executor, typed, due.evaluation))
         read = frozenset(names.values()) | frozenset(map(graph_table, due.graphs))
         return _Job(due, executor, kept.text(executor), read, rows, kept, own, closings=closings)

@@ -17,6 +17,8 @@ class Dialect:
     stars = False
     case_short_circuits = True
     recursive = True
+    inline = "NOT MATERIALIZED "
+    """What stands before a common table expression that is not to be made: DuckDB makes those that are read more than once."""
 
     def quote(self, text: str) -> str:
         """A string literal. DuckDB cannot hold NUL in a literal's text, so it is spliced in by code."""
@@ -107,6 +109,7 @@ class SparkDialect(Dialect):
     stars = True
     case_short_circuits = False
     recursive = False
+    inline = ""
 
     def quote(self, text: str) -> str:
         return "'" + text.replace("\\", "\\\\").replace("'", "\\'").replace("${", "$\\{").replace("\0", "\\0") + "'"

@@ -239,7 +239,7 @@ def closure_text(source: ClosedSource, dialect: Dialect, lowering: Lowering) -> 
     checks = tuple(CheckText(shapes(rule), _check(rule, source, dialect, lowering))
                    for rule in source.rules if isinstance(rule.head, Falsum))
     base = "" if source.lasting else _base(source, keys, further, axioms)
-    known = _known(source, columns, further)
+    known = _known(source, columns, further, dialect)
     return ClosureText(source.name, source, columns, identity, base, known, texts, checks)
 
 
@@ -276,13 +276,13 @@ def _base(source: ClosedSource, keys: tuple[str, ...], further: tuple[str, ...],
     return f"SELECT * FROM ({text}) AS f WHERE NOT EXISTS ({behind})"
 
 
-def _known(source: ClosedSource, columns: tuple[str, ...], further: tuple[str, ...]) -> str:
+def _known(source: ClosedSource, columns: tuple[str, ...], further: tuple[str, ...], dialect: Dialect) -> str:
     """What is found and what the background holds, in each evaluation (and item)."""
     own = f"SELECT {', '.join(columns)} FROM {closure_table(source.name)}"
     if source.lasting:
         own += f" UNION ALL SELECT {', '.join(columns)} FROM {state_table(source.name)}"
     if source.background is None:
-        return f"{source.name}_known AS ({own})"
+        return f"{source.name}_known AS {dialect.inline}({own})"
     behind = width(source.background.rules)
     rest = [f"b.x{n + 3}" if n < behind else f"'{NOTHING.token}' AS x{n + 3}" for n in range(len(further))]
     keys = _keys(source)
@@ -290,7 +290,7 @@ def _known(source: ClosedSource, columns: tuple[str, ...], further: tuple[str, .
     always += [f"{all_sights(source)} AS sight"] if source.views else []
     listed = ", ".join([*(f"k.{key}" for key in keys), "b.s", "b.p", "b.o", *rest, *always, *(f"b.{c}" for c in _TYPED)])
     there = f" CROSS JOIN (SELECT DISTINCT {', '.join(keys)} FROM {closure_table(source.name)}) AS k" if keys else ""
-    return f"{source.name}_known AS ({own} UNION ALL SELECT {listed} FROM {closure_table(source.background.name)} b{there})"
+    return f"{source.name}_known AS {dialect.inline}({own} UNION ALL SELECT {listed} FROM {closure_table(source.background.name)} b{there})"
 
 
 def _step(step: Step, source: ClosedSource, identity: tuple[str, ...], shown: bool | None, dialect: Dialect, lowering: Lowering) -> str:
