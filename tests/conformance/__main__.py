@@ -1,6 +1,6 @@
 """Published test suites, case by case: ``python -m tests.conformance SUITE DIR [--executor NAME] [--only TEXT]``.
 
-Prints each case that fails or is refused, closes with ``N passed, M failed, K skipped`` and exits with 1 if any failed.
+Prints each case that fails, is refused or has more to tell, closes with ``N passed, M failed, K skipped`` and exits with 1 if any failed.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def main(arguments: list[str] | None = None) -> int:
     with EXECUTORS[options.executor]() as answer:
         for outcome in SUITES[options.suite](options.folder, answer, options.only):
             counts[outcome.verdict] += 1
-            if options.verbose or outcome.verdict is not Verdict.PASSED:
+            if options.verbose or outcome.verdict is not Verdict.PASSED or outcome.reason:
                 print(f"{outcome.verdict.value} {outcome.case}" + (f": {outcome.reason}" if outcome.reason else ""), flush=True)
     print(", ".join(f"{counts[verdict]} {verdict.value}" for verdict in Verdict))
     return 1 if counts[Verdict.FAILED] or not counts[Verdict.PASSED] else 0
