@@ -25,12 +25,12 @@ EVERYTHING = "everything"
 Item = tuple[Triple, ...]
 
 
-def run(folder: Path, answer: Answer, only: str = "", count: int = WINDOWS, most: int | None = None) -> Iterator[Outcome]:
-    """One outcome per window; of the data the first `most` triples, if given."""
+def run(folder: Path, answer: Answer, only: str = "", count: int = WINDOWS, part: slice = slice(None)) -> Iterator[Outcome]:
+    """One outcome per window of this part of the data."""
     names = {number: f"window {number} of {count}" for number in range(1, count + 1) if only in f"window {number} of {count}"}
     if not names:
         return
-    ontology, contents = lubm.ontology(folder), windows(lubm.data(folder)[:most], count)
+    ontology, contents = lubm.ontology(folder), windows(lubm.data(folder)[part], count)
     texts = lubm.texts(folder)
     statements = {name: lubm.statement(text) for name, text in texts.items()}
     statements[EVERYTHING] = parse(f"SELECT ?s ?p ?o {lubm.SOURCES} WHERE {{ ?s ?p ?o }}")

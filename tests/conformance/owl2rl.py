@@ -60,8 +60,12 @@ def run(folder: Path, answer: Answer, only: str = "") -> Iterator[Outcome]:
         elif isinstance(told := asked[case], str):
             yield Outcome(case, Verdict.FAILED, told)
         else:
-            oracle = {name: entail(premises[case]) for name, entail in READINGS.items()}
-            yield judge(record, oracle | {reading: _shown(evaluation) for reading, evaluation in told.items()})
+            yield judge(record, by_oracle(premises[case]) | {reading: _shown(evaluation) for reading, evaluation in told.items()})
+
+
+def by_oracle(premise: Sequence[Triple]) -> dict[str, Closed]:
+    """The closures of a premise by READINGS."""
+    return {name: entail(premise) for name, entail in READINGS.items()}
 
 
 def _kinds(record: Mapping[str, Any]) -> list[str]:

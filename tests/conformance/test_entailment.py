@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +15,8 @@ from engine.records import Triple
 from engine.reference.closure import closure
 from engine.reference.dataset import Graph
 from engine.rewrite.owl2rl import OWL2RL
-from tests.conformance import entailment, owl2rl
-from tests.conformance.executors import reference
+from tests.conformance import entailment, owl2rl, rif
+from tests.conformance.executors import in_this_process, on_spark, reference
 from tests.conformance.outcomes import Outcome, Verdict
 from tests.shared import shared
 
@@ -24,10 +24,44 @@ CASES = ("w3c-owl2-rl", "rdfbased_sem_cases.json")
 
 
 def test_owl2rl() -> None:
-    """66 entailments of consistent premises, 21 inconsistencies, in both ways of running the rules."""
-    with reference() as answer:
-        outcomes = list(owl2rl.run(shared(CASES[0]), answer))
+    """66 entailments of consistent premises, 21 inconsistencies, in both ways in which the oracle runs the rules."""
+    records = json.loads(shared(*CASES).read_text("utf-8"))
+    outcomes = [owl2rl.judge(record, owl2rl.by_oracle(premise(record))) for record in records]
     assert [o for o in outcomes if o.verdict is not Verdict.PASSED] == [] and len(outcomes) == 87
+    assert Counter("InconsistencyTest" in record["types"] for record in records) == {False: 66, True: 21}
+
+
+def premise(record: dict[str, Any]) -> list[Triple]:
+    return owl2rl.read_ontology(record["rdfXmlPremiseOntology"])
+
+
+def some(folder: Path, parts: Collection[str]) -> Path:
+    """A suite of those of the W3C's cases whose names end so."""
+    records = [record for record in json.loads(shared(*CASES).read_text("utf-8")) if record["id"].endswith(tuple(parts))]
+    assert len(records) == len(parts)
+    (folder / "cases.json").write_text(json.dumps(records))
+    return folder
+
+
+PARTS = ("eqdis-sameas-subst", "eqdis-different-irrflxv", "char-transitive-inst", "chain-def", "restrict-maxcard-inst-obj-one",
+         "inv-inst", "ndis-alldisjointclasses-fw", "key-def")
+
+
+def test_owl2rl_in_tasks(tmp_path: Path) -> None:
+    """Some of them by the plans, as static graphs and as contents of windows."""
+    with in_this_process() as answer:
+        outcomes = list(owl2rl.run(some(tmp_path, PARTS), answer))
+    assert [o for o in outcomes if o.verdict is not Verdict.PASSED] == [] and len(outcomes) == len(PARTS)
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("executor", ["local", "sql"])
+def test_rules_on_spark(tmp_path: Path, executor: str) -> None:
+    """A few cases of each suite in Spark jobs."""
+    with on_spark(executor) as answer:
+        found = [*owl2rl.run(some(tmp_path, PARTS[:2]), answer), *entailment.run(shared("w3c-sparql"), answer, "rif0"),
+                 *rif.run(shared("w3c-rif-core"), answer, "Frame")]
+    assert Counter(o.verdict for o in found) == {Verdict.PASSED: 2 + 2 + 2, Verdict.SKIPPED: 2}
 
 
 def test_w3c_entailment_regimes() -> None:
@@ -51,7 +85,7 @@ def test_each_rule_that_a_case_needs_is_missed() -> None:
         return entail
 
     def judged(record: dict[str, Any], name: str, entail: owl2rl.Entail) -> Outcome:
-        return owl2rl.judge(record, {name: entail(owl2rl.read_ontology(record["rdfXmlPremiseOntology"]))})
+        return owl2rl.judge(record, {name: entail(premise(record))})
 
     records = json.loads(shared(*CASES).read_text("utf-8"))
     none = [judged(record, "none", under(RuleSet("none", ()))) for record in records]
@@ -84,7 +118,7 @@ def test_every_kind_of_case_is_judged(tmp_path: Path, types: list[str], conclusi
 
 def test_readings_that_differ_fail() -> None:
     record = next(r for r in json.loads(shared(*CASES).read_text("utf-8")) if "PositiveEntailmentTest" in r["types"])
-    triples, fired = owl2rl.general(owl2rl.read_ontology(record["rdfXmlPremiseOntology"]))
+    triples, fired = owl2rl.general(premise(record))
     assert owl2rl.judge(record, {"one": (triples, fired), "other": (triples, None)}).verdict is Verdict.PASSED
     outcome = owl2rl.judge(record, {"one": (triples, fired), "other": (triples, frozenset(("eq-diff1",)))})
     assert outcome.verdict is Verdict.FAILED and "eq-diff1" in outcome.reason

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 import pytest
 
 from tests.conformance import rif
-from tests.conformance.executors import reference
+from tests.conformance.executors import Answer, in_this_process, reference
 from tests.conformance.outcomes import Outcome, Verdict
 from tests.shared import shared
 from tests.unit.grammar.rif_xml import as_xml
@@ -31,9 +33,11 @@ def made(folder: Path, kind: str, **files: str) -> Outcome:
     return found
 
 
-def test_w3c_cases() -> None:
+@pytest.mark.parametrize("executor", [reference, in_this_process])
+def test_w3c_cases(executor: Callable[[], AbstractContextManager[Answer]]) -> None:
     """All but one, which OWL-Direct is for."""
-    found = outcomes(shared("w3c-rif-core"))
+    with executor() as answer:
+        found = list(rif.run(shared("w3c-rif-core"), answer))
     assert [o for o in found if o.verdict is Verdict.FAILED] == []
     assert [(o.case, o.reason) for o in found if o.verdict is Verdict.SKIPPED] == [
         ("PositiveEntailmentTest/Modeling_Brain_Anatomy", rif.DIRECT)]

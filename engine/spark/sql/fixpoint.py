@@ -125,12 +125,20 @@ class Closing:
     def due(self, stratum: int, new: Seen, known: Seen) -> str | None:
         """What a round finds that is not known, given what the rows are like; None where nothing can follow."""
         steps = [step.text for step in self.strata[stratum] if step.new.in_(new) and all(shape.in_(known) for shape in step.known)]
-        return f"{self.before}{' UNION ALL '.join(steps)}{self.after}" if steps else None
+        return f"{self.before}{_union(steps)}{self.after}" if steps else None
 
     def check(self, known: Seen) -> str | None:
         """What finds what is inconsistent, given what the rows are like; None where nothing can be."""
         texts = [check.text for check in self.checks if all(shape.in_(known) for shape in check.shapes)]
         return f"{self.known} SELECT * FROM ({' UNION '.join(texts)}) AS found LIMIT {MOST_FINDINGS}" if texts else None
+
+
+def _union(texts: Sequence[str]) -> str:
+    """All rows of some queries, as a balanced tree: Spark walks it by recursion, and OWL 2 RL has a hundred steps in a round."""
+    if len(texts) <= 2:
+        return " UNION ALL ".join(texts)
+    half = len(texts) // 2
+    return f"({_union(texts[:half])}) UNION ALL ({_union(texts[half:])})"
 
 
 class Tables(Protocol):
