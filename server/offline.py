@@ -209,11 +209,12 @@ def _media(path: Path) -> str:
 
 
 def _write(answers: Iterator[ResultEvent], form: str, out: TextIO, several: bool = False) -> None:
-    """Write answers as they come; of `several` queries each with the name of its query."""
+    """Write answers as they come; of `several` queries each with the name of its query, of a rule program with that of its stream."""
     write = {"jsonl": _as_json, "csv": _as_csv, "table": _as_table}[form]
     before: str | None = None
     for answer in answers:
-        print(write(answer, answer.query != before, {"query": answer.query} if several else {}), end="", file=out, flush=True)
+        names = ({"query": answer.query} if several else {}) | ({"stream": answer.stream} if answer.stream else {})
+        print(write(answer, answer.query != before, names), end="", file=out, flush=True)
         before = answer.query
 
 
