@@ -11,7 +11,9 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from random import Random
 
+from engine.ir import profiles
 from engine.records import End, Event, GraphVersion, Record, Register, RulesVersion, Triple
+from grammar.program import media_of
 from tests.case_rows import PREFIXES
 from tests.merged import SPACE
 
@@ -58,8 +60,8 @@ class Scenario:
 
     @property
     def streams_of_results(self) -> list[str]:
-        """Its id."""
-        return [QUERY]
+        """Its id; a rule program as a query has a second stream."""
+        return [QUERY, f"{QUERY}/n"] if media_of(self.query) else [QUERY]
 
     def records(self, shuffle: int | None = None) -> list[Record]:
         """The input log; with `shuffle` items come up to LATENESS_MS after their turn, none of them late."""
@@ -167,6 +169,15 @@ DATASETS = (
     ("FROM NAMED WINDOW :w ON :s {0} FROM NAMED WINDOW :v ON :s {1}", "{{ WINDOW :w {{ {2} }} WINDOW :v {{ {2} }} }}", 2))
 
 
+def make_program(random: Random, programs: dict[str, Program], seconds: int) -> Scenario:
+    """Rules as a query of its own: what begins to hold, and what ceases, at each instant."""
+    name = random.choice(sorted(programs))
+    program = programs[name]
+    query = (f"Document(Prefix(ex <{SPACE}>) Import(<{STREAM}> <{profiles.STREAM}>) Window {random.choice((500, 1500, 3000))} ms "
+             f"Group({random.choice(program.rules)}))")
+    return Scenario(f"{name} as a query", program, query, (), _items(random, program, seconds), None)
+
+
 def make_scenario(random: Random, programs: dict[str, Program], seconds: int) -> Scenario:
     """A program with a query, and items in so many seconds."""
     name = random.choice(sorted(programs))
@@ -178,7 +189,10 @@ def make_scenario(random: Random, programs: dict[str, Program], seconds: int) ->
     query = (f"{HEAD}REGISTER QUERY {QUERY} {report}AS SELECT {operator}* {sources.format(*windows)} {using} "
              f"WHERE {where.format(*windows, random.choice(program.patterns))}")
     known = tuple(program.facts(random) for _ in range(random.randrange(4))) if ":known" in sources else ()
-    items = sorted((random.randrange(seconds * 1000), tuple({program.facts(random): None for _ in range(random.choice((1, 2, 2, 3)))}))
-                   for _ in range(random.randrange(seconds // 2, 2 * seconds)))
     change = CHANGE_AT if random.randrange(4) == 1 else None
-    return Scenario(name, program, query, known, tuple(items), change)
+    return Scenario(name, program, query, known, _items(random, program, seconds), change)
+
+
+def _items(random: Random, program: Program, seconds: int) -> tuple[tuple[int, tuple[Triple, ...]], ...]:
+    return tuple(sorted((random.randrange(seconds * 1000), tuple({program.facts(random): None for _ in range(random.choice((1, 2, 2, 3)))}))
+                        for _ in range(random.randrange(seconds // 2, 2 * seconds))))

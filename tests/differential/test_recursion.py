@@ -8,7 +8,7 @@ Spark, together in one log for each treatment.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from random import Random
 
@@ -19,13 +19,16 @@ from hypothesis import strategies as st
 from grammar import parse
 from tests import sparks
 from tests.bags import same_bag
+from tests.case_files import Answers
 from tests.differential import plans
-from tests.differential.recursion import HEAD, LEFT, NODES, ONTOLOGIES, QUERY, RULES, Program, Scenario, make_scenario
+from tests.differential.recursion import HEAD, LEFT, NODES, ONTOLOGIES, QUERY, RULES, Scenario, make_program, make_scenario
 from tests.merged import SPACE, merge, split
 from tests.treatments import TREATMENTS, reference
 
-FEW, MANY = {"rules": 18, "ontologies": 6}, {"rules": 400, "ontologies": 100}
-PROGRAMS: dict[str, tuple[dict[str, Program], int]] = {"rules": (RULES, 10), "ontologies": (ONTOLOGIES, 6)}
+MAKE: dict[str, Callable[[Random], Scenario]] = {
+    "rules": lambda random: make_scenario(random, RULES, 10), "ontologies": lambda random: make_scenario(random, ONTOLOGIES, 6),
+    "programs": lambda random: make_program(random, RULES, 6)}
+FEW, MANY = {"rules": 15, "ontologies": 5, "programs": 8}, {"rules": 400, "ontologies": 100, "programs": 200}
 ON_SQL = 5      # one in so many runs as jobs of its own
 SPARK = [treatment for treatment in TREATMENTS if treatment.spark]
 
@@ -37,29 +40,27 @@ def generated(counts: dict[str, int]) -> list[Scenario]:
         @settings(max_examples=count)
         @given(st.randoms(use_true_random=False), st.sampled_from(("recompute", "incremental")), st.sampled_from((1, 3)), st.booleans())
         def agree(random: Random, strategy: str, batches: int, resumed: bool) -> None:
-            scenario = make_scenario(random, *PROGRAMS[kind])
+            scenario = MAKE[kind](random)
             with plans.here() as session:
                 pumped = sparks.pumped(scenario.records(), parse, executor="local", strategy=strategy, batches=batches, resumed=resumed,
                                        session=session)
-            compare(scenario, right(scenario), sparks.answers(pumped, [QUERY])[QUERY], strategy)
+            compare(scenario, right(scenario), sparks.answers(pumped, scenario.streams_of_results), strategy)
             found.append(scenario)
         agree()
     return [replace(scenario, name=f"{number}: {scenario.name}") for number, scenario in enumerate(found)]
 
 
-Logged = list[tuple[int, list[dict[str, str]]]]
-
-
-def right(scenario: Scenario, shuffle: int | None = None) -> Logged:
+def right(scenario: Scenario, shuffle: int | None = None) -> Answers:
     """What the reference evaluator logs."""
-    return reference(scenario.records(shuffle))[QUERY]
+    return reference(scenario.records(shuffle))
 
 
-def compare(scenario: Scenario, expected: Logged, found: Logged, way: str) -> None:
+def compare(scenario: Scenario, expected: Answers, found: Answers, way: str) -> None:
     """The same evaluation times with the same bags of rows."""
-    assert [at for at, _ in expected] == [at for at, _ in found], f"{scenario!r}\n{way}"
-    for (at, bag), (_, other) in zip(expected, found):
-        assert same_bag(bag, other), f"{scenario!r}\n{way}\nat {at}: {bag}\nbut {other}"
+    for name in scenario.streams_of_results:
+        assert [at for at, _ in expected[name]] == [at for at, _ in found[name]], f"{scenario!r}\n{way}, {name}"
+        for (at, bag), (_, other) in zip(expected[name], found[name]):
+            assert same_bag(bag, other), f"{scenario!r}\n{way}, {name}\nat {at}: {bag}\nbut {other}"
 
 
 def on_spark(scenarios: Sequence[Scenario]) -> None:
@@ -71,14 +72,14 @@ def on_spark(scenarios: Sequence[Scenario]) -> None:
         for scenario in chosen:
             shuffled = treatment.shuffle is not None and scenario.change is not None    # what is due when the change comes is another
             logged = right(scenario, treatment.shuffle) if shuffled else expected[scenario.name]
-            compare(scenario, logged, found[scenario.name][QUERY], treatment.name)
+            compare(scenario, logged, found[scenario.name], treatment.name)
 
 
 @pytest.mark.spark
 def test_recursion_under_windows() -> None:
     scenarios = generated(FEW)
     on_spark(scenarios)
-    answers = [bag for scenario in scenarios for _, bag in right(scenario)]
+    answers = [bag for scenario in scenarios for _, bag in right(scenario)[QUERY]]
     assert sum(map(bool, answers)) > len(answers) / 3
 
 
@@ -101,6 +102,6 @@ def test_what_is_not_derived_is_missed() -> None:
     base = LEFT[:LEFT.index("Forall ?x ?y ?z")]
     part = replace(whole, program=replace(whole.program, rules=(base,)))
     compare(whole, right(whole), right(whole), "as it is")
-    assert [len(bag) for _, bag in right(whole)] == [2, 4, 4, 0]
+    assert [len(bag) for _, bag in right(whole)[QUERY]] == [2, 4, 4, 0]
     with pytest.raises(AssertionError, match="without recursion"):
         compare(whole, right(whole), right(part), "without recursion")
