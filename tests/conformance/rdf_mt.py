@@ -108,7 +108,7 @@ def _wrong(test: Test, closed: Closed) -> str | None:
     graph, fired = closed
     holds = bool(fired)
     if test.conclusion is not None:
-        holds = holds or entails(graph, read_triples(test.conclusion, BASE, "c"))
+        holds = holds or entails(graph.triples, list(read_triples(test.conclusion, BASE, "c")))
     if holds is test.positive:
         return None
     what = "inconsistent" if fired else "consistent" if test.conclusion is None else "entailed" if holds else "not entailed"

@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
 
 import pyarrow as pa
 
 from engine.functions.context import Context
+from engine.ir.rule_windows import with_rule_windows
 from engine.ir.rules import RuleSet
-from engine.ir.statement import Statement
+from engine.ir.statement import Program, Statement
 from engine.ir.terms import Variable
-from engine.records import Event
+from engine.records import Event, Triple
 from engine.reference.content import History, content_of, dataset_at, window_bounds, window_events
 from engine.reference.dataset import Graph
+from engine.reference.program import ProgramState
 from engine.reference.sparql import Result, evaluate
+from engine.rewrite.profiles import RULES_OF
 from engine.spark.content import StreamContent
 from engine.spark.executor import Answer, Due
+from engine.spark.instances import ENDS
 
 
 @dataclass(frozen=True)
@@ -80,11 +84,24 @@ def as_table(result: Result) -> pa.Table:
 
 def _relation(due: Due, statement: Statement, history: History, tick: int) -> pa.Table:
     on_change = due.compiled.on_change
-    contents = {s: content_of(window_events(s, tick, history, statement, on_change)) for s in statement.streams}
-    graphs = {iri: _graph(table) for iri, table in due.graphs.items()}
     rules = due.compiled.rules if isinstance(due.compiled, ReferenceCompiled) else {}
+    statement = with_rule_windows(statement, rules)
+    pairs = {s: window_events(s, tick, history, statement, on_change) for s in statement.windows}
+    graphs = {iri: _graph(table) for iri, table in due.graphs.items()}
+    if isinstance(statement.query, Program):
+        events = dict.fromkeys(event for found in pairs.values() for event, _ in found)
+        return _begun(statement, tick - 1, events, {triple for graph in graphs.values() for triple in graph.triples})
+    contents = {source: content_of(found) for source, found in pairs.items()}
     dataset = dataset_at(statement, contents, graphs, window_bounds(statement, tick, on_change), rules)
     return as_table(evaluate(statement.query, dataset, Context(tick - on_change, due.compiled.identity)))
+
+
+def _begun(statement: Statement, at: int, events: Iterable[Event], static: Iterable[Triple]) -> pa.Table:
+    """What a rule program reports to begin at an instant, and when it ends."""
+    state = ProgramState()
+    begun, _ = state.step(statement, at, events, static, RULES_OF)
+    ends = pa.array([end for _, end in sorted(state.pending.items())], pa.int64())
+    return as_table(begun).append_column(ENDS, ends)
 
 
 def _events(iri: str, content: StreamContent, since: int) -> list[Event]:
