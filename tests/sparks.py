@@ -28,7 +28,7 @@ from engine.runtime.resources import ResultEvent
 from engine.runtime.results import ResultLog
 from engine.runtime.rows import encode
 from engine.runtime.rule_store import ParseRules
-from engine.spark.executor import Executor
+from engine.spark.executor import CLOSED_ROWS, Executor
 from engine.spark.session import Session, start_session
 from engine.spark.settings import from_environment
 from grammar.rif import parse_rules
@@ -65,9 +65,9 @@ def compiler(parse: Callable[[str], Statement]) -> Compile:
 
 def pumped(records: Sequence[Record], parse: Callable[[str], Statement], *, executor: str | None = None, strategy: str | None = None,
            graphs: str | None = None, batches: int = 1, resumed: bool = False, session: Session | None = None,
-           read_rules: ParseRules = parse_rules) -> list[ResultEvent]:
+           read_rules: ParseRules = parse_rules, closed_rows: int = CLOSED_ROWS) -> list[ResultEvent]:
     """Run records through the pump in so many batches; `resumed` stops it after each and goes on from what was written. On the shared
-    Spark unless a session is given."""
+    Spark unless a session is given. `closed_rows` as Executor has it."""
     session = session or shared_session()
     if graphs == "graphframes":
         needs_graphframes(session)
@@ -84,7 +84,7 @@ def pumped(records: Sequence[Record], parse: Callable[[str], Statement], *, exec
                     results.close()
                 results = ResultLog(Path(folder) / "results.db")
                 pump = Pump(Executor(session, force_executor=executor, force_strategy=strategy,  # type: ignore[arg-type]
-                                     force_graphs=graphs),  # type: ignore[arg-type]
+                                     force_graphs=graphs, closed_rows=closed_rows),  # type: ignore[arg-type]
                             results, parse, compiler(parse), parse_rules=read_rules, graph_folder=Path(folder),
                             history=lambda needed, position: [table.filter(pc.and_(pc.less_equal(table["position"], position),
                                                                                    pc.equal(table["record"], 0)))])

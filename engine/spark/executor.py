@@ -217,8 +217,8 @@ class Executor:
             kept = self._keep(due)
         fresh = {iri: content.after(max(kept.seen, due.since)) for iri, content in due.streams.items()}
         rows = sum(table.num_rows for table in fresh.values())
-        executor: ExecutorName = self.force_executor or ("local" if rows <= self.closed_rows else "sql")
-        self.choices[due.query] = (executor, "incremental" if kept.seen >= 0 else "recompute")
+        executor: ExecutorName = "local" if rows <= self.closed_rows else "sql"    # whichever is forced: as other closures are made
+        self.choices[due.query] = (self.force_executor or executor, "incremental" if kept.seen >= 0 else "recompute")
         names = {stream_table(iri): stream_table(iri) for iri in due.streams}
         own: dict[str, pa.Table] = {}
         if executor == "local":     # only what is new goes there
