@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from flask.testing import FlaskClient
@@ -15,6 +16,7 @@ from tests.runtime.test_on_spark import Waiting, start
 from tests.server.conftest import problem
 
 STREAM = "http://ex.org/s"
+BEGIN_MS = 1_767_225_600_000
 PS = {"content_type": "text/x-rif-ps"}
 PROGRAM = f"""Document(
   Prefix(ex <http://ex.org/>)
@@ -35,7 +37,7 @@ def site(tmp_path: Path, spark_session: Session) -> Iterator[tuple[FlaskClient, 
 
 def push(client: FlaskClient, *events: tuple[int, str]) -> None:
     """Items ``:x p :yes`` at so many seconds of 2026."""
-    lines = [f"2026-01-01T00:00:{second:02d}Z\t<http://ex.org/x> <http://ex.org/{p}> <http://ex.org/yes> .\n" for second, p in events]
+    lines = [f"{BEGIN_MS + second * 1000}\t<http://ex.org/x> <http://ex.org/{p}> <http://ex.org/yes> .\n" for second, p in events]
     assert client.post("/streams/s", data="".join(lines), content_type="text/x-timed-ntriples").status_code == 202
 
 
@@ -58,13 +60,14 @@ def test_what_begins_and_what_ceases(site: tuple[FlaskClient, Waiting]) -> None:
     row = ["http://ex.org/x", "http://ex.org/c", "http://ex.org/yes", "2026-01-01T00:00:02Z", "2026-01-01T00:00:04Z"]
     assert lines(client, "p") == lines(client, "n") == [row]
 
-    def feed(stream: str) -> dict[str, object]:
+    def feed(stream: str) -> dict[str, Any]:
         live = client.get(f"/queries/q/results?since=earliest&limit=1&stream={stream}", headers={"Accept": "application/jsonl"})
-        return next(event for line in live.text.splitlines() if "rsp" in (event := json.loads(line)))
+        events = [json.loads(line) for line in live.text.splitlines()]
+        return next(event["data"] for event in events if event["event"] == "delta")
 
     begun, ceased = feed("p"), feed("n")
-    assert begun["rsp"]["stream"] == "p" and len(begun["addedResults"]["bindings"]) == 1  # type: ignore[index]
-    assert ceased["rsp"]["stream"] == "n" and len(ceased["removedResults"]["bindings"]) == 1  # type: ignore[index]
+    assert begun["rsp"]["stream"] == "p" and len(begun["addedResults"]["results"]["bindings"]) == 1
+    assert ceased["rsp"]["stream"] == "n" and len(ceased["removedResults"]["results"]["bindings"]) == 1
 
 
 @pytest.mark.spark
