@@ -33,7 +33,7 @@ _DELIVERY_S = 60.0
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """One run: until when pushes were taken and results had come (s after the first push), the memory (MB), what is wrong."""
+    """One run: until when pushes were taken and results had come (s after the first push; nan if some are wrong), the memory (MB)."""
 
     window_s: int
     pushed_s: float
@@ -74,17 +74,24 @@ def _measure(settings: Settings, data: Offers, pushes: Sequence[bytes], window_s
         began = time.time()
         for body in pushes:
             client.request("POST", "/streams/offers", body, TIMED)
-        end = stamp(BEGIN_MS + (data.seconds + window_s + 1) * 1000)
-        client.request("POST", f"/streams/offers?watermark={end}")
+        end_ms = BEGIN_MS + (data.seconds + window_s + 1) * 1000
+        client.request("POST", f"/streams/offers?watermark={stamp(end_ms)}")
         pushed = time.time() - began
-        server.wait_processed(_PATIENCE_S)
+        wait_until(lambda: _watermark_ms(client) >= end_ms, _PATIENCE_S)
         expected = data.expected(window_s * 1000)
         _await_events(feed, len({begin for _, _, begin, _ in expected}))
         feed.close()
     events = list(feed.events())
     wrong = wrong_rows(events, expected)
     last = max((event.arrived for event in events if event.event == "delta"), default=time.time())
-    return Measured(window_s, pushed, last - began, memory.most_mb, sum(1 for event in events for _ in rows(event)), wrong)
+    count = sum(1 for event in events for _ in rows(event))
+    return Measured(window_s, pushed, float("nan") if wrong else last - began, memory.most_mb, count, wrong)
+
+
+def _watermark_ms(client: Client) -> int:
+    """Up to when the program has been evaluated."""
+    reached = client.stats("offers")["progress"]["watermark"]
+    return milliseconds(reached) if reached else 0
 
 
 def _await_events(feed: Feed, expected: int) -> None:
