@@ -1,30 +1,33 @@
-"""Rules -> plans: a rule's body over what is known and what is new, once for each atom that may be new (semi-naive evaluation).
+"""Rules -> plans: a rule's body over what is known and what is new, once for each atom that may be new (semi-naive evaluation); once for
+all the atoms of a star, about the subjects of what is new.
 
 Atoms of all predicates are rows of one relation ``s p o``: where the predicate is not a property, ``p`` is a mark that is no IRI.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from engine.ir.expressions import Call, variables_of
 from engine.ir.rules import TRIPLE, Assign, Atom, Formula, Negation, Rule, Table, Test, rule_variables
 from engine.ir.terms import RDF_TYPE, Constant, Term, Variable
 from engine.plan import nodes
-from engine.plan.nodes import ClosedSource, FreshSource, KnownSource, Plan, Scan, Source
+from engine.plan.nodes import ClosedSource, FreshSource, KnownSource, NearSource, Plan, Scan, Source
 
 NOTHING = Constant('""')
+_STAR = 3   # so many atoms about one subject, or more, are joined at once: below it a step for each costs no more
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One way to apply a rule: each solution of `plan` gives the row `head`."""
+    """One way to apply a rule: each solution of `plan` gives the row `head`. There are some only where one of the shapes `new` is among
+    the new rows, and each of `known` among those known."""
 
     rule: Rule
     plan: Plan
     head: tuple[Term, ...]
-    new: Shape | None = None
+    new: tuple[Shape, ...] = ()
     known: tuple[Shape, ...] = ()
 
 
@@ -68,15 +71,31 @@ def width(rules: Sequence[Rule]) -> int:
 
 
 def steps(rule: Rule, closed: ClosedSource) -> Iterator[Step]:
-    """The ways to apply a rule in a round: one atom of its body is new, the others are known."""
+    """The ways to apply a rule in a round: one atom of its body, or one of a star, is new, the others are known."""
     assert isinstance(rule.head, Atom)
+    sight, stars = sight_of(rule, closed), _stars(rule)
+    for star in stars:
+        near = NearSource(closed, tuple(sorted({p.token for atom in star if isinstance(p := atom.terms[1], Constant)})))
+        plan = _body(nodes.Unit(), frozenset(), rule.body, lambda atom: near if atom in star else KnownSource(closed), sight)
+        yield Step(rule, plan, row_of(rule.head), tuple(_shape(atom, rule) for atom in star), shapes(rule))
     for number, formula in enumerate(rule.body):
-        if isinstance(formula, Atom):
+        if isinstance(formula, Atom) and not any(formula in star for star in stars):
             rest = [*rule.body[:number], *rule.body[number + 1:]]
-            sight = sight_of(rule, closed)
-            plan = _body(_scan(formula, FreshSource(closed), sight), rule_variables(formula), rest, KnownSource(closed), sight)
+            first = _scan(formula, FreshSource(closed), sight)
+            plan = _body(first, rule_variables(formula), rest, lambda _: KnownSource(closed), sight)
             others = tuple(_shape(f, rule) for f in rest if isinstance(f, Atom))
-            yield Step(rule, plan, row_of(rule.head), _shape(formula, rule), others)
+            yield Step(rule, plan, row_of(rule.head), (_shape(formula, rule),), others)
+
+
+def _stars(rule: Rule) -> list[list[Atom]]:
+    """Atoms of a rule's body that give properties to one variable, where they are many."""
+    found: dict[Variable, list[Atom]] = {}
+    for formula in rule.body:
+        if isinstance(formula, Atom) and formula.predicate == TRIPLE:
+            subject, property_, _ = formula.terms
+            if isinstance(subject, Variable) and isinstance(property_, Constant):
+                found.setdefault(subject, []).append(formula)
+    return [atoms for atoms in found.values() if len(atoms) >= _STAR]
 
 
 def shapes(rule: Rule) -> tuple[Shape, ...]:
@@ -115,7 +134,7 @@ def is_axiom(rule: Rule) -> bool:
 
 def whole(rule: Rule, closed: ClosedSource) -> Plan:
     """The body over all that is known."""
-    return _body(nodes.Unit(), frozenset(), rule.body, KnownSource(closed), sight_of(rule, closed))
+    return _body(nodes.Unit(), frozenset(), rule.body, lambda _: KnownSource(closed), sight_of(rule, closed))
 
 
 def sight_of(rule: Rule, closed: ClosedSource) -> int:
@@ -131,7 +150,7 @@ def all_sights(closed: ClosedSource) -> int:
     return (2 << len(closed.views)) - 1
 
 
-def _body(plan: Plan, bound: frozenset[Variable], formulas: Sequence[Formula], known: KnownSource, sight: int) -> Plan:
+def _body(plan: Plan, bound: frozenset[Variable], formulas: Sequence[Formula], source: Callable[[Atom], Source], sight: int) -> Plan:
     """Join what is left, tests as soon as their variables are bound, then what shares most variables with what is there."""
     waiting = list(formulas)
     while waiting:
@@ -139,7 +158,7 @@ def _body(plan: Plan, bound: frozenset[Variable], formulas: Sequence[Formula], k
         waiting.remove(formula)
         match formula:
             case Atom():
-                plan = _joined(plan, _scan(formula, known, sight))
+                plan = _joined(plan, _scan(formula, source(formula), sight))
             case Table(variables=variables, rows=rows):
                 plan = _joined(plan, nodes.Values(variables, rows))
             case Test(condition=condition):
@@ -147,7 +166,7 @@ def _body(plan: Plan, bound: frozenset[Variable], formulas: Sequence[Formula], k
             case Assign():
                 plan = _assigned(plan, formula, bound)
             case Negation(body=Atom() as body):
-                plan = nodes.Minus(plan, _scan(body, known, sight))
+                plan = nodes.Minus(plan, _scan(body, source(body), sight))
             case _:
                 raise ValueError(f"not in a rule without time: {type(formula).__name__}")
         bound |= rule_variables(formula) | ({formula.variable} if isinstance(formula, Assign) else frozenset())

@@ -90,6 +90,8 @@ def _source(source: Source) -> str:
             return f"known of the {_source(closed)}"
         case nodes.FreshSource(closed=closed):
             return f"new of the {_source(closed)}"
+        case nodes.NearSource(closed=closed):
+            return f"known of the {_source(closed)} about a subject of something new"
 
 
 def _term(term: PatternTerm | None) -> str:

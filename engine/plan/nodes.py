@@ -73,13 +73,21 @@ class FreshSource:
 
 
 @dataclass(frozen=True, slots=True)
+class NearSource:
+    """Of what is known while `closed` is computed the triples of some `properties` with a subject of which the last round found one."""
+
+    closed: ClosedSource
+    properties: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class BoundsSource:
     """When window number `index` opens and closes, at each evaluation time."""
 
     index: int
 
 
-Source = WindowSource | StaticSource | MergedSource | ClosedSource | KnownSource | FreshSource | BoundsSource
+Source = WindowSource | StaticSource | MergedSource | ClosedSource | KnownSource | FreshSource | NearSource | BoundsSource
 
 
 @dataclass(frozen=True, slots=True)

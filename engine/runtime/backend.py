@@ -18,7 +18,7 @@ from engine.spark.executor import Executor as SparkExecutor
 from engine.spark.oneshot import OneShots
 from engine.spark.session import Session, start_session
 
-OnBatch = Callable[[pa.Table], None]
+OnBatch = Callable[[Callable[[], pa.Table]], None]
 OnFailure = Callable[[BaseException], None]
 Say = Callable[[str], None]
 _MOST_MISSED = 3
@@ -44,7 +44,7 @@ class Backend(Protocol):
 
     def compile(self, statement: Statement, name: str, catalog: Catalog) -> Compiled: ...
 
-    def feed(self, on_batch: OnBatch, on_failure: OnFailure, wanted: Callable[[], bool]) -> Feed: ...
+    def feed(self, on_batch: OnBatch, on_failure: OnFailure) -> Feed: ...
 
     def one_shot(self, due: Due, timeout_s: float) -> Answer: ...
 
@@ -86,12 +86,12 @@ class SparkBackend:
     def compile(self, statement: Statement, name: str, catalog: Catalog) -> Compiled:
         return compile_statement(statement, catalog, identity=name)
 
-    def feed(self, on_batch: OnBatch, on_failure: OnFailure, wanted: Callable[[], bool]) -> Feed:
+    def feed(self, on_batch: OnBatch, on_failure: OnFailure) -> Feed:
         from engine.spark.feed import Feed as SparkFeed
         from engine.spark.feed import FeedSettings
         own = self._settings
         settings = FeedSettings(own.log_folder, own.checkpoint_folder, ROWS, own.poll_ms, own.rotate_files)
-        return SparkFeed(self._running.spark, settings, on_batch, on_failure, wanted)
+        return SparkFeed(self._running.spark, settings, on_batch, on_failure)
 
     def one_shot(self, due: Due, timeout_s: float) -> Answer:
         assert self._one_shots is not None

@@ -80,15 +80,15 @@ class LogFolder:
     def some(self, after: int, most_rows: int) -> list[pa.Table]:
         """The fresh files of positions > `after`, in order, until there are `most_rows`: what came since a reader looked."""
         found, rows = list[pa.Table](), 0
-        for file in sorted(_files(self.folder)):
-            if file.first > after and rows < most_rows:
+        for file in self.waiting(after):
+            if rows < most_rows:
                 found.append(file.read())
                 rows += found[-1].num_rows
         return found
 
-    def goes_on(self, after: int) -> bool:
-        """Whether there are records of positions > `after`."""
-        return any(file.last > after for file in _files(self.folder))
+    def waiting(self, after: int) -> list[LogFile]:
+        """The fresh files that have records of positions > `after`, in order."""
+        return sorted(file for file in _files(self.folder) if file.last > after)
 
     def history(self, needed: Mapping[str, int], until: int) -> Iterator[pa.Table]:
         """Items of positions <= `until` and of times >= `needed[stream]`, in order; files without any are not read."""

@@ -42,7 +42,9 @@ from engine.runtime.timer import Timer
 _LOG = logging.getLogger(__name__)
 _WARM_UP_BATCHES = 6
 _HEARTBEAT_S = 10.0
-_MOST_NEWER_ROWS = 100_000
+_MOST_NEWER_ROWS = 400_000
+_FEW_FILES = 4      # so many are read through Spark; more of them at once are read faster here
+_MOST_FILES = 1_000
 
 
 class Machine:
@@ -128,7 +130,7 @@ class Machine:
     def _begin_feed(self) -> None:
         """Start the feed, catch up with the log, and send a few empty records through: the first batches are slow."""
         self.folder.merge(self._position, 1)
-        self._feed = self.backend.feed(self._batch, self._fail, lambda: self.folder.goes_on(self._position))
+        self._feed = self.backend.feed(self._batch, self._fail)
         self._feed.start()
         end = self.writer.appender.position - 1
         if end > self._position:
@@ -209,9 +211,16 @@ class Machine:
         assert self._owner is not None
         self._owner.call(lambda: command(pump))
 
-    def _batch(self, table: pa.Table) -> None:
+    def _batch(self, read: Callable[[], pa.Table]) -> None:
+        """The feed has rows. They are not asked for where the pump has had them, or is so far behind that it had better read ahead."""
         assert self._owner is not None
+        waiting = self.folder.waiting(self._position)
+        if not waiting:
+            return
+        table = read() if len(waiting) <= _FEW_FILES else ROWS.empty_table()
         self._owner.call(lambda: self._process(table))
+        while self._position < waiting[-1].last:
+            self._owner.call(lambda: self._process(ROWS.empty_table()))
 
     def _process(self, table: pa.Table) -> None:
         """Run the pump. Files that the feed left out, and those written since it looked, are read here: it will bring them later, and
@@ -291,7 +300,9 @@ class Machine:
                 self.backend.heartbeat()
             try:
                 if self._feed is not None:
-                    self._feed.seen(self.folder.merge(self._position, self.settings.archive_files if busy else 2))
+                    behind = busy and self.folder.waiting(self._position)     # what is waited for comes first
+                    least = _MOST_FILES if behind else self.settings.archive_files if busy else 2
+                    self._feed.seen(self.folder.merge(self._position, least))
                 if time.monotonic() - expired > 60 and self._pump is not None:
                     expired = time.monotonic()
                     self._expire(self._pump)

@@ -6,7 +6,9 @@ A payload of SELECT and ASK is a SPARQL 1.1 Results JSON document on one line; o
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -39,8 +41,7 @@ def first_rows(table: pa.Table, most: int) -> pa.Table:
 
 def select_json(table: pa.Table) -> bytes:
     """SPARQL Results JSON of a table with one column of tokens per variable (null: unbound)."""
-    head = json.dumps({"vars": table.column_names}, separators=(",", ":"), ensure_ascii=False)
-    return b'{"head":' + head.encode() + b',"results":{"bindings":[' + _bindings(table) + b"]}}"
+    return _select_json([table])[0]
 
 
 def boolean_json(value: bool) -> bytes:
@@ -50,10 +51,7 @@ def boolean_json(value: bool) -> bytes:
 
 def ntriples(table: pa.Table) -> bytes:
     """N-Triples of a table with columns s, p, o."""
-    if not table.num_rows:
-        return b""
-    lines = pc.binary_join_element_wise(*(_large(table[name]) for name in ("s", "p", "o")), _text(".\n"), _text(" "))
-    return _joined(lines)
+    return _ntriples([table])[0]
 
 
 def triples_in(payload: bytes) -> tuple[Triple, ...]:
@@ -64,9 +62,14 @@ def triples_in(payload: bytes) -> tuple[Triple, ...]:
 
 def payload(form: str, table: pa.Table) -> bytes:
     """The payload of a relation for a query form (Statement.form)."""
+    return payloads(form, [table])[0]
+
+
+def payloads(form: str, tables: Sequence[pa.Table]) -> list[bytes]:
+    """The payloads of relations of one query: each step of Arrow is done once for all of them."""
     if form in ("SELECT", "PROGRAM"):
-        return select_json(table)
-    return boolean_json(table.num_rows > 0) if form == "ASK" else ntriples(table)
+        return _select_json(tables)
+    return [boolean_json(table.num_rows > 0) for table in tables] if form == "ASK" else _ntriples(tables)
 
 
 def json_terms(column: pa.ChunkedArray | pa.Array) -> pa.ChunkedArray | pa.Array:
@@ -90,19 +93,33 @@ def json_terms(column: pa.ChunkedArray | pa.Array) -> pa.ChunkedArray | pa.Array
     return result
 
 
-def _bindings(table: pa.Table) -> bytes:
-    rows = table.num_rows
-    if not rows:
-        return b""
-    if not table.num_columns:
-        return b",".join([b"{}"] * rows)
+def _select_json(tables: Sequence[pa.Table]) -> list[bytes]:
+    if not tables:
+        return []
+    head = json.dumps({"vars": tables[0].column_names}, separators=(",", ":"), ensure_ascii=False)
+    before = b'{"head":' + head.encode() + b',"results":{"bindings":['
+    if tables[0].num_columns:
+        bindings = _cut(_bindings(pa.concat_tables(tables)), tables)
+    else:
+        bindings = [b"{}," * table.num_rows for table in tables]
+    return [before + rows[:-1] + b"]}}" for rows in bindings]
+
+
+def _bindings(table: pa.Table) -> pa.ChunkedArray:
+    """Each solution as JSON, with a comma after it."""
     cells = [_cells(name, table[name]) for name in table.column_names]
     if not any(cell.null_count for cell in cells):
-        return _joined(_wrap("{", pc.binary_join_element_wise(*cells, _text(",")), "},"))[:-1]
+        return _wrap("{", pc.binary_join_element_wise(*cells, _text(",")), "},")
     # Arrow 26 loses the rows in which all texts are null when it is told to skip nulls; so each cell brings its own comma.
     parts = [pc.fill_null(_wrap(",", cell, ""), "") for cell in cells]
-    lines = _inside(pc.binary_join_element_wise(*parts, _text("")), 1, 1 << 40)
-    return _joined(_wrap("{", lines, "},"))[:-1]
+    return _wrap("{", _inside(pc.binary_join_element_wise(*parts, _text("")), 1, 1 << 40), "},")
+
+
+def _ntriples(tables: Sequence[pa.Table]) -> list[bytes]:
+    if not tables:
+        return []
+    whole = pa.concat_tables(tables)
+    return _cut(pc.binary_join_element_wise(*(_large(whole[name]) for name in ("s", "p", "o")), _text(".\n"), _text(" ")), tables)
 
 
 def _cells(name: str, column: pa.ChunkedArray) -> pa.ChunkedArray:
@@ -160,12 +177,12 @@ def _text(value: str) -> pa.Scalar:
     return pa.scalar(value, pa.large_string())
 
 
-def _joined(lines: pa.ChunkedArray | pa.Array) -> bytes:
-    """All lines in one: Arrow keeps the texts of an array one after another."""
-    chunks = lines.chunks if isinstance(lines, pa.ChunkedArray) else [lines]
-    return b"".join(_data(chunk) for chunk in chunks)
-
-
-def _data(texts: pa.Array) -> memoryview:
-    bounds = pa.Array.from_buffers(pa.int64(), len(texts) + 1, [None, texts.buffers()[1]], offset=texts.offset)
-    return memoryview(texts.buffers()[2] or b"")[bounds[0].as_py():bounds[-1].as_py()]
+def _cut(lines: pa.ChunkedArray, tables: Sequence[pa.Table]) -> list[bytes]:
+    """The lines of each table in one: Arrow keeps the texts of an array one after another."""
+    flat = lines.combine_chunks()
+    flat = pa.concat_arrays(flat.chunks) if isinstance(flat, pa.ChunkedArray) else flat
+    bounds = pa.Array.from_buffers(pa.int64(), len(flat) + 1, [None, flat.buffers()[1]], offset=flat.offset)
+    rows = np.cumsum([0, *(table.num_rows for table in tables)])
+    ends = bounds.to_numpy()[rows].tolist()
+    data = memoryview(flat.buffers()[2] or b"")
+    return [bytes(data[first:last]) for first, last in zip(ends, ends[1:])]

@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from itertools import groupby, takewhile
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -20,7 +22,7 @@ from engine.runtime.barriers import Barriers
 from engine.runtime.batch import Compile, EvaluatorDownError, Executor, History, Limits, LogGapError, Outcome
 from engine.runtime.query import Definition, LiveQuery
 from engine.runtime.results import Changes, ResultLog
-from engine.runtime.rows import Kind, controls, in_order
+from engine.runtime.rows import Kind, controls, in_order, where
 from engine.runtime.rule_store import ParseRules, reads_no_rules
 from engine.runtime.segments import segments
 from engine.runtime.streams import StreamState
@@ -72,19 +74,21 @@ class Pump(Barriers):
         return self._outcome
 
     def _fresh(self, table: pa.Table) -> pa.Table:
-        table = in_order(table.filter(pc.greater(table["position"], self.position)).combine_chunks())
-        first, last = (end.as_py() for end in pc.min_max(table["position"]).values())
-        if first is not None and (first != self.position + 1 or pc.count_distinct(table["position"]).as_py() != last - self.position):
-            raise LogGapError(f"the log goes on at position {self.position + 1}, but there are only some of {first} to {last}")
+        if (pc.min(table["position"]).as_py() or 0) <= self.position:
+            table = table.filter(pc.greater(table["position"], self.position))
+        table = in_order(table)
+        positions = table["position"].to_numpy()
+        if len(positions) and (positions[0] != self.position + 1 or np.diff(positions).max(initial=0) > 1):
+            raise LogGapError(f"the log goes on at position {self.position + 1}, but there are only some of {positions[0]} to {positions[-1]}")
         return table
 
     # --- one segment
 
     def _take(self, segment: pa.Table) -> None:
         """Items into the contents, watermarks and idleness on; the order within a segment does not matter."""
-        events = segment.filter(pc.equal(segment["record"], int(Kind.EVENT)))
+        events = where(segment, "record", int(Kind.EVENT))
         for stream in pc.unique(events["stream"]).to_pylist():
-            self._take_events(stream, events.filter(pc.equal(events["stream"], stream)))
+            self._take_events(stream, where(events, "stream", stream))
         if events.num_rows == segment.num_rows:
             return
         for control in controls(segment):
@@ -148,20 +152,21 @@ class Pump(Barriers):
         if failures := [answer.error for answer in answers if answer.error is not None]:
             if not self._alive():
                 raise EvaluatorDownError(f"the evaluator is down: {failures[0]}") from failures[0]
-        for answer in answers:
-            self._log(answer, made)
+        queries = {query.definition.epoch: query for query in self.queries.values()}
+        for epoch, found in groupby(answers, lambda answer: answer.query):
+            self._log(queries[epoch], list(found), made)
 
-    def _log(self, answer: Answer, made: Made) -> None:
-        query = next(q for q in self.queries.values() if q.definition.epoch == answer.query)
+    def _log(self, query: LiveQuery, answers: Sequence[Answer], made: Made) -> None:
+        """Log the answers up to the first failure, which ends the query."""
         if query.state != "running":
             return
-        if answer.error is not None or answer.table is None:
-            self._fail(query, answer.error or RuntimeError("the executor gave no table"))
-            return
-        for event, shown in query.log(answer.tick, answer.table, answer.inconsistencies, self._limits.rows):
+        good = list(takewhile(lambda answer: answer.error is None and answer.table is not None, answers))
+        for event, shown in query.log(good, self._limits.rows):
             self._outcome.results.append(event)
             if query.makes is not None and shown.num_rows:
                 made.setdefault(query.name, []).append((event.at_ms, shown))
+        if len(good) < len(answers):
+            self._fail(query, answers[len(good)].error or RuntimeError("the executor gave no table"))
 
     def _make(self, query: LiveQuery, stream: str, results: Sequence[tuple[int, pa.Table]], position: int) -> None:
         """The results of a query that makes a stream become items; its watermark is the last evaluation time that is done.

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
+import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from engine.ir.statement import Program, Statement, TimeWindow
 from engine.ir.terms import Variable
-from engine.runtime.output import difference, first_rows, payload
+from engine.runtime.output import difference, first_rows, payloads
 from engine.runtime.resources import RESULT_KINDS, ResultEvent
 from engine.runtime.ticks import Need, Ticker, Timetable
 from engine.spark.instances import ENDS
-from engine.timeline import MIN
+from engine.timeline import MAX, MIN
 
 
 class Compiled(Protocol):
@@ -61,6 +61,30 @@ class Definition:
     def from_json(cls, value: Mapping[str, Any]) -> Definition:
         return cls(value["name"], value["text"], value["number"], value["generation"], value["since"], value["options"],
                    value["registered"], value["restarts"], value.get("stream"))
+
+
+class Evaluated(Protocol):
+    """An evaluation: the relation at T, and what is inconsistent there."""
+
+    @property
+    def tick(self) -> int: ...
+
+    @property
+    def table(self) -> pa.Table: ...
+
+    @property
+    def inconsistencies(self) -> tuple[str, ...]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class _Result:
+    """What an evaluation has to tell: what its output operator shows, of a stepwise query the `whole` relation."""
+
+    answer: Evaluated
+    shown: pa.Table
+    output: str
+    whole: pa.Table | None = None
+    more: Mapping[str, Any] = field(default_factory=dict)
 
 
 class LiveQuery:
@@ -128,47 +152,54 @@ class LiveQuery:
         """What must be kept of each stream; nothing for a failed query."""
         return {} if self.state == "failed" else self.ticker.needs(paused_from if self.state == "paused" else MIN)
 
-    def log(self, tick: int, relation: pa.Table, inconsistencies: tuple[str, ...], max_rows: int) -> list[tuple[ResultEvent, pa.Table]]:
-        """The relation at `tick` through the query's output operator: as it is logged, and whole. Of a rule program what begins to hold
-        (stream P, as ISTREAM) and what ceases (stream N, as DSTREAM), where there is anything."""
-        if isinstance(self.statement.query, Program):
-            begun, ceased = self._changes(self.ticker.timetable.label(tick), relation)
-            return [(self._event(tick, shown, None, output, inconsistencies, max_rows, {"stream": stream}), shown)
-                    for shown, output, stream in ((begun, "istream", "p"), (ceased, "dstream", "n")) if shown.num_rows]
-        return [self._difference(tick, relation, inconsistencies, max_rows)]
-
-    def _changes(self, at: int, found: pa.Table) -> tuple[pa.Table, pa.Table]:
-        """What begins at the instant `at`, and what was reported before and ceases now; what lasts longer is kept for later."""
-        before = found.slice(0, 0) if self.relation is None else self.relation
-        ceased = before.filter(pc.equal(before[ENDS], at)).drop_columns([ENDS])
-        lasting = pa.concat_tables([before, found])
-        lasting = lasting.filter(pc.greater(lasting[ENDS], at))
-        if found.num_rows or lasting.num_rows < before.num_rows:
-            self.relation, self.relation_changed = lasting, True
-        return found.drop_columns([ENDS]), ceased
-
-    def _difference(self, tick: int, relation: pa.Table, inconsistencies: tuple[str, ...], max_rows: int) -> tuple[ResultEvent, pa.Table]:
-        output, shown = self.statement.output, relation
-        if self.stepwise:
-            before = relation.slice(0, 0) if self.relation is None else self.relation
-            shown = difference(relation, before) if output == "istream" else difference(before, relation)
-            self.relation, self.relation_changed = relation, True
-        whole = relation if self.stepwise else None
-        return self._event(tick, shown, whole, output, inconsistencies, max_rows), shown
-
-    def _event(self, tick: int, shown: pa.Table, relation: pa.Table | None, output: str, inconsistencies: tuple[str, ...],
-               max_rows: int, more: Mapping[str, Any] | None = None) -> ResultEvent:
-        """The next result: what is `shown`, and of a stepwise query the whole relation."""
+    def log(self, answers: Sequence[Evaluated], max_rows: int) -> list[tuple[ResultEvent, pa.Table]]:
+        """The relations of evaluations, by T, through the query's output operator: each result as it is logged, and whole. Of a rule
+        program what begins to hold (stream P, as ISTREAM) and what ceases (stream N, as DSTREAM), where there is anything."""
+        results = self._of_program(answers) if isinstance(self.statement.query, Program) else list(map(self._difference, answers))
         form = self.statement.form
+        shown = payloads(form, [first_rows(result.shown, max_rows) for result in results])
+        wholes = iter(payloads(form, [first_rows(r.whole, max_rows) for r in results if r.whole is not None]))
+        return [(self._event(result, text, next(wholes) if result.whole is not None else None, max_rows), result.shown)
+                for result, text in zip(results, shown)]
+
+    def _of_program(self, answers: Sequence[Evaluated]) -> list[_Result]:
+        """What begins at each instant, and what was reported before it and ceases there. What lasts longer, but not for ever, is kept."""
+        if not answers:
+            return []
+        before = [] if self.relation is None else [self.relation]
+        kept = pa.concat_tables([*before, *(answer.table for answer in answers)]).combine_chunks()
+        ends = kept[ENDS].fill_null(MAX).to_numpy()
+        order = ends.argsort(kind="stable")
+        instants, ends = [self.ticker.timetable.label(answer.tick) for answer in answers], ends[order]
+        cuts = list(zip(np.searchsorted(ends, instants).tolist(), np.searchsorted(ends, instants, "right").tolist()))
+        ceased = kept.drop_columns([ENDS]).take(order[:cuts[-1][1]])
+        if kept.num_rows and (kept.num_rows > sum(table.num_rows for table in before) or cuts[-1][1]):
+            self.relation, self.relation_changed = kept.take(order[cuts[-1][1]:np.searchsorted(ends, MAX)]), True
+        found = []
+        for answer, (first, last) in zip(answers, cuts):
+            pairs = ("istream", "p", answer.table.drop_columns([ENDS])), ("dstream", "n", ceased.slice(first, last - first))
+            found += [_Result(answer, shown, output, None, {"stream": stream}) for output, stream, shown in pairs if shown.num_rows]
+        return found
+
+    def _difference(self, answer: Evaluated) -> _Result:
+        output, relation = self.statement.output, answer.table
+        if not self.stepwise:
+            return _Result(answer, relation, output)
+        before = relation.slice(0, 0) if self.relation is None else self.relation
+        self.relation, self.relation_changed = relation, True
+        return _Result(answer, difference(relation, before) if output == "istream" else difference(before, relation), output, relation)
+
+    def _event(self, result: _Result, text: bytes, whole: bytes | None, max_rows: int) -> ResultEvent:
+        """The next result, whose payloads are given: of what is shown, and of a stepwise query the whole relation."""
         self.seq += 1
-        meta: dict[str, Any] = {"windows": self._windows(tick), "rows": shown.num_rows, **(more or {})}
-        if inconsistencies:
-            meta["inconsistencies"] = list(inconsistencies)
-        if max(shown.num_rows, 0 if relation is None else relation.num_rows) > max_rows:
+        tick = result.answer.tick
+        meta: dict[str, Any] = {"windows": self._windows(tick), "rows": result.shown.num_rows, **result.more}
+        if result.answer.inconsistencies:
+            meta["inconsistencies"] = list(result.answer.inconsistencies)
+        if max(result.shown.num_rows, 0 if result.whole is None else result.whole.num_rows) > max_rows:
             meta["truncated"], meta["limit"] = True, max_rows
-        return ResultEvent(self.name, self.definition.epoch, self.seq, tick, self.ticker.timetable.label(tick), RESULT_KINDS[form],
-                           output, payload(form, first_rows(shown, max_rows)),
-                           None if relation is None else payload(form, first_rows(relation, max_rows)), meta)
+        return ResultEvent(self.name, self.definition.epoch, self.seq, tick, self.ticker.timetable.label(tick),
+                           RESULT_KINDS[self.statement.form], result.output, text, whole, meta)
 
     def _windows(self, tick: int) -> list[dict[str, Any]]:
         """The time windows that the query's patterns looked at, ``open`` and ``close`` in ms; of the same extent on one stream once."""

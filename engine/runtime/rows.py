@@ -180,13 +180,24 @@ def facts_of(table: pa.Table) -> pa.Table:
     return table.select(FACTS.names)
 
 
+def where(table: pa.Table, column: str, value: int | str) -> pa.Table:
+    """The rows with that value, not copied where all have it."""
+    same = pc.equal(table[column], value)
+    return table if pc.all(same, min_count=0).as_py() else table.filter(same)
+
+
 def in_order(table: pa.Table) -> pa.Table:
-    """The rows sorted by (position, row), if they are not already."""
+    """The rows sorted by (position, row). What is in order already is not copied, such as the rows of each file."""
     position, row = table["position"].to_numpy(), table["row"].to_numpy()
     step = np.diff(position)
-    if ((step > 0) | ((step == 0) & (np.diff(row) > 0))).all():
+    cuts = np.flatnonzero((step < 0) | ((step == 0) & (np.diff(row) <= 0))) + 1
+    if not len(cuts):
         return table
-    return table.take(pa.array(np.lexsort((row, position))))
+    begins, ends = np.concatenate([[0], cuts]), np.concatenate([cuts, [len(position)]])
+    order = np.argsort(position[begins])
+    if (position[begins][order][1:] <= position[ends - 1][order][:-1]).any():
+        return table.take(pa.array(np.lexsort((row, position))))
+    return pa.concat_tables([table.slice(begins[run], ends[run] - begins[run]) for run in order])
 
 
 def _facts(item: np.typing.NDArray[np.int32], g: Any, s: Any, p: Any, o: Any) -> pa.Table:

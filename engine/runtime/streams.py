@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from engine.runtime.append import Source
 from engine.runtime.errors import EngineError
@@ -146,10 +145,11 @@ class Tail:
 
     def add(self, rows: pa.Table) -> None:
         """Take rows of the log, of this stream's items only, in order."""
-        positions = np.unique(rows["position"].to_numpy())[-self._items:]
-        if not len(positions):
+        positions = rows["position"].to_numpy()
+        last = np.unique(positions)[-self._items:]
+        if not len(last):
             return
-        self._parts.append((len(positions), rows.filter(pc.greater_equal(rows["position"], int(positions[0]))).combine_chunks()))
+        self._parts.append((len(last), rows.slice(int(np.searchsorted(positions, last[0]))).combine_chunks()))
         while sum(count for count, _ in self._parts) - self._parts[0][0] >= self._items:
             self._parts.popleft()
 

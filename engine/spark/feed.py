@@ -17,7 +17,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.streaming.query import StreamingQuery
 
-OnBatch = Callable[[pa.Table], None]
+OnBatch = Callable[[Callable[[], pa.Table]], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,11 +35,10 @@ class FeedSettings:
 class Feed:
     """One streaming query after another over the same folder. `on_batch` runs in a thread of Py4J's."""
 
-    def __init__(self, spark: SparkSession, settings: FeedSettings, on_batch: OnBatch, on_failure: Callable[[BaseException], None],
-                 wanted: Callable[[], bool] = lambda: True) -> None:
-        """`wanted` is asked whether the folder has rows that the callback has not had; a batch is not read where it has none."""
+    def __init__(self, spark: SparkSession, settings: FeedSettings, on_batch: OnBatch, on_failure: Callable[[BaseException], None]) -> None:
+        """`on_batch` is told of each batch, and reads it if it wants to."""
         self._spark, self._settings = spark, settings
-        self._on_batch, self._on_failure, self._wanted = on_batch, on_failure, wanted
+        self._on_batch, self._on_failure = on_batch, on_failure
         self._stopping = threading.Event()
         self._generation = 0
         self._files_seen = 0
@@ -71,8 +70,7 @@ class Feed:
 
     def _batch(self, frame: DataFrame, number: int) -> None:
         try:
-            if self._wanted():
-                self._on_batch(frame.toArrow())
+            self._on_batch(frame.toArrow)
         except BaseException as failure:  # SystemExit too: it would leave the query active and stop() hanging
             raise RuntimeError(f"batch {number}: {failure!r}") from failure
 

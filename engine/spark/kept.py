@@ -25,7 +25,7 @@ from engine.spark.sql.sources import Evaluation, source_texts
 from engine.timeline import evaluation_point
 
 MOST_SEGMENTS = 16
-_ENDS = ("lo", "hi")
+POINTS = ("lo", "hi")
 _GROWTH = 1.25
 
 
@@ -48,8 +48,8 @@ class KeptClosure(ABC):
         self.shown: pa.Table | None = None
 
     @abstractmethod
-    def at(self, tick: int) -> pa.Table:
-        """The answer at T, from `shown`."""
+    def at(self, ticks: Sequence[int]) -> list[pa.Table]:
+        """The answer at each T, from `shown`."""
 
     def closings(self, executor: str, typed: bool, evaluation: Evaluation) -> tuple[Closing, ...]:
         """What is to be computed: the closure of the background, and what follows from the events since the last time."""
@@ -82,7 +82,7 @@ class KeptClosure(ABC):
         self.seen = max(self.seen, position)
         self.shown = found if self.shown is None else pa.concat_tables([self.shown, found.cast(self.shown.schema)])
         self.shown = self.shown.filter(pc.greater_equal(self.shown["hi"], evaluation_point(ticks[0])))
-        answers = [self.at(tick) for tick in ticks]
+        answers = self.at(ticks)
         self._settle(evaluation_point(ticks[-1]))
         return answers
 
@@ -94,7 +94,7 @@ class KeptClosure(ABC):
     def terms(self) -> list[str]:
         """The columns of `shown` that are terms."""
         assert self.shown is not None
-        return [name for name in self.shown.column_names if name not in _ENDS]
+        return [name for name in self.shown.column_names if name not in POINTS]
 
     def _next(self, closure: ClosureText, point: int, settled: int) -> Kept:
         self._written += 1
@@ -118,6 +118,6 @@ class KeptClosure(ABC):
             return
         past = pc.less_equal(self.shown["lo"], point)
         best = self.shown.filter(past).group_by(self.terms, use_threads=False).aggregate([("lo", "min"), ("hi", "max")])
-        best = best.rename_columns([*self.terms, *_ENDS]).select(self.shown.column_names)
+        best = best.rename_columns([*self.terms, *POINTS]).select(self.shown.column_names)
         self.shown = pa.concat_tables([best.cast(self.shown.schema), self.shown.filter(pc.invert(past))]).combine_chunks()
         self._settled = max(self.shown.num_rows, 1_000)

@@ -132,8 +132,17 @@ class Emitter:
 
     def read(self, source: Source) -> tuple[str, tuple[str, ...], bool]:
         """Name of a source's relation, its keys, and whether one triple may stand in it twice."""
+        if isinstance(source, nodes.NearSource) and source not in self._sources:
+            self._texts.append(self._near(source))
         self._sources.setdefault(source)
         return source_name(source), _keys(source), isinstance(source, nodes.WindowSource)
+
+    def _near(self, source: nodes.NearSource) -> str:
+        new, known = (source_name(kind(source.closed)) for kind in (nodes.FreshSource, nodes.KnownSource))
+        listed = ", ".join(map(self.dialect.quote, source.properties))
+        same = " AND ".join(f"f.{key} = k.{key}" for key in (*_keys(source), "s"))
+        touched = f"SELECT 1 FROM {new} f WHERE {same} AND f.p IN ({listed})"
+        return f"{source_name(source)} AS (SELECT k.* FROM {known} k WHERE k.p IN ({listed}) AND EXISTS ({touched}))"
 
     def statement(self, select: str) -> str:
         """A statement over the relations made so far."""
@@ -205,6 +214,6 @@ def _keys(source: Source) -> tuple[str, ...]:
             return ()
         case nodes.ClosedSource(static=static):
             return () if static else ("tick",)
-        case nodes.KnownSource(closed=closed) | nodes.FreshSource(closed=closed):
+        case nodes.KnownSource(closed=closed) | nodes.FreshSource(closed=closed) | nodes.NearSource(closed=closed):
             return (() if closed.static or closed.lasting else ("tick",)) + (("g",) if closed.items else ())
     return ("tick",)

@@ -41,9 +41,9 @@ def state_table(name: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class StepText:
-    """A step of a round, to be run where what it wants of the new and of the known rows is there."""
+    """A step of a round, to be run where some of what it wants of the new rows and all that it wants of the known ones is there."""
 
-    new: Shape
+    new: tuple[Shape, ...]
     known: tuple[Shape, ...]
     text: str
 
@@ -124,7 +124,8 @@ class Closing:
 
     def due(self, stratum: int, new: Seen, known: Seen) -> str | None:
         """What a round finds that is not known, given what the rows are like; None where nothing can follow."""
-        steps = [step.text for step in self.strata[stratum] if step.new.in_(new) and all(shape.in_(known) for shape in step.known)]
+        steps = [step.text for step in self.strata[stratum]
+                 if any(shape.in_(new) for shape in step.new) and all(shape.in_(known) for shape in step.known)]
         return f"{self.before}{_union(steps)}{self.after}" if steps else None
 
     def check(self, known: Seen) -> str | None:
@@ -241,7 +242,7 @@ def closure_text(source: ClosedSource, dialect: Dialect, lowering: Lowering) -> 
         return f"({_step(step, source, identity, shown, dialect, lowering)})"
 
     layers = strata(rule for rule in source.rules if isinstance(rule.head, Atom) and not is_axiom(rule))
-    texts = tuple(tuple(StepText(step.new, step.known, text(step)) for rule in layer for step in steps(rule, source) if step.new)
+    texts = tuple(tuple(StepText(step.new, step.known, text(step)) for rule in layer for step in steps(rule, source))
                   for layer in layers)
     axioms = [text(axiom(rule, source)) for rule in source.rules if is_axiom(rule)] if source.background is None else []
     checks = tuple(CheckText(shapes(rule), _check(rule, source, dialect, lowering))

@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from engine.ir.statement import AllWindow, NowWindow, StreamSource, TimeWindow, TupleWindow, Window
-from engine.plan.nodes import (BoundsSource, ClosedSource, FreshSource, KnownSource, MergedSource, Source, StaticSource, WindowSource,
-                               leaf_sources)
+from engine.plan.nodes import (BoundsSource, ClosedSource, FreshSource, KnownSource, MergedSource, NearSource, Source, StaticSource,
+                               WindowSource, leaf_sources)
 from engine.spark.sql.dialect import Dialect
 from engine.timeline import MIN, ON_CHANGE_STEP, content
 
@@ -54,6 +54,8 @@ def source_name(source: Source) -> str:
             return f"{closed.name}_known"
         case FreshSource(closed=closed):
             return f"{closed.name}_new"
+        case NearSource(closed=closed, properties=properties):
+            return f"{closed.name}_near_{hashlib.sha256(' '.join(properties).encode()).hexdigest()[:8]}"
     return "m_" + hashlib.sha256(" ".join(map(source_name, source.parts)).encode()).hexdigest()[:16]
 
 
