@@ -79,7 +79,8 @@ class Pump(Barriers):
         table = in_order(table)
         positions = table["position"].to_numpy()
         if len(positions) and (positions[0] != self.position + 1 or np.diff(positions).max(initial=0) > 1):
-            raise LogGapError(f"the log goes on at position {self.position + 1}, but there are only some of {positions[0]} to {positions[-1]}")
+            raise LogGapError(f"the log goes on at position {self.position + 1}, but there are only some of {positions[0]} to "
+                              f"{positions[-1]}")
         return table
 
     # --- one segment

@@ -136,6 +136,9 @@ class StreamState:
         return cls(**value)
 
 
+_SHOWN = ["position", "t", "g", "s", "p", "o"]
+
+
 class Tail:
     """The last items of a stream."""
 
@@ -149,7 +152,8 @@ class Tail:
         last = np.unique(positions)[-self._items:]
         if not len(last):
             return
-        self._parts.append((len(last), rows.slice(int(np.searchsorted(positions, last[0]))).combine_chunks()))
+        kept = rows.select(_SHOWN).slice(int(np.searchsorted(positions, last[0])))
+        self._parts.append((len(last), kept.combine_chunks()))
         while sum(count for count, _ in self._parts) - self._parts[0][0] >= self._items:
             self._parts.popleft()
 
@@ -157,8 +161,7 @@ class Tail:
         """The last `limit` items with position > `since`, in order."""
         items: dict[int, TailEvent] = {}
         for _, part in list(self._parts):
-            columns = [part[name].to_pylist() for name in ("position", "t", "g", "s", "p", "o")]
-            for position, t, graph, s, p, o in zip(*columns, strict=True):
+            for position, t, graph, s, p, o in zip(*(part[name].to_pylist() for name in _SHOWN), strict=True):
                 if position > since:
                     old = items.get(position)
                     triples = (*(old.triples if old else ()), *(((s, p, o),) if s is not None else ()))

@@ -18,6 +18,9 @@ from engine.plan.order import Estimate
 from engine.timeline import MAX, MIN
 
 
+_PIECE = 4096   # rows: where the pieces of a batch are greater, they are not made one
+
+
 class StreamContent:
     """Rows of `FACTS`, appended in log order; `append` and `evict` belong to the pump, everything else only reads."""
 
@@ -43,7 +46,9 @@ class StreamContent:
         """Take the facts of a batch; `table` has the columns of FACTS."""
         if table.num_rows:
             self._serial += 1
-            self._chunks.append(Chunk(self._serial, table.select(FACTS.names).combine_chunks()))
+            table = table.select(FACTS.names)
+            pieces = table["position"].num_chunks
+            self._chunks.append(Chunk(self._serial, table if pieces * _PIECE < table.num_rows else table.combine_chunks()))
 
     def evict(self, before_ms: int) -> None:
         """Forget facts older than `before_ms`: whole chunks, and parts of a chunk once half of it is dead."""
