@@ -13,9 +13,8 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
-
 from engine.ipc import pack, unpack
-from engine.spark.sql.fixpoint import Closing, saturate, seen_text
+from engine.spark.sql.fixpoint import Closing, new_table, saturate, seen_text
 from engine.spark.sql.sources import closure_table
 from engine.spark.states import forget, go_on
 from engine.spark.udf import register_duckdb
@@ -173,8 +172,17 @@ def _kept() -> dict[str, _Made]:
 
 def drop(connection: duckdb.DuckDBPyConnection, name: str) -> None:
     """Remove the tables of a closure."""
-    for table in (closure_table(name), f"{name}_new"):
-        connection.execute(f"DROP TABLE IF EXISTS {table}")
+    for relation in (closure_table(name), new_table(name)):
+        drop_relation(connection, relation)
+
+
+def drop_relation(connection: duckdb.DuckDBPyConnection, name: str) -> None:
+    """Remove a table or view, if it is there."""
+    from duckdb import CatalogException
+    try:
+        connection.execute(f"DROP TABLE IF EXISTS {name}")
+    except CatalogException:
+        connection.execute(f"DROP VIEW {name}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,11 +196,13 @@ class _InDuckDB:
         return self.connection.execute(seen_text(table)).fetchall()
 
     def begin(self) -> None:
-        self.connection.execute(f"CREATE OR REPLACE TEMP TABLE {self.closing.new} AS SELECT * FROM {self.closing.all}")
+        drop_relation(self.connection, self.closing.new)
+        self.connection.execute(f"CREATE TEMP VIEW {self.closing.new} AS SELECT * FROM {self.closing.all}")
 
     def advance(self, text: str) -> bool:
         found = self.connection.sql(text).to_arrow_table()
-        self.connection.execute(f"CREATE OR REPLACE TEMP TABLE {self.closing.new} AS SELECT * FROM found")
+        drop_relation(self.connection, self.closing.new)
+        self.connection.execute(f"CREATE TEMP TABLE {self.closing.new} AS SELECT * FROM found")
         self.connection.execute(f"INSERT INTO {self.closing.all} SELECT * FROM {self.closing.new}")
         return bool(found.num_rows)
 

@@ -39,6 +39,11 @@ def state_table(name: str) -> str:
     return f"{name}_state"
 
 
+def new_table(name: str) -> str:
+    """Name of the relation with what the last round of a closure found."""
+    return f"{name}_new"
+
+
 @dataclass(frozen=True, slots=True)
 class StepText:
     """A step of a round, to be run where some of what it wants of the new rows and all that it wants of the known ones is there."""
@@ -115,7 +120,7 @@ class Closing:
     @property
     def new(self) -> str:
         """The table of what the last round found."""
-        return f"{self.name}_new"
+        return new_table(self.name)
 
     @property
     def state(self) -> str:

@@ -14,7 +14,7 @@ from engine.ir.terms import Constant, Variable
 from engine.spark.sql.calls import Columns, encode, is_rowwise, textless
 from engine.spark.sql.dialect import Dialect
 from engine.spark.sql.functions import arithmetic, comparisons, constants, dates, patterns, strings
-from engine.spark.sql.functions.comparisons import MIRRORED
+from engine.spark.sql.functions.comparisons import MIRRORED, OF_NUMBERS
 from engine.spark.sql.functions.comparisons import OPERATORS as COMPARISONS
 from engine.spark.sql.functions.tables import SIMPLE
 from engine.spark.sql.functions.values import HARD, NULL_STRING, NUMBERS, boolean_token, either
@@ -77,6 +77,10 @@ class Lowering:
                 if None in tests or sum(len(t or "") for t in tests) > LONGEST:
                     return None
                 return f"({'NOT ' if word == 'NOT IN' else ''}{either([t for t in tests if t])})"
+            case Call(function=name, args=(left, right)) if name in OF_NUMBERS:
+                parts = [self._numeric(left, columns), self._numeric(right, columns),
+                         self.plain(Call(OF_NUMBERS[name], (left, right)), columns)]
+                return None if None in parts else "(CASE WHEN {} AND {} THEN {} END)".format(*parts)
             case Call(function="ISNUMERIC", args=(Variable() as v,)) if v in columns.typed:
                 kind = f"{columns.token(v)}_k"
                 return f"(CASE WHEN {kind} = {HARD} THEN {self._otherwise_test(expression, columns)} ELSE {kind} {NUMBERS} END)"
@@ -87,6 +91,12 @@ class Lowering:
             case Call(function="REGEX", args=(source, Constant() as pattern, *flags)):
                 return self._regex(expression, source, pattern, flags, columns)
         return None
+
+    def _numeric(self, operand: Expression, columns: Columns) -> str | None:
+        """Whether an operand is a number; None where only Python tells."""
+        if isinstance(operand, Constant):
+            return "TRUE" if Kind.INTEGER <= typed(operand.token)[0] <= Kind.DOUBLE else None
+        return self._quick_test(Call("ISNUMERIC", (operand,)), columns)
 
     def _decided(self, test: str, undecided: tuple[str, ...], expression: Expression, columns: Columns) -> str:
         return f"(CASE WHEN {either([*undecided])} THEN {self._otherwise_test(expression, columns)} ELSE {test} END)" if undecided else test

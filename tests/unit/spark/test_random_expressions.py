@@ -16,6 +16,7 @@ from engine.functions.typed import Kind, typed
 from engine.ir.expressions import Call, Expression
 from engine.ir.terms import XSD, Constant
 from engine.spark.sql.dialect import DUCKDB, UNDECIDED
+from engine.spark.sql.functions.comparisons import OF_NUMBERS
 from engine.spark.sql.lower import Lowering
 from engine.spark.udf import register_duckdb
 from tests.unit.spark.samples import TOKENS, A, B
@@ -23,7 +24,7 @@ from tests.unit.spark.test_sql_functions import by_functions, pairs_table, spell
 
 ROWS = 2_000
 KINDS = ("integer", "decimal", "double", "float", "byte", "dateTime", "date", "boolean", "text", "tagged", "sample")
-COMPARISONS = ("=", "!=", "<", ">", "<=", ">=")
+COMPARISONS = ("=", "!=", "<", ">", "<=", ">=", *OF_NUMBERS)
 NUMERIC_1 = ("U-", "U+", "ABS", "CEIL", "FLOOR", "ROUND")
 FIELDS = ("YEAR", "MONTH", "DAY", "HOURS", "MINUTES", "SECONDS", "STRLEN")
 TEXT_1 = ("STR", "UCASE", "LCASE", "LANG")

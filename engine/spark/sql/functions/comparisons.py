@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 from engine.functions.typed import Kind
+from engine.ir.builtins import PRED
 from engine.spark.sql.dialect import Dialect
 from engine.spark.sql.functions import strings
 from engine.spark.sql.functions.values import (
     BOOLEAN, DOUBLE, FLOAT, LANG, MOMENTS, NUMBERS, OPAQUE, STRING, Typed, either)
 
 OPERATORS = {"=": "=", "!=": "<>", "<": "<", ">": ">", "<=": "<=", ">=": ">="}
+OF_NUMBERS = {f"<{PRED}numeric-{name}>": operator for name, operator in (
+    ("equal", "="), ("not-equal", "!="), ("less-than", "<"), ("greater-than", ">"), ("less-than-or-equal", "<="),
+    ("greater-than-or-equal", ">="))}
+"""RIF's predicates that are operators of SPARQL on numbers, and errors on anything else (RIF-DTB section 4.5.1)."""
 MIRRORED = {"=": "=", "!=": "!=", "<": ">", ">": "<", "<=": ">=", ">=": "<="}
 FOURTEEN_HOURS = 14 * 3600 * 1_000_000
 WITHOUT_VALUE = f"({int(Kind.IRI)}, {int(Kind.BLANK)}, {LANG})"  # equal to themselves only, and always unequal to others
