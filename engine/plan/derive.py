@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from engine.ir.expressions import Call, variables_of
-from engine.ir.rules import TRIPLE, Assign, Atom, Formula, Negation, Rule, Table, Test, rule_variables
+from engine.ir.rules import TRIPLE, Assign, Atom, Formula, Negation, Rule, Table, Test, atoms, rule_variables
 from engine.ir.terms import RDF_TYPE, Constant, Term, Variable
 from engine.plan import nodes
 from engine.plan.nodes import ClosedSource, FreshSource, KnownSource, NearSource, Plan, Scan, Source
@@ -101,6 +101,17 @@ def _stars(rule: Rule) -> list[list[Atom]]:
 def shapes(rule: Rule) -> tuple[Shape, ...]:
     """What rows the atoms of a rule's body can match."""
     return tuple(_shape(formula, rule) for formula in rule.body if isinstance(formula, Atom))
+
+
+def properties_read(rules: Sequence[Rule]) -> frozenset[str] | None:
+    """The properties and marks of all rows that rules can use; None: any."""
+    found: set[str] = set()
+    for rule, atom in ((rule, atom) for rule in rules for formula in rule.body for atom in atoms(formula)):
+        properties = _tokens(row_of(atom)[1], rule)
+        if properties is None:
+            return None
+        found |= properties
+    return frozenset(found)
 
 
 def _shape(atom: Atom, rule: Rule) -> Shape:

@@ -60,7 +60,8 @@ class KeptClosure(ABC):
                 self._folder.mkdir(parents=True, exist_ok=True)
                 self._kept = self._next(closure, point, evaluation_point(evaluation.ticks[-1]))
                 after = max(self.seen, evaluation.since)
-                first = first_text(closure, streams, after, point, evaluation.on_change, evaluation.start_at_ms)
+                first = first_text(closure, streams, after, point, evaluation.on_change, evaluation.start_at_ms,
+                                   DIALECTS[executor])
                 closing = replace(closure.ready((NO_TIMES,)), first=first, kept=self._kept)
             else:
                 closing = closure.ready(source_texts(closure.sources, streams, evaluation, DIALECTS[executor]))

@@ -8,17 +8,21 @@ from collections.abc import Sequence
 from engine.ir.rules import Atom
 from engine.ir.statement import StreamSource, TimeWindow
 from engine.ir.terms import Constant
-from engine.plan.derive import NOTHING, row_of, width
+from engine.plan.derive import NOTHING, properties_read, row_of, width
 from engine.plan.nodes import ClosedSource, WindowSource, leaf_sources
+from engine.spark.sql.dialect import Dialect
 from engine.spark.sql.fixpoint import ClosureText
 from engine.spark.sql.sources import closes, closure_table, stream_table
 from engine.timeline import MAX, MIN, ON_CHANGE_STEP
 
 
-def first_text(closure: ClosureText, streams: Sequence[StreamSource], after: int, point: int, on_change: bool, start_at_ms: int) -> str:
-    """The facts of positions > `after` that hold at `point` or later."""
+def first_text(closure: ClosureText, streams: Sequence[StreamSource], after: int, point: int, on_change: bool, start_at_ms: int,
+               dialect: Dialect) -> str:
+    """The facts of positions > `after` that hold at `point` or later, and that the rules read."""
+    read = properties_read(closure.source.rules)
     windows = [streams[leaf.index] for leaf in leaf_sources(closure.source.base) if isinstance(leaf, WindowSource)]
-    return " UNION ".join(_new(source, closure, after, point, on_change, start_at_ms) for source in windows)
+    some = "" if read is None else f" AND p IN ({', '.join(map(dialect.quote, sorted(read)))})" if read else " AND FALSE"
+    return " UNION ".join(_new(source, closure, after, point, on_change, start_at_ms) + some for source in windows)
 
 
 def shown_text(source: ClosedSource, at_first: bool) -> str:
