@@ -22,13 +22,15 @@ _STAR = 3   # so many atoms about one subject, or more, are joined at once: belo
 @dataclass(frozen=True, slots=True)
 class Step:
     """One way to apply a rule: each solution of `plan` gives the row `head`. There are some only where one of the shapes `new` is among
-    the new rows, and each of `known` among those known."""
+    the new rows, and each of `known` among those known. `besides` are the ends by which known rows stand beside new ones: ``os`` where
+    the object of a new one is the subject of the other."""
 
     rule: Rule
     plan: Plan
     head: tuple[Term, ...]
     new: tuple[Shape, ...] = ()
     known: tuple[Shape, ...] = ()
+    besides: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,15 +78,34 @@ def steps(rule: Rule, closed: ClosedSource) -> Iterator[Step]:
     sight, stars = sight_of(rule, closed), _stars(rule)
     for star in stars:
         near = NearSource(closed, tuple(sorted({p.token for atom in star if isinstance(p := atom.terms[1], Constant)})))
-        plan = _body(nodes.Unit(), frozenset(), rule.body, lambda atom: near if atom in star else KnownSource(closed), sight)
-        yield Step(rule, plan, row_of(rule.head), tuple(_shape(atom, rule) for atom in star), shapes(rule))
+        plan = _body(nodes.Unit(), frozenset(), rule.body, lambda atom: near if atom in star else _known(atom, star, closed), sight)
+        besides = _besides(star, [f for f in rule.body if isinstance(f, Atom)])
+        yield Step(rule, plan, row_of(rule.head), tuple(_shape(atom, rule) for atom in star), shapes(rule), besides)
     for number, formula in enumerate(rule.body):
         if isinstance(formula, Atom) and not any(formula in star for star in stars):
             rest = [*rule.body[:number], *rule.body[number + 1:]]
             first = _scan(formula, FreshSource(closed), sight)
-            plan = _body(first, rule_variables(formula), rest, lambda _: KnownSource(closed), sight)
-            others = tuple(_shape(f, rule) for f in rest if isinstance(f, Atom))
-            yield Step(rule, plan, row_of(rule.head), (_shape(formula, rule),), others)
+            plan = _body(first, rule_variables(formula), rest, lambda atom: _known(atom, [formula], closed), sight)
+            others = [f for f in rest if isinstance(f, Atom)]
+            known = tuple(_shape(f, rule) for f in others)
+            yield Step(rule, plan, row_of(rule.head), (_shape(formula, rule),), known, _besides([formula], others))
+
+
+def _known(atom: Atom, new: Sequence[Atom], closed: ClosedSource) -> KnownSource:
+    """What an atom is looked for in, where one of `new` is: they share a subject or object, or it may be anywhere."""
+    return KnownSource(closed, all(_shared_ends(other, atom) for other in new))
+
+
+def _besides(new: Sequence[Atom], others: Sequence[Atom]) -> frozenset[str]:
+    """Where the rows of `others` stand beside a row of `new`: one pair of ends for each two atoms that share some."""
+    shared = [[_shared_ends(first, other) for first in new] for other in others]
+    return frozenset(pairs[0] for found in shared if all(found) for pairs in found)
+
+
+def _shared_ends(first: Atom, second: Atom) -> list[str]:
+    """The ends that are the same variable in both atoms: ``os``, the object of the first and the subject of the second."""
+    ends = [dict(zip("spo", row_of(atom))) for atom in (first, second)]
+    return [one + two for two in "so" for one in "so" if ends[0][one] == ends[1][two] and isinstance(ends[0][one], Variable)]
 
 
 def _stars(rule: Rule) -> list[list[Atom]]:

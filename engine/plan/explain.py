@@ -86,8 +86,8 @@ def _source(source: Source) -> str:
             return f"bounds of window {index}"
         case nodes.ClosedSource(base=base, rules=rules):
             return f"{'lasting ' if source.lasting else ''}closure of {_source(base)} under {len(rules)} rules"
-        case nodes.KnownSource(closed=closed):
-            return f"known of the {_source(closed)}"
+        case nodes.KnownSource(closed=closed, beside=beside):
+            return f"known{' beside the new' if beside else ''} of the {_source(closed)}"
         case nodes.FreshSource(closed=closed):
             return f"new of the {_source(closed)}"
         case nodes.NearSource(closed=closed):

@@ -60,9 +60,11 @@ class ClosedSource:
 
 @dataclass(frozen=True, slots=True)
 class KnownSource:
-    """What is known so far while `closed` is computed, its background included."""
+    """What is known so far while `closed` is computed, its background included. Of what it has kept those `beside` what is new will do:
+    rows with a subject or object that something new has as one of them."""
 
     closed: ClosedSource
+    beside: bool = False
 
 
 @dataclass(frozen=True, slots=True)

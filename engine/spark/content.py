@@ -57,10 +57,10 @@ class StreamContent:
             if chunk.newest < before_ms:
                 continue
             if chunk.oldest < before_ms:
-                alive = chunk.table.filter(pc.greater_equal(chunk.table["t"], before_ms))
-                if alive.num_rows * 2 < chunk.table.num_rows:
+                alive = pc.greater_equal(chunk.table["t"], before_ms)
+                if pc.sum(alive).as_py() * 2 < chunk.table.num_rows:
                     self._serial += 1
-                    chunk = Chunk(self._serial, alive)
+                    chunk = Chunk(self._serial, chunk.table.filter(alive))
             kept.append(chunk)
         self._chunks = kept
 

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 from engine.ipc import pack, unpack
-from engine.spark.sql.fixpoint import Closing, new_table, saturate, seen_text
+from engine.spark.sql.fixpoint import Closing, Round, new_table, saturate, seen_text
 from engine.spark.sql.sources import closure_table
-from engine.spark.states import forget, go_on
+from engine.spark.states import drop_relation, find_near, forget, go_on
 from engine.spark.udf import register_duckdb
 
 if TYPE_CHECKING:
@@ -176,15 +176,6 @@ def drop(connection: duckdb.DuckDBPyConnection, name: str) -> None:
         drop_relation(connection, relation)
 
 
-def drop_relation(connection: duckdb.DuckDBPyConnection, name: str) -> None:
-    """Remove a table or view, if it is there."""
-    from duckdb import CatalogException
-    try:
-        connection.execute(f"DROP TABLE IF EXISTS {name}")
-    except CatalogException:
-        connection.execute(f"DROP VIEW {name}")
-
-
 @dataclass(frozen=True, slots=True)
 class _InDuckDB:
     """A closure's tables in DuckDB."""
@@ -199,8 +190,10 @@ class _InDuckDB:
         drop_relation(self.connection, self.closing.new)
         self.connection.execute(f"CREATE TEMP VIEW {self.closing.new} AS SELECT * FROM {self.closing.all}")
 
-    def advance(self, text: str) -> bool:
-        found = self.connection.sql(text).to_arrow_table()
+    def advance(self, due: Round) -> bool:
+        if self.closing.kept is not None:
+            find_near(self.connection, self.closing, due.besides)
+        found = self.connection.sql(due.text).to_arrow_table()
         drop_relation(self.connection, self.closing.new)
         self.connection.execute(f"CREATE TEMP TABLE {self.closing.new} AS SELECT * FROM found")
         self.connection.execute(f"INSERT INTO {self.closing.all} SELECT * FROM {self.closing.new}")
@@ -210,7 +203,7 @@ class _InDuckDB:
 def close(connection: duckdb.DuckDBPyConnection, closing: Closing) -> pa.Table | None:
     """Compute a closure under rules, which is then the table `closing.all`; what is inconsistent in it."""
     connection.execute(f"CREATE TEMP TABLE {closing.all} AS {closing.first}")
-    check = saturate(closing, _InDuckDB(connection, closing))
+    check = saturate(closing, _InDuckDB(connection, closing), {})
     return connection.sql(check).to_arrow_table() if check else None
 
 

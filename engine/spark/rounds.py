@@ -12,8 +12,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 
+from engine.plan.derive import Seen
 from engine.spark.graphs.rounds import with_piece
-from engine.spark.sql.fixpoint import Closing, saturate, seen_text
+from engine.spark.sql.fixpoint import Closing, Round, add_seen, saturate, seen_text
 
 
 @dataclass(slots=True)
@@ -30,8 +31,8 @@ class _InSpark:
     def begin(self) -> None:
         reduce(DataFrame.union, self.pieces).createOrReplaceTempView(self.closing.new)
 
-    def advance(self, text: str) -> bool:
-        new = self.spark.sql(text).localCheckpoint(eager=False)
+    def advance(self, due: Round) -> bool:
+        new = self.spark.sql(due.text).localCheckpoint(eager=False)
         if not new.count():
             return False
         self.pieces = with_piece(self.pieces, new)
@@ -44,10 +45,12 @@ def close(spark: SparkSession, closing: Closing) -> pa.Table | None:
     """Compute a closure under rules, which is then the view `closing.all`; what is inconsistent in it."""
     first = spark.sql(closing.first).localCheckpoint()
     first.createOrReplaceTempView(closing.all)
+    tables, known = _InSpark(spark, closing, [first]), Seen()
     if closing.kept is not None:
         segments = closing.kept.segments
         (spark.read.parquet(*segments) if segments else first.limit(0)).createOrReplaceTempView(closing.state)
-    check = saturate(closing, _InSpark(spark, closing, [first]))
+        add_seen(known, tables.seen(closing.state))
+    check = saturate(closing, tables, known)
     if closing.kept is not None:
         found = spark.sql(closing.kept.all_text(closing)).toArrow()
         if found.num_rows or closing.kept.whole:

@@ -19,6 +19,8 @@ class Dialect:
     recursive = True
     inline = "NOT MATERIALIZED "
     """What stands before a common table expression that is not to be made: DuckDB makes those that are read more than once."""
+    near = True
+    """Whether a round finds what is kept beside its new rows in a relation of its own (sql/fixpoint.py)."""
 
     def quote(self, text: str) -> str:
         """A string literal. DuckDB cannot hold NUL in a literal's text, so it is spliced in by code."""
@@ -110,6 +112,7 @@ class SparkDialect(Dialect):
     case_short_circuits = False
     recursive = False
     inline = ""
+    near = False
 
     def quote(self, text: str) -> str:
         return "'" + text.replace("\\", "\\\\").replace("'", "\\'").replace("${", "$\\{").replace("\0", "\\0") + "'"

@@ -138,7 +138,7 @@ class Emitter:
         return source_name(source), _keys(source), isinstance(source, nodes.WindowSource)
 
     def _near(self, source: nodes.NearSource) -> str:
-        new, known = (source_name(kind(source.closed)) for kind in (nodes.FreshSource, nodes.KnownSource))
+        new, known = source_name(nodes.FreshSource(source.closed)), source_name(nodes.KnownSource(source.closed, beside=True))
         listed = ", ".join(map(self.dialect.quote, source.properties))
         same = " AND ".join(f"f.{key} = k.{key}" for key in (*_keys(source), "s"))
         touched = f"SELECT 1 FROM {new} f WHERE {same} AND f.p IN ({listed})"

@@ -44,13 +44,27 @@ def new_table(name: str) -> str:
     return f"{name}_new"
 
 
+def near_table(name: str) -> str:
+    """Name of the relation with what a lasting closure has kept beside what is new."""
+    return f"{name}_near"
+
+
 @dataclass(frozen=True, slots=True)
 class StepText:
     """A step of a round, to be run where some of what it wants of the new rows and all that it wants of the known ones is there."""
 
     new: tuple[Shape, ...]
     known: tuple[Shape, ...]
+    besides: frozenset[str]
     text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Round:
+    """What a round runs; of what is kept it reads, besides all, what stands `besides` new rows (engine/plan/derive.py, Step)."""
+
+    text: str
+    besides: frozenset[str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,8 +103,8 @@ class Kept:
 @dataclass(frozen=True, slots=True)
 class Closing:
     """A closure to be computed now: `first` is what table ``{name}_all`` starts with; a round of a stratum runs the steps that are `due`;
-    at the end `checks` find what is inconsistent: rows ``lo hi finding``, told from point to point. `behind` are the
-    tables of the background and of what is kept."""
+    at the end `checks` find what is inconsistent: rows ``lo hi finding``, told from point to point. `behind` is the
+    table of the background."""
 
     name: str
     first: str
@@ -123,15 +137,21 @@ class Closing:
         return new_table(self.name)
 
     @property
+    def near(self) -> str:
+        """The table of what is kept of a lasting one beside what is new."""
+        return near_table(self.name)
+
+    @property
     def state(self) -> str:
         """The table of what is kept of a lasting one."""
         return state_table(self.name)
 
-    def due(self, stratum: int, new: Seen, known: Seen) -> str | None:
+    def due(self, stratum: int, new: Seen, known: Seen) -> Round | None:
         """What a round finds that is not known, given what the rows are like; None where nothing can follow."""
-        steps = [step.text for step in self.strata[stratum]
+        steps = [step for step in self.strata[stratum]
                  if any(shape.in_(new) for shape in step.new) and all(shape.in_(known) for shape in step.known)]
-        return f"{self.before}{_union(steps)}{self.after}" if steps else None
+        text = f"{self.before}{_union([step.text for step in steps])}{self.after}"
+        return Round(text, frozenset().union(*(step.besides for step in steps))) if steps else None
 
     def check(self, known: Seen) -> str | None:
         """What finds what is inconsistent, given what the rows are like; None where nothing can be."""
@@ -156,21 +176,21 @@ class Tables(Protocol):
     def begin(self) -> None:
         """The table of what is new gets all that is found so far."""
 
-    def advance(self, text: str) -> bool:
-        """What `text` finds becomes what is new, beside what was found; whether that is anything."""
+    def advance(self, due: Round) -> bool:
+        """What a round finds becomes what is new, beside what was found; whether that is anything."""
 
 
-def saturate(closing: Closing, tables: Tables) -> str | None:
+def saturate(closing: Closing, tables: Tables, known: Seen) -> str | None:
     """Run the rounds of a closure, whose table holds what it starts with, until nothing new comes, stratum by stratum. The statement
-    that then finds what is inconsistent; None where nothing can be."""
-    known: Seen = {}
+    that then finds what is inconsistent; None where nothing can be. `known` tells what the rows are like that it has kept; it gets those
+    of the background and what is found."""
     for table in closing.behind:
         add_seen(known, tables.seen(table))
     for stratum in range(len(closing.strata)):
         tables.begin()
         rows = tables.seen(closing.new)
         add_seen(known, rows)
-        while (text := closing.due(stratum, add_seen({}, rows), known)) is not None and tables.advance(text):
+        while (due := closing.due(stratum, add_seen({}, rows), known)) is not None and tables.advance(due):
             rows = tables.seen(closing.new)
             add_seen(known, rows)
     return closing.check(known)
@@ -222,8 +242,7 @@ class ClosureText:
         before = f"WITH {prefix[0]}, {self.known} SELECT {', '.join(self.columns)} FROM (SELECT {merged} FROM ("
         after = (f") AS d GROUP BY {', '.join(self.identity)}) AS f "
                  f"WHERE NOT EXISTS (SELECT 1 FROM {self.name}_known k WHERE {same})")
-        behind: tuple[str, ...] = (closure_table(self.source.background.name),) if self.source.background else ()
-        behind += (state_table(self.name),) if lasting else ()
+        behind = (closure_table(self.source.background.name),) if self.source.background else ()
         first, known = f"WITH {', '.join(prefix)} {self.base}", f"WITH {prefix[0]}, {self.known}"
         return Closing(self.name, first, self.strata, before, after, self.checks, known, self.source.static, behind)
 
@@ -247,7 +266,7 @@ def closure_text(source: ClosedSource, dialect: Dialect, lowering: Lowering) -> 
         return f"({_step(step, source, identity, shown, dialect, lowering)})"
 
     layers = strata(rule for rule in source.rules if isinstance(rule.head, Atom) and not is_axiom(rule))
-    texts = tuple(tuple(StepText(step.new, step.known, text(step)) for rule in layer for step in steps(rule, source))
+    texts = tuple(tuple(StepText(step.new, step.known, step.besides, text(step)) for rule in layer for step in steps(rule, source))
                   for layer in layers)
     axioms = [text(axiom(rule, source)) for rule in source.rules if is_axiom(rule)] if source.background is None else []
     checks = tuple(CheckText(shapes(rule), _check(rule, source, dialect, lowering))
@@ -291,12 +310,17 @@ def _base(source: ClosedSource, keys: tuple[str, ...], further: tuple[str, ...],
 
 
 def _known(source: ClosedSource, columns: tuple[str, ...], further: tuple[str, ...], dialect: Dialect) -> str:
-    """What is found and what the background holds, in each evaluation (and item)."""
-    own = f"SELECT {', '.join(columns)} FROM {closure_table(source.name)}"
-    if source.lasting:
-        own += f" UNION ALL SELECT {', '.join(columns)} FROM {state_table(source.name)}"
+    """What is found and what the background holds, in each evaluation (and item): all of it, and what is beside something new."""
+    own, listed = f"SELECT {', '.join(columns)} FROM {closure_table(source.name)}", ", ".join(columns)
+    kept = {"known": state_table(source.name), "beside": near_table(source.name) if dialect.near else state_table(source.name)}
+    behind = _behind(source, further)
+    return ", ".join(f"{source.name}_{word} AS {dialect.inline}({own}{f' UNION ALL SELECT {listed} FROM {table}' if source.lasting else ''}"
+                     f"{behind})" for word, table in kept.items())
+
+
+def _behind(source: ClosedSource, further: tuple[str, ...]) -> str:
     if source.background is None:
-        return f"{source.name}_known AS {dialect.inline}({own})"
+        return ""
     behind = width(source.background.rules)
     rest = [f"b.x{n + 3}" if n < behind else f"'{NOTHING.token}' AS x{n + 3}" for n in range(len(further))]
     keys = _keys(source)
@@ -304,7 +328,7 @@ def _known(source: ClosedSource, columns: tuple[str, ...], further: tuple[str, .
     always += [f"{all_sights(source)} AS sight"] if source.views else []
     listed = ", ".join([*(f"k.{key}" for key in keys), "b.s", "b.p", "b.o", *rest, *always, *(f"b.{c}" for c in _TYPED)])
     there = f" CROSS JOIN (SELECT DISTINCT {', '.join(keys)} FROM {closure_table(source.name)}) AS k" if keys else ""
-    return f"{source.name}_known AS {dialect.inline}({own} UNION ALL SELECT {listed} FROM {closure_table(source.background.name)} b{there})"
+    return f" UNION ALL SELECT {listed} FROM {closure_table(source.background.name)} b{there}"
 
 
 def _step(step: Step, source: ClosedSource, identity: tuple[str, ...], shown: bool | None, dialect: Dialect, lowering: Lowering) -> str:

@@ -50,8 +50,8 @@ def source_name(source: Source) -> str:
             return f"b{index}"
         case ClosedSource(name=name):
             return name
-        case KnownSource(closed=closed):
-            return f"{closed.name}_known"
+        case KnownSource(closed=closed, beside=beside):
+            return f"{closed.name}_{'beside' if beside else 'known'}"
         case FreshSource(closed=closed):
             return f"{closed.name}_new"
         case NearSource(closed=closed, properties=properties):
