@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 from engine.plan.nodes import Instances, closures
 from engine.spark.compiled import Compiled
 from engine.spark.sql.dialect import DIALECTS
-from engine.spark.sql.fixpoint import NO_TIMES, Closing, ClosureText, Kept, renamed
+from engine.spark.sql.fixpoint import NO_TIMES, Closing, ClosureText, Kept, Segment, renamed
 from engine.spark.sql.instances import first_text, shown_text
 from engine.spark.sql.sources import Evaluation, source_texts
 from engine.timeline import evaluation_point
@@ -41,7 +41,7 @@ class KeptClosure(ABC):
         self.name = f"{self.source.name}_{mark}"
         self.seen = -1
         self.mark, self._folder = mark, folder / self.name
-        self._segments: list[str] = []
+        self._segments: list[Segment] = []
         self._written = 0
         self._kept: Kept | None = None
         self._settled = 0
@@ -99,18 +99,25 @@ class KeptClosure(ABC):
 
     def _next(self, closure: ClosureText, point: int, settled: int) -> Kept:
         self._written += 1
-        out = str(self._folder / f"{self._written}.parquet")
-        return Kept(tuple(self._segments), out, point, settled, len(self._segments) >= MOST_SEGMENTS, closure.columns)
+        replaced = self._many()
+        first = min((segment.first for segment in replaced), default=self._written)
+        out = Segment(first, self._written, str(self._folder / f"{first}-{self._written}.parquet"))
+        return Kept(tuple(self._segments), out, point, settled, replaced, closure.columns)
+
+    def _many(self) -> tuple[Segment, ...]:
+        """Segments that had better be one: the later ones, and the first if they have half of it."""
+        if len(self._segments) < MOST_SEGMENTS:
+            return ()
+        first, *later = (Path(segment.path).stat().st_size for segment in self._segments)
+        return tuple(self._segments[1 if 2 * sum(later) < first else 0:])
 
     def _note_segment(self) -> None:
-        """Count the segment that was written; where it has everything, the others go."""
+        """Count the segment that was written; what it replaces goes."""
         assert self._kept is not None
-        if Path(self._kept.out).exists():
-            if self._kept.whole:
-                for path in self._segments:
-                    Path(path).unlink(missing_ok=True)
-                self._segments.clear()
-            self._segments.append(self._kept.out)
+        if Path(self._kept.out.path).exists():
+            for segment in self._kept.replaces:
+                Path(segment.path).unlink(missing_ok=True)
+            self._segments = [*(segment for segment in self._segments if segment not in self._kept.replaces), self._kept.out]
 
     def _settle(self, point: int) -> None:
         """Of what began up to `point` the last end of each fact counts: whatever comes begins later."""

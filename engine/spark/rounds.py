@@ -5,6 +5,7 @@ What a round finds is checkpointed: a plan that grew with the rounds would cost 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import reduce
 
@@ -14,7 +15,11 @@ from pyspark.sql import DataFrame, SparkSession
 
 from engine.plan.derive import Seen
 from engine.spark.graphs.rounds import with_piece
-from engine.spark.sql.fixpoint import Closing, Round, add_seen, saturate, seen_text
+from engine.spark.sql.fixpoint import Closing, Round, Segment, add_seen, saturate, seen_text
+
+
+def _read(segments: Sequence[Segment]) -> str:
+    return f"({' UNION ALL '.join(f'SELECT * FROM parquet.`{segment.path}`' for segment in segments)})"
 
 
 @dataclass(slots=True)
@@ -47,12 +52,12 @@ def close(spark: SparkSession, closing: Closing) -> pa.Table | None:
     first.createOrReplaceTempView(closing.all)
     tables, known = _InSpark(spark, closing, [first]), Seen()
     if closing.kept is not None:
-        segments = closing.kept.segments
-        (spark.read.parquet(*segments) if segments else first.limit(0)).createOrReplaceTempView(closing.state)
+        paths = [segment.path for segment in closing.kept.segments]
+        (spark.read.parquet(*paths) if paths else first.limit(0)).createOrReplaceTempView(closing.state)
         add_seen(known, tables.seen(closing.state))
     check = saturate(closing, tables, known)
     if closing.kept is not None:
-        found = spark.sql(closing.kept.all_text(closing)).toArrow()
-        if found.num_rows or closing.kept.whole:
-            pq.write_table(found, closing.kept.out)
+        found = spark.sql(closing.kept.all_text(closing, _read)).toArrow()
+        if found.num_rows or closing.kept.replaces:
+            pq.write_table(found, closing.kept.out.path)
     return spark.sql(check).toArrow() if check else None

@@ -1,7 +1,7 @@
 """What lasting closures have kept, in the worker that goes on with one: a table that follows the segments on disk.
 
 Each evaluation adds one segment (Parquet), which holds what it found. Whichever worker goes on reads those that it has not seen, so that
-workers may take turns; one that has seen something else begins anew. On a cluster the folder must be one that every executor sees.
+workers may take turns. On a cluster the folder must be one that every executor sees.
 """
 
 from __future__ import annotations
@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from engine.plan.derive import Seen
-from engine.spark.sql.fixpoint import Closing, Kept, add_seen, saturate, state_table
+from engine.spark.ends import Ends
+from engine.spark.sql.fixpoint import Closing, Kept, Segment, add_seen, saturate, state_table
 
 if TYPE_CHECKING:
     import duckdb
@@ -22,15 +23,17 @@ if TYPE_CHECKING:
     from engine.spark.sql.fixpoint import Tables
 
 _DEAD = 2   # a table is written anew when it has so many times the rows that still hold
+_FOUND = "found_near"
 _MANY = 8   # new rows, each of which stands for so many kept ones, are joined with all of them
 
 
 @dataclass(slots=True)
 class _State:
-    """What a state table of this process holds: which segments, and what their rows are like. Beside its columns it has hashes of the
-    ends of each row, ``hs`` and ``ho``, by which those near to new ones are found; what is joined are the ends themselves."""
+    """What a state table of this process holds: what evaluations up to number `last` found, what its rows are like, and where they are by
+    their ends."""
 
-    segments: set[str] = field(default_factory=set)
+    ends: Ends
+    last: int = 0
     like: Seen = field(default_factory=dict)
 
 
@@ -56,41 +59,44 @@ def go_on(connection: duckdb.DuckDBPyConnection, closing: Closing, tables: Table
     check = saturate(closing, tables, state.like)
     findings = connection.sql(check).to_arrow_table() if check else None
     drop_relation(connection, closing.near)
-    if kept.whole or connection.execute(f"SELECT 1 FROM {closing.all} LIMIT 1").fetchone():
-        connection.execute(f"COPY ({kept.all_text(closing)}) TO '{kept.out}' (FORMAT PARQUET)")
+    if kept.replaces or connection.execute(f"SELECT 1 FROM {closing.all} LIMIT 1").fetchone():
+        connection.execute(f"COPY ({kept.all_text(closing, _read)}) TO '{kept.out.path}' (FORMAT PARQUET)")
         if kept.whole:
-            connection.execute(f"CREATE OR REPLACE TEMP TABLE {closing.state} AS {_hashed(_segments([kept.out]))}")
-            state.segments = {kept.out}
+            connection.execute(f"CREATE OR REPLACE TEMP TABLE {closing.state} AS SELECT * FROM {_read([kept.out])}")
+            state.ends = Ends(_hashed(connection, closing.state))
         else:
-            connection.execute(f"INSERT INTO {closing.state} {_hashed(closing.all)}")
-            state.segments.add(kept.out)
+            connection.execute(f"INSERT INTO {closing.state} SELECT * FROM {closing.all}")
+            state.ends.add(_hashed(connection, closing.all))
+        state.last = kept.out.last
     return findings
 
 
 def _brought(connection: duckdb.DuckDBPyConnection, closing: Closing, kept: Kept, tables: Tables) -> _State:
     """Make the state table what the segments hold."""
-    table, wanted = closing.state, set(kept.segments)
-    state = _states().get(closing.name)
-    if state is None or not state.segments <= wanted:
-        state = _states()[closing.name] = _State()
-        connection.execute(f"CREATE OR REPLACE TEMP TABLE {table} AS {_hashed(f'({closing.first}) AS f')} LIMIT 0")
-    if missing := sorted(wanted - state.segments):
-        read = _segments(missing)
-        connection.execute(f"INSERT INTO {table} {_hashed(read)} WHERE hi >= {kept.point}")
+    table, state = closing.state, _states().get(closing.name)
+    if state is None:
+        connection.execute(f"CREATE OR REPLACE TEMP TABLE {table} AS SELECT * FROM ({closing.first}) AS f LIMIT 0")
+        state = _states()[closing.name] = _State(Ends(_hashed(connection, table)))
+    if missing := [segment for segment in kept.segments if segment.last > state.last]:    # some of it may be there: twice does no harm
+        read = f"(SELECT * FROM {_read(missing)} WHERE hi >= {kept.point}) AS f"
+        connection.execute(f"INSERT INTO {table} SELECT * FROM {read}")
+        state.ends.add(_hashed(connection, read))
         add_seen(state.like, tables.seen(read))
-        state.segments |= set(missing)
+        state.last = missing[-1].last
     total, alive = connection.execute(f"SELECT count(*), count(*) FILTER (WHERE hi >= {kept.point}) FROM {table}").fetchone() or (0, 0)
     if total > _DEAD * alive + 1_000:
         connection.execute(f"CREATE OR REPLACE TEMP TABLE {table} AS SELECT * FROM {table} WHERE hi >= {kept.point}")
+        state.ends = Ends(_hashed(connection, table))
     return state
 
 
-def _segments(paths: Sequence[str]) -> str:
-    return f"read_parquet([{', '.join(repr(path) for path in paths)}])"
+def _read(segments: Sequence[Segment]) -> str:
+    return f"read_parquet([{', '.join(repr(segment.path) for segment in segments)}])"
 
 
-def _hashed(source: str) -> str:
-    return f"SELECT *, hash(s) AS hs, hash(o) AS ho FROM {source}"
+def _hashed(connection: duckdb.DuckDBPyConnection, source: str) -> pa.Table:
+    """Rows with hashes of their ends."""
+    return connection.sql(f"SELECT *, hash(s) AS hs, hash(o) AS ho FROM {source}").to_arrow_table()
 
 
 def find_near(connection: duckdb.DuckDBPyConnection, closing: Closing, besides: Iterable[str]) -> None:
@@ -102,10 +108,12 @@ def find_near(connection: duckdb.DuckDBPyConnection, closing: Closing, besides: 
     if new * _MANY > kept:
         connection.execute(f"CREATE TEMP VIEW {closing.near} AS SELECT {listed} FROM {closing.state}")
         return
-    texts = [f"SELECT {listed} FROM {closing.state} WHERE h{theirs} IN (SELECT hash({ours}) FROM {closing.new})"
-             for ours, theirs in map(tuple, besides)]
-    texts = texts or [f"SELECT {listed} FROM {closing.state} LIMIT 0"]
-    connection.execute(f"CREATE TEMP TABLE {closing.near} AS {' UNION ALL '.join(texts)}")
+    hashes = {end: connection.sql(f"SELECT DISTINCT hash({end}) AS h FROM {closing.new}").to_arrow_table()["h"].to_numpy()
+              for end in {pair[0] for pair in besides}}
+    found = _states()[closing.name].ends.near((pair[1], hashes[pair[0]]) for pair in besides)
+    connection.register(_FOUND, found)
+    connection.execute(f"CREATE TEMP TABLE {closing.near} AS SELECT {listed} FROM {_FOUND}")
+    connection.unregister(_FOUND)
 
 
 def drop_relation(connection: duckdb.DuckDBPyConnection, name: str) -> None:

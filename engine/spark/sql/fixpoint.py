@@ -8,7 +8,7 @@ A lasting one has for each begin of a fact a row with its last end, unless an ea
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
@@ -76,22 +76,38 @@ class CheckText:
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
-    """Where a lasting closure keeps its rows: Parquet files `segments`, of which what ends before `point` counts no more; `out` gets
-    what is found now, or if it is to be the `whole` everything, of what began up to the point `settled` the last end of each fact."""
+class Segment:
+    """A Parquet file with what evaluations number `first` to `last` found."""
 
-    segments: tuple[str, ...]
-    out: str
+    first: int
+    last: int
+    path: str
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """Where a lasting closure keeps its rows: `segments`, of which what ends before `point` counts no more; `out` gets what is found now,
+    and what it `replaces` of the others. That may be the `whole`: then of what began up to the point `settled` it has the last end of each
+    fact."""
+
+    segments: tuple[Segment, ...]
+    out: Segment
     point: int
     settled: int
-    whole: bool
+    replaces: tuple[Segment, ...]
     columns: tuple[str, ...]
 
-    def all_text(self, closing: Closing) -> str:
-        """What goes into `out`."""
+    @property
+    def whole(self) -> bool:
+        """Whether `out` gets everything."""
+        return bool(self.segments) and len(self.replaces) == len(self.segments)
+
+    def all_text(self, closing: Closing, read: Callable[[Sequence[Segment]], str]) -> str:
+        """What goes into `out`; `read` spells what segments hold."""
         listed = ", ".join(self.columns)
         if not self.whole:
-            return f"SELECT {listed} FROM {closing.all}"
+            older = f" UNION ALL SELECT {listed} FROM {read(self.replaces)} WHERE hi >= {self.point}" if self.replaces else ""
+            return f"SELECT {listed} FROM {closing.all}{older}"
         both = (f"(SELECT {listed} FROM {state_table(closing.name)} UNION ALL SELECT {listed} FROM {closing.all}) AS b "
                 f"WHERE hi >= {self.point}")
         keys = ", ".join(c for c in self.columns if c not in ("lo", "hi"))

@@ -1,0 +1,29 @@
+"""The index of kept rows by their ends, against looking at all of them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+from hypothesis import given
+from hypothesis import strategies as st
+
+from engine.spark.ends import Ends
+
+ENDS = st.integers(0, 9)
+BATCHES = st.lists(st.lists(st.tuples(ENDS, ENDS), max_size=12), max_size=20)
+
+
+def rows(pairs: list[tuple[int, int]], first: int = 0) -> pa.Table:
+    s, o = (np.array([pair[end] for pair in pairs], np.uint64) for end in (0, 1))
+    return pa.table({"number": pa.array(range(first, first + len(pairs)), pa.int64()), "hs": s, "ho": o})
+
+
+@given(BATCHES, st.sets(ENDS), st.sets(ENDS))
+def test_what_is_near_is_found_once_in_all_parts(batches: list[list[tuple[int, int]]], subjects: set[int], objects: set[int]) -> None:
+    ends, added = Ends(rows([])), list[tuple[int, int]]()
+    for batch in batches:
+        ends.add(rows(batch, len(added)))
+        added += batch
+    found = ends.near([("s", np.array(sorted(subjects), np.uint64)), ("o", np.array(sorted(objects), np.uint64))])
+    assert sorted(found["number"].to_pylist()) == [n for n, (s, o) in enumerate(added) if s in subjects or o in objects]
+    assert ends.near([]).num_rows == 0
