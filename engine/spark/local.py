@@ -193,11 +193,12 @@ class _InDuckDB:
     def advance(self, due: Round) -> bool:
         if self.closing.kept is not None:
             find_near(self.connection, self.closing, due.besides)
-        found = self.connection.sql(due.text).to_arrow_table()
-        drop_relation(self.connection, self.closing.new)
-        self.connection.execute(f"CREATE TEMP TABLE {self.closing.new} AS SELECT * FROM found")
-        self.connection.execute(f"INSERT INTO {self.closing.all} SELECT * FROM {self.closing.new}")
-        return bool(found.num_rows)
+        new, following = self.closing.new, f"{self.closing.new}_next"
+        self.connection.execute(f"CREATE OR REPLACE TEMP TABLE {following} AS {due.text}")
+        drop_relation(self.connection, new)
+        self.connection.execute(f"ALTER TABLE {following} RENAME TO {new}")
+        (count,) = self.connection.execute(f"INSERT INTO {self.closing.all} SELECT * FROM {new}").fetchone() or (0,)
+        return bool(count)
 
 
 def close(connection: duckdb.DuckDBPyConnection, closing: Closing) -> pa.Table | None:
