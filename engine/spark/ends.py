@@ -27,10 +27,12 @@ class _Part:
     order: dict[str, tuple[npt.NDArray[np.uint64], npt.NDArray[np.int64]]]
 
     def places(self, end: str, hashes: npt.NDArray[np.uint64]) -> npt.NDArray[np.int64]:
-        """Where the rows are whose end has one of the hashes, which are distinct."""
+        """Where the rows are whose end has one of the hashes, which are distinct and ascend."""
         known, places = self.order[end]
-        first, last = np.searchsorted(known, hashes), np.searchsorted(known, hashes, "right")
-        counts = last - first
+        first = np.searchsorted(known, hashes)
+        there = known[np.minimum(first, len(known) - 1)] == hashes
+        first = first[there]
+        counts = np.searchsorted(known, hashes[there], "right") - first
         offsets = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
         found: npt.NDArray[np.int64] = places[np.repeat(first, counts) + offsets]
         return found
@@ -57,7 +59,7 @@ class Ends:
 
     def near(self, wanted: Iterable[tuple[str, npt.NDArray[np.uint64]]]) -> pa.Table:
         """The rows that have one of the hashes at an end, for some of the ends and hashes `wanted`."""
-        pairs, found = list(wanted), [self._none]
+        pairs, found = [(end, np.unique(hashes)) for end, hashes in wanted], [self._none]
         for part in self._parts:
             places = np.concatenate([np.empty(0, np.int64), *(part.places(end, hashes) for end, hashes in pairs)])
             found.append(part.rows.take(pa.array(np.unique(places))))

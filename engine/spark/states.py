@@ -108,7 +108,7 @@ def find_near(connection: duckdb.DuckDBPyConnection, closing: Closing, besides: 
     if new * _MANY > kept:
         connection.execute(f"CREATE TEMP VIEW {closing.near} AS SELECT {listed} FROM {closing.state}")
         return
-    hashes = {end: connection.sql(f"SELECT DISTINCT hash({end}) AS h FROM {closing.new}").to_arrow_table()["h"].to_numpy()
+    hashes = {end: connection.sql(f"SELECT hash({end}) AS h FROM {closing.new}").to_arrow_table()["h"].to_numpy()
               for end in {pair[0] for pair in besides}}
     found = _states()[closing.name].ends.near((pair[1], hashes[pair[0]]) for pair in besides)
     connection.register(_FOUND, found)
