@@ -79,16 +79,16 @@ def steps(rule: Rule, closed: ClosedSource) -> Iterator[Step]:
     for star in stars:
         near = NearSource(closed, tuple(sorted({p.token for atom in star if isinstance(p := atom.terms[1], Constant)})))
         plan = _body(nodes.Unit(), frozenset(), rule.body, lambda atom: near if atom in star else _known(atom, star, closed), sight)
-        besides = _besides(star, [f for f in rule.body if isinstance(f, Atom)])
+        besides = _besides(star, [atom for f in rule.body for atom in atoms(f)])
         yield Step(rule, plan, row_of(rule.head), tuple(_shape(atom, rule) for atom in star), shapes(rule), besides)
     for number, formula in enumerate(rule.body):
         if isinstance(formula, Atom) and not any(formula in star for star in stars):
             rest = [*rule.body[:number], *rule.body[number + 1:]]
             first = _scan(formula, FreshSource(closed), sight)
             plan = _body(first, rule_variables(formula), rest, lambda atom: _known(atom, [formula], closed), sight)
-            others = [f for f in rest if isinstance(f, Atom)]
-            known = tuple(_shape(f, rule) for f in others)
-            yield Step(rule, plan, row_of(rule.head), (_shape(formula, rule),), known, _besides([formula], others))
+            known = tuple(_shape(f, rule) for f in rest if isinstance(f, Atom))
+            besides = _besides([formula], [atom for f in rest for atom in atoms(f)])
+            yield Step(rule, plan, row_of(rule.head), (_shape(formula, rule),), known, besides)
 
 
 def _known(atom: Atom, new: Sequence[Atom], closed: ClosedSource) -> KnownSource:
@@ -116,7 +116,7 @@ def _stars(rule: Rule) -> list[list[Atom]]:
             subject, property_, _ = formula.terms
             if isinstance(subject, Variable) and isinstance(property_, Constant):
                 found.setdefault(subject, []).append(formula)
-    return [atoms for atoms in found.values() if len(atoms) >= _STAR]
+    return [arms for arms in found.values() if len(arms) >= _STAR]
 
 
 def shapes(rule: Rule) -> tuple[Shape, ...]:

@@ -78,12 +78,13 @@ class LogFolder:
         return self._tables(after, until, lambda file: True)
 
     def some(self, after: int, most_rows: int) -> list[pa.Table]:
-        """The fresh files of positions > `after`, in order, until there are `most_rows`: what came since a reader looked."""
+        """The fresh files with positions > `after`, in order, until there are `most_rows`: what came since a reader looked."""
         found, rows = list[pa.Table](), 0
         for file in self.waiting(after):
-            if rows < most_rows:
-                found.append(file.read())
-                rows += found[-1].num_rows
+            if rows >= most_rows:
+                break
+            found.append(file.read())
+            rows += found[-1].num_rows
         return found
 
     def waiting(self, after: int) -> list[LogFile]:

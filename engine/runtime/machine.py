@@ -44,7 +44,7 @@ _WARM_UP_BATCHES = 6
 _HEARTBEAT_S = 10.0
 _MOST_NEWER_ROWS = 400_000
 _FEW_FILES = 4      # so many are read through Spark; more of them at once are read faster here
-_MOST_FILES = 1_000
+_MOST_UNMERGED = 1_000     # while the pump is behind, merging waits until there are so many
 
 
 class Machine:
@@ -219,7 +219,7 @@ class Machine:
             return
         table = read() if len(waiting) <= _FEW_FILES else ROWS.empty_table()
         self._owner.call(lambda: self._process(table))
-        while self._position < waiting[-1].last:
+        while self._position < waiting[-1].last and self.state != "failed" and not self._closing.is_set():
             self._owner.call(lambda: self._process(ROWS.empty_table()))
 
     def _process(self, table: pa.Table) -> None:
@@ -300,14 +300,18 @@ class Machine:
                 self.backend.heartbeat()
             try:
                 if self._feed is not None:
-                    behind = busy and self.folder.waiting(self._position)     # what is waited for comes first
-                    least = _MOST_FILES if behind else self.settings.archive_files if busy else 2
-                    self._feed.seen(self.folder.merge(self._position, least))
+                    self._feed.seen(self.folder.merge(self._position, self._least_to_merge(busy)))
                 if time.monotonic() - expired > 60 and self._pump is not None:
                     expired = time.monotonic()
                     self._expire(self._pump)
             except OSError:
                 _LOG.exception("tidying the input log")
+
+    def _least_to_merge(self, busy: bool) -> int:
+        """How many files are worth merging: what is waited for comes first."""
+        if not busy:
+            return 2
+        return _MOST_UNMERGED if self.folder.waiting(self._position) else self.settings.archive_files
 
     def _expire(self, pump: Pump) -> None:
         sources = self.writer.appender.sources

@@ -166,15 +166,16 @@ class LiveQuery:
         """What begins at each instant, and what was reported before it and ceases there. What lasts longer, but not for ever, is kept."""
         if not answers:
             return []
-        before = [] if self.relation is None else [self.relation]
-        kept = pa.concat_tables([*before, *(answer.table for answer in answers)]).combine_chunks()
-        ends = kept[ENDS].fill_null(MAX).to_numpy()
-        order = ends.argsort(kind="stable")
-        instants, ends = [self.ticker.timetable.label(answer.tick) for answer in answers], ends[order]
+        before = answers[0].table.slice(0, 0) if self.relation is None else self.relation
+        reported = pa.concat_tables([before, *(answer.table for answer in answers)]).combine_chunks()
+        order = reported[ENDS].fill_null(MAX).to_numpy().argsort(kind="stable")
+        ends = reported[ENDS].fill_null(MAX).to_numpy()[order]
+        instants = [self.ticker.timetable.label(answer.tick) for answer in answers]
         cuts = list(zip(np.searchsorted(ends, instants).tolist(), np.searchsorted(ends, instants, "right").tolist()))
-        ceased = kept.drop_columns([ENDS]).take(order[:cuts[-1][1]])
-        if kept.num_rows and (kept.num_rows > sum(table.num_rows for table in before) or cuts[-1][1]):
-            self.relation, self.relation_changed = kept.take(order[cuts[-1][1]:np.searchsorted(ends, MAX)]), True
+        done, ever = cuts[-1][1], int(np.searchsorted(ends, MAX))
+        ceased = reported.drop_columns([ENDS]).take(order[:done])
+        if done or ever > before.num_rows:
+            self.relation, self.relation_changed = reported.take(order[done:ever]), True
         found = []
         for answer, (first, last) in zip(answers, cuts):
             pairs = ("istream", "p", answer.table.drop_columns([ENDS])), ("dstream", "n", ceased.slice(first, last - first))

@@ -152,7 +152,7 @@ class Tail:
         last = np.unique(positions)[-self._items:]
         if not len(last):
             return
-        kept = rows.select(_SHOWN).slice(int(np.searchsorted(positions, last[0])))
+        kept = rows.select(_SHOWN).filter(positions >= last[0])     # a copy: a slice would keep the whole batch
         self._parts.append((len(last), kept.combine_chunks()))
         while sum(count for count, _ in self._parts) - self._parts[0][0] >= self._items:
             self._parts.popleft()

@@ -1,7 +1,7 @@
-"""The rows that a lasting closure has kept, by what they begin and end with: those beside a few new ones are found without looking at all.
+"""An index of the rows that a lasting closure has kept, by subject and by object: those beside a few new ones are found without a scan.
 
-A log-structured index: what is added is sorted by hashes of its subjects and of its objects, small parts are merged in time. A hash tells
-rows that may be wanted; whoever joins them compares the terms themselves.
+It is log-structured: what is added is sorted by hashes of its subjects and of its objects, and small parts are merged as they become many.
+A hash tells rows that may be wanted; whoever joins them compares the terms themselves.
 """
 
 from __future__ import annotations
@@ -42,6 +42,7 @@ class Ends:
     """Rows by their ends. A table of rows has their columns, and the hashes ``hs`` and ``ho``."""
 
     def __init__(self, rows: pa.Table) -> None:
+        self.count = 0
         self._none = rows.slice(0, 0)
         self._parts: list[_Part] = []
         self.add(rows)
@@ -50,6 +51,7 @@ class Ends:
         """Take in further rows."""
         if not rows.num_rows:
             return
+        self.count += rows.num_rows
         self._parts.append(_part(rows))
         if len(self._parts) > MOST_PARTS:
             greatest, *others = sorted(self._parts, key=lambda part: -part.rows.num_rows)

@@ -44,7 +44,7 @@ class KeptClosure(ABC):
         self._segments: list[Segment] = []
         self._written = 0
         self._kept: Kept | None = None
-        self._settled = 0
+        self._rows_settled = 0
         self.shown: pa.Table | None = None
 
     @abstractmethod
@@ -79,7 +79,7 @@ class KeptClosure(ABC):
 
     def answers(self, found: pa.Table, position: int, ticks: Sequence[int]) -> list[pa.Table]:
         """Take what was found up to log position `position`; the answers at the `ticks`."""
-        self._note_segment()
+        self._adopt_segment()
         self.seen = max(self.seen, position)
         self.shown = found if self.shown is None else pa.concat_tables([self.shown, found.cast(self.shown.schema)])
         self.shown = self.shown.filter(pc.greater_equal(self.shown["hi"], evaluation_point(ticks[0])))
@@ -99,19 +99,19 @@ class KeptClosure(ABC):
 
     def _next(self, closure: ClosureText, point: int, settled: int) -> Kept:
         self._written += 1
-        replaced = self._many()
+        replaced = self._to_merge()
         first = min((segment.first for segment in replaced), default=self._written)
         out = Segment(first, self._written, str(self._folder / f"{first}-{self._written}.parquet"))
         return Kept(tuple(self._segments), out, point, settled, replaced, closure.columns)
 
-    def _many(self) -> tuple[Segment, ...]:
+    def _to_merge(self) -> tuple[Segment, ...]:
         """Segments that had better be one: the later ones, and the first if they have half of it."""
         if len(self._segments) < MOST_SEGMENTS:
             return ()
         first, *later = (Path(segment.path).stat().st_size for segment in self._segments)
         return tuple(self._segments[1 if 2 * sum(later) < first else 0:])
 
-    def _note_segment(self) -> None:
+    def _adopt_segment(self) -> None:
         """Count the segment that was written; what it replaces goes."""
         assert self._kept is not None
         if Path(self._kept.out.path).exists():
@@ -122,10 +122,10 @@ class KeptClosure(ABC):
     def _settle(self, point: int) -> None:
         """Of what began up to `point` the last end of each fact counts: whatever comes begins later."""
         assert self.shown is not None
-        if self.shown.num_rows <= self._settled * _GROWTH:
+        if self.shown.num_rows <= self._rows_settled * _GROWTH:
             return
         past = pc.less_equal(self.shown["lo"], point)
         best = self.shown.filter(past).group_by(self.terms, use_threads=False).aggregate([("lo", "min"), ("hi", "max")])
         best = best.rename_columns([*self.terms, *POINTS]).select(self.shown.column_names)
         self.shown = pa.concat_tables([best.cast(self.shown.schema), self.shown.filter(pc.invert(past))]).combine_chunks()
-        self._settled = max(self.shown.num_rows, 1_000)
+        self._rows_settled = max(self.shown.num_rows, 1_000)

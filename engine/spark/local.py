@@ -13,8 +13,9 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
+
 from engine.ipc import pack, unpack
-from engine.spark.sql.fixpoint import Closing, Round, new_table, saturate, seen_text
+from engine.spark.sql.fixpoint import Closing, Round, all_seen, following_table, near_table, new_table, saturate, seen_text
 from engine.spark.sql.sources import closure_table
 from engine.spark.states import drop_relation, find_near, forget, go_on
 from engine.spark.udf import register_duckdb
@@ -172,7 +173,7 @@ def _kept() -> dict[str, _Made]:
 
 def drop(connection: duckdb.DuckDBPyConnection, name: str) -> None:
     """Remove the tables of a closure."""
-    for relation in (closure_table(name), new_table(name)):
+    for relation in (closure_table(name), new_table(name), following_table(name), near_table(name)):
         drop_relation(connection, relation)
 
 
@@ -193,7 +194,7 @@ class _InDuckDB:
     def advance(self, due: Round) -> bool:
         if self.closing.kept is not None:
             find_near(self.connection, self.closing, due.besides)
-        new, following = self.closing.new, f"{self.closing.new}_next"
+        new, following = self.closing.new, following_table(self.closing.name)
         self.connection.execute(f"CREATE OR REPLACE TEMP TABLE {following} AS {due.text}")
         drop_relation(self.connection, new)
         self.connection.execute(f"ALTER TABLE {following} RENAME TO {new}")
@@ -204,7 +205,8 @@ class _InDuckDB:
 def close(connection: duckdb.DuckDBPyConnection, closing: Closing) -> pa.Table | None:
     """Compute a closure under rules, which is then the table `closing.all`; what is inconsistent in it."""
     connection.execute(f"CREATE TEMP TABLE {closing.all} AS {closing.first}")
-    check = saturate(closing, _InDuckDB(connection, closing), {})
+    tables = _InDuckDB(connection, closing)
+    check = saturate(closing, tables, all_seen(tables, closing.behind))
     return connection.sql(check).to_arrow_table() if check else None
 
 

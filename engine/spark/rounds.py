@@ -13,9 +13,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 
-from engine.plan.derive import Seen
 from engine.spark.graphs.rounds import with_piece
-from engine.spark.sql.fixpoint import Closing, Round, Segment, add_seen, saturate, seen_text
+from engine.spark.sql.fixpoint import Closing, Round, Segment, all_seen, saturate, seen_text
 
 
 def _read(segments: Sequence[Segment]) -> str:
@@ -50,12 +49,12 @@ def close(spark: SparkSession, closing: Closing) -> pa.Table | None:
     """Compute a closure under rules, which is then the view `closing.all`; what is inconsistent in it."""
     first = spark.sql(closing.first).localCheckpoint()
     first.createOrReplaceTempView(closing.all)
-    tables, known = _InSpark(spark, closing, [first]), Seen()
+    tables = _InSpark(spark, closing, [first])
     if closing.kept is not None:
         paths = [segment.path for segment in closing.kept.segments]
         (spark.read.parquet(*paths) if paths else first.limit(0)).createOrReplaceTempView(closing.state)
-        add_seen(known, tables.seen(closing.state))
-    check = saturate(closing, tables, known)
+    behind = (*closing.behind, *((closing.state,) if closing.kept is not None else ()))
+    check = saturate(closing, tables, all_seen(tables, behind))
     if closing.kept is not None:
         found = spark.sql(closing.kept.all_text(closing, _read)).toArrow()
         if found.num_rows or closing.kept.replaces:

@@ -7,7 +7,7 @@ workers may take turns. On a cluster the folder must be one that every executor 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
@@ -15,16 +15,16 @@ import pyarrow as pa
 
 from engine.plan.derive import Seen
 from engine.spark.ends import Ends
-from engine.spark.sql.fixpoint import Closing, Kept, Segment, add_seen, saturate, state_table
+from engine.spark.sql.fixpoint import Closing, Kept, Segment, add_seen, all_seen, saturate, state_table
 
 if TYPE_CHECKING:
     import duckdb
 
     from engine.spark.sql.fixpoint import Tables
 
-_DEAD = 2   # a table is written anew when it has so many times the rows that still hold
+_DEAD = 2   # a table is written anew when it has so many times the rows that it had then
 _FOUND = "found_near"
-_MANY = 8   # new rows, each of which stands for so many kept ones, are joined with all of them
+_SCAN_BELOW = 8   # where fewer rows are kept for each new one, all of them are joined
 
 
 @dataclass(slots=True)
@@ -33,8 +33,9 @@ class _State:
     their ends."""
 
     ends: Ends
+    like: Seen
     last: int = 0
-    like: Seen = field(default_factory=dict)
+    counted: int = 0    # how many rows it had when those that hold no more were last looked for
 
 
 @lru_cache(maxsize=1)
@@ -54,39 +55,43 @@ def go_on(connection: duckdb.DuckDBPyConnection, closing: Closing, tables: Table
     """Derive from what is new, beside what is kept; keep what is found; what is inconsistent in all of it."""
     kept = closing.kept
     assert kept is not None
-    state = _brought(connection, closing, kept, tables)
+    state = _caught_up(connection, closing, kept, tables)
     connection.execute(f"CREATE OR REPLACE TEMP TABLE {closing.all} AS {closing.first}")
     check = saturate(closing, tables, state.like)
     findings = connection.sql(check).to_arrow_table() if check else None
     drop_relation(connection, closing.near)
-    if kept.replaces or connection.execute(f"SELECT 1 FROM {closing.all} LIMIT 1").fetchone():
+    found = _hashed(connection, closing.all)
+    if kept.replaces or found.num_rows:
         connection.execute(f"COPY ({kept.all_text(closing, _read)}) TO '{kept.out.path}' (FORMAT PARQUET)")
         if kept.whole:
             connection.execute(f"CREATE OR REPLACE TEMP TABLE {closing.state} AS SELECT * FROM {_read([kept.out])}")
-            state.ends = Ends(_hashed(connection, closing.state))
+            state.ends, state.counted = Ends(_hashed(connection, closing.state)), 0
         else:
             connection.execute(f"INSERT INTO {closing.state} SELECT * FROM {closing.all}")
-            state.ends.add(_hashed(connection, closing.all))
-        state.last = kept.out.last
+            state.ends.add(found)
+        state.last, state.counted = kept.out.last, state.counted or state.ends.count
     return findings
 
 
-def _brought(connection: duckdb.DuckDBPyConnection, closing: Closing, kept: Kept, tables: Tables) -> _State:
+def _caught_up(connection: duckdb.DuckDBPyConnection, closing: Closing, kept: Kept, tables: Tables) -> _State:
     """Make the state table what the segments hold."""
     table, state = closing.state, _states().get(closing.name)
-    if state is None:
+    missing = [segment for segment in kept.segments if state is None or segment.last > state.last]
+    ahead = state is not None and state.last > max((segment.last for segment in kept.segments), default=0)     # a task that is run again
+    if state is None or ahead or missing and missing[0].first <= state.last:    # what another worker merged cannot be told apart
         connection.execute(f"CREATE OR REPLACE TEMP TABLE {table} AS SELECT * FROM ({closing.first}) AS f LIMIT 0")
-        state = _states()[closing.name] = _State(Ends(_hashed(connection, table)))
-    if missing := [segment for segment in kept.segments if segment.last > state.last]:    # some of it may be there: twice does no harm
+        state = _states()[closing.name] = _State(Ends(_hashed(connection, table)), all_seen(tables, closing.behind))
+        missing = list(kept.segments)
+    if missing:
         read = f"(SELECT * FROM {_read(missing)} WHERE hi >= {kept.point}) AS f"
         connection.execute(f"INSERT INTO {table} SELECT * FROM {read}")
         state.ends.add(_hashed(connection, read))
         add_seen(state.like, tables.seen(read))
-        state.last = missing[-1].last
-    total, alive = connection.execute(f"SELECT count(*), count(*) FILTER (WHERE hi >= {kept.point}) FROM {table}").fetchone() or (0, 0)
-    if total > _DEAD * alive + 1_000:
+        state.last, state.counted = missing[-1].last, state.counted or state.ends.count
+    if state.ends.count > _DEAD * state.counted + 1_000:
         connection.execute(f"CREATE OR REPLACE TEMP TABLE {table} AS SELECT * FROM {table} WHERE hi >= {kept.point}")
         state.ends = Ends(_hashed(connection, table))
+        state.counted = state.ends.count
     return state
 
 
@@ -103,17 +108,16 @@ def find_near(connection: duckdb.DuckDBPyConnection, closing: Closing, besides: 
     """Make the relation of what is kept beside what is new: a superset will do, so all of it where that is not much more."""
     assert closing.kept is not None
     listed = ", ".join(closing.kept.columns)
-    (new,), (kept,) = (connection.execute(f"SELECT count(*) FROM {table}").fetchone() or (0,) for table in (closing.new, closing.state))
+    ends, hashes = _states()[closing.name].ends, connection.sql(f"SELECT hash(s) AS s, hash(o) AS o FROM {closing.new}").to_arrow_table()
     drop_relation(connection, closing.near)
-    if new * _MANY > kept:
+    if hashes.num_rows * _SCAN_BELOW > ends.count:
         connection.execute(f"CREATE TEMP VIEW {closing.near} AS SELECT {listed} FROM {closing.state}")
         return
-    hashes = {end: connection.sql(f"SELECT hash({end}) AS h FROM {closing.new}").to_arrow_table()["h"].to_numpy()
-              for end in {pair[0] for pair in besides}}
-    found = _states()[closing.name].ends.near((pair[1], hashes[pair[0]]) for pair in besides)
-    connection.register(_FOUND, found)
-    connection.execute(f"CREATE TEMP TABLE {closing.near} AS SELECT {listed} FROM {_FOUND}")
-    connection.unregister(_FOUND)
+    connection.register(_FOUND, ends.near((pair[1], hashes[pair[0]].to_numpy()) for pair in besides))
+    try:
+        connection.execute(f"CREATE TEMP TABLE {closing.near} AS SELECT {listed} FROM {_FOUND}")
+    finally:
+        connection.unregister(_FOUND)
 
 
 def drop_relation(connection: duckdb.DuckDBPyConnection, name: str) -> None:

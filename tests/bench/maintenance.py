@@ -94,9 +94,9 @@ def _measured(session: Session, size: int, share: float) -> dict[str, Any]:
     """Medians in ms of the evaluations after the first, by way."""
     edges, changed = Edges(size), max(1, int(size * share))
     ways: dict[str, Callable[[Edges, int], Iterator[Pairs]]] = {
-        name: lambda e, c, s=strategy: _by_executor(session, e, c, s)  # type: ignore[misc]
+        name: lambda e, c, s=strategy: by_executor(session, e, c, s)  # type: ignore[misc]
         for name, strategy in (("incremental", "incremental"), ("recompute", "recompute"), ("planned", None))}
-    ways |= {"dred": _by_dred, "pyoxigraph": _by_store}
+    ways |= {"dred": _by_dred, "pyoxigraph": by_store}
     taken: dict[str, list[float]] = {}
     answers: dict[str, list[Pairs]] = {}
     for name, way in ways.items():
@@ -111,18 +111,16 @@ def _measured(session: Session, size: int, share: float) -> dict[str, Any]:
             **{name: round(float(np.median(times[1:])), 1) for name, times in taken.items()}}
 
 
-def _by_executor(session: Session, edges: Edges, changed: int, strategy: Any) -> Iterator[Pairs]:
-    step = max(1, changed * RANGE_MS // edges.size)
+def by_executor(session: Session, edges: Edges, changed: int, strategy: Any) -> Iterator[Pairs]:
     graphs = {TBOX: graph_table((TRANSITIVE,))}
-    compiled = compile_statement(parse(question(step)), Catalog({STREAM: "event"}, graphs), "inside")
+    compiled = compile_statement(parse(question(_step(edges, changed))), Catalog({STREAM: "event"}, graphs), "inside")
     executor, content = Executor(session, force_strategy=strategy), StreamContent(STREAM)
     try:
-        for number in range(STEPS + 1):
-            tick = RANGE_MS + number * step
-            first, last = (0 if not number else edges.size + (number - 1) * changed), edges.size + number * changed
-            table = edges.facts(first, last)
-            content.append(table)
+        before = 0
+        for tick, gone, come in _windows(edges, changed):
+            content.append(edges.facts(max(before, gone), come))
             content.evict(tick - RANGE_MS)
+            before = come
             answer, = executor.evaluate([Due("inside", compiled, (tick,), 0, {STREAM: content}, graphs)])
             assert answer.table is not None, answer.error
             yield frozenset(answer.table["x"].to_pylist())
@@ -130,7 +128,7 @@ def _by_executor(session: Session, edges: Edges, changed: int, strategy: Any) ->
         executor.close()
 
 
-def _by_store(edges: Edges, changed: int) -> Iterator[Pairs]:
+def by_store(edges: Edges, changed: int) -> Iterator[Pairs]:
     store, ask = pyoxigraph.Store(), f"SELECT DISTINCT ?x {{ ?x {PROPERTY}+ <{SPACE}root7> }}"
     for came, went in _changes(edges, changed):
         store.bulk_extend(_quads(came)) if not len(went) else store.extend(_quads(came))
@@ -141,13 +139,23 @@ def _by_store(edges: Edges, changed: int) -> Iterator[Pairs]:
 
 def _changes(edges: Edges, changed: int) -> Iterator[tuple[pa.Table, pa.Table]]:
     """What comes into and goes out of the window at each evaluation."""
-    step = max(1, changed * RANGE_MS // edges.size)
-    gone = 0
-    for number in range(STEPS + 1):
-        first, last = (0 if not number else edges.size + (number - 1) * changed), edges.size + number * changed
-        end = -(-number * step * edges.size // RANGE_MS)    # the first edge that is still there
-        yield edges.facts(first, last), edges.facts(gone, end)
-        gone = end
+    before: tuple[int, int] | None = None
+    for _, gone, come in _windows(edges, changed):
+        first, last = before or (gone, gone)
+        yield edges.facts(last, come), edges.facts(first, gone)
+        before = gone, come
+
+
+def _step(edges: Edges, changed: int) -> int:
+    return max(1, changed * RANGE_MS // edges.size)
+
+
+def _windows(edges: Edges, changed: int) -> Iterator[tuple[int, int, int]]:
+    """Each evaluation time T (ms), the number of the first edge that is still there, and of the first one that is still to come."""
+    step = _step(edges, changed)
+    for number in range(-(-RANGE_MS // step), -(-RANGE_MS // step) + STEPS + 1):
+        tick = number * step
+        yield tick, -(-(tick - RANGE_MS) * edges.size // RANGE_MS), -(-tick * edges.size // RANGE_MS)
 
 
 def _quads(table: pa.Table) -> list[pyoxigraph.Quad]:

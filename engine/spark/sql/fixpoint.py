@@ -44,6 +44,11 @@ def new_table(name: str) -> str:
     return f"{name}_new"
 
 
+def following_table(name: str) -> str:
+    """Name of the relation with what a round finds, until it is what is new."""
+    return f"{name}_next"
+
+
 def near_table(name: str) -> str:
     """Name of the relation with what a lasting closure has kept beside what is new."""
     return f"{name}_near"
@@ -198,10 +203,8 @@ class Tables(Protocol):
 
 def saturate(closing: Closing, tables: Tables, known: Seen) -> str | None:
     """Run the rounds of a closure, whose table holds what it starts with, until nothing new comes, stratum by stratum. The statement
-    that then finds what is inconsistent; None where nothing can be. `known` tells what the rows are like that it has kept; it gets those
-    of the background and what is found."""
-    for table in closing.behind:
-        add_seen(known, tables.seen(table))
+    that then finds what is inconsistent; None where nothing can be. `known` tells what the rows of the background are like, and those
+    that are kept; it gets those that are found."""
     for stratum in range(len(closing.strata)):
         tables.begin()
         rows = tables.seen(closing.new)
@@ -216,6 +219,14 @@ def seen_text(table: str) -> str:
     """What the rows of a table are like: rows of `Seen`."""
     kind = f"CASE WHEN p = '{RDF_TYPE}' THEN o END"
     return f"SELECT p, {kind} AS c, max(CASE WHEN s <> o THEN 1 ELSE 0 END) AS d FROM {table} GROUP BY p, {kind}"
+
+
+def all_seen(tables: Tables, names: Iterable[str]) -> Seen:
+    """What the rows of some tables are like."""
+    seen: Seen = {}
+    for name in names:
+        add_seen(seen, tables.seen(name))
+    return seen
 
 
 def add_seen(seen: Seen, rows: Iterable[tuple[str, str | None, int]]) -> Seen:

@@ -23,7 +23,7 @@ def test_the_atoms_of_a_star_are_joined_at_once() -> None:
     arms = tuple(Atom(TRIPLE, (X, Constant(f"<p{number}>"), Variable(f"v{number}"))) for number in range(3))
     rule = Rule(Atom(TRIPLE, (X, Q, Z)), (*arms, Atom(TRIPLE, (Y, P, X)), Atom(TRIPLE, (X, Constant("<p0>"), Z))))
     star, other = steps(rule, ClosedSource("c", MergedSource((WindowSource(0),))))
-    read = {source for source in sources(star.plan)}
+    read = set(sources(star.plan))
     assert {type(source) for source in read} == {NearSource, KnownSource}
     assert [source.properties for source in read if isinstance(source, NearSource)] == [("<p0>", "<p1>", "<p2>")]
     assert (len(star.new), len(star.known), len(other.new), len(other.known)) == (4, 5, 1, 4)

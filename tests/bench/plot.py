@@ -1,0 +1,62 @@
+"""``python -m tests.bench.plot RESULTS.json FILE.svg``: what keeping a closure costs, as a table in Markdown and as a plot.
+
+The results are those of ``python -m tests.bench maintenance``. Needs the packages of the extra ``plot``.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Sequence
+from itertools import groupby
+from pathlib import Path
+from typing import Any
+
+WAYS = ("incremental", "recompute", "planned", "dred", "pyoxigraph")
+DRAWN = {"incremental": "o-", "recompute": "s-", "dred": "^--", "pyoxigraph": "x:"}
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Print the table and write the plot."""
+    source, target = map(Path, arguments)
+    rows = json.loads(source.read_text("utf-8"))["benchmarks"]["maintenance"]["details"]["maintenance"]
+    print(table(rows))
+    draw(rows, target)
+    return 0
+
+
+def table(rows: Sequence[dict[str, Any]]) -> str:
+    """A line for each size and share, times in ms."""
+    heads = ["triples", "changed", *WAYS, "recompute / incremental", "incremental / pyoxigraph", "planned / better of both"]
+    lines = ["| " + " | ".join(heads) + " |", "|" + " --: |" * len(heads)]
+    for row in rows:
+        ratios = (row["recompute"] / row["incremental"], row["incremental"] / row["pyoxigraph"],
+                  row["planned"] / min(row["incremental"], row["recompute"]))
+        cells = [f"{row['size']:,}", f"{row['share']:.1%}", *(f"{row[way]:,.0f}" if row[way] >= 10 else f"{row[way]:.1f}" for way in WAYS),
+                 *(f"{ratio:.2f}" if ratio < 10 else f"{ratio:.0f}" for ratio in ratios)]
+        lines.append("| " + " | ".join(cells) + " |")
+    return "\n".join(lines)
+
+
+def draw(rows: Sequence[dict[str, Any]], target: Path) -> None:
+    """A panel for each size, all with the same scale of times."""
+    import matplotlib
+    matplotlib.use("svg")
+    matplotlib.rcParams["svg.hashsalt"] = "thalweg"     # the same figures give the same file
+    from matplotlib import pyplot
+    panels = [(size, list(found)) for size, found in groupby(rows, lambda row: row["size"])]
+    figure, axes = pyplot.subplots(1, len(panels), sharey=True, figsize=(4 * len(panels), 4), layout="constrained", squeeze=False)
+    for axis, (size, found) in zip(axes[0], panels):
+        for way, style in DRAWN.items():
+            axis.plot([row["share"] * 100 for row in found], [row[way] for row in found], style, label=way, markersize=4)
+        axis.set(title=f"{size:,} triples", xlabel="changed between evaluations, %", xscale="log", yscale="log")
+        axis.set_xticks([row["share"] * 100 for row in found], [f"{row['share'] * 100:g}" for row in found])
+        axis.minorticks_off()
+        axis.grid(alpha=0.3)
+    axes[0][0].set_ylabel("time of an evaluation, ms (median of 5)")
+    axes[0][0].legend()
+    figure.savefig(target, metadata={"Date": None})
+
+
+if __name__ == "__main__":
+    raise SystemExit(main(sys.argv[1:]))
