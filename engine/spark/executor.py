@@ -31,7 +31,7 @@ from engine.spark.mirror import Mirror
 from engine.spark.rounds import close
 from engine.spark.sql.closure import Rounds
 from engine.spark.sql.dialect import DIALECTS, UNDECIDED
-from engine.spark.sql.fixpoint import Closing, renamed
+from engine.spark.sql.closing import Closing, renamed
 from engine.spark.sql.sources import Evaluation, graph_table, needed, source_texts, stream_table, tables
 from engine.spark.udf_spark import register_spark
 from engine.timeline import MAX, MIN, evaluation_point

@@ -18,8 +18,9 @@ import pyarrow.compute as pc
 
 from engine.plan.nodes import Instances, closures
 from engine.spark.compiled import Compiled
+from engine.spark.sql.closing import Closing, Kept, Segment, renamed
 from engine.spark.sql.dialect import DIALECTS
-from engine.spark.sql.fixpoint import NO_TIMES, Closing, ClosureText, Kept, Segment, renamed
+from engine.spark.sql.fixpoint import NO_TIMES, ClosureText
 from engine.spark.sql.instances import first_text, shown_text
 from engine.spark.sql.sources import Evaluation, source_texts
 from engine.timeline import evaluation_point

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from engine.ipc import pack, unpack
-from engine.spark.sql.fixpoint import Closing, Round, all_seen, following_table, near_table, new_table, saturate, seen_text
+from engine.spark.sql.closing import Closing, Round, all_seen, following_table, near_table, new_table, saturate, seen_text
 from engine.spark.sql.sources import closure_table
 from engine.spark.states import drop_relation, find_near, forget, go_on
 from engine.spark.udf import register_duckdb

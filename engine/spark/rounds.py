@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 
 from engine.spark.graphs.rounds import with_piece
-from engine.spark.sql.fixpoint import Closing, Round, Segment, all_seen, saturate, seen_text
+from engine.spark.sql.closing import Closing, Round, Segment, all_seen, saturate, seen_text
 
 
 def _read(segments: Sequence[Segment]) -> str:

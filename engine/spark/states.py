@@ -6,7 +6,7 @@ workers may take turns. On a cluster the folder must be one that every executor 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING
@@ -15,12 +15,10 @@ import pyarrow as pa
 
 from engine.plan.derive import Seen
 from engine.spark.ends import Ends
-from engine.spark.sql.fixpoint import Closing, Kept, Segment, add_seen, all_seen, saturate, state_table
+from engine.spark.sql.closing import Closing, Kept, Segment, Tables, add_seen, all_seen, saturate, state_table
 
 if TYPE_CHECKING:
     import duckdb
-
-    from engine.spark.sql.fixpoint import Tables
 
 _DEAD = 2   # a table is written anew when it has so many times the rows that it had then
 _FOUND = "found_near"
@@ -104,7 +102,7 @@ def _hashed(connection: duckdb.DuckDBPyConnection, source: str) -> pa.Table:
     return connection.sql(f"SELECT *, hash(s) AS hs, hash(o) AS ho FROM {source}").to_arrow_table()
 
 
-def find_near(connection: duckdb.DuckDBPyConnection, closing: Closing, besides: Iterable[str]) -> None:
+def find_near(connection: duckdb.DuckDBPyConnection, closing: Closing, besides: frozenset[str]) -> None:
     """Make the relation of what is kept beside what is new: a superset will do, so all of it where that is not much more."""
     assert closing.kept is not None
     listed = ", ".join(closing.kept.columns)

@@ -12,7 +12,7 @@ from engine.spark import local
 from engine.spark.content import StreamContent
 from engine.spark.executor import Due
 from engine.spark.local import Task
-from engine.spark.sql.fixpoint import Closing
+from engine.spark.sql.closing import Closing
 from grammar import parse
 from tests.differential.plans import in_process
 
