@@ -162,14 +162,22 @@ LEMMAS = """
 dt-type2+eq-rep-s  ?x sameAs ?r, ?x != ?r, literal ?x, ?d in DATATYPES, in-value-space(?x ?d) => ?r a ?d
 """
 
-# rdfs2, 3, 5, 7, 9 and 11 of RDF 1.1 Semantics section 9.2.1. The others (axiomatic triples, rdfs4, 6, 8, 10, 12, 13) add what no one
-# asks a stream for. Chains of rules are written out, so that what they derive takes one step; a name tells which.
+# rdfs2, 3, 5, 6, 7, 9, 10 and 11 of RDF 1.1 Semantics section 9.2.1; rdfs6 and rdfs10 for what the schema speaks of (what is a property
+# or a class there, axiomatic triples say). The others (axiomatic triples, rdfs4, 8, 12, 13) add what no one asks a stream for. Chains of rules are written out, so that what they derive takes one step; a name tells which.
 RDFS_RULES = """
 rdfs2        ?p rdfs:domain ?c, ?x ?p ?y => ?x a ?c
 rdfs3        ?p rdfs:range ?c, ?x ?p ?y, resource ?y => ?y a ?c
 rdfs5        ?p rdfs:subPropertyOf ?q, ?q rdfs:subPropertyOf ?r => ?p rdfs:subPropertyOf ?r
+rdfs6        ?p a rdf:Property => ?p rdfs:subPropertyOf ?p
+rdfs6        ?p rdfs:subPropertyOf ?q => ?p rdfs:subPropertyOf ?p ; ?q rdfs:subPropertyOf ?q
+rdfs6        ?p rdfs:domain ?c => ?p rdfs:subPropertyOf ?p
+rdfs6        ?p rdfs:range ?c => ?p rdfs:subPropertyOf ?p
 rdfs7        ?p rdfs:subPropertyOf ?q, ?x ?p ?y => ?x ?q ?y
 rdfs9        ?c rdfs:subClassOf ?d, ?x a ?c => ?x a ?d
+rdfs10       ?c a rdfs:Class => ?c rdfs:subClassOf ?c
+rdfs10       ?c rdfs:subClassOf ?d => ?c rdfs:subClassOf ?c ; ?d rdfs:subClassOf ?d
+rdfs10       ?p rdfs:domain ?c => ?c rdfs:subClassOf ?c
+rdfs10       ?p rdfs:range ?c => ?c rdfs:subClassOf ?c
 rdfs11       ?c rdfs:subClassOf ?d, ?d rdfs:subClassOf ?e => ?c rdfs:subClassOf ?e
 rdfs7+rdfs9  ?p rdfs:subPropertyOf rdf:type, ?c rdfs:subClassOf ?d, ?x ?p ?c => ?x a ?d
 rdfs7+rdfs2  ?p rdfs:subPropertyOf ?q, ?q rdfs:domain ?c, ?x ?p ?y => ?x a ?c
