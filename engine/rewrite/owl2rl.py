@@ -163,7 +163,8 @@ dt-type2+eq-rep-s  ?x sameAs ?r, ?x != ?r, literal ?x, ?d in DATATYPES, in-value
 """
 
 # rdfs2, 3, 5, 6, 7, 9, 10 and 11 of RDF 1.1 Semantics section 9.2.1; rdfs6 and rdfs10 for what the schema speaks of (what is a property
-# or a class there, axiomatic triples say). The others (axiomatic triples, rdfs4, 8, 12, 13) add what no one asks a stream for. Chains of rules are written out, so that what they derive takes one step; a name tells which.
+# or a class there, axiomatic triples say). The others (axiomatic triples, rdfs4, 8, 12, 13) add what no one asks a stream for. Chains
+# of rules are written out, so that what they derive takes one step; a name tells which.
 RDFS_RULES = """
 rdfs2        ?p rdfs:domain ?c, ?x ?p ?y => ?x a ?c
 rdfs3        ?p rdfs:range ?c, ?x ?p ?y, resource ?y => ?y a ?c

@@ -23,7 +23,7 @@ from engine.runtime.streams import check_name
 
 BUILT_IN = "built-in"
 """The version of a rule set that is built in."""
-_ABOUT = {"rdfs": "The RDFS entailment rules rdfs2, 3, 5, 7, 9 and 11: domain, range, sub-property, sub-class.",
+_ABOUT = {"rdfs": "The RDFS entailment rules rdfs2, 3, 5, 6, 7, 9, 10 and 11: domain, range, sub-property, sub-class.",
           "owl2rl": "The OWL 2 RL/RDF rules (OWL 2 Profiles, section 4.3)."}
 
 

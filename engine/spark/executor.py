@@ -44,7 +44,7 @@ StrategyName = Literal["recompute", "incremental"]
 
 INCREMENTAL_ROWS = 20_000
 MOST_TOUCHED = 150_000
-MOST_CHANGING = 0.3      # of a closure's windows between evaluations; above it is made anew (docs/decisions.md)
+MOST_CHANGING = 0.5      # of a closure's windows between evaluations; above it is made anew (docs/decisions.md)
 CLOSED_ROWS = 2_000_000    # a round of Spark jobs costs more than a whole closure in one task (docs/decisions.md)
 
 
