@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Mapping
+from functools import partial
 
 import pyarrow as pa
 
 from engine.compiler import Catalog
 from engine.ir.statement import Statement
 from engine.rewrite.validate import validate
+from engine.runtime.backend import OnBatch
 from engine.runtime.log import LogFolder
 from engine.runtime.settings import Settings
 from engine.spark.executor import Answer, Due
@@ -17,11 +19,14 @@ from tests.unit.runtime.reference_executor import ReferenceCompiled, ReferenceEx
 
 
 class MemoryBackend:
-    """`down` makes every evaluation fail as if Spark were gone."""
+    """`down` makes every evaluation fail as if Spark were gone. The feed stands still while `fed` is not set; `reads` are the batches
+    that were read from it."""
 
     def __init__(self, settings: Settings) -> None:
         self.executor = ReferenceExecutor()
         self.down = False
+        self.fed, self.reads = threading.Event(), 0
+        self.fed.set()
         self._settings = settings
         self.die: Callable[[BaseException], None] = lambda failure: None
 
@@ -35,9 +40,16 @@ class MemoryBackend:
     def compile(self, statement: Statement, name: str, catalog: Catalog) -> ReferenceCompiled:
         return ReferenceCompiled(validate(statement, catalog), name, catalog.rules)
 
-    def feed(self, on_batch: Callable[[pa.Table], None], on_failure: Callable[[BaseException], None],
-             wanted: Callable[[], bool]) -> FolderFeed:
-        return FolderFeed(LogFolder(self._settings.log_folder, self._settings.archive_folder), on_batch, on_failure)
+    def feed(self, on_batch: OnBatch, on_failure: Callable[[BaseException], None]) -> FolderFeed:
+        def told(read: Callable[[], pa.Table]) -> None:
+            self.fed.wait(10)
+            on_batch(lambda: self._read(read))
+
+        return FolderFeed(LogFolder(self._settings.log_folder, self._settings.archive_folder), told, on_failure)
+
+    def _read(self, read: Callable[[], pa.Table]) -> pa.Table:
+        self.reads += 1
+        return read()
 
     def one_shot(self, due: Due, timeout_s: float) -> Answer:
         return ReferenceExecutor().evaluate([due])[0]
@@ -58,7 +70,7 @@ class MemoryBackend:
 class FolderFeed:
     """Looks at the folder every few milliseconds, as Structured Streaming does."""
 
-    def __init__(self, folder: LogFolder, on_batch: Callable[[pa.Table], None], on_failure: Callable[[BaseException], None]) -> None:
+    def __init__(self, folder: LogFolder, on_batch: OnBatch, on_failure: Callable[[BaseException], None]) -> None:
         self._folder, self._on_batch, self._on_failure = folder, on_batch, on_failure
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, daemon=True)
@@ -78,10 +90,14 @@ class FolderFeed:
         while not self._stopping.wait(0.002):
             try:
                 for table in self._folder.read(after):
-                    self._on_batch(table)
+                    self._on_batch(partial(_same, table))
                     after = table["position"][-1].as_py()
             except FileNotFoundError:
                 continue  # merged into the archive while the folder was listed
             except Exception as failure:
                 self._on_failure(failure)
                 return
+
+
+def _same(table: pa.Table) -> pa.Table:
+    return table

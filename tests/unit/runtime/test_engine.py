@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from engine.ir.spans import DiagnosticError
+from engine.runtime import machine
 from engine.runtime.clock import ManualClock
 from engine.runtime.errors import EngineError
 from engine.runtime.resources import Item, Notice, Rejection, ResultEvent
@@ -92,6 +93,23 @@ def test_from_push_to_result(running: Running) -> None:
     assert json.loads(first.payload)["results"]["bindings"][0]["o"] == {"type": "literal", "value": "1"}
     assert engine.query("q").progress["lastEventId"] == "q1c1-1"
     assert [event.t_ms for event in engine.tail("s")] == [NOW + 100, NOW + 1_100]
+
+
+def test_a_pump_that_is_behind_reads_the_log_itself(running: Running, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A few rows at a time, and without waiting for another batch of the feed."""
+    monkeypatch.setattr(machine, "_MOST_NEWER_ROWS", 3)
+    engine, backend = running.engine, running.backend
+    engine.put_stream("s", EVENTS)
+    engine.register(TEXT)
+    engine.push("s", [item(NOW)])
+    running.until(lambda: len(engine.tail("s")) == 1)
+    backend.fed.clear()
+    for number in range(1, 12):
+        engine.push("s", [item(NOW + number * 500, str(number))])
+    reads = backend.reads
+    backend.fed.set()
+    assert running.ticks(5) == [NOW + second * 1_000 for second in range(1, 6)]
+    assert backend.reads <= reads + 1, "the feed was read, at most for the batch that it had begun"
 
 
 def test_an_arrival_stream_is_stamped_and_closes_its_windows_by_the_clock(running: Running) -> None:

@@ -5,16 +5,19 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator
 from pathlib import Path
+from random import Random
 
 import pyarrow as pa
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from engine.records import Event
 from engine.runtime.append import Appender, Source
 from engine.runtime.errors import EngineError
 from engine.runtime.log import LogFolder, LogWriter, newest_time
 from engine.runtime.receipts import Terms
-from engine.runtime.rows import Control, Kind, control_rows, encode, prepare
+from engine.runtime.rows import Control, Kind, control_rows, encode, in_order, prepare
 
 
 def notes(first: int, count: int = 1) -> pa.Table:
@@ -51,6 +54,17 @@ def test_files_are_named_by_their_positions_and_read_in_order(folder: LogFolder)
     assert positions(folder.read(2, 6)) == [3, 4, 5, 6]
 
 
+@given(st.lists(st.integers(1, 3), max_size=8), st.randoms(use_true_random=False), st.booleans())
+def test_rows_are_put_in_order(counts: list[int], random: Random, by_row: bool) -> None:
+    """Whether whole files are out of order or single rows."""
+    rows = [{"position": position, "row": row} for position, count in enumerate(counts, 1) for row in range(count)]
+    cut = random.randint(0, len(rows))
+    mixed = rows[cut:] + rows[:cut]
+    if by_row:
+        random.shuffle(mixed)
+    assert in_order(pa.Table.from_pylist(mixed, pa.schema([("position", pa.int64()), ("row", pa.int32())]))).to_pylist() == rows
+
+
 def test_merged_files_are_read_once_even_if_the_old_ones_are_still_there(folder: LogFolder) -> None:
     files = [folder.write(notes(position)) for position in (1, 2, 3)]
     kept = files[1].path.read_bytes()
@@ -64,7 +78,7 @@ def test_what_came_since_a_reader_looked(folder: LogFolder) -> None:
     for first in (1, 3, 5):
         folder.write(notes(first, 2))
     assert positions(iter(folder.some(2, 100))) == [3, 4, 5, 6] and positions(iter(folder.some(2, 1))) == [3, 4]
-    assert folder.goes_on(5) and not folder.goes_on(6)
+    assert [file.last for file in folder.waiting(3)] == [4, 6] and folder.waiting(6) == []
 
 
 def test_history_leaves_out_files_without_items_that_are_needed(folder: LogFolder) -> None:

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from engine.functions.terms import split
-from engine.runtime.output import boolean_json, difference, first_rows, ntriples, payload, select_json
+from engine.runtime.output import boolean_json, difference, first_rows, ntriples, payload, payloads, select_json
 
 text = st.text(st.characters(exclude_categories=["Cs"]), max_size=8)
 tokens = st.one_of(
@@ -76,6 +76,19 @@ def test_many_rows_of_fresh_values_are_written_without_a_dictionary() -> None:
 def test_payloads_by_form(form: str, content: pa.Table, expected: bytes) -> None:
     assert payload(form, content) == expected
     assert boolean_json(False) != ntriples(pa.table({"s": ["<a>"], "p": ["<b>"], "o": ["<c>"]}))
+
+
+@given(st.lists(rows, max_size=4), st.sampled_from(("SELECT", "ASK")))
+def test_payloads_are_those_of_each(contents: list[list[tuple[str | None, str | None]]], form: str) -> None:
+    tables = [table(content) for content in contents]
+    assert payloads(form, tables) == [payload(form, each) for each in tables]
+
+
+def test_payloads_of_graphs_and_of_nothing() -> None:
+    triples = pa.table({"s": ["<a>", "<b>", "<c>"], "p": ["<p>"] * 3, "o": ['"1"', "_:x", "<o>"]})
+    parts = [triples.slice(0, 2), triples.slice(2, 0), triples.slice(2)]
+    assert payloads("CONSTRUCT", parts) == [b'<a> <p> "1" .\n<b> <p> _:x .\n', b"", b"<c> <p> <o> .\n"]
+    assert payloads("CONSTRUCT", []) == payloads("SELECT", []) == payloads("ASK", []) == []
 
 
 @given(rows, rows)
