@@ -42,7 +42,6 @@ class Ends:
     """Rows by their ends. A table of rows has their columns, and the hashes ``hs`` and ``ho``."""
 
     def __init__(self, rows: pa.Table) -> None:
-        self.count = 0
         self._none = rows.slice(0, 0)
         self._parts: list[_Part] = []
         self.add(rows)
@@ -51,7 +50,6 @@ class Ends:
         """Take in further rows."""
         if not rows.num_rows:
             return
-        self.count += rows.num_rows
         self._parts.append(_part(rows))
         if len(self._parts) > MOST_PARTS:
             greatest, *others = sorted(self._parts, key=lambda part: -part.rows.num_rows)

@@ -198,7 +198,7 @@ class _InDuckDB:
         self.connection.execute(f"CREATE OR REPLACE TEMP TABLE {following} AS {due.text}")
         drop_relation(self.connection, new)
         self.connection.execute(f"ALTER TABLE {following} RENAME TO {new}")
-        (count,) = self.connection.execute(f"INSERT INTO {self.closing.all} SELECT * FROM {new}").fetchone() or (0,)
+        [(count,)] = self.connection.execute(f"INSERT INTO {self.closing.all} SELECT * FROM {new}").fetchall()
         return bool(count)
 
 

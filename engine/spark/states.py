@@ -27,13 +27,26 @@ _SCAN_BELOW = 8   # where fewer rows are kept for each new one, all of them are 
 
 @dataclass(slots=True)
 class _State:
-    """What a state table of this process holds: what evaluations up to number `last` found, what its rows are like, and where they are by
-    their ends."""
+    """What a state table of this process holds: what evaluations up to number `last` found, what its rows are like, how many they are, and
+    where they are by their ends, once that has been asked."""
 
-    ends: Ends
     like: Seen
     last: int = 0
+    rows: int = 0
     counted: int = 0    # how many rows it had when those that hold no more were last looked for
+    ends: Ends | None = None
+
+    def add(self, connection: duckdb.DuckDBPyConnection, source: str) -> None:
+        """Note the rows of `source`, which were added."""
+        self.rows += _count(connection, source)
+        self.counted = self.counted or self.rows
+        if self.ends is not None:
+            self.ends.add(_hashed(connection, source))
+
+    def begin(self, connection: duckdb.DuckDBPyConnection, table: str) -> None:
+        """Note that the table was made anew."""
+        self.rows = self.counted = _count(connection, table)
+        self.ends = None
 
 
 @lru_cache(maxsize=1)
@@ -58,16 +71,15 @@ def go_on(connection: duckdb.DuckDBPyConnection, closing: Closing, tables: Table
     check = saturate(closing, tables, state.like)
     findings = connection.sql(check).to_arrow_table() if check else None
     drop_relation(connection, closing.near)
-    found = _hashed(connection, closing.all)
-    if kept.replaces or found.num_rows:
+    if kept.replaces or _count(connection, closing.all):
         connection.execute(f"COPY ({kept.all_text(closing, _read)}) TO '{kept.out.path}' (FORMAT PARQUET)")
         if kept.whole:
             connection.execute(f"CREATE OR REPLACE TEMP TABLE {closing.state} AS SELECT * FROM {_read([kept.out])}")
-            state.ends, state.counted = Ends(_hashed(connection, closing.state)), 0
+            state.begin(connection, closing.state)
         else:
             connection.execute(f"INSERT INTO {closing.state} SELECT * FROM {closing.all}")
-            state.ends.add(found)
-        state.last, state.counted = kept.out.last, state.counted or state.ends.count
+            state.add(connection, closing.all)
+        state.last = kept.out.last
     return findings
 
 
@@ -78,23 +90,27 @@ def _caught_up(connection: duckdb.DuckDBPyConnection, closing: Closing, kept: Ke
     ahead = state is not None and state.last > max((segment.last for segment in kept.segments), default=0)     # a task that is run again
     if state is None or ahead or missing and missing[0].first <= state.last:    # what another worker merged cannot be told apart
         connection.execute(f"CREATE OR REPLACE TEMP TABLE {table} AS SELECT * FROM ({closing.first}) AS f LIMIT 0")
-        state = _states()[closing.name] = _State(Ends(_hashed(connection, table)), all_seen(tables, closing.behind))
+        state = _states()[closing.name] = _State(all_seen(tables, closing.behind))
         missing = list(kept.segments)
     if missing:
         read = f"(SELECT * FROM {_read(missing)} WHERE hi >= {kept.point}) AS f"
         connection.execute(f"INSERT INTO {table} SELECT * FROM {read}")
-        state.ends.add(_hashed(connection, read))
+        state.add(connection, read)
         add_seen(state.like, tables.seen(read))
-        state.last, state.counted = missing[-1].last, state.counted or state.ends.count
-    if state.ends.count > _DEAD * state.counted + 1_000:
+        state.last = missing[-1].last
+    if state.rows > _DEAD * state.counted + 1_000:
         connection.execute(f"CREATE OR REPLACE TEMP TABLE {table} AS SELECT * FROM {table} WHERE hi >= {kept.point}")
-        state.ends = Ends(_hashed(connection, table))
-        state.counted = state.ends.count
+        state.begin(connection, table)
     return state
 
 
 def _read(segments: Sequence[Segment]) -> str:
     return f"read_parquet([{', '.join(repr(segment.path) for segment in segments)}])"
+
+
+def _count(connection: duckdb.DuckDBPyConnection, source: str) -> int:
+    [(count,)] = connection.execute(f"SELECT count(*) FROM {source}").fetchall()
+    return int(count)
 
 
 def _hashed(connection: duckdb.DuckDBPyConnection, source: str) -> pa.Table:
@@ -106,12 +122,15 @@ def find_near(connection: duckdb.DuckDBPyConnection, closing: Closing, besides: 
     """Make the relation of what is kept beside what is new: a superset will do, so all of it where that is not much more."""
     assert closing.kept is not None
     listed = ", ".join(closing.kept.columns)
-    ends, hashes = _states()[closing.name].ends, connection.sql(f"SELECT hash(s) AS s, hash(o) AS o FROM {closing.new}").to_arrow_table()
+    state = _states()[closing.name]
     drop_relation(connection, closing.near)
-    if hashes.num_rows * _SCAN_BELOW > ends.count:
+    if _count(connection, closing.new) * _SCAN_BELOW > state.rows:
         connection.execute(f"CREATE TEMP VIEW {closing.near} AS SELECT {listed} FROM {closing.state}")
         return
-    connection.register(_FOUND, ends.near((pair[1], hashes[pair[0]].to_numpy()) for pair in besides))
+    if state.ends is None:
+        state.ends = Ends(_hashed(connection, closing.state))
+    hashes = connection.sql(f"SELECT hash(s) AS s, hash(o) AS o FROM {closing.new}").to_arrow_table()
+    connection.register(_FOUND, state.ends.near((pair[1], hashes[pair[0]].to_numpy()) for pair in besides))
     try:
         connection.execute(f"CREATE TEMP TABLE {closing.near} AS SELECT {listed} FROM {_FOUND}")
     finally:
