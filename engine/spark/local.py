@@ -1,7 +1,7 @@
 """Executor `local`: all small plans that are due, of however many queries, in one Spark job.
 
 One task per core takes a bundle (Arrow tables, plan texts), runs the texts in DuckDB and gives back each answer as Arrow. A Spark job
-costs 50 to 130 ms whatever it does, so at small sizes the number of jobs decides (docs/decisions.md, "Executors").
+costs tens of milliseconds whatever it does, so at small sizes the number of jobs decides (docs/decisions.md, "Executors").
 """
 
 from __future__ import annotations
@@ -27,7 +27,8 @@ if TYPE_CHECKING:
 MOST_KEPT = 64
 CLOSING = 30    # what a closure costs, in plans over as many rows (docs/decisions.md)
 FINDINGS = pa.schema([("lo", pa.int64()), ("hi", pa.int64()), ("finding", pa.string())])
-RESULT = "number int, answer binary, findings binary, error string"
+Result = tuple[int, bytes, bytes | None, str | None]
+"""What a task gives: its number, the answer and what is inconsistent as Arrow, or why it failed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,10 +58,8 @@ def run_local(spark: SparkSession, tasks: Sequence[Task], tables: dict[str, pa.T
     """Run every task in one Spark job; answers in the order of `tasks`, a failure in place of the answer of a task that failed. Of
     lasting closures the workers keep those that are `alive`."""
     bundles = [_bundle(part, tasks, tables, alive) for part in balanced(tasks, workers)]
-    frame = spark.createDataFrame(pa.table({"bundle": pa.array(bundles, pa.binary())}))
-    rows = frame.mapInArrow(run_bundles, RESULT).toArrow()
     answers: list[Found | QueryFailed] = [QueryFailed("the task gave no answer")] * len(tasks)
-    for number, answer, findings, error in zip(*(rows[c].to_pylist() for c in ("number", "answer", "findings", "error"))):
+    for number, answer, findings, error in spark.sparkContext.parallelize(bundles, len(bundles)).mapPartitions(run_bundles).collect():
         answers[number] = QueryFailed(error) if error else Found(unpack(answer), unpack(findings) if findings else None)
     return answers
 
@@ -86,16 +85,15 @@ def _bundle(numbers: list[int], tasks: Sequence[Task], tables: dict[str, pa.Tabl
                          "tasks": [(number, tasks[number].text, tasks[number].closings) for number in numbers]})
 
 
-def run_bundles(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """In a Spark task: run the bundles of `batches`."""
-    for batch in batches:
-        for cell in batch.column(0).to_pylist():
-            bundle = pickle.loads(cell)
-            forget(_connection(), bundle["alive"])
-            yield from _run_bundle(bundle["tables"], bundle["tasks"])
+def run_bundles(bundles: Iterable[bytes]) -> Iterator[Result]:
+    """In a Spark task: run bundles."""
+    for packed in bundles:
+        bundle = pickle.loads(packed)
+        forget(_connection(), bundle["alive"])
+        yield from _run_bundle(bundle["tables"], bundle["tasks"])
 
 
-def _run_bundle(tables: dict[str, bytes], tasks: list[tuple[int, str, tuple[Closing, ...]]]) -> Iterator[pa.RecordBatch]:
+def _run_bundle(tables: dict[str, bytes], tasks: list[tuple[int, str, tuple[Closing, ...]]]) -> Iterator[Result]:
     connection = _connection()
     closures = Closures(connection, tables)
     for name, data in tables.items():
@@ -103,9 +101,10 @@ def _run_bundle(tables: dict[str, bytes], tasks: list[tuple[int, str, tuple[Clos
     try:
         for number, text, closings in tasks:
             found, error = _run(connection, text, closings, closures)
-            answer, findings = (pack(found.table), None if found.findings is None else pack(found.findings)) if found else (None, None)
-            yield pa.record_batch([pa.array([number], pa.int32()), pa.array([answer], pa.binary()), pa.array([findings], pa.binary()),
-                                   pa.array([error], pa.string())], names=["number", "answer", "findings", "error"])
+            if found is None:
+                yield number, b"", None, error
+            else:
+                yield number, pack(found.table), None if found.findings is None else pack(found.findings), None
     finally:
         closures.drop()
         for name in tables:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -100,16 +100,17 @@ def in_process() -> Iterator[Executor]:
 
 def _run_here(spark: object, tasks: Sequence[Task], tables: dict[str, pa.Table], workers: int,
               alive: frozenset[str] = frozenset()) -> list[Found | QueryFailed]:
-    class Frame:
-        """What `run_local` asks of Spark: a frame of bundles, mapped."""
+    class Bundles:
+        """What `run_local` asks of Spark: bundles, mapped."""
 
-        def __init__(self, table: pa.Table) -> None:
-            self.table = table
+        def __init__(self, bundles: Iterable[Any], slices: int = 1) -> None:
+            self._bundles = bundles
 
-        def mapInArrow(self, function: Any, schema: str) -> Frame:
-            return Frame(pa.Table.from_batches(function(self.table.to_batches())))
+        def mapPartitions(self, function: Any) -> Bundles:
+            return Bundles(function(self._bundles))
 
-        def toArrow(self) -> pa.Table:
-            return self.table
+        def collect(self) -> list[Any]:
+            return list(self._bundles)
 
-    return run_local(SimpleNamespace(createDataFrame=Frame), tasks, tables, workers, alive)  # type: ignore[arg-type]
+    spark = SimpleNamespace(sparkContext=SimpleNamespace(parallelize=Bundles))
+    return run_local(spark, tasks, tables, workers, alive)  # type: ignore[arg-type]

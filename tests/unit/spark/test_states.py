@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 
 import duckdb
-import pyarrow as pa
 import pytest
 
 from engine.spark import kept, local, states
@@ -32,8 +31,8 @@ class Workers:
         patched.setattr(states, "_states", lambda: self._states[self._worker])
         patched.setattr(local, "run_bundles", self.run)
 
-    def run(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        given, found = list(batches), list[pa.RecordBatch]()
+    def run(self, bundles: Iterable[bytes]) -> Iterator[local.Result]:
+        given, found = list(bundles), list[local.Result]()
         for self._worker in self._turns(self._bundles):
             found = list(self._run(given))
         self._bundles += 1
