@@ -26,6 +26,7 @@ def warm_up(spark: SparkSession, say: Callable[[str], None]) -> None:
             spark.sql(_STAR).toArrow()
             spark.sql(_JOIN).toArrow()
             frame.repartition(2).mapInArrow(_work, "t long, n long").toArrow()
+            spark.sparkContext.parallelize([b"", b""], 2).mapPartitions(_load).collect()
         finally:
             spark.catalog.dropTempView("warm_up")
 
@@ -43,6 +44,12 @@ def _facts(rows: int) -> pa.Table:
         "s": [f"<s{i % 8}>" for i in numbers], "p": [f"<p{i % 4}>" for i in numbers], "o": [f'"{i}"' for i in numbers],
         "kind": [0] * rows, "number": [float(i) for i in numbers], "micros": pa.nulls(rows, pa.int64()),
     }, schema=FACTS)
+
+
+def _load(bundles: Iterable[bytes]) -> Iterator[bytes]:
+    """Runs in a Python worker: imports what runs bundles there."""
+    importlib.import_module("engine.spark.local")
+    yield from bundles
 
 
 def _work(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
