@@ -7,6 +7,7 @@ import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
 from engine.runtime.backend import SparkBackend
@@ -93,10 +94,10 @@ class Listening:
         settings = FeedSettings(folder.folder, folder.folder.parent / "checkpoints", ROWS, rotate_files=rotate_files)
         self.feed = Feed(session.spark, settings, self._take, self._fail)
 
-    def _take(self, table: object) -> None:
+    def _take(self, read: Callable[[], pa.Table]) -> None:
         if self.refuse:
             raise SystemExit("refused")
-        self.positions += table["position"].to_pylist()  # type: ignore[index]
+        self.positions += read()["position"].to_pylist()
         self.waiting()
 
     def _fail(self, failure: BaseException) -> None:
