@@ -11,9 +11,10 @@ from dataclasses import dataclass
 
 from engine.ir.expressions import Call, variables_of
 from engine.ir.rules import TRIPLE, Assign, Atom, Formula, Negation, Rule, Table, Test, atoms, rule_variables
+from engine.ir.substitution import with_constants
 from engine.ir.terms import RDF_TYPE, Constant, Term, Variable
 from engine.plan import nodes
-from engine.plan.nodes import ClosedSource, FreshSource, KnownSource, NearSource, Plan, Scan, Source
+from engine.plan.nodes import ClosedSource, FreshSource, KnownSource, StarSource, Plan, Scan, Source
 
 NOTHING = Constant('""')
 _STAR = 3   # so many atoms about one subject, or more, are joined at once: below it a step for each costs no more
@@ -22,7 +23,7 @@ _STAR = 3   # so many atoms about one subject, or more, are joined at once: belo
 @dataclass(frozen=True, slots=True)
 class Step:
     """One way to apply a rule: each solution of `plan` gives the row `head`. There are some only where one of the shapes `new` is among
-    the new rows, and each of `known` among those known. `besides` are the ends by which known rows stand beside new ones: ``os`` where
+    the new rows, and each of `known` among those known. `ends` are those by which known rows stand beside new ones: ``os`` where
     the object of a new one is the subject of the other."""
 
     rule: Rule
@@ -30,32 +31,34 @@ class Step:
     head: tuple[Term, ...]
     new: tuple[Shape, ...] = ()
     known: tuple[Shape, ...] = ()
-    besides: frozenset[str] = frozenset()
+    ends: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """What rows an atom can match, roughly: their properties or marks, for rdf:type their classes (None: any), and whether subject and
-    object are different terms."""
+    """What rows an atom can match, roughly: their properties or marks, for rdf:type their classes (None: any), whether subject and
+    object are different terms, and whether the object is a literal."""
 
     properties: frozenset[str] | None
     classes: frozenset[str] | None
     differs: bool
+    literal: bool
 
     def in_(self, seen: Seen) -> bool:
         """Whether some row seen may be matched."""
         among = seen if self.properties is None else self.properties & seen.keys()
         return any(self._fits(property_, seen[property_]) for property_ in among)
 
-    def _fits(self, property_: str, rows: tuple[set[str], bool]) -> bool:
-        classes, differ = rows
+    def _fits(self, property_: str, rows: tuple[set[str], bool, bool]) -> bool:
+        classes, differ, literals = rows
         if property_ == RDF_TYPE and self.classes is not None and self.classes.isdisjoint(classes):
             return False
-        return differ or not self.differs
+        return (differ or not self.differs) and (literals or not self.literal)
 
 
-Seen = dict[str, tuple[set[str], bool]]
-"""Of some rows: by property or mark, the classes (of rdf:type), and whether a subject differs from its object."""
+Seen = dict[str, tuple[set[str], bool, bool]]
+"""Of some rows: by property or mark, the classes (of rdf:type), whether a subject differs from its object, and whether some object is a
+literal."""
 
 
 def row_of(atom: Atom) -> tuple[Term, ...]:
@@ -74,21 +77,22 @@ def width(rules: Sequence[Rule]) -> int:
 
 def steps(rule: Rule, closed: ClosedSource) -> Iterator[Step]:
     """The ways to apply a rule in a round: one atom of its body, or one of a star, is new, the others are known."""
+    rule = with_constants(rule)
     assert isinstance(rule.head, Atom)
     sight, stars = sight_of(rule, closed), _stars(rule)
     for star in stars:
-        near = NearSource(closed, tuple(sorted({p.token for atom in star if isinstance(p := atom.terms[1], Constant)})))
-        plan = _body(nodes.Unit(), frozenset(), rule.body, lambda atom: near if atom in star else _known(atom, star, closed), sight)
-        besides = _besides(star, [atom for f in rule.body for atom in atoms(f)])
-        yield Step(rule, plan, row_of(rule.head), tuple(_shape(atom, rule) for atom in star), shapes(rule), besides)
+        found = StarSource(closed, tuple(sorted({p.token for atom in star if isinstance(p := atom.terms[1], Constant)})))
+        plan = _body(nodes.Unit(), frozenset(), rule.body, lambda atom: found if atom in star else _known(atom, star, closed), sight)
+        ends = _ends(star, [atom for f in rule.body for atom in atoms(f)])
+        yield Step(rule, plan, row_of(rule.head), tuple(_shape(atom, rule) for atom in star), shapes(rule), ends)
     for number, formula in enumerate(rule.body):
         if isinstance(formula, Atom) and not any(formula in star for star in stars):
             rest = [*rule.body[:number], *rule.body[number + 1:]]
             first = _scan(formula, FreshSource(closed), sight)
             plan = _body(first, rule_variables(formula), rest, lambda atom: _known(atom, [formula], closed), sight)
             known = tuple(_shape(f, rule) for f in rest if isinstance(f, Atom))
-            besides = _besides([formula], [atom for f in rest for atom in atoms(f)])
-            yield Step(rule, plan, row_of(rule.head), (_shape(formula, rule),), known, besides)
+            ends = _ends([formula], [atom for f in rest for atom in atoms(f)])
+            yield Step(rule, plan, row_of(rule.head), (_shape(formula, rule),), known, ends)
 
 
 def _known(atom: Atom, new: Sequence[Atom], closed: ClosedSource) -> KnownSource:
@@ -96,7 +100,7 @@ def _known(atom: Atom, new: Sequence[Atom], closed: ClosedSource) -> KnownSource
     return KnownSource(closed, all(_shared_ends(other, atom) for other in new))
 
 
-def _besides(new: Sequence[Atom], others: Sequence[Atom]) -> frozenset[str]:
+def _ends(new: Sequence[Atom], others: Sequence[Atom]) -> frozenset[str]:
     """Where the rows of `others` stand beside a row of `new`: one pair of ends for each two atoms that share some."""
     shared = [[_shared_ends(first, other) for first in new] for other in others]
     return frozenset(pairs[0] for found in shared if all(found) for pairs in found)
@@ -140,7 +144,8 @@ def _shape(atom: Atom, rule: Rule) -> Shape:
     properties = _tokens(property_, rule)
     classes = _tokens(object_, rule) if properties == frozenset((RDF_TYPE,)) else None
     apart = (Call("!", (Call("SAMETERM", pair),)) for pair in ((subject, object_), (object_, subject)))
-    return Shape(properties, classes, any(Test(test) in rule.body for test in apart))
+    literal = Test(Call("ISLITERAL", (object_,))) in rule.body
+    return Shape(properties, classes, any(Test(test) in rule.body for test in apart), literal)
 
 
 def _tokens(term: Term, rule: Rule) -> frozenset[str] | None:

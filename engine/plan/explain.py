@@ -90,7 +90,7 @@ def _source(source: Source) -> str:
             return f"known{' beside the new' if beside else ''} of the {_source(closed)}"
         case nodes.FreshSource(closed=closed):
             return f"new of the {_source(closed)}"
-        case nodes.NearSource(closed=closed):
+        case nodes.StarSource(closed=closed):
             return f"known of the {_source(closed)} about a subject of something new"
 
 

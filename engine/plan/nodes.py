@@ -75,7 +75,7 @@ class FreshSource:
 
 
 @dataclass(frozen=True, slots=True)
-class NearSource:
+class StarSource:
     """Of what is known while `closed` is computed the triples of some `properties` with a subject of which the last round found one."""
 
     closed: ClosedSource
@@ -89,7 +89,7 @@ class BoundsSource:
     index: int
 
 
-Source = WindowSource | StaticSource | MergedSource | ClosedSource | KnownSource | FreshSource | NearSource | BoundsSource
+Source = WindowSource | StaticSource | MergedSource | ClosedSource | KnownSource | FreshSource | StarSource | BoundsSource
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,8 +23,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from engine.ir.rules import TRIPLE, Assign, Atom, Falsum, Formula, Negation, Rule, Table, Test, rule_variables
+from engine.ir.substitution import Bindings, replaced, replaced_in, value
 from engine.ir.terms import RDF_TYPE, Constant, Term, Variable
-from engine.rewrite.tables import Bindings, Choices, Listed, Rows, joined, replaced, replaced_in, terms_in, unify, value
+from engine.rewrite.tables import Choices, Listed, Rows, joined, terms_in, unify
 
 MOST_ALTERNATIVES = 100
 MOST_ROWS = 200_000

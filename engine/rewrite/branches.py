@@ -9,9 +9,10 @@ from engine.ir import expressions as ex
 from engine.ir.patterns import BGP, Distinct, Extend, Filter, GraphPattern, Join, Pattern, Project, TriplePattern, Union, Values
 from engine.ir.rules import TRIPLE, Assign, Atom, Formula, Negation, Test, rule_variables
 from engine.ir.spans import Span
+from engine.ir.substitution import replaced_in, value
 from engine.ir.terms import Constant, PatternTerm, Term, Variable, one_of
 from engine.rewrite.alternatives import Asked, Body, Shape
-from engine.rewrite.tables import Choices, Rows, replaced_in, terms_in, value
+from engine.rewrite.tables import Choices, Rows, terms_in
 
 BehindTest = Callable[[Atom, tuple[Variable, ...], Rows], bool]
 

@@ -7,12 +7,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from engine.ir.expressions import Call, Expression
-from engine.ir.rules import Assign, Atom, Formula, Negation, Table, Test
+from engine.ir.rules import Table
+from engine.ir.substitution import Bindings, value
 from engine.ir.terms import Constant, Term, Variable
 
 Row = tuple[str, ...]
 Rows = frozenset[Row]
-Bindings = Mapping[Variable, Term]
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,13 +68,6 @@ class Listed:
         return self._indexes[places].get(key, ())
 
 
-def value(term: Term, bindings: Bindings) -> Term:
-    """What a term stands for."""
-    while isinstance(term, Variable) and term in bindings:
-        term = bindings[term]
-    return term
-
-
 def unify(asked: Sequence[Term], given: Sequence[Term], visible: frozenset[Variable]) -> dict[Variable, Term] | None:
     """Bindings that make the terms equal, or None; a visible variable stays one as long as it can."""
     bindings: dict[Variable, Term] = {}
@@ -121,32 +114,6 @@ def _agreeing(bound: dict[Variable, str], terms: Iterable[Term], row: Row) -> di
         if (term.token if isinstance(term, Constant) else both.setdefault(term, token)) != token:
             return None
     return both
-
-
-def replaced(formula: Formula, bindings: Bindings) -> Formula:
-    """A part of a body under bindings. Raises ValueError for one that speaks of time."""
-    match formula:
-        case Atom(terms=terms):
-            return replace(formula, terms=tuple(value(term, bindings) for term in terms))
-        case Negation(body=body):
-            return Negation(replaced(body, bindings))
-        case Test(condition=condition):
-            return Test(replaced_in(condition, bindings))
-        case Assign(variable=variable, expression=expression):
-            named = value(variable, bindings)
-            read = replaced_in(expression, bindings)
-            return Assign(named, read) if isinstance(named, Variable) else Test(Call("SAMETERM", (read, named)))
-    raise ValueError(f"not in a rule without time: {type(formula).__name__}")
-
-
-def replaced_in(expression: Expression, bindings: Bindings) -> Expression:
-    """An expression under bindings."""
-    match expression:
-        case Variable():
-            return value(expression, bindings)
-        case Call(args=args):
-            return replace(expression, args=tuple(replaced_in(arg, bindings) for arg in args))
-    return expression
 
 
 def terms_in(expression: Expression) -> Iterator[Variable]:

@@ -7,11 +7,13 @@ functions first would take about a second of somebody's answer time.
 
 from __future__ import annotations
 
+import gc
 import importlib
 import sys
 import zipimport
 
-PRELOADED = ("pyarrow", "pyarrow.compute", "pyarrow.acero", "duckdb", "engine.functions", "pyspark.sql.pandas.serializers")
+PRELOADED = ("pyarrow", "pyarrow.compute", "pyarrow.acero", "duckdb", "engine.functions", "engine.spark.local",
+             "pyspark.sql.pandas.serializers")
 
 
 def preload() -> None:
@@ -35,6 +37,7 @@ def keep_archives() -> None:
 if __name__ == "__main__":
     keep_archives()
     preload()
+    gc.freeze()     # a worker collects garbage after each task: of what is imported here it would look through 90,000 objects
     from pyspark import daemon
 
     daemon.manager()  # type: ignore[no-untyped-call]

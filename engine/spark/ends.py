@@ -57,7 +57,7 @@ class Ends:
             merged = _part(pa.concat_tables([part.rows for part in (others if small else self._parts)]))
             self._parts = [greatest, merged] if small else [merged]
 
-    def near(self, wanted: Iterable[tuple[str, npt.NDArray[np.uint64]]]) -> pa.Table:
+    def rows_at(self, wanted: Iterable[tuple[str, npt.NDArray[np.uint64]]]) -> pa.Table:
         """The rows that have one of the hashes at an end, for some of the ends and hashes `wanted`."""
         pairs, found = [(end, np.unique(hashes)) for end, hashes in wanted], [self._none]
         for part in self._parts:

@@ -15,9 +15,10 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from engine.ipc import pack, unpack
-from engine.spark.sql.closing import Closing, Round, all_seen, following_table, near_table, new_table, saturate, seen_text
+from engine.spark.sql.closing import (Closing, Round, SeenRow, all_seen, beside_table, following_table, new_table, saturate,
+                                      seen_text)
 from engine.spark.sql.sources import closure_table
-from engine.spark.states import drop_relation, find_near, forget, go_on
+from engine.spark.states import drop_relation, find_beside, forget, go_on
 from engine.spark.udf import register_duckdb
 
 if TYPE_CHECKING:
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 MOST_KEPT = 64
+MOST_PARSED = 256
 CLOSING = 30    # what a closure costs, in plans over as many rows (docs/decisions.md)
 FINDINGS = pa.schema([("lo", pa.int64()), ("hi", pa.int64()), ("finding", pa.string())])
 Result = tuple[int, bytes, bytes | None, str | None]
@@ -172,7 +174,7 @@ def _kept() -> dict[str, _Made]:
 
 def drop(connection: duckdb.DuckDBPyConnection, name: str) -> None:
     """Remove the tables of a closure."""
-    for relation in (closure_table(name), new_table(name), following_table(name), near_table(name)):
+    for relation in (closure_table(name), new_table(name), following_table(name), beside_table(name)):
         drop_relation(connection, relation)
 
 
@@ -183,7 +185,7 @@ class _InDuckDB:
     connection: duckdb.DuckDBPyConnection
     closing: Closing
 
-    def seen(self, table: str) -> list[tuple[str, str | None, int]]:
+    def seen(self, table: str) -> list[SeenRow]:
         return self.connection.execute(seen_text(table)).fetchall()
 
     def begin(self) -> None:
@@ -192,13 +194,20 @@ class _InDuckDB:
 
     def advance(self, due: Round) -> bool:
         if self.closing.kept is not None:
-            find_near(self.connection, self.closing, due.besides)
+            find_beside(self.connection, self.closing, due.ends)
         new, following = self.closing.new, following_table(self.closing.name)
-        self.connection.execute(f"CREATE OR REPLACE TEMP TABLE {following} AS {due.text}")
+        self.connection.execute(_parsed(self.connection, f"CREATE OR REPLACE TEMP TABLE {following} AS {due.text}"))
         drop_relation(self.connection, new)
         self.connection.execute(f"ALTER TABLE {following} RENAME TO {new}")
         [(count,)] = self.connection.execute(f"INSERT INTO {self.closing.all} SELECT * FROM {new}").fetchall()
         return bool(count)
+
+
+@lru_cache(maxsize=MOST_PARSED)
+def _parsed(connection: duckdb.DuckDBPyConnection, text: str) -> duckdb.Statement:
+    """A statement that may come again: to parse a round takes a third of its time (docs/decisions.md)."""
+    [statement] = connection.extract_statements(text)
+    return statement
 
 
 def close(connection: duckdb.DuckDBPyConnection, closing: Closing) -> pa.Table | None:

@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 
 from engine.spark.graphs.rounds import with_piece
-from engine.spark.sql.closing import Closing, Round, Segment, all_seen, saturate, seen_text
+from engine.spark.sql.closing import Closing, Round, Segment, SeenRow, all_seen, saturate, seen_text
 
 
 def _read(segments: Sequence[Segment]) -> str:
@@ -29,8 +29,8 @@ class _InSpark:
     closing: Closing
     pieces: list[DataFrame]
 
-    def seen(self, table: str) -> list[tuple[str, str | None, int]]:
-        return [(row["p"], row["c"], row["d"]) for row in self.spark.sql(seen_text(table)).toArrow().to_pylist()]
+    def seen(self, table: str) -> list[SeenRow]:
+        return [(row["p"], row["c"], row["d"], row["l"]) for row in self.spark.sql(seen_text(table)).toArrow().to_pylist()]
 
     def begin(self) -> None:
         reduce(DataFrame.union, self.pieces).createOrReplaceTempView(self.closing.new)

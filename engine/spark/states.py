@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     import duckdb
 
 _DEAD = 2   # a table is written anew when it has so many times the rows that it had then
-_FOUND = "found_near"
+_FOUND = "found_beside"
 _SCAN_BELOW = 8   # where fewer rows are kept for each new one, all of them are joined
 
 
@@ -70,7 +70,7 @@ def go_on(connection: duckdb.DuckDBPyConnection, closing: Closing, tables: Table
     connection.execute(f"CREATE OR REPLACE TEMP TABLE {closing.all} AS {closing.first}")
     check = saturate(closing, tables, state.like)
     findings = connection.sql(check).to_arrow_table() if check else None
-    drop_relation(connection, closing.near)
+    drop_relation(connection, closing.beside)
     if kept.replaces or _count(connection, closing.all):
         connection.execute(f"COPY ({kept.all_text(closing, _read)}) TO '{kept.out.path}' (FORMAT PARQUET)")
         if kept.whole:
@@ -118,21 +118,21 @@ def _hashed(connection: duckdb.DuckDBPyConnection, source: str) -> pa.Table:
     return connection.sql(f"SELECT *, hash(s) AS hs, hash(o) AS ho FROM {source}").to_arrow_table()
 
 
-def find_near(connection: duckdb.DuckDBPyConnection, closing: Closing, besides: frozenset[str]) -> None:
+def find_beside(connection: duckdb.DuckDBPyConnection, closing: Closing, ends: frozenset[str]) -> None:
     """Make the relation of what is kept beside what is new: a superset will do, so all of it where that is not much more."""
     assert closing.kept is not None
     listed = ", ".join(closing.kept.columns)
     state = _states()[closing.name]
-    drop_relation(connection, closing.near)
+    drop_relation(connection, closing.beside)
     if _count(connection, closing.new) * _SCAN_BELOW > state.rows:
-        connection.execute(f"CREATE TEMP VIEW {closing.near} AS SELECT {listed} FROM {closing.state}")
+        connection.execute(f"CREATE TEMP VIEW {closing.beside} AS SELECT {listed} FROM {closing.state}")
         return
     if state.ends is None:
         state.ends = Ends(_hashed(connection, closing.state))
     hashes = connection.sql(f"SELECT hash(s) AS s, hash(o) AS o FROM {closing.new}").to_arrow_table()
-    connection.register(_FOUND, state.ends.near((pair[1], hashes[pair[0]].to_numpy()) for pair in besides))
+    connection.register(_FOUND, state.ends.rows_at((pair[1], hashes[pair[0]].to_numpy()) for pair in ends))
     try:
-        connection.execute(f"CREATE TEMP TABLE {closing.near} AS SELECT {listed} FROM {_FOUND}")
+        connection.execute(f"CREATE TEMP TABLE {closing.beside} AS SELECT {listed} FROM {_FOUND}")
     finally:
         connection.unregister(_FOUND)
 

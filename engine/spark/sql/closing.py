@@ -1,7 +1,7 @@
 """A closure that is to be computed: its statements for one evaluation, and the rounds that any executor runs with them (semi-naive).
 
 Its rows are in the table ``{name}_all``, those of the last round in ``{name}_new``; a lasting one (kept.py) has kept others in
-``{name}_state``, of which the executor `local` finds those beside the new rows for each round (``{name}_near``, states.py).
+``{name}_state``, of which the executor `local` finds those beside the new rows for each round (``{name}_kept_beside``, states.py).
 """
 
 from __future__ import annotations
@@ -15,6 +15,8 @@ from engine.plan.derive import Seen, Shape
 from engine.spark.sql.sources import closure_table
 
 MOST_FINDINGS = 100
+SeenRow = tuple[str, str | None, int, int]
+"""What rows of a table are like: property or mark, class, whether a subject differs from its object, and whether an object is a literal."""
 
 
 def state_table(name: str) -> str:
@@ -32,9 +34,9 @@ def following_table(name: str) -> str:
     return f"{name}_next"
 
 
-def near_table(name: str) -> str:
+def beside_table(name: str) -> str:
     """Name of the relation with what a lasting closure has kept beside what is new."""
-    return f"{name}_near"
+    return f"{name}_kept_beside"
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +45,7 @@ class StepText:
 
     new: tuple[Shape, ...]
     known: tuple[Shape, ...]
-    besides: frozenset[str]
+    ends: frozenset[str]
     text: str
 
 
@@ -57,10 +59,10 @@ class CheckText:
 
 @dataclass(frozen=True, slots=True)
 class Round:
-    """What a round runs; of what is kept it reads, besides all, what stands `besides` new rows (engine/plan/derive.py, Step)."""
+    """What a round runs; of what is kept it reads all, and what stands beside new rows by some `ends` (engine/plan/derive.py, Step)."""
 
     text: str
-    besides: frozenset[str]
+    ends: frozenset[str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,9 +143,9 @@ class Closing:
         return new_table(self.name)
 
     @property
-    def near(self) -> str:
+    def beside(self) -> str:
         """The table of what is kept of a lasting one beside what is new."""
-        return near_table(self.name)
+        return beside_table(self.name)
 
     @property
     def state(self) -> str:
@@ -155,7 +157,7 @@ class Closing:
         steps = [step for step in self.strata[stratum]
                  if any(shape.in_(new) for shape in step.new) and all(shape.in_(known) for shape in step.known)]
         text = f"{self.before}{_union([step.text for step in steps])}{self.after}"
-        return Round(text, frozenset().union(*(step.besides for step in steps))) if steps else None
+        return Round(text, frozenset().union(*(step.ends for step in steps))) if steps else None
 
     def check(self, known: Seen) -> str | None:
         """What finds what is inconsistent, given what the rows are like; None where nothing can be."""
@@ -174,7 +176,7 @@ def _union(texts: Sequence[str]) -> str:
 class Tables(Protocol):
     """Where a closure is computed: what an executor does with its statements."""
 
-    def seen(self, table: str) -> list[tuple[str, str | None, int]]:
+    def seen(self, table: str) -> list[SeenRow]:
         """The rows of `seen_text` for a table."""
 
     def begin(self) -> None:
@@ -201,7 +203,8 @@ def saturate(closing: Closing, tables: Tables, known: Seen) -> str | None:
 def seen_text(table: str) -> str:
     """What the rows of a table are like: rows of `Seen`."""
     kind = f"CASE WHEN p = '{RDF_TYPE}' THEN o END"
-    return f"SELECT p, {kind} AS c, max(CASE WHEN s <> o THEN 1 ELSE 0 END) AS d FROM {table} GROUP BY p, {kind}"
+    differs, literal = (f"max(CASE WHEN {test} THEN 1 ELSE 0 END)" for test in ("s <> o", "substr(o, 1, 1) = '\"'"))
+    return f"SELECT p, {kind} AS c, {differs} AS d, {literal} AS l FROM {table} GROUP BY p, {kind}"
 
 
 def all_seen(tables: Tables, names: Iterable[str]) -> Seen:
@@ -212,11 +215,11 @@ def all_seen(tables: Tables, names: Iterable[str]) -> Seen:
     return seen
 
 
-def add_seen(seen: Seen, rows: Iterable[tuple[str, str | None, int]]) -> Seen:
+def add_seen(seen: Seen, rows: Iterable[SeenRow]) -> Seen:
     """`seen` with the rows of a `seen_text`; they are added to it."""
-    for property_, class_, differs in rows:
-        classes, before = seen.get(property_, (set[str](), False))
-        seen[property_] = classes | ({class_} if class_ is not None else set()), before or bool(differs)
+    for property_, class_, differs, literal in rows:
+        classes, differed, literals = seen.get(property_, (set[str](), False, False))
+        seen[property_] = classes | ({class_} if class_ is not None else set()), differed or bool(differs), literals or bool(literal)
     return seen
 
 

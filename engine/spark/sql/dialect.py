@@ -19,7 +19,7 @@ class Dialect:
     recursive = True
     inline = "NOT MATERIALIZED "
     """What stands before a common table expression that is not to be made: DuckDB makes those that are read more than once."""
-    near = True
+    finds_beside = True
     """Whether a round finds what is kept beside its new rows in a relation of its own (sql/fixpoint.py)."""
 
     def quote(self, text: str) -> str:
@@ -112,7 +112,7 @@ class SparkDialect(Dialect):
     case_short_circuits = False
     recursive = False
     inline = ""
-    near = False
+    finds_beside = False
 
     def quote(self, text: str) -> str:
         return "'" + text.replace("\\", "\\\\").replace("'", "\\'").replace("${", "$\\{").replace("\0", "\\0") + "'"

@@ -132,12 +132,12 @@ class Emitter:
 
     def read(self, source: Source) -> tuple[str, tuple[str, ...], bool]:
         """Name of a source's relation, its keys, and whether one triple may stand in it twice."""
-        if isinstance(source, nodes.NearSource) and source not in self._sources:
-            self._texts.append(self._near(source))
+        if isinstance(source, nodes.StarSource) and source not in self._sources:
+            self._texts.append(self._star(source))
         self._sources.setdefault(source)
         return source_name(source), _keys(source), isinstance(source, nodes.WindowSource)
 
-    def _near(self, source: nodes.NearSource) -> str:
+    def _star(self, source: nodes.StarSource) -> str:
         new, known = source_name(nodes.FreshSource(source.closed)), source_name(nodes.KnownSource(source.closed, beside=True))
         listed = ", ".join(map(self.dialect.quote, source.properties))
         same = " AND ".join(f"f.{key} = k.{key}" for key in (*_keys(source), "s"))
@@ -214,6 +214,6 @@ def _keys(source: Source) -> tuple[str, ...]:
             return ()
         case nodes.ClosedSource(static=static):
             return () if static else ("tick",)
-        case nodes.KnownSource(closed=closed) | nodes.FreshSource(closed=closed) | nodes.NearSource(closed=closed):
+        case nodes.KnownSource(closed=closed) | nodes.FreshSource(closed=closed) | nodes.StarSource(closed=closed):
             return (() if closed.static or closed.lasting else ("tick",)) + (("g",) if closed.items else ())
     return ("tick",)

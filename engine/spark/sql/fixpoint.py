@@ -18,7 +18,7 @@ from engine.ir.strata import strata
 from engine.ir.terms import Constant, Term, Variable
 from engine.plan.derive import NOTHING, Step, all_sights, axiom, is_axiom, shapes, steps, whole, width
 from engine.plan.nodes import ClosedSource, MergedSource, Source
-from engine.spark.sql.closing import CheckText, Closing, StepText, near_table, state_table
+from engine.spark.sql.closing import CheckText, Closing, StepText, beside_table, state_table
 from engine.spark.sql.dialect import Dialect
 from engine.spark.sql.emit import Emitter
 from engine.spark.sql.lower import Lowering
@@ -82,7 +82,7 @@ def closure_text(source: ClosedSource, dialect: Dialect, lowering: Lowering) -> 
         return f"({_step(step, source, identity, shown, dialect, lowering)})"
 
     layers = strata(rule for rule in source.rules if isinstance(rule.head, Atom) and not is_axiom(rule))
-    texts = tuple(tuple(StepText(step.new, step.known, step.besides, text(step)) for rule in layer for step in steps(rule, source))
+    texts = tuple(tuple(StepText(step.new, step.known, step.ends, text(step)) for rule in layer for step in steps(rule, source))
                   for layer in layers)
     axioms = [text(axiom(rule, source)) for rule in source.rules if is_axiom(rule)] if source.background is None else []
     checks = tuple(CheckText(shapes(rule), _check(rule, source, dialect, lowering))
@@ -128,7 +128,7 @@ def _base(source: ClosedSource, keys: tuple[str, ...], further: tuple[str, ...],
 def _known(source: ClosedSource, columns: tuple[str, ...], further: tuple[str, ...], dialect: Dialect) -> str:
     """What is found and what the background holds, in each evaluation (and item): all of it, and what is beside something new."""
     own, listed = f"SELECT {', '.join(columns)} FROM {closure_table(source.name)}", ", ".join(columns)
-    kept = {"known": state_table(source.name), "beside": near_table(source.name) if dialect.near else state_table(source.name)}
+    kept = {"known": state_table(source.name), "beside": beside_table(source.name) if dialect.finds_beside else state_table(source.name)}
     behind = _behind(source, further)
     return ", ".join(f"{source.name}_{word} AS {dialect.inline}({own}{f' UNION ALL SELECT {listed} FROM {table}' if source.lasting else ''}"
                      f"{behind})" for word, table in kept.items())

@@ -37,7 +37,7 @@ def scan(emitter: Emitter, plan: nodes.Scan) -> Relation:
         select.append(f"{column} AS {emitter.name(variable)}")
         if variable in typed:
             select += typed_columns(emitter.name(variable))
-    lasting = isinstance(plan.source, (nodes.KnownSource, nodes.FreshSource, nodes.NearSource)) and plan.source.closed.lasting
+    lasting = isinstance(plan.source, (nodes.KnownSource, nodes.FreshSource, nodes.StarSource)) and plan.source.closed.lasting
     select += ["lo", "hi"] if lasting else []
     distinct = "DISTINCT " if repeats or plan.sight or any(isinstance(t, OneOf) for t in plan.terms) else ""
     text = f"SELECT {distinct}{', '.join(select) or '1 AS u'} FROM {source}"

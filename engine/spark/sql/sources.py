@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from engine.ir.statement import AllWindow, NowWindow, StreamSource, TimeWindow, TupleWindow, Window
-from engine.plan.nodes import (BoundsSource, ClosedSource, FreshSource, KnownSource, MergedSource, NearSource, Source, StaticSource,
+from engine.plan.nodes import (BoundsSource, ClosedSource, FreshSource, KnownSource, MergedSource, StarSource, Source, StaticSource,
                                WindowSource, leaf_sources)
 from engine.spark.sql.dialect import Dialect
 from engine.timeline import MIN, ON_CHANGE_STEP, content
@@ -54,8 +54,8 @@ def source_name(source: Source) -> str:
             return f"{closed.name}_{'beside' if beside else 'known'}"
         case FreshSource(closed=closed):
             return f"{closed.name}_new"
-        case NearSource(closed=closed, properties=properties):
-            return f"{closed.name}_near_{hashlib.sha256(' '.join(properties).encode()).hexdigest()[:8]}"
+        case StarSource(closed=closed, properties=properties):
+            return f"{closed.name}_star_{hashlib.sha256(' '.join(properties).encode()).hexdigest()[:8]}"
     return "m_" + hashlib.sha256(" ".join(map(source_name, source.parts)).encode()).hexdigest()[:16]
 
 

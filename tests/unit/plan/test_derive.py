@@ -5,7 +5,7 @@ from __future__ import annotations
 from engine.ir.rules import TRIPLE, Atom, Rule
 from engine.ir.terms import Constant, Variable
 from engine.plan.derive import Seen, steps
-from engine.plan.nodes import ClosedSource, KnownSource, MergedSource, NearSource, WindowSource, sources
+from engine.plan.nodes import ClosedSource, KnownSource, MergedSource, StarSource, WindowSource, sources
 
 X, Y, Z = map(Variable, "xyz")
 P, Q = Constant("<p>"), Constant("<q>")
@@ -14,7 +14,7 @@ JOINED = Rule(Atom(TRIPLE, (X, Q, Z)), (Atom(TRIPLE, (X, P, Y)), Atom(TRIPLE, (Y
 
 def test_each_atom_may_be_new_and_the_others_must_be_known() -> None:
     first, second = steps(JOINED, ClosedSource("c", MergedSource((WindowSource(0),))))
-    rows: Seen = {"<p>": (set(), True)}
+    rows: Seen = {"<p>": (set(), True, False)}
     assert [[shape.in_(rows) for shape in step.new] for step in (first, second)] == [[True], [False]]
     assert [shape.in_(rows) for shape in first.known] == [False] and [shape.in_(rows) for shape in second.known] == [True]
 
@@ -24,6 +24,6 @@ def test_the_atoms_of_a_star_are_joined_at_once() -> None:
     rule = Rule(Atom(TRIPLE, (X, Q, Z)), (*arms, Atom(TRIPLE, (Y, P, X)), Atom(TRIPLE, (X, Constant("<p0>"), Z))))
     star, other = steps(rule, ClosedSource("c", MergedSource((WindowSource(0),))))
     read = set(sources(star.plan))
-    assert {type(source) for source in read} == {NearSource, KnownSource}
-    assert [source.properties for source in read if isinstance(source, NearSource)] == [("<p0>", "<p1>", "<p2>")]
+    assert {type(source) for source in read} == {StarSource, KnownSource}
+    assert [source.properties for source in read if isinstance(source, StarSource)] == [("<p0>", "<p1>", "<p2>")]
     assert (len(star.new), len(star.known), len(other.new), len(other.known)) == (4, 5, 1, 4)

@@ -24,6 +24,6 @@ def test_what_is_near_is_found_once_in_all_parts(batches: list[list[tuple[int, i
     for batch in batches:
         ends.add(rows(batch, len(added)))
         added += batch
-    found = ends.near([("s", np.array(sorted(subjects), np.uint64)), ("o", np.array(sorted(objects), np.uint64))])
+    found = ends.rows_at([("s", np.array(sorted(subjects), np.uint64)), ("o", np.array(sorted(objects), np.uint64))])
     assert sorted(found["number"].to_pylist()) == [n for n, (s, o) in enumerate(added) if s in subjects or o in objects]
-    assert ends.near([]).num_rows == 0
+    assert ends.rows_at([]).num_rows == 0
