@@ -44,7 +44,8 @@ StrategyName = Literal["recompute", "incremental"]
 
 INCREMENTAL_ROWS = 20_000
 MOST_TOUCHED = 150_000
-MOST_CHANGING = 0.5      # of a closure's windows between evaluations; above it is made anew (docs/decisions.md)
+MOST_CHANGING = 0.4      # of a closure's windows between evaluations; above it is made anew (docs/decisions.md)
+MOST_CHANGING_LARGE, LARGE_ROWS = 0.5, 300_000     # of windows with so many rows
 CLOSED_ROWS = 2_000_000    # a round of Spark jobs costs more than a whole closure in one task (docs/decisions.md)
 
 
@@ -191,7 +192,8 @@ class Executor:
             return "recompute"
         if self.force_strategy:
             return self.force_strategy
-        pays = due.compiled.kept is None or due.compiled.changing <= MOST_CHANGING
+        most = MOST_CHANGING_LARGE if rows >= LARGE_ROWS else MOST_CHANGING
+        pays = due.compiled.kept is None or due.compiled.changing <= most or due.query in self._answers
         return "incremental" if pays and (rows > INCREMENTAL_ROWS or due.query in self._answers) else "recompute"
 
     def _incremental_job(self, due: Due, typed: bool, rows: int) -> _Job:
