@@ -23,12 +23,12 @@ class Unstratified(ValueError):
 def strata(rules: Iterable[Rule]) -> list[list[Rule]]:
     """The rules in the fewest layers, each complete before the next. Raises Unstratified where there is none."""
     waiting = list(rules)
-    level = {predicate: 0 for rule in waiting for predicate in _heads(rule)}
+    level = {predicate: 0 for rule in waiting for predicate in heads(rule)}
     while True:
         raised = dict(level)
         for rule in waiting:
-            least = max((level[p] + negated for p, negated in _needs(rule, level)), default=0)
-            for head in _heads(rule):
+            least = max((level[p] + negated for p, negated in needs(rule, level)), default=0)
+            for head in heads(rule):
                 raised[head] = max(raised[head], least)
         if raised == level:
             break
@@ -37,8 +37,8 @@ def strata(rules: Iterable[Rule]) -> list[list[Rule]]:
         level = raised
     layers: dict[int, list[Rule]] = {}
     for rule in waiting:
-        least = max((level[p] + negated for p, negated in _needs(rule, level)), default=0)
-        layers.setdefault(max([least, *(level[head] for head in _heads(rule))]), []).append(rule)
+        least = max((level[p] + negated for p, negated in needs(rule, level)), default=0)
+        layers.setdefault(max([least, *(level[head] for head in heads(rule))]), []).append(rule)
     return [layers[number] for number in sorted(layers)]
 
 
@@ -60,11 +60,12 @@ def predicate_of(atom: Atom) -> Predicate:
     return TRIPLE, property_.token if isinstance(property_, Constant) else None
 
 
-def _heads(rule: Rule) -> list[Predicate]:
+def heads(rule: Rule) -> list[Predicate]:
+    """What a rule derives."""
     return [predicate_of(atom) for atom in atoms(rule.head)]
 
 
-def _needs(rule: Rule, known: Iterable[Predicate]) -> Iterator[tuple[Predicate, bool]]:
+def needs(rule: Rule, known: Iterable[Predicate]) -> Iterator[tuple[Predicate, bool]]:
     """The predicates of `known` that the body asks for, and whether under ``not``; a variable property meets all triples."""
     for formula in rule.body:
         for atom, negated in _literals(formula, False):
@@ -82,7 +83,7 @@ def _literals(formula: Formula | Head, negated: bool) -> Iterator[tuple[Atom, bo
 
 def _cycle(rules: Sequence[Rule], known: Iterable[Predicate]) -> tuple[list[str], Rule]:
     """A cycle with a negative step: from a head to itself through what its rules need; and the rule of that step."""
-    edges = {(head, p, negated): rule for rule in reversed(rules) for head in _heads(rule) for p, negated in _needs(rule, known)}
+    edges = {(head, p, negated): rule for rule in reversed(rules) for head in heads(rule) for p, negated in needs(rule, known)}
     for (start, asked, negated), rule in sorted(edges.items(), key=lambda edge: str(edge[0])):
         path = _path(edges.keys(), asked, start) if negated else None
         if path is not None:

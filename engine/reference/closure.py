@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 
 from engine.functions.expressions import Context, test
+from engine.ir.growth import check_rounds, growing
 from engine.ir.rules import TRIPLE, Assign, Atom, Falsum, Formula, Negation, Rule, RuleSet, Table, Test, rule_variables
 from engine.ir.strata import strata
 from engine.ir.terms import Constant, Term
@@ -27,7 +28,7 @@ def closure(graph: Graph, rules: RuleSet, facts: Iterable[Ground] = (), context:
     """`graph` with every triple that follows from it, the facts of `rules` and the atoms `facts`; and what is inconsistent.
 
     A rule with a Window of its own sees in place of `graph` what `views` has for it (by its length in ms), and what is derived.
-    Raises Unstratified, and ValueError for a rule that is not safe or that speaks of time.
+    Raises Unstratified, Unending, and ValueError for a rule that is not safe or that speaks of time.
     """
     given = [*(ground(fact.atom, {}) for fact in rules.facts), *facts]
     known = _Known(graph, given, context or Context(0))
@@ -38,8 +39,10 @@ def closure(graph: Graph, rules: RuleSet, facts: Iterable[Ground] = (), context:
 
     for layer in strata(r for r in rules.rules if not isinstance(r.head, Falsum)):
         bodies = [(rule, ordered(rule.body)) for rule in layer]
-        new = True
+        new, rounds, unending = True, 0, growing(layer)
         while new:
+            check_rounds(rounds, unending)
+            rounds += 1
             found = [atom for rule, body in bodies for atom in _derived(seen(rule), rule, body)]
             new = any([one.add(iter(found)) for one in (known, *through.values())])
     inconsistencies = {_found(rule, row): None for rule in rules.rules if isinstance(rule.head, Falsum)

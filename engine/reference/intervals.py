@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 
 from engine.functions.expressions import Context, test
 from engine.functions.terms import integer
+from engine.ir.growth import check_rounds, growing
 from engine.ir.rules import (Assign, At, Atom, BoxMinus, BoxPlus, DiamondMinus, Fact, Falsum, Formula, Head, Negation, Rule,
                              RuleSet, Table, Test, WindowFormula)
 from engine.ir.terms import Term, Variable
@@ -43,7 +44,7 @@ class Store:
 
 
 def evaluate_intervals(program: RuleSet, facts: Iterable[Fact], until_ms: int | None, context: Context) -> Model:
-    """The least model of a program on dense time, up to the instant `until_ms`."""
+    """The least model of a program on dense time, up to the instant `until_ms`. Raises Unending."""
     horizon = ALWAYS if until_ms is None else Interval(MIN, instant(until_ms))
     store = Store()
     for fact in (*program.facts, *facts):
@@ -54,8 +55,10 @@ def evaluate_intervals(program: RuleSet, facts: Iterable[Fact], until_ms: int | 
     inconsistencies: list[Inconsistency] = []
     for layer in strata(program.rules):
         derivation = Derivation(store, context, horizon)
+        rounds, unending = 0, growing(layer)
         while any([derivation.apply(rule) for rule in layer]):
-            pass
+            rounds += 1
+            check_rounds(rounds, unending)
         inconsistencies += [i for rule in layer if isinstance(rule.head, Falsum) for i in derivation.inconsistencies(rule)]
     return Model(dict(sorted(store.facts.items())), tuple(inconsistencies))
 

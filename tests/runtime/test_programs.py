@@ -71,6 +71,24 @@ def test_what_begins_and_what_ceases(site: tuple[FlaskClient, Waiting]) -> None:
 
 
 @pytest.mark.spark
+def test_a_program_that_derives_for_ever_fails_alone(site: tuple[FlaskClient, Waiting]) -> None:
+    client, waiting = site
+    more = "?x[ex:n -> External(func:numeric-add(?n 1))] :- ?x[ex:n -> ?n]"
+    endless = PROGRAM[:PROGRAM.index("Group")] + f"Group( Forall ?x ?n ({more}) ) )"
+    endless = endless.replace("Import", "Prefix(func <http://www.w3.org/2007/rif-builtin-function#>) Import", 1)
+    assert client.put("/queries/endless", data=endless, **PS).status_code == 201
+    assert client.put("/queries/q", data=PROGRAM, **PS).status_code == 201
+    one = '"1"^^<http://www.w3.org/2001/XMLSchema#integer>'
+    event = f"{BEGIN_MS + 500}\t<http://ex.org/x> <http://ex.org/n> {one} .\n"
+    assert client.post("/streams/s", data=event, content_type="text/x-timed-ntriples").status_code == 202
+    push(client, (1, "a"), (2, "b"), (9, "z"))
+    waiting.until(lambda: bool(lines(client, "n")))
+    failed = client.get("/queries/endless").get_json()
+    assert failed["state"] == "failed" and "the rules still derive something new, by " in str(failed)
+    assert client.get("/queries/q").get_json()["state"] == "running"
+
+
+@pytest.mark.spark
 def test_what_a_program_has_not(site: tuple[FlaskClient, Waiting]) -> None:
     client, _ = site
     problem(client.put("/queries/q", data="SELECT * { ?s ?p ?o }", **PS), 400, "rule-syntax")

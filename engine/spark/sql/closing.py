@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
+from engine.ir.growth import check_rounds
 from engine.ir.terms import RDF_TYPE
 from engine.plan.derive import Seen, Shape
 from engine.spark.sql.sources import closure_table
@@ -110,7 +111,7 @@ class Kept:
 class Closing:
     """A closure to be computed now: `first` is what table ``{name}_all`` starts with; a round of a stratum runs the steps that are `due`;
     at the end `checks` find what is inconsistent: rows ``lo hi finding``, told from point to point. `behind` is the
-    table of the background."""
+    table of the background, `growing` names of each stratum the rules that may derive for ever."""
 
     name: str
     first: str
@@ -122,6 +123,7 @@ class Closing:
     static: bool = False
     behind: tuple[str, ...] = ()
     kept: Kept | None = None
+    growing: tuple[tuple[str, ...], ...] = ()
 
     def own(self, names: Mapping[str, str]) -> Closing:
         """The same with other names for itself and the closures that it stands on."""
@@ -130,7 +132,7 @@ class Closing:
         checks = tuple(replace(check, text=renamed(check.text, names)) for check in self.checks)
         behind = tuple(renamed(table, names) for table in self.behind)
         own = names.get(self.name, self.name)
-        return Closing(own, first, layers, before, after, checks, known, self.static, behind, self.kept)
+        return Closing(own, first, layers, before, after, checks, known, self.static, behind, self.kept, self.growing)
 
     @property
     def all(self) -> str:
@@ -189,14 +191,15 @@ class Tables(Protocol):
 def saturate(closing: Closing, tables: Tables, known: Seen) -> str | None:
     """Run the rounds of a closure, whose table holds what it starts with, until nothing new comes, stratum by stratum. The statement
     that then finds what is inconsistent; None where nothing can be. `known` tells what the rows of the background are like, and those
-    that are kept; it gets those that are found."""
-    for stratum in range(len(closing.strata)):
+    that are kept; it gets those that are found. Raises Unending (engine/ir/growth.py)."""
+    for stratum, growing in enumerate(closing.growing):
         tables.begin()
-        rows = tables.seen(closing.new)
+        rows, rounds = tables.seen(closing.new), 0
         add_seen(known, rows)
         while (due := closing.due(stratum, add_seen({}, rows), known)) is not None and tables.advance(due):
-            rows = tables.seen(closing.new)
+            rows, rounds = tables.seen(closing.new), rounds + 1
             add_seen(known, rows)
+            check_rounds(rounds, growing)
     return closing.check(known)
 
 

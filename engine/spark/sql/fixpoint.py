@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 from engine.functions.typed import Kind, typed
 from engine.ir.expressions import variables_of
+from engine.ir.growth import growing
 from engine.ir.rules import Assign, Atom, Falsum, Rule, Test
 from engine.ir.strata import strata
 from engine.ir.terms import Constant, Term, Variable
@@ -47,6 +48,7 @@ class ClosureText:
     known: str
     strata: tuple[tuple[StepText, ...], ...]
     checks: tuple[CheckText, ...]
+    growing: tuple[tuple[str, ...], ...]
 
     @property
     def sources(self) -> tuple[Source, ...]:
@@ -67,7 +69,7 @@ class ClosureText:
                  f"WHERE NOT EXISTS (SELECT 1 FROM {self.name}_known k WHERE {same})")
         behind = (closure_table(self.source.background.name),) if self.source.background else ()
         first, known = f"WITH {', '.join(prefix)} {self.base}", f"WITH {prefix[0]}, {self.known}"
-        return Closing(self.name, first, self.strata, before, after, self.checks, known, self.source.static, behind)
+        return Closing(self.name, first, self.strata, before, after, self.checks, known, self.source.static, behind, growing=self.growing)
 
 
 def closure_text(source: ClosedSource, dialect: Dialect, lowering: Lowering) -> ClosureText:
@@ -89,7 +91,7 @@ def closure_text(source: ClosedSource, dialect: Dialect, lowering: Lowering) -> 
                    for rule in source.rules if isinstance(rule.head, Falsum))
     base = "" if source.lasting else _base(source, keys, further, axioms)
     known = _known(source, columns, further, dialect)
-    return ClosureText(source.name, source, columns, identity, base, known, texts, checks)
+    return ClosureText(source.name, source, columns, identity, base, known, texts, checks, tuple(map(growing, layers)))
 
 
 def _check(rule: Rule, source: ClosedSource, dialect: Dialect, lowering: Lowering) -> str:

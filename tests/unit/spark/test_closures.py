@@ -11,6 +11,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from engine.functions.terms import literal
+from engine.ir import growth
 from engine.ir import rules as ir
 from engine.ir.expressions import Call
 from engine.ir.rules import TRIPLE, Assign, Atom, Fact, Formula, Negation, Rule, RuleSet, Table, rule_variables
@@ -102,6 +103,18 @@ def test_least_models(program: list[Rule], behind: list[Triple], streamed: list[
         for tick in (1, 2):
             visible = found if tick == 1 else before
             assert rows(window, {}, {1: streamed}, tick) == {row for row in visible if row not in before}
+
+
+def test_rules_that_derive_for_ever_are_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(growth, "MOST_ROUNDS", 20)
+    longer = Assign(Y, Call("CONCAT", (Call("STR", (X,)), Constant(literal("!")))))
+    program = [Rule(Atom(TRIPLE, (Z, PROPERTIES[1], X)), (Atom(TRIPLE, (Z, PROPERTIES[0], X)),)),
+               Rule(Atom(TRIPLE, (Z, PROPERTIES[0], Y)), (Atom(TRIPLE, (Z, PROPERTIES[0], X)), longer), name="longer")]
+    facts = [(ITEMS[0].token, PROPERTIES[0].token, literal("t"))]
+    for run in (lambda: least_model(program, facts),
+                lambda: rows(ClosedSource("own", StaticSource("all"), static=True, rules=tuple(program)), {"all": facts})):
+        with pytest.raises(growth.Unending, match="after 20 rounds the rules still derive something new, by longer:"):
+            run()
 
 
 def least_model(program: list[Rule], facts: list[Triple]) -> set[tuple[str, tuple[str, ...]]]:

@@ -45,7 +45,7 @@ class Workers:
 @pytest.mark.parametrize("segments", [2, 5])
 def test_workers_follow_each_other(turns: Callable[[int], tuple[int, ...]], segments: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(kept, "MOST_SEGMENTS", segments)
-    monkeypatch.setattr(maintenance, "STEPS", 24)
+    monkeypatch.setattr(maintenance, "STEPS_OF_SMALL", 24)
     edges, changed = Edges(400), 40
     with here() as session:
         Workers(turns, monkeypatch)
