@@ -162,7 +162,7 @@ class Translator:
     def _symbol(self, call: Apply, higher_order: str) -> str | None:
         """The token of what is applied."""
         if call.names:
-            self._not_core("Named arguments", call.span, "name them by place: p(?x ?y), or write a frame: ?s[ex:p -> ?x]")
+            self._not_core("An argument by name", call.span, "name them by place: p(?x ?y), or write a frame: ?s[ex:p -> ?x]")
         if isinstance(call.op, Const) and call.op.token.startswith("<"):
             return call.op.token
         if isinstance(call.op, Const):

@@ -8,11 +8,11 @@ from flask import Blueprint, Response
 
 from engine.ir.spans import DiagnosticError
 from engine.runtime.errors import EngineError
-from server.formats.media import JSON, SPARQL_QUERY, TEXT
+from server.formats.media import JSON, TEXT
 from server.parameters import choice
-from server.problems import Problem, diagnostic_json
-from server.routes.queries import LEVELS
-from server.web import best, body_type, json_object, json_reply, parameter, reply, route, site, text_body
+from server.problems import diagnostic_json
+from server.routes.queries import LEVELS, STATEMENT_TYPES, statement_text
+from server.web import best, json_reply, parameter, reply, route, site
 
 blueprint = Blueprint("explain", __name__)
 
@@ -20,13 +20,7 @@ blueprint = Blueprint("explain", __name__)
 @route(blueprint, "/explain", "POST", query=("level",))
 def explain() -> Response:
     """``{valid, errors, plan, estimate}``; a text with mistakes is a good answer, not a failed request."""
-    limit = site().limits.query_text
-    media = body_type((SPARQL_QUERY, TEXT, JSON))
-    text = text_body(limit)
-    if media == JSON:
-        text = json_object(text).get("text", "")
-    if not isinstance(text, str):
-        raise Problem("json-syntax", "Expected a member 'text' with the query.", status=422)
+    text, _ = statement_text(STATEMENT_TYPES)
     level = parameter("level", choice(*LEVELS), "logical")
     accept = best(JSON, TEXT)
     try:

@@ -19,7 +19,7 @@ from server.web import (best, body_type, etag_of, json_object, json_reply, known
 blueprint = Blueprint("queries", __name__)
 LEVELS = ("parsed", "validated", "rewritten", "logical", "spark")
 STATES = ("starting", "running", "idle", "paused", "restarting", "failed", "finished", "stopping")
-_TYPES = (SPARQL_QUERY, TEXT, JSON, *RULE_TYPES)
+STATEMENT_TYPES = (SPARQL_QUERY, TEXT, JSON, *RULE_TYPES)
 _CHANGES: dict[str, tuple[Any, ...]] = {"state": ("paused", "running"), "resume": ("backlog", "now"), "force": (True, False)}
 
 
@@ -38,14 +38,14 @@ def listing() -> Response:
 @route(blueprint, "/queries", "POST")
 def post() -> Response:
     """Register a query under the name in its text, or a generated one."""
-    text, options = _statement(_TYPES)
+    text, options = statement_text(STATEMENT_TYPES)
     return _register(text, options.pop("name", None), options)
 
 
 @route(blueprint, "/queries/<name>", "PUT", query=("replace", "force", "since"))
 def put(name: str) -> Response:
     """Register a query under a name."""
-    text, options = _statement((*_TYPES, FORM))
+    text, options = statement_text((*STATEMENT_TYPES, FORM))
     if options.pop("name", name) != name:
         raise Problem("name-mismatch", "The name in the body is not the one in the address.")
     for flag_name, value in (("replace", parameter("replace", flag, None)), ("force", parameter("force", flag, None)),
@@ -126,7 +126,7 @@ def query_json(info: QueryInfo) -> dict[str, Any]:
     return {**info.to_json(), "subscribers": audience.subscribers(info.name) if audience else 0, "links": links}
 
 
-def _statement(types: tuple[str, ...]) -> tuple[str, dict[str, Any]]:
+def statement_text(types: tuple[str, ...]) -> tuple[str, dict[str, Any]]:
     """The text of a registration and its options, from any of the body types."""
     limit = site().limits.query_text
     media = body_type(types)
@@ -156,7 +156,7 @@ def _form_text(text: str) -> str:
     if decoded.lstrip()[:8].upper() == "REGISTER":
         return decoded
     raise Problem("unsupported-media-type", "A form body must be a statement that begins with REGISTER; else send another type.",
-                  extra={"supported": list(_TYPES)}, headers={"Accept": ", ".join(_TYPES)})
+                  extra={"supported": list(STATEMENT_TYPES)}, headers={"Accept": ", ".join(STATEMENT_TYPES)})
 
 
 def _register(text: str, name: str | None, options: dict[str, Any]) -> Response:

@@ -50,6 +50,10 @@ def lines(client: FlaskClient, stream: str) -> list[list[str]]:
 @pytest.mark.spark
 def test_what_begins_and_what_ceases(site: tuple[FlaskClient, Waiting]) -> None:
     client, waiting = site
+    explained = client.post("/explain", data=PROGRAM, **PS).get_json()
+    assert explained["valid"] and explained["form"] == "PROGRAM" and "lasting closure" in explained["plan"]
+    wrong = client.post("/explain", data=PROGRAM.replace("?x[ex:c", "?y[ex:c"), **PS).get_json()
+    assert [error["code"] for error in wrong["errors"]] == ["rule-syntax"] and "?y" in str(wrong["errors"]), wrong
     made = client.put("/queries/q", data=PROGRAM, **PS)
     assert made.status_code == 201 and made.get_json()["form"] == "PROGRAM" and made.get_json()["vars"][-2:] == ["from", "until"]
     assert client.put("/queries/q", data=PROGRAM, **PS).status_code == 200

@@ -73,7 +73,7 @@ def test_rules_that_are_not_safe(rule: str, variable: str) -> None:
 
 
 NOT_CORE = [
-    ("«ex:p(a -> 1)»", "Named arguments", "name them by place"),
+    ("«ex:p(a -> 1)»", "An argument by name", "name them by place"),
     ("«ex:a = ex:b»", "Equality in a head", None),
     ("«ex:a # ex:C»", "Membership ('#') in a head", "ex:a[rdf:type -> ex:C]"),
     ("«ex:C ## ex:D»", "Subclass ('##') in a head", None),
