@@ -43,6 +43,7 @@ ExecutorName = Literal["local", "sql"]
 StrategyName = Literal["recompute", "incremental"]
 
 INCREMENTAL_ROWS = 20_000
+KEPT_ROWS = 8_000       # the same of closures
 MOST_TOUCHED = 150_000
 MOST_CHANGING = 0.4      # of a closure's windows between evaluations; above it is made anew (docs/decisions.md)
 MOST_CHANGING_LARGE, LARGE_ROWS = 0.5, 300_000     # of windows with so many rows
@@ -192,9 +193,12 @@ class Executor:
             return "recompute"
         if self.force_strategy:
             return self.force_strategy
+        if due.query in self._answers:
+            return "incremental"
+        if due.compiled.kept is None:
+            return "incremental" if rows > INCREMENTAL_ROWS else "recompute"
         most = MOST_CHANGING_LARGE if rows >= LARGE_ROWS else MOST_CHANGING
-        pays = due.compiled.kept is None or due.compiled.changing <= most or due.query in self._answers
-        return "incremental" if pays and (rows > INCREMENTAL_ROWS or due.query in self._answers) else "recompute"
+        return "incremental" if rows > KEPT_ROWS and due.compiled.changing <= most else "recompute"
 
     def _incremental_job(self, due: Due, typed: bool, rows: int) -> _Job:
         """A star's new answers need only what its new facts touch, which mostly is small however large the window is."""

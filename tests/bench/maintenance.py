@@ -83,6 +83,7 @@ def run(settings: Settings) -> tuple[list[Figure], dict[str, Any]]:
     session = start_session(from_environment())
     table: list[dict[str, Any]] = []
     try:
+        _measured(session, SIZES[0], SHARES[2])     # the JVM compiles what has run
         for size in sizes:
             for share in shares:
                 table.append(_measured(session, size, share))
