@@ -1,11 +1,11 @@
 """Rules that may derive for ever: they make terms, and what they derive from them leads back to them.
 
-No static condition tells those that end from those that do not without refusing useful ones (RIF-Core section 6.2 leaves strong safeness
-to the author), so what they derive is bounded by rounds.
+No static condition tells those that end from those that do not without refusing useful ones, so what they derive
+is bounded by rounds.
 
 >>> from engine.ir.rules import Atom
 >>> from engine.ir.terms import Variable
->>> n, m, edge = Variable("n"), Variable("m"), Atom("edge", ())
+>>> n, m = Variable("n"), Variable("m")
 >>> more = Assign(m, Call("+", (n, n)))
 >>> growing([Rule(Atom("p", (m,)), (Atom("p", (n,)), more), name="twice"), Rule(Atom("q", (m,)), (Atom("p", (n,)), more), name="once")])
 ('twice',)
@@ -20,7 +20,7 @@ from engine.ir.rules import Assign, Formula, Rule
 from engine.ir.strata import Predicate, heads, needs
 
 MOST_ROUNDS = 1_000
-CANONICAL = "<urn:thalweg:value>"     # gives a literal of the same value: of finitely many it makes finitely many
+VALUE = "<urn:thalweg:value>"     # gives a literal of the same value: of finitely many it makes finitely many
 
 
 class Unending(ValueError):
@@ -40,7 +40,7 @@ def check_rounds(count: int, names: Sequence[str]) -> None:
 
 
 def _makes(part: Formula) -> bool:
-    return isinstance(part, Assign) and isinstance(part.expression, Call) and part.expression.function != CANONICAL
+    return isinstance(part, Assign) and isinstance(part.expression, Call) and part.expression.function != VALUE
 
 
 def _returns(rule: Rule, layer: Sequence[Rule]) -> bool:

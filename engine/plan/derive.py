@@ -14,7 +14,7 @@ from engine.ir.rules import TRIPLE, Assign, Atom, Formula, Negation, Rule, Table
 from engine.ir.substitution import with_constants
 from engine.ir.terms import RDF_TYPE, Constant, Term, Variable
 from engine.plan import nodes
-from engine.plan.nodes import ClosedSource, FreshSource, KnownSource, StarSource, Plan, Scan, Source
+from engine.plan.nodes import ClosedSource, FreshSource, KnownSource, Plan, Scan, Source, StarSource
 
 NOTHING = Constant('""')
 _STAR = 3   # so many atoms about one subject, or more, are joined at once: below it a step for each costs no more

@@ -21,12 +21,13 @@ import re
 from collections.abc import Mapping
 
 from engine.ir.expressions import Call, Expression
+from engine.ir.growth import VALUE
 from engine.ir.rules import TRIPLE, Assign, Atom, Falsum, Formula, Head, Rule, Table, Test
 from engine.ir.terms import RDF, RDF_TYPE, RDFS, XSD, Constant, Term, Variable
 
 OWL = "http://www.w3.org/2002/07/owl#"
 PREFIXES = {"": OWL, "rdf": RDF, "rdfs": RDFS, "xsd": XSD}
-VALUE, IN_VALUE_SPACE = "<urn:thalweg:value>", "<urn:thalweg:in-value-space>"
+IN_VALUE_SPACE = "<urn:thalweg:in-value-space>"
 """Two functions of engine/functions/datatypes.py: the one literal that stands for all of its value; whether a datatype has its value."""
 FUNCTIONS = {"value": VALUE, "in-value-space": IN_VALUE_SPACE}
 

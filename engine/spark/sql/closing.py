@@ -131,8 +131,8 @@ class Closing:
         first, before, after, known = (renamed(text, names) for text in (self.first, self.before, self.after, self.known))
         checks = tuple(replace(check, text=renamed(check.text, names)) for check in self.checks)
         behind = tuple(renamed(table, names) for table in self.behind)
-        own = names.get(self.name, self.name)
-        return Closing(own, first, layers, before, after, checks, known, self.static, behind, self.kept, self.growing)
+        return replace(self, name=names.get(self.name, self.name), first=first, strata=layers, before=before, after=after, checks=checks,
+                       known=known, behind=behind)
 
     @property
     def all(self) -> str:

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from engine.ir.statement import AllWindow, NowWindow, StreamSource, TimeWindow, TupleWindow, Window
-from engine.plan.nodes import (BoundsSource, ClosedSource, FreshSource, KnownSource, MergedSource, StarSource, Source, StaticSource,
+from engine.plan.nodes import (BoundsSource, ClosedSource, FreshSource, KnownSource, MergedSource, Source, StarSource, StaticSource,
                                WindowSource, leaf_sources)
 from engine.spark.sql.dialect import Dialect
 from engine.timeline import MIN, ON_CHANGE_STEP, content
