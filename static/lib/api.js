@@ -91,8 +91,10 @@ export const api = {
   restartQuery: (name) => request(address(["queries", name, "restart"]), { method: "POST" }),
   deleteQuery: (name) => request(address(["queries", name]), { method: "DELETE" }),
   plan: (name, level) => request(address(["queries", name, "plan"], { level }), { accept: "text/plain" }),
+  latestHead: (name, parameters, signal) =>
+    request(address(["queries", name, "results"], parameters), { method: "HEAD", accept: "text/csv", signal }),
   why: (name, id, parameters) => request(address(["queries", name, "results", id, "why"], parameters)),
-  results: (name, accept) => request(address(["queries", name, "results"]), { accept, raw: true }),
+  results: (name, parameters, accept) => request(address(["queries", name, "results"], parameters), { accept, raw: true }),
   explain: (text, signal) => request(address(["explain"]), { method: "POST", type: SPARQL, body: text, signal }),
   sparql: (text, accept, signal) =>
     request(address(["sparql"]), { method: "POST", type: SPARQL, body: text, accept, signal }),

@@ -46,6 +46,11 @@ export function duration(ms) {
   return `${Math.round(ms)} ms`;
 }
 
+/** How old an answer was when it was given; nothing where events of another day were replayed. */
+export function latency(ms) {
+  return ms > 86400000 ? "–" : duration(ms);
+}
+
 /** Milliseconds of an xsd:dayTimeDuration such as `PT10S`, or null. */
 export function isoDuration(text) {
   const parts = /^P(?:(\d+)D)?(?:T(?:(\d+)H)?(?:(\d+)M)?(?:(\d+(?:\.\d+)?)S)?)?$/.exec(text ?? "");

@@ -48,10 +48,12 @@ export function tokens(text) {
   return found;
 }
 
-/** The prefixes that a text declares, as `[name, iri]`, the last of a name winning. */
+const RIF_PREFIX = /\bPrefix\s*\(\s*([\w.-]*)\s*<([^>]*)>\s*\)/g;
+
+/** The prefixes that a query or a rule document declares, as `[name, iri]`, the last of a name winning. */
 export function prefixesOf(text) {
   const words = tokens(text).filter((token) => token.type !== "space" && token.type !== "comment");
-  const found = new Map();
+  const found = new Map([...text.matchAll(RIF_PREFIX)].map(([, name, iri]) => [name, iri]));
   for (const [position, word] of words.entries()) {
     const [name, iri] = [words[position + 1], words[position + 2]];
     if (/^@?prefix$/i.test(word.text) && name?.type === "name" && iri?.type === "iri") {

@@ -1,7 +1,7 @@
 /** The evaluations just before the one that a page begins with, so that its chart has a past: read once from the result log. */
 
-import { address } from "./api.js";
-import { isoDuration } from "./format.js";
+import { address, api } from "./api.js";
+import { isoDuration, milliseconds } from "./format.js";
 import { evaluation } from "./results.js";
 
 const EVALUATIONS = 120;
@@ -17,6 +17,12 @@ function spanOf(query) {
   return query.report === "change" || !steps.length ? ON_CHANGE_MS : EVALUATIONS * Math.min(...steps);
 }
 
+/** The time of the newest evaluation in ms, or null where there is none: for a feed that does not begin with it. */
+export async function newestTime(query, parameters, signal) {
+  const { headers } = await api.latestHead(query.name, parameters, signal);
+  return milliseconds(/close="([^"]*)"/.exec(headers.get("RSP-Window") ?? "")?.[1]);
+}
+
 /** The whole of a body, or null where it is longer than a page should take. */
 async function textOf(response) {
   let text = "";
@@ -30,18 +36,31 @@ async function textOf(response) {
   return text;
 }
 
-/**
- * The evaluations before `at` (ms), oldest first; none where there are more than a page should take: a part would leave a hole.
- * @param {object} query  the query resource
- * @param {object} parameters  those of the feed
- */
-export async function history(query, parameters, at, signal) {
-  const [since, until] = [at - spanOf(query), at - 1].map((ms) => new Date(ms).toISOString());
+/** The evaluations of a span that ends with `last` (ms), oldest first; null where there are more than a page should take. */
+async function span(query, parameters, last, spanMs, signal) {
+  const [since, until] = [last - spanMs, last].map((ms) => new Date(ms).toISOString());
   const url = address(["queries", query.name, "results"], { ...parameters, since, until, limit: LIMIT });
   const limited = AbortSignal.any([signal, AbortSignal.timeout(DEADLINE_MS)]);
   const response = await fetch(url, { headers: { Accept: "application/jsonl" }, signal: limited });
-  const text = response.ok ? await textOf(response) : null;
-  const lines = (text ?? "").split("\n").filter((line) => line.trim()).map((line) => JSON.parse(line));
-  if (lines.some(({ event, data }) => event === "gap" || (event === "bye" && data.reason === "limit"))) return [];
+  const text = response.ok ? await textOf(response) : "";
+  if (text === null) return null;
+  const lines = text.split("\n").filter((line) => line.trim()).map((line) => JSON.parse(line));
+  if (lines.some(({ event, data }) => event === "gap" || (event === "bye" && data.reason === "limit"))) return null;
   return lines.filter(({ event }) => RESULTS.has(event)).map(({ event, data, id }) => evaluation(event, data, id));
+}
+
+/**
+ * The evaluations up to `last` (ms; null for none), oldest first: of a shorter span where there are too many, for a part
+ * would leave a hole.
+ * @param {object} query  the query resource
+ * @param {object} parameters  those of the feed
+ */
+export async function history(query, parameters, last, signal) {
+  if (last === null) return [];
+  const whole = spanOf(query);
+  for (const spanMs of [whole, whole / 60, 0]) {
+    const found = await span(query, parameters, last, spanMs, signal);
+    if (found) return found;
+  }
+  return [];
 }

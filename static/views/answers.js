@@ -16,6 +16,8 @@ const NO_ANSWER = {
 };
 const FEEDS = [["full", "Full results", "the whole answer at each evaluation"],
   ["delta", "Changes", "rows added and removed since the evaluation before"]];
+const PROGRAM_FEEDS = [["p", "Begins", "stream P: facts that begin to hold"],
+  ["n", "Ceases", "stream N: facts that cease to hold"], ["pn", "Both", "streams P and N"]];
 const VIEWS = [["latest", "Latest", "the newest evaluation"],
   ["history", "History", "all evaluations that this page holds, newest first"]];
 const MOTION = [["live", "Moving"], ["held", "Held", "Hold chart and table still to read them; the feed goes on"]];
@@ -61,14 +63,18 @@ export class Answers {
   }
 
   #tools() {
-    const { form, output } = this.page.query;
-    const own = ["", output?.toUpperCase(), "what the query itself puts out"];
-    const all = output === "istream" || output === "dstream" ? [own, ...FEEDS] : FEEDS;
-    const feeds = segmented("What the feed carries", all, this.page.mode, (mode) => this.page.setMode(mode));
+    const feeds = segmented("What the feed carries", this.#feeds(), this.page.mode, (mode) => this.page.setMode(mode));
     const views = segmented("What the table shows", VIEWS, this.view, (view) => this.#set({ view }));
     const motion = segmented("Whether chart and table move", MOTION, "live", (key) => this.#set({ held: key === "held" }));
-    feeds.hidden = views.hidden = form === "ASK";
+    feeds.hidden = views.hidden = this.page.query.form === "ASK";
     return h("div", { class: "row tools" }, feeds, views, motion, this.total);
+  }
+
+  #feeds() {
+    const { form, output } = this.page.query;
+    if (form === "PROGRAM") return PROGRAM_FEEDS;
+    const own = ["", output?.toUpperCase(), "what the query itself puts out"];
+    return output === "istream" || output === "dstream" ? [own, ...FEEDS] : FEEDS;
   }
 
   /** What asks why a row is there: of a whole answer, or one that ISTREAM has added. */

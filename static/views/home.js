@@ -2,7 +2,7 @@
 
 import { catalog, watch } from "../lib/catalog.js";
 import { h, keyed, setAttribute, setText } from "../lib/dom.js";
-import { clock, count, duration, durationText, rate, tail } from "../lib/format.js";
+import { clock, count, duration, durationText, latency, rate, tail } from "../lib/format.js";
 import { head, scroll, section } from "../lib/parts.js";
 import { queryState } from "../lib/words.js";
 
@@ -56,7 +56,7 @@ function table(label, kind, heads, texts) {
 function queryTexts(query) {
   const { watermark, watermarkLagMs, resultLatencyMs, stateRows } = query.progress ?? {};
   return [queryState(query).word, query.form ?? "", (query.windows ?? []).map(windowText).join(", "), clock(watermark),
-    duration(watermarkLagMs), duration(resultLatencyMs), count(stateRows)];
+    duration(watermarkLagMs), latency(resultLatencyMs), count(stateRows)];
 }
 
 function streamTexts({ state = {}, time, usedBy = [] }) {

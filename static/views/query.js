@@ -7,7 +7,7 @@ import { paint } from "../lib/editor.js";
 import { Feed } from "../lib/feed.js";
 import { isoDuration } from "../lib/format.js";
 import { prefixesOf } from "../lib/highlight.js";
-import { history } from "../lib/history.js";
+import { history, newestTime } from "../lib/history.js";
 import { code, loaded } from "../lib/parts.js";
 import { evaluation, Results } from "../lib/results.js";
 import { tabs } from "../lib/tabs.js";
@@ -37,7 +37,8 @@ class QueryPage {
   constructor(parent, query) {
     this.query = query;
     this.prefixes = displayPrefixes(prefixesOf(query.text ?? ""));
-    this.mode = query.output === "istream" || query.output === "dstream" ? "" : "full";
+    this.program = query.form === "PROGRAM";
+    this.mode = this.program ? "p" : query.output === "istream" || query.output === "dstream" ? "" : "full";
     this.progress = query.progress ?? {};
     this.status = new Status(this);
     this.answers = new Answers(this);
@@ -68,6 +69,7 @@ class QueryPage {
       draft.set(this.query.text, "");
       location.hash = "#/new";
     });
+    edit.hidden = this.program;
     return h("div", { class: "stack" }, code("Text", paint(this.query.text ?? "")), h("div", { class: "row" }, edit));
   }
 
@@ -77,7 +79,7 @@ class QueryPage {
     this.past?.abort();
     this.past = null;
     this.results.clear();
-    this.parameters = { mode: this.mode };
+    this.parameters = this.program ? { stream: this.mode } : { mode: this.mode };
     if (GRAPH_FORMS.has(this.query.form)) this.parameters["graph-format"] = "nquads";
     this.feed = new Feed(this.query.name, this.parameters, {
       connection: (state, reason) => this.#connected(state, reason),
@@ -105,29 +107,35 @@ class QueryPage {
     if (name === "status") this.#stateChanged(data);
     else if (name === "progress") this.progress = { ...this.progress, ...data };
     else if (name === "gap") this.results.gap(data);
-    else if (name === "hello") this.query.state = data.state ?? this.query.state;
+    else if (name === "hello") this.#begun(data);
     else if (name !== "bye") this.#result(name, data, id);
     this.answers.changed();
     this.status.show();
+  }
+
+  /** A feed begins with a snapshot, but that of a rule program: it has no relation, so what was logged stands for it. */
+  #begun({ state, newestId }) {
+    this.query.state = state ?? this.query.state;
+    if (this.program && newestId) this.#readPast((signal) => newestTime(this.query, this.parameters, signal));
   }
 
   #result(name, data, id) {
     const entry = evaluation(name, data, id);
     this.results.add(entry);
     if (name === "snapshot") {
-      this.#readPast(entry.at);
+      if (this.mode !== "delta" && entry.at !== null) this.#readPast(() => entry.at - 1);
       return;
     }
     this.lastResultMs = Date.now();
     if (this.query.state === "idle") this.query.state = "running";
   }
 
-  /** Fill in what came before the first answer, once; without it the page is merely shorter. Changes have no such past. */
-  async #readPast(at) {
-    if (this.past || this.mode === "delta" || at === null) return;
+  /** Fill in what came up to a time in ms, once; without it the page is merely shorter. Changes have no such past. */
+  async #readPast(last) {
+    if (this.past) return;
     const past = this.past = new AbortController();
     try {
-      const entries = await history(this.query, this.parameters, at, past.signal);
+      const entries = await history(this.query, this.parameters, await last(past.signal), past.signal);
       if (past.signal.aborted) return;
       this.results.prepend(entries);
       this.answers.changed();

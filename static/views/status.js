@@ -4,7 +4,7 @@ import { api } from "../lib/api.js";
 import { refresh } from "../lib/catalog.js";
 import { confirm } from "../lib/confirm.js";
 import { button, h, setAttribute, setText, toast } from "../lib/dom.js";
-import { clock, count, duration, rate, tail } from "../lib/format.js";
+import { clock, count, duration, latency, rate, tail } from "../lib/format.js";
 import { facts, head } from "../lib/parts.js";
 import { problemBox } from "../lib/problems.js";
 import { pageState } from "../lib/words.js";
@@ -18,7 +18,7 @@ function figures({ query, progress, watermark }) {
     ["Rules", (query.rules ?? []).join(", ")],
     ["Complete up to", clock(watermark), "UTC: the query has seen every event before this time"],
     ["Lag", duration(progress.watermarkLagMs), "How far the evaluated time is behind the clock"],
-    ["Latency", duration(progress.resultLatencyMs), "From the evaluation time to the answer"],
+    ["Latency", latency(progress.resultLatencyMs), "From the evaluation time to the answer"],
     ["Input", rate(progress.inputRowsPerSecond), "Triples per second"],
     ["Late", count(progress.lateItems), "Items that came too late for their window"],
   ].filter(([, value]) => value !== "");

@@ -104,7 +104,9 @@ def results(server: Standin, request: Request, name: str) -> Reply:
     if "application/jsonl" in request.headers.get("Accept", ""):
         return Reply(200, past(events, request.parameters), "application/jsonl")
     if "text/csv" in request.headers.get("Accept", ""):
-        return Reply(200, "sensor,temperature\r\nhttp://example.org/s1,20.5\r\n", "text/csv; charset=utf-8")
+        window = events[-1][1]["rsp"]["window"][0] if events else None
+        headers = {"RSP-Window": 'open="{open}", close="{close}"'.format(**window)} if window else {}
+        return Reply(200, "sensor,temperature\r\nhttp://example.org/s1,20.5\r\n", "text/csv; charset=utf-8", headers)
     latest = events[-1][1] if events else {"head": {"vars": []}, "results": {"bindings": []}}
     return Reply(200, {k: v for k, v in latest.items() if k != "rsp"}, "application/sparql-results+json")
 
@@ -165,6 +167,7 @@ ROUTES: list[tuple[str, str, Callable[..., Reply]]] = [
     ("POST", f"/queries/{NAME}/restart", restart),
     ("DELETE", f"/queries/{NAME}", delete_query),
     ("GET", f"/queries/{NAME}/results", results),
+    ("HEAD", f"/queries/{NAME}/results", results),
     ("GET", f"/queries/{NAME}/results/{NAME}/why",
      lambda s, r, n, i: s.answers.get("why") or Reply(200, canned.proof(n, i, r.parameters))),
     ("GET", f"/queries/{NAME}/plan", plan),

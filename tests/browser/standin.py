@@ -101,7 +101,8 @@ class Standin:
             resumed = last_id in ids
             query = self.queries[name]
             hello = {"query": name, "form": query["form"], "mode": mode or "full", "output": query["output"],
-                     "resumed": resumed, "from": last_id if resumed else None, "heartbeatSeconds": self.heartbeat_s}
+                     "resumed": resumed, "from": last_id if resumed else None, "heartbeatSeconds": self.heartbeat_s,
+                     "newestId": ids[-1] if ids else None}
             listener.put(b"retry: 100\n\n" if self.silent else b"retry: 100\n" + frame("hello", hello))
             missed = feed.events[ids.index(last_id) + 1:] if resumed else []
             if not resumed and feed.events and feed.events[-1][0] == "result":
@@ -154,7 +155,7 @@ class Handler(BaseHTTPRequestHandler):
         except (BrokenPipeError, ConnectionResetError):
             self.close_connection = True
 
-    do_POST = do_PUT = do_PATCH = do_DELETE = do_GET
+    do_HEAD = do_POST = do_PUT = do_PATCH = do_DELETE = do_GET
 
     def reply(self, reply: Reply) -> None:
         data = reply.encoded()
@@ -164,7 +165,7 @@ class Handler(BaseHTTPRequestHandler):
             self.send_header(name, value)
         self.send_header("Content-Length", str(len(data)))
         self.end_headers()
-        if reply.status != 204:
+        if reply.status != 204 and self.command != "HEAD":
             self.wfile.write(data)
 
     def follow(self, name: str, request: Request) -> None:

@@ -216,14 +216,39 @@ def test_a_page_that_is_opened_late_shows_the_past(page: Page, standin: Standin)
     page.until(lambda: page.texts(".evaluation .seq")[:2] == ["#251", "#250"], "what comes new")
 
 
-def test_a_past_that_is_too_long_is_left_out(page: Page, standin: Standin) -> None:
+def test_a_past_that_is_too_long_is_shortened(page: Page, standin: Standin) -> None:
     standin.queries["q"] = canned.query("q", canned.STATIONS_TEXT, report="change")
     for seq in range(1, 301):
         standin.emit("q", "result", canned.stations(seq, START_MS + 100 * seq), f"e1-{seq}")
     page.open("#/queries/q")
-    page.until(lambda: any("application/jsonl" in r.headers.get("Accept", "") for r in standin.requests), "the request for the past")
-    standin.emit("q", "result", canned.stations(301, START_MS + 30_100), "e1-301")
-    page.shows(".total", "2 evaluations received")
+    page.shows(".total", "11 evaluations received")
+    page.press("History")
+    page.until(lambda: page.texts(".evaluation .seq") == [f"#{seq}" for seq in range(300, 289, -1)], "the last second")
+
+
+def begun(seq: int, close_ms: int, *subjects: str) -> dict[str, Any]:
+    """A result of stream P of a rule program."""
+    rows = select(seq, close_ms, ["s"], [[iri(f"http://example.org/{name}")] for name in subjects])
+    return {"rsp": {**rows.pop("rsp"), "stream": "p"}, "addedResults": rows, "removedResults": {"head": {}, "results": {"bindings": []}}}
+
+
+def test_a_rule_program_has_streams_and_a_past(page: Page, standin: Standin) -> None:
+    standin.queries["q"] = canned.query("q", "Document(Prefix(ex <http://example.org/>) Window 3 s)", "PROGRAM", output="istream", report="change", rules=[])
+    standin.queries["q"]["progress"]["resultLatencyMs"] = 20_800 * 86_400_000
+    for seq, name in enumerate(("a", "b"), 1):
+        standin.emit("q", "delta", begun(seq, START_MS + seq, name), f"e1-{seq}")
+    page.open("#/queries/q")
+    page.until(lambda: page.texts(".evaluation .seq") == ["#2", "#1"], "what was logged before")
+    assert page.texts("tr.added td") == ["+added", "ex:b", "+added", "ex:a"]
+    assert page.texts(".segmented[aria-label^=What] button")[:3] == ["Begins", "Ceases", "Both"]
+    assert "Latency–" in page.text(".facts"), "an age of 20,800 days tells nothing"
+    standin.emit("q", "delta", begun(3, START_MS + 3, "c"), "e1-3")
+    page.until(lambda: page.texts(".evaluation .seq") == ["#3", "#2", "#1"], "what comes new")
+    page.press("Ceases")
+    page.until(lambda: standin.feed("q").connections[-1].get("stream") == "n", "a feed of what ceases")
+    assert all("mode" not in connection for connection in standin.feed("q").connections)
+    page.click("[data-tab=use]")
+    assert page.texts(".command code")[0] == f"curl -N '{page.base}queries/q/results?stream=n' -H 'Accept: text/event-stream'"
 
 
 def test_large_results_come_in_chunks_and_are_kept_in_part(page: Page, standin: Standin) -> None:
