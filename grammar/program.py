@@ -45,7 +45,7 @@ def parse_program(text: str, media: str) -> Statement:
 def columns(rules: RuleSet) -> tuple[Variable, ...]:
     """The columns of what rules derive: ``s p o`` of triples, ``atom a1 a2 ...`` (a predicate and its arguments) of other atoms, where
     there are any, and the times ``from`` and ``until``."""
-    heads = [atom for rule in rules.rules for atom in atoms(rule.head)]
+    heads = [atom for rule in rules.written for atom in atoms(rule.head)]
     named = [len(atom.terms) for atom in heads if atom.predicate != TRIPLE]
     places = ["s", "p", "o"] if any(atom.predicate == TRIPLE for atom in heads) else []
     if named:

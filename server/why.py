@@ -6,6 +6,7 @@ from typing import Any
 
 import orjson
 
+from engine.ir.growth import Unending
 from engine.reference.dataset import Graph
 from engine.reference.why import Case, UnexplainedError, explain
 from engine.reference.why_proofs import TooMuchError
@@ -32,7 +33,7 @@ def explained(seen: Evidence, row: int, most: int, mode: str = "full", triples: 
                 {iri: Graph(content) for iri, content in seen.graphs.items()}, seen.rules, seen.makers)
     try:
         proofs = explain(case, found, most)
-    except (UnexplainedError, TooMuchError) as error:
+    except (UnexplainedError, TooMuchError, Unending) as error:
         raise Problem("not-explained", str(error)) from error
     if not proofs.proofs:
         raise Problem("internal", "The reference evaluation does not give this row: one of the two evaluations is wrong.",

@@ -16,6 +16,8 @@ from engine.ir.terms import Constant, Term, Variable
 from engine.timeline import Interval
 
 TRIPLE = "triple"
+OF_SUBCLASSES = "rif:subclass", "rif:member"
+"""The names of the rules that say what ``##`` means (RIF-BLD, section 3.2); they stand in each rule set that asks for subclasses."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,6 +159,21 @@ class RuleSet:
     granularity_ms: int = 0
     start_at_ms: int | None = None
     imports: tuple[Import, ...] = ()
+
+    @property
+    def written(self) -> tuple[Rule, ...]:
+        """The rules that stand in the text."""
+        return tuple(rule for rule in self.rules if rule.name not in OF_SUBCLASSES)
+
+
+def tokens_of(term: Term, rule: Rule) -> frozenset[str] | None:
+    """What a term of a rule can be, by its tables; None: anything."""
+    if isinstance(term, Constant):
+        return frozenset((term.token,))
+    for table in rule.body:
+        if isinstance(table, Table) and term in table.variables:
+            return frozenset(row[table.variables.index(term)].token for row in table.rows)
+    return None
 
 
 def atoms(formula: Formula | Head) -> Iterator[Atom]:

@@ -114,8 +114,9 @@ class Describe:
 class Program:
     """A rule program as a query of its own: the facts that its rules derive, each with the time during which it holds.
 
-    `rules` are its own; what follows from its streams and graphs under the entailment `profile` (an IRI of engine/ir/profiles.py) is there
-    for them to use, but is no answer. `variables` are the columns of a fact and ``from until`` at the end.
+    What follows from its streams and graphs under the entailment `profile` (an IRI of engine/ir/profiles.py) is there for the written
+    rules to use, as are the classes of members by ``##``, but is no answer. `variables` are the columns of a fact and ``from until`` at
+    the end.
     """
 
     rules: RuleSet

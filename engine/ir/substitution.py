@@ -1,4 +1,10 @@
-"""Terms in place of variables, in rules without time."""
+"""Terms in place of variables, in rules without time.
+
+>>> from engine.ir.terms import Constant
+>>> x, p = Variable("x"), Variable("p")
+>>> with_constants(Rule(Atom("is", (x, p)), (Table((p,), ((Constant("<p>"),),)), Atom("has", (x, p))))).body[0].terms[1].token
+'<p>'
+"""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from engine.ir.expressions import Call, variables_of
-from engine.ir.rules import TRIPLE, Assign, Atom, Formula, Negation, Rule, Table, Test, atoms, rule_variables
+from engine.ir.rules import TRIPLE, Assign, Atom, Formula, Negation, Rule, Table, Test, atoms, rule_variables, tokens_of
 from engine.ir.substitution import with_constants
 from engine.ir.terms import RDF_TYPE, Constant, Term, Variable
 from engine.plan import nodes
@@ -132,7 +132,7 @@ def properties_read(rules: Sequence[Rule]) -> frozenset[str] | None:
     """The properties and marks of all rows that rules can use; None: any."""
     found: set[str] = set()
     for rule, atom in ((rule, atom) for rule in rules for formula in rule.body for atom in atoms(formula)):
-        properties = _tokens(row_of(atom)[1], rule)
+        properties = tokens_of(row_of(atom)[1], rule)
         if properties is None:
             return None
         found |= properties
@@ -141,21 +141,11 @@ def properties_read(rules: Sequence[Rule]) -> frozenset[str] | None:
 
 def _shape(atom: Atom, rule: Rule) -> Shape:
     subject, property_, object_, *_ = row_of(atom)
-    properties = _tokens(property_, rule)
-    classes = _tokens(object_, rule) if properties == frozenset((RDF_TYPE,)) else None
+    properties = tokens_of(property_, rule)
+    classes = tokens_of(object_, rule) if properties == frozenset((RDF_TYPE,)) else None
     apart = (Call("!", (Call("SAMETERM", pair),)) for pair in ((subject, object_), (object_, subject)))
     literal = Test(Call("ISLITERAL", (object_,))) in rule.body
     return Shape(properties, classes, any(Test(test) in rule.body for test in apart), literal)
-
-
-def _tokens(term: Term, rule: Rule) -> frozenset[str] | None:
-    """What a term of a body can be; None: anything."""
-    if isinstance(term, Constant):
-        return frozenset((term.token,))
-    for table in rule.body:
-        if isinstance(table, Table) and term in table.variables:
-            return frozenset(row[table.variables.index(term)].token for row in table.rows)
-    return None
 
 
 def axiom(rule: Rule, closed: ClosedSource) -> Step:

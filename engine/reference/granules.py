@@ -12,12 +12,13 @@ from dataclasses import dataclass
 
 from engine.functions.expressions import Context, test
 from engine.functions.terms import integer
+from engine.ir.growth import check_rounds, endless
 from engine.ir.rules import (Assign, At, Atom, BoxMinus, BoxPlus, DiamondMinus, Fact, Falsum, Formula, Head, Negation, Rule, RuleSet,
                              Table, Test, WindowFormula)
+from engine.ir.strata import strata
 from engine.ir.terms import Variable
 from engine.reference.formulas import Ground, Row, assigned, ground, in_safe_order, joined, number_of, unify, value_of
 from engine.reference.model import Inconsistency, Model
-from engine.ir.strata import strata
 from engine.timeline import ALWAYS, MAX, Interval, coalesce, granule
 
 
@@ -49,12 +50,14 @@ class Granules:
         self.inconsistencies: dict[tuple[str, tuple[tuple[str, str], ...]], list[Interval]] = {}
 
     def run(self, until: int) -> Model:
-        """The model after granule `until`."""
-        layers = strata(self.program.rules)
+        """The model after granule `until`. Raises Unending."""
+        layers = [(layer, endless(layer)) for layer in strata(self.program.rules)]
         for now in range(self.start, until + 1):
-            for layer in layers:
+            for layer, unending in layers:
+                rounds = 0
                 while any([self._apply(rule, now) for rule in layer]):
-                    pass
+                    rounds += 1
+                    check_rounds(rounds, unending)
         facts = {atom: tuple(coalesce(granule(k, self.length) for k in points)) for atom, points in self.known.items()}
         facts |= {atom: (ALWAYS,) for atom in self.always}
         found = tuple(Inconsistency(name, dict(row), tuple(coalesce(i))) for (name, row), i in self.inconsistencies.items())

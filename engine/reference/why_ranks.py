@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from engine.functions.expressions import Context, test
+from engine.ir.growth import check_rounds, endless
 from engine.ir.rules import TRIPLE, Assign, Atom, Falsum, Formula, Negation, Rule, Table, Test, rule_variables
 from engine.ir.strata import strata
 from engine.ir.terms import RDF_TYPE, Constant
@@ -37,8 +38,8 @@ class Ranked:
 
     def __init__(self, given: Iterable[Ground], rules: Sequence[Rule], context: Context,
                  spend: Callable[[int], None] = lambda steps: None) -> None:
-        """`spend` is told how many facts a rule is tried on. Raises strata.Unstratified, and ValueError for a rule that is not safe or
-        that speaks of time."""
+        """`spend` is told how many facts a rule is tried on. Raises strata.Unstratified, growth.Unending, and ValueError for a rule
+        that is not safe or that speaks of time."""
         self._spend = spend
         self.rank: dict[Ground, int] = dict.fromkeys(given, 0)
         self._context = context
@@ -67,7 +68,10 @@ class Ranked:
         new: Iterable[Ground] = list(self.rank)
         found = {head for rule in layer if not any(isinstance(part, Atom) for part in rule.body)
                  for head in self._heads(rule, self.solutions(rule.body, {}))}
+        rounds, unending = 0, endless(layer)
         while new or found:
+            check_rounds(rounds, unending)
+            rounds += 1
             groups = _grouped(new)
             for trigger in triggers:
                 for key in _keys_of(trigger.atom, groups):

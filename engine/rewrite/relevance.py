@@ -150,7 +150,7 @@ def goals_of(query: Query) -> list[Goal]:
         case Describe():
             return [ANYTHING]
         case Program(rules=rules):
-            heads = *(rule.head for rule in rules.rules), *(fact.atom for fact in rules.facts)
+            heads = *(rule.head for rule in rules.written), *(fact.atom for fact in rules.facts)
             return list(dict.fromkeys(_goal(atom, {}) for head in heads for atom in atoms(head)))
     return list(dict.fromkeys(_asked(query.pattern)))
 

@@ -37,7 +37,7 @@ def keep_archives() -> None:
 if __name__ == "__main__":
     keep_archives()
     preload()
-    gc.freeze()     # a worker collects garbage after each task: of what is imported here it would look through 90,000 objects
     from pyspark import daemon
 
+    gc.freeze()     # a worker collects garbage after each task, and would walk all that is imported here (docs/decisions.md)
     daemon.manager()  # type: ignore[no-untyped-call]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import logging
+import math
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
@@ -43,11 +44,15 @@ ExecutorName = Literal["local", "sql"]
 StrategyName = Literal["recompute", "incremental"]
 
 INCREMENTAL_ROWS = 20_000
-KEPT_ROWS = 8_000       # the same of closures
+KEPT_ROWS = 4_000       # the same of closures, where nothing changes
 MOST_TOUCHED = 150_000
-MOST_CHANGING = 0.4      # of a closure's windows between evaluations; above it is made anew (docs/decisions.md)
-MOST_CHANGING_LARGE, LARGE_ROWS = 0.5, 300_000     # of windows with so many rows
 CLOSED_ROWS = 2_000_000    # a round of Spark jobs costs more than a whole closure in one task (docs/decisions.md)
+
+
+def most_changing(rows: int) -> float:
+    """The share of windows of so many rows that may change between evaluations before their closure is better made anew: a tenth of
+    10,000, a third of 100,000, three fifths of 1,000,000 (docs/maintenance.md)."""
+    return 0.25 * math.log10(rows / KEPT_ROWS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,8 +202,7 @@ class Executor:
             return "incremental"
         if due.compiled.kept is None:
             return "incremental" if rows > INCREMENTAL_ROWS else "recompute"
-        most = MOST_CHANGING_LARGE if rows >= LARGE_ROWS else MOST_CHANGING
-        return "incremental" if rows > KEPT_ROWS and due.compiled.changing <= most else "recompute"
+        return "incremental" if rows > KEPT_ROWS and due.compiled.changing <= most_changing(rows) else "recompute"
 
     def _incremental_job(self, due: Due, typed: bool, rows: int) -> _Job:
         """A star's new answers need only what its new facts touch, which mostly is small however large the window is."""

@@ -196,7 +196,8 @@ class _InDuckDB:
         if self.closing.kept is not None:
             find_beside(self.connection, self.closing, due.ends)
         new, following = self.closing.new, following_table(self.closing.name)
-        self.connection.execute(_parsed(self.connection, f"CREATE OR REPLACE TEMP TABLE {following} AS {due.text}"))
+        text = f"CREATE OR REPLACE TEMP TABLE {following} AS {due.text}"
+        self.connection.execute(text if self.closing.kept is None else _parsed(self.connection, text))
         drop_relation(self.connection, new)
         self.connection.execute(f"ALTER TABLE {following} RENAME TO {new}")
         [(count,)] = self.connection.execute(f"INSERT INTO {self.closing.all} SELECT * FROM {new}").fetchall()
@@ -205,7 +206,7 @@ class _InDuckDB:
 
 @lru_cache(maxsize=MOST_PARSED)
 def _parsed(connection: duckdb.DuckDBPyConnection, text: str) -> duckdb.Statement:
-    """A statement that may come again: to parse a round takes a third of its time (docs/decisions.md)."""
+    """A statement that comes again, as those of a kept closure do: to parse a round takes a third of its time (docs/decisions.md)."""
     [statement] = connection.extract_statements(text)
     return statement
 

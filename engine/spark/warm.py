@@ -25,7 +25,6 @@ def warm_up(spark: SparkSession, say: Callable[[str], None]) -> None:
         try:
             spark.sql(_STAR).toArrow()
             spark.sql(_JOIN).toArrow()
-            frame.repartition(2).mapInArrow(_work, "t long, n long").toArrow()
             spark.sparkContext.parallelize([b"", b""], 2).mapPartitions(_load).collect()
         finally:
             spark.catalog.dropTempView("warm_up")
@@ -50,13 +49,6 @@ def _load(bundles: Iterable[bytes]) -> Iterator[bytes]:
     """Runs in a Python worker: imports what runs bundles there."""
     importlib.import_module("engine.spark.local")
     yield from bundles
-
-
-def _work(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Runs in a Python worker: imports what answers need there."""
-    importlib.import_module("engine.functions")
-    for batch in batches:
-        yield pa.record_batch([batch.column("t"), batch.column("position")], names=["t", "n"])
 
 
 def exercise(spark: SparkSession, folder: Path, say: Callable[[str], None]) -> None:

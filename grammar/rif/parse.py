@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from engine.ir.rules import TRIPLE, Atom, Fact, Formula, Rule, RuleSet
+from engine.ir.rules import OF_SUBCLASSES, TRIPLE, Atom, Fact, Formula, Rule, RuleSet
 from engine.ir.spans import DiagnosticError
 from engine.ir.terms import RDF_TYPE, Constant, Variable
 from grammar.rif import presentation, xml
@@ -107,5 +107,6 @@ def _of_subclasses(window_ms: int | None) -> tuple[Rule, Rule]:
     """What ``##`` means to RIF (RIF-BLD section 3.2): it is transitive, and members of a class are members of what stands above."""
     member, below = Constant(RDF_TYPE), Constant(SUBCLASS)
     x, y, z = map(Variable, "xyz")
-    return (Rule(Atom(TRIPLE, (x, below, z)), (Atom(TRIPLE, (x, below, y)), Atom(TRIPLE, (y, below, z))), "rif:subclass", window_ms),
-            Rule(Atom(TRIPLE, (x, member, z)), (Atom(TRIPLE, (x, member, y)), Atom(TRIPLE, (y, below, z))), "rif:member", window_ms))
+    above, inherited = OF_SUBCLASSES
+    return (Rule(Atom(TRIPLE, (x, below, z)), (Atom(TRIPLE, (x, below, y)), Atom(TRIPLE, (y, below, z))), above, window_ms),
+            Rule(Atom(TRIPLE, (x, member, z)), (Atom(TRIPLE, (x, member, y)), Atom(TRIPLE, (y, below, z))), inherited, window_ms))

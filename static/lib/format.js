@@ -46,7 +46,7 @@ export function duration(ms) {
   return `${Math.round(ms)} ms`;
 }
 
-/** How old an answer was when it was given; nothing where events of another day were replayed. */
+/** How old an answer was when it was given; a dash where events of another day were replayed. */
 export function latency(ms) {
   return ms > 86400000 ? "–" : duration(ms);
 }

@@ -44,7 +44,7 @@ export function evaluation(name, data, id) {
   const at = milliseconds(rsp.at) ?? milliseconds(windows[0]?.close) ?? milliseconds(data.generatedAtTime);
   const found = content(name, data);
   return {
-    id, seq: rsp.seq ?? null, at, windows, late: rsp.late ?? 0, inferred: rsp.inferred ?? null, truncated: rsp.truncated ?? false,
+    id, seq: rsp.seq ?? null, at, windows, late: rsp.late ?? 0, truncated: rsp.truncated ?? false,
     inconsistencies: rsp.inconsistencies ?? [], snapshot: name === "snapshot", last: data.last ?? true,
     ...found, size: found.rows.length, rows: found.rows.slice(0, KEPT_ROWS),
   };

@@ -17,9 +17,10 @@ export function quoted(text) {
   return /^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replace(/'/g, "'\\''")}'`;
 }
 
-async function save(name, parameters, [label, type, ending]) {
+async function save(page, [label, type, ending]) {
   try {
-    const { body } = await api.results(name, parameters, type);
+    const { name } = page.query;
+    const { body } = await api.results(name, page.program ? page.parameters : {}, type);
     download(`${name}.${ending}`, type, body);
   } catch (problem) {
     toast(`${label}: ${problem.message}`, "bad");
@@ -29,16 +30,16 @@ async function save(name, parameters, [label, type, ending]) {
 /** The tab of the page of a query. */
 export function connect(page) {
   const { name, form } = page.query;
-  const parameters = page.program ? page.parameters : {};
-  const results = quoted(String(address(["queries", name, "results"], parameters)));
+  const results = quoted(String(address(["queries", name, "results"])));
+  const feed = quoted(String(address(["queries", name, "results"], page.program ? { stream: "pn" } : {})));
   const formats = form === "CONSTRUCT" || form === "DESCRIBE" ? GRAPHS : TABLES;
   const held = (ending, type, write) => button(`Export as ${ending.toUpperCase()}`,
     () => download(`${name}-page.${ending}`, type, write(page.results.evaluations)));
   return h("div", { class: "use" },
-    h("section", null, h("h3", null, "Follow the answers live"), command(`curl -N ${results} -H 'Accept: text/event-stream'`)),
+    h("section", null, h("h3", null, "Follow the answers live"), command(`curl -N ${feed} -H 'Accept: text/event-stream'`)),
     h("section", null, h("h3", null, "Latest complete result"), command(`curl ${results} -H 'Accept: ${formats[0][1]}'`)),
     h("section", null, h("h3", null, "Download the latest complete result"),
-      h("div", { class: "row" }, formats.map((format) => button(format[0], () => save(name, parameters, format))))),
+      h("div", { class: "row" }, formats.map((format) => button(format[0], () => save(page, format))))),
     h("section", null, h("h3", null, "Export what this page holds"),
       h("p", { class: "note" }, `Every evaluation kept here, with its number and time; the newest ${KEPT_EVALUATIONS} at most.`),
       h("div", { class: "row" }, held("csv", "text/csv", csv), held("json", "application/json", json))));

@@ -30,11 +30,10 @@ function sizeText({ kind, boolean, delta, rows, size }) {
   return delta ? `${signed("+")} added, ${signed("-")} removed` : plural(size, kind === "graph" ? "triple" : "row");
 }
 
-function badges({ snapshot, inferred, late, truncated, inconsistencies }) {
+function badges({ snapshot, late, truncated, inconsistencies }) {
   const badge = (text, kind = "", title = null) => h("span", { class: `badge ${kind}`.trim(), title }, text);
   return [
     snapshot && badge("snapshot"),
-    inferred && badge(`${count(inferred)} inferred`),
     late && badge(`${count(late)} late`),
     truncated && badge("truncated by the server", "bad"),
     inconsistencies.length && badge(plural(inconsistencies.length, "inconsistency", "inconsistencies"), "bad",

@@ -173,9 +173,9 @@ def test_a_snapshot_in_chunks_is_one_evaluation(page: Page, standin: Standin) ->
 def test_what_the_server_adds_is_shown(page: Page, standin: Standin) -> None:
     follow(page, standin)
     data = canned.stations(1, START_MS)
-    data["rsp"].update(late=2, inferred=17, inconsistencies=["disjoint: ex:a"], truncated=True)
+    data["rsp"].update(late=2, inconsistencies=["disjoint: ex:a"], truncated=True)
     standin.emit("q", "result", data, "e1-1")
-    badges = ["17 inferred", "2 late", "truncated by the server", "1 inconsistency"]
+    badges = ["2 late", "truncated by the server", "1 inconsistency"]
     page.until(lambda: page.texts(".evaluation .badge") == badges, "the badges")
 
 
@@ -233,7 +233,8 @@ def begun(seq: int, close_ms: int, *subjects: str) -> dict[str, Any]:
 
 
 def test_a_rule_program_has_streams_and_a_past(page: Page, standin: Standin) -> None:
-    standin.queries["q"] = canned.query("q", "Document(Prefix(ex <http://example.org/>) Window 3 s)", "PROGRAM", output="istream", report="change", rules=[])
+    text = "Document(Prefix(ex <http://example.org/>) Window 3 s)"
+    standin.queries["q"] = canned.query("q", text, "PROGRAM", output="istream", report="change")
     standin.queries["q"]["progress"]["resultLatencyMs"] = 20_800 * 86_400_000
     for seq, name in enumerate(("a", "b"), 1):
         standin.emit("q", "delta", begun(seq, START_MS + seq, name), f"e1-{seq}")
@@ -248,7 +249,7 @@ def test_a_rule_program_has_streams_and_a_past(page: Page, standin: Standin) -> 
     page.until(lambda: standin.feed("q").connections[-1].get("stream") == "n", "a feed of what ceases")
     assert all("mode" not in connection for connection in standin.feed("q").connections)
     page.click("[data-tab=use]")
-    assert page.texts(".command code")[0] == f"curl -N '{page.base}queries/q/results?stream=n' -H 'Accept: text/event-stream'"
+    assert page.texts(".command code")[0] == f"curl -N '{page.base}queries/q/results?stream=pn' -H 'Accept: text/event-stream'"
 
 
 def test_large_results_come_in_chunks_and_are_kept_in_part(page: Page, standin: Standin) -> None:

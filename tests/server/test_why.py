@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 import pytest
 from flask.testing import FlaskClient
 
+from engine.ir import growth
 from engine.runtime.log import LogFolder
 from engine.runtime.resources import Item
 from engine.runtime.service import Engine
@@ -124,6 +125,19 @@ proof 1
     assert step["rule"] == {"set": "alarms", "name": None, "number": 1, "line": 3}
     running.engine.put_rules("alarms", RIF, ALARMS.replace("high", "low"))
     assert "alarms" in problem(client.get("/queries/q/results/q1c1-1/why"), 410, "no-longer-kept")["detail"]
+
+
+def test_a_search_through_rules_that_derive_for_ever_ends(running: Running, client: FlaskClient, monkeypatch: pytest.MonkeyPatch) -> None:
+    count = "Forall ?x ?n ( ?x[ex:n -> External(func:numeric-add(?n 1))] :- And(?x[ex:n -> ?n] External(pred:numeric-less-than(?n 5))) )"
+    prefixes = " ".join(f"Prefix({name[:4]} <http://www.w3.org/2007/rif-builtin-{name}#>)" for name in ("function", "predicate"))
+    running.engine.put_rules("alarms", RIF, ALARMS.replace("Group(", f"{prefixes} Group( {count}"))
+    running.engine.register(f"REGISTER QUERY q AS SELECT ?y {SOURCES} USING RULES alarms WHERE {{ ?x <http://ex.org/n> ?y }}")
+    push(running.engine, 100, ("<http://ex.org/x>", "<http://ex.org/n>", '"1"^^<http://www.w3.org/2001/XMLSchema#integer>'))
+    push(running.engine, 1_100)
+    running.ticks(1)
+    assert client.get("/queries/q/results/q1c1-1/why").status_code == 200
+    monkeypatch.setattr(growth, "MOST_ROUNDS", 2)
+    assert "after 2 rounds" in problem(client.get("/queries/q/results/q1c1-1/why"), 422, "not-explained")["detail"]
 
 
 def test_what_is_refused(running: Running, client: FlaskClient) -> None:

@@ -108,14 +108,22 @@ class Kept:
 
 
 @dataclass(frozen=True, slots=True)
+class Stratum:
+    """The steps of a stratum's rounds, and the names of those rules in it that may derive for ever (engine/ir/growth.py)."""
+
+    steps: tuple[StepText, ...]
+    endless: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Closing:
     """A closure to be computed now: `first` is what table ``{name}_all`` starts with; a round of a stratum runs the steps that are `due`;
     at the end `checks` find what is inconsistent: rows ``lo hi finding``, told from point to point. `behind` is the
-    table of the background, `growing` names of each stratum the rules that may derive for ever."""
+    table of the background."""
 
     name: str
     first: str
-    strata: tuple[tuple[StepText, ...], ...]
+    strata: tuple[Stratum, ...]
     before: str
     after: str
     checks: tuple[CheckText, ...] = ()
@@ -123,11 +131,11 @@ class Closing:
     static: bool = False
     behind: tuple[str, ...] = ()
     kept: Kept | None = None
-    growing: tuple[tuple[str, ...], ...] = ()
 
     def own(self, names: Mapping[str, str]) -> Closing:
         """The same with other names for itself and the closures that it stands on."""
-        layers = tuple(tuple(replace(step, text=renamed(step.text, names)) for step in layer) for layer in self.strata)
+        layers = tuple(replace(layer, steps=tuple(replace(step, text=renamed(step.text, names)) for step in layer.steps))
+                       for layer in self.strata)
         first, before, after, known = (renamed(text, names) for text in (self.first, self.before, self.after, self.known))
         checks = tuple(replace(check, text=renamed(check.text, names)) for check in self.checks)
         behind = tuple(renamed(table, names) for table in self.behind)
@@ -154,9 +162,9 @@ class Closing:
         """The table of what is kept of a lasting one."""
         return state_table(self.name)
 
-    def due(self, stratum: int, new: Seen, known: Seen) -> Round | None:
+    def due(self, stratum: Stratum, new: Seen, known: Seen) -> Round | None:
         """What a round finds that is not known, given what the rows are like; None where nothing can follow."""
-        steps = [step for step in self.strata[stratum]
+        steps = [step for step in stratum.steps
                  if any(shape.in_(new) for shape in step.new) and all(shape.in_(known) for shape in step.known)]
         text = f"{self.before}{_union([step.text for step in steps])}{self.after}"
         return Round(text, frozenset().union(*(step.ends for step in steps))) if steps else None
@@ -192,14 +200,14 @@ def saturate(closing: Closing, tables: Tables, known: Seen) -> str | None:
     """Run the rounds of a closure, whose table holds what it starts with, until nothing new comes, stratum by stratum. The statement
     that then finds what is inconsistent; None where nothing can be. `known` tells what the rows of the background are like, and those
     that are kept; it gets those that are found. Raises Unending (engine/ir/growth.py)."""
-    for stratum, growing in enumerate(closing.growing):
+    for stratum in closing.strata:
         tables.begin()
         rows, rounds = tables.seen(closing.new), 0
         add_seen(known, rows)
         while (due := closing.due(stratum, add_seen({}, rows), known)) is not None and tables.advance(due):
             rows, rounds = tables.seen(closing.new), rounds + 1
             add_seen(known, rows)
-            check_rounds(rounds, growing)
+            check_rounds(rounds, stratum.endless)
     return closing.check(known)
 
 

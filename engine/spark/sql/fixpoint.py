@@ -13,13 +13,13 @@ from dataclasses import dataclass
 
 from engine.functions.typed import Kind, typed
 from engine.ir.expressions import variables_of
-from engine.ir.growth import growing
+from engine.ir.growth import endless
 from engine.ir.rules import Assign, Atom, Falsum, Rule, Test
 from engine.ir.strata import strata
 from engine.ir.terms import Constant, Term, Variable
 from engine.plan.derive import NOTHING, Step, all_sights, axiom, is_axiom, shapes, steps, whole, width
 from engine.plan.nodes import ClosedSource, MergedSource, Source
-from engine.spark.sql.closing import CheckText, Closing, StepText, beside_table, state_table
+from engine.spark.sql.closing import CheckText, Closing, StepText, Stratum, beside_table, state_table
 from engine.spark.sql.dialect import Dialect
 from engine.spark.sql.emit import Emitter
 from engine.spark.sql.lower import Lowering
@@ -46,9 +46,8 @@ class ClosureText:
     identity: tuple[str, ...]
     base: str
     known: str
-    strata: tuple[tuple[StepText, ...], ...]
+    strata: tuple[Stratum, ...]
     checks: tuple[CheckText, ...]
-    growing: tuple[tuple[str, ...], ...]
 
     @property
     def sources(self) -> tuple[Source, ...]:
@@ -69,7 +68,7 @@ class ClosureText:
                  f"WHERE NOT EXISTS (SELECT 1 FROM {self.name}_known k WHERE {same})")
         behind = (closure_table(self.source.background.name),) if self.source.background else ()
         first, known = f"WITH {', '.join(prefix)} {self.base}", f"WITH {prefix[0]}, {self.known}"
-        return Closing(self.name, first, self.strata, before, after, self.checks, known, self.source.static, behind, growing=self.growing)
+        return Closing(self.name, first, self.strata, before, after, self.checks, known, self.source.static, behind)
 
 
 def closure_text(source: ClosedSource, dialect: Dialect, lowering: Lowering) -> ClosureText:
@@ -84,14 +83,14 @@ def closure_text(source: ClosedSource, dialect: Dialect, lowering: Lowering) -> 
         return f"({_step(step, source, identity, shown, dialect, lowering)})"
 
     layers = strata(rule for rule in source.rules if isinstance(rule.head, Atom) and not is_axiom(rule))
-    texts = tuple(tuple(StepText(step.new, step.known, step.ends, text(step)) for rule in layer for step in steps(rule, source))
-                  for layer in layers)
+    texts = tuple(Stratum(tuple(StepText(step.new, step.known, step.ends, text(step)) for rule in layer for step in steps(rule, source)),
+                          endless(layer)) for layer in layers)
     axioms = [text(axiom(rule, source)) for rule in source.rules if is_axiom(rule)] if source.background is None else []
     checks = tuple(CheckText(shapes(rule), _check(rule, source, dialect, lowering))
                    for rule in source.rules if isinstance(rule.head, Falsum))
     base = "" if source.lasting else _base(source, keys, further, axioms)
     known = _known(source, columns, further, dialect)
-    return ClosureText(source.name, source, columns, identity, base, known, texts, checks, tuple(map(growing, layers)))
+    return ClosureText(source.name, source, columns, identity, base, known, texts, checks)
 
 
 def _check(rule: Rule, source: ClosedSource, dialect: Dialect, lowering: Lowering) -> str:

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
+from engine.functions.expressions import Context
 from engine.functions.terms import literal
 from engine.ir import growth
 from engine.ir import rules as ir
@@ -20,6 +21,8 @@ from engine.ir.terms import XSD, Constant, Term, Variable
 from engine.plan.nodes import ClosedSource, MergedSource, StaticSource, WindowSource
 from engine.records import Triple
 from engine.reference import temporal
+from engine.reference.program import instances
+from engine.reference.why_ranks import Ranked
 from engine.spark.local import close
 from engine.spark.sql.dialect import DUCKDB
 from engine.spark.sql.fixpoint import closure_text
@@ -27,7 +30,7 @@ from engine.spark.sql.lower import Lowering
 from engine.spark.sql.sources import graph_table
 from engine.spark.udf import register_duckdb
 from engine.runtime.rows import graph_table as facts_of
-from engine.timeline import ALWAYS
+from engine.timeline import ALWAYS, granule
 
 E = "http://ex.org/"
 TICKS = "ticks AS (SELECT CAST(tick AS BIGINT) AS tick FROM (VALUES (1), (2)) AS t(tick))"
@@ -112,7 +115,11 @@ def test_rules_that_derive_for_ever_are_ended(monkeypatch: pytest.MonkeyPatch) -
                Rule(Atom(TRIPLE, (Z, PROPERTIES[0], Y)), (Atom(TRIPLE, (Z, PROPERTIES[0], X)), longer), name="longer")]
     facts = [(ITEMS[0].token, PROPERTIES[0].token, literal("t"))]
     for run in (lambda: least_model(program, facts),
-                lambda: rows(ClosedSource("own", StaticSource("all"), static=True, rules=tuple(program)), {"all": facts})):
+                lambda: rows(ClosedSource("own", StaticSource("all"), static=True, rules=tuple(program)), {"all": facts}),
+                lambda: Ranked([(TRIPLE, fact) for fact in facts], program, Context(0)),
+                lambda: instances(program, {((TRIPLE, fact), 0): 1 for fact in facts}, Context(0)),
+                lambda: temporal.evaluate(RuleSet("r", tuple(program), granularity_ms=1000), [
+                    Fact(Atom(TRIPLE, tuple(map(Constant, fact))), granule(0, 1000)) for fact in facts], 0)):
         with pytest.raises(growth.Unending, match="after 20 rounds the rules still derive something new, by longer:"):
             run()
 

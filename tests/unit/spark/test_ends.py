@@ -19,7 +19,7 @@ def rows(pairs: list[tuple[int, int]], first: int = 0) -> pa.Table:
 
 
 @given(BATCHES, st.sets(ENDS), st.sets(ENDS))
-def test_what_is_near_is_found_once_in_all_parts(batches: list[list[tuple[int, int]]], subjects: set[int], objects: set[int]) -> None:
+def test_what_is_beside_is_found_once_in_all_parts(batches: list[list[tuple[int, int]]], subjects: set[int], objects: set[int]) -> None:
     ends, added = Ends(rows([])), list[tuple[int, int]]()
     for batch in batches:
         ends.add(rows(batch, len(added)))
