@@ -139,8 +139,11 @@ class StreamState:
 _SHOWN = ["position", "t", "g", "s", "p", "o"]
 
 
+_TAIL_ROWS = 50_000
+
+
 class Tail:
-    """The last items of a stream."""
+    """The last items of a stream; fewer where one after the other is large."""
 
     def __init__(self, items: int) -> None:
         self._parts: deque[tuple[int, pa.Table]] = deque()
@@ -149,13 +152,22 @@ class Tail:
     def add(self, rows: pa.Table) -> None:
         """Take rows of the log, of this stream's items only, in order."""
         positions = rows["position"].to_numpy()
-        last = np.unique(positions)[-self._items:]
+        begin = max(0, len(positions) - _TAIL_ROWS)
+        if begin:
+            begin = int(np.searchsorted(positions, positions[begin - 1], side="right"))
+        last = np.unique(positions[begin:])[-self._items:]
         if not len(last):
             return
-        kept = rows.select(_SHOWN).filter(positions >= last[0])     # a copy: a slice would keep the whole batch
-        self._parts.append((len(last), kept.combine_chunks()))
-        while sum(count for count, _ in self._parts) - self._parts[0][0] >= self._items:
+        begin = int(np.searchsorted(positions, last[0]))
+        kept = rows.select(_SHOWN).slice(begin).take(np.arange(len(positions) - begin))     # a copy: a slice would keep the whole batch
+        self._parts.append((len(last), kept))
+        while self._first_is_superfluous():
             self._parts.popleft()
+
+    def _first_is_superfluous(self) -> bool:
+        """Whether the parts after the first are enough."""
+        rest = list(self._parts)[1:]
+        return sum(items for items, _ in rest) >= self._items or sum(part.num_rows for _, part in rest) >= _TAIL_ROWS
 
     def read(self, limit: int, since: int = 0) -> list[TailEvent]:
         """The last `limit` items with position > `since`, in order."""

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from engine.records import Event
+from engine.runtime import streams
 from engine.runtime.append import Source
 from engine.runtime.clock import ManualClock, SystemClock
 from engine.runtime.errors import EngineError
@@ -66,6 +67,17 @@ def test_the_tail_keeps_the_last_items() -> None:
     assert [event.position for event in tail.read(100)][-3:] == [8, 9, 10]
     assert [event.position for event in tail.read(2)] == [9, 10]
     assert [len(event.triples) for event in tail.read(5, 9)] == [2]
+
+
+def test_the_tail_keeps_whole_items_of_not_too_many_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(streams, "_TAIL_ROWS", 5)
+    tail = Tail(100)
+    triples = (("<x>", "<p>", "<o>"), ("<y>", "<p>", "<o>"))
+    tail.add(encode([Event(p, "s", p, None, triples, p) for p in range(1, 8)]))
+    assert [(event.position, event.triples) for event in tail.read(100)] == [(6, triples), (7, triples)]
+    for p in (8, 9, 10):
+        tail.add(encode([Event(p, "s", p, None, triples, p)]))
+    assert [event.position for event in tail.read(100)] == [8, 9, 10]
 
 
 def test_the_timer_marks_only_streams_that_hold_up_a_tick() -> None:
