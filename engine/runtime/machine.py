@@ -9,7 +9,7 @@ import fcntl
 import logging
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TextIO
 
@@ -25,7 +25,7 @@ from engine.runtime.batch import Limits
 from engine.runtime.clock import Clock
 from engine.runtime.describe import progress
 from engine.runtime.errors import EngineError, unavailable
-from engine.runtime.log import LogFolder, LogWriter
+from engine.runtime.log import LogFile, LogFolder, LogWriter
 from engine.runtime.meters import Meters
 from engine.runtime.owner import Owner
 from engine.runtime.pump import Pump
@@ -43,7 +43,7 @@ _LOG = logging.getLogger(__name__)
 _WARM_UP_BATCHES = 6
 _HEARTBEAT_S = 10.0
 _MOST_NEWER_ROWS = 400_000
-_FEW_FILES = 4      # so many are read through Spark; more of them at once are read faster here
+_FEW_FILES, _FEW_BYTES = 4, 500_000     # so much is read through Spark; more of it at once is read faster here
 _MOST_UNMERGED = 1_000     # while the pump is behind, merging waits until there are so many
 
 
@@ -59,6 +59,7 @@ class Machine:
         self._listeners: list[Listener] = []
         self._changed = threading.Condition()
         self._position = 0
+        self._ahead = False
         self._closing = threading.Event()
         self._lock_file: TextIO | None = None
         self._startup: threading.Thread | None = None
@@ -212,14 +213,19 @@ class Machine:
         self._owner.call(lambda: command(pump))
 
     def _batch(self, read: Callable[[], pa.Table]) -> None:
-        """The feed has rows. They are not asked for where the pump has had them, or is so far behind that it had better read ahead."""
+        """The feed has rows. They are not asked for where the pump has had them, or is so far behind that it had better read ahead; the
+        feed is come back to when it is not, for to ask it takes time too, and what it brings then has mostly been read."""
         assert self._owner is not None
         waiting = self.folder.waiting(self._position)
         if not waiting:
             return
-        table = read() if len(waiting) <= _FEW_FILES else ROWS.empty_table()
+        table = ROWS.empty_table() if self._ahead or _many(waiting) else read()
+        self._ahead = False
         self._owner.call(lambda: self._process(table))
-        while self._position < waiting[-1].last and self.state != "failed" and not self._closing.is_set():
+        while self.state != "failed" and not self._closing.is_set():
+            if self._position >= waiting[-1].last and not _many(waiting := self.folder.waiting(self._position)):
+                return
+            self._ahead = True
             self._owner.call(lambda: self._process(ROWS.empty_table()))
 
     def _process(self, table: pa.Table) -> None:
@@ -347,3 +353,8 @@ def _lock(path: Path) -> TextIO:
         file.close()
         raise EngineError("data-in-use", 503, f"Another process uses the data folder {path.parent}.") from None
     return file
+
+
+def _many(files: Sequence[LogFile]) -> bool:
+    """Whether files are too many, or too large, to be read through Spark."""
+    return len(files) > _FEW_FILES or sum(file.path.stat().st_size for file in files) > _FEW_BYTES
