@@ -112,6 +112,16 @@ def test_a_pump_that_is_behind_reads_the_log_itself(running: Running, monkeypatc
     assert backend.reads <= reads + 1, "the feed was read, at most for the batch that it had begun"
 
 
+def test_large_files_are_not_read_through_the_feed(running: Running, monkeypatch: pytest.MonkeyPatch) -> None:
+    engine, backend = running.engine, running.backend
+    engine.put_stream("s", EVENTS)
+    engine.register(TEXT)
+    monkeypatch.setattr(machine, "_FEW_BYTES", 0)
+    reads = backend.reads
+    engine.push("s", [item(NOW), item(NOW + 1_500)])
+    assert running.ticks(1) == [NOW + 1_000] and backend.reads == reads
+
+
 def test_an_arrival_stream_is_stamped_and_closes_its_windows_by_the_clock(running: Running) -> None:
     engine = running.engine
     engine.put_stream("s", {"iri": "http://ex.org/s"})
