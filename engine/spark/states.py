@@ -28,15 +28,13 @@ _SCAN_BELOW = 8   # where fewer rows are kept for each new one, all of them are 
 @dataclass(slots=True)
 class _State:
     """What a state table of this process holds: what evaluations up to number `last` found, what its rows are like, how many they are, and
-    where they are by their ends, from the second evaluation on that asks (`asked` is the first, of the `evaluations` of this process)."""
+    where they are by their ends, once that has been asked."""
 
     like: Seen
     last: int = 0
     rows: int = 0
     counted: int = 0    # how many rows it had when those that hold no more were last looked for
     ends: Ends | None = None
-    evaluations: int = 0
-    asked: int = 0
 
     def add(self, connection: duckdb.DuckDBPyConnection, source: str) -> None:
         """Note the rows of `source`, which were added."""
@@ -69,7 +67,6 @@ def go_on(connection: duckdb.DuckDBPyConnection, closing: Closing, tables: Table
     kept = closing.kept
     assert kept is not None
     state = _caught_up(connection, closing, kept, tables)
-    state.evaluations += 1
     connection.execute(f"CREATE OR REPLACE TEMP TABLE {closing.all} AS {closing.first}")
     check = saturate(closing, tables, state.like)
     findings = connection.sql(check).to_arrow_table() if check else None
@@ -121,19 +118,13 @@ def _hashed(connection: duckdb.DuckDBPyConnection, source: str) -> pa.Table:
     return connection.sql(f"SELECT *, hash(s) AS hs, hash(o) AS ho FROM {source}").to_arrow_table()
 
 
-def _worth_ends(state: _State) -> bool:
-    """Whether a small round should know where rows are by their ends: to find that out costs many scans, and it may stay the only one."""
-    state.asked = state.asked or state.evaluations
-    return state.ends is not None or state.asked < state.evaluations
-
-
 def find_beside(connection: duckdb.DuckDBPyConnection, closing: Closing, ends: frozenset[str]) -> None:
     """Make the relation of what is kept beside what is new: a superset will do, so all of it where that is not much more."""
     assert closing.kept is not None
     listed = ", ".join(closing.kept.columns)
     state = _states()[closing.name]
     drop_relation(connection, closing.beside)
-    if _count(connection, closing.new) * _SCAN_BELOW > state.rows or not _worth_ends(state):
+    if _count(connection, closing.new) * _SCAN_BELOW > state.rows:
         connection.execute(f"CREATE TEMP VIEW {closing.beside} AS SELECT {listed} FROM {closing.state}")
         return
     if state.ends is None:
