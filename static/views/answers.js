@@ -14,6 +14,7 @@ const NO_ANSWER = {
   paused: "No answer yet, and none will come while the query is paused: resume it above.",
   failed: "No answer was given before the query failed.",
 };
+const NO_FACT = "No answer yet. One appears here when a fact begins or ceases to hold.";
 const FEEDS = [["full", "Full results", "the whole answer at each evaluation"],
   ["delta", "Changes", "rows added and removed since the evaluation before"]];
 const PROGRAM_FEEDS = [["p", "Begins", "stream P: facts that begin to hold"],
@@ -138,7 +139,8 @@ export class Answers {
     const rows = all > shown ? `Showing the first ${count(shown)} of ${plural(all, "row")} · ` : `${plural(all, "row")} · `;
     const kept = received > evaluations.length ? `, ${count(evaluations.length)} kept` : "";
     setText(this.total, `${this.page.query.form === "ASK" ? "" : rows}${plural(received, "evaluation")} received${kept}`);
-    setText(this.table.empty, received ? "" : NO_ANSWER[this.page.query.state] ?? NO_ANSWER.running);
+    const { state, form } = this.page.query;
+    setText(this.table.empty, received ? "" : NO_ANSWER[state] ?? (form === "PROGRAM" ? NO_FACT : NO_ANSWER.running));
   }
 
   #showChart(evaluations) {
