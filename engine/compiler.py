@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from engine.ir.passes import Pass
 from engine.ir.rule_windows import with_rule_windows
-from engine.ir.rules import OF_SUBCLASSES, RuleSet
+from engine.ir.rules import RuleSet
 from engine.ir.statement import BACKGROUND, REASONING, Program, Statement
 from engine.plan.build import Builder
 from engine.plan.dataset import Dataset, dataset
@@ -72,12 +72,12 @@ def _compile_program(statement: Statement, catalog: Catalog, identity: str, unti
     program = statement.query
     assert isinstance(program, Program)
     graphs = {g.iri: triples(catalog.graphs[g.iri]) for g in statement.graphs}
-    own = tuple(replace(rule, name=rule.name or f"rule {number}") for number, rule in enumerate(program.rules.rules, 1))
-    shown = frozenset(str(rule.name) for rule in own if rule.name not in OF_SUBCLASSES)
+    own = replace(program.rules, rules=tuple(
+        replace(rule, name=rule.name or f"rule {number}") for number, rule in enumerate(program.rules.rules, 1)))
     behind = RULES_OF[program.profile].rules if program.profile else ()
-    together = RuleSet("program", (*own, *behind), program.rules.facts)
+    together = RuleSet("program", (*own.rules, *behind), own.facts)
     passes = Programs(together, graphs, general or not behind, goals_of(program)).passes(graphs)
-    plan = program_plan(statement, passes[-1].rules, shown - {rule.name for rule in behind})
+    plan = program_plan(statement, passes[-1].rules, frozenset(str(rule.name) for rule in own.written) - {rule.name for rule in behind})
 
     def generalise() -> Compiled:
         return compile_statement(statement, catalog, identity, until, general=True)

@@ -13,7 +13,8 @@ is bounded by rounds.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from itertools import count
 
 from engine.ir.expressions import Call
 from engine.ir.rules import TRIPLE, Assign, Atom, Formula, Rule, atoms, tokens_of
@@ -30,29 +31,35 @@ class Unending(ValueError):
 def endless(layer: Sequence[Rule]) -> tuple[str, ...]:
     """The names of those rules of a layer (engine/ir/strata.py) that make a term and stand on what they derive: they may find something new
     for ever."""
-    return tuple(dict.fromkeys(rule.name or "?" for rule in layer if any(map(_makes, rule.body)) and _returns(rule, layer)))
+    makers = [rule for rule in layer if any(map(_makes, rule.body))]
+    links = [(_heads(rule), _asked(rule)) for rule in layer] if makers else []
+    return tuple(dict.fromkeys(rule.name or "?" for rule in makers if _returns(_heads(rule), _asked(rule), links)))
 
 
-def check_rounds(count: int, names: Sequence[str]) -> None:
-    """Raise Unending where a layer has run too many rounds in which rules with these names, that may derive for ever, took part."""
-    if names and count > MOST_ROUNDS:
-        raise Unending(f"after {MOST_ROUNDS} rounds the rules still derive something new, by {', '.join(names)}: terms that are made from "
-                       "what follows from such terms")
+def rounds(names: Sequence[str]) -> Iterator[int]:
+    """The numbers, from 0, of the rounds of a layer in which rules with these names may derive for ever; the loop over them ends where a
+    round finds nothing new. Raises Unending where too many have found something."""
+    for number in count():
+        if names and number > MOST_ROUNDS:
+            raise Unending(f"after {MOST_ROUNDS} rounds the rules still derive something new, by {', '.join(names)}: terms that are made "
+                           "from what follows from such terms")
+        yield number
 
 
 def _makes(part: Formula) -> bool:
     return isinstance(part, Assign) and isinstance(part.expression, Call) and part.expression.function != VALUE
 
 
-def _returns(rule: Rule, layer: Sequence[Rule]) -> bool:
-    """Whether what a rule derives can lead back to its body."""
-    reached: set[Predicate] = set()
-    following = [rule]
-    while following:
-        reached |= {head for other in following for head in _heads(other)}
-        if _needs(rule, reached):
+def _returns(heads: set[Predicate], asked: set[Predicate], links: Sequence[tuple[set[Predicate], set[Predicate]]]) -> bool:
+    """Whether what a rule derives can lead back to what it asks for, by the heads and bodies of the layer."""
+    reached, before = set(heads), set[Predicate]()
+    while reached != before:
+        if _meet(asked, reached):
             return True
-        following = [other for other in layer if not reached >= _heads(other) and _needs(other, reached)]
+        before = set(reached)
+        for derived, body in links:
+            if _meet(body, before):
+                reached |= derived
     return False
 
 
@@ -60,11 +67,16 @@ def _heads(rule: Rule) -> set[Predicate]:
     return {predicate for atom in atoms(rule.head) for predicate in _about(atom, rule)}
 
 
-def _needs(rule: Rule, known: set[Predicate]) -> bool:
-    """Whether a body asks for one of some predicates; a property that may be any meets all triples."""
-    asked = {predicate for part in rule.body for atom in atoms(part) for predicate in _about(atom, rule)}
-    triples = {property_ for predicate, property_ in known if predicate == TRIPLE}
-    return any(one in known or one[0] == TRIPLE and triples and (one[1] is None or None in triples) for one in asked)
+def _asked(rule: Rule) -> set[Predicate]:
+    return {predicate for part in rule.body for atom in atoms(part) for predicate in _about(atom, rule)}
+
+
+def _meet(asked: set[Predicate], known: set[Predicate]) -> bool:
+    """Whether one of some predicates is asked for; a property that may be any meets all triples."""
+    if not asked.isdisjoint(known):
+        return True
+    wanted, given = ({property_ for predicate, property_ in some if predicate == TRIPLE} for some in (asked, known))
+    return bool(wanted and given) and None in wanted | given
 
 
 def _about(atom: Atom, rule: Rule) -> set[Predicate]:

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 
 from engine.functions.expressions import Context, test
-from engine.ir.growth import check_rounds, endless
+from engine.ir.growth import endless, rounds
 from engine.ir.rules import TRIPLE, Assign, Atom, Falsum, Formula, Negation, Rule, RuleSet, Table, Test, rule_variables
 from engine.ir.strata import strata
 from engine.ir.terms import Constant, Term
@@ -39,12 +39,10 @@ def closure(graph: Graph, rules: RuleSet, facts: Iterable[Ground] = (), context:
 
     for layer in strata(r for r in rules.rules if not isinstance(r.head, Falsum)):
         bodies = [(rule, ordered(rule.body)) for rule in layer]
-        new, rounds, unending = True, 0, endless(layer)
-        while new:
-            check_rounds(rounds, unending)
-            rounds += 1
+        for _ in rounds(endless(layer)):
             found = [atom for rule, body in bodies for atom in _derived(seen(rule), rule, body)]
-            new = any([one.add(iter(found)) for one in (known, *through.values())])
+            if not any([one.add(iter(found)) for one in (known, *through.values())]):
+                break
     inconsistencies = {_found(rule, row): None for rule in rules.rules if isinstance(rule.head, Falsum)
                        for row in seen(rule).solutions(ordered(rule.body))}
     shown = Graph(filter(is_rdf, known.graph.triples), graph.times)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from engine.functions.expressions import Context, test
 from engine.functions.terms import integer
-from engine.ir.growth import check_rounds, endless
+from engine.ir.growth import endless, rounds
 from engine.ir.rules import (Assign, At, Atom, BoxMinus, BoxPlus, DiamondMinus, Fact, Falsum, Formula, Head, Negation, Rule, RuleSet,
                              Table, Test, WindowFormula)
 from engine.ir.strata import strata
@@ -54,10 +54,9 @@ class Granules:
         layers = [(layer, endless(layer)) for layer in strata(self.program.rules)]
         for now in range(self.start, until + 1):
             for layer, unending in layers:
-                rounds = 0
-                while any([self._apply(rule, now) for rule in layer]):
-                    rounds += 1
-                    check_rounds(rounds, unending)
+                for _ in rounds(unending):
+                    if not any([self._apply(rule, now) for rule in layer]):
+                        break
         facts = {atom: tuple(coalesce(granule(k, self.length) for k in points)) for atom, points in self.known.items()}
         facts |= {atom: (ALWAYS,) for atom in self.always}
         found = tuple(Inconsistency(name, dict(row), tuple(coalesce(i))) for (name, row), i in self.inconsistencies.items())

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from engine.functions.expressions import Context, test
 from engine.functions.terms import integer
-from engine.ir.growth import check_rounds, endless
+from engine.ir.growth import endless, rounds
 from engine.ir.rules import (Assign, At, Atom, BoxMinus, BoxPlus, DiamondMinus, Fact, Falsum, Formula, Head, Negation, Rule,
                              RuleSet, Table, Test, WindowFormula)
 from engine.ir.terms import Term, Variable
@@ -55,10 +55,9 @@ def evaluate_intervals(program: RuleSet, facts: Iterable[Fact], until_ms: int | 
     inconsistencies: list[Inconsistency] = []
     for layer in strata(program.rules):
         derivation = Derivation(store, context, horizon)
-        rounds, unending = 0, endless(layer)
-        while any([derivation.apply(rule) for rule in layer]):
-            rounds += 1
-            check_rounds(rounds, unending)
+        for _ in rounds(endless(layer)):
+            if not any([derivation.apply(rule) for rule in layer]):
+                break
         inconsistencies += [i for rule in layer if isinstance(rule.head, Falsum) for i in derivation.inconsistencies(rule)]
     return Model(dict(sorted(store.facts.items())), tuple(inconsistencies))
 

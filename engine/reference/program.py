@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from engine.functions.datetimes import format_moment, from_ms
 from engine.functions.expressions import Context, test
 from engine.functions.terms import literal
-from engine.ir.growth import check_rounds, endless
+from engine.ir.growth import endless, rounds
 from engine.ir.rules import TRIPLE, Assign, Atom, Formula, Rule, RuleSet, Table, Test
 from engine.ir.statement import Program, Statement, TimeWindow
 from engine.ir.terms import XSD
@@ -30,17 +30,15 @@ Instance = tuple[Ground, int]
 def instances(rules: Sequence[Rule], facts: Mapping[Instance, int], context: Context) -> dict[Instance, int]:
     """The instances that follow from `facts`, these included, each with the instant at which it ends. Raises Unending."""
     known = dict(facts)
-    rounds, unending = 0, endless(rules)
-    while True:
-        check_rounds(rounds, unending)
-        rounds += 1
+    for _ in rounds(endless(rules)):
         better: dict[Instance, int] = {}
         for instance, end in (found for rule in rules for found in derived(rule, known, context)):
             if end > max(known.get(instance, MIN), better.get(instance, MIN)):
                 better[instance] = end
         if not better:
-            return known
+            break
         known |= better
+    return known
 
 
 def derived(rule: Rule, known: Mapping[Instance, int], context: Context) -> Iterator[tuple[Instance, int]]:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from engine.functions.expressions import Context, test
-from engine.ir.growth import check_rounds, endless
+from engine.ir.growth import endless, rounds
 from engine.ir.rules import TRIPLE, Assign, Atom, Falsum, Formula, Negation, Rule, Table, Test, rule_variables
 from engine.ir.strata import strata
 from engine.ir.terms import RDF_TYPE, Constant
@@ -68,10 +68,9 @@ class Ranked:
         new: Iterable[Ground] = list(self.rank)
         found = {head for rule in layer if not any(isinstance(part, Atom) for part in rule.body)
                  for head in self._heads(rule, self.solutions(rule.body, {}))}
-        rounds, unending = 0, endless(layer)
-        while new or found:
-            check_rounds(rounds, unending)
-            rounds += 1
+        for _ in rounds(endless(layer)):
+            if not (new or found):
+                break
             groups = _grouped(new)
             for trigger in triggers:
                 for key in _keys_of(trigger.atom, groups):

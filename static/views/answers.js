@@ -72,17 +72,17 @@ export class Answers {
   }
 
   #feeds() {
-    const { form, output } = this.page.query;
-    if (form === "PROGRAM") return PROGRAM_FEEDS;
+    if (this.page.program) return PROGRAM_FEEDS;
+    const { output } = this.page.query;
     const own = ["", output?.toUpperCase(), "what the query itself puts out"];
     return output === "istream" || output === "dstream" ? [own, ...FEEDS] : FEEDS;
   }
 
   /** What asks why a row is there: of a whole answer, or one that ISTREAM has added. */
   #why(entry, number) {
-    const { name, form, output } = this.page.query;
+    const { name, output } = this.page.query;
     const added = entry.delta && output === "istream" && this.page.mode === "" && entry.rows[number]?.sign === "+";
-    if (!entry.id || form === "PROGRAM" || entry.delta && !added) return null;
+    if (!entry.id || this.page.program || entry.delta && !added) return null;
     return () => showWhy(name, entry.id, { row: number, mode: added ? "delta" : null }, this.page.prefixes);
   }
 
@@ -139,8 +139,8 @@ export class Answers {
     const rows = all > shown ? `Showing the first ${count(shown)} of ${plural(all, "row")} · ` : `${plural(all, "row")} · `;
     const kept = received > evaluations.length ? `, ${count(evaluations.length)} kept` : "";
     setText(this.total, `${this.page.query.form === "ASK" ? "" : rows}${plural(received, "evaluation")} received${kept}`);
-    const { state, form } = this.page.query;
-    setText(this.table.empty, received ? "" : NO_ANSWER[state] ?? (form === "PROGRAM" ? NO_FACT : NO_ANSWER.running));
+    const running = this.page.program ? NO_FACT : NO_ANSWER.running;
+    setText(this.table.empty, received ? "" : { ...NO_ANSWER, running }[this.page.query.state] ?? running);
   }
 
   #showChart(evaluations) {

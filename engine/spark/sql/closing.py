@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
-from engine.ir.growth import check_rounds
+from engine.ir.growth import rounds
 from engine.ir.terms import RDF_TYPE
 from engine.plan.derive import Seen, Shape
 from engine.spark.sql.sources import closure_table
@@ -202,12 +202,12 @@ def saturate(closing: Closing, tables: Tables, known: Seen) -> str | None:
     that are kept; it gets those that are found. Raises Unending (engine/ir/growth.py)."""
     for stratum in closing.strata:
         tables.begin()
-        rows, rounds = tables.seen(closing.new), 0
-        add_seen(known, rows)
-        while (due := closing.due(stratum, add_seen({}, rows), known)) is not None and tables.advance(due):
-            rows, rounds = tables.seen(closing.new), rounds + 1
+        for _ in rounds(stratum.endless):
+            rows = tables.seen(closing.new)
             add_seen(known, rows)
-            check_rounds(rounds, stratum.endless)
+            due = closing.due(stratum, add_seen({}, rows), known)
+            if due is None or not tables.advance(due):
+                break
     return closing.check(known)
 
 
