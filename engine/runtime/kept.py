@@ -52,6 +52,8 @@ class KeptStreams:
         state.items += int(pc.sum(pc.equal(rows["row"], 0)).as_py() or 0)
         self.tails.setdefault(stream, Tail(self._tail_items)).add(rows)
         facts = facts_of(rows)
+        if not used and rows.num_rows:
+            state.whole_from = max(state.whole_from, (pc.max(rows["t"]).as_py() or 0) + 1)
         if not used or not facts.num_rows:
             return np.empty(0, np.int64)
         self.content(stream).append(facts)
@@ -59,8 +61,10 @@ class KeptStreams:
 
     def make(self, stream: str, facts: pa.Table, items: int, used: bool) -> Times:
         """Take in items of a stream that a query makes; where it is `used`, their distinct times in order."""
-        self.state(stream).items += items
+        state = self.state(stream)
+        state.items += items
         if not used:
+            state.whole_from = max(state.whole_from, (pc.max(facts["t"]).as_py() or 0) + 1)
             return np.empty(0, np.int64)
         self.content(stream).append(facts)
         return np.unique(facts["t"].to_numpy())
@@ -95,6 +99,9 @@ class KeptStreams:
         for table in tables:
             for stream in streams:
                 self.content(stream).append(facts_of(table.filter(pc.equal(table["stream"], stream))))
+        for stream in streams:      # the log may have forgotten what is older
+            state = self.state(stream)
+            state.whole_from = min((chunk.oldest for chunk in self.content(stream).chunks), default=state.whole_from)
 
     def snapshot(self, stream: str) -> StreamContent:
         """What is kept of a stream now, as a value of its own."""

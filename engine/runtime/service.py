@@ -11,7 +11,7 @@ from dataclasses import replace as changed
 from typing import Any
 
 from engine.compiler import triples as triples_of
-from engine.ir.statement import GraphSource, Statement, StreamSource, TupleWindow
+from engine.ir.statement import GraphSource, Statement
 from engine.records import Triple
 from engine.runtime.backend import Backend, SparkBackend
 from engine.runtime.clock import Clock, SystemClock
@@ -20,15 +20,14 @@ from engine.runtime.describe import variables
 from engine.runtime.errors import EngineError, not_found
 from engine.runtime.evidence import Evidence, evidence_of
 from engine.runtime.machine import Machine
+from engine.runtime.one_shot import check_kept
 from engine.runtime.query import Compiled, LiveQuery
 from engine.runtime.resources import DEFAULT_GRAPH, GraphInfo, Listener, OneShot
 from engine.runtime.rows import own_blank_nodes
 from engine.runtime.rule_commands import RuleCommands
 from engine.runtime.rule_store import ParseRules, reads_no_rules
 from engine.runtime.settings import Settings
-from engine.spark.content import StreamContent
 from engine.spark.executor import Due
-from engine.spark.sql.sources import Evaluation, bounds
 from engine.timeline import MIN
 
 
@@ -173,10 +172,12 @@ class Engine(RuleCommands):
         streams = {source.stream for source in statement.streams}
         contents = {stream: pump.kept.snapshot(stream) for stream in streams}
         reached = [pump.kept.states[stream].watermark for stream in streams if stream in pump.kept.states]
+        reached += [query.reached for stream in streams for query in pump.queries.readers(stream)]     # that of an idle stream stands still
         tick = max(reached, default=MIN) + 1 if streams else self.clock.now_ms()
         due = Due("one-shot", compiled, (max(tick, 0),), -1, contents, dict(pump.graphs))
         for source in statement.streams:
-            self._check_kept(source, contents[source.stream], due.evaluation)
+            check_kept(source, contents[source.stream], pump.kept.states.get(source.stream), due.evaluation,
+                       pump.queries.readers(source.stream))
         try:
             answer = self.backend.one_shot(due, timeout_s or self.settings.one_shot_timeout_s)
         except TimeoutError as late:
@@ -185,20 +186,6 @@ class Engine(RuleCommands):
             raise EngineError("internal", 500, f"The query failed: {answer.error}")
         table = answer.table
         return OneShot(statement.form, variables(statement), table, table.num_rows > 0 if statement.form == "ASK" else None)
-
-    def _check_kept(self, source: StreamSource, content: StreamContent, evaluation: Evaluation) -> None:
-        """Refuse a window that would see items which are not kept any more: the pump keeps what registered queries may still see."""
-        state = self._machine.pump.kept.states.get(source.stream)
-        if state is None or content.items == state.items:
-            return
-        match source.window:
-            case TupleWindow(count=count, unit=unit):
-                there = (content.items if unit == "items" else content.rows) >= count
-            case _:
-                there = content.rows > 0 and bounds(source.window, evaluation.ticks[0], evaluation)[0] >= state.kept_from
-        if not there:
-            raise EngineError("unsupported-in-streaming", 422, f"Not all items that this window on <{source.stream}> shows are kept: no "
-                              "registered query sees as many. Register a query with this window.", {"stream": source.stream})
 
     def _with_data(self, statement: Statement) -> Statement:
         """A plain query that names no data reads the default graph of the catalog, and every other graph by its name."""

@@ -110,7 +110,8 @@ def source_of(descriptor: Mapping[str, Any], state: Mapping[str, Any], now_ms: i
 
 @dataclass(slots=True)
 class StreamState:
-    """A stream at the pump. `kept_from`: older events are no longer in its content; MAX where nothing is kept."""
+    """A stream at the pump. `kept_from`: older events are no longer in its content; MAX where nothing is kept. `whole_from`: of older
+    events some came while no query read the stream, and were never in it."""
 
     watermark: int = MIN
     idle: bool = False
@@ -118,6 +119,7 @@ class StreamState:
     late: int = 0
     refused: int = 0
     kept_from: int = MAX
+    whole_from: int = MIN
 
     def advance(self, watermark: int | None) -> None:
         """A record came: the stream is not idle."""

@@ -317,6 +317,87 @@ def test_a_window_that_is_only_partly_kept_is_refused(running: Running) -> None:
                 engine.sparql(text)
 
 
+REGISTERED = TEXT.replace("RANGE 2s STEP 1s", "RANGE 10s STEP 2s")
+BY_ARRIVAL = {"iri": "http://ex.org/s", "time": "arrival", "idle": "PT1S"}
+
+
+def asked(window: str, stream: str = "s") -> str:
+    return f"SELECT ?o FROM STREAM <http://ex.org/{stream}> [{window}] WHERE {{ ?s ?p ?o }}"
+
+
+def test_a_one_shot_over_a_stream_that_has_fallen_silent_is_answered(running: Running) -> None:
+    """The registered query has seen its windows become empty: nothing is kept, and nothing is there."""
+    engine = running.engine
+    engine.put_stream("s", BY_ARRIVAL)
+    engine.register(REGISTERED)
+    engine.push("s", [item(None)])
+    for _ in range(30):
+        running.clock.advance(1_000)
+        engine.put_graph("http://ex.org/g", [(S, P, f'"{running.clock.now_ms()}"')])   # answered once the pump has come so far
+    running.until(lambda: len(running.results()) == 6)
+    assert running.results()[-1].meta["rows"] == 0
+    assert engine.sparql(asked("RANGE 10s STEP 2s")).table.num_rows == 0
+    assert engine.sparql(asked("RANGE 2s STEP 2s")).table.num_rows == 0
+
+
+def test_an_idle_stream_is_seen_at_the_time_that_its_queries_have_reached(running: Running) -> None:
+    engine = running.engine
+    for name in "st":
+        engine.put_stream(name, {"iri": f"http://ex.org/{name}", "time": "event", "idle": "PT1S"})
+    engine.register("REGISTER QUERY q AS SELECT ?s FROM STREAM <http://ex.org/s> [RANGE 10s STEP 2s] "
+                    "FROM STREAM <http://ex.org/t> [RANGE 10s STEP 2s] WHERE { ?s ?p ?o }")
+    engine.push("s", [item(NOW + 100)])
+    engine.push("t", [item(NOW + 100)])
+    running.clock.advance(2_000)
+    engine.push("t", [item(NOW + 50_100)])
+    running.until(lambda: any(event.at_ms >= NOW + 12_000 for event in running.results()))
+    assert engine.sparql(asked("RANGE 10s STEP 2s")).table.num_rows == 0
+
+
+def test_why_a_tumbling_window_reaches_further_back_is_said(running: Running) -> None:
+    engine = running.engine
+    engine.put_stream("s", EVENTS)
+    engine.register(REGISTERED)
+    for number, at in enumerate((100, 30_100, 31_100, 37_100)):
+        engine.push("s", [item(NOW + at, str(at))])
+        engine.put_graph("http://ex.org/g", [(S, P, f'"{number}"')])    # answered once the pump has come so far
+    with pytest.raises(EngineError) as caught:
+        engine.sparql(asked("RANGE 10s"))
+    error = caught.value
+    assert (error.slug, error.status) == ("window-not-kept", 422)
+    assert "STEP 10s: its last close was at" in error.detail and "kept from" in error.detail
+    assert "[RANGE 10s STEP 2s]" in error.extra["hint"] and error.extra["kept"] == {"q": "[RANGE 10s STEP 2s]"}
+
+
+def test_items_from_before_a_stream_was_read_are_not_said_to_be_absent(running: Running, tmp_path: Path) -> None:
+    """A window that reaches behind the registration does not show part of what was there."""
+    engine = running.engine
+    engine.put_stream("s", EVENTS)
+    engine.push("s", [item(NOW + 100), item(NOW + 3_100)])
+    engine.register(REGISTERED)
+    engine.push("s", [item(NOW + 4_100), item(NOW + 6_100, "2")])
+    running.ticks(1)
+    with pytest.raises(EngineError, match="Not all items that this window"):
+        engine.sparql(asked("RANGE 10s STEP 2s"))
+    with pytest.raises(EngineError, match="Not all items that this window"):
+        engine.sparql(asked("ITEMS 3"))
+    assert engine.sparql(asked("ITEMS 2")).table.num_rows == 2
+    assert engine.sparql(asked("NOW")).table.num_rows == 1
+
+
+def test_equal_triples_are_counted_once_where_a_window_of_triples_is_kept(running: Running) -> None:
+    engine = running.engine
+    engine.put_stream("s", EVENTS)
+    engine.push("s", [item(NOW + at, str(at)) for at in range(3)])
+    engine.put_graph("http://ex.org/g", [(S, P, '"before"')])
+    engine.register(TEXT.replace("RANGE 2s STEP 1s", "TRIPLES 2"))
+    engine.push("s", [item(NOW + 10, "again"), item(NOW + 10, "again"), item(NOW + 20, "other")])
+    running.ticks(1)
+    assert engine.sparql(asked("TRIPLES 2")).table.num_rows == 2
+    with pytest.raises(EngineError, match="Not all items that this window"):
+        engine.sparql(asked("TRIPLES 3"))
+
+
 def test_explain_and_stats(running: Running) -> None:
     engine = running.engine
     engine.put_stream("s", EVENTS)
