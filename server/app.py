@@ -10,7 +10,7 @@ from typing import Any
 from flask import Flask, Response, request
 from werkzeug.exceptions import HTTPException, MethodNotAllowed
 
-from server import guard
+from server import cors, guard
 from server.problems import Problem, form_for, from_error
 from server.routes import ALL
 from server.web import Site
@@ -32,13 +32,16 @@ def create_app(engine: Any, site: Site | None = None) -> Flask:
     return app
 
 
-def _check() -> None:
-    """Refuse what no route should see: foreign hosts and sites, unknown parameters, an engine that is not there yet."""
+def _check() -> Response | None:
+    """Refuse what no route should see: foreign hosts and sites, unknown parameters, an engine that is not there yet. Preflights are
+    answered here."""
     site: Site = _app_site()
-    guard.check(request.method, request.headers.get, site.hosts)
-    if request.url_rule is None:
-        return
     view = _view()
+    if (answer := cors.preflight(request.method, request.headers.get, site.hosts, site.origins)) is not None:
+        return Response(status=204, headers=answer)
+    guard.check(request.method, request.headers.get, site.hosts, site.origins, page=view is not None and view.page)
+    if view is None:
+        return None
     for name in request.args:
         if name not in view.query_parameters:
             raise Problem("unknown-parameter", f"There is no parameter {name[:100]!r} here.",
@@ -48,6 +51,7 @@ def _check() -> None:
                           extra={"parameter": name})
     if not site.engine.ready and not view.while_starting:
         raise unavailable(site.engine)
+    return None
 
 
 def unavailable(engine: Any) -> Problem:
@@ -63,6 +67,8 @@ def _harden(response: Response) -> Response:
     response.headers.setdefault("X-Content-Type-Options", "nosniff")
     response.headers.setdefault("Referrer-Policy", "no-referrer")
     response.headers.setdefault("Content-Security-Policy", POLICY)
+    for name, value in cors.headers(request.headers.get, _app_site().origins):
+        response.headers.add(name, value)
     return response
 
 
@@ -91,5 +97,6 @@ def _app_site() -> Site:
 
 
 def _view() -> Any:
+    """The view of the request; None where there is none."""
     from flask import current_app
-    return current_app.view_functions[request.endpoint or ""]
+    return current_app.view_functions[request.endpoint] if request.endpoint else None

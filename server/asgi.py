@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import Any
 from urllib.parse import quote
 
-from server import guard
+from server import cors, guard
 from server.app import create_app, unavailable
 from server.asgi_types import Receive, Scope, Send, header
 from server.bridge import Bridge, Gone
@@ -77,17 +77,26 @@ class Application:
 
     async def _http(self, scope: Scope, receive: Receive, send: Send) -> None:
         started = False
+        allowing = cors.headers(lambda name: header(scope, name), self.site.origins)
 
         async def noted(message: Any) -> None:
             nonlocal started
             started = True
             await send(message)
 
+        async def own(message: Any) -> None:
+            """What Flask has no part in gets its headers for other origins here."""
+            if message["type"] == "http.response.start":
+                message["headers"] += [(name.lower().encode(), value.encode("latin-1")) for name, value in allowing]
+            await noted(message)
+
         try:
             path = self._local_path(scope)
+            if await self._preflight(scope, own):
+                return
             if path in ("/health/live", "/health/ready") and scope["method"] in ("GET", "HEAD"):
-                await self._health(scope, path, noted)
-            elif not await self._feed(scope, receive, noted, path):
+                await self._health(scope, path, own)
+            elif not await self._feed(scope, receive, own, path):
                 assert self._bridge is not None
                 await self._bridge({**scope, "root_path": self._base_path}, receive, noted)
         except Gone:
@@ -95,7 +104,17 @@ class Application:
         except Exception as error:  # every failure has the one error body, also those of the server itself
             if started:
                 raise
-            await self._refuse(scope, send, from_error(error))
+            await self._refuse(scope, own, from_error(error))
+
+    async def _preflight(self, scope: Scope, send: Send) -> bool:
+        """Answer a preflight of an origin that may read."""
+        answer = cors.preflight(scope["method"], lambda name: header(scope, name), self.site.hosts, self.site.origins)
+        if answer is None:
+            return False
+        await send({"type": "http.response.start", "status": 204,
+                    "headers": [(name.lower().encode(), value.encode("latin-1")) for name, value in answer]})
+        await send({"type": "http.response.body", "body": b""})
+        return True
 
     def _local_path(self, scope: Scope) -> str:
         """The path below the base path."""
@@ -105,7 +124,7 @@ class Application:
         return path[len(self._base_path):] or "/"
 
     async def _health(self, scope: Scope, path: str, send: Send) -> None:
-        guard.check("GET", lambda name: header(scope, name), self.site.hosts)
+        guard.check("GET", lambda name: header(scope, name), self.site.hosts, self.site.origins)
         if scope["query_string"]:
             raise Problem("unknown-parameter", "There are no parameters here.")
         status, value = (200, {"status": "live"}) if path == "/health/live" else readiness(self.site.engine)
@@ -125,7 +144,7 @@ class Application:
         media = accepted(header(scope, "accept"), (*documents, *feeds))
         if media not in feeds:
             return False
-        guard.check("GET", lambda name: header(scope, name), self.site.hosts)
+        guard.check("GET", lambda name: header(scope, name), self.site.hosts, self.site.origins)
         hub = self._hub
         assert hub is not None
         if self.exchange.closing:

@@ -7,12 +7,14 @@ import sys
 from collections.abc import Callable, Sequence
 from dataclasses import fields
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
+from server.cors import origin_of
 from server.limits import Limits
 from server.parameters import count, moment
 from server.routes.info import package_version
 
+Value = TypeVar("Value")
 EXPLAIN_STAGES = ("parsed", "validated", "rewritten", "logical", "spark")
 
 
@@ -41,6 +43,8 @@ def _serve_arguments(parser: argparse.ArgumentParser) -> None:
     add("--base-path", default="", metavar="/PATH", help="serve below this path")
     add("--base-url", metavar="URL", help="how the server names itself in IRIs (default: http://localhost:PORT)")
     add("--allow-host", action="append", default=[], metavar="NAME", help="answer to this Host name too (again for more)")
+    add("--allow-origin", action="append", default=[], type=_read_by(origin_of), metavar="ORIGIN",
+        help="pages of this origin may read, feeds included: https://board.example.org (again for more)")
     add("--limit", action="append", default=[], type=_limit, metavar="NAME=VALUE", help="change a limit shown at /info")
     add("--workers", type=int, default=1, help="must be 1: one process owns Spark and the log")
     add("--master", help="Spark master (default: local[2], or THALWEG_MASTER)")
@@ -113,9 +117,9 @@ def _why(given: argparse.Namespace) -> int:
     return prove(given, sys.stdout)
 
 
-def _read_by(read: Callable[[str], int]) -> Callable[[str], int]:
+def _read_by(read: Callable[[str], Value]) -> Callable[[str], Value]:
     """A reader of parameters for the command line."""
-    def convert(text: str) -> int:
+    def convert(text: str) -> Value:
         try:
             return read(text)
         except ValueError as error:

@@ -1,4 +1,7 @@
-"""Whom the server answers: known host names only, and no writes from pages of other sites (docs/http-api.md, section 9)."""
+"""Whom the server answers: known host names only, and no pages of other sites (docs/http-api.md, section 9).
+
+Browsers say whose page asks (Fetch Metadata Request Headers, W3C; the Origin header, RFC 6454). What says neither is no browser.
+"""
 
 from __future__ import annotations
 
@@ -8,25 +11,34 @@ from urllib.parse import urlsplit
 
 from server.problems import Problem
 
+READING = frozenset({"GET", "HEAD", "OPTIONS"})
 LOOPBACK_NAMES = frozenset({"localhost", "127.0.0.1", "[::1]"})
-SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS", "QUERY"})
 Header = Callable[[str], str | None]
 
 
-def check(method: str, header: Header, hosts: frozenset[str]) -> None:
-    """Raise the problem of a request with a foreign ``Host`` (421) or from another site (403). `header` looks a header up."""
+def check(method: str, header: Header, hosts: frozenset[str], origins: frozenset[str] = frozenset(), page: bool = False) -> None:
+    """Raise the problem of a request with a foreign ``Host`` (421) or from another site (403). `header` looks a header up.
+
+    Pages of `origins` may read (server/cors.py). `page` marks what a link may lead to: a page, which costs nothing to give.
+    """
     host = header("Host") or ""
     if host_name(host) not in hosts:
         raise Problem("untrusted-host", f"This server does not answer as {host[:200]!r}.", extra={"hosts": sorted(hosts)})
-    if method in SAFE_METHODS:
+    if _own(header("Sec-Fetch-Site"), header("Origin"), host):
         return
-    site, origin = header("Sec-Fetch-Site"), header("Origin")
-    if site in ("same-origin", "none"):
-        return
-    if origin is not None and (urlsplit(origin).netloc or "").lower() == host.lower():
-        return
-    if site is not None or origin is not None:
-        raise Problem("cross-site-request", "A page of another site may not change anything here.")
+    if method in READING:
+        followed = page and header("Sec-Fetch-Mode") == "navigate" and header("Sec-Fetch-Dest") == "document"
+        if followed or header("Origin") in origins:
+            return
+    raise Problem("cross-site-request", "A page of another site may neither read nor change anything here, unless --allow-origin names "
+                  "the site: then it may read.")
+
+
+def _own(site: str | None, origin: str | None, host: str) -> bool:
+    """Whether a request comes from a page of this server, from the address bar, or from no page at all."""
+    if site is not None:
+        return site in ("same-origin", "none")
+    return origin is None or urlsplit(origin).netloc.lower() == host.lower()
 
 
 def host_name(host: str) -> str:

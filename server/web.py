@@ -60,6 +60,7 @@ class Site:
     engine: Any
     limits: Limits = field(default_factory=Limits)
     hosts: frozenset[str] = LOOPBACK_NAMES
+    origins: frozenset[str] = frozenset()
     base_url: str = "http://127.0.0.1:8175"
     static: Path = STATIC
     audience: Audience | None = None
@@ -75,14 +76,16 @@ def site() -> Site:
     return cast(Site, current_app.extensions["thalweg"])
 
 
-def route(blueprint: Blueprint, rule: str, *methods: str, query: Collection[str] = (), starting: bool = False) -> Callable[[View], View]:
+def route(blueprint: Blueprint, rule: str, *methods: str, query: Collection[str] = (), starting: bool = False,
+          page: bool = False) -> Callable[[View], View]:
     """Register a view for `methods` of `rule` with the query parameters that it knows.
 
-    `starting` marks those that work while the engine starts.
+    `starting` marks those that work while the engine starts, `page` those that links of other sites may lead to.
     """
     def register(view: View) -> View:
         view.query_parameters = frozenset(query)  # type: ignore[attr-defined]
         view.while_starting = starting  # type: ignore[attr-defined]
+        view.page = page  # type: ignore[attr-defined]
         blueprint.add_url_rule(rule, view_func=view, methods=list(methods) or ["GET"])
         return view
     return register

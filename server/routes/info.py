@@ -40,7 +40,7 @@ def ready() -> Response:
     return json_reply(value, status, headers={"Retry-After": "2"} if status == 503 else None)
 
 
-@route(blueprint, "/problems/<slug>", "GET", starting=True)
+@route(blueprint, "/problems/<slug>", "GET", starting=True, page=True)
 def problem(slug: str) -> Response:
     """What a problem type means."""
     if slug not in SLUGS:

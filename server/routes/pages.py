@@ -17,7 +17,7 @@ _TYPES = {".html": "text/html", ".js": "text/javascript", ".mjs": "text/javascri
           ".png": "image/png", ".ico": "image/x-icon", ".txt": "text/plain", ".woff2": "font/woff2", ".nq": "application/n-quads"}
 
 
-@route(blueprint, "/", "GET", starting=True)
+@route(blueprint, "/", "GET", starting=True, page=True)
 def home() -> Response:
     """The console for browsers, the list of resources for programs."""
     if best(JSON, HTML) == HTML:

@@ -31,7 +31,7 @@ GRAPH_FORMS = ("CONSTRUCT", "DESCRIBE")
 _SEARCHING = threading.Lock()
 
 
-@route(blueprint, "/queries/<name>/results", "GET", query=PARAMETERS)
+@route(blueprint, "/queries/<name>/results", "GET", query=PARAMETERS, page=True)
 def latest(name: str) -> Response:
     """The relation at the last evaluation; empty, with ``RSP-Event-Id: none``, where there was none yet."""
     info: QueryInfo = site().engine.query(name)

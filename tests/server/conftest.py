@@ -69,9 +69,9 @@ def serve(tmp_path: Path) -> Iterator[Callable[..., Live]]:
     """Start servers with limits of the test's choice; they end with the test."""
     running: list[tuple[Live, threading.Thread]] = []
 
-    def start(limits: Limits = QUICK, engine: Any = None, base_path: str = "") -> Live:
+    def start(limits: Limits = QUICK, engine: Any = None, base_path: str = "", origins: frozenset[str] = frozenset()) -> Live:
         own = engine or FakeEngine()
-        application = Application(Site(own, limits), base_path, stopping=own.stop)
+        application = Application(Site(own, limits, origins=origins), base_path, stopping=own.stop)
         listener = listen("127.0.0.1", 0)
         server = Server(application)
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]}, daemon=True)
