@@ -87,7 +87,7 @@ class ResultLog(Database):
             db.executemany(f"insert into results ({_RESULT}, bytes, logged, position) values (?,?,?,?,?,?,?,?,?,?,?,?,?)",
                            [(r.query, r.epoch, r.seq, r.tick, r.at_ms, r.kind, r.output, r.payload, r.relation, json.dumps(r.meta),
                              len(r.payload) + len(r.relation or b""), now_ms, position)
-                            for r, position in zip(changes.results, _positions(changes))])
+                            for r, position in zip(changes.results, _positions(changes)) if _stays(r, changes)])
             self._put_meta(db, {**changes.meta, "position": changes.position})
             for query in self._due_for_retention(changes.results, now_ms):
                 self._retain(db, query, now_ms)
@@ -253,6 +253,12 @@ class ResultLog(Database):
         return [ResultEvent(query, epoch, seq, tick, at, cast(ResultKind, kind), output, payload, relation, json.loads(meta))
                 for query, epoch, seq, tick, at, kind, output, payload, relation, meta
                 in self._read(f"select {_RESULT} from results {where}", values)]
+
+
+def _stays(result: ResultEvent, changes: Changes) -> bool:
+    """Whether a result's query is still there, in the same generation, at the end of its batch."""
+    query = changes.queries.get(result.query, ({"epoch": result.epoch}, {}))
+    return query is not None and bool(query[0]["epoch"] == result.epoch)
 
 
 def _positions(changes: Changes) -> Iterator[int | None]:
