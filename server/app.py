@@ -42,7 +42,7 @@ def _check() -> Response | None:
     guard.check(request.method, request.headers.get, site.hosts, site.origins, page=view is not None and view.page)
     if view is None:
         return None
-    for name in request.args:
+    for name in request.args if not view.other_parameters else ():
         if name not in view.query_parameters:
             raise Problem("unknown-parameter", f"There is no parameter {name[:100]!r} here.",
                           extra={"parameter": name[:100], "known": sorted(view.query_parameters)})

@@ -77,13 +77,15 @@ def site() -> Site:
 
 
 def route(blueprint: Blueprint, rule: str, *methods: str, query: Collection[str] = (), starting: bool = False,
-          page: bool = False) -> Callable[[View], View]:
+          page: bool = False, others: bool = False) -> Callable[[View], View]:
     """Register a view for `methods` of `rule` with the query parameters that it knows.
 
-    `starting` marks those that work while the engine starts, `page` those that links of other sites may lead to.
+    `starting` marks those that work while the engine starts, `page` those that links of other sites may lead to,
+    `others` those where unknown parameters are passed over and known ones may come again.
     """
     def register(view: View) -> View:
         view.query_parameters = frozenset(query)  # type: ignore[attr-defined]
+        view.other_parameters = others  # type: ignore[attr-defined]
         view.while_starting = starting  # type: ignore[attr-defined]
         view.page = page  # type: ignore[attr-defined]
         blueprint.add_url_rule(rule, view_func=view, methods=list(methods) or ["GET"])

@@ -164,9 +164,11 @@ class Engine(RuleCommands):
 
     # --- one-shot queries
 
-    def sparql(self, text: str, timeout_s: float | None = None) -> OneShot:
-        """Evaluate a query once: over static graphs (all of them where it names none) and the windows it names, as they are now."""
-        statement = self._with_data(self._parse(text))
+    def sparql(self, text: str, timeout_s: float | None = None, graphs: Sequence[GraphSource] = ()) -> OneShot:
+        """Evaluate a query once: over static graphs (`graphs`, else those that it names, else all of them) and the windows it names, as
+        they are now."""
+        statement = self._parse(text)
+        statement = changed(statement, graphs=tuple(graphs)) if graphs else self._with_data(statement)
         compiled = self._compile(statement, "", {"mixedTime": True})
         pump = self._machine.pump
         streams = {source.stream for source in statement.streams}

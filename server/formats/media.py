@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from pyoxigraph import QueryResultsFormat, RdfFormat
 from werkzeug.datastructures import MIMEAccept
@@ -12,8 +12,10 @@ from server.problems import Problem
 
 TRIG, NQUADS, NTRIPLES, TURTLE = "application/trig", "application/n-quads", "application/n-triples", "text/turtle"
 JSONLD, RDFXML, JSONL, TIMED = "application/ld+json", "application/rdf+xml", "application/jsonl", "text/x-timed-ntriples"
+XML = "application/xml"
 JSON, SSE, HTML, TEXT = "application/json", "text/event-stream", "text/html", "text/plain"
-SPARQL_QUERY, FORM, MERGE_PATCH = "application/sparql-query", "application/x-www-form-urlencoded", "application/merge-patch+json"
+SPARQL_QUERY, SPARQL_UPDATE, FORM = "application/sparql-query", "application/sparql-update", "application/x-www-form-urlencoded"
+MERGE_PATCH = "application/merge-patch+json"
 RESULTS_JSON, RESULTS_XML = "application/sparql-results+json", "application/sparql-results+xml"
 RIF_PS, RIF_XML = "text/x-rif-ps", "application/rif+xml"
 CSV, TSV = "text/csv", "text/tab-separated-values"
@@ -30,13 +32,21 @@ RULE_TYPES = (RIF_PS, RIF_XML)
 GRAPH_TYPES = (TURTLE, NTRIPLES, JSONLD, RDFXML, TRIG, NQUADS)
 STREAMED_TYPES = frozenset((NQUADS, TRIG, JSONL, TIMED))
 
-TABLE_TYPES = (RESULTS_JSON, RESULTS_XML, CSV, TSV, JSON)
+TABLE_TYPES = (RESULTS_JSON, RESULTS_XML, CSV, TSV, JSON, XML)
 TABLE_FORMATS: Mapping[str, QueryResultsFormat] = {
     RESULTS_JSON: QueryResultsFormat.JSON, RESULTS_XML: QueryResultsFormat.XML, CSV: QueryResultsFormat.CSV, TSV: QueryResultsFormat.TSV,
-    JSON: QueryResultsFormat.JSON,
+    JSON: QueryResultsFormat.JSON, XML: QueryResultsFormat.XML,
 }
-GRAPH_RESULT_TYPES = (TRIG, TURTLE, NQUADS, JSONLD, NTRIPLES)
+GRAPH_RESULT_TYPES = (TRIG, TURTLE, NQUADS, JSONLD, NTRIPLES, RDFXML)
 DATASET_TYPES = frozenset((TRIG, NQUADS, JSONLD))
+
+# What ``format=``, ``output=`` and ``results=`` say at other SPARQL servers: of tables and of graphs.
+FORMAT_NAMES: Mapping[str, tuple[str, ...]] = {
+    "json": (RESULTS_JSON, JSONLD), "sparql": (RESULTS_XML,), "xml": (RESULTS_XML, RDFXML), "csv": (CSV,), "tsv": (TSV,),
+    "rdf+xml": (RDFXML,), "rdfxml": (RDFXML,), "rdf": (RDFXML,), "turtle": (TURTLE,), "ttl": (TURTLE,), "n3": (TURTLE,),
+    "json-ld": (JSONLD,), "jsonld": (JSONLD,), "nt": (NTRIPLES,), "ntriples": (NTRIPLES,), "n-triples": (NTRIPLES,),
+    "trig": (TRIG,), "nquads": (NQUADS,),
+}
 
 EXTENSIONS = {".trig": TRIG, ".trigs": TRIG, ".nq": NQUADS, ".nt": NTRIPLES, ".ttl": TURTLE, ".jsonld": JSONLD, ".json": JSONLD,
               ".jsonl": JSONL, ".ndjson": JSONL, ".rdf": RDFXML, ".owl": RDFXML, ".xml": RDFXML, ".tsv": TIMED, ".timed": TIMED}
@@ -69,3 +79,22 @@ def accepted(header: str | None, offered: Sequence[str]) -> str:
         raise Problem("not-acceptable", "None of the accepted types can be given here; see 'supported'.",
                       extra={"supported": list(offered)})
     return ALIASES.get(best, best)
+
+
+def wished(header: str | None, names: Iterable[str], offered: Sequence[str]) -> str:
+    """The best of `offered` for an Accept header; where that takes anything, or nothing of it, the first that one of `names` (of
+    ``format=`` and the like) means. Names that mean nothing here are passed over."""
+    meant = [media for name in names for media in FORMAT_NAMES.get(name.strip().lower(), (name.strip().lower(),)) if media in offered]
+    if not meant:
+        return accepted(header, offered)
+    if not any(quality > 0 for _, quality in specific(header)):
+        return meant[0]
+    try:
+        return accepted(header, offered)
+    except Problem:
+        return meant[0]
+
+
+def specific(header: str | None) -> list[tuple[str, float]]:
+    """The types that an Accept header names itself, without ``*/*``, with their qualities."""
+    return [(media, quality) for media, quality in parse_accept_header(header or "", MIMEAccept) if media != "*/*"]

@@ -5,13 +5,19 @@ SELECT and ASK are stored as SPARQL 1.1 Results JSON, CONSTRUCT and DESCRIBE as 
 
 from __future__ import annotations
 
+import html
+import re
 from collections.abc import Iterable, Mapping, Sequence
 
 from pyoxigraph import Literal, NamedNode, Quad, QueryResultsFormat, RdfFormat, parse, parse_query_results, serialize
 
 from engine.records import Triple
-from server.formats.media import DATASET_TYPES, JSON, NTRIPLES, RDF_FORMATS, RESULTS_JSON, TABLE_FORMATS
+from server.formats.media import DATASET_TYPES, JSON, NTRIPLES, RDF_FORMATS, RDFXML, RESULTS_JSON, RESULTS_XML, TABLE_FORMATS, XML
 from server.formats.stamps import GENERATED_AT, XSD
+from server.problems import Problem
+
+_NO_CHARACTER = re.compile(rb"[\x00-\x08\x0b\x0c\x0e-\x1f]|\xef\xbf[\xbe\xbf]")
+_NO_NAME = re.compile(rb'<oxprefix: xmlns:oxprefix="([^"]*)"')      # an element whose name is only a prefix
 
 PREFIXES: Mapping[str, str] = {
     "prov": "http://www.w3.org/ns/prov#", "rdf": "http://www.w3.org/1999/02/22-rdf-syntax-ns#",
@@ -23,7 +29,8 @@ def table(payload: bytes, media: str) -> bytes:
     """SPARQL Results JSON as `media` (SPARQL 1.1 Results JSON, XML, CSV and TSV)."""
     if media in (RESULTS_JSON, JSON):
         return payload
-    return bytes(parse_query_results(payload, QueryResultsFormat.JSON).serialize(format=TABLE_FORMATS[media]))  # type: ignore[arg-type]
+    text = bytes(parse_query_results(payload, QueryResultsFormat.JSON).serialize(format=TABLE_FORMATS[media]))  # type: ignore[arg-type]
+    return _xml(text) if media in (RESULTS_XML, XML) else text
 
 
 def graph(payload: bytes, media: str, name: str | None = None, at: str | None = None) -> bytes:
@@ -32,7 +39,8 @@ def graph(payload: bytes, media: str, name: str | None = None, at: str | None = 
         return payload
     triples = [quad.triple for quad in parse(payload, RdfFormat.N_TRIPLES, lenient=True)]
     if name is None or at is None or media not in DATASET_TYPES:
-        return bytes(serialize(triples, format=RDF_FORMATS[media], prefixes=_used(payload)) or b"")
+        text = bytes(serialize(triples, format=RDF_FORMATS[media], prefixes=_used(payload)) or b"")
+        return _xml(text) if media == RDFXML else text
     label = NamedNode(name)
     stamp = Quad(label, NamedNode(GENERATED_AT), Literal(at, datatype=NamedNode(f"{XSD}dateTime")))
     quads = [stamp, *(Quad(t.subject, t.predicate, t.object, label) for t in triples)]
@@ -59,6 +67,16 @@ def graph_of(triples: Iterable[Triple], media: str) -> bytes:
     """The triples of a static graph as `media`."""
     text = "".join(f"{s} {p} {o} .\n" for s, p, o in triples).encode()
     return graph(text, media)
+
+
+def _xml(text: bytes) -> bytes:
+    """The text itself; 406 where pyoxigraph wrote what no XML parser would read, since XML has no way to say it."""
+    if _NO_CHARACTER.search(text):
+        raise Problem("not-acceptable", "A literal of the result has a control character, which XML cannot hold; ask for another type.")
+    if b"<oxprefix:" in text and (nameless := _NO_NAME.search(text)):
+        raise Problem("not-acceptable", f"RDF/XML cannot hold the property <{html.unescape(nameless[1].decode())[:200]}>: it does not end "
+                      "in a name; ask for another type.")
+    return text
 
 
 def _used(text: bytes) -> dict[str, str]:

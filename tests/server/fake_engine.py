@@ -15,6 +15,7 @@ from typing import Any
 import pyarrow as pa
 
 from engine.ir.spans import Diagnostic, DiagnosticError, Span
+from engine.ir.statement import GraphSource
 from engine.records import Triple
 from engine.runtime.clock import ManualClock
 from engine.runtime.errors import EngineError, conflict, not_found
@@ -37,6 +38,7 @@ class FakeEngine:
         self.state = "running"
         self.progress = "ready"
         self.results = ResultLog(None)
+        self.data_sets: list[tuple[tuple[str, bool], ...]] = []
         self.pushes: list[tuple[str, list[Item], int | None, str | None]] = []
         self._streams: dict[str, StreamInfo] = {}
         self._events: dict[str, list[TailEvent]] = {}
@@ -245,7 +247,8 @@ class FakeEngine:
     def stats(self, name: str) -> dict[str, Any]:
         return {"query": self.query(name).name, "batches": []}
 
-    def sparql(self, text: str, timeout_s: float = 10.0) -> OneShot:
+    def sparql(self, text: str, timeout_s: float = 10.0, graphs: Sequence[GraphSource] = ()) -> OneShot:
+        self.data_sets.append(tuple((source.iri, source.named) for source in graphs))
         form, _ = _parse(text)
         if form in ("CONSTRUCT", "DESCRIBE"):
             return OneShot(form, ("s", "p", "o"), pa.table({"s": ["<http://a>"], "p": ["<http://b>"], "o": ['"é"']}))

@@ -42,7 +42,7 @@ def test_other_methods_are_405_with_allow(client: FlaskClient, path: str, method
             assert set(reply.headers["Allow"].split(", ")) == set(body["allowed"]) == methods
 
 
-@pytest.mark.parametrize(("path", "methods"), ROUTES)
+@pytest.mark.parametrize(("path", "methods"), [route for route in ROUTES if route.id != "/sparql"])    # it takes what clients send
 def test_unknown_parameters_are_400(client: FlaskClient, path: str, methods: set[str]) -> None:
     for method in methods - {"OPTIONS", "HEAD"}:
         body = problem(client.open(path + "?no-such-thing=1", method=method), 400, "unknown-parameter")
