@@ -8,7 +8,7 @@ from engine.ir.spans import Diagnostic, DiagnosticError, Span
 from engine.ir.statement import (AllWindow, Construct, GraphSource, NowWindow, Output, Query, Report, RuleSource, Statement,
                                  StreamSource, TimeWindow, TupleWindow, Window)
 from grammar.body import BodyError, parse_body
-from grammar.checks import too_deep
+from grammar.checks import too_deep, too_large
 from grammar.clauses import Clause
 from grammar.head import Head, read_head
 from grammar.hints import body_diagnostic
@@ -58,9 +58,9 @@ def _parse(text: Text) -> Statement:
     labels = Labels({token.text for token in tokens if token.kind == "blank"})
     patterns = Patterns(names, labels, head.windows, reader.window_names, reader.graph_names)
     query = Queries(names, labels, patterns).query(tree)
-    deep = too_deep(query)
-    if deep is not None:
-        raise DiagnosticError(deep)
+    over = too_deep(query) or too_large(query)
+    if over is not None:
+        raise DiagnosticError(over)
     statement = reader.statement(query)
     if names.errors or statement is None:
         raise DiagnosticError(*sorted(names.errors, key=_place))

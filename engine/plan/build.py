@@ -23,6 +23,9 @@ from engine.plan.paths import Paths
 from engine.plan.variables import bound_variables, mentioned_variables, plan_variables, variables_among
 
 
+MAX_NODES = 5_000     # WINDOW ?w and GRAPH ?g make a plan for each window and graph, and those within them for each pair
+
+
 @dataclass(frozen=True, slots=True)
 class Place:
     """Where the pattern at hand looks: a source, its graph term, and the EXISTS seed around it."""
@@ -40,6 +43,7 @@ class Builder:
         self.data = data
         self.estimate = estimate
         self._fresh = 0
+        self._built = 0
 
     def build(self, query: Query) -> Plan:
         """The plan of a query: its solutions, or for DESCRIBE the triples of the description."""
@@ -53,6 +57,10 @@ class Builder:
         return Variable(f".{stem}{self._fresh}")
 
     def _build(self, pattern: ir.Pattern, place: Place) -> Plan:
+        self._built += 1
+        if self._built > MAX_NODES:
+            raise DiagnosticError(Diagnostic("query-too-large", f"The plan of the query has more than {MAX_NODES} steps: each pattern is "
+                                             "planned for each window or graph that it ranges over.", pattern.span))
         match pattern:
             case ir.BGP(triples=triples):
                 return self._seeded(self._bgp(triples, place) if triples else self._nothing(place), place)

@@ -42,14 +42,15 @@ def join_order(scans: Sequence[Scan], estimate: Estimate) -> list[tuple[Scan, ..
     for number, scan in enumerate(scans):
         starred = isinstance(scan.subject, Variable) and isinstance(scan.predicate, Constant)
         groups.setdefault(scan.subject if starred else number, []).append(scan)
-    waiting = [tuple(sorted(group, key=estimate.rows)) for group in groups.values()]
+    sorted_ = [tuple(sorted(group, key=estimate.rows)) for group in groups.values()]
+    waiting = [(estimate.rows(group[0]), _variables(group), group) for group in sorted_]
     ordered: list[tuple[Scan, ...]] = []
     bound: set[Variable] = set()
     while waiting:
-        best = min(waiting, key=lambda group: (bool(bound) and not (_variables(group) & bound), min(map(estimate.rows, group))))
-        waiting.remove(best)
+        place = min(range(len(waiting)), key=lambda n: (bool(bound) and waiting[n][1].isdisjoint(bound), waiting[n][0]))
+        _, variables, best = waiting.pop(place)
         ordered.append(best)
-        bound |= _variables(best)
+        bound |= variables
     return ordered
 
 

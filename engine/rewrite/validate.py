@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 
 from engine.ir import expressions as ex
 from engine.ir import patterns as ir
-from engine.ir.rules import RuleSet
-from engine.ir.spans import Diagnostic, DiagnosticError
-from engine.ir.statement import AllWindow, Statement, TimeWindow
+from engine.ir.rules import Rule, RuleSet
+from engine.ir.spans import Diagnostic, DiagnosticError, Span
+from engine.ir.statement import AllWindow, Program, Statement, TimeWindow
 from engine.ir.strata import unstratified
 from engine.ir.times import WINDOW_FUNCTIONS, time_calls, window_argument
 from engine.rewrite.owl2rl import BUILT_IN as BUILT_IN_RULES
+
 HOUR = 3_600_000
+MAX_RULES = 500     # what a rule leads to is looked for among all of them, several times
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,12 +54,20 @@ def _names(statement: Statement, catalog: Catalog) -> Iterator[Diagnostic]:
             yield Diagnostic("no-such-rules", f"No rule set is named '{rules.name}'.", rules.span,
                              note=f"Known rule sets: {', '.join(sorted(catalog.rules))}.")
     together = [catalog.rules[source.name] for source in statement.rules if source.name in catalog.rules]
+    yield from _too_many_rules([*(rule for one in together for rule in one.rules)], statement.rules[0].span if statement.rules else None)
+    if isinstance(statement.query, Program):
+        yield from _too_many_rules(statement.query.rules.rules, None)
     if len(together) > 1 and (unsafe := unstratified(rule for one in together for rule in one.rules)):
         yield replace(unsafe, span=statement.rules[0].span)
     kinds = {catalog.streams[s.stream] for s in statement.streams if s.stream in catalog.streams}
     if len(kinds) > 1 and not catalog.mixed_time:
         yield Diagnostic("unsupported-in-streaming", "The query reads an arrival-time and an event-time stream together.",
                          statement.streams[0].span, hint="Set mixedTime: true at registration if their clocks agree.")
+
+
+def _too_many_rules(rules: Sequence[Rule], span: Span | None) -> Iterator[Diagnostic]:
+    if (count := sum(bool(rule.body) for rule in rules)) > MAX_RULES:
+        yield Diagnostic("query-too-large", f"A query may reason by {MAX_RULES} rules; these are {count}.", span)
 
 
 def _windows(statement: Statement, catalog: Catalog) -> Iterator[Diagnostic]:

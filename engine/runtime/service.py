@@ -6,6 +6,7 @@ Commands that change the catalog are serialised by one lock, written to the inpu
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace as changed
 from typing import Any
@@ -166,10 +167,14 @@ class Engine(RuleCommands):
 
     def sparql(self, text: str, timeout_s: float | None = None, graphs: Sequence[GraphSource] = ()) -> OneShot:
         """Evaluate a query once: over static graphs (`graphs`, else those that it names, else all of them) and the windows it names, as
-        they are now."""
+        they are now. The time counts from here, so that reading and compiling the text are part of it."""
+        timeout_s = timeout_s or self.settings.one_shot_timeout_s
+        deadline = time.monotonic() + timeout_s
         statement = self._parse(text)
         statement = changed(statement, graphs=tuple(graphs)) if graphs else self._with_data(statement)
+        _check_in_time(deadline, timeout_s)
         compiled = self._compile(statement, "", {"mixedTime": True})
+        left_s = _check_in_time(deadline, timeout_s)
         pump = self._machine.pump
         streams = {source.stream for source in statement.streams}
         contents = {stream: pump.kept.snapshot(stream) for stream in streams}
@@ -181,7 +186,7 @@ class Engine(RuleCommands):
             check_kept(source, contents[source.stream], pump.kept.states.get(source.stream), due.evaluation,
                        pump.queries.readers(source.stream))
         try:
-            answer = self.backend.one_shot(due, timeout_s or self.settings.one_shot_timeout_s)
+            answer = self.backend.one_shot(due, left_s)
         except TimeoutError as late:
             raise EngineError("query-timeout", 503, f"The query was cancelled: {late}.") from late
         if answer.error is not None or answer.table is None:
@@ -195,3 +200,11 @@ class Engine(RuleCommands):
             return statement
         known = sorted(self._machine.pump.graphs)
         return changed(statement, graphs=tuple(GraphSource(iri, named=iri != DEFAULT_GRAPH) for iri in known))
+
+
+def _check_in_time(deadline: float, timeout_s: float) -> float:
+    """The seconds until a time of the monotonic clock; 503 if there are none."""
+    left_s = deadline - time.monotonic()
+    if left_s <= 0:
+        raise EngineError("query-timeout", 503, f"The query was cancelled before it was evaluated: it had {timeout_s:g} s.")
+    return left_s

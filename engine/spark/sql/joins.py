@@ -10,7 +10,8 @@ from engine.ir.expressions import Expression
 from engine.ir.terms import Variable
 from engine.plan import nodes
 from engine.spark.sql.calls import Columns, is_volatile
-from engine.spark.sql.relation import COMPANIONS, Relation, columns, compatible, joined_columns, key_condition, padded
+from engine.spark.sql.relation import (COMPANIONS, Relation, columns, compatible, joined_columns, joined_variables, key_condition, padded,
+                                       shared_variables)
 
 if TYPE_CHECKING:
     from engine.spark.sql.emit import Emitter
@@ -26,10 +27,6 @@ def _merged(emitter: Emitter, left: Relation, right: Relation) -> tuple[tuple[st
     return keys, emitter.add(f"SELECT t.tick, a.* FROM {seeded.spine} a CROSS JOIN ticks t")
 
 
-def _shared(left: Relation, right: Relation) -> list[Variable]:
-    return [v for v in left.variables if v in right.variables]
-
-
 def _joined(word: str, left: Relation, right: Relation, select: list[str], conditions: list[str]) -> str:
     return f"SELECT {', '.join(select)} FROM {left.name} a {word} {right.name} b ON {' AND '.join(conditions) or 'TRUE'}"
 
@@ -37,13 +34,13 @@ def _joined(word: str, left: Relation, right: Relation, select: list[str], condi
 def join(emitter: Emitter, plan: nodes.Join) -> Relation:
     """The compatible pairs of solutions."""
     left, right = emitter.relation(plan.left), emitter.relation(plan.right)
-    conditions = key_condition(left.keys, right.keys) + compatible(left, right, emitter.name, _shared(left, right))
+    conditions = key_condition(left.keys, right.keys) + compatible(left, right, emitter.name, shared_variables(left, right))
     if left.lasting and right.lasting:
         conditions.append("a.lo <= b.hi AND b.lo <= a.hi")
     select, typed = joined_columns(left, right, emitter.name)
     name = emitter.add(_joined("JOIN", left, right, select, conditions))
     keys, spine = _merged(emitter, left, right)
-    variables = (*left.variables, *(v for v in right.variables if v not in left.variables))
+    variables = joined_variables(left, right)
     return Relation(name, keys, spine, variables, left.certain | right.certain, typed, left.booleans | right.booleans,
                     lasting=left.lasting or right.lasting)
 
@@ -56,9 +53,9 @@ def left_join(emitter: Emitter, plan: nodes.LeftJoin) -> Relation:
 def _left_joined(emitter: Emitter, left: Relation, right: Relation, tests: list[str]) -> Relation:
     if not set(right.keys) <= set(left.keys):
         left = emitter.timed(left)
-    conditions = key_condition(left.keys, right.keys) + compatible(left, right, emitter.name, _shared(left, right)) + tests
+    conditions = key_condition(left.keys, right.keys) + compatible(left, right, emitter.name, shared_variables(left, right)) + tests
     select, typed = joined_columns(left, replace(right, certain=frozenset()), emitter.name)   # a row of the right may be missing
-    variables = (*left.variables, *(v for v in right.variables if v not in left.variables))
+    variables = joined_variables(left, right)
     result = Relation("", left.keys, left.spine, variables, left.certain, typed, left.booleans)
     return replace(result, name=emitter.add(_joined("LEFT JOIN", left, right, select, conditions)))
 
@@ -115,14 +112,14 @@ def lookup(emitter: Emitter, plan: nodes.Lookup) -> Relation:
 def minus(emitter: Emitter, plan: nodes.Minus) -> Relation:
     """Solutions without a compatible one that shares a variable (SPARQL 1.1 section 18.5)."""
     left, right = emitter.relation(plan.left), emitter.relation(plan.right)
-    shared = [v for v in _shared(left, right) if v not in plan.ignored]
+    shared = [v for v in shared_variables(left, right) if v not in plan.ignored]
     if not shared:
         return left
     if not set(right.keys) <= set(left.keys):
         left = emitter.timed(left)
     overlap = " OR ".join(f"a.{emitter.name(v)} = b.{emitter.name(v)}" for v in shared)
     sure = any(v in left.certain and v in right.certain for v in shared)
-    conditions = key_condition(left.keys, right.keys) + compatible(left, right, emitter.name, _shared(left, right))
+    conditions = key_condition(left.keys, right.keys) + compatible(left, right, emitter.name, shared_variables(left, right))
     conditions += [] if sure else [f"({overlap})"]
     return replace(left, name=emitter.add(
         f"SELECT * FROM {left.name} a WHERE NOT EXISTS (SELECT 1 FROM {right.name} b WHERE {' AND '.join(conditions)})"))
@@ -133,7 +130,7 @@ def union(emitter: Emitter, plan: nodes.Union) -> Relation:
     left, right = emitter.relation(plan.left), emitter.relation(plan.right)
     if set(left.keys) != set(right.keys):
         left, right = emitter.timed(left), emitter.timed(right)
-    variables = (*left.variables, *(v for v in right.variables if v not in left.variables))
+    variables = joined_variables(left, right)
     typed = frozenset(v for v in variables if all(v in r.typed for r in (left, right) if v in r.variables))
     result = Relation("", left.keys, left.spine, variables, left.certain & right.certain, typed, left.booleans | right.booleans)
     sides = [f"SELECT {', '.join(padded(side, result, emitter.name))} FROM {side.name}" for side in (left, right)]

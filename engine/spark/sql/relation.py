@@ -62,9 +62,10 @@ def padded(side: Relation, result: Relation, name: Namer, alias: str = "") -> li
     """The columns of `result` drawn from `side`, null where it lacks a variable."""
     dot = f"{alias}." if alias else ""
     found = [f"{dot}{key}" for key in result.keys]
+    has = frozenset(side.variables)
     for variable in result.variables:
         column = name(variable)
-        there = variable in side.variables
+        there = variable in has
         found.append(f"{dot}{column}" if there else f"{NULL_STRING} AS {column}")
         if variable in result.typed:
             found += [f"{dot}{column}{suffix}" if variable in side.typed else f"CAST(NULL AS {kind}) AS {column}{suffix}"
@@ -106,37 +107,50 @@ def joined_columns(left: Relation, right: Relation, name: Namer) -> tuple[list[s
     """The select list of a join, and which of its variables keep typed companions."""
     found = [f"a.{key}" for key in left.keys] + [f"b.{key}" for key in right.keys if key not in left.keys]
     kept: set[Variable] = set()
-    for variable in (*left.variables, *(v for v in right.variables if v not in left.variables)):
-        pick = _picker(variable, left, right)
+    in_left, in_right = frozenset(left.variables), frozenset(right.variables)
+    for variable in joined_variables(left, right):
+        sides = variable in in_left, variable in in_right
+        pick = _picker(variable, left, *sides)
         column = name(variable)
         found.append(f"{pick(column)} AS {column}")
-        if _keeps_types(variable, left, right):
+        if _keeps_types(variable, left, right, *sides):
             kept.add(variable)
-            side = _typed_picker(variable, left, right)
+            side = _typed_picker(variable, left, right, *sides)
             found += [f"{side(column + suffix)} AS {column}{suffix}" for suffix in COMPANIONS]
     found += lasting_columns(left, right)
     return found or ["1 AS u"], frozenset(kept)
 
 
-def _picker(variable: Variable, left: Relation, right: Relation) -> Callable[[str], str]:
-    if variable not in right.variables or variable in left.certain:
+def joined_variables(left: Relation, right: Relation) -> tuple[Variable, ...]:
+    """The variables of two relations side by side, each once."""
+    return tuple(dict.fromkeys((*left.variables, *right.variables)))
+
+
+def shared_variables(left: Relation, right: Relation) -> list[Variable]:
+    """The variables of both, in the order of the left one."""
+    others = frozenset(right.variables)
+    return [variable for variable in left.variables if variable in others]
+
+
+def _picker(variable: Variable, left: Relation, in_left: bool, in_right: bool) -> Callable[[str], str]:
+    if not in_right or variable in left.certain:
         return lambda column: f"a.{column}"
-    if variable not in left.variables:
+    if not in_left:
         return lambda column: f"b.{column}"
     return lambda column: f"coalesce(a.{column}, b.{column})"
 
 
-def _keeps_types(variable: Variable, left: Relation, right: Relation) -> bool:
-    in_left, in_right = variable in left.variables, variable in right.variables
-    if in_left and in_right:
-        both = variable in left.typed and variable in right.typed
-        return both or variable in (left.typed & left.certain) or variable in (right.typed & right.certain & left.certain)
-    return variable in left.typed if in_left else variable in right.typed
+def _keeps_types(variable: Variable, left: Relation, right: Relation, in_left: bool, in_right: bool) -> bool:
+    if not in_left or not in_right:
+        return variable in left.typed if in_left else variable in right.typed
+    if variable in left.certain and (variable in left.typed or variable in right.typed and variable in right.certain):
+        return True
+    return variable in left.typed and variable in right.typed
 
 
-def _typed_picker(variable: Variable, left: Relation, right: Relation) -> Callable[[str], str]:
-    if variable in left.typed and (variable in left.certain or variable not in right.variables):
+def _typed_picker(variable: Variable, left: Relation, right: Relation, in_left: bool, in_right: bool) -> Callable[[str], str]:
+    if variable in left.typed and (variable in left.certain or not in_right):
         return lambda column: f"a.{column}"
-    if variable in right.typed and (variable in right.certain and variable in left.certain or variable not in left.variables):
+    if variable in right.typed and (variable in right.certain and variable in left.certain or not in_left):
         return lambda column: f"b.{column}"
     return lambda column: f"coalesce(a.{column}, b.{column})"

@@ -7,6 +7,7 @@ import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
 from engine.ir.spans import DiagnosticError
@@ -16,6 +17,7 @@ from engine.runtime.errors import EngineError
 from engine.runtime.resources import Item, Notice, Rejection, ResultEvent
 from engine.runtime.service import Engine
 from engine.runtime.settings import Settings
+from engine.spark.executor import Answer
 from grammar import parse
 from grammar.rif import parse_rules
 from tests.unit.runtime.memory_backend import MemoryBackend
@@ -405,3 +407,15 @@ def test_explain_and_stats(running: Running) -> None:
     engine.register(TEXT)
     assert engine.stats("q")["state"] == "running"
     assert engine.plan("q").startswith("logical")
+
+
+def test_the_time_of_a_one_shot_query_counts_from_the_reading_of_its_text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with Running(tmp_path / "data") as running:
+        asked: list[float] = []
+        monkeypatch.setattr(running.backend, "one_shot", lambda due, timeout_s: asked.append(timeout_s) or Answer("", 0, pa.table({})))
+        running.engine.sparql("SELECT ?o { ?s ?p ?o }", 60.0)
+        assert 0 < asked.pop() < 60.0
+        with pytest.raises(EngineError) as refused:
+            running.engine.sparql("SELECT ?o { ?s ?p ?o }", 1e-9)
+        assert (refused.value.slug, refused.value.status) == ("query-timeout", 503)
+        assert not asked
