@@ -5,7 +5,7 @@ The first half of the pump: it holds the state that results depend on. What was 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,15 +15,16 @@ from engine.compiler import BUILT_IN_RULES
 from engine.ir.rule_windows import with_rule_windows
 from engine.ir.rules import RuleSet
 from engine.ir.statement import Statement
-from engine.runtime.batch import Compile, Executor, History, Limits, Outcome, ProducerFailedError
+from engine.runtime.batch import Compile, Executor, History, Limits, LostError, Outcome, ProducerFailedError
 from engine.runtime.derived import Queries, own_iri
 from engine.runtime.graphs import GraphStore
 from engine.runtime.kept import KeptStreams
-from engine.runtime.query import Definition, LiveQuery
+from engine.runtime.query import Definition, LiveQuery, unreadable
 from engine.runtime.resources import Notice
 from engine.runtime.results import Changes
 from engine.runtime.rows import Control, Kind
 from engine.runtime.rule_store import ParseRules, RuleStore
+from engine.runtime.set_aside import SetAside, Trouble
 from engine.timeline import MIN
 
 
@@ -31,11 +32,11 @@ class Barriers:
     """Queries, streams, graphs and rule sets, changed by the records that stand at barriers."""
 
     def __init__(self, executor: Executor, parse: Callable[[str], Statement], parse_rules: ParseRules, compile_query: Compile,
-                 graph_folder: Path | None, limits: Limits, history: History) -> None:
+                 graph_folder: Path | None, limits: Limits, history: History, aside: SetAside | None = None) -> None:
         self.executor = executor
         self.queries = Queries()
         self.kept = KeptStreams(limits.tail)
-        self.store = GraphStore(graph_folder)
+        self.store = GraphStore(graph_folder, aside)
         self.rule_store = RuleStore(parse_rules)
         self._parse, self._compile, self._limits, self._history = parse, compile_query, limits, history
         self._numbers = 0
@@ -66,10 +67,12 @@ class Barriers:
                 self._changes.graphs[control.stream] = self.store.apply(control, segment)
                 users = [query for query in self.queries.values() if control.stream in query.graphs]
                 self._plan_anew(users, f"graph {control.stream} {'changed' if control.stream in self.graphs else 'removed'}")
+                self._revive(f"graph <{control.stream}>", control.position)
             case Kind.RULES:
                 self._changes.rules[control.stream] = self.rule_store.apply(control)
                 users = [query for query in self.queries.values() if control.stream in query.rules]
                 self._plan_anew(users, f"rules {control.stream} {'changed' if control.stream in self.rules else 'removed'}")
+                self._revive(f"rules {control.stream}", control.position)
             case Kind.END:
                 self._ended = True
             case Kind.UNREGISTER if control.stream in self.queries:
@@ -77,11 +80,21 @@ class Barriers:
             case _ if control.stream in self.queries:
                 self._change_state(self.queries[control.stream], control)
 
+    def troubles(self) -> Iterator[Trouble]:
+        """The queries, graphs and rule sets that cannot be used."""
+        yield from (Trouble("graph", iri, reason) for iri, reason in sorted(self.store.lost.copy().items()))
+        yield from (Trouble("rules", name, reason) for name, reason in sorted(self.rule_store.lost.copy().items()))
+        yield from (Trouble("query", query.name, query.error or "") for query in list(self.queries.values()) if query.state == "failed")
+
     # --- registrations
 
-    def _statement(self, text: str) -> Statement:
-        """A statement with the windows of the rules that it uses."""
-        return with_rule_windows(self._parse(text), self.rules)
+    def _statement(self, text: str) -> tuple[Statement, Exception | None]:
+        """A statement with the windows of the rules that it uses; one that reads nothing, and why, for a text that was accepted once and
+        is not understood any more."""
+        try:
+            return with_rule_windows(self._parse(text), self.rules), None
+        except Exception as error:  # whatever a parser raises is this text's failure
+            return unreadable(text), error
 
     def _register(self, control: Control) -> None:
         name, payload = control.stream, control.payload
@@ -90,12 +103,12 @@ class Barriers:
             self.executor.forget(old.definition.epoch)
         else:
             self._numbers += 1
-        statement = self._statement(payload["text"])
+        statement, failure = self._statement(payload["text"])
         definition = Definition(name, payload["text"], old.definition.number if old else self._numbers,
                                 old.definition.generation + 1 if old else 1, payload["since"], payload.get("options", {}),
                                 payload.get("registered"), payload.get("restarts", 0), own_iri(statement, payload.get("stream")))
         query = LiveQuery(definition, statement, None, MIN)
-        self._plan(query)
+        self._plan(query, failure)
         self.queries[name] = query
         if old is not None and old.makes is not None and old.makes != query.makes:
             self._forget(old.makes)
@@ -127,8 +140,13 @@ class Barriers:
         self._changes.gone.append(made)
         self._changes.made = [(stream, facts) for stream, facts in self._changes.made if stream != made]
 
-    def _plan(self, query: LiveQuery) -> None:
-        """Compile, against the graphs and rule sets as they are now."""
+    def _plan(self, query: LiveQuery, failure: Exception | None = None) -> None:
+        """Compile, against the graphs and rule sets as they are now; a query whose text was not understood fails with that."""
+        lost = [(f"graph <{iri}>", self.store.lost[iri]) for iri in sorted(query.graphs) if iri in self.store.lost]
+        lost += [(f"rules {name}", self.rule_store.lost[name]) for name in sorted(query.rules) if name in self.rule_store.lost]
+        if failure is not None or lost:
+            query.fail(failure or LostError(lost[0][1]), lost[0][0] if lost else None)
+            return
         try:
             query.compiled = self._compile(query.definition.text, query.name, self.graphs, self.rules)
         except Exception as error:  # whatever a compiler raises is this query's failure, not the pump's
@@ -153,8 +171,9 @@ class Barriers:
             self._status(query, before, control.kind.name.lower())
 
     def _restart(self, query: LiveQuery, position: int) -> None:
+        query.statement, failure = self._statement(query.definition.text)
         query.restart(self._begin(query), position)
-        self._plan(query)
+        self._plan(query, failure)
         self._status(query, "failed", "failure" if query.state == "failed" else "resume")
 
     def _restart_dependents(self, query: LiveQuery, position: int) -> None:
@@ -166,6 +185,12 @@ class Barriers:
             if reader.state == "failed" and reader.failed_with in restarted:
                 self._restart(reader, position)
                 restarted.add(reader.name)
+
+    def _revive(self, lost: str, position: int) -> None:
+        """What was lost is there again, or was given up: the queries that failed with it go on if they can."""
+        for query in [query for query in self.queries.values() if query.state == "failed" and query.failed_with == lost]:
+            self._restart(query, position)
+            self._restart_dependents(query, position)
 
     def _fail(self, query: LiveQuery, error: BaseException, producer: str | None = None) -> None:
         """A query fails, and with it those that read what it makes: they would wait for ever."""

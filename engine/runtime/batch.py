@@ -33,6 +33,10 @@ class EvaluatorDownError(RuntimeError):
     """The executor failed because what it runs on is gone: no query's fault."""
 
 
+class LostError(RuntimeError):
+    """A query cannot go on because a graph or a rule set that it uses is lost."""
+
+
 class ProducerFailedError(RuntimeError):
     """A query cannot go on because one whose stream it reads has failed."""
 

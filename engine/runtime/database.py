@@ -10,6 +10,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from engine.runtime.errors import EngineError
+
 _SCHEMA = """
 create table if not exists meta (name text primary key, value text not null) without rowid;
 create table if not exists streams (name text primary key, iri text not null unique, descriptor text not null) without rowid;
@@ -42,7 +44,17 @@ class Database:
         self._local = threading.local()
         self._lock = threading.RLock()
         self._open: list[sqlite3.Connection] = []
-        self._writer = self._connect()
+        try:
+            self._writer = self._connect()
+            self._make_tables()
+        except sqlite3.DatabaseError as error:
+            self.close()
+            if isinstance(error, sqlite3.OperationalError):     # locked, no room, no permission: the file is not to blame
+                raise
+            raise EngineError("engine-failed", 503, f"The database {path} is damaged ({error}). It has the results and all definitions, "
+                              "so the engine does not start without it: restore it from a backup, or begin with another folder.") from error
+
+    def _make_tables(self) -> None:
         with self._lock:
             self._writer.executescript(_SCHEMA)
             if "position" not in {row[1] for row in self._writer.execute("pragma table_info(results)")}:
@@ -68,10 +80,10 @@ class Database:
     def _connect(self) -> sqlite3.Connection:
         target = ":memory:" if self._path is None else str(self._path)
         connection = sqlite3.connect(target, timeout=30, isolation_level=None, check_same_thread=False)
-        connection.execute("pragma journal_mode = wal")
-        connection.execute("pragma synchronous = normal")
         with self._lock:
             self._open.append(connection)
+        connection.execute("pragma journal_mode = wal")
+        connection.execute("pragma synchronous = normal")
         return connection
 
     def _read(self, text: str, values: Sequence[Any] = ()) -> Iterator[Any]:

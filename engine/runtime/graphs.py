@@ -1,4 +1,8 @@
-"""The static graphs at the pump: their facts, their versions, and a Parquet file of each so that the log need not be read again."""
+"""The static graphs at the pump: their facts, their versions, and a Parquet file of each so that the log need not be read again.
+
+A file is on disk, whole, before the result log names it. One that cannot be read at a start is set aside: the graph is lost until it is
+put again.
+"""
 
 from __future__ import annotations
 
@@ -11,14 +15,20 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from engine.facts import FACTS
+from engine.runtime.files import remove, whole_file
 from engine.runtime.rows import Control, facts_of, short_name
+from engine.runtime.set_aside import SetAside
 
 
 class GraphStore:
-    """`tables` by IRI in the columns of FACTS, `versions` the position of the record that set each, `counts` how many there were."""
+    """`tables` by IRI in the columns of FACTS, `versions` the position of the record that set each, `counts` how many there were.
+    `lost` has the graphs whose files cannot be used, with the reason."""
 
-    def __init__(self, folder: Path | None) -> None:
+    def __init__(self, folder: Path | None, aside: SetAside | None = None) -> None:
         """`folder` None keeps nothing on disk (a replay)."""
+        self.lost: dict[str, str] = {}
+        self._aside = aside or SetAside((folder or Path()).parent / "set-aside")
         self.tables: dict[str, pa.Table] = {}
         self.versions: dict[str, int] = {}
         self.counts: dict[str, int] = {}
@@ -28,6 +38,7 @@ class GraphStore:
     def apply(self, control: Control, segment: pa.Table) -> dict[str, Any] | None:
         """Take over the version whose rows `segment` begins with. Gives what the result log must know of it; None if it is a removal."""
         iri = control.stream
+        self.lost.pop(iri, None)
         if iri in self.versions:
             self._stale.append(self._file(self.versions.pop(iri)))
         if control.payload.get("removed", False):
@@ -39,14 +50,22 @@ class GraphStore:
         self.versions[iri] = control.position
         self.counts[iri] = self.counts.get(iri, 0) + 1
         if self._folder is not None:
-            pq.write_table(self.tables[iri], self._file(control.position))
+            path = self._file(control.position)
+            with whole_file(path, path.with_suffix(".part")) as sink:
+                pq.write_table(self.tables[iri], sink)
         return {"version": control.position, "count": self.counts[iri], "triples": facts.num_rows}
 
     def restore(self, definitions: Mapping[str, Mapping[str, Any]]) -> None:
         """Read the graphs that the result log knows."""
         for iri, definition in definitions.items():
-            self.versions[iri], self.counts[iri] = definition["version"], definition["count"]
-            self.tables[iri] = pq.read_table(self._file(definition["version"]))
+            self.counts[iri] = definition["count"]
+            path = self._file(definition["version"])
+            try:
+                self.tables[iri] = pq.read_table(path).select(FACTS.names).cast(FACTS)
+                self.versions[iri] = definition["version"]
+            except (pa.ArrowException, OSError, KeyError) as error:
+                self.lost[iri] = f"the file {path} of the graph <{iri}> cannot be read: {error}"
+                self._aside.move(path, self.lost[iri])
 
     def mark(self, iri: str, following: bool = False) -> str:
         """What the blank nodes of a graph's version, or the following one, are marked with."""
@@ -55,7 +74,7 @@ class GraphStore:
     def committed(self) -> None:
         """The versions replaced are no longer needed."""
         for path in self._stale:
-            path.unlink(missing_ok=True)
+            remove(path)
         self._stale.clear()
 
     def _file(self, version: int) -> Path:

@@ -1,5 +1,7 @@
 """The input log on disk: Parquet files written by group commit, named by the positions of their first and last record.
 
+A file that cannot be read is set aside, and its records are recorded as lost (holes.py), so that the log goes on after them.
+
 One thread owns the log's end. Commands queue up; every `interval_ms` at most, all that wait are decided (append.py) on a fork of the
 end, written to one file, synced and renamed into place; only then is the fork adopted and are the answers given. What cannot be
 written has not happened. While files wait for the pump, the interval grows: each file costs whoever reads it some milliseconds, so
@@ -8,6 +10,8 @@ that many small ones would make a slow pump slower.
 
 from __future__ import annotations
 
+import errno
+import logging
 import os
 import queue
 import re
@@ -26,9 +30,13 @@ import pyarrow.parquet as pq
 
 from engine.runtime.append import Appender
 from engine.runtime.errors import EngineError, unavailable
+from engine.runtime.files import remove, whole_file
+from engine.runtime.holes import Holes, without
 from engine.runtime.rows import ROWS, Kind, in_order
+from engine.runtime.set_aside import SetAside
 from engine.timeline import MAX, MIN
 
+_LOG = logging.getLogger(__name__)
 Reply = TypeVar("Reply")
 Decide = Callable[[Appender, int], tuple[list[pa.Table], Reply]]
 _FILE = re.compile(r"(\d{16})-(\d{16})\.parquet")
@@ -37,6 +45,9 @@ _SWEEP_MS = 60_000
 _FILES_AT_ONCE = 8
 _MOST_SLOWNESS = 10
 _EVER = 1 << 62
+_MERGED_BYTES = 64 << 20    # of files that are merged into one: so much more room is needed meanwhile
+# The system's state, not the file's: nothing is known to be lost.
+_PASSING = frozenset((errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EINTR, errno.EAGAIN))
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -60,18 +71,35 @@ class _Command:
 class LogFolder:
     """The files of the log: fresh ones in `folder`, those that the pump is done with merged in `archive`."""
 
-    def __init__(self, folder: Path, archive: Path) -> None:
+    def __init__(self, folder: Path, archive: Path, aside: SetAside | None = None) -> None:
         self.folder, self.archive_folder = folder, archive
+        self.aside = aside or SetAside(folder.parent / "set-aside")
         self._expired = archive / "expired"
         self._staging = folder.parent / "staging"
         for path in (folder, archive, self._staging):
             path.mkdir(parents=True, exist_ok=True)
         for left in self._staging.iterdir():
-            left.unlink()
+            if not remove(left):
+                self.aside.move(left, "a half-written file that cannot be removed")
+        try:
+            self.holes = Holes(archive / "holes", self._staging)
+        except ValueError as error:
+            self.aside.move(archive / "holes", f"not readable: {error}")
+            self.holes = Holes(archive / "holes", self._staging)
 
     def files(self) -> list[LogFile]:
         """All files, by position; a merged file may be there together with some that it was made of."""
-        return sorted([*_files(self.archive_folder), *_files(self.folder)])
+        fresh = [*_files(self.folder)]     # before the archive: a file that is merged meanwhile is found in one of them
+        return sorted([*_files(self.archive_folder), *fresh])
+
+    def recover(self, after: int) -> Iterator[pa.Table]:
+        """`read` for a start: records of which there is no file are recorded as lost."""
+        for table in self.read(after):
+            first = table["position"][0].as_py()
+            if first > self.holes.after(after):
+                self.holes.add(after + 1, first - 1, "there is no file with them")
+            yield table
+            after = table["position"][-1].as_py()
 
     def read(self, after: int, until: int = _EVER) -> Iterator[pa.Table]:
         """Rows of positions > `after` and <= `until`, in order, file by file."""
@@ -83,9 +111,25 @@ class LogFolder:
         for file in self.waiting(after):
             if rows >= most_rows:
                 break
-            found.append(file.read())
-            rows += found[-1].num_rows
+            if (table := self._usable(file, file.read)) is not None:
+                found.append(table)
+                rows += table.num_rows
         return found
+
+    def _usable(self, file: LogFile, read: Callable[[], Reply]) -> Reply | None:
+        """What `read` gives of a file; None where the file cannot be read, which is then set aside. FileNotFoundError where it has gone."""
+        try:
+            return read()
+        except FileNotFoundError:
+            raise
+        except (pa.ArrowException, OSError) as error:
+            if isinstance(error, OSError) and error.errno in _PASSING:
+                raise
+            covered = [(other.first, other.last) for other in self.files() if other.path != file.path]
+            for first, last in without((file.first, file.last), covered):
+                self.holes.add(first, last, f"the file {file.path} cannot be read ({error})")
+            self.aside.move(file.path, f"the log file cannot be read: {error}")
+            return None
 
     def waiting(self, after: int) -> list[LogFile]:
         """The fresh files that have records of positions > `after`, in order."""
@@ -109,11 +153,13 @@ class LogFolder:
             if file.last <= after or file.first > until:
                 continue
             try:
-                table = in_order(file.read()) if wanted(file) else None
+                table = self._usable(file, lambda: in_order(file.read()) if wanted(file) else ROWS.empty_table())
             except FileNotFoundError:
                 files = self.files()
                 continue
-            if table is not None:
+            if table is None:
+                continue
+            if table.num_rows:
                 inside = pc.and_(pc.greater(table["position"], after), pc.less_equal(table["position"], until))
                 yield table.filter(inside)
             after = min(file.last, until)
@@ -127,26 +173,29 @@ class LogFolder:
         done = [file for file in sorted(_files(self.folder)) if file.last <= position]
         if len(done) < max(1, least):
             return 0
-        self._write(in_order(pa.concat_tables([file.read() for file in done])), self.archive_folder, "zstd")
-        for file in done:
-            file.path.unlink()
+        for part in _parts(done, _MERGED_BYTES):
+            tables = [table for file in part if (table := self._usable(file, file.read)) is not None]
+            if tables:
+                self._write(in_order(pa.concat_tables(tables)), self.archive_folder, "zstd")
+            for file in part:
+                file.path.unlink(missing_ok=True)
         return len(done)
 
     def expire(self, before_mtime: float, oldest_ms: int) -> int:
         """Delete archived files last changed before `before_mtime` (s since the epoch) and without items from `oldest_ms` on."""
-        old = [(file, newest) for file in _files(self.archive_folder)
-               if file.path.stat().st_mtime < before_mtime and (newest := newest_time(file.path)) < oldest_ms]
+        old = [(file, newest) for file in _files(self.archive_folder) if file.path.stat().st_mtime < before_mtime
+               and (newest := self._usable(file, lambda: newest_time(file.path))) is not None and newest < oldest_ms]
         if old:
             self._note_expired(max(newest for _, newest in old), max(file.last for file, _ in old))
         for file, _ in old:
-            file.path.unlink()
+            file.path.unlink(missing_ok=True)
         return len(old)
 
     def expired(self) -> tuple[int, int]:
         """The greatest time of an item that was deleted, and the last position: everything later in either is there."""
         try:
             newest, last = self._expired.read_text().split()
-        except FileNotFoundError:
+        except (FileNotFoundError, ValueError):     # not there, or torn
             first = min((file.first for file in self.files()), default=1)
             return (MIN, 0) if first == 1 else (MAX, first - 1)
         return int(newest), int(last)
@@ -154,20 +203,14 @@ class LogFolder:
     def _note_expired(self, newest_ms: int, last: int) -> None:
         """Before the files go: how far everything is known to be there no more."""
         before = self.expired() if self._expired.exists() else (MIN, 0)
-        staged = self._staging / self._expired.name
-        staged.write_text(f"{max(newest_ms, before[0])} {max(last, before[1])}")
-        staged.replace(self._expired)
+        with whole_file(self._expired, self._staging / self._expired.name) as sink:
+            sink.write(f"{max(newest_ms, before[0])} {max(last, before[1])}".encode())
 
     def _write(self, table: pa.Table, folder: Path, compression: str) -> LogFile:
         first, last = table["position"][0].as_py(), table["position"][-1].as_py()
         name = f"{first:016d}-{last:016d}.parquet"
-        staged = self._staging / f"{folder.name}-{name}"
-        with staged.open("wb") as sink:
+        with whole_file(folder / name, self._staging / f"{folder.name}-{name}") as sink:
             pq.write_table(table, sink, compression=compression, write_statistics=["t"], store_schema=False)
-            sink.flush()
-            os.fsync(sink.fileno())
-        staged.replace(folder / name)
-        _sync(folder)
         return LogFile(first, last, folder / name)
 
 
@@ -303,9 +346,15 @@ def _files(folder: Path) -> Iterator[LogFile]:
             yield LogFile(int(match[1]), int(match[2]), folder / name)
 
 
-def _sync(folder: Path) -> None:
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+def _parts(files: list[LogFile], most_bytes: int) -> Iterator[list[LogFile]]:
+    """Files in their order, in parts of about `most_bytes`."""
+    part: list[LogFile] = []
+    size = 0
+    for file in files:
+        part.append(file)
+        size += file.path.stat().st_size
+        if size >= most_bytes:
+            yield part
+            part, size = [], 0
+    if part:
+        yield part

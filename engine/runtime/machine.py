@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import fcntl
 import logging
+import shutil
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from pathlib import Path
-from typing import TextIO
+from typing import Any, TextIO
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -35,6 +37,7 @@ from engine.runtime.resources import Listener, Notice
 from engine.runtime.results import ResultLog, Retention
 from engine.runtime.rows import ROWS, Kind
 from engine.runtime.rule_store import ParseRules
+from engine.runtime.set_aside import SetAside, Trouble
 from engine.runtime.settings import Settings
 from engine.runtime.streams import source_of
 from engine.runtime.timer import Timer
@@ -61,7 +64,8 @@ class Machine:
         self._position = 0
         self._ahead = False
         self._closing = threading.Event()
-        self._lock_file: TextIO | None = None
+        self._opened = ExitStack()
+        self._is_open = False
         self._startup: threading.Thread | None = None
         self._feed: Feed | None = None
         self._owner: Owner | None = None
@@ -73,7 +77,12 @@ class Machine:
 
     def start(self) -> None:
         """Open the data folder, then go on in a thread; `state` becomes ``running``, or ``failed``."""
-        self._open()
+        try:
+            self._open()
+        except BaseException as failure:  # whatever it was, nothing stays open
+            self.state, self.progress = "failed", str(failure)
+            self._opened.close()
+            raise
         self._startup = threading.Thread(target=self._start_up, name="start-up", daemon=True)
         self._startup.start()
 
@@ -81,14 +90,19 @@ class Machine:
         own = self.settings
         for folder in (own.data, own.graph_folder):
             folder.mkdir(parents=True, exist_ok=True)
-        self._lock_file = _lock(own.data / "lock")
+        self._opened.enter_context(_lock(own.data / "lock"))
+        self.aside = SetAside(own.data / "set-aside")
         self.results = ResultLog(own.database, Retention(own.result_count, own.result_age_ms, own.result_bytes), own.dead_letters)
-        self.folder = LogFolder(own.log_folder, own.archive_folder)
+        self._opened.callback(self.results.close)
+        self.folder = LogFolder(own.log_folder, own.archive_folder, self.aside)
         self._position = self.results.position
         self.writer = LogWriter(self.folder, self._log_end(), self.clock.now_ms, own.commit_interval_ms, self._arrival_streams,
                                 lambda: self._position)
         self.timer = Timer(self.clock, self.writer)
         self.writer.start()
+        for stop in (self._stop_parts, self.writer.stop, self.timer.stop):     # the last one is stopped first
+            self._opened.callback(stop)
+        self._is_open = True
 
     def _log_end(self) -> Appender:
         """The end of the log: the streams as the result log has them, and what came after."""
@@ -99,8 +113,9 @@ class Machine:
         for stream, text in self.results.receipts(now):
             kept = receipt_of(text)
             end.keys[stream, kept.key] = kept
-        for table in self.folder.read(self.results.position):
+        for table in self.folder.recover(self.results.position):
             end.follow(table, now)
+        end.position = self.folder.holes.after(end.position - 1)
         return end
 
     def _start_up(self) -> None:
@@ -115,7 +130,8 @@ class Machine:
             self._owner = Owner()
             self._pump = pump = Pump(executor, self.results, self._parse, self._recompile, parse_rules=self._parse_rules,
                                      graph_folder=self.settings.graph_folder, limits=limits, now=self.clock.now_ms,
-                                     alive=self.backend.alive, history=self.folder.history)
+                                     alive=self.backend.alive, history=self.folder.history,
+                                     following=self.folder.holes.after, aside=self.aside)
             self._owner.call(pump.restore)
             self._begin_feed()
             self.timer.start()
@@ -130,10 +146,11 @@ class Machine:
 
     def _begin_feed(self) -> None:
         """Start the feed, catch up with the log, and send a few empty records through: the first batches are slow."""
-        self.folder.merge(self._position, 1)
+        self._merge(1)
+        self._clear_checkpoints()
         self._feed = self.backend.feed(self._batch, self._fail)
         self._feed.start()
-        end = self.writer.appender.position - 1
+        end = max((file.last for file in self.folder.waiting(self._position)), default=0)
         if end > self._position:
             self._say(f"catching up with the input log: {end - self._position} records")
             self.wait_for(end, None)
@@ -141,6 +158,12 @@ class Machine:
             self._say(f"warming up the pump, batch {number + 1}")
             self.wait_for(self.writer.call(lambda end, now: end.command(Kind.NOTE, "", {"started": now})), None)
         self.writer.call(lambda end, now: end.stay_awake(now))
+
+    def _clear_checkpoints(self) -> None:
+        """The checkpoints of a feed before are of no use; what cannot be removed must not hinder the new one."""
+        shutil.rmtree(self.settings.checkpoint_folder, ignore_errors=True)
+        if self.settings.checkpoint_folder.exists():
+            self.aside.move(self.settings.checkpoint_folder, "old checkpoints that cannot be removed")
 
     # --- stop
 
@@ -154,10 +177,10 @@ class Machine:
         with self._changed:
             self._changed.notify_all()
         self._tidy.set()
-        if self._lock_file is None:
-            return
-        self.timer.stop()
-        self.writer.stop()
+        self._opened.close()
+
+    def _stop_parts(self) -> None:
+        """Stop what works on the data folder beside the log's end."""
         if self._keeper.ident is not None:
             self._keeper.join()
         for part in (self._feed, self.backend, self._owner):
@@ -166,8 +189,6 @@ class Machine:
                     part.stop()
                 except Exception:  # a dead JVM refuses to be stopped
                     _LOG.warning("stopping %s", type(part).__name__, exc_info=True)
-        self.results.close()
-        self._lock_file.close()
 
     def _fail(self, failure: BaseException) -> None:
         """The engine cannot go on; what is on disk is whole, a new start takes it up."""
@@ -219,7 +240,7 @@ class Machine:
         waiting = self.folder.waiting(self._position)
         if not waiting:
             return
-        table = ROWS.empty_table() if self._ahead or _many(waiting) else read()
+        table = ROWS.empty_table() if self._ahead or _many(waiting) else self._read(read)
         self._ahead = False
         self._owner.call(lambda: self._process(table))
         while self.state != "failed" and not self._closing.is_set():
@@ -227,6 +248,16 @@ class Machine:
                 return
             self._ahead = True
             self._owner.call(lambda: self._process(ROWS.empty_table()))
+
+    def _read(self, read: Callable[[], pa.Table]) -> pa.Table:
+        """What the feed has. Where it cannot read a file that it has listed, the files are read here, and a damaged one is found."""
+        try:
+            return read()
+        except Exception:  # Spark's and Py4J's errors have no common base
+            if not self.backend.alive():
+                raise
+            _LOG.warning("the feed could not read its files; they are read without it", exc_info=True)
+            return ROWS.empty_table()
 
     def _process(self, table: pa.Table) -> None:
         """Run the pump. Files that the feed left out, and those written since it looked, are read here: it will bring them later, and
@@ -306,12 +337,20 @@ class Machine:
                 self.backend.heartbeat()
             try:
                 if self._feed is not None:
-                    self._feed.seen(self.folder.merge(self._position, self._least_to_merge(busy)))
+                    self._feed.seen(self._merge(self._least_to_merge(busy)))
                 if time.monotonic() - expired > 60 and self._pump is not None:
                     expired = time.monotonic()
                     self._expire(self._pump)
             except OSError:
                 _LOG.exception("tidying the input log")
+
+    def _merge(self, least: int) -> int:
+        """Merge what the pump is done with; what cannot be merged stays as it is, and is merged another time."""
+        try:
+            return self.folder.merge(self._position, least)
+        except (OSError, pa.ArrowException):
+            _LOG.warning("files of the input log could not be merged", exc_info=True)
+            return 0
 
     def _least_to_merge(self, busy: bool) -> int:
         """How many files are worth merging: what is waited for comes first."""
@@ -323,6 +362,21 @@ class Machine:
         sources = self.writer.appender.sources
         longest = max((source.retention_ms for source in sources.values()), default=0)
         self.folder.expire(time.time() - longest / 1000, pump.oldest_needed)
+
+    # --- health
+
+    def health(self) -> tuple[bool, dict[str, Any]]:
+        """Whether the engine does its work, and what does not work beside it."""
+        return self.state == "running", {"degraded": [trouble.to_json() for trouble in self._troubles()]}
+
+    def _troubles(self) -> Iterator[Trouble]:
+        if not self._is_open:
+            return
+        yield from self.aside.troubles()
+        for hole in self.folder.holes:
+            yield Trouble("log", f"records {hole.first} to {hole.last}", f"lost: {hole.reason}")
+        if self._pump is not None:
+            yield from self._pump.troubles()
 
     # --- listeners
 

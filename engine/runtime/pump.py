@@ -7,6 +7,7 @@ changes is written in one transaction with the position it reached.
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Callable, Sequence
 from itertools import groupby, takewhile
@@ -19,17 +20,20 @@ import pyarrow.compute as pc
 from engine.ir.statement import Statement
 from engine.runtime import derived
 from engine.runtime.barriers import Barriers
-from engine.runtime.batch import Compile, EvaluatorDownError, Executor, History, Limits, LogGapError, Outcome
+from engine.runtime.batch import (Compile, EvaluatorDownError, Executor, History, Limits, LogGapError, Outcome,
+                                  ProducerFailedError)
 from engine.runtime.query import Definition, LiveQuery
 from engine.runtime.results import Changes, ResultLog
 from engine.runtime.rows import Kind, controls, in_order, where
 from engine.runtime.rule_store import ParseRules, reads_no_rules
 from engine.runtime.segments import segments
+from engine.runtime.set_aside import SetAside
 from engine.runtime.streams import StreamState
 from engine.runtime.ticks import Need
 from engine.spark.executor import Answer, Due
 from engine.timeline import MAX, MIN
 
+_LOG = logging.getLogger(__name__)
 Made = dict[str, list[tuple[int, pa.Table]]]
 
 
@@ -39,14 +43,16 @@ class Pump(Barriers):
     def __init__(self, executor: Executor, results: ResultLog, parse: Callable[[str], Statement], compile_query: Compile, *,
                  parse_rules: ParseRules = reads_no_rules, graph_folder: Path | None = None, limits: Limits = Limits(),
                  now: Callable[[], int] = lambda: 0, alive: Callable[[], bool] = lambda: True,
-                 history: History = lambda needed, position: ()) -> None:
+                 history: History = lambda needed, position: (), following: Callable[[int], int] = lambda position: position + 1,
+                 aside: SetAside | None = None) -> None:
         """`graph_folder` None keeps static graphs in memory only (a replay). `now` dates rows for retention; it decides no result.
         `alive` is asked when an evaluation failed: whether that was the query's fault or the end of the evaluator.
-        `history(from_ms by stream, position)` reads the items of the log up to `position` that are not older, in order."""
-        super().__init__(executor, parse, parse_rules, compile_query, graph_folder, limits, history)
+        `history(from_ms by stream, position)` reads the items of the log up to `position` that are not older, in order.
+        `following` is the position of the record after one (a later one where records are known to be lost)."""
+        super().__init__(executor, parse, parse_rules, compile_query, graph_folder, limits, history, aside)
         self.results = results
         self.position = 0
-        self._now, self._alive = now, alive
+        self._now, self._alive, self._following = now, alive, following
 
     # --- batches
 
@@ -78,9 +84,11 @@ class Pump(Barriers):
             table = table.filter(pc.greater(table["position"], self.position))
         table = in_order(table)
         positions = table["position"].to_numpy()
-        if len(positions) and (positions[0] != self.position + 1 or np.diff(positions).max(initial=0) > 1):
-            raise LogGapError(f"the log goes on at position {self.position + 1}, but there are only some of {positions[0]} to "
-                              f"{positions[-1]}")
+        before = self.position
+        for place in np.flatnonzero(np.diff(positions, prepend=before) > 1):
+            before = positions[place - 1] if place else before
+            if (following := self._following(int(before))) != positions[place]:
+                raise LogGapError(f"the log goes on at position {following}, but there are only some of {positions[0]} to {positions[-1]}")
         return table
 
     # --- one segment
@@ -235,6 +243,7 @@ class Pump(Barriers):
         self.rule_store.restore(self.results.rules())
         for definition, state, relation in self.results.queries():
             self._restore_query(Definition.from_json(definition), state, relation)
+        self._fail_readers_of_lost()
         needed = {stream: state.kept_from for stream, state in self.kept.states.items() if state.kept_from < MAX}
         made = {stream: needed.pop(stream) for stream in self.queries.makers if stream in needed}
         self.kept.recall(self._history(needed, self.position), needed)
@@ -245,10 +254,22 @@ class Pump(Barriers):
         self._reach()
 
     def _restore_query(self, definition: Definition, state: dict[str, object], relation: pa.Table | None) -> None:
-        query = LiveQuery(definition, self._statement(definition.text), None, MIN)
-        self._plan(query)
+        statement, failure = self._statement(definition.text)
+        query = LiveQuery(definition, statement, None, MIN)
+        self._plan(query, failure)
         self.queries[query.name] = query
-        failed = query.error if query.state == "failed" else None
+        failed = (query.error, query.failed_with) if query.state == "failed" else None
         query.restore(state, relation)
         if failed is not None:
-            query.state, query.error = "failed", failed
+            query.state, (query.error, query.failed_with) = "failed", failed
+            _LOG.error("the query %r cannot go on: %s", query.name, query.error)
+
+    def _fail_readers_of_lost(self) -> None:
+        """What reads the stream of a query that could not be taken up would wait for ever."""
+        lost = [query for query in self.queries.values() if query.state == "failed"]
+        while lost:
+            maker = lost.pop()
+            for reader in self.queries.readers(maker.definition.stream) if maker.definition.stream is not None else ():
+                if reader.state != "failed":
+                    reader.fail(ProducerFailedError(f"the query {maker.name!r}, whose stream it reads, has failed"), maker.name)
+                    lost.append(reader)

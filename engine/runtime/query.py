@@ -9,7 +9,8 @@ from typing import Any, Protocol
 import numpy as np
 import pyarrow as pa
 
-from engine.ir.statement import Program, Statement, TimeWindow
+from engine.ir.patterns import BGP
+from engine.ir.statement import Program, Select, Statement, TimeWindow
 from engine.ir.terms import Variable
 from engine.runtime.output import difference, first_rows, payloads
 from engine.runtime.resources import RESULT_KINDS, ResultEvent
@@ -63,6 +64,11 @@ class Definition:
                    value["registered"], value["restarts"], value.get("stream"))
 
 
+def unreadable(text: str) -> Statement:
+    """What stands for a text that is not understood (any more): it reads nothing and shows nothing."""
+    return Statement(Select(BGP(()), ()), text)
+
+
 class Evaluated(Protocol):
     """An evaluation: the relation at T, and what is inconsistent there."""
 
@@ -89,7 +95,8 @@ class _Result:
 
 class LiveQuery:
     """The state of a query between batches. `state` is ``running``, ``paused`` or ``failed`` (`failed_with` names the producer whose
-    failure it was). `reached` is the watermark up to which its results are committed."""
+    failure it was, or what it needs that is lost: ``graph <iri>``, ``rules name``). `reached` is the watermark up to which its results
+    are committed."""
 
     def __init__(self, definition: Definition, statement: Statement, compiled: Compiled | None, floor: int) -> None:
         self.definition = definition

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -11,6 +12,7 @@ from engine.ir.spans import Diagnostic, DiagnosticError
 from engine.ir.strata import unstratified
 from engine.runtime.rows import Control
 
+_LOG = logging.getLogger(__name__)
 ParseRules = Callable[[str, str, str], RuleSet]
 """(text, media type, name) -> rules; DiagnosticError has everything that is wrong with the text, each at its place."""
 
@@ -26,20 +28,23 @@ class StoredRules:
 
 
 class RuleStore:
-    """`stored` has the rule sets as they are now, by name."""
+    """`stored` has the rule sets as they are now, by name; `lost` those of them whose texts are not understood (any more), with the
+    reason: they have no rules, and whoever uses them fails."""
 
     def __init__(self, parse: ParseRules) -> None:
+        self.lost: dict[str, str] = {}
         self.stored: dict[str, StoredRules] = {}
         self._parse = parse
 
     @property
     def sets(self) -> dict[str, RuleSet]:
         """The rules by the name of their set."""
-        return {name: stored.rules for name, stored in list(self.stored.items())}
+        return {name: stored.rules for name, stored in list(self.stored.items()) if name not in self.lost}
 
     def apply(self, control: Control) -> dict[str, Any] | None:
         """Take over the version of a record. Gives what the result log must know of it; None if it is a removal."""
         if control.payload["text"] is None:
+            self.lost.pop(control.stream, None)
             self.stored.pop(control.stream, None)
             return None
         definition = {**control.payload, "version": control.position}
@@ -53,7 +58,13 @@ class RuleStore:
 
     def _set(self, name: str, definition: Mapping[str, Any]) -> None:
         media, text = definition["media"], definition["text"]
-        self.stored[name] = StoredRules(media, text, definition["version"], self._parse(text, media, name))
+        self.lost.pop(name, None)
+        try:
+            rules = self._parse(text, media, name)
+        except Exception as error:  # accepted by an earlier version; whatever a parser raises is this rule set's failure
+            _LOG.exception("the rule set %r is not understood", name)
+            rules, self.lost[name] = RuleSet(name, ()), f"the rule set {name!r} is not understood: {error}"
+        self.stored[name] = StoredRules(media, text, definition["version"], rules)
 
 
 def checked(rules: RuleSet) -> RuleSet:

@@ -64,6 +64,10 @@ class Engine(RuleCommands):
         """What start-up is doing, or why the engine failed."""
         return self._machine.progress
 
+    def health(self) -> tuple[bool, dict[str, Any]]:
+        """Whether the engine does its work, and what ``/health/ready`` tells beside that."""
+        return self._machine.health()
+
     def info(self) -> dict[str, Any]:
         """What ``/info`` adds of the engine."""
         return {"backlog": self._machine.backlog if self.ready else None, "totals": dict(self._machine.meters.totals),

@@ -53,7 +53,8 @@ def problem(slug: str) -> Response:
 
 def readiness(engine: Any) -> tuple[int, dict[str, Any]]:
     """Status and body of ``/health/ready``."""
-    return (200 if engine.ready else 503), {"status": "ready" if engine.ready else engine.state, "progress": engine.progress}
+    well, more = engine.health()
+    return (200 if well else 503), {"status": "ready" if well else engine.state, "progress": engine.progress, **more}
 
 
 def package_version(package: str) -> str | None:

@@ -258,6 +258,9 @@ class FakeEngine:
 
     # --- what a test does in place of the pump
 
+    def health(self) -> tuple[bool, dict[str, Any]]:
+        return self.ready, {}
+
     def subscribe(self, listener: Listener) -> Callable[[], None]:
         self._listeners.append(listener)
         return lambda: self._listeners.remove(listener)

@@ -12,7 +12,8 @@ from engine.compiler import Catalog
 from engine.ir.statement import Statement
 from engine.rewrite.validate import validate
 from engine.runtime.backend import OnBatch
-from engine.runtime.log import LogFolder
+from engine.runtime.log import LogFile, LogFolder
+from engine.runtime.rows import in_order
 from engine.runtime.settings import Settings
 from engine.spark.executor import Answer, Due
 from tests.unit.runtime.reference_executor import ReferenceCompiled, ReferenceExecutor
@@ -89,15 +90,15 @@ class FolderFeed:
         after = 0
         while not self._stopping.wait(0.002):
             try:
-                for table in self._folder.read(after):
-                    self._on_batch(partial(_same, table))
-                    after = table["position"][-1].as_py()
+                for file in self._folder.waiting(after):
+                    self._on_batch(partial(_rows, file))
+                    after = file.last
             except FileNotFoundError:
-                continue  # merged into the archive while the folder was listed
+                continue  # merged into the archive, or set aside, while the folder was listed
             except Exception as failure:
                 self._on_failure(failure)
                 return
 
 
-def _same(table: pa.Table) -> pa.Table:
-    return table
+def _rows(file: LogFile) -> pa.Table:
+    return in_order(file.read())

@@ -35,9 +35,21 @@ class Running:
         self.clock = ManualClock(now_ms)
         settings = Settings(data=folder, commit_interval_ms=0, warm_up=False, archive_files=4)
         self.backend = MemoryBackend(settings)
-        self.engine = Engine(settings, parse, self.clock, self.backend, parse_rules)
+        self.engine = Engine(settings, self.parse, self.clock, self.backend, self.parse_rules)
         self.notices: list[Notice] = []
         self._changed = threading.Condition()
+
+    parse = staticmethod(parse)
+    parse_rules = staticmethod(parse_rules)
+
+    @property
+    def machine(self) -> machine.Machine:
+        return self.engine._machine
+
+    def without_feed(self) -> None:
+        """From now on what is appended to the log waits there."""
+        assert self.machine._feed is not None
+        self.machine._feed.stop()
 
     def start(self) -> Engine:
         self.engine.subscribe(self._notice)

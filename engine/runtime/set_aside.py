@@ -1,0 +1,71 @@
+"""Files that cannot be used: moved to a folder of their own with the reason beside them, never deleted, and told until somebody takes
+them away."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+_LOG = logging.getLogger(__name__)
+_WHY = ".why"
+
+
+@dataclass(frozen=True, slots=True)
+class Trouble:
+    """Something that does not work while the rest does. `kind` is ``file``, ``log``, ``graph``, ``rules`` or ``query``."""
+
+    kind: str
+    name: str
+    reason: str
+
+    def to_json(self) -> dict[str, Any]:
+        return {"kind": self.kind, "name": self.name, "reason": self.reason}
+
+
+class SetAside:
+    """The files in `folder`. One that could not even be moved stays where it is, and is told as long as the process lives."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self._unmoved: dict[str, Trouble] = {}
+
+    def move(self, path: Path, reason: str) -> None:
+        """Set a file (or folder) aside, with the name of its folder before its own."""
+        target = self._free(f"{path.parent.name}-{path.name}")
+        _LOG.error("%s cannot be used and is set aside as %s: %s", path, target, reason)
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            path.replace(target)
+        except FileNotFoundError:
+            return
+        except OSError as error:
+            _LOG.exception("%s could not be set aside", path)
+            self._unmoved[str(path)] = Trouble("file", str(path), f"{reason}; it could not be moved away: {error}")
+            return
+        try:
+            target.with_name(target.name + _WHY).write_text(f"{path}: {reason}", encoding="utf-8")
+        except OSError:  # a full disk: the file is safe, and was told above
+            _LOG.warning("the reason for %s could not be written", target, exc_info=True)
+
+    def troubles(self) -> list[Trouble]:
+        """All that lies in the folder, also from before; what an operator takes out of it is told no more."""
+        try:
+            names = sorted(path.name for path in self.folder.iterdir() if path.suffix != _WHY)
+        except OSError:
+            names = []
+        return [Trouble("file", str(self.folder / name), self._reason(name)) for name in names] + list(self._unmoved.values())
+
+    def _reason(self, name: str) -> str:
+        try:
+            return (self.folder / (name + _WHY)).read_text(encoding="utf-8", errors="replace")
+        except OSError:
+            return "set aside, for a reason that could not be kept"
+
+    def _free(self, name: str) -> Path:
+        target, number = self.folder / name, 1
+        while target.exists():
+            number += 1
+            target = self.folder / f"{name}.{number}"
+        return target
