@@ -69,11 +69,12 @@ def _state(query: LiveQuery, pump: Pump) -> str:
 
 
 def progress(query: LiveQuery, pump: Pump, sources: Mapping[str, Source], measured: Mapping[str, Any]) -> dict[str, Any]:
-    """How far a query is: the member ``progress`` of its resource."""
+    """How far a query is: the member ``progress`` of its resource. It has no lag where nothing has been evaluated, or all is idle."""
     states = [pump.kept.states[stream] for stream in query.streams if stream in pump.kept.states]
     watermark, pushed = query.reached, pump.queries.pushed(query)
-    end = min((sources[stream].watermark for stream in pushed if stream in sources and not sources[stream].idle), default=MIN)
+    ends = [sources[stream].watermark for stream in pushed if stream in sources and not sources[stream].idle]
     return {"lastEventId": f"{query.definition.epoch}-{query.seq}" if query.seq else None,
-            "watermark": iso(watermark), "watermarkLagMs": max(0, end - watermark) if watermark > MIN else 0,
+            "watermark": iso(watermark), "watermarkLagMs": max(0, min(ends) - watermark) if ends and watermark > MIN else None,
             "stateRows": sum(pump.kept.contents[stream].rows for stream in query.streams if stream in pump.kept.contents),
-            "lateItems": sum(state.late for state in states), "resultLatencyMs": None, "inputRowsPerSecond": 0.0, **measured}
+            "lateItems": sum(state.late for state in states), "resultLatencyMs": None, "lastResultAt": None,
+            "inputRowsPerSecond": 0.0, **measured}

@@ -33,6 +33,7 @@ class Meters:
         self.totals: dict[str, int] = defaultdict(int)
         self._rows: deque[tuple[int, dict[str, int]]] = deque()
         self._latency: dict[str, int] = {}
+        self._answered: dict[str, int] = {}
         self._told: dict[str, _Told] = {}
 
     def batch(self, outcome: Outcome, rows_by_stream: dict[str, int], now_ms: int) -> None:
@@ -45,17 +46,27 @@ class Meters:
         self._rows.append((now_ms, rows_by_stream))
         while self._rows and self._rows[0][0] < now_ms - _SPAN_MS:
             self._rows.popleft()
+        begun = {notice.query: notice.data.get("epoch") for notice in outcome.notices
+                 if notice.query is not None and notice.kind in ("epoch", "removed")}
+        for name in begun:
+            self._latency.pop(name, None)
+            self._answered.pop(name, None)
         for event in outcome.results:
+            if event.epoch != begun.get(event.query, event.epoch):
+                continue
             self._latency[event.query] = now_ms - event.at_ms
+            self._answered[event.query] = now_ms
             told = self._told.setdefault(event.query, _Told())
             told.closed += 1
             told.empty += event.meta.get("rows") == 0
 
     def query(self, name: str, streams: Iterable[str], now_ms: int) -> dict[str, Any]:
-        """What `describe` shows of a query: rows per second over the last ten seconds, and how old its last result was when logged."""
+        """What `describe` shows of a query: rows per second over the last ten seconds, when its last result of this run was logged,
+        and how old it was then."""
         recent = [rows for at, rows in list(self._rows) if at >= now_ms - _SPAN_MS]
         total = sum(rows.get(stream, 0) for rows in recent for stream in streams)
-        return {"inputRowsPerSecond": round(total * 1000 / _SPAN_MS, 1), "resultLatencyMs": self._latency.get(name)}
+        return {"inputRowsPerSecond": round(total * 1000 / _SPAN_MS, 1), "resultLatencyMs": self._latency.get(name),
+                "lastResultAt": iso(self._answered.get(name))}
 
     def news(self, name: str, watermark: int, now_ms: int) -> dict[str, Any] | None:
         """What a progress message says beside the query's progress; None if it has not moved, or was told of a moment ago."""

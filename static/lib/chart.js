@@ -1,6 +1,6 @@
 /** Line charts and true/false strips in SVG. Colours come from classes, sizes from attributes: nothing inline. */
 
-import { h, s } from "./dom.js";
+import { h, keyed, s, setAttribute, setText } from "./dom.js";
 import { clock, figure } from "./format.js";
 
 const HEIGHT = 176;
@@ -41,7 +41,7 @@ function valueRange(values) {
 }
 
 function path(points, x, y) {
-  return points.map(({ at, value }, i) => `${i ? "L" : "M"}${x(at).toFixed(1)} ${y(value).toFixed(1)}`).join("");
+  return points.map(({ at, value, gap }, i) => `${i && !gap ? "L" : "M"}${x(at).toFixed(1)} ${y(value).toFixed(1)}`).join("");
 }
 
 /** The label of a moment, kept inside of the frame at its right end. */
@@ -64,16 +64,28 @@ function drawValues(svg, [low, high], y, width) {
   }
 }
 
-/** A line with points where they are few; `hue` picks the colour. */
-function drawLine(svg, line, hue, x, y) {
-  svg.append(s("path", { class: `line hue-${hue}`, d: path(line.points, x, y) }));
-  if (line.points.length > 40) return;
-  for (const { at, value } of line.points) {
-    svg.append(s("circle", { class: `point hue-${hue}`, cx: x(at), cy: y(value), r: 2.4 }));
+/** A line with points where they are few, or where one stands alone; only points where `dots` says so. `hue` picks the colour. */
+function drawLine(svg, { points }, hue, x, y, dots) {
+  if (!dots) svg.append(s("path", { class: `line hue-${hue}`, d: path(points, x, y) }));
+  for (const [i, { at, value, gap }] of points.entries()) {
+    const alone = (gap || !i) && (points[i + 1]?.gap ?? true);
+    if (dots || alone || points.length <= 40) {
+      svg.append(s("circle", { class: `point hue-${hue}`, cx: x(at), cy: y(value), r: dots ? 3 : 2.4 }));
+    }
   }
 }
 
-/** A chart `{node, draw(lines, title)}` with a legend that shows the values under the pointer or the arrow keys. */
+/** How a line is drawn, for the legend. */
+function swatch(hue, dots) {
+  const drawn = dots ? s("circle", { class: `point hue-${hue}`, cx: 7, cy: 4, r: 3 })
+    : s("path", { class: `line hue-${hue}`, d: "M1 4H13" });
+  return s("svg", { width: 14, height: 8, "aria-hidden": "true" }, drawn);
+}
+
+/**
+ * A chart `{node, draw(lines, title, dots)}` with a legend that shows the values at the moment under the pointer, or that the
+ * arrow keys have chosen, else at the last one. `dots`: the values are moments of their own, which no line joins.
+ */
 export function lineChart() {
   const svg = s("svg", { class: "chart", height: HEIGHT, tabindex: 0, role: "img" });
   const legend = h("ul", { class: "legend", "aria-label": "Legend" });
@@ -81,7 +93,8 @@ export function lineChart() {
   const hidden = new Set();
   let state = null;
 
-  function draw(lines, title) {
+  function draw(lines, title, dots = false) {
+    const chosen = state?.cursor ?? null;
     const width = widthOf(svg);
     svg.setAttribute("width", width);
     svg.setAttribute("viewBox", `0 0 ${width} ${HEIGHT}`);
@@ -89,10 +102,11 @@ export function lineChart() {
     const points = shown.flatMap((line) => line.points);
     svg.replaceChildren();
     const times = [...new Set(points.map((point) => point.at))].sort((a, b) => a - b);
-    state = { lines, shown, title, times, cursor: null, width };
+    state = { lines, shown, title, dots, times, cursor: null, width };
     if (times.length) frame(points, times, width);
     svg.setAttribute("aria-label", summary(lines, title, times));
-    showLegend(null);
+    showLegend(times.at(-1));
+    if (times.includes(chosen)) point(times.indexOf(chosen));
   }
 
   function frame(points, times, width) {
@@ -102,36 +116,36 @@ export function lineChart() {
     const y = scale(range[0], range[1], HEIGHT - EDGE.bottom, EDGE.top);
     drawValues(svg, range, y, width);
     drawTimes(svg, low, high, state.x, width);
-    for (const [hue, line] of state.lines.entries()) if (!hidden.has(line.name)) drawLine(svg, line, hue, state.x, y);
+    for (const [hue, line] of state.lines.entries()) if (!hidden.has(line.name)) drawLine(svg, line, hue, state.x, y, state.dots);
     state.rule = s("line", { class: "rule", y1: EDGE.top, y2: HEIGHT - EDGE.bottom, visibility: "hidden" });
     svg.append(state.rule);
   }
 
   function showLegend(at) {
-    const last = at ?? state.times.at(-1);
-    moment.textContent = last === undefined ? "" : clock(last);
-    legend.replaceChildren(...state.lines.map((line, hue) => legendEntry(line, hue, last)));
+    setText(moment, at === undefined ? "" : clock(at));
+    const entries = state.lines.map((line, hue) => ({ line, hue, at, dots: state.dots }));
+    keyed(legend, entries, ({ line, hue, dots }) => `${hue} ${dots} ${line.name}`, legendEntry);
   }
 
-  function legendEntry(line, hue, at) {
-    const point = line.points.findLast((one) => one.at <= at);
-    const pressed = String(!hidden.has(line.name));
-    return h("li", null, h("button", { type: "button", "aria-pressed": pressed, on: { click: () => flip(line.name) } },
-      s("svg", { width: 14, height: 8, "aria-hidden": "true" }, s("path", { class: `line hue-${hue}`, d: "M1 4H13" })),
-      h("span", { class: "name" }, line.name), h("b", null, point ? figure(point.value) : "–")));
+  function legendEntry({ line: { name }, hue, dots }) {
+    const value = h("b");
+    const flipper = h("button", { type: "button", on: { click: () => flip(name) } }, swatch(hue, dots),
+      h("span", { class: "name" }, name), value);
+    return { node: h("li", null, flipper), update({ line, at }) {
+      const found = line.points.find((one) => one.at === at);
+      setText(value, found ? figure(found.value) : "–");
+      setAttribute(flipper, "aria-pressed", String(!hidden.has(name)));
+    } };
   }
 
   function flip(name) {
     if (!hidden.delete(name)) hidden.add(name);
-    const position = state.lines.findIndex((line) => line.name === name);
-    draw(state.lines, state.title);
-    legend.children[position]?.querySelector("button").focus();
+    draw(state.lines, state.title, state.dots);
   }
 
   function point(index) {
     if (!state?.times.length) return;
-    state.cursor = Math.max(0, Math.min(state.times.length - 1, index));
-    const at = state.times[state.cursor];
+    const at = state.cursor = state.times[Math.max(0, Math.min(state.times.length - 1, index))];
     for (const end of ["x1", "x2"]) state.rule.setAttribute(end, state.x(at));
     state.rule.setAttribute("visibility", "visible");
     showLegend(at);
@@ -139,7 +153,9 @@ export function lineChart() {
 
   function leave() {
     state?.rule?.setAttribute("visibility", "hidden");
-    if (state) showLegend(null);
+    if (!state) return;
+    state.cursor = null;
+    showLegend(state.times.at(-1));
   }
 
   svg.addEventListener("pointermove", (event) => {
@@ -154,42 +170,44 @@ export function lineChart() {
     const step = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
     if (!step || !state) return;
     event.preventDefault();
-    point((state.cursor ?? state.times.length - 1) + step);
+    point((state.cursor === null ? state.times.length - 1 : state.times.indexOf(state.cursor)) + step);
   });
   const box = h("div", { class: "canvas" }, svg);
   new ResizeObserver(() => {
-    if (state && state.width !== widthOf(svg)) draw(state.lines, state.title);
+    if (state && state.width !== widthOf(svg)) draw(state.lines, state.title, state.dots);
   }).observe(box);
   return { node: h("figure", { class: "plot" }, box, h("figcaption", null, moment, legend)), draw };
 }
 
 function summary(lines, title, times) {
   if (!times.length) return `${title}: no values yet`;
-  const last = lines.map((line) => `${line.name} ${figure(line.points.at(-1)?.value)}`).join(", ");
+  const last = lines.filter((line) => line.points.at(-1)?.at === times.at(-1))
+    .map((line) => `${line.name} ${figure(line.points.at(-1).value)}`).join(", ");
   return `${title}, from ${clock(times[0])} to ${clock(times.at(-1))}. Latest: ${last}`;
 }
 
-/** True and false over time as a strip `{node, draw([{at, value}])}`. */
+/** True and false over time as a strip `{node, draw([{at, value, gap?}], longestMs)}`; nothing is said of a gap. */
 export function strip() {
   const svg = s("svg", { class: "chart strip", height: 64, role: "img" });
   const box = h("div", { class: "canvas" }, svg);
-  return { node: h("figure", { class: "plot" }, box), draw: (points) => drawStrip(svg, points) };
+  return { node: h("figure", { class: "plot" }, box), draw: (points, longestMs) => drawStrip(svg, points, longestMs) };
 }
 
-function drawStrip(svg, points) {
+function drawStrip(svg, points, longestMs) {
   const width = widthOf(svg);
   svg.setAttribute("width", width);
   svg.setAttribute("viewBox", `0 0 ${width} 64`);
   svg.replaceChildren();
-  svg.setAttribute("aria-label", points.length ? `${points.at(-1).value} since ${clock(since(points))}` : "no answer yet");
+  svg.setAttribute("aria-label", points.length ? `${points.at(-1).value} ${sinceText(points, longestMs)}` : "no answer yet");
   if (!points.length) return;
-  const usual = points.length > 1 ? points.at(-1).at - points.at(-2).at : 10000;
+  const usual = usualLength(points, longestMs);
   const x = scale(points[0].at, points.at(-1).at + usual, EDGE.left, width - EDGE.right);
   for (const [value, y] of [[true, 20], [false, 38]]) {
     svg.append(s("text", { class: "axis", x: EDGE.left - 8, y: y + 4, "text-anchor": "end" }, String(value)));
   }
   for (const [i, { at, value }] of points.entries()) {
-    const end = points[i + 1]?.at ?? at + usual;
+    const next = points[i + 1];
+    const end = next && !isGap(next, at, longestMs) ? next.at : at + Math.min(usual, (next?.at ?? Infinity) - at);
     const size = { x: x(at), y: value ? 12 : 30, width: Math.max(1, x(end) - x(at)), height: 14 };
     svg.append(s("rect", { class: `truth ${value}`, ...size }));
   }
@@ -198,8 +216,19 @@ function drawStrip(svg, points) {
   }
 }
 
-function since(points) {
+const isGap = (point, before, longestMs) => point.gap || (longestMs !== null && point.at - before > longestMs);
+
+/** How long an answer is drawn that no other follows, in ms. */
+function usualLength(points, longestMs) {
+  if (longestMs) return longestMs / 1.5;
+  return points.length > 1 ? points.at(-1).at - points.at(-2).at : 10000;
+}
+
+/** Since when the last answer is what it is; where no other was before it, or there is a gap, it may have been so for longer. */
+function sinceText(points, longestMs) {
   let first = points.length - 1;
-  while (first > 0 && points[first - 1].value === points.at(-1).value) first -= 1;
-  return points[first].at;
+  const goesOn = (i) => points[i - 1].value === points[i].value && !isGap(points[i], points[i - 1].at, longestMs);
+  while (first > 0 && goesOn(first)) first -= 1;
+  const changed = first > 0 && !isGap(points[first], points[first - 1].at, longestMs);
+  return `${changed ? "since" : "at least since"} ${clock(points[first].at)}`;
 }

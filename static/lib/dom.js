@@ -40,6 +40,29 @@ export function setAttribute(node, name, value) {
   return node;
 }
 
+/** Change the page; the focus and the selection stay with their nodes, which moving them would lose. */
+export function keepingPlace(change) {
+  const active = document.activeElement;
+  const selection = getSelection();
+  const { anchorNode, anchorOffset, focusNode, focusOffset, isCollapsed } = selection;
+  const result = change();
+  if (active !== document.activeElement && active?.isConnected) active.focus({ preventScroll: true });
+  const there = (node, place) => node?.isConnected && place <= (node.length ?? node.childNodes.length);
+  if (!isCollapsed && there(anchorNode, anchorOffset) && there(focusNode, focusOffset)
+    && (selection.anchorNode !== anchorNode || selection.focusNode !== focusNode)) {
+    selection.setBaseAndExtent(anchorNode, anchorOffset, focusNode, focusOffset);
+  }
+  return result;
+}
+
+/** Bring children of `parent` into the order of `nodes`, from `place` on. */
+export function arrange(parent, nodes, place = parent.firstChild) {
+  for (const node of nodes) {
+    if (node === place) place = place.nextSibling;
+    else parent.insertBefore(node, place);
+  }
+}
+
 const KEYED = new WeakMap();
 
 /** Keep one child of `parent` per item, by key, in order: `create(item)` gives `{node, update(item)}`. Focus survives. */
@@ -52,11 +75,7 @@ export function keyed(parent, items, keyOf, create) {
     after.set(keyOf(item), entry);
   }
   for (const [key, entry] of before) if (!after.has(key)) entry.node.remove();
-  let place = parent.firstChild;
-  for (const { node } of after.values()) {
-    if (node === place) place = place.nextSibling;
-    else parent.insertBefore(node, place);
-  }
+  keepingPlace(() => arrange(parent, [...after.values()].map(({ node }) => node)));
   KEYED.set(parent, after);
 }
 

@@ -2,7 +2,7 @@
 
 import { Problem } from "./api.js";
 import { copy } from "./clipboard.js";
-import { button, h } from "./dom.js";
+import { button, h, keyed, setAttribute, setText } from "./dom.js";
 import { problemBox } from "./problems.js";
 
 const RETRY_MS = 2000;
@@ -28,17 +28,20 @@ export function code(label, children, kind = "") {
   return h("pre", { class: `code ${kind}`.trim(), tabindex: 0, "aria-label": label }, children);
 }
 
-/** Figures side by side `{node, show([[name, value, title?]])}`; drawn again only where something has changed. */
+/** One figure, named. */
+function fact([name]) {
+  const value = h("dd");
+  const node = h("div", null, h("dt", null, name), value);
+  return { node, update([, text, title]) {
+    setText(value, text);
+    setAttribute(node, "title", title ?? null);
+  } };
+}
+
+/** Figures side by side `{node, show([[name, value, title?]])}`; each stays where it is. */
 export function facts() {
   const node = h("dl", { class: "facts" });
-  let shown = "";
-  return { node, show(list) {
-    const key = JSON.stringify(list);
-    if (key === shown) return;
-    shown = key;
-    node.replaceChildren(...list.map(([name, value, title]) =>
-      h("div", { title: title ?? null }, h("dt", null, name), h("dd", null, value))));
-  } };
+  return { node, show: (list) => keyed(node, list, ([name]) => name, fact) };
 }
 
 /** A line for the shell with a button that copies it. */

@@ -8,11 +8,13 @@ export const KEPT_EVALUATIONS = 300;
 export const KEPT_ROWS = 20000;
 
 const TRIPLE = ["subject", "predicate", "object"];
+const DATASETS = new Set(["application/n-quads", "application/trig"]);
 
+/** The triples of a graph; in a dataset format those of its named graph, for what stands beside it says when it was made. */
 function triples(part) {
   if (!part) return [];
   if (typeof part === "string") return parseQuads(part);
-  return typeof part.text === "string" ? parseQuads(part.text) : parseJsonLd(part);
+  return typeof part.text === "string" ? parseQuads(part.text, DATASETS.has(part.format)) : parseJsonLd(part);
 }
 
 function solutions(part, sign) {
@@ -37,7 +39,15 @@ function content(name, data) {
   return { kind: "graph", vars: TRIPLE, rows: triples(data).map(signed("")) };
 }
 
-/** One evaluation from an event of the feed; `size` counts all its rows, `rows` holds as many as a page keeps. Times in ms. */
+/** How many rows have a sign. */
+function signCount(rows, sign) {
+  return rows.reduce((sum, row) => sum + (row.sign === sign), 0);
+}
+
+/**
+ * One evaluation from an event of the feed. Times in ms. `size`, `added` and `removed` count all rows that came, `rows` holds
+ * as many as a page keeps; `limit` is where the server cut the result; `stream` is that of a rule program.
+ */
 export function evaluation(name, data, id) {
   const rsp = data.rsp ?? {};
   const windows = [rsp.window ?? []].flat();
@@ -45,8 +55,10 @@ export function evaluation(name, data, id) {
   const found = content(name, data);
   return {
     id, seq: rsp.seq ?? null, at, windows, late: rsp.late ?? 0, truncated: rsp.truncated ?? false,
+    limit: rsp.limit ?? null, stream: rsp.stream ?? null,
     inconsistencies: rsp.inconsistencies ?? [], snapshot: name === "snapshot", last: data.last ?? true,
-    ...found, size: found.rows.length, rows: found.rows.slice(0, KEPT_ROWS),
+    ...found, size: found.rows.length, added: signCount(found.rows, "+"), removed: signCount(found.rows, "-"),
+    rows: found.rows.slice(0, KEPT_ROWS),
   };
 }
 
@@ -73,7 +85,8 @@ export class Results {
     const same = last && entry.seq !== null && last.seq === entry.seq && last.at === entry.at;
     if (same && !last.last) {
       const rows = [...last.rows, ...entry.rows].slice(0, KEPT_ROWS);
-      this.list[this.list.indexOf(last)] = { ...entry, rows, size: last.size + entry.size };
+      const [size, added, removed] = ["size", "added", "removed"].map((name) => last[name] + entry[name]);
+      this.list[this.list.indexOf(last)] = { ...entry, rows, size, added, removed };
     } else if (same && last.delta === entry.delta) {
       this.list[this.list.indexOf(last)] = entry;
     } else {

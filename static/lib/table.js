@@ -1,12 +1,27 @@
 /** Tables of RDF terms: shortened IRIs, typed literals, numbers at the right. */
 
-import { h } from "./dom.js";
-import { display, numberOf, typeName } from "./terms.js";
+import { h, setAttribute } from "./dom.js";
+import { display, isTime, numberOf, token, typeName } from "./terms.js";
 
-/** One cell; the whole term is its title. */
-export function termCell(term, prefixes) {
+/** Show a term in a cell; the whole term is its title. A selection in the cell stays where its text does. */
+export function fillCell(cell, term, prefixes) {
   const { kind, text, note, title } = display(term, prefixes);
-  return h("td", { class: kind, title: title === text ? null : title }, text, note ? h("span", { class: "badge" }, note) : null);
+  setAttribute(cell, "class", kind);
+  setAttribute(cell, "title", title === text ? null : title);
+  if (cell.textContent === text + note && cell.children.length === (note ? 1 : 0)) return;
+  cell.replaceChildren(text, ...(note ? [h("span", { class: "badge" }, note)] : []));
+}
+
+/** One cell. */
+export function termCell(term, prefixes) {
+  const cell = h("td");
+  fillCell(cell, term, prefixes);
+  return cell;
+}
+
+/** What a row is about: all but its numbers and times, which change from one evaluation to the next. */
+export function rowKey(terms) {
+  return terms.map((term) => !term ? "" : numberOf(term) !== null || isTime(term) ? "#" : token(term)).join(" ");
 }
 
 function columnType(name, terms, prefixes) {

@@ -109,9 +109,9 @@ function readLine(line) {
   return terms;
 }
 
-/** The triples `[s, p, o]` of an N-Triples text, or those of the named graphs of an N-Quads text (the rest is about them). */
-export function parseQuads(text) {
+/** The triples `[s, p, o]` of an N-Triples text, or those of the named graphs of an N-Quads text, which `named` says it is. */
+export function parseQuads(text, named = false) {
   const lines = text.split("\n").map(readLine).filter((terms) => terms.length >= 3);
-  const named = lines.filter((terms) => terms.length === 4);
-  return (named.length ? named : lines).map((terms) => terms.slice(0, 3));
+  const quads = lines.filter((terms) => terms.length === 4);
+  return (named || quads.length ? quads : lines).map((terms) => terms.slice(0, 3));
 }

@@ -1,6 +1,6 @@
-/** The state of a query and of its feed in words. */
+/** The state of a query and of its feed, and what an evaluation holds, in words. */
 
-import { clock, duration } from "./format.js";
+import { clock, count, duration, plural } from "./format.js";
 
 const QUERY_WORDS = {
   starting: ["starting", "the plan is being prepared", "wait"],
@@ -42,4 +42,24 @@ export function pageState(page, nowMs = Date.now()) {
   }
   if (page.lastResultMs === null) return { word: "live", reason: "connected, waiting for the next answer", tone: "good" };
   return { word: "live", reason: "answers arrive as they are evaluated", tone: "good" };
+}
+
+const NOTHING = { new: "Nothing new.", gone: "Nothing gone.", begun: "Nothing begins to hold.",
+  ceased: "Nothing ceases to hold." };
+
+/**
+ * How much an evaluation holds.
+ * @param {string | null} changes  what one of changes tells of: new, gone (ISTREAM, DSTREAM), begun, ceased (a rule program);
+ *   null where it tells of what was added and removed
+ */
+export function sizeText({ kind, boolean, delta, size, added, removed, truncated }, changes) {
+  if (kind === "boolean") return String(boolean);
+  if (delta) return changes ? `${count(size)} ${changes}` : `${count(added)} added, ${count(removed)} removed`;
+  return `${truncated ? "first " : ""}${plural(size, kind === "graph" ? "triple" : "row")}`;
+}
+
+/** What stands where an evaluation has no rows. */
+export function emptyText({ kind, delta, windows }, changes) {
+  if (delta) return NOTHING[changes] ?? "Nothing has changed.";
+  return `${kind === "graph" ? "No triple was made" : "Nothing matched"}${windows.length ? " in this window" : ""}.`;
 }

@@ -4,7 +4,7 @@ import { lineChart, strip } from "../lib/chart.js";
 import { h, setAttribute, setText } from "../lib/dom.js";
 import { count, plural } from "../lib/format.js";
 import { choice } from "../lib/parts.js";
-import { columns, lines, MAX_SERIES } from "../lib/series.js";
+import { columns, lines, longestStep, MAX_SERIES } from "../lib/series.js";
 import { Evaluations } from "./evaluations.js";
 import { showWhy } from "./why.js";
 
@@ -58,7 +58,8 @@ export class Answers {
     this.held = false;
     this.value = null;
     this.label = null;
-    this.table = new Evaluations(page.query.name, page.prefixes, (entry, number) => this.#why(entry, number));
+    this.table = new Evaluations(page.query.name, page.prefixes, { why: (entry, number) => this.#why(entry, number),
+      changes: (entry) => this.#changes(entry) });
     this.total = h("p", { class: "note total" });
     this.node = h("div", { class: "live" }, this.#tools(), this.#chart(), this.table.node);
   }
@@ -84,6 +85,13 @@ export class Answers {
     const added = entry.delta && output === "istream" && this.page.mode === "" && entry.rows[number]?.sign === "+";
     if (!entry.id || this.page.program || entry.delta && !added) return null;
     return () => showWhy(name, entry.id, { row: number, mode: added ? "delta" : null }, this.page.prefixes);
+  }
+
+  /** What an evaluation of changes tells of (`lib/words.js`). */
+  #changes({ delta, stream }) {
+    if (!delta) return null;
+    if (this.page.program) return { p: "begun", n: "ceased" }[stream ?? this.page.mode] ?? null;
+    return this.page.mode === "" ? { istream: "new", dstream: "gone" }[this.page.query.output] ?? null : null;
   }
 
   #chart() {
@@ -126,24 +134,26 @@ export class Answers {
   }
 
   #draw() {
-    const { list, latest, evaluations } = this.page.results;
+    const { list, latest } = this.page.results;
     const newest = this.view === "latest" && latest && !latest.delta && latest.kind !== "boolean";
     const entries = (newest ? list.slice(list.indexOf(latest)) : list).toReversed();
-    this.#showTotal(entries, this.table.show(entries));
-    this.#showChart(evaluations);
+    this.#showTotal(entries, this.table.show(entries, Boolean(newest)));
+    this.#showChart();
   }
 
   #showTotal(entries, shown) {
     const { received, evaluations } = this.page.results;
     const all = entries.reduce((sum, entry) => sum + (entry.size ?? 0), 0);
-    const rows = all > shown ? `Showing the first ${count(shown)} of ${plural(all, "row")} · ` : `${plural(all, "row")} · `;
+    const word = entries.some(({ kind }) => kind === "graph") ? "triple" : "row";
+    const rows = all > shown ? `Showing the first ${count(shown)} of ${plural(all, word)} · ` : `${plural(all, word)} · `;
     const kept = received > evaluations.length ? `, ${count(evaluations.length)} kept` : "";
     setText(this.total, `${this.page.query.form === "ASK" ? "" : rows}${plural(received, "evaluation")} received${kept}`);
     const running = this.page.program ? NO_FACT : NO_ANSWER.running;
     setText(this.table.empty, received ? "" : { ...NO_ANSWER, running }[this.page.query.state] ?? running);
   }
 
-  #showChart(evaluations) {
+  #showChart() {
+    const { list, evaluations } = this.page.results;
     const truths = evaluations.filter((entry) => entry.kind === "boolean" && entry.at !== null);
     const found = columns(evaluations.filter((entry) => entry.kind === "rows"));
     const some = found.numeric.length > 0;
@@ -151,17 +161,29 @@ export class Answers {
     this.strip.node.hidden = !truths.length;
     for (const { node } of [this.chart, this.valueBox, this.labelBox]) node.hidden = !some;
     if (this.drawing.offsetParent === null) return;
-    if (truths.length) this.strip.draw(truths.map(({ at, boolean }) => ({ at, value: boolean })));
-    if (some) this.#showLines(evaluations, found);
+    const longestMs = longestStep(evaluations, this.page.query);
+    if (truths.length) {
+      const gaps = new Set(list.filter((_, place) => list[place - 1]?.gap));
+      this.strip.draw(truths.map((entry) => ({ at: entry.at, value: entry.boolean, gap: gaps.has(entry) })), longestMs);
+    }
+    if (some) this.#showLines(list, found, longestMs);
   }
 
-  #showLines(evaluations, { numeric, labels }) {
+  /** The sign of the rows that the chart shows: what has come, of a feed of what goes what has gone; none of whole answers. */
+  #sign() {
+    const { mode, program, query } = this.page;
+    if (mode === "full") return "";
+    return mode === "n" || (mode === "" && !program && query.output === "dstream") ? "-" : "+";
+  }
+
+  #showLines(list, { numeric, labels }, longestMs) {
     const value = this.valueBox.show(numeric.map((name) => [name, name]), numeric.includes(this.value) ? this.value : numeric[0]);
     const wanted = this.label === "" || labels.includes(this.label) ? this.label : labels[0] ?? "";
     const label = this.labelBox.show([...labels.map((name) => [name, name]), ["", "nothing (one line)"]], wanted);
-    const found = lines(evaluations, value, label || null, this.page.prefixes);
+    const sign = this.#sign();
+    const found = lines(list, value, label || null, this.page.prefixes, { longestMs, sign });
     setText(this.chartNote, [found.groups > MAX_SERIES ? `${MAX_SERIES} of ${found.groups} lines shown` : "",
       found.averaged ? "mean where a group has several rows" : ""].filter(Boolean).join(" · "));
-    this.chart.draw(found.lines, value);
+    this.chart.draw(found.lines, value, sign !== "");
   }
 }

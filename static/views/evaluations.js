@@ -1,9 +1,10 @@
 /** The table of evaluations of a query: each a group of rows under its number, window and size; newest first, capped. */
 
-import { h } from "../lib/dom.js";
+import { arrange, h, keepingPlace, setAttribute, setText } from "../lib/dom.js";
 import { clock, count, plural, tail } from "../lib/format.js";
 import { scroll } from "../lib/parts.js";
-import { columnTypes, headRow, termCell } from "../lib/table.js";
+import { columnTypes, fillCell, headRow, rowKey } from "../lib/table.js";
+import { emptyText, sizeText } from "../lib/words.js";
 
 export const MAX_ROWS = 500;
 
@@ -24,66 +25,130 @@ function windowsText({ windows, at }) {
   return windows.length ? windows.map((window) => windowText(window, windows.length > 1)).join(", ") : `at ${clock(at)}`;
 }
 
-function sizeText({ kind, boolean, delta, rows, size }) {
-  if (kind === "boolean") return String(boolean);
-  const signed = (sign) => count(rows.filter((row) => row.sign === sign).length);
-  return delta ? `${signed("+")} added, ${signed("-")} removed` : plural(size, kind === "graph" ? "triple" : "row");
-}
-
-function badges({ snapshot, late, truncated, inconsistencies }) {
-  const badge = (text, kind = "", title = null) => h("span", { class: `badge ${kind}`.trim(), title }, text);
+function badges({ snapshot, late, truncated, limit, inconsistencies }) {
   return [
-    snapshot && badge("snapshot"),
-    late && badge(`${count(late)} late`),
-    truncated && badge("truncated by the server", "bad"),
-    inconsistencies.length && badge(plural(inconsistencies.length, "inconsistency", "inconsistencies"), "bad",
-      inconsistencies.map((one) => typeof one === "string" ? one : JSON.stringify(one)).join("\n")),
+    snapshot && ["snapshot", "", "The answer that was there when this page connected"],
+    late && [`${count(late)} late`],
+    truncated && [`truncated by the server${limit ? ` at ${plural(limit, "row")}` : ""}`, "bad"],
+    inconsistencies.length && [plural(inconsistencies.length, "inconsistency", "inconsistencies"), "bad",
+      inconsistencies.map((one) => typeof one === "string" ? one : JSON.stringify(one)).join("\n")],
   ].filter(Boolean);
 }
 
-/** The button that asks why a row is there; nothing where it cannot be asked. */
-function whyButton(ask, number) {
-  return ask?.(number) ? h("button", { type: "button", class: "quiet small", title: "Show what this row follows from",
-    on: { click: ask(number) } }, "Why?") : null;
+/** The button that asks why a row is there, in `place`: call the function given with what it does now, or null for no button. */
+function whyButton(place) {
+  let asked = null;
+  const node = h("button", { type: "button", class: "quiet small", title: "Show what this row follows from",
+    on: { click: () => asked() } }, "Why?");
+  return (ask) => {
+    asked = ask;
+    if (!ask) node.remove();
+    else if (!node.isConnected) place.append(node);
+  };
 }
 
-function groupHead(entry, width, ask) {
-  return h("tr", { class: "evaluation" }, h("th", { colspan: width, scope: "rowgroup" },
-    h("span", { class: "seq" }, entry.seq === null ? "" : `#${entry.seq}`),
-    h("span", { class: "window", title: "open and close of the window, UTC" }, windowsText(entry)),
-    h("span", { class: entry.kind === "boolean" ? `count truth ${entry.boolean}` : "count" }, sizeText(entry)),
-    badges(entry), entry.boolean === true ? whyButton(ask, 0) : null));
+/** The line above the rows of an evaluation `{node, update(entry, width, changes, ask)}`. */
+function groupHead() {
+  const seq = h("span", { class: "seq" });
+  const window = h("span", { class: "window", title: "open and close of the window, UTC" });
+  const size = h("span");
+  const notes = h("span");
+  const cell = h("th", { scope: "rowgroup" }, seq, window, size, notes);
+  const showWhy = whyButton(cell);
+  let noted = "";
+  return { node: h("tr", { class: "evaluation" }, cell), update(entry, width, changes, ask) {
+    setAttribute(cell, "colspan", width);
+    setText(seq, entry.seq === null ? "" : `#${entry.seq}`);
+    setText(window, windowsText(entry));
+    setAttribute(size, "class", entry.kind === "boolean" ? `count truth ${entry.boolean}` : "count");
+    setText(size, sizeText(entry, changes));
+    const wanted = badges(entry);
+    if (JSON.stringify(wanted) !== noted) {
+      noted = JSON.stringify(wanted);
+      notes.replaceChildren(...wanted.map(([text, kind = "", title = null]) =>
+        h("span", { class: `badge ${kind}`.trim(), title }, text)));
+    }
+    showWhy(ask);
+  } };
 }
 
-function gapGroup({ dropped, reason }, width) {
+/** A row of an evaluation `{node, update(row, ask)}`: the same node shows what the next evaluation says of the same thing. */
+function line(width, mark, prefixes) {
+  const sign = h("span");
+  const word = h("span", { class: "hidden" });
+  const cells = Array.from({ length: width - (mark ? 2 : 1) }, () => h("td"));
+  const why = h("th", { class: "why" });
+  const showWhy = whyButton(why);
+  const node = h("tr", null, mark ? h("td", { class: "sign" }, sign, word) : null, cells, why);
+  return { node, update(row, ask) {
+    const [symbol, change] = SIGNS[row.sign];
+    setAttribute(node, "class", change || null);
+    setText(sign, symbol);
+    setText(word, change);
+    cells.forEach((cell, place) => fillCell(cell, row.terms[place] ?? null, prefixes));
+    showWhy(ask);
+  } };
+}
+
+function gapGroup({ dropped, reason }) {
   const lost = dropped ? `${plural(dropped, "answer was", "answers were")} not shown: ` : "Answers may be missing here: ";
-  return h("tbody", { class: "gap" },
-    h("tr", null, h("td", { colspan: width, class: "notice" }, lost, GAP_REASONS[reason] ?? reason ?? "")));
+  const cell = h("td", { class: "notice" }, lost, GAP_REASONS[reason] ?? reason ?? "");
+  const node = h("tbody", { class: "gap" }, h("tr", null, cell));
+  return { node, update: (entry, room, width) => setAttribute(cell, "colspan", width) };
 }
 
-function row({ sign, terms }, mark, prefixes, why) {
-  const [symbol, word] = SIGNS[sign];
-  const cell = mark ? h("td", { class: "sign" }, symbol, h("span", { class: "hidden" }, word)) : null;
-  return h("tr", { class: word || null }, cell, terms.map((term) => termCell(term, prefixes)), h("th", { class: "why" }, why));
-}
+/** An evaluation and at most `room` of its rows `{node, update(entry, room, width, mark)}`; `table` knows prefixes and words. */
+function group(table) {
+  let shown = {};
+  let lines = new Map();
+  const head = groupHead();
+  const cell = h("td", { class: "empty" });
+  const empty = h("tr", null, cell);
+  const node = h("tbody");
 
-function group(entry, room, width, mark, prefixes, ask) {
-  if (entry.gap) return { room: Infinity, node: gapGroup(entry.gap, width) };
-  const empty = entry.kind !== "boolean" && !entry.rows.length
-    ? h("tr", null, h("td", { colspan: width, class: "empty" }, "Nothing matched in this window.")) : null;
-  const rows = entry.rows.slice(0, room).map((one, number) => row(one, mark, prefixes, whyButton(ask, number)));
-  const node = h("tbody", { "data-seq": entry.seq }, groupHead(entry, width, ask), empty, rows);
-  return { room: entry.rows.length <= room ? Infinity : room, node };
+  function rows(entry, room, width, mark) {
+    const seen = new Map();
+    const before = lines;
+    lines = new Map();
+    for (const [number, row] of entry.rows.slice(0, room).entries()) {
+      const thing = `${width} ${mark} ${row.sign} ${rowKey(row.terms)}`;
+      seen.set(thing, (seen.get(thing) ?? 0) + 1);
+      const key = `${thing} ${seen.get(thing)}`;
+      const one = before.get(key) ?? line(width, mark, table.prefixes);
+      one.update(row, table.why(entry, number));
+      lines.set(key, one);
+    }
+    for (const [key, one] of before) if (!lines.has(key)) one.node.remove();
+    return [...lines.values()].map((one) => one.node);
+  }
+
+  return { node, update(entry, room, width, mark) {
+    const most = Math.min(room, entry.rows?.length ?? 0);
+    if (shown.entry === entry && shown.most === most && shown.width === width && shown.mark === mark) return;
+    shown = { entry, most, width, mark };
+    setAttribute(node, "data-seq", entry.seq);
+    head.update(entry, width, table.changes(entry), entry.boolean === true ? table.why(entry, 0) : null);
+    setAttribute(cell, "colspan", width);
+    setText(cell, emptyText(entry, table.changes(entry)));
+    const nothing = entry.kind !== "boolean" && !entry.size;
+    if (!nothing) empty.remove();
+    arrange(node, [head.node, ...(nothing ? [empty] : []), ...rows(entry, room, width, mark)]);
+  } };
 }
 
 export class Evaluations {
   #groups = new Map();
+  #shape = "";
   #headKey = "";
 
-  /** `why(entry, number)` gives what asks why a row of an evaluation is there, or null. */
-  constructor(name, prefixes, why) {
+  /**
+   * @param {{why: (entry: object, number: number) => (() => void) | null, changes: (entry: object) => string | null}} asked
+   *   `why` gives what asks why a row is there; `changes` what an evaluation of changes tells of (`lib/words.js`)
+   */
+  constructor(name, prefixes, { why, changes }) {
     this.prefixes = prefixes;
     this.why = why;
+    this.changes = changes;
     this.head = h("thead");
     this.table = h("table", { class: "grid answers" }, h("caption", { class: "hidden" }, `Answers of ${name}`), this.head);
     this.empty = h("p", { class: "empty" });
@@ -91,8 +156,16 @@ export class Evaluations {
     this.node.classList.add("table");
   }
 
-  /** Show the entries (evaluations and gaps), newest first; gives the number of rows shown. Groups that stay are kept. */
-  show(entries) {
+  /**
+   * Show the entries (evaluations and gaps), newest first; gives the number of rows shown. Groups that stay are kept, and where
+   * only the `newest` is shown its rows take the place of those before.
+   */
+  show(entries, newest = false) {
+    return keepingPlace(() => this.#show(entries, newest));
+  }
+
+  #show(entries, newest) {
+    const stay = this.#holdPlace();
     const mark = entries.some((entry) => entry.delta);
     const types = this.#types(entries);
     this.#showHead(types, mark);
@@ -101,17 +174,27 @@ export class Evaluations {
     const groups = new Map();
     for (const entry of entries) {
       if (room <= 0) break;
-      const before = this.#groups.get(entry);
-      groups.set(entry, before && before.room >= room ? before : this.#group(entry, room, width, mark));
+      const key = entry.gap ? entry : newest ? "newest" : `${entry.seq} ${entry.at} ${entry.id} ${entry.delta}`;
+      const one = this.#groups.get(key) ?? (entry.gap ? gapGroup(entry.gap) : group(this));
+      one.update(entry, room, width, mark);
+      groups.set(key, one);
       room -= Math.max(1, entry.rows?.length ?? 1);
     }
     this.#place(groups);
     this.empty.hidden = entries.length > 0;
+    stay();
     return MAX_ROWS - Math.max(0, room);
   }
 
-  #group(entry, room, width, mark) {
-    return group(entry, room, width, mark, this.prefixes, (number) => this.why(entry, number));
+  /** Who has scrolled down goes on seeing the same rows, whatever comes above them. */
+  #holdPlace() {
+    if (!this.node.scrollTop) return () => {};
+    const top = this.head.getBoundingClientRect().bottom;
+    const first = [...this.table.rows].find((row) => row.parentNode !== this.head && row.getBoundingClientRect().bottom > top);
+    const before = first?.getBoundingClientRect().top;
+    return () => {
+      if (first?.isConnected) this.node.scrollTop += first.getBoundingClientRect().top - before;
+    };
   }
 
   #types(entries) {
@@ -121,10 +204,12 @@ export class Evaluations {
   }
 
   #showHead(types, mark) {
+    const shape = JSON.stringify([types.map(({ name }) => name), mark]);
+    if (shape !== this.#shape) this.#groups.clear();
+    this.#shape = shape;
     const key = JSON.stringify([types, mark]);
     if (key === this.#headKey) return;
     this.#headKey = key;
-    this.#groups.clear();
     this.head.replaceChildren(...(types.length ? [headRow(types, mark, true)] : []));
   }
 
@@ -132,10 +217,6 @@ export class Evaluations {
     this.#groups = groups;
     const wanted = new Set([...groups.values()].map(({ node }) => node));
     for (const node of [...this.table.tBodies]) if (!wanted.has(node)) node.remove();
-    let place = this.head.nextSibling;
-    for (const node of wanted) {
-      if (node === place) place = place.nextSibling;
-      else this.table.insertBefore(node, place);
-    }
+    arrange(this.table, wanted, this.head.nextSibling);
   }
 }

@@ -260,3 +260,168 @@ def test_large_results_come_in_chunks_and_are_kept_in_part(page: Page, standin: 
         standin.emit("q", "result", data, "e1-1" if chunk == 2 else None)
     page.shows(".total", "Showing the first 500 of 27,000 rows · 1 evaluation received")
     assert page.text(".evaluation .count") == "27,000 rows"
+
+
+def empty_graph(seq: int, close_ms: int) -> dict[str, Any]:
+    """What the server sends of a graph without triples: one quad in the default graph says when it was made."""
+    text = (f'<http://localhost/queries/q/results/e1-{seq}> <http://www.w3.org/ns/prov#generatedAtTime> '
+            f'"{canned.iso(close_ms)}"^^<{canned.XSD}dateTime> .\n')
+    return {"rsp": rsp(seq, close_ms), "format": "application/n-quads", "text": text}
+
+
+def test_an_empty_construct_is_not_one_triple(page: Page, standin: Standin) -> None:
+    follow(page, standin, "CONSTRUCT { ?s ?p ?o } WHERE { ?s ?p ?o }", "CONSTRUCT")
+    standin.emit("q", "graph", empty_graph(1, START_MS), "e1-1")
+    page.shows(".evaluation .count", "0 triples")
+    assert page.texts(".answers td") == ["No triple was made in this window."]
+    assert page.text(".total") == "0 triples · 1 evaluation received"
+    page.press("Changes")
+    page.until(lambda: standin.feed("q").connections[-1].get("mode") == "delta", "a feed of changes")
+    page.press("History")
+    graph = empty_graph(2, START_MS + 2000)
+    part = {name: graph[name] for name in ("format", "text")}
+    standin.emit("q", "delta", {"rsp": graph["rsp"], "added": part, "removed": part}, "e1-2")
+    page.shows(".evaluation .count", "0 added, 0 removed")
+    page.shows(".answers td.empty", "Nothing has changed.")
+
+
+@pytest.mark.parametrize(("output", "some", "none"), [("istream", "2 new", "Nothing new."), ("dstream", "2 gone", "Nothing gone.")])
+def test_changes_without_rows_are_not_an_empty_window(page: Page, standin: Standin, output: str, some: str, none: str) -> None:
+    follow(page, standin, output=output)
+    full, empty = select(1, START_MS, ["s"], [[literal("a")], [literal("b")]]), select(1, START_MS, ["s"], [])
+    for seq, rows in ((1, full), (2, empty)):
+        added, removed = (rows, empty) if output == "istream" else (empty, rows)
+        standin.emit("q", "delta", {"rsp": rsp(seq, START_MS + 2000 * seq), "addedResults": added, "removedResults": removed}, f"e1-{seq}")
+    page.until(lambda: page.texts(".evaluation .count") == ["0" + some[1:], some], "both evaluations")
+    assert page.texts(".answers td.empty") == [none]
+    assert page.text(".total") == "2 rows · 2 evaluations received"
+
+
+def test_counts_of_changes_are_of_all_rows_that_came(page: Page, standin: Standin) -> None:
+    """A page keeps 20,000 rows of an evaluation; what it says is what the server sent."""
+    follow(page, standin, output="istream")
+    rows = [[literal(i, "integer")] for i in range(12_000)]
+    for chunk in range(2):
+        data = {"rsp": rsp(1, START_MS), "addedResults": select(1, START_MS, ["n"], rows), "removedResults": select(1, START_MS, ["n"], [])}
+        standin.emit("q", "delta", {**data, "chunk": chunk, "last": chunk == 1}, "e1-1" if chunk else None)
+    page.shows(".evaluation .count", "24,000 new")
+
+
+def test_what_was_cut_at_a_limit_is_not_counted_as_the_whole(page: Page, standin: Standin) -> None:
+    follow(page, standin)
+    data = canned.stations(1, START_MS)
+    data["rsp"].update(truncated=True, limit=5)
+    standin.emit("q", "result", data, "e1-1")
+    page.shows(".evaluation .count", "first 5 rows")
+    assert page.texts(".evaluation .badge") == ["truncated by the server at 5 rows"]
+
+
+HELD = """
+const cell = [...document.querySelectorAll('.answers td.iri')].find(e => e.textContent === arguments[0]);
+const button = [...document.querySelectorAll('.answers tr')].find(e => e.textContent.includes(arguments[1])).querySelector('button');
+getSelection().selectAllChildren(cell);
+button.focus({preventScroll: true});
+"""
+STILL = """
+return [String(getSelection()), document.activeElement.tagName, document.activeElement.closest('tr')?.querySelector('td').textContent]
+"""
+
+
+@pytest.mark.parametrize("mode", ["Latest", "History"])
+def test_new_results_update_rows_in_place(page: Page, standin: Standin, mode: str) -> None:
+    """Selection, focus and place survive two results, though the rows come in another order and some have gone."""
+    follow(page, standin)
+    page.press(mode)
+    names = [f"K{n:03}" for n in range(80)]
+    standin.emit("q", "result", canned.stations(1, START_MS, names), "e1-1")
+    page.until(lambda: len(page.all(".answers td.iri")) == 80, "the first result")
+    page.js("document.querySelector('.scroll.table').scrollTop = 600")
+    page.js(HELD, "ssw:System_K030", "System_K033")
+    place = page.js("return document.activeElement.getBoundingClientRect().top")
+    for seq, left in ((2, [*reversed(names[10:])]), (3, ["KNEW", *names[20:]])):
+        standin.emit("q", "result", canned.stations(seq, START_MS + 2000 * seq, left), f"e1-{seq}")
+        page.until(lambda seq=seq: f"#{seq}" in page.texts(".evaluation .seq"), "the next result")
+        assert page.js(STILL) == ["ssw:System_K030", "BUTTON", "ssw:System_K033"]
+    if mode == "Latest":
+        assert page.texts(".answers td.iri")[:2] == ["ssw:System_KNEW", "ssw:System_K020"] and len(page.all(".answers td.iri")) == 61
+        assert page.texts(".answers td.number")[:2] == [row["mean"]["value"] for row in canned.stations(
+            3, START_MS, ["KNEW"])["results"]["bindings"]] + [page.texts(".answers td.number")[1]]
+    else:
+        assert abs(page.js("return document.activeElement.getBoundingClientRect().top") - place) < 2, "the rows have not moved"
+    page.js("document.activeElement.click()")
+    page.until(lambda: page.all("dialog .tree"), "the proof of the row that has the focus")
+    asked = [request for request in standin.requests if "/why" in request.path][-1]
+    assert (asked.path, asked.parameters["row"]) == {
+        "Latest": ("/queries/q/results/e1-3/why", "14"), "History": ("/queries/q/results/e1-1/why", "33")}[mode]
+    page.press("Close", "dialog")
+
+
+def test_legend_and_figures_keep_the_focus_and_the_selection(page: Page, standin: Standin) -> None:
+    follow(page, standin)
+    standin.emit("q", "result", canned.stations(1, START_MS), "e1-1")
+    page.until(lambda: len(page.all(".legend button")) == 5, "the legend")
+    page.js("document.querySelectorAll('.legend button')[2].focus();"
+            "getSelection().selectAllChildren([...document.querySelectorAll('.facts dd')].find(e => e.textContent.includes('10 s')))")
+    for seq in (2, 3):
+        standin.emit("q", "progress", {"watermark": canned.iso(START_MS + 2000 * seq)})
+        standin.emit("q", "result", canned.stations(seq, START_MS + 2000 * seq), f"e1-{seq}")
+        page.shows(".evaluation .seq", f"#{seq}")
+        page.until(lambda seq=seq: f"05:04:0{2 * seq}" in page.text(".moment"), "the chart of it")
+        assert page.js("return document.activeElement.querySelector('.name')?.textContent") == "ssw:System_KRNT"
+        assert page.js("return String(getSelection())") == "weather 10 s every 2 s"
+
+
+def test_the_moment_that_the_chart_points_at_stays(page: Page, standin: Standin) -> None:
+    follow(page, standin)
+    for seq in range(1, 6):
+        standin.emit("q", "result", canned.stations(seq, START_MS + 2000 * seq), f"e1-{seq}")
+    page.shows(".moment", "05:04:10")
+    page.js("document.querySelector('svg.chart').focus()")
+    page.keys("\ue012", "\ue012")
+    page.until(lambda: page.text(".moment").endswith("05:04:06"), "two before the last")
+    standin.emit("q", "result", canned.stations(6, START_MS + 12_000), "e1-6")
+    page.shows(".evaluation .seq", "#6")
+    page.until(lambda: "to 2025-03-20 05:04:12" in page.find("svg.chart").get_attribute("aria-label"), "the new result in the chart")
+    assert page.text(".moment").endswith("05:04:06")
+
+
+def segments(page: Page) -> list[str]:
+    """The paths of the chart's lines as letters: M begins a stretch, L goes on with it."""
+    return page.js("return [...document.querySelectorAll('.canvas path.line')].map(e => e.getAttribute('d').replace(/[^ML]/g, ''))")
+
+
+def test_lines_break_where_there_was_no_answer(page: Page, standin: Standin) -> None:
+    """A group that was missing once, a time without evaluations, and answers that the feed has left out."""
+    follow(page, standin)
+    for seq, names, second in ((1, "AB", 2), (2, "AB", 4), (3, "A", 6), (4, "AB", 8), (5, "AB", 60), (6, "AB", 62)):
+        standin.emit("q", "result", canned.stations(seq, START_MS + 1000 * second, names), f"e1-{seq}")
+    page.until(lambda: segments(page) == ["MLLLML", "MLMML"], "lines that break")
+    assert page.texts(".legend b")[1] != "–"
+    page.js("document.querySelector('svg.chart').focus()")
+    page.keys(*["\ue012"] * 3)
+    page.until(lambda: page.text(".moment").endswith("05:04:06"), "the moment without an answer of B")
+    assert page.texts(".legend b")[1] == "–", "a value of another time is not the value of this one"
+    standin.emit("q", "gap", {"requested": "e1-6", "oldestId": "e1-7", "reason": "slow-consumer", "dropped": 1})
+    standin.emit("q", "result", canned.stations(8, START_MS + 64_000, "AB"), "e1-8")
+    page.until(lambda: segments(page) == ["MLLLMLM", "MLMMLM"], "the gap in the lines")
+
+
+@pytest.mark.parametrize(("output", "sign"), [("istream", "added"), ("dstream", "removed")])
+def test_what_is_new_or_gone_is_drawn_as_dots(page: Page, standin: Standin, output: str, sign: str) -> None:
+    follow(page, standin, output=output)
+    empty = {"head": {"vars": ["n"]}, "results": {"bindings": []}}
+    for seq in range(1, 4):
+        data = {"rsp": rsp(seq, START_MS + 2000 * seq), "addedResults": empty, "removedResults": empty}
+        standin.emit("q", "delta", {**data, f"{sign}Results": select(seq, START_MS, ["n"], [[literal(seq, "integer")]])}, f"e1-{seq}")
+    page.until(lambda: len(page.all(".canvas circle.point")) == 3, "a dot for each")
+    assert segments(page) == []
+
+
+def test_the_strip_says_nothing_of_times_without_an_answer(page: Page, standin: Standin) -> None:
+    follow(page, standin, "ASK FROM STREAM <s> [RANGE 10s STEP 2s] WHERE { ?s ?p ?o }", "ASK")
+    for seq, second in enumerate((0, 2, 40), 1):
+        standin.emit("q", "result", {"head": {}, "boolean": True, "rsp": rsp(seq, START_MS + 1000 * second)}, f"e1-{seq}")
+    page.until(lambda: len(page.all(".strip rect")) == 3, "three answers")
+    widths = page.js("return [...document.querySelectorAll('.strip rect')].map(e => Number(e.getAttribute('width')))")
+    assert max(widths) < 1.1 * min(widths), "each is drawn for a step"
+    assert page.find("svg.strip").get_attribute("aria-label") == "true at least since 2025-03-20 05:04:40"

@@ -173,6 +173,33 @@ def test_a_silent_stream_does_not_hold_up_the_others(running: Running) -> None:
     assert running.ticks(2) == [NOW + 1_000, NOW + 2_000]
 
 
+def test_a_query_that_has_nothing_to_evaluate_has_no_lag(running: Running) -> None:
+    """Neither before its first item nor when its stream has fallen silent is it "0 ms behind"."""
+    engine = running.engine
+    engine.put_stream("s", EVENTS)
+    engine.register(TEXT)
+    assert engine.query("q").progress["watermarkLagMs"] is None
+    engine.push("s", [item(NOW), item(NOW + 1_500)])
+    assert running.ticks(1) == [NOW + 1_000]
+    assert engine.query("q").progress["watermarkLagMs"] is not None
+    running.clock.advance(6_000)
+    running.until(lambda: engine.query("q").state == "idle")
+    assert engine.query("q").progress["watermarkLagMs"] is None
+
+
+def test_when_the_last_answer_came_is_told_of_the_query_that_gave_it(running: Running) -> None:
+    engine = running.engine
+    engine.put_stream("s", EVENTS)
+    engine.register(TEXT)
+    engine.push("s", [item(NOW), item(NOW + 1_500)])
+    assert running.ticks(1) == [NOW + 1_000]
+    running.until(lambda: engine.query("q").progress["lastResultAt"] == "2023-11-14T22:13:20Z")
+    assert engine.query("q").progress["resultLatencyMs"] == -1_000
+    engine.register(TEXT.replace("2s", "3s"), options={"replace": True})
+    progress = engine.query("q").progress
+    assert (progress["lastEventId"], progress["lastResultAt"], progress["resultLatencyMs"]) == (None, None, None)
+
+
 def test_late_ahead_and_broken_items(running: Running) -> None:
     engine = running.engine
     engine.put_stream("s", {**EVENTS, "late": "dead-letter", "maxAhead": "PT10S"})
