@@ -18,6 +18,8 @@ from engine.timeline import Interval
 TRIPLE = "triple"
 OF_SUBCLASSES = "rif:subclass", "rif:member"
 """The names of the rules that say what ``##`` means (RIF-BLD, section 3.2); they stand in each rule set that asks for subclasses."""
+Role = Literal["written", "built-in", "goal"]
+"""Where a rule comes from: a document, Thalweg itself, or what a query asks. No document can write it, as it can any name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +120,8 @@ Head = Atom | BoxPlus | At | Falsum
 @dataclass(frozen=True, slots=True)
 class Rule:
     """``head <- body``; a conjunction holds where all its parts do. `window_ms` is Streaming RIF-Core's Window: it stretches
-    each event of the input over the time from its instant on."""
+    each event of the input over the time from its instant on. `name` is for people: any document may write any; what a rule is to
+    Thalweg stands in `role`."""
 
     head: Head
     body: tuple[Formula, ...]
@@ -126,6 +129,11 @@ class Rule:
     window_ms: int | None = None
     span: Span | None = field(default=None, compare=False, repr=False)
     origin: tuple[str, ...] = field(default=(), compare=False)
+    role: Role = "written"
+
+    def is_built_in(self, *names: str) -> bool:
+        """Whether it is one of these rules of Thalweg's own; a document's rule of the same name is none."""
+        return self.role == "built-in" and self.name in names
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,7 +171,7 @@ class RuleSet:
     @property
     def written(self) -> tuple[Rule, ...]:
         """The rules that stand in the text."""
-        return tuple(rule for rule in self.rules if rule.name not in OF_SUBCLASSES)
+        return tuple(rule for rule in self.rules if not rule.is_built_in(*OF_SUBCLASSES))
 
 
 def tokens_of(term: Term, rule: Rule) -> frozenset[str] | None:

@@ -48,7 +48,7 @@ def _with(closed: ClosedSource, goal: Rule, windows: str) -> ClosedSource:
     """A closure that derives answers too."""
     rules = (*closed.rules, goal)
     name = hashlib.sha256(repr((windows, closed.base, closed.background, rules)).encode()).hexdigest()[:16]
-    return replace(closed, name=f"c_{name}", rules=rules, shown=frozenset({GOAL}))
+    return replace(closed, name=f"c_{name}", rules=rules, shown="goal")
 
 
 def _streamed(default: Source) -> ClosedSource | None:
@@ -71,4 +71,4 @@ def _goal(scans: Sequence[Scan], filters: Sequence[Expression]) -> Rule:
     variables = tuple(dict.fromkeys(t for atom in atoms for t in atom.terms if isinstance(t, Variable)))
     subjects = dict.fromkeys(atom.terms[0] for atom in atoms if isinstance(atom.terms[0], Variable))
     proper = [Test(Call("!", (Call("ISLITERAL", (subject,)),))) for subject in subjects]
-    return Rule(Atom(GOAL, variables), (*atoms, *proper, *map(Test, filters)), GOAL)
+    return Rule(Atom(GOAL, variables), (*atoms, *proper, *map(Test, filters)), GOAL, role="goal")

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from engine.ir.expressions import Aggregate as AggregateCall
 from engine.ir.expressions import Expression
-from engine.ir.rules import Rule
+from engine.ir.rules import Role, Rule
 from engine.ir.terms import Constant, PatternTerm, Term, Variable
 
 
@@ -42,7 +42,7 @@ class ClosedSource:
 
     Without a background all of it. Of that, what `hidden` holds does not show. A `static` one holds at all times. With `items`, each
     item of a window by itself. A `lasting` one has no evaluation times: each fact stands there with the points between which it holds;
-    what rules of the names `shown` derive is told from the rest. Rules with a Window of their own see in place of the streams in `base`
+    what rules of the role `shown` derive is told from the rest. Rules with a Window of their own see in place of the streams in `base`
     what `views` has for them, by the length of the Window in ms.
     """
 
@@ -55,7 +55,7 @@ class ClosedSource:
     lasting: bool = False
     views: tuple[tuple[int, WindowSource | StaticSource | MergedSource], ...] = ()
     rules: tuple[Rule, ...] = field(default=(), compare=False, repr=False)
-    shown: frozenset[str] = field(default=frozenset(), compare=False, repr=False)
+    shown: Role | None = field(default=None, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)

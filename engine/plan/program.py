@@ -10,15 +10,15 @@ from engine.ir.statement import Program, Statement
 from engine.plan.nodes import ClosedSource, Instances, MergedSource, StaticSource, WindowSource
 
 
-def program_plan(statement: Statement, rules: Sequence[Rule], shown: frozenset[str]) -> Instances:
-    """The plan of a program under `rules`, of which those of the names `shown` are its own."""
+def program_plan(statement: Statement, rules: Sequence[Rule]) -> Instances:
+    """The plan of a program under `rules`, of which those that are written are its own."""
     program = statement.query
     assert isinstance(program, Program)
     windows = MergedSource(tuple(map(WindowSource, range(len(statement.streams)))))
     static = MergedSource(tuple(StaticSource(graph.iri) for graph in statement.graphs))
     background = ClosedSource(_name(static, rules), static, static=True, rules=tuple(rules))
-    name = _name(windows, background, rules, statement.streams, sorted(shown))
-    return Instances(ClosedSource(name, windows, background, lasting=True, rules=tuple(rules), shown=shown), program.variables)
+    name = _name(windows, background, rules, statement.streams)
+    return Instances(ClosedSource(name, windows, background, lasting=True, rules=tuple(rules), shown="written"), program.variables)
 
 
 def _name(*parts: object) -> str:

@@ -65,7 +65,7 @@ class _Magic:
             if self._restricts(key):
                 self._ask(key, "".join("f" if token is None else "b" for token in terms))
                 seed = Atom(_name(key, terms), tuple(Constant(token) for token in terms if token is not None))
-                self.rules.append(Rule(seed, (), "magic"))
+                self.rules.append(Rule(seed, (), "magic", role="built-in"))
         for rule, head in self._given:
             if self._is_whole(_key(head)):
                 self.rules.append(rule)
@@ -121,7 +121,7 @@ class _Magic:
             self._ask(key, bound)
             asked = Atom(_name(key, bound), tuple(term for term, mark in zip(_places(atom), bound) if mark == "b"))
             if asked not in before:
-                self.rules.append(Rule(asked, tuple(_connected(asked, before)), "magic"))
+                self.rules.append(Rule(asked, tuple(_connected(asked, before)), "magic", role="built-in"))
 
 
 def _connected(asked: Atom, before: Sequence[Formula]) -> Iterator[Formula]:

@@ -55,10 +55,10 @@ def compile_rules(rules: RuleSet, tbox: Iterable[Triple]) -> RuleSet:
     lists = members_of_lists(schema)
     given = Store(schema)
     _add_lists(given, lists, schema)
-    closed = saturate(given, (r for r in rules.rules if r.name not in _ABOUT_DATA and not _is_of_lists(r)))
+    closed = saturate(given, (r for r in rules.rules if not r.is_built_in(*_ABOUT_DATA) and not _is_of_lists(r)))
     mentioned = frozenset(token for s, _, o in schema for token in (s, o))
     compiled: dict[object, set[Row]] = defaultdict(set)
-    found = [made for rule in sorted(rules.rules, key=lambda r: r.name not in _HIERARCHIES) if not _is_of_lists(rule)
+    found = [made for rule in sorted(rules.rules, key=lambda r: not r.is_built_in(*_HIERARCHIES)) if not _is_of_lists(rule)
              for expanded in _by_length(rule, lists) for made in _compiled(expanded, closed, mentioned, compiled)]
     facts = sorted(triple for triple in closed.triples() if triple not in schema)
     return replace(rules, rules=tuple(found), facts=rules.facts + tuple(
@@ -118,7 +118,7 @@ def _compiled(rule: Rule, closed: Store, mentioned: frozenset[str], earlier: dic
     if is_static(rule) and not any(isinstance(part, Atom) for part in data):
         return
     if not static:
-        yield from _restricted(rule, mentioned) if rule.name in _BY_MENTION else (rule,)
+        yield from _restricted(rule, mentioned) if rule.is_built_in(*_BY_MENTION) else (rule,)
         return
     order, shape = _shape(rule, data, asked)
     columns = tuple(v for v in order if v in asked)
@@ -175,7 +175,7 @@ def _shape(rule: Rule, data: Sequence[Formula], asked: Collection[Variable]) -> 
     if rule.window_ms is not None or not all(isinstance(part, (Atom, Falsum, Test, Assign, Table)) for part in parts):
         return order, object()  # of its own: it speaks of time, or of what is not
     if isinstance(rule.head, Falsum):
-        parts.append(rule.name)  # an inconsistency says by which rule
+        parts += rule.role, rule.name  # an inconsistency says by which rule
     number = {v: Variable(f"v{place}{'*' if v in asked else ''}") for place, v in enumerate(order)}
     return order, tuple(_renamed(part, number) for part in parts)
 

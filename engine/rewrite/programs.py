@@ -89,7 +89,7 @@ class Programs:
 
 
 def _rules_of(rules: RuleSet) -> tuple[Rule, ...]:
-    return *rules.rules, *(Rule(fact.atom, (), name="schema") for fact in rules.facts)
+    return *rules.rules, *(Rule(fact.atom, (), name="schema", role="built-in") for fact in rules.facts)
 
 
 def _may_match(goal: Goal, properties: Collection[str], classes: Collection[str]) -> bool:

@@ -25,7 +25,7 @@ class _Kept(Exception):
 
 def without_reflexive(rules: Sequence[Rule], goals: Iterable[Goal]) -> tuple[Rule, ...]:
     """The rules without eq-ref, and variants of those that read what it derives; all as they are where that does not serve."""
-    reflexive = [rule for rule in rules if rule.name == "eq-ref" and _is_reflexive(rule.head)]
+    reflexive = [rule for rule in rules if rule.is_built_in("eq-ref") and _is_reflexive(rule.head)]
     if not reflexive or any(predicate == TRIPLE and terms[1] in (None, SAME) for predicate, terms in goals):
         return tuple(rules)
     found: dict[Rule, None] = {}
@@ -40,7 +40,7 @@ def without_reflexive(rules: Sequence[Rule], goals: Iterable[Goal]) -> tuple[Rul
 
 def _variants(rule: Rule) -> Iterator[Rule]:
     """What a rule says of terms that are themselves."""
-    if rule.name == "eq-rep-p" and rule.head == Atom(TRIPLE, tuple(map(Variable, "sqo"))):
+    if rule.is_built_in("eq-rep-p") and rule.head == Atom(TRIPLE, tuple(map(Variable, "sqo"))):
         yield from _of_equality(rule)
         return
     for atom in rule.body:
@@ -104,7 +104,7 @@ def _never_equality(rule: Rule, atom: Atom, predicate: Variable) -> bool:
     if table is not None:
         place = table.variables.index(predicate)
         return all(row[place] != _EQUAL for row in table.rows)
-    if rule.name in _REPLACED:
+    if rule.is_built_in(*_REPLACED):
         return True
     others = [part for part in (rule.head, *rule.body) if part is not atom]
     used = frozenset[Variable]().union(*(rule_variables(part) | _read(part) for part in others))

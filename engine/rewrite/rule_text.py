@@ -43,7 +43,7 @@ def rule_table(text: str, tables: Mapping[str, tuple[str, ...]]) -> dict[str, tu
         if not arrow:
             raise ValueError(f"no rule: {line}")
         formulas = tuple(_formula(part.strip(), tables) for part in body.split(",") if part.strip())
-        found[name] = found.get(name, ()) + tuple(Rule(_head(head.strip()), formulas, name, origin=tuple(name.split("+")))
+        found[name] = found.get(name, ()) + tuple(Rule(_head(head.strip()), formulas, name, origin=tuple(name.split("+")), role="built-in")
                                                   for head in heads.split(";"))
     return found
 

@@ -135,7 +135,7 @@ class Compiled:
         emitter = Emitter(dialect, lowering, typed_variables(plan) if typed else frozenset())
         query = self.rewritten.query
         if isinstance(self.plan, Instances):
-            text = PlanText((), shown_text(self.plan.source, True), (self.plan.source,))
+            text = PlanText((), shown_text(self.plan.source, True, dialect, {}), (self.plan.source,))
         elif isinstance(query, Construct):
             template = tuple((t.subject, t.predicate, t.object) for t in query.template)
             text = emitter.graph_text(plan, template)  # type: ignore[arg-type]

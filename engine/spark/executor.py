@@ -32,7 +32,7 @@ from engine.spark.mirror import Mirror
 from engine.spark.rounds import close
 from engine.spark.sql.closure import Rounds
 from engine.spark.sql.dialect import DIALECTS, UNDECIDED
-from engine.spark.sql.closing import Closing, renamed
+from engine.spark.sql.closing import Closing
 from engine.spark.sql.sources import Evaluation, graph_table, needed, source_texts, stream_table, tables
 from engine.spark.udf_spark import register_spark
 from engine.timeline import MAX, MIN, evaluation_point
@@ -188,9 +188,9 @@ class Executor:
         closings = tuple(closure.ready(source_texts(closure.sources, compiled.statement.windows, evaluation, DIALECTS[closer]))
                          for closure in compiled.text(closer, typed).closures)
         if executor == "sql":   # plans run side by side in one session
-            mark = hashlib.sha256(due.query.encode()).hexdigest()[:8]
-            own = {closing.name: f"{closing.name}_{mark}" for closing in closings}
-            closings, statement = tuple(closing.own(own) for closing in closings), renamed(statement, own)
+            own = {closing.name: f"{closing.name}_{_mark(due.query)}" for closing in closings}
+            closings = tuple(closing.own(own, DIALECTS[closer]) for closing in closings)
+            statement = DIALECTS[executor].renamed(statement, own)
         return _Job(due, executor, statement, names, rows * len(due.ticks), rounds=rounds, closings=closings, ahead=ahead)
 
     def _strategy(self, due: Due, rows: int) -> StrategyName:
@@ -216,7 +216,7 @@ class Executor:
         names = {s.stream: stream_table(s.stream) for s in due.compiled.statement.windows}
         own: dict[str, pa.Table] = {}
         if touched is not None and executor == "local":
-            names = {iri: f"{name}_{due.query}" for iri, name in names.items()}
+            names = {iri: f"{name}_{_mark(due.query)}" for iri, name in names.items()}
             own = dict.fromkeys(names.values(), touched)
         return _Job(due, executor, kept.delta_text(due.since, executor, typed, names), frozenset(names.values()), shipped, kept, own)
 
@@ -229,12 +229,12 @@ class Executor:
         rows = sum(table.num_rows for table in fresh.values())
         executor: ExecutorName = "local" if rows <= self.closed_rows else "sql"    # whichever is forced: as other closures are made
         self.choices[due.query] = (self.force_executor or executor, "incremental" if kept.seen >= 0 else "recompute")
-        names = {stream_table(iri): stream_table(iri) for iri in due.streams}
+        names = {iri: stream_table(iri) for iri in due.streams}
         own: dict[str, pa.Table] = {}
         if executor == "local":     # only what is new goes there
-            names = {name: f"{name}_{kept.mark}" for name in names}
-            own = {names[stream_table(iri)]: table for iri, table in fresh.items()}
-        closings = tuple(closing.own(names) for closing in kept.closings(executor, typed, due.evaluation))
+            names = {iri: f"{name}_{kept.mark}" for iri, name in names.items()}
+            own = {names[iri]: table for iri, table in fresh.items()}
+        closings = kept.closings(executor, typed, due.evaluation, names)
         read = frozenset(names.values()) | frozenset(map(graph_table, due.graphs))
         return _Job(due, executor, kept.text(executor), read, rows, kept, own, closings=closings)
 
@@ -384,6 +384,11 @@ class Executor:
             return [Answer(job.due.query, tick, table, inconsistencies=_at(tick, job.answer.findings))
                     for tick, table in zip(job.due.ticks, found)]
         return [replace(answer, inconsistencies=_at(answer.tick, job.answer.findings)) for answer in _split(job.due, job.answer.table)]
+
+
+def _mark(query: str) -> str:
+    """What makes the relations of a query its own: part of their names, as the query's name, which may hold '-' and '.', cannot be."""
+    return hashlib.sha256(query.encode()).hexdigest()[:8]
 
 
 def _live(due: Due) -> Estimate:

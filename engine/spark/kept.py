@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import shutil
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -18,11 +18,11 @@ import pyarrow.compute as pc
 
 from engine.plan.nodes import Instances, closures
 from engine.spark.compiled import Compiled
-from engine.spark.sql.closing import Closing, Kept, Segment, renamed
+from engine.spark.sql.closing import Closing, Kept, Segment
 from engine.spark.sql.dialect import DIALECTS
 from engine.spark.sql.fixpoint import NO_TIMES, ClosureText
 from engine.spark.sql.instances import first_text, shown_text
-from engine.spark.sql.sources import Evaluation, source_texts
+from engine.spark.sql.sources import Evaluation
 from engine.timeline import evaluation_point
 
 MOST_SEGMENTS = 16
@@ -43,6 +43,7 @@ class KeptClosure(ABC):
         self.seen = -1
         self.mark, self._folder = mark, folder / self.name
         self._segments: list[Segment] = []
+        self._statements: dict[tuple[str, str], tuple[ClosureText, Closing]] = {}
         self._written = 0
         self._kept: Kept | None = None
         self._rows_settled = 0
@@ -52,26 +53,35 @@ class KeptClosure(ABC):
     def at(self, ticks: Sequence[int]) -> list[pa.Table]:
         """The answer at each T, from `shown`."""
 
-    def closings(self, executor: str, typed: bool, evaluation: Evaluation) -> tuple[Closing, ...]:
-        """What is to be computed: the closure of the background, and what follows from the events since the last time."""
+    def closings(self, executor: str, typed: bool, evaluation: Evaluation, tables: Mapping[str, str]) -> tuple[Closing, ...]:
+        """What is to be computed: the closure of the background, and what follows from the events since the last time, which stand in
+        `tables` (stream IRI -> name)."""
         point, streams = evaluation_point(evaluation.ticks[0]), self.compiled.statement.windows
         found = []
         for closure in self.compiled.text(executor, typed).closures:
+            closing = self._ready(closure, executor)
             if closure.source.lasting:
                 self._folder.mkdir(parents=True, exist_ok=True)
                 self._kept = self._next(closure, point, evaluation_point(evaluation.ticks[-1]))
                 after = max(self.seen, evaluation.since)
-                first = first_text(closure, streams, after, point, evaluation.on_change, evaluation.start_at_ms,
-                                   DIALECTS[executor])
-                closing = replace(closure.ready((NO_TIMES,)), first=first, kept=self._kept)
-            else:
-                closing = closure.ready(source_texts(closure.sources, streams, evaluation, DIALECTS[executor]))
+                first = first_text(closure, streams, after, point, evaluation.on_change, evaluation.start_at_ms, DIALECTS[executor], tables)
+                closing = replace(closing, first=first, kept=self._kept)
             found.append(closing)
-        return tuple(closing.own(self._names(executor)) for closing in found)
+        return tuple(found)
+
+    def _ready(self, closure: ClosureText, executor: str) -> Closing:
+        """The statements of a closure under the names of this query, written once: those of a background are the same in each evaluation,
+        as those of a lasting one are but for what it starts with."""
+        assert closure.source.lasting or closure.source.static
+        known, closing = self._statements.get((closure.name, executor), (None, None))
+        if closing is None or known is not closure:
+            closing = closure.ready((NO_TIMES,)).own(self._names(executor), DIALECTS[executor])
+            self._statements[closure.name, executor] = closure, closing
+        return closing
 
     def text(self, executor: str) -> str:
         """What is shown of all that was found now."""
-        return renamed(shown_text(self.source, self.seen < 0), self._names(executor))
+        return shown_text(self.source, self.seen < 0, DIALECTS[executor], self._names(executor))
 
     def _names(self, executor: str) -> dict[str, str]:
         """The names of closures as evaluations of this query use them: in workers those of static graphs are everybody's."""

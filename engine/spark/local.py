@@ -19,7 +19,7 @@ from engine.spark.sql.closing import (Closing, Round, SeenRow, all_seen, beside_
                                       seen_text)
 from engine.spark.sql.sources import closure_table
 from engine.spark.states import drop_relation, find_beside, forget, go_on
-from engine.spark.udf import register_duckdb
+from engine.spark.worker import database
 
 if TYPE_CHECKING:
     import duckdb
@@ -90,13 +90,13 @@ def _bundle(numbers: list[int], tasks: Sequence[Task], tables: dict[str, pa.Tabl
 def run_bundles(bundles: Iterable[bytes]) -> Iterator[Result]:
     """In a Spark task: run bundles."""
     for packed in bundles:
-        bundle = pickle.loads(packed)
-        forget(_connection(), bundle["alive"])
+        bundle = pickle.loads(packed)   # of the driver's own making: nothing that a document says is a part of it but as text
+        forget(database(), bundle["alive"])
         yield from _run_bundle(bundle["tables"], bundle["tasks"])
 
 
 def _run_bundle(tables: dict[str, bytes], tasks: list[tuple[int, str, tuple[Closing, ...]]]) -> Iterator[Result]:
-    connection = _connection()
+    connection = database()
     closures = Closures(connection, tables)
     for name, data in tables.items():
         connection.register(name, unpack(data))
@@ -217,12 +217,3 @@ def close(connection: duckdb.DuckDBPyConnection, closing: Closing) -> pa.Table |
     tables = _InDuckDB(connection, closing)
     check = saturate(closing, tables, all_seen(tables, closing.behind))
     return connection.sql(check).to_arrow_table() if check else None
-
-
-@lru_cache(maxsize=1)
-def _connection() -> duckdb.DuckDBPyConnection:
-    """One in-memory database per worker process; a Spark task has one core."""
-    import duckdb
-    connection = duckdb.connect(":memory:", config={"threads": 1})
-    register_duckdb(connection)
-    return connection

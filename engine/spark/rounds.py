@@ -5,7 +5,6 @@ What a round finds is checkpointed: a plan that grew with the rounds would cost 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import reduce
 
@@ -14,11 +13,7 @@ import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 
 from engine.spark.graphs.rounds import with_piece
-from engine.spark.sql.closing import Closing, Round, Segment, SeenRow, all_seen, saturate, seen_text
-
-
-def _read(segments: Sequence[Segment]) -> str:
-    return f"({' UNION ALL '.join(f'SELECT * FROM parquet.`{segment.path}`' for segment in segments)})"
+from engine.spark.sql.closing import Closing, Round, SeenRow, all_seen, saturate, seen_text
 
 
 @dataclass(slots=True)
@@ -56,7 +51,11 @@ def close(spark: SparkSession, closing: Closing) -> pa.Table | None:
     behind = (*closing.behind, *((closing.state,) if closing.kept is not None else ()))
     check = saturate(closing, tables, all_seen(tables, behind))
     if closing.kept is not None:
-        found = spark.sql(closing.kept.all_text(closing, _read)).toArrow()
+        replaced = f"{closing.name}_replaced"
+        if closing.kept.replaces:
+            spark.read.parquet(*(segment.path for segment in closing.kept.replaces)).createOrReplaceTempView(replaced)
+        found = spark.sql(closing.kept.all_text(closing, replaced)).toArrow()
+        spark.catalog.dropTempView(replaced)
         if found.num_rows or closing.kept.replaces:
             pq.write_table(found, closing.kept.out.path)
     return spark.sql(check).toArrow() if check else None

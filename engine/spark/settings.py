@@ -11,6 +11,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from engine.spark.worker import DEFAULT_MEMORY, MEMORY_VARIABLE
+
 GRAPHFRAMES = "org.apache.sedona:sedona-spark-shaded-4.0_2.13:1.8.0"
 PROJECT = Path(__file__).resolve().parents[2]
 LOGGING = Path(__file__).with_name("log4j2.properties")
@@ -20,6 +22,8 @@ LOGGING = Path(__file__).with_name("log4j2.properties")
 class SparkSettings:
     """`cache` keeps what is fetched once, `work` (None: a temporary folder) Spark's scratch files and spark.log.
 
+    `worker_memory` is what DuckDB may take in each of Spark's workers, beyond which the plan fails that needs it (worker.py).
+
     `graphframes` are the Maven coordinates of the JVM half of GraphFrames, "" to start without. `java_options` go to the driver's
     JVM; `worker_python` is the Python of Spark's workers, on a cluster the path that it has there; `extra` overrides any entry of
     `configuration`.
@@ -27,6 +31,7 @@ class SparkSettings:
 
     master: str = "local[2]"
     memory: str = "2g"
+    worker_memory: str = DEFAULT_MEMORY
     partitions: int = 2
     cache: Path = Path("~/.cache/thalweg")
     work: Path | None = None
@@ -47,7 +52,8 @@ class SparkSettings:
         return self.cache.expanduser() / "ivy"
 
 
-VARIABLES = {"master": "THALWEG_MASTER", "memory": "THALWEG_SPARK_MEMORY", "cache": "THALWEG_CACHE",
+VARIABLES = {"master": "THALWEG_MASTER", "memory": "THALWEG_SPARK_MEMORY", "worker_memory": MEMORY_VARIABLE,
+             "cache": "THALWEG_CACHE",
              "graphframes": "THALWEG_GRAPHFRAMES", "java_options": "THALWEG_JAVA_OPTIONS", "worker_python": "THALWEG_WORKER_PYTHON"}
 
 
@@ -76,6 +82,7 @@ def configuration(settings: SparkSettings, work: Path) -> dict[str, str]:
         "spark.cleaner.referenceTracking.cleanCheckpoints": "true",
         "spark.sql.shuffle.partitions": str(settings.partitions),
         "spark.default.parallelism": str(settings.partitions),
+        f"spark.executorEnv.{MEMORY_VARIABLE}": settings.worker_memory,
     }
     if settings.local:
         entries |= _LOOPBACK | {"spark.python.daemon.module": "engine.spark.daemon", "spark.executorEnv.PYTHONPATH": str(PROJECT)}
@@ -91,6 +98,7 @@ _SEMANTICS = {
     "spark.sql.ansi.enabled": "true",
     "spark.sql.variable.substitute": "false",
     "spark.sql.parser.escapedStringLiterals": "false",
+    "spark.sql.runSQLOnFiles": "false",     # no text of a plan names a file
     "spark.sql.decimalOperations.allowPrecisionLoss": "false",
     "spark.sql.caseSensitive": "true",
     "spark.sql.catalogImplementation": "in-memory",

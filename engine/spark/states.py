@@ -1,17 +1,20 @@
 """What lasting closures have kept, in the worker that goes on with one: a table that follows the segments on disk.
 
 Each evaluation adds one segment (Parquet), which holds what it found. Whichever worker goes on reads those that it has not seen, so that
-workers may take turns. On a cluster the folder must be one that every executor sees.
+workers may take turns. On a cluster the folder must be one that every executor sees. Segments are read and written here, not by SQL, which
+reaches no file (worker.py); one that cannot be read is an error that names it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
+from pyarrow.parquet import ParquetFile, write_table
 
 from engine.plan.derive import Seen
 from engine.spark.ends import Ends
@@ -21,8 +24,15 @@ if TYPE_CHECKING:
     import duckdb
 
 _DEAD = 2   # a table is written anew when it has so many times the rows that it had then
-_FOUND = "found_beside"
+_FOUND, _SEGMENTS = "found_beside", "segments_read"
 _SCAN_BELOW = 8   # where fewer rows are kept for each new one, all of them are joined
+
+
+class SegmentLost(RuntimeError):
+    """A file with what was kept is not there or cannot be read; what it held is made again at the next evaluation."""
+
+    def __init__(self, path: str, failure: BaseException) -> None:
+        super().__init__(f"the segment {path} cannot be read: {failure}")
 
 
 @dataclass(slots=True)
@@ -72,9 +82,12 @@ def go_on(connection: duckdb.DuckDBPyConnection, closing: Closing, tables: Table
     findings = connection.sql(check).to_arrow_table() if check else None
     drop_relation(connection, closing.beside)
     if kept.replaces or _count(connection, closing.all):
-        connection.execute(f"COPY ({kept.all_text(closing, _read)}) TO '{kept.out.path}' (FORMAT PARQUET)")
+        with _reading(connection, [] if kept.whole else kept.replaces):
+            found = connection.sql(kept.all_text(closing, _SEGMENTS)).to_arrow_table()
+        write_table(found, kept.out.path)
         if kept.whole:
-            connection.execute(f"CREATE OR REPLACE TEMP TABLE {closing.state} AS SELECT * FROM {_read([kept.out])}")
+            with _registered(connection, found):
+                connection.execute(f"CREATE OR REPLACE TEMP TABLE {closing.state} AS SELECT * FROM {_SEGMENTS}")
             state.begin(connection, closing.state)
         else:
             connection.execute(f"INSERT INTO {closing.state} SELECT * FROM {closing.all}")
@@ -93,10 +106,11 @@ def _caught_up(connection: duckdb.DuckDBPyConnection, closing: Closing, kept: Ke
         state = _states()[closing.name] = _State(all_seen(tables, closing.behind))
         missing = list(kept.segments)
     if missing:
-        read = f"(SELECT * FROM {_read(missing)} WHERE hi >= {kept.point}) AS f"
-        connection.execute(f"INSERT INTO {table} SELECT * FROM {read}")
-        state.add(connection, read)
-        add_seen(state.like, tables.seen(read))
+        read = f"(SELECT * FROM {_SEGMENTS} WHERE hi >= {kept.point}) AS f"
+        with _reading(connection, missing):
+            connection.execute(f"INSERT INTO {table} SELECT * FROM {read}")
+            state.add(connection, read)
+            add_seen(state.like, tables.seen(read))
         state.last = missing[-1].last
     if state.rows > _DEAD * state.counted + 1_000:
         connection.execute(f"CREATE OR REPLACE TEMP TABLE {table} AS SELECT * FROM {table} WHERE hi >= {kept.point}")
@@ -104,8 +118,32 @@ def _caught_up(connection: duckdb.DuckDBPyConnection, closing: Closing, kept: Ke
     return state
 
 
-def _read(segments: Sequence[Segment]) -> str:
-    return f"read_parquet([{', '.join(repr(segment.path) for segment in segments)}])"
+def read_segment(path: str) -> pa.Table:
+    """What a segment holds. Raises SegmentLost."""
+    try:
+        return ParquetFile(path).read()
+    except (OSError, pa.ArrowException) as failure:
+        raise SegmentLost(path, failure) from failure
+
+
+@contextmanager
+def _reading(connection: duckdb.DuckDBPyConnection, segments: Sequence[Segment]) -> Iterator[None]:
+    """Within it, the relation `_SEGMENTS` has what some segments hold."""
+    if not segments:
+        yield
+        return
+    with _registered(connection, pa.concat_tables([read_segment(segment.path) for segment in segments])):
+        yield
+
+
+@contextmanager
+def _registered(connection: duckdb.DuckDBPyConnection, rows: pa.Table) -> Iterator[None]:
+    """Within it, the relation `_SEGMENTS` has these rows."""
+    connection.register(_SEGMENTS, rows)
+    try:
+        yield
+    finally:
+        connection.unregister(_SEGMENTS)
 
 
 def _count(connection: duckdb.DuckDBPyConnection, source: str) -> int:

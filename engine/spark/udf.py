@@ -1,13 +1,12 @@
 """The Python functions that plans call, the same for both executors: tokens in, tokens out, None for unbound or an error.
 
 ``tw_eval`` (an expression's value), ``tw_test`` (its effective boolean value), ``tw_key`` (ORDER BY key), ``tw_agg`` (an aggregate
-over a group's tokens, '' for an error). They run engine/functions, as the reference evaluator does.
+over a group's tokens, '' for an error). They run engine/functions, as the reference evaluator does. What they are to do comes as text
+of the plan: it is data (sql/codes.py), never code.
 """
 
 from __future__ import annotations
 
-import base64
-import pickle
 from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
@@ -18,6 +17,7 @@ from engine.functions.context import Context, row_key
 from engine.functions.errors import ExpressionError
 from engine.functions.expressions import compile_term, compile_truth
 from engine.spark.sql.calls import is_volatile
+from engine.spark.sql.codes import read_aggregate, read_call
 
 if TYPE_CHECKING:
     import duckdb
@@ -25,16 +25,16 @@ if TYPE_CHECKING:
 RowFunction = Callable[[int, Sequence[str | None]], Any]
 
 
-@lru_cache(maxsize=4096)
-def _decode(code: str) -> Any:
-    return pickle.loads(base64.b64decode(code))
+_read_call = lru_cache(maxsize=4096)(read_call)
+_read_aggregate = lru_cache(maxsize=4096)(read_aggregate)
 
 
 @lru_cache(maxsize=4096)
 def row_function(code: str, truth: bool) -> RowFunction:
     """The compiled expression of `code` as a function of (tick, tokens)."""
-    expression, names, solution, identity, label_offset = _decode(code)
-    compiled: Callable[..., Any] = compile_truth(expression) if truth else compile_term(expression)
+    call = _read_call(code)
+    names, solution, identity, label_offset = call.names, call.solution, call.identity, call.label_offset
+    compiled: Callable[..., Any] = compile_truth(call.expression) if truth else compile_term(call.expression)
 
     def apply(tick: int, tokens: Sequence[str | None]) -> Any:
         row = {name: token for name, token in zip(names, tokens) if token is not None}
@@ -49,7 +49,7 @@ def row_function(code: str, truth: bool) -> RowFunction:
 
 def over_rows(code: str, ticks: Iterable[int], rows: Iterable[Sequence[str | None]], truth: bool) -> list[Any]:
     """The function of `code` for each row, called once for equal rows; the tick counts only where the expression depends on it."""
-    apply, timed = row_function(code, truth), is_volatile(_decode(code)[0])
+    apply, timed = row_function(code, truth), is_volatile(_read_call(code).expression)
     known: dict[tuple[Any, ...], Any] = {}
     found = []
     for tick, tokens in zip(ticks, rows):
@@ -62,8 +62,8 @@ def over_rows(code: str, ticks: Iterable[int], rows: Iterable[Sequence[str | Non
 
 def aggregate_tokens(code: str, tokens: Sequence[str]) -> str | None:
     """The aggregate that `code` names over the tokens of one group."""
-    function, distinct, separator = _decode(code)
-    return aggregate(function, [t or None for t in tokens], distinct, separator)
+    call = _read_aggregate(code)
+    return aggregate(call.function, [t or None for t in tokens], call.distinct, call.separator)
 
 
 def register_duckdb(connection: duckdb.DuckDBPyConnection) -> None:

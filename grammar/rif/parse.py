@@ -108,5 +108,7 @@ def _of_subclasses(window_ms: int | None) -> tuple[Rule, Rule]:
     member, below = Constant(RDF_TYPE), Constant(SUBCLASS)
     x, y, z = map(Variable, "xyz")
     above, inherited = OF_SUBCLASSES
-    return (Rule(Atom(TRIPLE, (x, below, z)), (Atom(TRIPLE, (x, below, y)), Atom(TRIPLE, (y, below, z))), above, window_ms),
-            Rule(Atom(TRIPLE, (x, member, z)), (Atom(TRIPLE, (x, member, y)), Atom(TRIPLE, (y, below, z))), inherited, window_ms))
+    return (Rule(Atom(TRIPLE, (x, below, z)), (Atom(TRIPLE, (x, below, y)), Atom(TRIPLE, (y, below, z))), above, window_ms,
+                 role="built-in"),
+            Rule(Atom(TRIPLE, (x, member, z)), (Atom(TRIPLE, (x, member, y)), Atom(TRIPLE, (y, below, z))), inherited, window_ms,
+                 role="built-in"))

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import lru_cache
-from typing import TYPE_CHECKING
 
 import pyarrow as pa
 from pyspark.sql import DataFrame
@@ -14,9 +12,7 @@ from engine.spark.graphs.plain import components as weak
 from engine.spark.graphs.plain import strong_components as strong
 from engine.spark.graphs.plain import widest
 from engine.spark.sql.closure import recursion
-
-if TYPE_CHECKING:
-    import duckdb
+from engine.spark.worker import database
 
 Work = Callable[[pa.Table], pa.Table]
 _FIRST = "first"
@@ -68,13 +64,14 @@ def _beside(table: pa.Table, within: tuple[str, ...], found: pa.Table) -> pa.Tab
 
 
 def _closed(table: pa.Table) -> pa.Table:
-    database = _database()
-    database.register("edges", table)
+    connection = database()
+    connection.register("edges", table)
     try:
-        return database.sql("WITH RECURSIVE starts AS (SELECT x, y FROM edges WHERE first), "
-                            + recursion("found", "edges", "starts", ()) + " SELECT x, y FROM found").to_arrow_table()
+        found = recursion("found", "edges", "starts", ())
+        text = f"WITH RECURSIVE starts AS (SELECT x, y FROM edges WHERE first), {found} SELECT x, y FROM found"
+        return connection.sql(text).to_arrow_table()
     finally:
-        database.unregister("edges")
+        connection.unregister("edges")
 
 
 def _latest(table: pa.Table) -> pa.Table:
@@ -82,10 +79,3 @@ def _latest(table: pa.Table) -> pa.Table:
     found = list(widest(rows, (row for row, first in zip(rows, table[_FIRST].to_pylist()) if first)))
     x, y, hi = zip(*found) if found else ((), (), ())
     return pa.table({"x": pa.array(x, pa.string()), "y": pa.array(y, pa.string()), "hi": pa.array(hi, pa.int64())})
-
-
-@lru_cache(maxsize=1)
-def _database() -> duckdb.DuckDBPyConnection:
-    """One for each worker process; a Spark task has one core."""
-    import duckdb
-    return duckdb.connect(":memory:", config={"threads": 1})

@@ -1,15 +1,12 @@
-"""Calls of the Python functions of spark/udf.py from SQL: how columns are spelled, and an expression as a literal of the text."""
+"""Calls of the Python functions of spark/udf.py from SQL: how columns are spelled, and what an expression depends on."""
 
 from __future__ import annotations
 
-import base64
-import pickle
 from collections.abc import Callable
 from dataclasses import dataclass
 
 from engine.functions.library import FUNCTIONS
 from engine.ir.expressions import Call, Expression
-from engine.ir.spans import Span
 from engine.ir.terms import Variable
 
 VOLATILE = frozenset(name for name, function in FUNCTIONS.items() if function.volatile)
@@ -26,19 +23,6 @@ class Columns:
     booleans: frozenset[Variable]
     at: str | None
     row: tuple[Variable, ...]
-
-
-def encode(payload: object) -> str:
-    """Our own plan pieces as text for a SQL literal."""
-    return base64.b64encode(pickle.dumps(payload)).decode()
-
-
-def textless(expression: Expression) -> Expression:
-    """The expression with its places but without the statement's text, which no worker needs."""
-    if isinstance(expression, Call):
-        span = expression.span and Span("", expression.span.start, expression.span.end)
-        return Call(expression.function, tuple(map(textless, expression.args)), span)
-    return expression
 
 
 def functions_in(expression: Expression) -> frozenset[str]:

@@ -6,13 +6,14 @@ Its rows are in the table ``{name}_all``, those of the last round in ``{name}_ne
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
 from engine.ir.growth import rounds
 from engine.ir.terms import RDF_TYPE
 from engine.plan.derive import Seen, Shape
+from engine.spark.sql.dialect import Dialect, fixed
 from engine.spark.sql.sources import closure_table
 
 MOST_FINDINGS = 100
@@ -93,11 +94,11 @@ class Kept:
         """Whether `out` gets everything."""
         return bool(self.segments) and len(self.replaces) == len(self.segments)
 
-    def all_text(self, closing: Closing, read: Callable[[Sequence[Segment]], str]) -> str:
-        """What goes into `out`; `read` spells what segments hold."""
+    def all_text(self, closing: Closing, replaced: str) -> str:
+        """What goes into `out`; unless it is everything, `replaced` is the relation with what is in the segments that it replaces."""
         listed = ", ".join(self.columns)
         if not self.whole:
-            older = f" UNION ALL SELECT {listed} FROM {read(self.replaces)} WHERE hi >= {self.point}" if self.replaces else ""
+            older = f" UNION ALL SELECT {listed} FROM {replaced} WHERE hi >= {self.point}" if self.replaces else ""
             return f"SELECT {listed} FROM {closing.all}{older}"
         both = (f"(SELECT {listed} FROM {state_table(closing.name)} UNION ALL SELECT {listed} FROM {closing.all}) AS b "
                 f"WHERE hi >= {self.point}")
@@ -132,13 +133,13 @@ class Closing:
     behind: tuple[str, ...] = ()
     kept: Kept | None = None
 
-    def own(self, names: Mapping[str, str]) -> Closing:
+    def own(self, names: Mapping[str, str], dialect: Dialect) -> Closing:
         """The same with other names for itself and the closures that it stands on."""
-        layers = tuple(replace(layer, steps=tuple(replace(step, text=renamed(step.text, names)) for step in layer.steps))
+        layers = tuple(replace(layer, steps=tuple(replace(step, text=dialect.renamed(step.text, names)) for step in layer.steps))
                        for layer in self.strata)
-        first, before, after, known = (renamed(text, names) for text in (self.first, self.before, self.after, self.known))
-        checks = tuple(replace(check, text=renamed(check.text, names)) for check in self.checks)
-        behind = tuple(renamed(table, names) for table in self.behind)
+        first, before, after, known = (dialect.renamed(text, names) for text in (self.first, self.before, self.after, self.known))
+        checks = tuple(replace(check, text=dialect.renamed(check.text, names)) for check in self.checks)
+        behind = tuple(dialect.renamed(table, names) for table in self.behind)
         return replace(self, name=names.get(self.name, self.name), first=first, strata=layers, before=before, after=after, checks=checks,
                        known=known, behind=behind)
 
@@ -213,7 +214,7 @@ def saturate(closing: Closing, tables: Tables, known: Seen) -> str | None:
 
 def seen_text(table: str) -> str:
     """What the rows of a table are like: rows of `Seen`."""
-    kind = f"CASE WHEN p = '{RDF_TYPE}' THEN o END"
+    kind = f"CASE WHEN p = {fixed(RDF_TYPE)} THEN o END"
     differs, literal = (f"max(CASE WHEN {test} THEN 1 ELSE 0 END)" for test in ("s <> o", "substr(o, 1, 1) = '\"'"))
     return f"SELECT p, {kind} AS c, {differs} AS d, {literal} AS l FROM {table} GROUP BY p, {kind}"
 
@@ -232,10 +233,3 @@ def add_seen(seen: Seen, rows: Iterable[SeenRow]) -> Seen:
         classes, differed, literals = seen.get(property_, (set[str](), False, False))
         seen[property_] = classes | ({class_} if class_ is not None else set()), differed or bool(differs), literals or bool(literal)
     return seen
-
-
-def renamed(text: str, names: Mapping[str, str]) -> str:
-    """A statement with other names for closures."""
-    for name, other in names.items():
-        text = text.replace(name, other)
-    return text

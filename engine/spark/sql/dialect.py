@@ -1,13 +1,28 @@
 """Where the two SQL engines differ: Spark SQL (executor `sql`) and DuckDB inside a Spark task (executor `local`).
 
-Everything else of the plan text is the same for both. User text reaches SQL only through `quote`.
+Everything else of the plan text is the same for both. What a document says reaches SQL through `Dialect.quote` alone; nothing else in
+engine/spark puts quotes around a value (tests/unit/spark/test_quoting.py reads the sources).
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Mapping, Sequence
 
 UNDECIDED = "thalweg: not decided in SQL"
+_FIXED = re.compile(r"[ -&(-\[\]-~]*")
+
+
+def fixed(text: str) -> str:
+    """A literal of Thalweg's own words, which every dialect spells alike. Raises ValueError for any other than printable ASCII without
+    quote mark, backslash and dollar sign."""
+    if not _FIXED.fullmatch(text) or "$" in text:
+        raise ValueError(f"not a text of our own: {text!r}")
+    return "'" + text + "'"
+
+
+_NUL, _SPLICED = "\0", "'||chr(0)||'"
+_DOUBLED, _ESCAPED = re.compile(r"'(?:[^']|'')*'"), re.compile(r"'(?:[^'\\]|\\.)*'", re.DOTALL)
 
 
 class Dialect:
@@ -23,9 +38,23 @@ class Dialect:
     """Whether a round finds what is kept beside its new rows in a relation of its own (sql/fixpoint.py)."""
 
     def quote(self, text: str) -> str:
-        """A string literal. DuckDB cannot hold NUL in a literal's text, so it is spliced in by code."""
+        """A string literal, of any text that UTF-8 can hold. DuckDB cannot hold NUL in a literal's text, so it is spliced in by code;
+        nothing that a plan asks for has one (canonical tokens escape it)."""
         quoted = "'" + text.replace("'", "''") + "'"
-        return "'||chr(0)||'".join(quoted.split("\0")) if "\0" in quoted else quoted
+        return f"({_SPLICED.join(quoted.split(_NUL))})" if _NUL in quoted else quoted
+
+    @property
+    def literal(self) -> re.Pattern[str]:
+        """What `quote` writes, as a pattern."""
+        return _DOUBLED
+
+    def renamed(self, text: str, names: Mapping[str, str]) -> str:
+        """A statement with other names for some relations, the start of a longer name included; literals stay as they are."""
+        if not names:
+            return text
+        listed = "|".join(map(re.escape, sorted(names, key=len, reverse=True)))
+        either = re.compile(f"{self.literal.pattern}|(?<![0-9A-Za-z_])({listed})(?![0-9A-Za-z])", re.DOTALL)
+        return either.sub(lambda found: names[found[1]] if found[1] else found[0], text)
 
     def call(self, function: str, code: str, at: str, columns: Sequence[str]) -> str:
         """A call of one of the Python functions of udf.py over the tokens in `columns`."""
@@ -49,7 +78,7 @@ class Dialect:
 
     def undecided(self, kind: str) -> str:
         """What ends the plan where SQL cannot tell: it is run again without types."""
-        return f"CAST(error('{UNDECIDED}') AS {kind})"
+        return f"CAST(error({fixed(UNDECIDED)}) AS {kind})"
 
     def otherwise(self, call: str, kind: str) -> str:
         """What a CASE gives for a row that SQL cannot decide; DuckDB asks Python for such rows alone."""
@@ -115,7 +144,12 @@ class SparkDialect(Dialect):
     finds_beside = False
 
     def quote(self, text: str) -> str:
-        return "'" + text.replace("\\", "\\\\").replace("'", "\\'").replace("${", "$\\{").replace("\0", "\\0") + "'"
+        """A string literal. NUL is three digits, lest those that follow be read as a part of it."""
+        return "'" + text.replace("\\", "\\\\").replace("'", "\\'").replace("${", "$\\{").replace(_NUL, "\\000") + "'"
+
+    @property
+    def literal(self) -> re.Pattern[str]:
+        return _ESCAPED
 
     def call(self, function: str, code: str, at: str, columns: Sequence[str]) -> str:
         return f"{function}({', '.join((self.quote(code), at, *columns))})"
@@ -127,14 +161,14 @@ class SparkDialect(Dialect):
         return f"array_join(array_sort(collect_set({column})), chr(1))"
 
     def undecided(self, kind: str) -> str:
-        return f"CAST(raise_error('{UNDECIDED}') AS {kind})"
+        return f"CAST(raise_error({fixed(UNDECIDED)}) AS {kind})"
 
     def otherwise(self, call: str, kind: str) -> str:
         """Spark would call Python for every row: the plan is run again without types instead."""
         return self.undecided(kind)
 
     def struct(self, **fields: str) -> str:
-        return "named_struct(" + ", ".join(f"'{name}', {value}" for name, value in fields.items()) + ")"
+        return "named_struct(" + ", ".join(f"{fixed(name)}, {value}" for name, value in fields.items()) + ")"
 
     def gathered(self, value: str, condition: str, distinct: bool) -> str:
         return f"collect_{'set' if distinct else 'list'}(CASE WHEN {condition} THEN {value} END)"

@@ -16,8 +16,9 @@ from engine.ir.terms import Constant, Term, Variable
 from engine.plan import nodes
 from engine.plan.nodes import BoundsSource, Plan, Source
 from engine.spark.sql import closure, joins, leaves, modifiers
-from engine.spark.sql.calls import Columns, encode, is_volatile
+from engine.spark.sql.calls import Columns, is_volatile
 from engine.spark.sql.closure import Rounds
+from engine.spark.sql.codes import write_call
 from engine.spark.sql.dialect import Dialect
 from engine.spark.sql.functions.values import NULL_STRING
 from engine.spark.sql.lower import Lowering
@@ -162,7 +163,7 @@ class Emitter:
 
     def moment(self, milliseconds: str) -> str:
         """The dateTime of a column of milliseconds."""
-        return self.dialect.call("tw_eval", encode((Call("NOW", ()), [], [], "", 0)), milliseconds, [])
+        return self.dialect.call("tw_eval", write_call(Call("NOW", ()), [], [], "", 0), milliseconds, [])
 
     def close(self, edges: str, base: str, within: tuple[str, ...], seeded: bool) -> str:
         """The transitive closure of `edges` from the pairs of `base`, as a relation ``x y`` within the `within` columns."""

@@ -20,8 +20,9 @@ from engine.ir.terms import Constant, Term, Variable
 from engine.plan.derive import NOTHING, Step, all_sights, axiom, is_axiom, shapes, steps, whole, width
 from engine.plan.nodes import ClosedSource, MergedSource, Source
 from engine.spark.sql.closing import CheckText, Closing, StepText, Stratum, beside_table, state_table
-from engine.spark.sql.dialect import Dialect
+from engine.spark.sql.dialect import Dialect, fixed
 from engine.spark.sql.emit import Emitter
+from engine.spark.sql.functions.values import double
 from engine.spark.sql.lower import Lowering
 from engine.spark.sql.relation import Relation
 from engine.spark.sql.sources import closure_table, source_name
@@ -79,7 +80,7 @@ def closure_text(source: ClosedSource, dialect: Dialect, lowering: Lowering) -> 
     columns = (*identity, *(("hi",) if source.lasting else ()), *_TYPED)
 
     def text(step: Step) -> str:
-        shown = step.rule.name in source.shown if source.lasting else None
+        shown = step.rule.role == source.shown if source.lasting else None
         return f"({_step(step, source, identity, shown, dialect, lowering)})"
 
     layers = strata(rule for rule in source.rules if isinstance(rule.head, Atom) and not is_axiom(rule))
@@ -117,7 +118,8 @@ def _base(source: ClosedSource, keys: tuple[str, ...], further: tuple[str, ...],
         names = [(source_name(part), 1) for part in source.base.parts] or [(_EMPTY, 1)]
     found = []
     for name, sight in names:
-        listed = [*keys, "s", "p", "o", *(f"'{NOTHING.token}' AS {c}" for c in further), *([f"{sight} AS sight"] if source.views else [])]
+        listed = [*keys, "s", "p", "o", *(f"{fixed(NOTHING.token)} AS {c}" for c in further),
+                  *([f"{sight} AS sight"] if source.views else [])]
         found.append(f"SELECT DISTINCT {', '.join([*listed, *_TYPED])} FROM {name}{where}")
     text = " UNION ".join([*found, *axioms])
     if source.background is None:
@@ -139,7 +141,7 @@ def _behind(source: ClosedSource, further: tuple[str, ...]) -> str:
     if source.background is None:
         return ""
     behind = width(source.background.rules)
-    rest = [f"b.x{n + 3}" if n < behind else f"'{NOTHING.token}' AS x{n + 3}" for n in range(len(further))]
+    rest = [f"b.x{n + 3}" if n < behind else f"{fixed(NOTHING.token)} AS x{n + 3}" for n in range(len(further))]
     keys = _keys(source)
     always = [f"CAST({MIN} AS BIGINT) AS lo", "CAST(0 AS TINYINT) AS shown", f"CAST({MAX} AS BIGINT) AS hi"] if source.lasting else []
     always += [f"{all_sights(source)} AS sight"] if source.views else []
@@ -171,7 +173,9 @@ def _companions(term: Term, relation: Relation, emitter: Emitter) -> list[str]:
         return [f"{emitter.name(term)}{suffix} AS {column}" for suffix, column in zip(("_k", "_n", "_m"), _TYPED)]
     kind, number, micros = str(int(Kind.IRI)), "NULL", "NULL"
     if isinstance(term, Constant):
-        kind, number, micros = ("NULL" if value is None else repr(value) for value in typed(term.token))
+        known = typed(term.token)
+        kind = str(int(known[0]))
+        number, micros = "NULL" if known[1] is None else double(known[1]), "NULL" if known[2] is None else str(known[2])
     elif isinstance(term, Variable):
         first = f"substr({emitter.name(term)}, 1, 1)"
         kind = f"CASE {first} WHEN '<' THEN {int(Kind.IRI)} WHEN '_' THEN {int(Kind.BLANK)} ELSE {int(Kind.HARD)} END"

@@ -11,8 +11,9 @@ from engine.functions.typed import Kind, typed
 from engine.ir import expressions as ex
 from engine.ir.expressions import Call, Expression, is_iri
 from engine.ir.terms import Constant, Variable
-from engine.spark.sql.calls import Columns, encode, is_rowwise, textless
-from engine.spark.sql.dialect import Dialect
+from engine.spark.sql.calls import Columns, is_rowwise
+from engine.spark.sql.codes import write_call
+from engine.spark.sql.dialect import Dialect, fixed
 from engine.spark.sql.functions import arithmetic, comparisons, constants, dates, patterns, strings
 from engine.spark.sql.functions.comparisons import MIRRORED, OF_NUMBERS
 from engine.spark.sql.functions.comparisons import OPERATORS as COMPARISONS
@@ -186,7 +187,7 @@ class Lowering:
         tail = self.dialect.after_quote(column)
         plain, tagged, other = {
             "LANG": ("'\"\"'", f"'\"' || substr({tail}, 2) || '\"'", "'\"\"'"),
-            "DATATYPE": (f"'<{XSD_STRING}>'", f"'<{RDF_LANG_STRING}>'", f"substr({tail}, 3)")}[name]
+            "DATATYPE": (fixed(f"<{XSD_STRING}>"), fixed(f"<{RDF_LANG_STRING}>"), f"substr({tail}, 3)")}[name]
         return (f"(CASE WHEN substr({column}, 1, 1) = '\"' THEN CASE right({column}, 1) WHEN '\"' THEN {plain} "
                 f"WHEN '>' THEN {other} ELSE {tagged} END END)")
 
@@ -223,7 +224,7 @@ class Lowering:
     def apply(self, operator: str, tokens: list[str], at: str | None) -> str:
         """An operator of engine/functions applied to tokens that are SQL."""
         names = tuple(Variable(f".{number}") for number in range(len(tokens)))
-        code = encode((Call(operator, names), [v.name for v in names], [], *self.context))
+        code = write_call(Call(operator, names), [v.name for v in names], [], *self.context)
         return self.dialect.call("tw_eval", code, at or "CAST(0 AS BIGINT)", tokens)
 
     def _call(self, function: str, expression: Expression, columns: Columns) -> str:
@@ -232,6 +233,6 @@ class Lowering:
         if is_rowwise(expression):
             own = [v for v in columns.row if columns.token(v) is not None]
             names, solution = sorted({*names, *own}), [v.name for v in own]
-        code = encode((textless(expression), [v.name for v in names], solution, *self.context))
+        code = write_call(expression, [v.name for v in names], solution, *self.context)
         tokens = [boolean_token(str(columns.token(v))) if v in columns.booleans else str(columns.token(v)) for v in names]
         return self.dialect.call(function, code, columns.at or "CAST(0 AS BIGINT)", tokens)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from engine.ir.expressions import Aggregate as AggregateCall
 from engine.ir.terms import Constant, Variable
 from engine.plan import nodes
-from engine.spark.sql.calls import encode
+from engine.spark.sql.codes import write_aggregate
 from engine.spark.sql.functions.aggregates import Gathered, by_function, count, extreme, group_concat, number_of, sample, total
 from engine.spark.sql.functions.order import order_keys
 from engine.spark.sql.functions.values import NULL_STRING
@@ -97,7 +97,7 @@ def _gathered(emitter: Emitter, call: AggregateCall, relation: Relation, name: s
             return total(dialect, call, column, name, lambda operator, tokens: emitter.lowering.apply(operator, tokens, at))
         case "MIN" | "MAX" if typed:
             return extreme(dialect, call, column, name)
-    return by_function(dialect, encode((call.function, call.distinct, call.separator)), column, name)
+    return by_function(dialect, write_aggregate(call.function, call.distinct, call.separator), column, name)
 
 
 def _counted(emitter: Emitter, call: AggregateCall, relation: Relation, column: str) -> str:

@@ -53,7 +53,9 @@ class Operands:
         match expression:
             case Constant(token=token) if token[0] == '"' and typed(token)[0] in (Kind.STRING, Kind.LANG):
                 parsed = split(token)
-                tag = f"'@{parsed.lang}'" if parsed.lang else "''"
+                if "\0" in parsed.lexical:     # no literal of DuckDB's holds it
+                    return None
+                tag = self.dialect.quote(f"@{parsed.lang}") if parsed.lang else "''"
                 return Text(self.dialect.quote(parsed.lexical), tag, parsed.lexical)
             case Variable() if expression not in columns.booleans:
                 return strings.of_column(self.dialect, columns.token(expression) or NULL_STRING)

@@ -106,11 +106,11 @@ def _visible(source: ClosedSource) -> str:
     graph = "c.g" if source.items else "CAST(NULL AS STRING) AS g"
     hidden = ""
     if source.hidden is not None:
-        hidden = (f" AND NOT EXISTS (SELECT 1 FROM {closure_table(source.hidden.name)} h WHERE h.s = c.s AND h.p = c.p AND h.o = c.o)")
+        hidden = (f"AND NOT EXISTS (SELECT 1 FROM {closure_table(source.hidden.name)} h WHERE h.s = c.s AND h.p = c.p AND h.o = c.o)")
     listed = ", ".join(f"c.{column}" for column in TRIPLE_COLUMNS.split(", "))
     distinct, seen = ("DISTINCT ", "(c.sight & 1) <> 0 AND ") if source.views else ("", "")
     return (f"SELECT {distinct}{times}{graph}, {listed} FROM {closure_table(source.name)} c "
-            f"WHERE {seen}substr(c.s, 1, 1) <> '\"' AND substr(c.p, 1, 1) = '<'{hidden}")
+            f"WHERE {seen}substr(c.s, 1, 1) <> '\"' AND substr(c.p, 1, 1) = '<' {hidden}")
 
 
 def closure_table(name: str) -> str:

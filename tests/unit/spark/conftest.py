@@ -7,12 +7,11 @@ from collections.abc import Iterator
 import duckdb
 import pytest
 
-from engine.spark.udf import register_duckdb
+from engine.spark.worker import connect
 
 
 @pytest.fixture(scope="module")
 def database() -> Iterator[duckdb.DuckDBPyConnection]:
-    connection = duckdb.connect(":memory:", config={"threads": 1})
-    register_duckdb(connection)
+    connection = connect()
     yield connection
     connection.close()

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 
-import duckdb
 import pytest
 
 from engine.spark import kept, local, states
-from engine.spark.udf import register_duckdb
+from engine.spark.worker import connect
 from tests.bench import maintenance
 from tests.bench.maintenance import Edges, by_executor, by_store
 from tests.differential.plans import here
@@ -20,13 +19,11 @@ class Workers:
 
     def __init__(self, turns: Callable[[int], tuple[int, ...]], patched: pytest.MonkeyPatch) -> None:
         self._turns, self._bundles, self._worker = turns, 0, 0
-        self._connections = [duckdb.connect(":memory:", config={"threads": 1}) for _ in range(2)]
+        self._connections = [connect() for _ in range(2)]
         self._states: list[dict[str, states._State]] = [{}, {}]
         self._static: list[dict[str, local._Made]] = [{}, {}]
-        for connection in self._connections:
-            register_duckdb(connection)
         self._run = local.run_bundles
-        patched.setattr(local, "_connection", lambda: self._connections[self._worker])
+        patched.setattr(local, "database", lambda: self._connections[self._worker])
         patched.setattr(local, "_kept", lambda: self._static[self._worker])
         patched.setattr(states, "_states", lambda: self._states[self._worker])
         patched.setattr(local, "run_bundles", self.run)

@@ -76,7 +76,7 @@ def total(dialect: Dialect, call: Aggregate, column: str, name: str, calls: Call
     if call.distinct:
         columns |= {"u": f"count(DISTINCT {column})", "w": f"count(DISTINCT {n})"}
     a = f"{name}_"
-    summed = calls("U+", [f"('\"' || CAST({a}f AS STRING) || '{DOUBLE_END}')"])
+    summed = calls("U+", [f"('\"' || CAST({a}f AS STRING) || {DOUBLE_END})"])
     unequal = f"WHEN {a}k <= {DECIMAL} AND {a}u <> {a}w THEN {dialect.undecided('STRING')} " if call.distinct else ""
     token = (f"CASE WHEN {a}k = {HARD} THEN {dialect.undecided('STRING')} WHEN {a}v < {a}0 THEN NULL WHEN {a}0 = 0 THEN {ZERO} {unequal}"
              f"WHEN {a}k = {INTEGER} THEN {integer_token(a + 'i')} "

@@ -159,5 +159,5 @@ def token(dialect: Dialect, text: Text, otherwise: str) -> str:
     """The token of a string; `otherwise` stands for rows where the text needs escapes or is undecided."""
     escapes = dialect.matches(text.body, NEEDS_ESCAPE)
     undecided = " OR ".join([*text.undecided, escapes])
-    tail = "" if text.tag == "''" else f" || ({text.tag})"
-    return f"(CASE WHEN {undecided} THEN {otherwise} ELSE '\"' || ({text.body}) || '\"'{tail} END)"
+    tail = "" if text.tag == "''" else f"|| ({text.tag})"
+    return f"(CASE WHEN {undecided} THEN {otherwise} ELSE '\"' || ({text.body}) || '\"' {tail} END)"

@@ -10,8 +10,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import inf
 
+from engine.functions import terms
 from engine.functions.typed import Kind, typed
 from engine.ir.terms import XSD
+from engine.spark.sql.dialect import fixed
 
 INTEGER, DECIMAL, FLOAT, DOUBLE, HARD = (int(k) for k in (Kind.INTEGER, Kind.DECIMAL, Kind.FLOAT, Kind.DOUBLE, Kind.HARD))
 STRING, LANG, BOOLEAN = int(Kind.STRING), int(Kind.LANG), int(Kind.BOOLEAN)
@@ -22,8 +24,9 @@ NUMBERS = f"BETWEEN {INTEGER} AND {DOUBLE}"
 MOMENTS = f"IN ({ZONED}, {LOCAL})"
 MOST_EXACT = "1e15"
 NOT_A_NUMBER = "CAST('NaN' AS DOUBLE)"
-INTEGER_END, DECIMAL_END, DOUBLE_END, BOOLEAN_END = (f'"^^<{XSD}{name}>' for name in ("integer", "decimal", "double", "boolean"))
-ZERO = f"'\"0{INTEGER_END}'"
+INTEGER_END, DECIMAL_END, DOUBLE_END = (fixed(f'"^^<{XSD}{name}>') for name in ("integer", "decimal", "double"))
+TRUE, FALSE = map(fixed, (terms.TRUE, terms.FALSE))
+ZERO = fixed(f'"0"^^<{XSD}integer>')
 NULL_STRING = "CAST(NULL AS STRING)"
 
 
@@ -68,23 +71,23 @@ def of_constant(token: str, quoted: str) -> Typed | None:
 
 def double(number: float) -> str:
     """A double as SQL."""
-    return f"CAST('{'Infinity' if number == inf else '-Infinity' if number == -inf else repr(number)}' AS DOUBLE)"
+    return f"CAST({fixed('Infinity' if number == inf else '-Infinity' if number == -inf else str(number))} AS DOUBLE)"
 
 
 def integer_token(number: str) -> str:
     """The token of a whole number."""
-    return f"('\"' || CAST({number} AS STRING) || '{INTEGER_END}')"
+    return f"('\"' || CAST({number} AS STRING) || {INTEGER_END})"
 
 
 def decimal_token(number: str) -> str:
     """The canonical token of a SQL decimal with at least one fraction digit."""
     plain = f"CAST({number} AS STRING)"
-    return f"('\"' || trim(TRAILING '.' FROM trim(TRAILING '0' FROM {plain})) || '{DECIMAL_END}')"
+    return f"('\"' || trim(TRAILING '.' FROM trim(TRAILING '0' FROM {plain})) || {DECIMAL_END})"
 
 
 def boolean_token(truth: str) -> str:
     """The token of a SQL boolean."""
-    return f"(CASE WHEN {truth} THEN '\"true{BOOLEAN_END}' WHEN NOT {truth} THEN '\"false{BOOLEAN_END}' END)"
+    return f"(CASE WHEN {truth} THEN {TRUE} WHEN NOT {truth} THEN {FALSE} END)"
 
 
 def either(conditions: list[str]) -> str:
