@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from engine.runtime.errors import EngineError
+from engine.runtime.room import disk_full, is_full
 
 _SCHEMA = """
 create table if not exists meta (name text primary key, value text not null) without rowid;
@@ -96,14 +97,18 @@ class Database:
 
     @contextmanager
     def _writing(self) -> Iterator[sqlite3.Connection]:
+        """A transaction. EngineError ``disk-full`` where there is no room; the same may be tried again."""
         with self._lock:
-            self._writer.execute("begin immediate")
             try:
+                self._writer.execute("begin immediate")
                 yield self._writer
-            except BaseException:  # whatever it was, nothing is written
-                self._writer.execute("rollback")
+                self._writer.execute("commit")
+            except BaseException as failure:  # whatever it was, nothing is written
+                if self._writer.in_transaction:     # SQLite has ended it itself where there was no room
+                    self._writer.execute("rollback")
+                if is_full(failure):
+                    raise disk_full(f"The database cannot grow: {failure}.") from failure
                 raise
-            self._writer.execute("commit")
 
     @staticmethod
     def _put_meta(db: sqlite3.Connection, values: dict[str, Any]) -> None:

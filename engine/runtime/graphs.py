@@ -34,6 +34,7 @@ class GraphStore:
         self.counts: dict[str, int] = {}
         self._folder = folder
         self._stale: list[Path] = []
+        self._unwritten: dict[int, pa.Table] = {}
 
     def apply(self, control: Control, segment: pa.Table) -> dict[str, Any] | None:
         """Take over the version whose rows `segment` begins with. Gives what the result log must know of it; None if it is a removal."""
@@ -49,10 +50,7 @@ class GraphStore:
         self.tables[iri] = facts.set_column(0, facts.schema.field(0), zeros).combine_chunks()
         self.versions[iri] = control.position
         self.counts[iri] = self.counts.get(iri, 0) + 1
-        if self._folder is not None:
-            path = self._file(control.position)
-            with whole_file(path, path.with_suffix(".part")) as sink:
-                pq.write_table(self.tables[iri], sink)
+        self._unwritten[control.position] = self.tables[iri]
         return {"version": control.position, "count": self.counts[iri], "triples": facts.num_rows}
 
     def restore(self, definitions: Mapping[str, Mapping[str, Any]]) -> None:
@@ -70,6 +68,15 @@ class GraphStore:
     def mark(self, iri: str, following: bool = False) -> str:
         """What the blank nodes of a graph's version, or the following one, are marked with."""
         return f"g{short_name(iri)}.{self.counts.get(iri, 0) + following}"
+
+    def save(self) -> None:
+        """Write the files of new versions: on disk when this returns, which the result log must wait for. May be tried again."""
+        for version, table in list(self._unwritten.items()):
+            if self._folder is not None:
+                path = self._file(version)
+                with whole_file(path, path.with_suffix(".part")) as sink:
+                    pq.write_table(table, sink)
+            del self._unwritten[version]
 
     def committed(self) -> None:
         """The versions replaced are no longer needed."""

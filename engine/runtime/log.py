@@ -29,9 +29,10 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from engine.runtime.append import Appender
-from engine.runtime.errors import EngineError, unavailable
+from engine.runtime.errors import unavailable
 from engine.runtime.files import remove, whole_file
 from engine.runtime.holes import Holes, without
+from engine.runtime.room import disk_full
 from engine.runtime.rows import ROWS, Kind, in_order
 from engine.runtime.set_aside import SetAside
 from engine.timeline import MAX, MIN
@@ -168,12 +169,15 @@ class LogFolder:
         """Write rows, in order, to a new file of the log: on disk when this returns."""
         return self._write(table, self.folder, "none")
 
-    def merge(self, position: int, least: int) -> int:
-        """Merge the files up to `position` into one of the archive, if there are at least `least` of them; how many."""
+    def merge(self, position: int, least: int, fits: Callable[[int], bool] = lambda size: True) -> int:
+        """Merge the files up to `position` into the archive, if there are at least `least` of them; how many. OSError where there is no
+        room, which `fits` tells for a number of bytes: nothing is lost then."""
         done = [file for file in sorted(_files(self.folder)) if file.last <= position]
         if len(done) < max(1, least):
             return 0
-        for part in _parts(done, _MERGED_BYTES):
+        for part, size in _parts(done, _MERGED_BYTES):
+            if not fits(size):
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
             tables = [table for file in part if (table := self._usable(file, file.read)) is not None]
             if tables:
                 self._write(in_order(pa.concat_tables(tables)), self.archive_folder, "zstd")
@@ -295,7 +299,7 @@ class LogWriter:
         try:
             self._write(end, rows, now)
         except Exception as failure:  # nothing of this group has happened
-            error = EngineError("disk-full", 507, f"The input log cannot be written: {failure}.")
+            error = disk_full(f"The input log cannot be written: {failure}.")
             for future, _ in replies:
                 future.set_exception(error)
             return
@@ -346,15 +350,15 @@ def _files(folder: Path) -> Iterator[LogFile]:
             yield LogFile(int(match[1]), int(match[2]), folder / name)
 
 
-def _parts(files: list[LogFile], most_bytes: int) -> Iterator[list[LogFile]]:
-    """Files in their order, in parts of about `most_bytes`."""
+def _parts(files: list[LogFile], most_bytes: int) -> Iterator[tuple[list[LogFile], int]]:
+    """Files in their order, in parts of about `most_bytes`, and how many bytes each part has."""
     part: list[LogFile] = []
     size = 0
     for file in files:
         part.append(file)
         size += file.path.stat().st_size
         if size >= most_bytes:
-            yield part
+            yield part, size
             part, size = [], 0
     if part:
-        yield part
+        yield part, size

@@ -27,7 +27,7 @@ from engine.runtime.batch import Limits
 from engine.runtime.clock import Clock
 from engine.runtime.describe import progress
 from engine.runtime.errors import EngineError, unavailable
-from engine.runtime.log import LogFile, LogFolder, LogWriter
+from engine.runtime.log import Decide, LogFile, LogFolder, LogWriter
 from engine.runtime.meters import Meters
 from engine.runtime.owner import Owner
 from engine.runtime.pump import Pump
@@ -35,6 +35,7 @@ from engine.runtime.query import Compiled
 from engine.runtime.receipts import receipt_of
 from engine.runtime.resources import Listener, Notice
 from engine.runtime.results import ResultLog, Retention
+from engine.runtime.room import Room, is_full
 from engine.runtime.rows import ROWS, Kind
 from engine.runtime.rule_store import ParseRules
 from engine.runtime.set_aside import SetAside, Trouble
@@ -63,6 +64,7 @@ class Machine:
         self._changed = threading.Condition()
         self._position = 0
         self._ahead = False
+        self._without_room: str | None = None
         self._closing = threading.Event()
         self._opened = ExitStack()
         self._is_open = False
@@ -91,7 +93,7 @@ class Machine:
         for folder in (own.data, own.graph_folder):
             folder.mkdir(parents=True, exist_ok=True)
         self._opened.enter_context(_lock(own.data / "lock"))
-        self.aside = SetAside(own.data / "set-aside")
+        self.aside, self.room = SetAside(own.data / "set-aside"), Room(own.data, own.reserve_bytes)
         self.results = ResultLog(own.database, Retention(own.result_count, own.result_age_ms, own.result_bytes), own.dead_letters)
         self._opened.callback(self.results.close)
         self.folder = LogFolder(own.log_folder, own.archive_folder, self.aside)
@@ -131,7 +133,7 @@ class Machine:
             self._pump = pump = Pump(executor, self.results, self._parse, self._recompile, parse_rules=self._parse_rules,
                                      graph_folder=self.settings.graph_folder, limits=limits, now=self.clock.now_ms,
                                      alive=self.backend.alive, history=self.folder.history,
-                                     following=self.folder.holes.after, aside=self.aside)
+                                     following=self.folder.holes.after, aside=self.aside, full=self._wait_for_room)
             self._owner.call(pump.restore)
             self._begin_feed()
             self.timer.start()
@@ -156,8 +158,18 @@ class Machine:
             self.wait_for(end, None)
         for number in range(_WARM_UP_BATCHES if self.settings.warm_up else 1):
             self._say(f"warming up the pump, batch {number + 1}")
-            self.wait_for(self.writer.call(lambda end, now: end.command(Kind.NOTE, "", {"started": now})), None)
+            self.wait_for(self._append(lambda end, now: end.command(Kind.NOTE, "", {"started": now})), None)
         self.writer.call(lambda end, now: end.stay_awake(now))
+
+    def _append(self, decide: Decide[int]) -> int:
+        """Append what can be done without where there is no room; the position of its record, or 0."""
+        try:
+            return self.writer.call(decide)
+        except EngineError as full:
+            if not is_full(full):
+                raise
+            _LOG.warning("%s", full)
+            return 0
 
     def _clear_checkpoints(self) -> None:
         """The checkpoints of a feed before are of no use; what cannot be removed must not hinder the new one."""
@@ -249,6 +261,15 @@ class Machine:
             self._ahead = True
             self._owner.call(lambda: self._process(ROWS.empty_table()))
 
+    def _wait_for_room(self, failure: Exception) -> None:
+        """The pump cannot write what it did: try again a little later. Raises where the engine is stopped."""
+        if self._without_room is None:
+            _LOG.error("the pump waits for room on the disk: %s", failure)
+            self._without_room = str(failure)
+            self._say(f"waiting for room on the disk: {failure}")
+        if self._closing.wait(self.settings.room_poll_s):
+            raise unavailable("shutting-down", "The engine is stopping.")
+
     def _read(self, read: Callable[[], pa.Table]) -> pa.Table:
         """What the feed has. Where it cannot read a file that it has listed, the files are read here, and a damaged one is found."""
         try:
@@ -276,6 +297,10 @@ class Machine:
         outcome = pump.process(table)
         if not outcome.rows:
             return
+        if self._without_room is not None:
+            _LOG.warning("there is room on the disk again")
+            self._without_room = None
+            self._say("ready")
         self.meters.batch(outcome, outcome.rows_by_stream, self.clock.now_ms())
         self.timer.expect(pump.next_ticks())
         with self._changed:
@@ -338,7 +363,7 @@ class Machine:
             try:
                 if self._feed is not None:
                     self._feed.seen(self._merge(self._least_to_merge(busy)))
-                if time.monotonic() - expired > 60 and self._pump is not None:
+                if (time.monotonic() - expired > 60 or self.room.low) and self._pump is not None:
                     expired = time.monotonic()
                     self._expire(self._pump)
             except OSError:
@@ -347,7 +372,7 @@ class Machine:
     def _merge(self, least: int) -> int:
         """Merge what the pump is done with; what cannot be merged stays as it is, and is merged another time."""
         try:
-            return self.folder.merge(self._position, least)
+            return self.folder.merge(self._position, least, self.room.fits)
         except (OSError, pa.ArrowException):
             _LOG.warning("files of the input log could not be merged", exc_info=True)
             return 0
@@ -365,14 +390,21 @@ class Machine:
 
     # --- health
 
+    @property
+    def reserve(self) -> int | None:
+        """Bytes of the disk below which nothing is taken in; None before the data folder is open."""
+        return self.room.reserve if self._is_open else None
+
     def health(self) -> tuple[bool, dict[str, Any]]:
         """Whether the engine does its work, and what does not work beside it."""
-        return self.state == "running", {"degraded": [trouble.to_json() for trouble in self._troubles()]}
+        return self.state == "running" and self._without_room is None, {"degraded": [trouble.to_json() for trouble in self._troubles()]}
 
     def _troubles(self) -> Iterator[Trouble]:
         if not self._is_open:
             return
         yield from self.aside.troubles()
+        if self.room.low:
+            yield Trouble("disk", str(self.settings.data), f"{self.room.free()} bytes free; below {self.room.reserve} nothing is taken in")
         for hole in self.folder.holes:
             yield Trouble("log", f"records {hole.first} to {hole.last}", f"lost: {hole.reason}")
         if self._pump is not None:

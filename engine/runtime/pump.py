@@ -24,6 +24,7 @@ from engine.runtime.batch import (Compile, EvaluatorDownError, Executor, History
                                   ProducerFailedError)
 from engine.runtime.query import Definition, LiveQuery
 from engine.runtime.results import Changes, ResultLog
+from engine.runtime.room import is_full
 from engine.runtime.rows import Kind, controls, in_order, where
 from engine.runtime.rule_store import ParseRules, reads_no_rules
 from engine.runtime.segments import segments
@@ -44,15 +45,17 @@ class Pump(Barriers):
                  parse_rules: ParseRules = reads_no_rules, graph_folder: Path | None = None, limits: Limits = Limits(),
                  now: Callable[[], int] = lambda: 0, alive: Callable[[], bool] = lambda: True,
                  history: History = lambda needed, position: (), following: Callable[[int], int] = lambda position: position + 1,
-                 aside: SetAside | None = None) -> None:
+                 aside: SetAside | None = None, full: Callable[[Exception], None] | None = None) -> None:
         """`graph_folder` None keeps static graphs in memory only (a replay). `now` dates rows for retention; it decides no result.
         `alive` is asked when an evaluation failed: whether that was the query's fault or the end of the evaluator.
         `history(from_ms by stream, position)` reads the items of the log up to `position` that are not older, in order.
-        `following` is the position of the record after one (a later one where records are known to be lost)."""
+        `following` is the position of the record after one (a later one where records are known to be lost).
+        `full` waits for room on the disk, or raises."""
         super().__init__(executor, parse, parse_rules, compile_query, graph_folder, limits, history, aside)
         self.results = results
         self.position = 0
         self._now, self._alive, self._following = now, alive, following
+        self._full = full or _give_up
 
     # --- batches
 
@@ -213,9 +216,21 @@ class Pump(Barriers):
                 query.relation_changed = False
         changes.streams = self.kept.to_json()
         changes.meta["numbers"] = self._numbers
-        self.results.commit(changes, self._now())
+        self._write(changes)
         self.store.committed()
         self._reach()
+
+    def _write(self, changes: Changes) -> None:
+        """All or nothing; where there is no room, again when there may be."""
+        while True:
+            try:
+                self.store.save()
+                self.results.commit(changes, self._now())
+                return
+            except Exception as failure:  # the system's or SQLite's
+                if not is_full(failure):
+                    raise
+                self._full(failure)
 
     def _reach(self) -> None:
         for query in self.queries.values():
@@ -273,3 +288,8 @@ class Pump(Barriers):
                 if reader.state != "failed":
                     reader.fail(ProducerFailedError(f"the query {maker.name!r}, whose stream it reads, has failed"), maker.name)
                     lost.append(reader)
+
+
+def _give_up(failure: Exception) -> None:
+    """What a pump does without room that nobody waits for."""
+    raise failure

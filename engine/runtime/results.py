@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import repeat
 from pathlib import Path
@@ -19,6 +20,7 @@ import pyarrow.compute as pc
 
 from engine.ipc import pack, unpack
 from engine.runtime.database import Database
+from engine.runtime.errors import EngineError
 from engine.runtime.resources import Bounds, DeadLetter, ResultEvent, ResultKind
 
 _RESULT = "query, epoch, seq, tick, at, kind, output, payload, relation, meta"
@@ -205,9 +207,9 @@ class ResultLog(Database):
 
     def receipts(self, now_ms: int) -> list[tuple[str, str]]:
         """(stream, JSON) of the answers to pushes that are still kept; the others are deleted."""
-        with self._writing() as db:
+        with suppress(EngineError), self._writing() as db:     # on a full disk they stay a while longer
             db.execute("delete from receipts where until < ?", (now_ms,))
-        return list(self._read("select stream, receipt from receipts"))
+        return list(self._read("select stream, receipt from receipts where until >= ?", (now_ms,)))
 
     def letters(self, stream: str, limit: int = 100) -> list[DeadLetter]:
         """The latest dead letters of a stream, newest first."""

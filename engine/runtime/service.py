@@ -70,8 +70,8 @@ class Engine(RuleCommands):
 
     def info(self) -> dict[str, Any]:
         """What ``/info`` adds of the engine."""
-        return {"backlog": self._machine.backlog if self.ready else None, "totals": dict(self._machine.meters.totals),
-                **self._machine.backend.describe()}
+        return {"backlog": self._machine.backlog if self.ready else None, "reserveBytes": self._machine.reserve,
+                "totals": dict(self._machine.meters.totals), **self._machine.backend.describe()}
 
     def subscribe(self, listener: Listener) -> Callable[[], None]:
         """Call `listener` with each notice, from engine threads, until the returned function is called."""
@@ -88,6 +88,7 @@ class Engine(RuleCommands):
                 return self._graph_info(iri), False
             fresh = own_blank_nodes(triples, store.mark(iri, following=True))
             content = list(dict.fromkeys(fresh if replace or before is None else [*before, *fresh]))
+            self._machine.room.check()
             self._settle(self._machine.writer.call(lambda end, now: end.graph(iri, content)))
             return self._graph_info(iri), before is None
 

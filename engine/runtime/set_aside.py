@@ -14,7 +14,8 @@ _WHY = ".why"
 
 @dataclass(frozen=True, slots=True)
 class Trouble:
-    """Something that does not work while the rest does. `kind` is ``file``, ``log``, ``graph``, ``rules`` or ``query``."""
+    """Something that does not work while the rest does. `kind` is ``file``, ``log``, ``graph``, ``rules``, ``query``
+    or ``disk``."""
 
     kind: str
     name: str

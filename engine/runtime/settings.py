@@ -32,6 +32,8 @@ class Settings:
     one_shot_timeout_s: float = 10.0
     register_wait_s: float = 30.0
     push_wait_s: float = 30.0
+    reserve_bytes: int = 64 << 20
+    room_poll_s: float = 1.0
     warm_up: bool = True
     force_executor: Literal["local", "sql"] | None = None
     force_strategy: Literal["recompute", "incremental"] | None = None

@@ -125,6 +125,7 @@ class StreamCommands:
         iri = self._descriptor(name)["iri"]
         if self._machine.backlog > self.settings.max_backlog_items:
             raise unavailable("engine-overloaded", f"{self._machine.backlog} records wait to be processed.", 1)
+        self._machine.room.check()
         return self._machine.writer.call(lambda end, now: end.push(iri, prepared, now, terms), self.settings.push_wait_s)
 
     def _descriptor(self, name: str) -> dict[str, Any]:

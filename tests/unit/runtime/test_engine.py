@@ -33,7 +33,7 @@ class Running:
 
     def __init__(self, folder: Path, now_ms: int = NOW) -> None:
         self.clock = ManualClock(now_ms)
-        settings = Settings(data=folder, commit_interval_ms=0, warm_up=False, archive_files=4)
+        settings = Settings(data=folder, commit_interval_ms=0, warm_up=False, archive_files=4, room_poll_s=0.01)
         self.backend = MemoryBackend(settings)
         self.engine = Engine(settings, self.parse, self.clock, self.backend, self.parse_rules)
         self.notices: list[Notice] = []
