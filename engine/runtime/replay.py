@@ -186,12 +186,14 @@ def _items(streams: Mapping[str, Sequence[Item]], position: int, batch_rows: int
 
 
 def _table(batch: Sequence[tuple[str, Item]], position: int, before: Counter[str]) -> pa.Table:
-    """Rows of the log for items of several streams: each stream's in one go, then put in order. `before` counts items per stream."""
+    """Rows of the log for items of several streams: each stream's in one go (those that share blank nodes in one of their own), then
+    put in order. `before` counts items per stream."""
     positions = np.arange(position, position + len(batch))
     parts = [ROWS.empty_table()]
-    for stream in dict.fromkeys(name for name, _ in batch):
-        mine = np.fromiter((name == stream for name, _ in batch), np.bool_, len(batch))
-        prepared = prepare([(item.t_ms, item.graph, item.triples) for name, item in batch if name == stream])
+    for stream, scoped in dict.fromkeys((name, item.scope_ms is not None) for name, item in batch):
+        mine = np.fromiter((name == stream and (item.scope_ms is not None) == scoped for name, item in batch), np.bool_, len(batch))
+        items = [batch[place][1] for place in np.flatnonzero(mine).tolist()]
+        prepared = prepare([(item.t_ms, item.graph, item.triples) for item in items], [item.scope_ms for item in items])
         parts.append(item_rows(prepared, stream, np.ones(prepared.items, np.bool_), positions[mine], prepared.times, prepared.times,
                                before[stream]))
         before[stream] += prepared.items

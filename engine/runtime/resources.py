@@ -24,11 +24,13 @@ DEFAULT_GRAPH = "urn:x-thalweg:default"
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """A parsed stream item: time stamp in ms where it carries one, graph name token, triples of canonical tokens."""
+    """A parsed stream item: time stamp in ms where it carries one, graph name token, triples of canonical tokens. Its blank nodes are
+    its own, or shared by the items of the stream with the same `scope_ms`."""
 
     t_ms: int | None
     graph: str | None
     triples: tuple[Triple, ...]
+    scope_ms: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -61,20 +61,23 @@ class Control:
 class Prepared:
     """Items made ready to append: `table` has columns item (index), row, g s p o and typed columns; `times` one entry per item.
 
-    `stamped` is None where every item carries its time stamp, else a mask of those that do.
+    `stamped` is None where every item carries its time stamp, else a mask of those that do. `scopes` has for each item the ms whose
+    blank nodes it shares (`Item.scope_ms`); None where blank nodes are the items' own.
     """
 
     table: pa.Table
     times: np.typing.NDArray[np.int64]
     stamped: np.typing.NDArray[np.bool_] | None = None
+    scopes: np.typing.NDArray[np.int64] | None = None
 
     @property
     def items(self) -> int:
         return len(self.times)
 
 
-def prepare(items: Sequence[tuple[int | None, str | None, Sequence[Triple]]]) -> Prepared:
-    """Turn items (time, graph, triples) into columns; an item without triples keeps one row of nulls."""
+def prepare(items: Sequence[tuple[int | None, str | None, Sequence[Triple]]], scopes: Sequence[int | None] = ()) -> Prepared:
+    """Turn items (time, graph, triples) into columns; an item without triples keeps one row of nulls. `scopes` are those of all items,
+    or there are none."""
     triples = [triple for _, _, content in items for triple in content or ((None, None, None),)]
     subjects, predicates, objects = zip(*triples, strict=True) if triples else ((), (), ())
     sizes = np.fromiter((len(content) or 1 for _, _, content in items), np.int32, len(items))
@@ -83,18 +86,23 @@ def prepare(items: Sequence[tuple[int | None, str | None, Sequence[Triple]]]) ->
     stamped = np.fromiter((t is not None for t, _, _ in items), np.bool_, len(items))
     table = _facts(np.repeat(np.arange(len(items), dtype=np.int32), sizes), graphs, pa.array(subjects, pa.string()),
                    pa.array(predicates, pa.string()), pa.array(objects, pa.string()))
-    return Prepared(table, times, None if stamped.all() else stamped)
+    scoped = np.array(scopes, np.int64) if scopes and None not in scopes else None
+    return Prepared(table, times, None if stamped.all() else stamped, scoped)
 
 
 def prepare_table(table: pa.Table) -> Prepared:
-    """The same from a table with columns item (ascending from 0, no gap), t, s, p, o and, if there are graphs, g."""
+    """The same from a table with columns item (ascending from 0, no gap), t, s, p, o and, where there are any, g and scope (ms)."""
     table = table.combine_chunks()
     item = table["item"].to_numpy().astype(np.int32)
-    first = np.flatnonzero(np.diff(item, prepend=-1))
     graphs = table["g"] if "g" in table.column_names else pa.nulls(table.num_rows, pa.string())
-    times = table["t"].take(pa.array(first))
+    firsts = table.select([name for name in ("t", "scope") if name in table.column_names])
+    if not one_each(item):
+        firsts = firsts.take(pa.array(np.flatnonzero(np.diff(item, prepend=-1))))
+    times = firsts["t"]
     stamped = None if not times.null_count else np.asarray(times.is_valid())
-    return Prepared(_facts(item, graphs, table["s"], table["p"], table["o"]), times.fill_null(0).to_numpy().astype(np.int64), stamped)
+    scopes = firsts["scope"].to_numpy() if "scope" in table.column_names else None
+    return Prepared(_facts(item, graphs, table["s"], table["p"], table["o"]), times.fill_null(0).to_numpy().astype(np.int64), stamped,
+                    scopes)
 
 
 def graph_table(triples: Iterable[Triple]) -> pa.Table:
@@ -110,15 +118,17 @@ def item_rows(prepared: Prepared, stream: str, taken: np.typing.NDArray[np.bool_
     """Rows of the log for the taken items; the arrays have one entry per item.
 
     Blank nodes become the item's own, ``_:i<stream>.<number>.<label>``: `before` items of the stream came before these. The number
-    is not the position, for what else is in the log may depend on the clock.
+    is not the position, for what else is in the log may depend on the clock. Those of a scope become ``_:t<stream>.<ms>.<label>``.
     """
     item = prepared.table["item"].to_numpy()
-    keep = taken[item]
-    table = prepared.table if keep.all() else prepared.table.filter(pa.array(keep))
-    item = item[keep]
+    table = prepared.table
+    if not taken.all():
+        keep = taken[item]
+        table, item = table.filter(pa.array(keep)), item[keep]
     count, place = table.num_rows, pa.array(positions[item])
-    number = pa.array((before + np.cumsum(taken))[item])
-    g, s, o = (_own(table[name], number, f"_:i{short_name(stream)}.") for name in ("g", "s", "o"))
+    letter, numbers = ("i", before + np.cumsum(taken)) if prepared.scopes is None else ("t", prepared.scopes)
+    number = pa.array(numbers[item])
+    g, s, o = (_own(table[name], number, f"_:{letter}{short_name(stream)}.") for name in ("g", "s", "o"))
     return pa.table([place, table["row"], _repeat(int(Kind.EVENT), count, pa.int8()), _repeat(stream, count, pa.string()),
                      pa.array(times[item]), g, s, table["p"], o, table["kind"], table["number"], table["micros"],
                      pa.array(watermarks[item]), pa.nulls(count, pa.string())], schema=ROWS)
@@ -200,11 +210,18 @@ def in_order(table: pa.Table) -> pa.Table:
     return pa.concat_tables([table.slice(begins[run], ends[run] - begins[run]) for run in order])
 
 
+def one_each(item: np.typing.NDArray[Any]) -> bool:
+    """Whether every row is an item of its own, given the number of each row's item (ascending from 0, no gap)."""
+    return bool(len(item)) and int(item[-1]) == len(item) - 1
+
+
 def _facts(item: np.typing.NDArray[np.int32], g: Any, s: Any, p: Any, o: Any) -> pa.Table:
     kind, number, micros = typed_columns(o)
-    starts = np.flatnonzero(np.diff(item, prepend=-1))
-    row = np.arange(len(item)) - np.repeat(starts, np.diff(starts, append=len(item)))
-    return pa.table({"item": pa.array(item), "row": pa.array(row.astype(np.int32)), "g": g, "s": s, "p": p, "o": o,
+    row = np.zeros(len(item), np.int32)
+    if not one_each(item):
+        starts = np.flatnonzero(np.diff(item, prepend=-1))
+        row = (np.arange(len(item)) - np.repeat(starts, np.diff(starts, append=len(item)))).astype(np.int32)
+    return pa.table({"item": pa.array(item), "row": pa.array(row), "g": g, "s": s, "p": p, "o": o,
                      "kind": kind, "number": number, "micros": micros})
 
 

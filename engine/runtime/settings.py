@@ -19,7 +19,7 @@ class Settings:
     poll_ms: int = 25
     rotate_files: int = 15_000
     archive_files: int = 32
-    max_backlog_items: int = 1_000_000
+    max_backlog_items: int = 5_000_000
     ticks_per_job: int = 512
     max_result_rows: int = 250_000
     max_queries: int = 100

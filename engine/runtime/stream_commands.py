@@ -97,12 +97,13 @@ class StreamCommands:
              rejected: Sequence[Rejection] = (), skip: bool = False, digest: str | None = None) -> Receipt:
         """Append items to a stream; returns when they are on disk. `skip` takes the rest where some are too far ahead of the clock;
         `digest` stands for the request: the same key with another one is refused."""
-        prepared = prepare([(item.t_ms, item.graph, item.triples) for item in items])
+        prepared = prepare([(item.t_ms, item.graph, item.triples) for item in items], [item.scope_ms for item in items])
         return self._push(name, prepared, Terms(watermark_ms, idempotency_key, digest, skip, tuple(rejected)))
 
     def push_table(self, name: str, table: pa.Table, *, watermark_ms: int | None = None, idempotency_key: str | None = None,
                    skip: bool = False, digest: str | None = None) -> Receipt:
-        """The same for items in columns: item (from 0, ascending), t (ms), s, p, o tokens and, where items are graphs, g."""
+        """The same for items in columns: item (from 0, ascending), t (ms), s, p, o tokens; g where items are graphs, scope (ms) where they
+        share blank nodes."""
         return self._push(name, prepare_table(table), Terms(watermark_ms, idempotency_key, digest, skip))
 
     def tail(self, name: str, limit: int = 100, since: int = 0) -> list[TailEvent]:

@@ -14,7 +14,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyoxigraph import RdfFormat, parse
 
+from engine.runtime.rows import one_each
 from server.formats.items import Reader
+from server.formats.lines import has_odd_line_ends
 from server.formats.media import NQUADS, TIMED
 from server.formats.stamps import stamp_ms
 from server.formats.terms import tokens
@@ -46,14 +48,17 @@ class _Rows:
 
 
 def read_columns(body: bytes, media: str, reader: Reader) -> pa.Table | None:
-    """The items as a table with columns item, t, g, s, p, o (engine.runtime.rows.prepare_table), or None (see the module)."""
+    """The items as a table for `engine.runtime.rows.prepare_table`, or None (see the module)."""
     if media not in (NQUADS, TIMED) or reader.skip or len(body) < SMALL:
         return None
     try:
         lines = _lines(body).cast(pa.large_string())
         blank = pc.less_equal(pc.binary_length(lines), 1)
         lines = lines.filter(pc.invert(blank)) if blank.true_count else lines
-        table = _timed(lines, reader) if media == TIMED else _quads(lines, reader)
+        if media == NQUADS:
+            table = _quads(lines, reader)
+        else:
+            table = None if has_odd_line_ends(body) else _timed(lines, reader)
     except (pa.ArrowInvalid, SyntaxError, Problem):
         return None
     return table if table is not None and _within_caps(table, reader) else None
@@ -69,12 +74,10 @@ def _timed(lines: pa.Array, reader: Reader) -> pa.Table | None:
         return None
     times = texts.cast(pa.int64())
     rows = _split(rest, RdfFormat.N_TRIPLES, named=False)
-    if rows is None or _carries(rows, reader):
+    if rows is None:
         return None
-    encoded = times.dictionary_encode()
-    item = encoded.indices.to_numpy().take(rows.line)
-    t = times.take(pa.array(rows.line)) if reader.timestamp_ms is None else pa.repeat(reader.timestamp_ms, len(item))
-    return _table(item, t, rows)
+    t = times if reader.timestamp_ms is None else pa.repeat(reader.timestamp_ms, len(times))
+    return _table(rows.line, t, rows, times)
 
 
 def _quads(lines: pa.Array, reader: Reader) -> pa.Table | None:
@@ -153,9 +156,9 @@ def _carries(rows: _Rows, reader: Reader) -> bool:
     return pc.any(pc.equal(rows.p, f"<{reader.predicate}>")).as_py() is True
 
 
-def _table(item: np.typing.NDArray[np.int64], t: pa.Array, rows: _Rows) -> pa.Table:
+def _table(item: np.typing.NDArray[np.int64], t: pa.Array, rows: _Rows, scope: pa.Array | None = None) -> pa.Table:
     table = pa.table({"item": item.astype(np.int32), "t": t.cast(pa.int64()),
-                      **{name: getattr(rows, name).cast(pa.string()) for name in "gspo"}})
+                      **{name: getattr(rows, name).cast(pa.string()) for name in "gspo"}, **({} if scope is None else {"scope": scope})})
     return table if np.all(np.diff(item) >= 0) else table.take(pa.array(np.argsort(item, kind="stable")))
 
 
@@ -163,7 +166,8 @@ def _within_caps(table: pa.Table, reader: Reader) -> bool:
     limits = reader.limits
     item = table["item"].to_numpy()
     size = np.sum([pc.binary_length(table[name]).to_numpy() for name in "spo"], axis=0) + 5
-    return bool(np.bincount(item).max(initial=0) <= limits.item_triples and np.bincount(item, size).max(initial=0) <= limits.item_bytes
+    triples, sizes = (np.ones(1), size) if one_each(item) else (np.bincount(item), np.bincount(item, size))
+    return bool(triples.max(initial=0) <= limits.item_triples and sizes.max(initial=0) <= limits.item_bytes
                 and (pc.max(pc.binary_length(table["o"])).as_py() or 0) <= limits.literal)
 
 

@@ -31,9 +31,11 @@ class Reader:
 
 @dataclass(slots=True)
 class Reading:
-    """The items of a push in the order of the text, and the problems of those that were left out."""
+    """The items of a push in the order of the text, and the problems of those that were left out. `labelled`: the text gives each blank
+    node its label, which is kept, as bulk pushes keep it (columns.py)."""
 
     reader: Reader
+    labelled: bool = False
     items: list[Item] = field(default_factory=list)
     problems: list[Problem] = field(default_factory=list)
 
@@ -60,26 +62,35 @@ class Reading:
             self.add_item(None, loose, (), place, line, measured)
 
     def add_item(self, graph: str | None, triples: list[Triple], about: Iterable[Triple] = (), place: str | None = None,
-                 line: int | None = None, measured: bool = False, path_ms: int | None = None) -> None:
-        """Add one item; `about` are the triples of the default graph about its graph's name, `path_ms` the time that stands beside
-        its triples."""
+                 line: int | None = None, measured: bool = False) -> None:
+        """Add one item; `about` are the triples of the default graph about its graph's name."""
         try:
-            stamp, kept = self._stamp(graph, triples, list(about), path_ms)
+            stamp, kept = self._stamp(graph, triples, list(about))
             self._check_size(kept, measured)
-            name, own = own_blank_nodes(graph, kept)
-            self.items.append(Item(stamp, name, own))
+            self.items.append(Item(stamp, graph, tuple(kept)) if self.labelled else Item(stamp, *own_blank_nodes(graph, kept)))
         except Problem as problem:
             self.reject(located(problem, place or graph, line))
 
-    def _stamp(self, graph: str | None, triples: list[Triple], about: list[Triple],
-               path_ms: int | None) -> tuple[int | None, list[Triple]]:
+    def add_lines(self, lines: Iterable[tuple[int, int, Triple]], measured: bool) -> None:
+        """Add items of one triple each, given (number of the line, the ms that stand in it, triple); they share their blank nodes with
+        the others of the same ms."""
+        for number, ms, triple in lines:
+            if not measured:
+                try:
+                    self._check_size([triple], False)
+                except Problem as problem:
+                    self.reject(located(problem, None, number))
+                    continue
+            self.items.append(Item(ms if self.reader.timestamp_ms is None else self.reader.timestamp_ms, None, (triple,), ms))
+
+    def _stamp(self, graph: str | None, triples: list[Triple], about: list[Triple]) -> tuple[int | None, list[Triple]]:
         """The time stamp of an item and its triples without the one that carries it."""
         predicate, event_time = f"<{self.reader.predicate}>", self.reader.event_time
         carriers = [t for t in about if t[1] == predicate]
         if not carriers:
             inside = [t for t in triples if t[1] == predicate]
             # Without a graph name the stamp is about something in the item; where the server stamps, that is data like any other.
-            carriers = [t for t in inside if t[0] == graph] or (inside if event_time and path_ms is None else [])
+            carriers = [t for t in inside if t[0] == graph] or (inside if event_time else [])
         if not event_time:
             carriers = [t for t in carriers if stamp_ms(t[2]) is not None]
         stamps = {stamp_ms(t[2]) for t in carriers}
@@ -90,7 +101,7 @@ class Reading:
             return self.reader.timestamp_ms, triples
         if len(stamps) > 1:
             raise Problem("missing-timestamp", f"The item has {len(stamps)} different time stamps (predicate {predicate}).")
-        stamp = stamps.pop() if stamps else path_ms
+        stamp = stamps.pop() if stamps else None
         if stamp is None and carriers:
             raise Problem("missing-timestamp", f"The time stamp {carriers[0][2][:100]} is not an xsd:dateTime.")
         if stamp is None and event_time:

@@ -35,12 +35,8 @@ def read_json_lines(body: bytes, reading: Reading) -> None:
 
 
 def read_timed(body: bytes, reading: Reading) -> None:
-    """Lines ``ms<TAB>triple``: all triples of one ms are one item, in the order in which the times first appear."""
-    items: dict[int, list[Triple]] = {}
-    for ms, triple in _timed_triples(body, reading):
-        items.setdefault(ms, []).append(triple)
-    for ms, triples in items.items():
-        reading.add_item(None, triples, place=str(ms), path_ms=ms)
+    """Lines ``ms<TAB>triple``: each is an item, whatever body it comes in; blank nodes are shared by the lines of one ms."""
+    reading.add_lines(_timed_triples(body, reading), len(body) <= reading.reader.limits.item_bytes)
 
 
 def read_line_by_line(body: bytes, format_: RdfFormat, reading: Reading) -> list[tuple[str | None, Triple]]:
@@ -56,15 +52,19 @@ def read_line_by_line(body: bytes, format_: RdfFormat, reading: Reading) -> list
     return quads
 
 
-def _timed_triples(body: bytes, reading: Reading) -> Iterator[tuple[int, Triple]]:
-    """(ms, triple) per line. The triples are parsed together, which is several times as fast as line by line."""
+def _timed_triples(body: bytes, reading: Reading) -> Iterator[tuple[int, int, Triple]]:
+    """(number, ms, triple) of each line. The triples are parsed together, which is several times as fast as line by line."""
     try:
+        numbers: list[int] = []
         times: list[int] = []
         texts: list[bytes] = []
-        for line in body.split(b"\n"):
+        if has_odd_line_ends(body):
+            raise ValueError("a line may hold several triples")
+        for number, line in enumerate(body.split(b"\n"), 1):
             before, tab, text = line.partition(b"\t")
             if tab:
                 times.append(int(before))
+                numbers.append(number)
             elif line.strip():
                 raise ValueError("no tab")
             texts.append(text)
@@ -74,14 +74,19 @@ def _timed_triples(body: bytes, reading: Reading) -> Iterator[tuple[int, Triple]
             raise ValueError("not one triple per line")
     except (SyntaxError, ValueError, Problem):
         return _timed_line_by_line(body, reading)
-    return iter(list(zip(times, triples)))
+    return zip(numbers, times, triples)
 
 
-def _timed_line_by_line(body: bytes, reading: Reading) -> Iterator[tuple[int, Triple]]:
+def has_odd_line_ends(body: bytes) -> bool:
+    """Whether there is a CR without LF: the parser of triples takes it for the end of a line, a body of lines does not."""
+    return b"\r" in body and body.count(b"\r") != body.count(b"\r\n")
+
+
+def _timed_line_by_line(body: bytes, reading: Reading) -> Iterator[tuple[int, int, Triple]]:
     """As `_timed_triples`, finding the place of each error."""
     for number, line in _lines(body):
         try:
-            yield _timed_line(body, number, line, reading.reader.limits.literal)
+            yield number, *_timed_line(body, number, line, reading.reader.limits.literal)
         except Problem as problem:
             reading.reject(located(problem, None, number))
 

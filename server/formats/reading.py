@@ -26,7 +26,7 @@ def read_items(body: bytes, media: str, reader: Reader, base: str | None = None)
 
     Raises Problem, with the line where the format has lines, unless `reader.skip` allows to leave the item out.
     """
-    reading = Reading(reader)
+    reading = Reading(reader, media == NQUADS)
     body = prepared(body, media, reader.limits.nesting)
     if media == JSONL:
         read_json_lines(body, reading)

@@ -305,8 +305,8 @@ def items_of(table: pa.Table) -> list[Item]:
     """The items of a table with columns item, t, g, s, p, o."""
     found: dict[int, Item] = {}
     for row in table.to_pylist():
-        before = found.get(row["item"], Item(row["t"], row["g"], ()))
-        found[row["item"]] = Item(row["t"], row["g"], (*before.triples, (row["s"], row["p"], row["o"])))
+        before = found.get(row["item"], Item(row["t"], row["g"], (), row.get("scope")))
+        found[row["item"]] = replace(before, triples=(*before.triples, (row["s"], row["p"], row["o"])))
     assert list(found) == list(range(len(found)))
     return list(found.values())
 

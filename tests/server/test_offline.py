@@ -45,7 +45,7 @@ def write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., str]
                 '"http://b":{"@id":"http://c"}}}', True),
     ("s.tsv", "5000\t<http://a> <http://b> <http://c> .", False), ("s.nt", "5000\t<http://a> <http://b> <http://c> .", False)])
 def test_recorded_streams_of_any_format(write: Callable[..., str], name: str, data: str | bytes, graph: bool) -> None:
-    assert offline.read_stream(Path(write(name, data))) == [ITEM if graph else Item(5000, None, ITEM.triples)]
+    assert offline.read_stream(Path(write(name, data))) == [ITEM if graph else Item(5000, None, ITEM.triples, 5000)]
 
 
 def test_plans_need_no_stream_and_take_graphs_as_background(write: Callable[..., str], capsys: pytest.CaptureFixture[str]) -> None:

@@ -98,9 +98,16 @@ def test_a_json_array_holds_items_whose_numbers_keep_their_digits() -> None:
     assert (broken.slug, broken.errors[0]["item"], broken.errors[0]["location"]) == ("rdf-syntax", "[1]", {"line": 3})
 
 
-def test_timed_lines_are_one_item_per_time() -> None:
+def test_timed_lines_are_one_item_each() -> None:
     found = items(f"5\t<http://a> <http://b> {ONE} .\n7\t<http://a> <http://b> _:x .\n\n5\t<http://c> <http://b> _:x .", media.TIMED, EVENT)
-    assert found == [Item(5, None, (ABC, ("<http://c>", "<http://b>", "_:b0"))), Item(7, None, (("<http://a>", "<http://b>", "_:b0"),))]
+    assert found == [Item(5, None, (ABC,), 5), Item(7, None, (("<http://a>", "<http://b>", "_:x"),), 7),
+                     Item(5, None, (("<http://c>", "<http://b>", "_:x"),), 5)]
+
+
+def test_a_line_ends_with_a_line_feed_in_timed_lines_too() -> None:
+    """A CR alone ends a line of N-Triples: two triples after one time, none after the next."""
+    body = "1\t<http://a> <http://b> <http://c> .\r<http://d> <http://e> <http://f> .\n2\t# nothing\n"
+    assert refused(body, media.TIMED).errors[0]["location"]["line"] == 1
 
 
 def test_skip_leaves_bad_items_out_and_says_which() -> None:
