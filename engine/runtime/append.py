@@ -7,7 +7,7 @@ forks for each group of commands and adopts when the group is on disk.
 from __future__ import annotations
 
 from collections import ChainMap
-from collections.abc import Iterable, MutableMapping, Sequence
+from collections.abc import Iterable, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -15,11 +15,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from engine.records import Triple
+from engine.ir.statement import Statement
+from engine.runtime.catalogue import Catalogue
 from engine.runtime.errors import EngineError, not_found
 from engine.runtime.receipts import KeptReceipt, Terms, kept_receipt, receipt_payload, repeated
 from engine.runtime.resources import Receipt, Rejection
-from engine.runtime.rows import Control, Kind, Prepared, control_rows, controls, graph_rows, item_rows
+from engine.runtime.rows import Control, Kind, Prepared, at_position, control_rows, controls, graph_rows, item_rows
+from engine.runtime.rule_store import StoredRules
+from engine.runtime.streams import duration_ms
 from engine.timeline import MIN
 
 Key = tuple[str, str]
@@ -45,22 +48,31 @@ class Source:
     late: int = 0
     refused: int = 0
 
+    @classmethod
+    def of(cls, descriptor: Mapping[str, Any], state: Mapping[str, Any], now_ms: int) -> Source:
+        """A stream by its descriptor, and its state so far (`StreamState.to_json`, or nothing)."""
+        return cls(descriptor["iri"], descriptor["time"] == "arrival", duration_ms(descriptor["lateness"]), duration_ms(descriptor["idle"]),
+                   duration_ms(descriptor["maxAhead"]), descriptor["late"] == "dead-letter", duration_ms(descriptor["retention"]),
+                   state.get("watermark", MIN), state.get("idle", False), now_ms, state.get("items", 0), state.get("late", 0),
+                   state.get("refused", 0))
+
 
 @dataclass(slots=True)
 class Appender:
-    """The end of the log: the next position, the streams, the keys of pushes that were answered."""
+    """The end of the log: the next position, the streams, the keys of pushes that were answered, and what is registered."""
 
     position: int = 1
     sources: dict[str, Source] = field(default_factory=dict)
     keys: MutableMapping[Key, KeptReceipt] = field(default_factory=dict)
+    catalogue: Catalogue = field(default_factory=Catalogue)
 
     def fork(self) -> Appender:
         """A copy to decide on; `adopt` makes it real."""
-        return Appender(self.position, dict(self.sources), ChainMap({}, self.keys))
+        return Appender(self.position, dict(self.sources), ChainMap({}, self.keys), self.catalogue)
 
     def adopt(self, fork: Appender) -> None:
         """Take over the decisions of a fork whose rows are on disk."""
-        self.position, self.sources = fork.position, fork.sources
+        self.position, self.sources, self.catalogue = fork.position, fork.sources, fork.catalogue
         if isinstance(fork.keys, ChainMap):
             self.keys.update(fork.keys.maps[0])
 
@@ -146,27 +158,58 @@ class Appender:
         self.sources = {iri: replace(source, active_ms=now_ms) for iri, source in self.sources.items()}
         return [], None
 
-    def remove(self, stream: str) -> tuple[list[pa.Table], int]:
-        """Forget a stream; the reply is the last position that may be its."""
-        self.sources.pop(stream, None)
-        return [], self.position - 1
+    def put_stream(self, name: str, descriptor: dict[str, Any], now_ms: int) -> list[pa.Table]:
+        """Begin a stream."""
+        self.sources[descriptor["iri"]] = Source.of(descriptor, {}, now_ms)
+        self.catalogue = self.catalogue.with_stream(name, descriptor)
+        return [control_rows(Control(self.take(), Kind.STREAM, descriptor["iri"], None, {"name": name, "descriptor": descriptor}))]
+
+    def remove_stream(self, name: str) -> list[pa.Table]:
+        """Forget a stream."""
+        iri = self.catalogue.streams[name]["iri"]
+        self.sources.pop(iri, None)
+        self.catalogue = self.catalogue.with_stream(name, None)
+        return [control_rows(Control(self.take(), Kind.STREAM, iri, None, {"name": name, "descriptor": None}))]
 
     def command(self, kind: Kind, name: str, payload: dict[str, Any]) -> tuple[list[pa.Table], int]:
-        """A registration, its end, a pause or a resumption; the reply is its position."""
+        """A record that changes nothing here; the reply is its position."""
         position = self.take()
-        if kind is Kind.REGISTER:
-            payload = {"since": position, **payload}
         return [control_rows(Control(position, kind, name, None, payload))], position
 
-    def commands(self, kind: Kind, names: Sequence[str], payload: dict[str, Any]) -> tuple[list[pa.Table], int]:
-        """One command to each of several queries; the reply is the position of the last."""
-        made = [self.command(kind, name, payload) for name in names]
-        return [table for tables, _ in made for table in tables], made[-1][1]
+    def register(self, name: str, payload: dict[str, Any], statement: Statement) -> list[pa.Table]:
+        """Register a query, or replace it; `statement` has the windows of its rules."""
+        position = self.position
+        payload = {"since": position, **payload}
+        self.catalogue = self.catalogue.with_query(name, payload, position, statement)
+        return self.command(Kind.REGISTER, name, payload)[0]
 
-    def graph(self, iri: str, triples: Sequence[Triple] | None) -> tuple[list[pa.Table], int]:
-        """A new version of a static graph, or its removal (None); the reply is its position."""
+    def change(self, kind: Kind, name: str, payload: dict[str, Any]) -> pa.Table:
+        """The end of a query, a pause or a resumption."""
+        position, known = self.position, self.catalogue
+        if kind is Kind.UNREGISTER:
+            self.catalogue = known.without_query(name, position)
+        else:
+            self.catalogue = known.with_wish(name, "paused" if kind is Kind.PAUSE else "running", position)
+        return self.command(kind, name, payload)[0][0]
+
+    def rules(self, name: str, stored: StoredRules | None) -> list[pa.Table]:
+        """A new version of a rule set, or its removal (None)."""
+        position = self.position
+        self.catalogue = self.catalogue.with_rules(name, None if stored is None else replace(stored, version=position))
+        payload = {"media": "", "text": None} if stored is None else {"media": stored.media, "text": stored.text}
+        return self.command(Kind.RULES, name, payload)[0]
+
+    def graph(self, iri: str, version: tuple[pa.Table, pa.Table] | None) -> list[pa.Table]:
+        """A new version of a static graph, by its rows (`rows.graph_rows`, at any position) and its facts, or its removal (None)."""
         position = self.take()
-        return [graph_rows(position, iri, triples)], position
+        rows, facts = (graph_rows(position, iri, None), None) if version is None else version
+        self.catalogue = self.catalogue.with_graph(iri, facts, position)
+        return [at_position(rows, position)]
+
+    def reached(self, position: int) -> tuple[list[pa.Table], None]:
+        """The pump has come to a position."""
+        self.catalogue = self.catalogue.reached(position)
+        return [], None
 
     def forget_keys(self, now_ms: int) -> None:
         """Drop the keys whose time is over."""
@@ -185,6 +228,11 @@ class Appender:
             zip(events["position"].to_pylist(), events["stream"].to_pylist(), events["watermark"].to_pylist(), strict=True)]
         steps += [(control.position, control.stream, control.watermark, control) for control in controls(table)]
         for _, stream, watermark, control in sorted(steps, key=lambda step: step[0]):
+            if control is not None and control.kind is Kind.STREAM:
+                self.sources.pop(stream, None)
+                if (descriptor := control.payload["descriptor"]) is not None:
+                    self.sources[stream] = Source.of(descriptor, {}, now_ms)
+                continue
             if stream in self.sources:
                 self.sources[stream] = _follow(self.sources[stream], watermark, control, now_ms)
             if control is not None and control.kind is Kind.KEY:

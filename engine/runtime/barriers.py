@@ -19,7 +19,8 @@ from engine.runtime.batch import Compile, Executor, History, Limits, LostError, 
 from engine.runtime.derived import Queries, own_iri
 from engine.runtime.graphs import GraphStore
 from engine.runtime.kept import KeptStreams
-from engine.runtime.query import Definition, LiveQuery, unreadable
+from engine.runtime.query import LiveQuery, unreadable
+from engine.runtime.registered import Definition
 from engine.runtime.resources import Notice
 from engine.runtime.results import Changes
 from engine.runtime.rows import Control, Kind
@@ -34,7 +35,7 @@ class Barriers:
     def __init__(self, executor: Executor, parse: Callable[[str], Statement], parse_rules: ParseRules, compile_query: Compile,
                  graph_folder: Path | None, limits: Limits, history: History, aside: SetAside | None = None) -> None:
         self.executor = executor
-        self.queries = Queries()
+        self.queries = Queries[LiveQuery]()
         self.kept = KeptStreams(limits.tail)
         self.store = GraphStore(graph_folder, aside)
         self.rule_store = RuleStore(parse_rules)
@@ -73,6 +74,8 @@ class Barriers:
                 users = [query for query in self.queries.values() if control.stream in query.rules]
                 self._plan_anew(users, f"rules {control.stream} {'changed' if control.stream in self.rules else 'removed'}")
                 self._revive(f"rules {control.stream}", control.position)
+            case Kind.STREAM:
+                self._stream(control)
             case Kind.END:
                 self._ended = True
             case Kind.UNREGISTER if control.stream in self.queries:
@@ -82,9 +85,9 @@ class Barriers:
 
     def troubles(self) -> Iterator[Trouble]:
         """The queries, graphs and rule sets that cannot be used."""
-        yield from (Trouble("graph", iri, reason) for iri, reason in sorted(self.store.lost.copy().items()))
-        yield from (Trouble("rules", name, reason) for name, reason in sorted(self.rule_store.lost.copy().items()))
-        yield from (Trouble("query", query.name, query.error or "") for query in list(self.queries.values()) if query.state == "failed")
+        yield from (Trouble("graph", iri, reason) for iri, reason in sorted(self.store.lost.items()))
+        yield from (Trouble("rules", name, reason) for name, reason in sorted(self.rule_store.lost.items()))
+        yield from (Trouble("query", query.name, query.error or "") for query in self.queries.values() if query.state == "failed")
 
     # --- registrations
 
@@ -98,17 +101,15 @@ class Barriers:
 
     def _register(self, control: Control) -> None:
         name, payload = control.stream, control.payload
-        old = self.queries.pop(name, None)
-        if old is not None:
-            self.executor.forget(old.definition.epoch)
-        else:
-            self._numbers += 1
+        old = self.queries.get(name)
         statement, failure = self._statement(payload["text"])
-        definition = Definition(name, payload["text"], old.definition.number if old else self._numbers,
-                                old.definition.generation + 1 if old else 1, payload["since"], payload.get("options", {}),
-                                payload.get("registered"), payload.get("restarts", 0), own_iri(statement, payload.get("stream")))
+        definition = Definition.of(name, payload, own_iri(statement, payload.get("stream")), old.definition if old else None, self._numbers)
+        self._numbers = max(self._numbers, definition.number)
         query = LiveQuery(definition, statement, None, MIN)
         self._plan(query, failure)
+        if old is not None:
+            self.executor.forget(old.definition.epoch)
+            del self.queries[name]      # the new one is evaluated last
         self.queries[name] = query
         if old is not None and old.makes is not None and old.makes != query.makes:
             self._forget(old.makes)
@@ -132,7 +133,16 @@ class Barriers:
         self.executor.forget(query.definition.epoch)
         if query.makes is not None:
             self._forget(query.makes)
-        self._outcome.notices.append(Notice("removed", query.name))
+        self._outcome.notices.append(Notice("removed", query.name, data={"epoch": query.definition.epoch}))
+
+    def _stream(self, control: Control) -> None:
+        """A pushed stream begins, or goes with all that was kept of it."""
+        iri, descriptor, changes = control.stream, control.payload["descriptor"], self._changes
+        changes.descriptors.append((control.payload["name"], iri, descriptor))
+        if descriptor is None:
+            self.kept.forget(iri)
+            changes.letters = [entry for entry in changes.letters if entry[0] != iri]
+            changes.receipts = [entry for entry in changes.receipts if entry[0] != iri]
 
     def _forget(self, made: str) -> None:
         """A stream is no longer made."""

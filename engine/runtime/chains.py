@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from engine.ir.spans import Diagnostic, DiagnosticError
 from engine.ir.statement import Statement, StreamSource
 from engine.runtime.derived import Queries
-from engine.runtime.query import LiveQuery
+from engine.runtime.registered import Registered
 
 
-def check_sources(statement: Statement, name: str, makes: str | None, queries: Queries, base_url: str) -> None:
+def check_sources(statement: Statement, name: str, makes: str | None, queries: Queries[Registered], base_url: str) -> None:
     """Raise DiagnosticError where a window of the query `name`, which makes the stream `makes`, is on no stream of triples or makes
     a cycle. Streams that nobody knows are left to the compiler."""
     found = [*_no_triples(statement, queries, base_url), *_cycles(statement, name, makes, queries)]
@@ -18,16 +18,15 @@ def check_sources(statement: Statement, name: str, makes: str | None, queries: Q
         raise DiagnosticError(*found)
 
 
-def producers(statement: Statement, queries: Queries) -> list[LiveQuery]:
+def producers(statement: Statement, queries: Queries[Registered]) -> list[Registered]:
     """The queries whose streams a statement reads."""
     makers = queries.makers
     return [makers[iri] for iri in dict.fromkeys(source.stream for source in statement.streams) if iri in makers]
 
 
-def _no_triples(statement: Statement, queries: Queries, base_url: str) -> Iterator[Diagnostic]:
-    known = list(queries.values())
+def _no_triples(statement: Statement, queries: Queries[Registered], base_url: str) -> Iterator[Diagnostic]:
     for source in statement.streams:
-        for query in known:
+        for query in queries.values():
             if source.stream == query.definition.stream and query.makes is None:
                 rows = f"The stream <{source.stream}> of the query '{query.name}' has rows of {query.statement.form}, no triples."
                 yield _refusal(source, rows, f"Let '{query.name}' CONSTRUCT the triples that others are to read.")
@@ -36,7 +35,7 @@ def _no_triples(statement: Statement, queries: Queries, base_url: str) -> Iterat
                                f"Register it with REGISTER STREAM {query.name} AS CONSTRUCT ...")
 
 
-def _cycles(statement: Statement, name: str, makes: str | None, queries: Queries) -> Iterator[Diagnostic]:
+def _cycles(statement: Statement, name: str, makes: str | None, queries: Queries[Registered]) -> Iterator[Diagnostic]:
     if makes is None:
         return
     for source in statement.streams:
@@ -46,7 +45,7 @@ def _cycles(statement: Statement, name: str, makes: str | None, queries: Queries
             yield _refusal(source, f"'{name}'{steps} reads the stream of '{name}': a query cannot read its own results.")
 
 
-def _way(stream: str, wanted: str, makers: dict[str, LiveQuery], seen: set[str]) -> list[str] | None:
+def _way(stream: str, wanted: str, makers: dict[str, Registered], seen: set[str]) -> list[str] | None:
     """The queries through which `stream` is made of the stream `wanted`; None where it is not. `seen` are streams that are not."""
     if stream == wanted:
         return []

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+from typing import TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -11,26 +13,29 @@ import pyarrow as pa
 from engine.facts import FACTS
 from engine.functions.typed import typed_columns
 from engine.ir.statement import Statement
-from engine.runtime.query import LiveQuery
+from engine.runtime.registered import Reader
 
 
-class Queries(dict[str, LiveQuery]):
+Query = TypeVar("Query", bound=Reader)
+
+
+class Queries(dict[str, Query]):
     """The registered queries by name. That none reads its own results, directly or through others, was seen to before."""
 
     @property
-    def makers(self) -> dict[str, LiveQuery]:
+    def makers(self) -> dict[str, Query]:
         """The queries whose results are streams, by the IRI of the stream."""
-        return {query.makes: query for query in list(self.values()) if query.makes is not None}
+        return {query.makes: query for query in self.values() if query.makes is not None}
 
-    def readers(self, stream: str) -> list[LiveQuery]:
+    def readers(self, stream: str) -> list[Query]:
         """The queries with a window on a stream."""
-        return [query for query in list(self.values()) if stream in query.streams]
+        return [query for query in self.values() if stream in query.streams]
 
-    def dependents(self, query: LiveQuery) -> list[LiveQuery]:
+    def dependents(self, query: Query) -> list[Query]:
         """All that read what a query makes, directly or through others; each after those that it reads."""
-        found: dict[str, LiveQuery] = {}
+        found: dict[str, Query] = {}
 
-        def visit(producer: LiveQuery) -> None:
+        def visit(producer: Query) -> None:
             for reader in self.readers(producer.makes) if producer.makes is not None else ():
                 if reader.name not in found:
                     visit(reader)
@@ -39,25 +44,25 @@ class Queries(dict[str, LiveQuery]):
         visit(query)
         return list(reversed(found.values()))
 
-    def levels(self) -> list[list[LiveQuery]]:
+    def levels(self) -> list[list[Query]]:
         """Queries in the order of evaluation: each level reads only streams that are pushed, or made by the levels before it."""
         makers, depths = self.makers, dict[str, int]()
 
-        def depth(query: LiveQuery) -> int:
+        def depth(query: Query) -> int:
             if query.name not in depths:
                 depths[query.name] = max((depth(makers[iri]) + 1 for iri in query.streams if iri in makers), default=0)
             return depths[query.name]
 
-        levels: dict[int, list[LiveQuery]] = {}
+        levels: dict[int, list[Query]] = {}
         for query in self.values():
             levels.setdefault(depth(query), []).append(query)
         return [levels[number] for number in sorted(levels)]
 
-    def pushed(self, query: LiveQuery) -> set[str]:
+    def pushed(self, query: Query) -> set[str]:
         """The streams that everything a query sees comes from."""
         return {iri for _, streams in self.awaited(query, 0) for iri in streams}
 
-    def awaited(self, query: LiveQuery, tick: int) -> list[tuple[int, tuple[str, ...]]]:
+    def awaited(self, query: Query, tick: int) -> list[tuple[int, tuple[str, ...]]]:
         """What an evaluation at `tick` waits for: times that pushed streams must reach, with the streams."""
         makers = self.makers
         found: list[tuple[int, tuple[str, ...]]] = []
@@ -71,8 +76,36 @@ class Queries(dict[str, LiveQuery]):
             if pushed := tuple(iri for iri in asked.streams if iri not in makers):
                 found.append((at, pushed))
             producers = [makers[iri] for iri in asked.streams if iri in makers]
-            waiting += [(producer, producer.ticker.timetable.tick_from(at)) for producer in producers]
+            waiting += [(producer, producer.timetable.tick_from(at)) for producer in producers]
         return found
+
+
+class FixedQueries(Queries[Query]):
+    """Queries that do not change any more: who makes and reads which stream is found once."""
+
+    def __init__(self, queries: Mapping[str, Query] = MappingProxyType({})) -> None:
+        super().__init__(queries)
+        self._makers = super().makers
+        self._readers: dict[str, list[Query]] = {}
+        for query in self.values():
+            for stream in query.streams:
+                self._readers.setdefault(stream, []).append(query)
+
+    @property
+    def makers(self) -> dict[str, Query]:
+        return self._makers
+
+    def readers(self, stream: str) -> list[Query]:
+        return self._readers.get(stream, [])
+
+    def below(self, stream: str) -> list[Query]:
+        """All that read a stream, directly or through others; each after those that it reads."""
+        found: dict[str, Query] = {}
+        for reader in self.readers(stream):
+            for query in (reader, *self.dependents(reader)):
+                found.pop(query.name, None)
+                found[query.name] = query
+        return list(found.values())
 
 
 def given_name(statement: Statement) -> str | None:

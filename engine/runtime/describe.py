@@ -1,4 +1,4 @@
-"""What the engine tells about a live query: the query resource of docs/http-api.md, section 2."""
+"""What the engine tells about a query or stream: the resources of docs/http-api.md, sections 1 and 2."""
 
 from __future__ import annotations
 
@@ -6,28 +6,28 @@ from collections.abc import Mapping
 from typing import Any
 
 from engine.ir.statement import AllWindow, NowWindow, Program, Select, Statement, StreamSource, TimeWindow, TupleWindow
-from engine.runtime.append import Source
-from engine.runtime.pump import Pump
-from engine.runtime.query import LiveQuery
-from engine.runtime.resources import QueryInfo, iso
-from engine.runtime.streams import duration_text
+from engine.runtime.registered import Registered
+from engine.runtime.resources import QueryInfo, StreamInfo, iso
+from engine.runtime.streams import StreamState, describe_made, duration_text
+from engine.runtime.view import View
 from engine.timeline import MIN
 
 
-def query_info(query: LiveQuery, pump: Pump, sources: Mapping[str, Source], base_url: str, measured: Mapping[str, Any]) -> QueryInfo:
-    """The resource of a query; `sources` are the streams at the end of the log, `measured` figures that only live runs have."""
-    statement, definition = query.statement, query.definition
+def query_info(query: Registered, view: View, base_url: str, now_ms: int) -> QueryInfo:
+    """The resource of a query."""
+    statement, seen = query.statement, view.seen(query)
+    definition = query.definition if seen is None else seen.definition
     return QueryInfo(
         name=query.name, iri=f"{base_url}/queries/{query.name}", form=statement.form, dialect=statement.dialect, text=definition.text,
-        output=statement.output, report="change" if query.ticker.timetable.on_change else statement.report, streams=query.streams,
+        output=statement.output, report="change" if query.timetable.on_change else statement.report, streams=query.streams,
         graphs=tuple(sorted(query.graphs)), rules=tuple(rule.name for rule in statement.rules),
-        windows=tuple(window_json(source, sources, pump) for source in statement.streams), variables=variables(statement),
-        state=_state(query, pump), epoch=definition.epoch, since_ms=definition.registered_ms, restarts=definition.restarts,
-        error=query.error, progress=progress(query, pump, sources, measured), options=dict(definition.options),
-        makes=_makes(query, pump))
+        windows=tuple(window_json(source, view) for source in statement.streams), variables=variables(statement),
+        state=view.state(query), epoch=definition.epoch, since_ms=definition.registered_ms, restarts=definition.restarts,
+        error=seen.error if seen is not None and view.standing(query) == "failed" else None, progress=progress(query, view, now_ms),
+        options=dict(definition.options), makes=_makes(query, view))
 
 
-def window_json(source: StreamSource, sources: Mapping[str, Source], pump: Pump) -> dict[str, Any]:
+def window_json(source: StreamSource, view: View) -> dict[str, Any]:
     """A window as the query resource shows it; one on the stream of a query names the query."""
     found: dict[str, Any] = {"stream": source.stream}
     if source.name is not None:
@@ -41,17 +41,17 @@ def window_json(source: StreamSource, sources: Mapping[str, Source], pump: Pump)
             found["now"] = True
         case AllWindow():
             found["all"] = True
-    if source.stream in sources:
-        found["time"] = "arrival" if sources[source.stream].arrival else "event"
-    elif (maker := pump.queries.makers.get(source.stream)) is not None:
+    if source.stream in view.sources:
+        found["time"] = "arrival" if view.sources[source.stream].arrival else "event"
+    elif (maker := view.catalogue.queries.makers.get(source.stream)) is not None:
         found["query"] = maker.name
     return found
 
 
-def _makes(query: LiveQuery, pump: Pump) -> dict[str, Any] | None:
+def _makes(query: Registered, view: View) -> dict[str, Any] | None:
     if query.makes is None:
         return None
-    return {"stream": query.makes, "usedBy": sorted(reader.name for reader in pump.queries.readers(query.makes))}
+    return {"stream": query.makes, "usedBy": sorted(reader.name for reader in view.catalogue.queries.readers(query.makes))}
 
 
 def variables(statement: Statement) -> tuple[str, ...]:
@@ -61,20 +61,36 @@ def variables(statement: Statement) -> tuple[str, ...]:
     return () if statement.form == "ASK" else ("s", "p", "o")
 
 
-def _state(query: LiveQuery, pump: Pump) -> str:
-    """``idle`` is a running query all of whose streams are idle."""
-    states = [pump.kept.states.get(stream) for stream in query.streams]
-    idle = query.state == "running" and all(state is not None and state.idle for state in states)
-    return "idle" if idle else query.state
-
-
-def progress(query: LiveQuery, pump: Pump, sources: Mapping[str, Source], measured: Mapping[str, Any]) -> dict[str, Any]:
+def progress(query: Registered, view: View, now_ms: int) -> dict[str, Any]:
     """How far a query is: the member ``progress`` of its resource. It has no lag where nothing has been evaluated, or all is idle."""
-    states = [pump.kept.states[stream] for stream in query.streams if stream in pump.kept.states]
-    watermark, pushed = query.reached, pump.queries.pushed(query)
+    seen, snapshot, sources = view.seen(query), view.snapshot, view.sources
+    states = [snapshot.streams[stream] for stream in query.streams if stream in snapshot.streams]
+    watermark, pushed = view.reached(query), view.catalogue.queries.pushed(query)
     ends = [sources[stream].watermark for stream in pushed if stream in sources and not sources[stream].idle]
-    return {"lastEventId": f"{query.definition.epoch}-{query.seq}" if query.seq else None,
+    return {"lastEventId": f"{query.epoch}-{seen.seq}" if seen is not None and seen.seq else None,
             "watermark": iso(watermark), "watermarkLagMs": max(0, min(ends) - watermark) if ends and watermark > MIN else None,
-            "stateRows": sum(pump.kept.contents[stream].rows for stream in query.streams if stream in pump.kept.contents),
-            "lateItems": sum(state.late for state in states), "resultLatencyMs": None, "lastResultAt": None,
-            "inputRowsPerSecond": 0.0, **measured}
+            "stateRows": sum(chunk.table.num_rows for stream in query.streams for chunk in snapshot.chunks.get(stream, ())),
+            "lateItems": sum(state.late for state in states), **snapshot.measured.query(query.name, query.streams, now_ms)}
+
+
+def made_info(query: Registered, iri: str, view: View, now_ms: int) -> StreamInfo:
+    """The resource of a stream that a query makes."""
+    kept = view.snapshot.streams.get(iri, StreamState()) if view.seen(query) is not None else StreamState()
+    state = {"items": kept.items, "late": 0, "deadLetters": 0, "watermark": iso(kept.watermark), "idle": kept.idle,
+             "itemsPerSecond": view.snapshot.measured.stream(iri, now_ms)}
+    return StreamInfo(query.name, iri, describe_made(iri, query.name, view.catalogue.times[iri]), state, _users(iri, view))
+
+
+def stream_info(name: str, descriptor: Mapping[str, Any], view: View, now_ms: int) -> StreamInfo:
+    """The resource of a stream that is pushed."""
+    source = view.sources.get(descriptor["iri"])
+    state: dict[str, Any] = {"items": 0, "late": 0, "deadLetters": 0, "watermark": None, "itemsPerSecond": 0.0}
+    if source is not None:
+        state |= {"items": source.items, "late": source.late, "deadLetters": source.refused + source.late * source.keep_late,
+                  "watermark": iso(source.watermark), "idle": source.idle,
+                  "itemsPerSecond": view.snapshot.measured.stream(source.iri, now_ms)}
+    return StreamInfo(name, descriptor["iri"], dict(descriptor), state, _users(descriptor["iri"], view))
+
+
+def _users(iri: str, view: View) -> tuple[str, ...]:
+    return tuple(sorted(query.name for query in view.catalogue.queries.readers(iri)))

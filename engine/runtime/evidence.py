@@ -20,13 +20,13 @@ from engine.ir.statement import NowWindow, Statement, TimeWindow, TupleWindow, W
 from engine.records import Event, Triple
 from engine.runtime.errors import EngineError
 from engine.runtime.log import LogFolder
-from engine.runtime.machine import Machine
 from engine.runtime.output import triples_in
-from engine.runtime.pump import Pump
-from engine.runtime.query import LiveQuery
+from engine.runtime.registered import Registered
 from engine.runtime.resources import ResultEvent
 from engine.runtime.results import ResultLog
+from engine.runtime.snapshot import Snapshot
 from engine.runtime.ticks import Timetable
+from engine.runtime.view import View
 from engine.timeline import MIN
 
 _ID = re.compile(r"q(\d+)c(\d+)-(\d+)")
@@ -46,64 +46,58 @@ class Evidence:
     makers: Mapping[str, str]
 
 
-def evidence_of(machine: Machine, query: LiveQuery, result_id: str) -> Evidence:
+def evidence_of(results: ResultLog, folder: LogFolder, view: View, query: Registered, result_id: str) -> Evidence:
     """See Engine.evidence."""
-    event = _result(machine.results, query, result_id)
-    position = machine.results.positions(query.name, event.seq, event.seq).get(event.seq)
-    since = query.definition.since
+    event = _result(results, query, result_id)
+    position = results.positions(query.name, event.seq, event.seq).get(event.seq)
+    seen = view.seen(query)
+    since = query.definition.since if seen is None else seen.definition.since
     if position is None or position < since:
         raise _gone("The query has been restarted since." if position is not None else "It was logged by an earlier version.")
-    found: list[Evidence] = []
-
-    def collect(pump: Pump) -> None:
-        graphs, rules = _graphs(pump, query, position), _rules(pump, query, position)
-        makers = {iri: maker for iri, maker in pump.queries.makers.items() if iri in query.streams}
-        found.append(Evidence(query.statement, event, (), graphs, rules, {iri: maker.name for iri, maker in makers.items()}))
-
-    machine.run(collect)
-    known = found[0]
-    table = query.ticker.timetable
-    pushed = [stream for stream in table.streams if stream not in known.makers]
-    events = list(_pushed(machine.folder, table, pushed, event.tick, since, position))
-    for stream, maker in known.makers.items():
-        events += _made(machine.results, stream, maker, _begin(table, stream, event.tick), event.tick, since, position)
-    return Evidence(known.statement, event, tuple(events), known.graphs, known.rules, known.makers)
+    graphs, rules = _graphs(view.snapshot, query, position), _rules(view.snapshot, query, position)
+    makers = {iri: maker.name for iri, maker in view.snapshot.queries.makers.items() if iri in query.streams}
+    table = query.timetable
+    pushed = [stream for stream in table.streams if stream not in makers]
+    events = list(_pushed(folder, table, pushed, event.tick, since, position))
+    for stream, maker in makers.items():
+        events += _made(results, stream, maker, _begin(table, stream, event.tick), event.tick, since, position)
+    return Evidence(query.statement, event, tuple(events), graphs, rules, makers)
 
 
-def _result(results: ResultLog, query: LiveQuery, result_id: str) -> ResultEvent:
+def _result(results: ResultLog, query: Registered, result_id: str) -> ResultEvent:
     """The logged result of an id."""
     parts = _ID.fullmatch(result_id)
     if parts is None or int(parts[1]) != query.definition.number or int(parts[2]) > query.definition.generation:
         raise _unknown(query, result_id)
     seq, bounds = int(parts[3]), results.bounds(query.name)
     if int(parts[2]) < query.definition.generation:
-        raise _gone(f"The query began anew as {query.definition.epoch}.")
-    if seq > bounds.newest or seq < 1:
+        raise _gone(f"The query began anew as {query.epoch}.")
+    if bounds.epoch != query.epoch or seq > bounds.newest or seq < 1:
         raise _unknown(query, result_id)
     event = next(iter(results.read(query.name, seq - 1, 1)), None)
-    if event is None or event.seq != seq:
-        raise _gone(f"The results that are kept begin with {query.definition.epoch}-{bounds.oldest}.")
+    if event is None or event.id != result_id:
+        raise _gone(f"The results that are kept begin with {query.epoch}-{bounds.oldest}.")
     return event
 
 
-def _graphs(pump: Pump, query: LiveQuery, position: int) -> dict[str, tuple[Triple, ...]]:
+def _graphs(pump: Snapshot, query: Registered, position: int) -> dict[str, tuple[Triple, ...]]:
     """The static graphs, if they are still those of the evaluation."""
     found: dict[str, tuple[Triple, ...]] = {}
     for iri in query.graphs:
-        if pump.store.versions.get(iri, position + 1) > position:
+        if pump.versions.get(iri, position + 1) > position:
             raise _gone(f"The graph <{iri}> has been replaced since.")
         found[iri] = tuple(triples_of(pump.graphs[iri]))
     return found
 
 
-def _rules(pump: Pump, query: LiveQuery, position: int) -> dict[str, RuleSet]:
+def _rules(pump: Snapshot, query: Registered, position: int) -> dict[str, RuleSet]:
     """The rule sets, if they are still those of the evaluation."""
     found: dict[str, RuleSet] = {}
     for name in query.rules:
-        stored = pump.rule_store.stored.get(name)
+        stored = pump.rules.get(name)
         if name not in BUILT_IN_RULES and (stored is None or stored.version > position):
             raise _gone(f"The rule set {name!r} has been replaced since.")
-        found[name] = pump.rules[name]
+        found[name] = BUILT_IN_RULES[name] if stored is None else stored.rules
     return found
 
 
@@ -179,7 +173,7 @@ def _made(results: ResultLog, stream: str, maker: str, begin: int, tick: int, si
                 yield Event(seen, stream, event.at_ms, None, triples_in(event.payload), event.at_ms)
 
 
-def _unknown(query: LiveQuery, result_id: str) -> EngineError:
+def _unknown(query: Registered, result_id: str) -> EngineError:
     return EngineError("no-such-result", 404, f"The query {query.name!r} has no result {result_id!r}.", {"id": result_id})
 
 

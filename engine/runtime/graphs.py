@@ -44,14 +44,13 @@ class GraphStore:
             self._stale.append(self._file(self.versions.pop(iri)))
         if control.payload.get("removed", False):
             self.tables.pop(iri, None)
+            self.counts.pop(iri, None)
             return None
-        facts = facts_of(segment.filter(pc.equal(segment["position"], control.position)))
-        zeros = pa.array(np.zeros(facts.num_rows, np.int64))
-        self.tables[iri] = facts.set_column(0, facts.schema.field(0), zeros).combine_chunks()
+        self.tables[iri] = static_facts(segment.filter(pc.equal(segment["position"], control.position)))
         self.versions[iri] = control.position
         self.counts[iri] = self.counts.get(iri, 0) + 1
         self._unwritten[control.position] = self.tables[iri]
-        return {"version": control.position, "count": self.counts[iri], "triples": facts.num_rows}
+        return {"version": control.position, "count": self.counts[iri], "triples": self.tables[iri].num_rows}
 
     def restore(self, definitions: Mapping[str, Mapping[str, Any]]) -> None:
         """Read the graphs that the result log knows."""
@@ -64,10 +63,6 @@ class GraphStore:
             except (pa.ArrowException, OSError, KeyError) as error:
                 self.lost[iri] = f"the file {path} of the graph <{iri}> cannot be read: {error}"
                 self._aside.move(path, self.lost[iri])
-
-    def mark(self, iri: str, following: bool = False) -> str:
-        """What the blank nodes of a graph's version, or the following one, are marked with."""
-        return f"g{short_name(iri)}.{self.counts.get(iri, 0) + following}"
 
     def save(self) -> None:
         """Write the files of new versions: on disk when this returns, which the result log must wait for. May be tried again."""
@@ -86,3 +81,14 @@ class GraphStore:
 
     def _file(self, version: int) -> Path:
         return (self._folder or Path()) / f"{version:016d}.parquet"
+
+
+def static_facts(rows: pa.Table) -> pa.Table:
+    """The facts of a version from its rows in the log: without a position."""
+    facts = facts_of(rows)
+    return facts.set_column(0, facts.schema.field(0), pa.array(np.zeros(facts.num_rows, np.int64))).combine_chunks()
+
+
+def graph_mark(iri: str, count: int) -> str:
+    """What the blank nodes of a graph's `count`-th version are marked with."""
+    return f"g{short_name(iri)}.{count}"

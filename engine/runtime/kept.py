@@ -103,13 +103,6 @@ class KeptStreams:
             state = self.state(stream)
             state.whole_from = min((chunk.oldest for chunk in self.content(stream).chunks), default=state.whole_from)
 
-    def snapshot(self, stream: str) -> StreamContent:
-        """What is kept of a stream now, as a value of its own."""
-        copy = StreamContent(stream)
-        for chunk in self.content(stream).chunks:
-            copy.append(chunk.table)
-        return copy
-
     def to_json(self) -> dict[str, dict[str, Any]]:
         return {stream: state.to_json() for stream, state in self.states.items()}
 

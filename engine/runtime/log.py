@@ -67,6 +67,7 @@ class LogFile:
 class _Command:
     decide: Decide[Any]
     reply: Future[Any]
+    soon: bool = False
 
 
 class LogFolder:
@@ -243,28 +244,26 @@ class LogWriter:
         self._commands.put(_STOP)
         self._thread.join()
 
-    def submit(self, decide: Decide[Reply]) -> Future[Reply]:
-        """Queue a command; its reply is there when its rows are on disk."""
+    def submit(self, decide: Decide[Reply], soon: bool = False) -> Future[Reply]:
+        """Queue a command; its reply is there when its rows are on disk. One that is wanted `soon` waits no longer than the usual
+        interval, however slow the pump is."""
         reply: Future[Reply] = Future()
-        self._commands.put(_Command(decide, reply))
+        self._commands.put(_Command(decide, reply, soon))
         return reply
 
-    def call(self, decide: Decide[Reply], timeout_s: float = 30.0) -> Reply:
+    def call(self, decide: Decide[Reply], timeout_s: float = 30.0, soon: bool = False) -> Reply:
         """Submit a command and wait for its reply."""
         if not self._thread.is_alive():
             raise unavailable("shutting-down", "The input log is closed.")
         try:
-            return self.submit(decide).result(timeout_s)
+            return self.submit(decide, soon).result(timeout_s)
         except TimeoutError:
             raise unavailable("engine-overloaded", f"The input log did not answer within {timeout_s:g} s.") from None
 
     def _run(self) -> None:
         last = 0.0
         while True:
-            first = self._commands.get()
-            if first is not _STOP:
-                time.sleep(max(0.0, last + self._interval * self._slowness() - time.monotonic()))
-            group, more = [first], True
+            group, more = self._gather(last), True
             while more:
                 try:
                     group.append(self._commands.get_nowait())
@@ -274,6 +273,21 @@ class LogWriter:
             self._commit([command for command in group if command is not _STOP])
             if any(command is _STOP for command in group):
                 return
+
+    def _gather(self, last: float) -> list[Any]:
+        """The next command, and those that come until it is time to write again; `last` is when that was, by the monotonic clock."""
+        group = [self._commands.get()]
+        slowness = self._slowness()
+        while group[-1] is not _STOP:
+            slowness = 1 if group[-1].soon else slowness
+            left = last + self._interval * slowness - time.monotonic()
+            try:
+                group.append(self._commands.get(timeout=max(0.0, left)))
+            except queue.Empty:
+                break
+            if left <= 0:
+                break
+        return group
 
     def _slowness(self) -> int:
         """By how much the interval is longer than usual: with more than a few files waiting, in proportion to them."""
@@ -333,7 +347,7 @@ def _arrived(table: pa.Table, end: Appender) -> Iterator[str]:
     """The arrival stream whose items a command's rows are, if they are."""
     if table.num_rows and table["record"][0].as_py() == Kind.EVENT:
         stream = table["stream"][0].as_py()
-        if end.source(stream).arrival:
+        if stream in end.sources and end.sources[stream].arrival:
             yield stream
 
 

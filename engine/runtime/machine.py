@@ -21,7 +21,7 @@ import pyarrow.compute as pc
 from engine.compiler import Catalog
 from engine.ir.rules import RuleSet
 from engine.ir.statement import Statement
-from engine.runtime.append import Appender
+from engine.runtime.append import Appender, Source
 from engine.runtime.backend import Backend, Feed
 from engine.runtime.batch import Limits
 from engine.runtime.clock import Clock
@@ -33,6 +33,7 @@ from engine.runtime.owner import Owner
 from engine.runtime.pump import Pump
 from engine.runtime.query import Compiled
 from engine.runtime.receipts import receipt_of
+from engine.runtime.recovery import Recovery
 from engine.runtime.resources import Listener, Notice
 from engine.runtime.results import ResultLog, Retention
 from engine.runtime.room import Room, is_full
@@ -40,8 +41,9 @@ from engine.runtime.rows import ROWS, Kind
 from engine.runtime.rule_store import ParseRules
 from engine.runtime.set_aside import SetAside, Trouble
 from engine.runtime.settings import Settings
-from engine.runtime.streams import source_of
+from engine.runtime.snapshot import Snapshot, snapshot_of
 from engine.runtime.timer import Timer
+from engine.runtime.view import View
 
 _LOG = logging.getLogger(__name__)
 _WARM_UP_BATCHES = 6
@@ -58,7 +60,8 @@ class Machine:
                  backend: Backend) -> None:
         self.settings, self.clock, self.backend = settings, clock, backend
         self.state, self.progress = "starting", "not started"
-        self.meters = Meters()
+        self.snapshot = Snapshot()
+        self._meters = Meters()
         self._parse, self._parse_rules = parse, parse_rules
         self._listeners: list[Listener] = []
         self._changed = threading.Condition()
@@ -109,14 +112,16 @@ class Machine:
     def _log_end(self) -> Appender:
         """The end of the log: the streams as the result log has them, and what came after."""
         now, states = self.clock.now_ms(), self.results.stream_states()
-        end = Appender(self.results.position + 1)
+        end, recovery = Appender(self.results.position + 1), Recovery(self._parse, self._parse_rules)
+        end.catalogue = recovery.catalogue(self.results)
         for _, iri, descriptor in self.results.streams():
-            end.sources[iri] = source_of(descriptor, states.get(iri, {}), now)
+            end.sources[iri] = Source.of(descriptor, states.get(iri, {}), now)
         for stream, text in self.results.receipts(now):
             kept = receipt_of(text)
             end.keys[stream, kept.key] = kept
         for table in self.folder.recover(self.results.position):
             end.follow(table, now)
+            end.catalogue = recovery.follow(end.catalogue, table)
         end.position = self.folder.holes.after(end.position - 1)
         return end
 
@@ -135,6 +140,7 @@ class Machine:
                                      alive=self.backend.alive, history=self.folder.history,
                                      following=self.folder.holes.after, aside=self.aside, full=self._wait_for_room)
             self._owner.call(pump.restore)
+            self.snapshot = snapshot_of(pump, self._meters.measured())
             self._begin_feed()
             self.timer.start()
             self._keeper.start()
@@ -224,11 +230,10 @@ class Machine:
     # --- batches
 
     @property
-    def pump(self) -> Pump:
-        """The pump, once it runs; 503 before."""
+    def view(self) -> View:
+        """What there is now, once the engine runs; 503 before."""
         self.check_running()
-        assert self._pump is not None
-        return self._pump
+        return View(self.writer.appender.catalogue, self.snapshot, self.writer.appender.sources)
 
     def check_running(self) -> None:
         """Raise 503 unless the engine runs."""
@@ -238,12 +243,6 @@ class Machine:
             raise unavailable("shutting-down", "The engine is stopping.")
         if self.state == "failed":
             raise EngineError("engine-failed", 503, f"The engine has failed: {self.progress}")
-
-    def run(self, command: Callable[[Pump], None]) -> None:
-        """Run a command on the pump in its own thread."""
-        pump = self.pump
-        assert self._owner is not None
-        self._owner.call(lambda: command(pump))
 
     def _batch(self, read: Callable[[], pa.Table]) -> None:
         """The feed has rows. They are not asked for where the pump has had them, or is so far behind that it had better read ahead; the
@@ -301,7 +300,8 @@ class Machine:
             _LOG.warning("there is room on the disk again")
             self._without_room = None
             self._say("ready")
-        self.meters.batch(outcome, outcome.rows_by_stream, self.clock.now_ms())
+        self._meters.batch(outcome, outcome.rows_by_stream, self.clock.now_ms())
+        self.snapshot = snapshot_of(pump, self._meters.measured())
         self.timer.expect(pump.next_ticks())
         with self._changed:
             self._position = pump.position
@@ -310,17 +310,17 @@ class Machine:
             self.notify(Notice("result", event.query, event))
         for notice in outcome.notices:
             self.notify(notice)
-        self._tell_progress(pump)
+        if self.writer.appender.catalogue.waits_for(position := pump.position):
+            self.writer.submit(lambda end, now: end.reached(position))
+        self._tell_progress()
         self._tidy.set()
 
-    def _tell_progress(self, pump: Pump) -> None:
-        now = self.clock.now_ms()
-        for query in pump.queries.values():
-            news = self.meters.news(query.name, query.reached, now)
-            if news is not None:
-                measured = self.meters.query(query.name, query.streams, now)
-                known = progress(query, pump, self.writer.appender.sources, measured)
-                self.notify(Notice("progress", query.name, data={**known, **news}))
+    def _tell_progress(self) -> None:
+        now, end = self.clock.now_ms(), self.writer.appender
+        view = View(end.catalogue, self.snapshot, end.sources)
+        for query in view.catalogue.queries.values():
+            if view.seen(query) is not None and (news := self._meters.news(query.name, view.reached(query), now)) is not None:
+                self.notify(Notice("progress", query.name, data={**progress(query, view, now), **news}))
 
     def _recompile(self, text: str, name: str, graphs: Mapping[str, pa.Table], rules: Mapping[str, RuleSet]) -> Compiled:
         """Compile a text that was accepted when it was registered: the limits of then do not matter now."""
@@ -345,10 +345,8 @@ class Machine:
         return self.writer.appender.position - 1 - self._position
 
     def _arrival_streams(self) -> list[str]:
-        """Arrival streams that some query reads: they move on together."""
-        pump = self._pump
-        used = {stream for query in list(pump.queries.values()) for stream in query.streams} if pump else set()
-        return sorted(used)
+        """Streams that some query reads: their clocks move on together."""
+        return sorted({stream for query in self.writer.appender.catalogue.queries.values() for stream in query.streams})
 
     def _keep_tidy(self) -> None:
         """Merge the files that the pump is done with, and delete what neither a window nor the retention of a stream needs."""
@@ -363,9 +361,9 @@ class Machine:
             try:
                 if self._feed is not None:
                     self._feed.seen(self._merge(self._least_to_merge(busy)))
-                if (time.monotonic() - expired > 60 or self.room.low) and self._pump is not None:
+                if (time.monotonic() - expired > 60 or self.room.low) and self.state == "running":
                     expired = time.monotonic()
-                    self._expire(self._pump)
+                    self._expire()
             except OSError:
                 _LOG.exception("tidying the input log")
 
@@ -383,10 +381,10 @@ class Machine:
             return 2
         return _MOST_UNMERGED if self.folder.waiting(self._position) else self.settings.archive_files
 
-    def _expire(self, pump: Pump) -> None:
+    def _expire(self) -> None:
         sources = self.writer.appender.sources
         longest = max((source.retention_ms for source in sources.values()), default=0)
-        self.folder.expire(time.time() - longest / 1000, pump.oldest_needed)
+        self.folder.expire(time.time() - longest / 1000, self.snapshot.oldest_needed)
 
     # --- health
 
@@ -407,8 +405,7 @@ class Machine:
             yield Trouble("disk", str(self.settings.data), f"{self.room.free()} bytes free; below {self.room.reserve} nothing is taken in")
         for hole in self.folder.holes:
             yield Trouble("log", f"records {hole.first} to {hole.last}", f"lost: {hole.reason}")
-        if self._pump is not None:
-            yield from self._pump.troubles()
+        yield from self.snapshot.troubles
 
     # --- listeners
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import defaultdict, deque
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 from engine.runtime.batch import Outcome
@@ -25,8 +25,31 @@ class _Told:
     empty: int = 0
 
 
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """The figures after a batch, which do not change any more."""
+
+    batches: tuple[dict[str, Any], ...] = ()
+    totals: Mapping[str, int] = field(default_factory=dict)
+    rows: tuple[tuple[int, Mapping[str, int]], ...] = ()
+    latency: Mapping[str, int] = field(default_factory=dict)
+    answered: Mapping[str, int] = field(default_factory=dict)
+
+    def query(self, name: str, streams: Iterable[str], now_ms: int) -> dict[str, Any]:
+        """What `describe` shows of a query: rows per second over the last ten seconds, when its last result of this run was logged,
+        and how old it was then."""
+        recent = [rows for at, rows in self.rows if at >= now_ms - _SPAN_MS]
+        total = sum(rows.get(stream, 0) for rows in recent for stream in streams)
+        return {"inputRowsPerSecond": round(total * 1000 / _SPAN_MS, 1), "resultLatencyMs": self.latency.get(name),
+                "lastResultAt": iso(self.answered.get(name))}
+
+    def stream(self, iri: str, now_ms: int) -> float:
+        """Rows per second of a stream over the last ten seconds."""
+        return round(sum(rows.get(iri, 0) for at, rows in self.rows if at >= now_ms - _SPAN_MS) * 1000 / _SPAN_MS, 1)
+
+
 class Meters:
-    """Written by the owner, read by anyone."""
+    """The owner's."""
 
     def __init__(self, batches: int = 50) -> None:
         self.batches: deque[dict[str, Any]] = deque(maxlen=batches)
@@ -60,13 +83,9 @@ class Meters:
             told.closed += 1
             told.empty += event.meta.get("rows") == 0
 
-    def query(self, name: str, streams: Iterable[str], now_ms: int) -> dict[str, Any]:
-        """What `describe` shows of a query: rows per second over the last ten seconds, when its last result of this run was logged,
-        and how old it was then."""
-        recent = [rows for at, rows in list(self._rows) if at >= now_ms - _SPAN_MS]
-        total = sum(rows.get(stream, 0) for rows in recent for stream in streams)
-        return {"inputRowsPerSecond": round(total * 1000 / _SPAN_MS, 1), "resultLatencyMs": self._latency.get(name),
-                "lastResultAt": iso(self._answered.get(name))}
+    def measured(self) -> Measured:
+        """The figures as they are now."""
+        return Measured(tuple(self.batches), dict(self.totals), tuple(self._rows), dict(self._latency), dict(self._answered))
 
     def news(self, name: str, watermark: int, now_ms: int) -> dict[str, Any] | None:
         """What a progress message says beside the query's progress; None if it has not moved, or was told of a moment ago."""
@@ -76,7 +95,3 @@ class Meters:
         news = {"processedAt": iso(now_ms), "windowsClosed": told.closed, "empty": told.empty}
         self._told[name] = _Told(now_ms, watermark)
         return news
-
-    def stream(self, iri: str, now_ms: int) -> float:
-        """Rows per second of a stream over the last ten seconds."""
-        return round(sum(rows.get(iri, 0) for at, rows in list(self._rows) if at >= now_ms - _SPAN_MS) * 1000 / _SPAN_MS, 1)

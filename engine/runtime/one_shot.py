@@ -8,8 +8,8 @@ from engine.ir.notation import duration
 from engine.ir.printer import show_window
 from engine.ir.statement import NowWindow, StreamSource, TimeWindow, TupleWindow
 from engine.runtime.errors import EngineError
-from engine.runtime.query import LiveQuery
 from engine.runtime.resources import iso
+from engine.runtime.snapshot import Seen
 from engine.runtime.streams import StreamState
 from engine.spark.content import StreamContent
 from engine.spark.sql.sources import Evaluation, bounds
@@ -17,7 +17,7 @@ from engine.timeline import MAX
 
 
 def check_kept(source: StreamSource, content: StreamContent, state: StreamState | None, evaluation: Evaluation,
-               readers: Sequence[LiveQuery]) -> None:
+               readers: Sequence[Seen]) -> None:
     """Refuse a window that shows items which are not kept, 422 ``window-not-kept``. `content` and `state` are the stream's (None where
     nothing was ever pushed), `readers` the queries that read it."""
     if state is None or content.items == state.items:
@@ -43,9 +43,9 @@ def _count(content: StreamContent, low: int, high: int, unit: str) -> int:
     return int(content.between(low, high, -1).group_by(keys).aggregate([]).num_rows)
 
 
-def _refusal(source: StreamSource, low: int, high: int, kept_from: int, readers: Sequence[LiveQuery]) -> EngineError:
+def _refusal(source: StreamSource, low: int, high: int, kept_from: int, readers: Sequence[Seen]) -> EngineError:
     """What the window shows, what is kept, why, and what can be asked instead."""
-    kept = {query.name: " ".join(show_window(window) for stream, window in query.ticker.timetable.windows if stream == source.stream)
+    kept = {query.name: " ".join(show_window(window) for stream, window in query.timetable.windows if stream == source.stream)
             for query in readers if query.state != "failed"}
     detail = f"Not all items that this window on <{source.stream}> shows are kept"
     if not kept or kept_from >= MAX:

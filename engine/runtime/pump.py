@@ -22,7 +22,8 @@ from engine.runtime import derived
 from engine.runtime.barriers import Barriers
 from engine.runtime.batch import (Compile, EvaluatorDownError, Executor, History, Limits, LogGapError, Outcome,
                                   ProducerFailedError)
-from engine.runtime.query import Definition, LiveQuery
+from engine.runtime.query import LiveQuery
+from engine.runtime.registered import Definition
 from engine.runtime.results import Changes, ResultLog
 from engine.runtime.room import is_full
 from engine.runtime.rows import Kind, controls, in_order, where
@@ -245,7 +246,7 @@ class Pump(Barriers):
     def oldest_needed(self) -> int:
         """The time from which on items of the log may still be read again."""
         makers = self.queries.makers
-        return min((state.kept_from for stream, state in list(self.kept.states.items()) if stream not in makers), default=0)
+        return min((state.kept_from for stream, state in self.kept.states.items() if stream not in makers), default=0)
 
     # --- recovery
 

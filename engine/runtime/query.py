@@ -13,6 +13,7 @@ from engine.ir.patterns import BGP
 from engine.ir.statement import Program, Select, Statement, TimeWindow
 from engine.ir.terms import Variable
 from engine.runtime.output import difference, first_rows, payloads
+from engine.runtime.registered import Definition, Reader
 from engine.runtime.resources import RESULT_KINDS, ResultEvent
 from engine.runtime.ticks import Need, Ticker, Timetable
 from engine.spark.instances import ENDS
@@ -31,37 +32,6 @@ class Compiled(Protocol):
     def tree(self) -> dict[str, Any] | None: ...
 
     def explain(self, stage: str = "spark") -> str: ...
-
-
-@dataclass(frozen=True, slots=True)
-class Definition:
-    """What was registered: query number `number` in its generation `generation`; it sees events of positions > `since`. `stream`
-    is the IRI of the stream that it registers, if it does."""
-
-    name: str
-    text: str
-    number: int
-    generation: int
-    since: int
-    options: Mapping[str, Any] = field(default_factory=dict)
-    registered_ms: int | None = None
-    restarts: int = 0
-    stream: str | None = None
-
-    @property
-    def epoch(self) -> str:
-        """The id of this generation; results have the ids ``{epoch}-{seq}``."""
-        return f"q{self.number}c{self.generation}"
-
-    def to_json(self) -> dict[str, Any]:
-        return {"name": self.name, "text": self.text, "number": self.number, "generation": self.generation, "since": self.since,
-                "options": dict(self.options), "registered": self.registered_ms, "restarts": self.restarts, "epoch": self.epoch,
-                "stream": self.stream}
-
-    @classmethod
-    def from_json(cls, value: Mapping[str, Any]) -> Definition:
-        return cls(value["name"], value["text"], value["number"], value["generation"], value["since"], value["options"],
-                   value["registered"], value["restarts"], value.get("stream"))
 
 
 def unreadable(text: str) -> Statement:
@@ -93,7 +63,7 @@ class _Result:
     more: Mapping[str, Any] = field(default_factory=dict)
 
 
-class LiveQuery:
+class LiveQuery(Reader):
     """The state of a query between batches. `state` is ``running``, ``paused`` or ``failed`` (`failed_with` names the producer whose
     failure it was, or what it needs that is lost: ``graph <iri>``, ``rules name``). `reached` is the watermark up to which its results
     are committed."""
@@ -102,7 +72,8 @@ class LiveQuery:
         self.definition = definition
         self.statement = statement
         self.compiled = compiled
-        self.ticker = Ticker(Timetable.of(statement), floor)
+        self.timetable = Timetable.of(statement)
+        self.ticker = Ticker(self.timetable, floor)
         self.state = "running"
         self.error: str | None = None
         self.cause: BaseException | None = None
@@ -111,29 +82,6 @@ class LiveQuery:
         self.relation_changed = False
         self.failed_with: str | None = None
         self.reached = MIN
-
-    @property
-    def name(self) -> str:
-        return self.definition.name
-
-    @property
-    def streams(self) -> tuple[str, ...]:
-        return self.ticker.timetable.streams
-
-    @property
-    def makes(self) -> str | None:
-        """The stream that its results are: only triples can be read."""
-        return self.definition.stream if RESULT_KINDS[self.statement.form] == "graph" else None
-
-    @property
-    def graphs(self) -> frozenset[str]:
-        """Static graphs that it reads or reasons with."""
-        return frozenset(source.iri for source in (*self.statement.graphs, *self.statement.reasoning_graphs))
-
-    @property
-    def rules(self) -> frozenset[str]:
-        """Rule sets that it reasons by."""
-        return frozenset(source.name for source in self.statement.rules)
 
     @property
     def stepwise(self) -> bool:
@@ -148,7 +96,8 @@ class LiveQuery:
     def restart(self, floor: int, since: int) -> None:
         """Go on after a failure: from the next T, with the events that are still to come."""
         self.definition = replace(self.definition, since=since, restarts=self.definition.restarts + 1)
-        self.ticker = Ticker(Timetable.of(self.statement), floor)
+        self.timetable = Timetable.of(self.statement)
+        self.ticker = Ticker(self.timetable, floor)
         self.state, self.error, self.failed_with = "running", None, None
 
     def skip(self, watermark: int) -> None:

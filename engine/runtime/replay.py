@@ -20,18 +20,19 @@ from engine.ir.rules import RuleSet
 from engine.ir.spans import Diagnostic, DiagnosticError
 from engine.ir.statement import RuleSource, Statement
 from engine.records import End, Event, GraphVersion, Record, Register, Triple
+
 from engine.runtime.batch import Executor, Limits
 from engine.runtime.chains import check_sources
 from engine.runtime.derived import Queries, given_name, own_iri
 from engine.runtime.evidence import Evidence, events_of
 from engine.runtime.output import triples_in
 from engine.runtime.pump import Pump
-from engine.runtime.query import Definition, LiveQuery
+from engine.runtime.registered import Definition, Registered
 from engine.runtime.resources import Item, ResultEvent
 from engine.runtime.results import ResultLog, Retention
 from engine.runtime.rows import ROWS, Kind, encode, graph_table, item_rows, own_blank_nodes, prepare, short_name
+from engine.runtime.ticks import Timetable
 from engine.spark.settings import SparkSettings
-from engine.timeline import MIN
 
 _BATCH_ROWS = 200_000
 _NO_LIMIT = 1 << 60
@@ -83,9 +84,10 @@ def with_rules(queries: Mapping[str, Statement], rules: Sequence[str]) -> dict[s
 
 def made(queries: Mapping[str, Statement]) -> list[str]:
     """The IRIs of the streams that the queries make. Raises DiagnosticError where one reads what it cannot."""
-    live = Queries()
+    live = Queries[Registered]()
     for name, statement in queries.items():
-        live[name] = LiveQuery(Definition(name, statement.text, 0, 1, 0, stream=own_iri(statement, _own(name))), statement, None, MIN)
+        definition = Definition(name, statement.text, 0, 1, 0, stream=own_iri(statement, _own(name)))
+        live[name] = Registered(definition, statement, Timetable.of(statement), "running", 0)
     for name, query in live.items():
         check_sources(query.statement, name, query.makes, live, _BASE_URL)
     return list(live.makers)

@@ -47,7 +47,8 @@ class _New:
 
 @dataclass(slots=True)
 class Changes:
-    """What one batch of the pump changes, written together. States are JSON values; a None removes. `made` are facts of streams that
+    """What one batch of the pump changes, written together. States are JSON values; a None removes. `descriptors` are of
+    streams that came or went, in order: name, IRI, descriptor. `made` are facts of streams that
     queries make, `gone` such streams that are no more. `evaluated` has how many of the results there were when the records up to a
     position had been seen, and that position."""
 
@@ -58,6 +59,7 @@ class Changes:
     relations: dict[str, pa.Table | None] = field(default_factory=dict)
     graphs: dict[str, dict[str, Any] | None] = field(default_factory=dict)
     rules: dict[str, dict[str, Any] | None] = field(default_factory=dict)
+    descriptors: list[tuple[str, str, dict[str, Any] | None]] = field(default_factory=list)
     streams: dict[str, dict[str, Any]] = field(default_factory=dict)
     gone: list[str] = field(default_factory=list)
     made: list[tuple[str, pa.Table]] = field(default_factory=list)
@@ -84,6 +86,7 @@ class ResultLog(Database):
             for iri in changes.gone:
                 db.execute("delete from stream_states where iri = ?", (iri,))
                 db.execute("delete from made where stream = ?", (iri,))
+            self._write_descriptors(db, changes)
             self._write_definitions(db, changes)
             self._write_made(db, changes)
             db.executemany(f"insert into results ({_RESULT}, bytes, logged, position) values (?,?,?,?,?,?,?,?,?,?,?,?,?)",
@@ -93,6 +96,17 @@ class ResultLog(Database):
             self._put_meta(db, {**changes.meta, "position": changes.position})
             for query in self._due_for_retention(changes.results, now_ms):
                 self._retain(db, query, now_ms)
+
+    @staticmethod
+    def _write_descriptors(db: sqlite3.Connection, changes: Changes) -> None:
+        """Keep the descriptors of new streams; of those removed nothing."""
+        for name, iri, descriptor in changes.descriptors:
+            if descriptor is not None:
+                db.execute("insert or replace into streams values (?,?,?)", (name, iri, json.dumps(descriptor)))
+                continue
+            db.execute("delete from streams where name = ?", (name,))
+            for table, column in (("stream_states", "iri"), ("letters", "stream"), ("receipts", "stream")):
+                db.execute(f"delete from {table} where {column} = ?", (iri,))
 
     def _write_definitions(self, db: sqlite3.Connection, changes: Changes) -> None:
         for name, query in changes.queries.items():
@@ -164,18 +178,6 @@ class ResultLog(Database):
             db.execute("delete from results where query = ? and id < ?", (query, keep))
 
     # --- definitions
-
-    def put_stream(self, name: str, iri: str, descriptor: dict[str, Any]) -> None:
-        """Keep a stream's descriptor."""
-        with self._writing() as db:
-            db.execute("insert or replace into streams values (?,?,?)", (name, iri, json.dumps(descriptor)))
-
-    def delete_stream(self, name: str, iri: str) -> None:
-        """Remove a stream and what was kept for it."""
-        with self._writing() as db:
-            db.execute("delete from streams where name = ?", (name,))
-            for table, column in (("stream_states", "iri"), ("letters", "stream"), ("receipts", "stream")):
-                db.execute(f"delete from {table} where {column} = ?", (iri,))
 
     def streams(self) -> list[tuple[str, str, dict[str, Any]]]:
         """(name, IRI, descriptor) of each stream."""

@@ -38,6 +38,7 @@ class Kind(IntEnum):
     KEY = 10
     NOTE = 11
     RULES = 12
+    STREAM = 13
 
 
 ROWS = pa.schema([("position", pa.int64()), ("row", pa.int32()), ("record", pa.int8()), ("stream", pa.string()), ("t", pa.int64()),
@@ -156,6 +157,11 @@ def graph_rows(position: int, graph: str, triples: Sequence[Triple] | None) -> p
                 "record": _repeat(int(Kind.GRAPH), count, pa.int8()), "stream": _repeat(graph, count, pa.string()),
                 "t": _repeat(0, count, pa.int64()), "watermark": pa.nulls(count, pa.int64()), "payload": pa.nulls(count, pa.string())}
     return pa.concat_tables([head, pa.table([columns[name] for name in ROWS.names], schema=ROWS)])
+
+
+def at_position(rows: pa.Table, position: int) -> pa.Table:
+    """The rows of one record, at another position."""
+    return rows.set_column(0, ROWS.field(0), _repeat(position, rows.num_rows, pa.int64()))
 
 
 def own_blank_nodes(triples: Iterable[Triple], mark: str) -> list[Triple]:

@@ -1,4 +1,4 @@
-"""Commands on rule sets, the last part of the engine's surface before service.py."""
+"""Commands on rule sets."""
 
 from __future__ import annotations
 
@@ -10,21 +10,17 @@ from engine.ir.rule_windows import rule_windows
 from engine.ir.rules import RuleSet
 from engine.ir.spans import DiagnosticError
 from engine.ir.statement import Statement
+from engine.runtime.append import Appender
 from engine.runtime.clock import Clock
-from engine.runtime.errors import EngineError, not_found
+from engine.runtime.commands import Check, Decision, Rows, StaleError
+from engine.runtime.errors import EngineError
 from engine.runtime.machine import Machine
-from engine.runtime.query import LiveQuery
 from engine.runtime.query_commands import QueryCommands
 from engine.runtime.resources import RuleSetInfo
-from engine.runtime.rows import Kind
-from engine.runtime.rule_store import ParseRules, checked
+from engine.runtime.rule_store import ParseRules, StoredRules, checked
 from engine.runtime.settings import Settings
 from engine.runtime.streams import check_name
-
-BUILT_IN = "built-in"
-"""The version of a rule set that is built in."""
-_ABOUT = {"rdfs": "The RDFS entailment rules rdfs2, 3, 5, 6, 7, 9, 10 and 11: domain, range, sub-property, sub-class.",
-          "owl2rl": "The OWL 2 RL/RDF rules (OWL 2 Profiles, section 4.3)."}
+from engine.runtime.view import View
 
 
 class RuleCommands(QueryCommands):
@@ -35,58 +31,75 @@ class RuleCommands(QueryCommands):
         super().__init__(settings, clock, machine, parse)
         self._parse_rules = parse_rules
 
-    def put_rules(self, name: str, media: str, text: str) -> tuple[RuleSetInfo, bool]:
+    def put_rules(self, name: str, media: str, text: str, check: Check[RuleSetInfo] = None) -> tuple[RuleSetInfo, bool]:
         """Set a rule set, or replace it: the queries that use it are planned anew. The same text again is no change."""
         _check_writable(check_name(name))
         rules = checked(self._parse_rules(text, media, name))
-        with self._catalog:
-            before = self._machine.pump.rule_store.stored.get(name)
-            if before is None or (before.media, before.text) != (media, text):
-                self._check_plans(name, rules)
-                self._command(Kind.RULES, name, {"media": media, "text": text})
-            return self.rule_set(name), before is None
+
+        def prepare(view: View) -> Decision[bool]:
+            before = view.catalogue.rules.get(name)
+            same = before is not None and (before.media, before.text) == (media, text)
+            basis = _basis(name, view)
+            if not same:
+                self._check_plans(name, rules, view)
+
+            def decide(end: Appender, view: View, now: int) -> tuple[Rows, bool]:
+                if check is not None:
+                    check(view.rule_set(name) if name in view.catalogue.rules else None)
+                if _basis(name, view) != basis:
+                    raise StaleError
+                return [] if same else end.rules(name, StoredRules(media, text, 0, rules)), before is None
+
+            return decide
+
+        created, view = self._write_prepared(prepare)
+        return view.rule_set(name), created
 
     def rule_sets(self) -> list[RuleSetInfo]:
         """All rule sets, the built-in ones first."""
-        return [self.rule_set(name) for name in self._machine.pump.rules]
+        view = self._view()
+        return [view.rule_set(name) for name in view.catalogue.rule_sets]
 
     def rule_set(self, name: str) -> RuleSetInfo:
         """A rule set with its text."""
-        pump = self._machine.pump
-        users = tuple(sorted(query.name for query in self._reasoning_by(name)))
-        if (stored := pump.rule_store.stored.get(name)) is not None:
-            return RuleSetInfo(name, False, None, stored.media, len(stored.rules.rules) + len(stored.rules.facts), str(stored.version),
-                               users, stored.text)
-        if name in BUILT_IN_RULES:
-            return RuleSetInfo(name, True, _ABOUT.get(name), None, None, BUILT_IN, users)
-        raise not_found("rules", name)
+        return self._view().rule_set(name)
 
-    def delete_rules(self, name: str) -> None:
+    def delete_rules(self, name: str, check: Check[RuleSetInfo] = None) -> None:
         """Remove a rule set that no query uses."""
         _check_writable(name)
-        with self._catalog:
-            if users := self.rule_set(name).used_by:
-                raise EngineError("in-use", 409, f"Queries use the rule set {name!r}.", {"usedBy": list(users)})
-            self._command(Kind.RULES, name, {"media": "", "text": None})
 
-    def _reasoning_by(self, name: str) -> list[LiveQuery]:
-        return [query for query in self._live() if name in query.rules]
+        def decide(end: Appender, view: View, now: int) -> tuple[Rows, None]:
+            info = view.rule_set(name)
+            if check is not None:
+                check(info)
+            if info.used_by:
+                raise EngineError("in-use", 409, f"Queries use the rule set {name!r}.", {"usedBy": list(info.used_by)})
+            return end.rules(name, None), None
 
-    def _check_plans(self, name: str, rules: RuleSet) -> None:
+        self._write(decide)
+
+    def _check_plans(self, name: str, rules: RuleSet, view: View) -> None:
         """Refuse new rules with which a query that runs could not be planned."""
-        for query in self._reasoning_by(name):
-            if query.state == "failed":
+        for query in view.catalogue.queries.values():
+            if name not in query.rules or view.standing(query) == "failed":
                 continue
-            if (old := self._machine.pump.rules.get(name)) is not None and rule_windows([rules]) != rule_windows([old]):
+            if (old := view.catalogue.rule_sets.get(name)) is not None and rule_windows([rules]) != rule_windows([old]):
                 raise EngineError("in-use", 409, f"The query {query.name!r} uses these rules with another Window: what they have to see is "
                                   "not kept.", {"usedBy": [query.name]})
-            catalog = self._catalog_for(dict(query.definition.options))
+            names = self._names(query.definition.options, view)
             try:
-                self.backend.compile(query.statement, query.name, replace(catalog, rules={**catalog.rules, name: rules}))
+                self._machine.backend.compile(query.statement, query.name, replace(names, rules={**names.rules, name: rules}))
             except (DiagnosticError, ValueError) as error:
                 reason = error.diagnostics[0].message if isinstance(error, DiagnosticError) else str(error)
                 raise EngineError("in-use", 409, f"The query {query.name!r} cannot be planned with these rules: {reason}",
                                   {"usedBy": [query.name]}) from error
+
+
+def _basis(name: str, view: View) -> list[object]:
+    """What plans with other rules under this name depend on."""
+    stored = view.catalogue.rules.get(name)
+    users = [query for query in view.catalogue.queries.values() if name in query.rules]
+    return [stored and stored.version, *((query.epoch, view.catalogue.basis(query.statement)) for query in users)]
 
 
 def _check_writable(name: str) -> None:

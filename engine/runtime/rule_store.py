@@ -19,12 +19,14 @@ ParseRules = Callable[[str, str, str], RuleSet]
 
 @dataclass(frozen=True, slots=True)
 class StoredRules:
-    """A version of a rule set; `version` is the position of the record that set it."""
+    """A version of a rule set; `version` is the position of the record that set it. A text that is not `understood` (any more) has no
+    rules, and nobody can use it."""
 
     media: str
     text: str
     version: int
     rules: RuleSet
+    understood: bool = True
 
 
 class RuleStore:
@@ -57,14 +59,20 @@ class RuleStore:
             self._set(name, definition)
 
     def _set(self, name: str, definition: Mapping[str, Any]) -> None:
-        media, text = definition["media"], definition["text"]
         self.lost.pop(name, None)
-        try:
-            rules = self._parse(text, media, name)
-        except Exception as error:  # accepted by an earlier version; whatever a parser raises is this rule set's failure
-            _LOG.exception("the rule set %r is not understood", name)
-            rules, self.lost[name] = RuleSet(name, ()), f"the rule set {name!r} is not understood: {error}"
-        self.stored[name] = StoredRules(media, text, definition["version"], rules)
+        self.stored[name], reason = stored_rules(self._parse, name, definition)
+        if reason is not None:
+            self.lost[name] = reason
+
+
+def stored_rules(parse: ParseRules, name: str, definition: Mapping[str, Any]) -> tuple[StoredRules, str | None]:
+    """A rule set that was accepted once, and why it is not understood, if it is not."""
+    media, text, version = definition["media"], definition["text"], definition["version"]
+    try:
+        return StoredRules(media, text, version, parse(text, media, name)), None
+    except Exception as error:  # accepted by an earlier version; whatever a parser raises is this rule set's failure
+        _LOG.exception("the rule set %r is not understood", name)
+        return StoredRules(media, text, version, RuleSet(name, ()), False), f"the rule set {name!r} is not understood: {error}"
 
 
 def checked(rules: RuleSet) -> RuleSet:

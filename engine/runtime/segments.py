@@ -1,7 +1,8 @@
 """Where a batch of the log must be cut so that results do not depend on where it was cut already.
 
-Within a segment the order of records does not matter. A registration, a version of a graph or rule set, a pause and the end of a replay
-begin one, and so does the first record of a stream that was idle: what was due before it must not see it.
+Within a segment the order of records does not matter. A registration, a version of a graph or rule set, the beginning or end of a
+stream, a pause and the end of a replay begin one, and so does the first record of a stream that was idle: what was due before it must
+not see it.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import pyarrow.compute as pc
 
 from engine.runtime.rows import Control, Kind, controls
 
-BARRIERS = frozenset((Kind.REGISTER, Kind.UNREGISTER, Kind.PAUSE, Kind.RESUME, Kind.GRAPH, Kind.RULES, Kind.END))
+BARRIERS = frozenset((Kind.REGISTER, Kind.UNREGISTER, Kind.PAUSE, Kind.RESUME, Kind.GRAPH, Kind.RULES, Kind.STREAM, Kind.END))
 
 
 def segments(table: pa.Table, idle: Collection[str]) -> Iterator[tuple[pa.Table, Control | None]]:

@@ -30,7 +30,6 @@ class Settings:
     dead_letters: int = 1_000
     tail_items: int = 1_000
     one_shot_timeout_s: float = 10.0
-    register_wait_s: float = 30.0
     push_wait_s: float = 30.0
     reserve_bytes: int = 64 << 20
     room_poll_s: float = 1.0

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections import deque
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from engine.runtime.append import Source
 from engine.runtime.errors import EngineError
 from engine.runtime.resources import TailEvent
 from engine.timeline import MAX, MIN
@@ -100,14 +98,6 @@ def made_by_a_query(name: str, what: str) -> EngineError:
                        {"query": name, "allowed": ["GET", "HEAD"]})
 
 
-def source_of(descriptor: Mapping[str, Any], state: Mapping[str, Any], now_ms: int) -> Source:
-    """The stream as appending sees it: its descriptor, and its state so far (`StreamState.to_json`, or nothing)."""
-    return Source(descriptor["iri"], descriptor["time"] == "arrival", duration_ms(descriptor["lateness"]), duration_ms(descriptor["idle"]),
-                  duration_ms(descriptor["maxAhead"]), descriptor["late"] == "dead-letter", duration_ms(descriptor["retention"]),
-                  state.get("watermark", MIN), state.get("idle", False), now_ms, state.get("items", 0), state.get("late", 0),
-                  state.get("refused", 0))
-
-
 @dataclass(slots=True)
 class StreamState:
     """A stream at the pump. `kept_from`: older events are no longer in its content; MAX where nothing is kept. `whole_from`: of older
@@ -147,9 +137,13 @@ _TAIL_ROWS = 50_000
 class Tail:
     """The last items of a stream; fewer where one after the other is large."""
 
-    def __init__(self, items: int) -> None:
-        self._parts: deque[tuple[int, pa.Table]] = deque()
+    def __init__(self, items: int, parts: Sequence[tuple[int, pa.Table]] = ()) -> None:
+        self._parts = tuple(parts)
         self._items = items
+
+    def fixed(self) -> Tail:
+        """The tail as it is now, which does not change."""
+        return Tail(self._items, self._parts)
 
     def add(self, rows: pa.Table) -> None:
         """Take rows of the log, of this stream's items only, in order."""
@@ -162,25 +156,29 @@ class Tail:
             return
         begin = int(np.searchsorted(positions, last[0]))
         kept = rows.select(_SHOWN).slice(begin).take(np.arange(len(positions) - begin))     # a copy: a slice would keep the whole batch
-        self._parts.append((len(last), kept))
-        while self._first_is_superfluous():
-            self._parts.popleft()
-
-    def _first_is_superfluous(self) -> bool:
-        """Whether the parts after the first are enough."""
-        rest = list(self._parts)[1:]
-        return sum(items for items, _ in rest) >= self._items or sum(part.num_rows for _, part in rest) >= _TAIL_ROWS
+        parts = (*self._parts, (len(last), kept))
+        self._parts = parts[_superfluous(parts, self._items):]
 
     def read(self, limit: int, since: int = 0) -> list[TailEvent]:
         """The last `limit` items with position > `since`, in order."""
         items: dict[int, TailEvent] = {}
-        for _, part in list(self._parts):
+        for _, part in self._parts:
             for position, t, graph, s, p, o in zip(*(part[name].to_pylist() for name in _SHOWN), strict=True):
                 if position > since:
                     old = items.get(position)
                     triples = (*(old.triples if old else ()), *(((s, p, o),) if s is not None else ()))
                     items[position] = TailEvent(position, t, graph, triples)
         return [items[position] for position in sorted(items)[-limit:]]
+
+
+def _superfluous(parts: Sequence[tuple[int, pa.Table]], enough: int) -> int:
+    """How many of the first parts go because those after them are enough."""
+    items = rows = 0
+    for place in range(len(parts) - 1, -1, -1):
+        if items >= enough or rows >= _TAIL_ROWS:
+            return place + 1
+        items, rows = items + parts[place][0], rows + parts[place][1].num_rows
+    return 0
 
 
 def _bad(member: str, detail: str) -> EngineError:

@@ -24,10 +24,12 @@ _PIECE = 4096   # rows: where the pieces of a batch are greater, they are not ma
 class StreamContent:
     """Rows of `FACTS`, appended in log order; `append` and `evict` belong to the pump, everything else only reads."""
 
-    def __init__(self, stream: str = "") -> None:
+    def __init__(self, stream: str = "", chunks: tuple[Chunk, ...] = ()) -> None:
+        """`chunks` are those of another content."""
         self.stream = stream
-        self._chunks: list[Chunk] = []
-        self._serial = 0
+        self._chunks = list(chunks)
+        self._shown: tuple[Chunk, ...] | None = chunks
+        self._serial = max((chunk.serial for chunk in chunks), default=0)
 
     @property
     def rows(self) -> int:
@@ -40,12 +42,16 @@ class StreamContent:
 
     @property
     def chunks(self) -> tuple[Chunk, ...]:
-        return tuple(self._chunks)
+        """All of it now; made anew only where it has changed."""
+        if self._shown is None:
+            self._shown = tuple(self._chunks)
+        return self._shown
 
     def append(self, table: pa.Table) -> None:
         """Take the facts of a batch; `table` has the columns of FACTS."""
         if table.num_rows:
             self._serial += 1
+            self._shown = None
             table = table.select(FACTS.names)
             pieces = table["position"].num_chunks
             self._chunks.append(Chunk(self._serial, table if pieces * _PIECE < table.num_rows else table.combine_chunks()))
@@ -62,7 +68,8 @@ class StreamContent:
                     self._serial += 1
                     chunk = Chunk(self._serial, chunk.table.filter(alive))
             kept.append(chunk)
-        self._chunks = kept
+        if kept != self._chunks:
+            self._chunks, self._shown = kept, None
 
     def horizon(self, before_ms: int, count: int, unit: str) -> int:
         """The oldest time among the last `count` distinct triples, or items, before `before_ms`: what a tuple window needs kept."""

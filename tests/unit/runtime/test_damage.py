@@ -241,22 +241,22 @@ def test_a_registration_that_waits_in_the_log_and_no_longer_parses_fails_alone(t
         running.engine.put_stream("s", EVENTS)
         running.without_feed()
         for text in (TEXT, OTHER):
-            running.machine.writer.call(lambda end, now: end.commands(*registration(text)))
-        running.machine.writer.call(lambda end, now: end.commands(*rule_set()))
+            running.machine.writer.call(lambda end, now: end.command(*registration(text, end.position)))
+        running.machine.writer.call(lambda end, now: end.command(*rule_set()))
     with Upgraded(tmp_path) as again:
         assert {info.name: info.state for info in again.engine.queries()}["q"] == "failed"
         assert {"q", "mine"} <= set(reasons(again.engine))
 
 
-def registration(text: str) -> tuple[Any, ...]:
+def registration(text: str, position: int) -> tuple[Any, ...]:
     from engine.runtime.rows import Kind
     name = "q" if "QUERY q " in text else "other"
-    return Kind.REGISTER, (name,), {"text": text, "options": {}, "registered": NOW, "restarts": 0}
+    return Kind.REGISTER, name, {"since": position, "text": text, "options": {}, "registered": NOW, "restarts": 0}
 
 
 def rule_set() -> tuple[Any, ...]:
     from engine.runtime.rows import Kind
-    return Kind.RULES, ("mine",), {"media": "text/x-rif-ps", "text": RULES}
+    return Kind.RULES, "mine", {"media": "text/x-rif-ps", "text": RULES}
 
 
 def test_a_broken_database_is_told_clearly(stopped: Path) -> None:

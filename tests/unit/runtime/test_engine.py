@@ -21,6 +21,7 @@ from engine.spark.executor import Answer
 from grammar import parse
 from grammar.rif import parse_rules
 from tests.unit.runtime.memory_backend import MemoryBackend
+from tests.unit.runtime.settled import SettledEngine
 
 NOW = 1_700_000_000_000
 S, P = "<http://ex.org/x>", "<http://ex.org/p>"
@@ -35,7 +36,7 @@ class Running:
         self.clock = ManualClock(now_ms)
         settings = Settings(data=folder, commit_interval_ms=0, warm_up=False, archive_files=4, room_poll_s=0.01)
         self.backend = MemoryBackend(settings)
-        self.engine = Engine(settings, self.parse, self.clock, self.backend, self.parse_rules)
+        self.engine = SettledEngine(settings, self.parse, self.clock, self.backend, self.parse_rules)
         self.notices: list[Notice] = []
         self._changed = threading.Condition()
 

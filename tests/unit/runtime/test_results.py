@@ -68,8 +68,8 @@ def test_retention_by_count_age_and_size(tmp_path: Path) -> None:
 
 def test_definitions_states_and_relations(tmp_path: Path) -> None:
     log = ResultLog(tmp_path / "db")
-    log.put_stream("s", "http://ex.org/s", {"time": "event"})
-    changes = Changes(5, queries={"q": ({"name": "q", "epoch": "q1c1"}, {"seq": 1})}, relations={"q": pa.table({"a": ["<x>", None]})},
+    changes = Changes(5, descriptors=[("s", "http://ex.org/s", {"time": "event"})],
+                      queries={"q": ({"name": "q", "epoch": "q1c1"}, {"seq": 1})}, relations={"q": pa.table({"a": ["<x>", None]})},
                       graphs={"http://ex.org/g": {"version": 3}}, streams={"http://ex.org/s": {"items": 2}}, meta={"numbers": 1})
     log.commit(changes, 0)
     log.close()
@@ -80,7 +80,7 @@ def test_definitions_states_and_relations(tmp_path: Path) -> None:
     assert log.graphs() == {"http://ex.org/g": {"version": 3}} and log.meta("numbers") == 1
     log.commit(Changes(6, queries={"q": None}, graphs={"http://ex.org/g": None}), 0)
     assert log.queries() == [] and log.graphs() == {} and log.was_removed("q")
-    log.delete_stream("s", "http://ex.org/s")
+    log.commit(Changes(7, descriptors=[("s", "http://ex.org/s", None)]), 0)
     assert log.streams() == [] and log.stream_states() == {}
     log.close()
 

@@ -1,0 +1,142 @@
+"""What is registered at the end of the input log: streams, queries, static graphs, rule sets.
+
+An immutable value. The log writer's thread makes the next one when the record of a command is appended (append.py), so that commands
+are decided one after another against what stands in the log, whatever the pump has reached of it. Anyone may keep and read one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any
+
+import pyarrow as pa
+
+from engine.compiler import BUILT_IN_RULES
+from engine.ir.rules import RuleSet
+from engine.ir.statement import Statement
+from engine.runtime.derived import FixedQueries, own_iri
+from engine.runtime.registered import Definition, Registered
+from engine.runtime.rule_store import StoredRules
+from engine.runtime.ticks import Timetable
+from engine.timeline import MAX
+
+
+@dataclass(frozen=True, slots=True)
+class GraphVersion:
+    """A version of a static graph, the `count`-th, set by the record at `position`. `facts` is None once the pump has them."""
+
+    position: int
+    count: int
+    triples: int
+    facts: pa.Table | None = None
+
+
+@dataclass(frozen=True)
+class Catalogue:
+    """`streams` has the descriptors of pushed streams by name, `graphs` goes by IRI, the others by name. `removed` are queries removed
+    at a position that the pump had not reached, `numbers` is how many queries there have been."""
+
+    streams: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    queries: FixedQueries[Registered] = field(default_factory=FixedQueries)
+    graphs: Mapping[str, GraphVersion] = field(default_factory=dict)
+    rules: Mapping[str, StoredRules] = field(default_factory=dict)
+    removed: Mapping[str, int] = field(default_factory=dict)
+    numbers: int = 0
+
+    # --- what others ask
+
+    def stands(self, epoch: str) -> bool:
+        """Whether this generation of a query is neither removed nor replaced."""
+        return epoch in self._epochs
+
+    def read_together(self, stream: str) -> frozenset[str]:
+        """The pushed streams that some query reads, itself or through others, together with the pushed `stream`; this one included where
+        there is such a query."""
+        return frozenset().union(*(streams for streams in self._pushed if stream in streams))
+
+    @cached_property
+    def times(self) -> Mapping[str, str]:
+        """``event`` or ``arrival`` of each stream by IRI; what is made of arrival streams alone has their clock."""
+        times: dict[str, str] = {descriptor["iri"]: descriptor["time"] for descriptor in self.streams.values()}
+        for level in self.queries.levels():
+            for query in level:
+                if query.makes is not None:
+                    times[query.makes] = "arrival" if all(times.get(iri) == "arrival" for iri in query.streams) else "event"
+        return times
+
+    @cached_property
+    def rule_sets(self) -> Mapping[str, RuleSet]:
+        """The rule sets that a query may name."""
+        return {**BUILT_IN_RULES, **{name: stored.rules for name, stored in self.rules.items() if stored.understood}}
+
+    def basis(self, statement: Statement) -> tuple[object, ...]:
+        """All of the catalogue that the compiled form of a statement depends on; equal where that is the same."""
+        streams = sorted({source.stream for source in statement.streams})
+        graphs = sorted({source.iri for source in (*statement.graphs, *statement.reasoning_graphs)})
+        return (tuple((iri, self.times.get(iri)) for iri in streams),
+                tuple((iri, self.graphs[iri].position if iri in self.graphs else None) for iri in graphs),
+                tuple((source.name, self.rules[source.name].version if source.name in self.rules else None) for source in statement.rules))
+
+    @cached_property
+    def _epochs(self) -> frozenset[str]:
+        return frozenset(query.epoch for query in self.queries.values())
+
+    @cached_property
+    def _pushed(self) -> frozenset[frozenset[str]]:
+        return frozenset(frozenset(self.queries.pushed(query)) for query in self.queries.values())
+
+    # --- what the records of commands make of it
+
+    def with_stream(self, name: str, descriptor: Mapping[str, Any] | None) -> Catalogue:
+        """With a stream's descriptor, or without the stream."""
+        return replace(self, streams=_with(self.streams, name, descriptor))
+
+    def with_query(self, name: str, payload: Mapping[str, Any], position: int, statement: Statement) -> Catalogue:
+        """After a registration; `statement` has the windows of its rules."""
+        old = self.queries.get(name)
+        definition = Definition.of(name, payload, own_iri(statement, payload.get("stream")), old.definition if old else None, self.numbers)
+        query = Registered(definition, statement, Timetable.of(statement), "running", position)
+        others = {other: known for other, known in self.queries.items() if other != name}
+        return replace(self, queries=FixedQueries({**others, name: query}), removed=_with(self.removed, name, None),
+                       numbers=max(self.numbers, definition.number))
+
+    def without_query(self, name: str, position: int) -> Catalogue:
+        """After the removal of a query."""
+        return replace(self, queries=FixedQueries(_with(self.queries, name, None)), removed=_with(self.removed, name, position))
+
+    def with_wish(self, name: str, wish: str, position: int) -> Catalogue:
+        """After a pause (``paused``) or resumption (``running``) of a query."""
+        query = replace(self.queries[name], wish=wish, changed=position)
+        return replace(self, queries=FixedQueries({**self.queries, name: query}))
+
+    def with_graph(self, iri: str, facts: pa.Table | None, position: int) -> Catalogue:
+        """With the next version of a graph, or without the graph."""
+        count = self.graphs[iri].count + 1 if iri in self.graphs else 1
+        version = None if facts is None else GraphVersion(position, count, facts.num_rows, facts)
+        return replace(self, graphs=_with(self.graphs, iri, version))
+
+    def with_rules(self, name: str, stored: StoredRules | None) -> Catalogue:
+        """With the next version of a rule set, or without the rule set."""
+        return replace(self, rules=_with(self.rules, name, stored))
+
+    def waits_for(self, position: int) -> bool:
+        """Whether something is kept here until the pump reaches a position up to this one."""
+        return self._waiting <= position
+
+    @cached_property
+    def _waiting(self) -> int:
+        versions = (version.position for version in self.graphs.values() if version.facts is not None)
+        return min((*versions, *self.removed.values()), default=MAX)
+
+    def reached(self, position: int) -> Catalogue:
+        """Without what the pump, at `position`, keeps itself."""
+        graphs = {iri: replace(version, facts=None) if version.position <= position else version for iri, version in self.graphs.items()}
+        return replace(self, graphs=graphs, removed={name: at for name, at in self.removed.items() if at > position})
+
+
+def _with(known: Mapping[str, Any], name: str, value: Any) -> dict[str, Any]:
+    """A copy with another value under a name, or with none."""
+    changed = {key: kept for key, kept in known.items() if key != name}
+    return changed if value is None else {**changed, name: value}

@@ -1,0 +1,69 @@
+"""How a command is carried out: what is slow first, against a view; then, on the log writer's thread, what decides, and its record.
+
+A command is answered when its record is on disk. No lock is held, and nobody waits for the pump.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeVar
+
+import pyarrow as pa
+
+from engine.runtime.append import Appender
+from engine.runtime.clock import Clock
+from engine.runtime.errors import unavailable
+from engine.runtime.machine import Machine
+from engine.runtime.results import ResultLog
+from engine.runtime.settings import Settings
+from engine.runtime.view import View
+
+Reply = TypeVar("Reply")
+Info = TypeVar("Info")
+Rows = list[pa.Table]
+Decision = Callable[[Appender, View, int], tuple[Rows, Reply]]
+"""Checks a command against the end of the log, appends its records there, and replies; at a time in ms."""
+Check = Callable[[Info | None], None] | None
+"""Refuses a command by raising, after a look at what it is to change (None: nothing is there)."""
+_TRIES = 10
+
+
+class StaleError(Exception):
+    """What was prepared was prepared for something else."""
+
+
+class Commands:
+    """What all parts of the engine's surface share (service.py)."""
+
+    def __init__(self, settings: Settings, clock: Clock, machine: Machine) -> None:
+        self.settings = settings
+        self.clock = clock
+        self._machine = machine
+
+    @property
+    def results(self) -> ResultLog:
+        return self._machine.results
+
+    def _view(self) -> View:
+        """What there is now; 503 where the engine does not run."""
+        return self._machine.view
+
+    def _write(self, decide: Decision[Reply]) -> tuple[Reply, View]:
+        """Decide a command and append its records: its reply, and the view just after it."""
+        self._machine.check_running()
+
+        def decided(end: Appender, now: int) -> tuple[Rows, tuple[Reply, View]]:
+            snapshot = self._machine.view.snapshot
+            rows, reply = decide(end, View(end.catalogue, snapshot, end.sources), now)
+            return rows, (reply, View(end.catalogue, snapshot, end.sources))
+
+        return self._machine.writer.call(decided, soon=True)
+
+    def _write_prepared(self, prepare: Callable[[View], Decision[Reply]]) -> tuple[Reply, View]:
+        """`prepare` something slow, then decide; again where the decision finds that too much has changed meanwhile (`StaleError`)."""
+        for _ in range(_TRIES):
+            try:
+                return self._write(prepare(self._view()))
+            except StaleError:
+                continue
+        raise unavailable("engine-overloaded", "What the command depends on changes faster than it can be prepared.", 1)

@@ -1,0 +1,69 @@
+"""Commands on static graphs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from engine.compiler import triples as triples_of
+from engine.records import Triple
+from engine.runtime.append import Appender
+from engine.runtime.commands import Check, Commands, Decision, Rows, StaleError
+from engine.runtime.errors import EngineError
+from engine.runtime.graphs import graph_mark, static_facts
+from engine.runtime.resources import GraphInfo
+from engine.runtime.rows import graph_rows, own_blank_nodes
+from engine.runtime.view import View
+
+
+class GraphCommands(Commands):
+    """What may be done with static graphs."""
+
+    def put_graph(self, iri: str, triples: Sequence[Triple], replace: bool = True,
+                  check: Check[GraphInfo] = None) -> tuple[GraphInfo, bool]:
+        """Replace a static graph, or add to it; the queries that use it are planned anew."""
+        def prepare(view: View) -> Decision[bool]:
+            version = view.catalogue.graphs.get(iri)
+            count = version.count if version is not None else 0
+            before = triples_of(view.graph(iri)[1]) if iri in view.graphs else None
+            if before is not None and set(own_blank_nodes(triples, graph_mark(iri, count))) == set(before):
+                made = None
+            else:
+                fresh = own_blank_nodes(triples, graph_mark(iri, count + 1))
+                rows = graph_rows(0, iri, list(dict.fromkeys(fresh if replace or before is None else [*before, *fresh])))
+                made = rows, static_facts(rows)
+
+            def decide(end: Appender, view: View, now: int) -> tuple[Rows, bool]:
+                known = view.catalogue.graphs.get(iri)
+                if check is not None:
+                    check(view.graph(iri)[0] if iri in view.graphs else None)
+                if (known and known.position) != (version and version.position):
+                    raise StaleError
+                if made is not None:
+                    self._machine.room.check()
+                return ([] if made is None else end.graph(iri, made)), before is None
+
+            return decide
+
+        created, view = self._write_prepared(prepare)
+        return view.graph(iri)[0], created
+
+    def graphs(self) -> list[GraphInfo]:
+        view = self._view()
+        return [view.graph(iri)[0] for iri in sorted(view.graphs)]
+
+    def graph(self, iri: str) -> tuple[GraphInfo, list[Triple]]:
+        """A static graph with its triples."""
+        info, facts = self._view().graph(iri)
+        return info, triples_of(facts)
+
+    def delete_graph(self, iri: str, check: Check[GraphInfo] = None) -> None:
+        """Remove a static graph that no query uses."""
+        def decide(end: Appender, view: View, now: int) -> tuple[Rows, None]:
+            info, _ = view.graph(iri)
+            if check is not None:
+                check(info)
+            if info.used_by:
+                raise EngineError("in-use", 409, f"Queries use the graph <{iri}>.", {"usedBy": list(info.used_by)})
+            return end.graph(iri, None), None
+
+        self._write(decide)

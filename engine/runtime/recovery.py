@@ -1,0 +1,81 @@
+"""The catalogue at the end of the log, made again at start: what the result log has, and the records beyond its position."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from engine.ir.rule_windows import with_rule_windows
+from engine.ir.rules import RuleSet
+from engine.ir.statement import Statement
+from engine.runtime.catalogue import Catalogue, GraphVersion
+from engine.runtime.derived import FixedQueries
+from engine.runtime.graphs import static_facts
+from engine.runtime.query import unreadable
+from engine.runtime.registered import Definition, Registered
+from engine.runtime.results import ResultLog
+from engine.runtime.rows import Control, Kind, controls
+from engine.runtime.rule_store import ParseRules, StoredRules, stored_rules
+from engine.runtime.ticks import Timetable
+
+
+@dataclass(frozen=True, slots=True)
+class Recovery:
+    """Reads texts that were accepted once; one that cannot be read any more stands for nothing, the pump says what is wrong with it."""
+
+    parse: Callable[[str], Statement]
+    parse_rules: ParseRules
+
+    def catalogue(self, results: ResultLog) -> Catalogue:
+        """As the result log has it, at its position."""
+        rules = {name: self.rules(name, definition) for name, definition in results.rules().items()}
+        graphs = {iri: GraphVersion(found["version"], found["count"], found["triples"]) for iri, found in results.graphs().items()}
+        found = Catalogue({name: {**descriptor, "iri": iri} for name, iri, descriptor in results.streams()}, graphs=graphs, rules=rules,
+                          numbers=results.meta("numbers", 0))
+        queries: dict[str, Registered] = {}
+        for value, state, _ in results.queries():
+            definition = Definition.from_json(value)
+            statement = self.statement(definition.text, found.rule_sets)
+            wish = "paused" if state["state"] == "paused" else "running"
+            queries[definition.name] = Registered(definition, statement, Timetable.of(statement), wish, results.position)
+        return replace(found, queries=FixedQueries(queries))
+
+    def follow(self, catalogue: Catalogue, table: pa.Table) -> Catalogue:
+        """After the records of `table`, rows of the log in order."""
+        for control in controls(table):
+            catalogue = self._step(catalogue, control, table)
+        return catalogue
+
+    def _step(self, known: Catalogue, control: Control, table: pa.Table) -> Catalogue:
+        name, payload, position = control.stream, control.payload, control.position
+        match control.kind:
+            case Kind.STREAM:
+                return known.with_stream(payload["name"], payload["descriptor"])
+            case Kind.REGISTER:
+                return known.with_query(name, payload, position, self.statement(payload["text"], known.rule_sets))
+            case Kind.UNREGISTER if name in known.queries:
+                return known.without_query(name, position)
+            case Kind.PAUSE | Kind.RESUME if name in known.queries:
+                return known.with_wish(name, "paused" if control.kind is Kind.PAUSE else "running", position)
+            case Kind.GRAPH:
+                rows = table.filter(pc.equal(table["position"], position))
+                return known.with_graph(name, None if payload.get("removed", False) else static_facts(rows), position)
+            case Kind.RULES:
+                stored = None if payload["text"] is None else self.rules(name, {**payload, "version": position})
+                return known.with_rules(name, stored)
+        return known
+
+    def statement(self, text: str, rules: Mapping[str, RuleSet]) -> Statement:
+        """A statement with the windows of its rules."""
+        try:
+            return with_rule_windows(self.parse(text), rules)
+        except Exception:  # whatever a parser raises: the query is there, and can be removed or replaced
+            return unreadable(text)
+
+    def rules(self, name: str, definition: Mapping[str, Any]) -> StoredRules:
+        """A rule set as the result log or a record has it."""
+        return stored_rules(self.parse_rules, name, definition)[0]
