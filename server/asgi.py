@@ -11,6 +11,8 @@ from dataclasses import replace
 from typing import Any
 from urllib.parse import quote
 
+from werkzeug.exceptions import HTTPException
+
 from server import cors, guard
 from server.app import create_app, unavailable
 from server.asgi_types import Receive, Scope, Send, header
@@ -18,6 +20,8 @@ from server.bridge import Bridge, Gone
 from server.feeds.exchange import Exchange
 from server.formats.media import GRAPH_RESULT_TYPES, HTML, JSONL, SSE, TABLE_TYPES, TRIG, accepted
 from server.hub import Hub
+from server.outbox import Outbox
+from server.pools import Kind
 from server.problems import Problem, dumps, form_for, from_error
 from server.routes.info import readiness
 from server.web import Site
@@ -60,7 +64,9 @@ class Application:
         while True:
             message = await receive()
             if message["type"] == "lifespan.startup":
-                self._hub, self._bridge = Hub(self.exchange), Bridge(self.flask.wsgi_app, self.site.limits)
+                outbox = Outbox(self.site.limits)
+                self._hub = Hub(self.exchange, outbox)
+                self._bridge = Bridge(self.flask.wsgi_app, self.site.limits, outbox, self._kind_of)
                 self.exchange.start()
                 if self._starting is not None:
                     threading.Thread(target=self._starting, name="thalweg-start", daemon=True).start()
@@ -115,6 +121,16 @@ class Application:
                     "headers": [(name.lower().encode(), value.encode("latin-1")) for name, value in answer]})
         await send({"type": "http.response.body", "body": b""})
         return True
+
+    def _kind_of(self, scope: Scope) -> Kind:
+        """The kind of work that a request of Flask's is."""
+        try:
+            endpoint, _ = self.flask.url_map.bind("localhost").match(self._local_path(scope), method=scope["method"])
+        except HTTPException:
+            return "quick"
+        view: Any = self.flask.view_functions[endpoint]
+        kind: Kind = view.kind
+        return kind
 
     def _local_path(self, scope: Scope) -> str:
         """The path below the base path."""

@@ -11,6 +11,12 @@ Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
 
 
+def abort_of(scope: Scope) -> Callable[[], None]:
+    """What ends the connection of a request at once, where the host can do that (server/connection.py)."""
+    abort: Callable[[], None] = scope.get("extensions", {}).get("thalweg.cut", {}).get("abort", lambda: None)
+    return abort
+
+
 def header(scope: Scope, name: str) -> str | None:
     """The value of a header, several of one name joined with commas; None where it is absent."""
     wanted = name.lower().encode("latin-1")

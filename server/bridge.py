@@ -1,6 +1,7 @@
 """From ASGI to the Flask application: request bodies are spooled first, responses are complete before the first byte is sent.
 
-So a pool thread is never held by a slow client, in either direction (docs/decisions.md, "WSGI bridge").
+So a thread is never held by a slow client, in either direction (docs/decisions.md, "WSGI bridge"). Each kind of work has threads of
+its own (server/pools.py).
 """
 
 from __future__ import annotations
@@ -9,16 +10,19 @@ import asyncio
 import sys
 import tempfile
 from collections.abc import Callable, Iterable
-from concurrent.futures import ThreadPoolExecutor
-from typing import Any
+from dataclasses import dataclass
+from functools import partial
+from typing import IO, Any
 from urllib.parse import unquote_to_bytes
 
-from server.asgi_types import Receive, Scope, Send, header
+from server.asgi_types import Receive, Scope, Send, abort_of, header
+from server.formats.bodies import inflates_past
 from server.limits import Limits
+from server.outbox import Outbox, Sending
+from server.pools import Kind, pools
 from server.problems import Problem
 
 _MEMORY = 1 << 20
-_PIECE = 1 << 18
 WsgiApp = Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes]]
 Answer = tuple[int, list[tuple[bytes, bytes]], list[bytes]]
 
@@ -27,58 +31,79 @@ class Gone(Exception):
     """The client hung up before its request was complete."""
 
 
-class Bridge:
-    """Runs a WSGI application in a pool of threads."""
+@dataclass(slots=True)
+class _Body:
+    """A request's body: in memory while it is small, else in a file."""
 
-    def __init__(self, app: WsgiApp, limits: Limits, threads: int = 16) -> None:
-        self._app, self._limits = app, limits
-        self._pool = ThreadPoolExecutor(threads, thread_name_prefix="thalweg-http")
-        self._large = asyncio.Semaphore(limits.large_uploads_at_once)
+    file: IO[bytes]
+    size: int = 0
+
+
+class Bridge:
+    """Runs a WSGI application in pools of threads; `kind_of` tells which kind of work a request is."""
+
+    def __init__(self, app: WsgiApp, limits: Limits, outbox: Outbox, kind_of: Callable[[Scope], Kind]) -> None:
+        self._app, self._limits, self._outbox, self._kind_of = app, limits, outbox, kind_of
+        self.pools = pools(limits)
+        self.spooled = 0
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request. Raises Problem (nothing was sent then) or Gone."""
-        length = header(scope, "content-length")
-        large = length is None or not length.isdigit() or int(length) > self._limits.large_upload
-        if large and header(scope, "transfer-encoding") is None and length is None:
-            large = False
-        if large:
-            async with self._large:
-                answer = await self._answer(scope, receive, length)
-        else:
-            answer = await self._answer(scope, receive, length)
-        await _send(answer, send)
+        status, headers, pieces = await self._answer(scope, receive)
+        await send({"type": "http.response.start", "status": status, "headers": headers})
+        sending = Sending(self._outbox, send, abort_of(scope))
+        await sending.send(pieces)
+        if not sending.gone:
+            await send({"type": "http.response.body", "body": b""})
 
     def close(self) -> None:
         """Take no more requests."""
-        self._pool.shutdown(wait=False, cancel_futures=True)
+        for pool in self.pools.values():
+            pool.close()
 
-    async def _answer(self, scope: Scope, receive: Receive, length: str | None) -> Answer:
-        with tempfile.SpooledTemporaryFile(max_size=_MEMORY) as body:
+    async def _answer(self, scope: Scope, receive: Receive) -> Answer:
+        with tempfile.SpooledTemporaryFile(max_size=_MEMORY) as file:
+            body = _Body(file)
             try:
-                size = await asyncio.wait_for(self._spool(receive, body, length), self._limits.upload_seconds)
+                await asyncio.wait_for(self._spool(receive, body, header(scope, "content-length")), self._limits.upload_seconds)
+                kind = await self._kind(scope, body)
+                file.seek(0)
+                return await self.pools[kind].run(partial(self._run, _environ(scope, file, body.size)))
             except asyncio.TimeoutError:
                 raise Problem("bad-request", f"The body did not arrive within {self._limits.upload_seconds:g} s.", status=408,
                               headers={"Connection": "close"}) from None
-            body.seek(0)
-            environ = _environ(scope, body, size)
-            return await asyncio.get_running_loop().run_in_executor(self._pool, self._run, environ)
+            finally:
+                self.spooled -= body.size
 
-    async def _spool(self, receive: Receive, body: Any, length: str | None) -> int:
-        """Take the body in, at most as large as any route allows."""
+    async def _kind(self, scope: Scope, body: _Body) -> Kind:
+        """The kind of work. Large bodies are bulk, also those that are large once they are decompressed."""
+        limit = self._limits.large_upload
+        large, coded = body.size > limit, (header(scope, "content-encoding") or "identity").strip().lower() != "identity"
+        if coded and body.size and not large:
+            body.file.seek(0)
+            large = await self.pools["quick"].run(lambda: inflates_past(body.file, limit))
+        return "bulk" if large else self._kind_of(scope)
+
+    async def _spool(self, receive: Receive, body: _Body, length: str | None) -> None:
+        """Take the body in, at most as large as any route allows, and while there is room for it."""
         limit = max(self._limits.push_body_streamed, self._limits.graph_upload)
-        size = int(length) if length is not None and length.isdigit() else 0
-        more = size <= limit
+        told = int(length) if length is not None and length.isdigit() else 0
+        more = told <= limit
         while more:
             message = await receive()
             if message["type"] == "http.disconnect":
                 raise Gone
-            body.write(message.get("body", b""))
-            size = body.tell()
-            more = message.get("more_body", False) and size <= limit
-        if size > limit:
-            raise Problem("body-too-large", f"The body has more than {limit} bytes.", extra={"limit": limit, "actual": size},
-                          headers={"Connection": "close"})
-        return size
+            data = message.get("body", b"")
+            if self.spooled + len(data) > self._limits.spooled_bytes:
+                raise Problem("engine-overloaded", "Too many large bodies arrive at once.", headers={"Connection": "close"},
+                              extra={"limit": self._limits.spooled_bytes, "current": self.spooled})
+            body.file.write(data)
+            body.size += len(data)
+            self.spooled += len(data)
+            more = message.get("more_body", False) and body.size <= limit
+        if max(told, body.size) > limit:
+            raise Problem("body-too-large", f"The body has more than {limit} bytes.",
+                          extra={"limit": limit, "actual": max(told, body.size)}, headers={"Connection": "close"})
 
     def _run(self, environ: dict[str, Any]) -> Answer:
         started: list[tuple[str, list[tuple[str, str]]]] = []
@@ -96,15 +121,6 @@ class Bridge:
                 iterable.close()
         status, headers = started[-1]
         return int(status[:3]), [(k.lower().encode("latin-1"), v.encode("latin-1", "replace")) for k, v in headers], pieces
-
-
-async def _send(answer: Answer, send: Send) -> None:
-    status, headers, pieces = answer
-    await send({"type": "http.response.start", "status": status, "headers": headers})
-    for piece in pieces:
-        for start in range(0, len(piece), _PIECE):
-            await send({"type": "http.response.body", "body": piece[start:start + _PIECE], "more_body": True})
-    await send({"type": "http.response.body", "body": b""})
 
 
 def _environ(scope: Scope, body: Any, size: int) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any, cast
 
 from engine.runtime.errors import EngineError
-from server.asgi_types import Receive, Scope, Send, header
+from server.asgi_types import Receive, Scope, Send, abort_of, header
 from server.feeds.driver import AnyFeed, Driver, headers
 from server.feeds.exchange import Exchange, too_many
 from server.feeds.feed import Feed
@@ -18,6 +18,7 @@ from server.feeds.many import ManyFeeds
 from server.feeds.options import MANY_PARAMETERS, parse_options, parse_tail
 from server.feeds.tail import Tail
 from server.formats.media import SSE
+from server.outbox import Outbox, Sending
 from server.problems import Problem
 
 
@@ -56,27 +57,27 @@ class Bell:
 class Hub:
     """Serves ``/queries/{name}/results``, ``/events`` and ``/streams/{name}/items`` as live feeds."""
 
-    def __init__(self, exchange: Exchange) -> None:
-        self.exchange, self.limits = exchange, exchange.limits
+    def __init__(self, exchange: Exchange, outbox: Outbox) -> None:
+        self.exchange, self.limits, self.outbox = exchange, exchange.limits, outbox
         self._pool = ThreadPoolExecutor(4, thread_name_prefix="thalweg-replay")
         self._clients: set[_Client] = set()
 
     async def serve_results(self, scope: Scope, receive: Receive, send: Send, name: str, media: str, links: dict[str, str]) -> None:
         """A feed of one query; raises the problem if it cannot begin."""
         options, _ = parse_options(_query_string(scope), header(scope, "last-event-id"))
-        await self._serve(receive, send, media, lambda bell: Feed(self.exchange, name, options, bell.ring, links))
+        await self._serve(scope, receive, send, media, lambda bell: Feed(self.exchange, name, options, bell.ring, links))
 
     async def serve_events(self, scope: Scope, receive: Receive, send: Send, media: str) -> None:
         """A feed of several queries, and of all changes of state."""
         options, names = parse_options(_query_string(scope), header(scope, "last-event-id"), MANY_PARAMETERS)
         if len(names) > self.limits.queries_per_feed:
             raise Problem("unknown-parameter", f"A feed has at most {self.limits.queries_per_feed} queries.", extra={"parameter": "query"})
-        await self._serve(receive, send, media, lambda bell: ManyFeeds(self.exchange, names, options, bell.ring))
+        await self._serve(scope, receive, send, media, lambda bell: ManyFeeds(self.exchange, names, options, bell.ring))
 
     async def serve_tail(self, scope: Scope, receive: Receive, send: Send, name: str) -> None:
         """The live tail of a stream's input."""
         since, limit = parse_tail(_query_string(scope), header(scope, "last-event-id"))
-        await self._serve(receive, send, SSE, lambda bell: Tail(self.exchange.engine, self.limits, name, since, limit))
+        await self._serve(scope, receive, send, SSE, lambda bell: Tail(self.exchange.engine, self.limits, name, since, limit))
 
     async def close(self, seconds: float) -> None:
         """Say goodbye to all and wait until they are gone, at most `seconds`."""
@@ -90,7 +91,7 @@ class Hub:
                 task.cancel()
         self._pool.shutdown(wait=False, cancel_futures=True)
 
-    async def _serve(self, receive: Receive, send: Send, media: str, make: Callable[[Bell], AnyFeed]) -> None:
+    async def _serve(self, scope: Scope, receive: Receive, send: Send, media: str, make: Callable[[Bell], AnyFeed]) -> None:
         bell = Bell()
         try:
             if len(self._clients) >= self.limits.subscribers:
@@ -107,7 +108,7 @@ class Hub:
                 await send({"type": "http.response.body", "body": b""})
                 return
             raise
-        client = _Client(self, driver, bell, receive, send)
+        client = _Client(self, driver, bell, receive, send, abort_of(scope))
         self._clients.add(client)
         try:
             await client.run()
@@ -129,33 +130,35 @@ class Hub:
 class _Client:
     """One connection."""
 
-    def __init__(self, hub: Hub, driver: Driver, bell: Bell, receive: Receive, send: Send) -> None:
+    def __init__(self, hub: Hub, driver: Driver, bell: Bell, receive: Receive, send: Send, abort: Callable[[], None]) -> None:
         self.hub, self.driver, self.bell = hub, driver, bell
         self.task = cast("asyncio.Task[None]", asyncio.current_task())
         self._receive, self._asgi_send = receive, send
-        self._gone = False
-        self._sending_since: float | None = None
+        self._sending = Sending(hub.outbox, send, abort)
+        self._left = False
 
     async def run(self) -> None:
         """Send the first frames, then go on until the client goes, the feed ends, or the connection is old enough to be renewed."""
         await self._asgi_send({"type": "http.response.start", "status": 200, "headers": _as_bytes(self.driver.headers)})
         watcher = asyncio.create_task(self._watch())
-        guard = asyncio.get_running_loop().call_later(self.hub.limits.send_seconds, self._stalled)
         try:
-            await self._send(self.driver.begin(time.monotonic()))
+            await self._sending.send(self.driver.opening(time.monotonic()))
             await self._follow()
             if not self._gone:
                 await self._asgi_send({"type": "http.response.body", "body": b""})
         finally:
-            guard.cancel()
             watcher.cancel()
+
+    @property
+    def _gone(self) -> bool:
+        return self._left or self._sending.gone
 
     async def _follow(self) -> None:
         while not self.driver.feed.done and not self._gone:
             now = time.monotonic()
-            data = self.driver.due(await self._news(now), now, self.hub.exchange.closing)
-            if data:
-                await self._send(data)
+            pieces = self.driver.news(await self._news(now), now, self.hub.exchange.closing)
+            if pieces:
+                await self._sending.send(pieces)
             else:
                 await self.bell.wait(self.driver.patience(now))
 
@@ -166,28 +169,11 @@ class _Client:
             frames = await self.hub.run(lambda: feed.poll(now, blocking=True))
         return frames or []
 
-    async def _send(self, data: bytes) -> None:
-        """Send; a client that takes nothing for long is cut off (`_stalled`)."""
-        if self._gone:
-            return
-        self._sending_since = time.monotonic()
-        await self._asgi_send({"type": "http.response.body", "body": data, "more_body": True})
-        self._sending_since = None
-
-    def _stalled(self) -> None:
-        """Cut a client off that has not taken what was sent to it."""
-        limit, since = self.hub.limits.send_seconds, self._sending_since
-        if since is not None and time.monotonic() - since >= limit:
-            self._gone = True
-            self.task.cancel()
-        elif not self.task.done():
-            asyncio.get_running_loop().call_later(limit, self._stalled)
-
     async def _watch(self) -> None:
         """Notice that the client has gone."""
         while (await self._receive())["type"] != "http.disconnect":
             pass
-        self._gone = True
+        self._left = True
         self.bell.ring()
 
 

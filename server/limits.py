@@ -27,10 +27,24 @@ class Limits:
     graph_upload: int = 256 * MIB
     rule_text: int = 1 * MIB
     push_errors_listed: int = 100
+
+    connections: int = 6_000
+    backlog: int = 2_048
+    header_seconds: float = 10.0
+    header_bytes: int = 64 * KIB
+    keep_alive_seconds: float = 5.0
     upload_seconds: float = 120.0
-    large_uploads_at_once: int = 4
-    large_upload: int = 8 * MIB
+    spooled_bytes: int = 1024 * MIB
+    pending_bytes: int = 256 * MIB
     send_seconds: float = 60.0
+
+    quick_threads: int = 16
+    catalogue_threads: int = 4
+    one_shots_at_once: int = 4
+    proofs_at_once: int = 1
+    large_uploads_at_once: int = 4
+    large_upload: int = 1 * MIB
+    waiting_requests: int = 256
 
     subscribers_per_query: int = 2_000
     subscribers: int = 5_000

@@ -52,6 +52,7 @@ SLUGS: dict[str, tuple[int, str]] = {
     "item-too-large": (413, "An item is too large"),
     "too-many-triples": (413, "An item has too many triples"),
     "nesting-too-deep": (413, "The body is nested too deeply"),
+    "headers-too-large": (431, "The head of the request is too large"),
     "untrusted-host": (421, "The host name is not one of this server's"),
     "unknown-stream": (422, "The query names a stream that is not registered"),
     "name-mismatch": (422, "The name in the text is not the name in the address"),

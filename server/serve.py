@@ -38,9 +38,9 @@ Stop it with Ctrl-C."""
 def serve(given: argparse.Namespace, limits: Limits) -> int:
     """Run until a signal; ValueError for settings that cannot be."""
     refuse_foreign_address(given.host)
-    raise_file_limit(limits.subscribers)
+    raise_file_limit(limits.connections)
     try:
-        listener = listen(given.host, given.port)
+        listener = listen(given.host, given.port, limits.backlog)
     except OSError as error:
         print(f"thalweg: cannot listen on {given.host}:{given.port}: {error.strerror}.", file=sys.stderr)
         return 1

@@ -16,9 +16,10 @@ from types import FrameType
 import uvicorn
 
 from server.asgi import Application
+from server.connection import with_limits
+from server.limits import Limits
 
 log = logging.getLogger("thalweg.server")
-_BACKLOG = 2048
 _SEND_BUFFER = 128 * 1024
 _USER_TIMEOUT_MS = 20_000
 _PATIENCE_SECONDS = 9.0
@@ -29,9 +30,11 @@ class Server(uvicorn.Server):
 
     def __init__(self, application: Application, threads_end: float = _PATIENCE_SECONDS) -> None:
         grace = int(application.site.limits.shutdown_seconds)
+        limits = application.site.limits
         super().__init__(uvicorn.Config(
-            application, http="httptools", ws="none", lifespan="on", backlog=_BACKLOG, timeout_keep_alive=5, access_log=False,
-            log_config=None, log_level="warning", server_header=False, timeout_graceful_shutdown=grace))
+            application, http=with_limits(limits), ws="none", lifespan="on", backlog=limits.backlog,
+            timeout_keep_alive=limits.keep_alive_seconds,  # type: ignore[arg-type]
+            access_log=False, log_config=None, log_level="warning", server_header=False, timeout_graceful_shutdown=grace))
         self._application = application
         self._patience = threads_end
         self._ending = False
@@ -65,7 +68,7 @@ class Server(uvicorn.Server):
         os._exit(0)
 
 
-def listen(host: str, port: int) -> socket.socket:
+def listen(host: str, port: int, backlog: int = Limits().backlog) -> socket.socket:
     """A listening socket whose clients cannot hide behind large buffers."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     listener = socket.socket(family, socket.SOCK_STREAM)
@@ -75,7 +78,7 @@ def listen(host: str, port: int) -> socket.socket:
         listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, _USER_TIMEOUT_MS)
     try:
         listener.bind((host.strip("[]"), port))
-        listener.listen(_BACKLOG)
+        listener.listen(backlog)
     except OSError:
         listener.close()
         raise
@@ -83,11 +86,12 @@ def listen(host: str, port: int) -> socket.socket:
     return listener
 
 
-def raise_file_limit(subscribers: int) -> int:
-    """Raise the soft limit of open files to the hard one; ValueError where the subscribers would not fit."""
+def raise_file_limit(connections: int) -> int:
+    """Raise the soft limit of open files to the hard one; ValueError where the connections would not fit."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft != hard:
         resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
-    if hard != resource.RLIM_INFINITY and hard < subscribers + 256:
-        raise ValueError(f"{subscribers} subscribers need {subscribers + 256} open files; this process may have {hard} (ulimit -n).")
+    if hard != resource.RLIM_INFINITY and hard < connections + 256:
+        raise ValueError(f"{connections} connections need {connections + 256} open files; this process may have {hard} (ulimit -n), "
+                         "so set --limit connections=.")
     return hard

@@ -19,6 +19,7 @@ from server.formats.bodies import read_body
 from server.formats.media import JSON, accepted, content_type
 from server.guard import LOOPBACK_NAMES
 from server.limits import Limits
+from server.pools import Kind
 from server.problems import Problem, dumps
 
 View = TypeVar("View", bound=Callable[..., Any])
@@ -77,17 +78,19 @@ def site() -> Site:
 
 
 def route(blueprint: Blueprint, rule: str, *methods: str, query: Collection[str] = (), starting: bool = False,
-          page: bool = False, others: bool = False) -> Callable[[View], View]:
+          page: bool = False, others: bool = False, kind: Kind | None = None) -> Callable[[View], View]:
     """Register a view for `methods` of `rule` with the query parameters that it knows.
 
-    `starting` marks those that work while the engine starts, `page` those that links of other sites may lead to,
-    `others` those where unknown parameters are passed over and known ones may come again.
+    `starting` marks those that work while the engine starts, `page` those that links of other sites may lead to, `others` those
+    where unknown parameters are passed over and known ones may come again. `kind` is the kind of work (server/pools.py): reads are
+    quick, writes are the catalogue's, if nothing else is said.
     """
     def register(view: View) -> View:
         view.query_parameters = frozenset(query)  # type: ignore[attr-defined]
         view.other_parameters = others  # type: ignore[attr-defined]
         view.while_starting = starting  # type: ignore[attr-defined]
         view.page = page  # type: ignore[attr-defined]
+        view.kind = kind or ("catalogue" if set(methods) - {"GET"} else "quick")  # type: ignore[attr-defined]
         blueprint.add_url_rule(rule, view_func=view, methods=list(methods) or ["GET"])
         return view
     return register

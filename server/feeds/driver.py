@@ -9,7 +9,7 @@ import random
 import time
 
 from server.feeds.feed import Feed
-from server.feeds.frames import Frame, encoded, jsonl, sse
+from server.feeds.frames import Frame, jsonl, sse
 from server.feeds.many import ManyFeeds
 from server.feeds.tail import Tail
 from server.formats.media import JSONL, SSE
@@ -40,14 +40,24 @@ class Driver:
         return headers(self._media, self.feed.position)
 
     def begin(self, now_s: float) -> bytes:
-        """The first bytes. The connection is to be renewed after `feed_seconds`, spread so that not all clients come back at once."""
+        """The first bytes."""
+        return b"".join(self.opening(now_s))
+
+    def due(self, frames: list[Frame], now_s: float, closing: bool = False) -> bytes:
+        """What to send (`news`) as one."""
+        return b"".join(self.news(frames, now_s, closing))
+
+    def opening(self, now_s: float) -> list[bytes]:
+        """The first bytes, in pieces that other feeds share. The connection is to be renewed after `feed_seconds`, spread so that not
+        all clients come back at once."""
         spread = self._limits.feed_seconds_spread
         self._until = now_s + self._limits.feed_seconds * random.uniform(1 - spread, 1 + spread)
         self._silent_from = now_s
-        retry = f"retry: {self._limits.retry_ms}\n".encode() if self._media == SSE else b""
-        return retry + encoded(self._opening, self._encode)
+        retry = [f"retry: {self._limits.retry_ms}\n".encode()] if self._media == SSE else []
+        opening, self._opening = self._opening, []
+        return [*retry, *map(self._encode, opening)]
 
-    def due(self, frames: list[Frame], now_s: float, closing: bool = False) -> bytes:
+    def news(self, frames: list[Frame], now_s: float, closing: bool = False) -> list[bytes]:
         """What to send, given the feed's news: they, a goodbye where it is time for it, or a sign of life after a long silence.
 
         Where it is nothing the host waits for news, at the longest `patience`.
@@ -56,9 +66,9 @@ class Driver:
             frames = [*frames, *self.feed.end("shutdown" if closing else "rotate", True)]
         silent = now_s - self._silent_from >= self._limits.heartbeat_seconds
         if not frames and not silent:
-            return b""
+            return []
         self._silent_from = now_s
-        return encoded(frames or self.feed.progress(), self._encode) or _HEARTBEATS[self._media]
+        return [*map(self._encode, frames or self.feed.progress())] or [_HEARTBEATS[self._media]]
 
     def patience(self, now_s: float) -> float:
         """Seconds until something is due without news."""

@@ -6,8 +6,9 @@ The nesting is checked before pyoxigraph reads: very deep JSON-LD or triple term
 from __future__ import annotations
 
 import re
+import sys
 import zlib
-from typing import BinaryIO
+from typing import IO, BinaryIO
 from xml.parsers import expat
 
 from server.formats.media import JSONL, JSONLD, NQUADS, NTRIPLES, RDFXML, TIMED
@@ -39,7 +40,7 @@ def read_body(source: BinaryIO, encoding: str | None, limit: int, limit_decompre
     return gunzip(source, limit, limit_decompressed or limit)
 
 
-def gunzip(source: BinaryIO, limit: int, limit_decompressed: int) -> bytes:
+def gunzip(source: IO[bytes], limit: int, limit_decompressed: int) -> bytes:
     """Decompress one or several gzip members, stopping as soon as a cap is passed."""
     pieces: list[bytes] = []
     taken = given = 0
@@ -63,6 +64,15 @@ def gunzip(source: BinaryIO, limit: int, limit_decompressed: int) -> bytes:
     if started:
         raise Problem("bad-request", "The gzip body ends too early.")
     return b"".join(pieces)
+
+
+def inflates_past(source: IO[bytes], limit: int) -> bool:
+    """Whether a gzip body has more than `limit` bytes when it is decompressed. One that is not valid has none."""
+    try:
+        gunzip(source, sys.maxsize, limit)
+    except Problem as problem:
+        return problem.slug == "body-too-large"
+    return False
 
 
 def prepared(body: bytes, media: str, nesting: int) -> bytes:

@@ -17,7 +17,7 @@ from server.web import best, json_reply, parameter, reply, route, site
 blueprint = Blueprint("explain", __name__)
 
 
-@route(blueprint, "/explain", "POST", query=("level",))
+@route(blueprint, "/explain", "POST", query=("level",), kind="one-shot")
 def explain() -> Response:
     """``{valid, errors, plan, estimate}``; a text with mistakes is a good answer, not a failed request."""
     text, _ = statement_text(STATEMENT_TYPES)

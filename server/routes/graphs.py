@@ -16,7 +16,7 @@ blueprint = Blueprint("graphs", __name__)
 _OUT = (TURTLE, NTRIPLES, JSONLD, TRIG, NQUADS, RDFXML)
 
 
-@route(blueprint, "/graphs", "GET", query=("graph", "default"))
+@route(blueprint, "/graphs", "GET", query=("graph", "default"), kind="bulk")
 def get() -> Response:
     """One graph (``?graph=<iri>``, ``?default``), or the list of them."""
     if not request.args:
@@ -42,7 +42,7 @@ def delete() -> Response:
     return _delete(_named())
 
 
-@route(blueprint, "/graphs/<name>", "GET")
+@route(blueprint, "/graphs/<name>", "GET", kind="bulk")
 def get_direct(name: str) -> Response:
     """The graph that has this address as its IRI (Graph Store Protocol, section 4.1)."""
     return _get(_direct(name))

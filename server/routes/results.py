@@ -52,7 +52,7 @@ def latest(name: str) -> Response:
     return reply(text, media, etag=event.id if event else "none", headers=_headers(name, event))
 
 
-@route(blueprint, "/queries/<name>/results/<id>/why", "GET", query=("row", "max", "mode"))
+@route(blueprint, "/queries/<name>/results/<id>/why", "GET", query=("row", "max", "mode"), kind="proofs")
 def why(name: str, id: str) -> Response:
     """The proofs of one row of a result, as JSON or as text."""
     limits = site().limits

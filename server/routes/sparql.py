@@ -28,7 +28,7 @@ _FORMAT_NAMES = ("SPARQL_Results_JSON", "SPARQL_Results_XML", "SPARQL_Results_CS
 _GRAPHS = (TURTLE, *(media for media in GRAPH_RESULT_TYPES if media != TURTLE), XML)
 
 
-@route(blueprint, "/sparql", "GET", query=_PARAMETERS, others=True)
+@route(blueprint, "/sparql", "GET", query=_PARAMETERS, others=True, kind="one-shot")
 def get() -> Response:
     """Query by GET; without a query, the service description."""
     given = request.args
@@ -37,7 +37,7 @@ def get() -> Response:
     return _answer(_query_of(given), given)
 
 
-@route(blueprint, "/sparql", "POST", "QUERY", query=_PARAMETERS, others=True)
+@route(blueprint, "/sparql", "POST", "QUERY", query=_PARAMETERS, others=True, kind="one-shot")
 def post() -> Response:
     """Query by POST, directly or as a form, or by the QUERY method."""
     limit = site().limits.query_text

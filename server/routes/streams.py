@@ -70,7 +70,7 @@ def delete(name: str) -> Response:
     return no_content()
 
 
-@route(blueprint, "/streams/<name>", "POST", query=("watermark", "timestamp", "on-error"))
+@route(blueprint, "/streams/<name>", "POST", query=("watermark", "timestamp", "on-error"), kind="quick")
 def push(name: str) -> Response:
     """Push items: all or none, unless ``on-error=skip``. Answered when they are on disk."""
     engine, limits = site().engine, site().limits

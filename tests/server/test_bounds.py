@@ -1,0 +1,296 @@
+"""What clients may hold of the server: connections, time, threads, memory. Each bound with a small limit, by plain sockets."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import socket
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Any
+
+import pytest
+import requests
+
+from server import connection
+from tests.server.conftest import PATIENCE_SECONDS, QUICK, Live, wait_until
+from tests.server.fake_engine import FakeEngine, rows
+from tests.server.sse import Events
+from tests.server.test_feed import answer, hot
+
+Serve = Callable[..., Live]
+HEAD = b"GET /queries HTTP/1.1\r\nHost: localhost\r\n"
+
+
+@contextmanager
+def client(live: Live, receive_buffer: int | None = None) -> Iterator[socket.socket]:
+    with socket.socket() as found:
+        if receive_buffer:
+            found.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer)
+        found.settimeout(PATIENCE_SECONDS)
+        found.connect(("127.0.0.1", int(live.base.rpartition(":")[2])))
+        yield found
+
+
+def until_closed(found: socket.socket, drip: bytes = b"") -> bytes:
+    """All that the server says until it closes the connection; meanwhile `drip` goes on and on."""
+    received = b""
+    found.settimeout(0.01 if drip else PATIENCE_SECONDS)
+    for _ in range(int(PATIENCE_SECONDS / 0.01)):
+        try:
+            if drip:
+                found.sendall(drip)
+            data = found.recv(1 << 16)
+        except TimeoutError:
+            continue
+        except (ConnectionResetError, BrokenPipeError):
+            return received
+        if not data:
+            return received
+        received += data
+    raise AssertionError("the server did not close the connection")
+
+
+def slug(reply: requests.Response) -> Any:
+    return reply.json()["type"].rpartition("/")[2]
+
+
+# --- time and connections
+
+@pytest.mark.parametrize(("begin", "drip", "said"), [
+    (b"", b"", b""), (HEAD, b"", b"HTTP/1.1 408 "), (HEAD, b"x", b"HTTP/1.1 408 "), (b"", b"\r\n", b""),
+    (HEAD + b"\r\n", b"\r\n", b"HTTP/1.1 200 "), (HEAD + b"\r\n" + HEAD, b"", b"HTTP/1.1 408 ")])
+def test_a_head_that_does_not_come_in_time_ends_the_connection(serve: Serve, begin: bytes, drip: bytes, said: bytes) -> None:
+    live = serve(replace(QUICK, header_seconds=0.2))
+    with client(live) as found:
+        found.sendall(begin)
+        received = until_closed(found, drip)
+    assert said in received if said else not received
+    assert requests.get(f"{live.base}/queries", timeout=10).status_code == 200
+
+
+def test_a_body_that_does_not_come_in_time_ends_the_connection_though_nobody_reads_it(
+        serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(connection, "_GRACE_SECONDS", 0.05)
+    live = serve(replace(QUICK, upload_seconds=0.1))
+    with client(live) as found:
+        found.sendall(b"GET /health/live HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000000\r\n\r\n")
+        assert b"200 OK" in until_closed(found, b"x")
+
+
+def test_a_feed_outlives_the_deadlines_of_its_request(serve: Serve) -> None:
+    live = serve(replace(QUICK, header_seconds=0.05, upload_seconds=0.05))
+    hot(live.engine)
+    with Events(f"{live.base}/queries/hot/results") as events:
+        events.next("hello")
+        with client(live) as other:      # gone by its deadline: so the feed's is over too
+            other.sendall(HEAD)
+            until_closed(other)
+        sent = answer(live.engine, 1)
+        assert events.next("result").id == sent
+
+
+def test_a_head_without_end_is_refused(serve: Serve) -> None:
+    live = serve(replace(QUICK, header_bytes=10_000))
+    with client(live) as found:
+        found.sendall(HEAD + b"X-Long: ")
+        received = until_closed(found, b"x" * 1_000)
+    head, _, body = received.partition(b"\r\n\r\n")
+    assert head.startswith(b"HTTP/1.1 431 ") and json.loads(body)["limit"] == 10_000
+
+
+def test_connections_are_counted(serve: Serve) -> None:
+    live = serve(replace(QUICK, connections=2))
+    with client(live) as first, client(live), client(live) as third:
+        received = until_closed(third)
+        assert received.startswith(b"HTTP/1.1 503 ") and b"Retry-After: 2\r\n" in received and b"engine-overloaded" in received
+        first.sendall(HEAD + b"\r\n")
+        assert first.recv(1 << 16).startswith(b"HTTP/1.1 200 ")
+
+
+# --- threads
+
+class SlowEngine(FakeEngine):
+    """Does nothing of what is slow until it is told to."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.go = threading.Event()
+        self.begun = 0
+
+    def wait(self) -> None:
+        self.begun += 1
+        assert self.go.wait(PATIENCE_SECONDS)
+
+    def sparql(self, *given: Any) -> Any:
+        self.wait()
+        return super().sparql(*given)
+
+    def explain(self, *given: Any) -> Any:
+        self.wait()
+        return super().explain(*given)
+
+    def register(self, *given: Any) -> Any:
+        self.wait()
+        return super().register(*given)
+
+    def evidence(self, *given: Any) -> None:
+        self.wait()
+        super().evidence(*given)
+
+    def put_graph(self, *given: Any, **named: Any) -> Any:
+        self.wait()
+        return super().put_graph(*given, **named)
+
+
+TURTLE = {"Content-Type": "text/turtle"}
+QUERY = {"Content-Type": "application/sparql-query"}
+SLOW: dict[str, dict[str, Any]] = {
+    "one-shot": {"method": "GET", "url": "/sparql?query=ASK{}"},
+    "explain": {"method": "POST", "url": "/explain", "data": "ASK{}", "headers": QUERY},
+    "registration": {"method": "POST", "url": "/queries", "data": "SELECT * WHERE { ?s ?p ?o }", "headers": QUERY},
+    "graph": {"method": "PUT", "url": "/graphs?default", "data": "<http://a> <http://b> 1 .", "headers": TURTLE},
+    "large graph": {"method": "PUT", "url": "/graphs?default", "data": "<http://a> <http://b> 1 ." + " " * 3_000, "headers": TURTLE},
+    "proof": {"method": "GET", "url": "/queries/hot/results/x/why"}}
+
+
+@contextmanager
+def calls(live: Live, count: int, wanted: dict[str, Any]) -> Iterator[list[int]]:
+    """Several such calls at once, under way; their statuses once they are through."""
+    statuses: list[int] = []
+
+    def call() -> None:
+        statuses.append(requests.request(**{**wanted, "url": live.base + wanted["url"]}, timeout=PATIENCE_SECONDS).status_code)
+
+    threads = [threading.Thread(target=call) for _ in range(count)]
+    for thread in threads:
+        thread.start()
+    try:
+        yield statuses
+    finally:
+        live.engine.go.set()  # type: ignore[attr-defined]
+        for thread in threads:
+            thread.join()
+
+
+@pytest.mark.parametrize("slow", SLOW)
+def test_sixteen_slow_calls_do_not_hold_up_the_rest(serve: Serve, slow: str) -> None:
+    engine = SlowEngine()
+    engine.go.set()
+    live = serve(replace(QUICK, large_upload=2_000), engine)
+    hot(engine)
+    engine.go.clear()
+    engine.begun = 0
+    with calls(live, 16, SLOW[slow]):
+        wait_until(lambda: engine.begun)
+        for path in ("/queries", "/queries/hot", "/queries/hot/results", "/streams/temps", "/rules", "/info", "/"):
+            assert requests.get(live.base + path, timeout=10).status_code == 200
+        pushed = requests.post(f"{live.base}/streams/temps", data="<http://a> <http://b> 1 .", headers=TURTLE, timeout=10)
+        assert pushed.status_code == 202
+        assert not engine.go.is_set()
+
+
+def test_what_waits_for_threads_is_bounded(serve: Serve) -> None:
+    engine = SlowEngine()
+    live = serve(replace(QUICK, one_shots_at_once=1, waiting_requests=2), engine)
+    with calls(live, 3, SLOW["one-shot"]) as statuses:
+        bridge = live.application._bridge
+        assert bridge is not None
+        wait_until(lambda: bridge.pools["one-shot"].busy == 3)
+        refused = requests.get(f"{live.base}/sparql?query=ASK{{}}", timeout=10)
+        assert (refused.status_code, slug(refused), refused.headers["Retry-After"]) == (503, "engine-overloaded", "2")
+        assert (refused.json()["limit"], refused.json()["current"]) == (3, 3)
+    assert statuses == [200, 200, 200]
+    assert requests.get(f"{live.base}/sparql?query=ASK{{}}", timeout=10).status_code == 200
+
+
+def test_a_body_is_large_by_what_it_is_decompressed(serve: Serve) -> None:
+    engine = SlowEngine()
+    live = serve(replace(QUICK, large_upload=2_000, large_uploads_at_once=1, waiting_requests=0), engine)
+    engine.put_stream("temps", {})
+    text = b"<http://a> <http://b> 1 ." + b" " * 3_000
+
+    def push(body: bytes, **more: str) -> requests.Response:
+        return requests.post(f"{live.base}/streams/temps", data=body, headers={**TURTLE, **more}, timeout=10)
+
+    with calls(live, 1, SLOW["large graph"]):
+        wait_until(lambda: engine.begun)
+        assert slug(push(text)) == "engine-overloaded"
+        small = gzip.compress(text)
+        assert len(small) < 2_000 and slug(push(small, **{"Content-Encoding": "gzip"})) == "engine-overloaded"
+        assert push(gzip.compress(text[:1_000]), **{"Content-Encoding": "gzip"}).status_code == 202
+        assert slug(push(b"no gzip", **{"Content-Encoding": "gzip"})) == "bad-request"
+    assert push(small, **{"Content-Encoding": "gzip"}).status_code == 202
+
+
+# --- memory
+
+def test_bodies_that_arrive_are_counted_together(serve: Serve) -> None:
+    live = serve(replace(QUICK, spooled_bytes=10_000))
+    live.engine.put_stream("temps", {})
+    head = b"POST /streams/temps HTTP/1.1\r\nHost: localhost\r\nContent-Type: text/turtle\r\nContent-Length: 9000\r\n\r\n"
+    with client(live) as slow:
+        slow.sendall(head + b" " * 8_000)
+        bridge = live.application._bridge
+        assert bridge is not None
+        wait_until(lambda: bridge.spooled == 8_000)
+        refused = requests.post(f"{live.base}/streams/temps", data=b" " * 4_000, headers=TURTLE, timeout=10)
+        assert (refused.status_code, slug(refused), refused.json()["limit"]) == (503, "engine-overloaded", 10_000)
+    wait_until(lambda: bridge.spooled == 0)
+    assert requests.post(f"{live.base}/streams/temps", data=b" " * 4_000, headers=TURTLE, timeout=10).status_code == 202
+
+
+LARGE = rows(s=[f"<http://ex.org/{'x' * 1000}>"] * 4_000, t=['"1"'] * 4_000)
+
+
+@pytest.mark.parametrize("accept", ["text/event-stream", "application/sparql-results+json"])
+def test_a_client_that_takes_nothing_is_cut_off_in_feeds_and_documents(serve: Serve, accept: str) -> None:
+    live = serve(replace(QUICK, send_seconds=0.2))
+    hot(live.engine)
+    live.engine.answer("hot", LARGE)
+    with client(live, 4_096) as slow:
+        slow.sendall(b"GET /queries/hot/results HTTP/1.1\r\nHost: localhost\r\nAccept: " + accept.encode() + b"\r\n\r\n")
+        outbox = live.application._hub.outbox if live.application._hub else None
+        assert outbox is not None
+        wait_until(lambda: outbox.cut_off == 1)
+        wait_until(lambda: outbox.pending == 0)
+        assert len(until_closed(slow)) < 4_000_000
+    wait_until(lambda: live.application.exchange.total == 0)
+
+
+@pytest.mark.parametrize("accept", ["text/event-stream", "application/sparql-results+json"])
+def test_the_slowest_are_cut_off_where_too_much_waits(serve: Serve, accept: str) -> None:
+    live = serve(replace(QUICK, pending_bytes=9_000_000))
+    hot(live.engine)
+    live.engine.answer("hot", LARGE)      # about 4 MB
+    hub = live.application._hub
+    assert hub is not None
+    request = b"GET /queries/hot/results HTTP/1.1\r\nHost: localhost\r\nAccept: " + accept.encode() + b"\r\n\r\n"
+    with client(live, 4_096) as first, client(live, 4_096) as second, client(live, 4_096) as third:
+        for number, slow in enumerate((first, second), 1):
+            slow.sendall(request)
+            wait_until(lambda: len(hub.outbox._sending) == number)
+        assert 4_000_000 < hub.outbox.pending < 9_000_000 and hub.outbox.cut_off == 0
+        third.sendall(request)
+        wait_until(lambda: hub.outbox.cut_off == 1)
+        assert len(until_closed(first)) < 4_000_000
+        quick = requests.get(f"{live.base}/queries/hot/results", headers={"Accept": "text/csv"}, timeout=PATIENCE_SECONDS)
+        assert len(quick.content) > 4_000_000
+    wait_until(lambda: hub.outbox.pending == 0)
+
+
+def test_what_clients_share_counts_once(serve: Serve) -> None:
+    live = serve(replace(QUICK, pending_bytes=9_000_000))
+    hot(live.engine)
+    hub = live.application._hub
+    assert hub is not None
+    request = b"GET /queries/hot/results?snapshot=false HTTP/1.1\r\nHost: localhost\r\nAccept: text/event-stream\r\n\r\n"
+    with client(live, 4_096) as first, client(live, 4_096) as second, client(live, 4_096) as third:
+        for slow in (first, second, third):
+            slow.sendall(request)
+        wait_until(lambda: live.application.exchange.subscribers("hot") == 3)
+        live.engine.answer("hot", LARGE)
+        wait_until(lambda: len(hub.outbox._sending) == 3)
+        assert hub.outbox.pending < 9_000_000 and hub.outbox.cut_off == 0
