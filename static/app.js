@@ -1,7 +1,8 @@
 /** The console: chooses the page by the address after `#`, keeps the side bar and the state of the server up to date. */
 
-import { catalog, refresh, start, watch } from "./lib/catalog.js";
+import { catalog, lostMs, refresh, start, watch } from "./lib/catalog.js";
 import { h, setAttribute, setText } from "./lib/dom.js";
+import { clock } from "./lib/format.js";
 import { writer } from "./views/editor.js";
 import { graphs } from "./views/graphs.js";
 import { home } from "./views/home.js";
@@ -13,6 +14,15 @@ import { stream } from "./views/stream.js";
 
 const PAGES = { "": home, new: writer, sparql, graphs, streams: newStream };
 const NAMED = { queries: query, streams: stream };
+
+const TROUBLES = {
+  unreachable: ["no answer", "bad"],
+  "engine-starting": ["starting", "wait"],
+  "engine-restarting": ["restarting", "wait"],
+  "shutting-down": ["shutting down", "warn"],
+  "rate-limited": ["too many requests", "warn"],
+  "engine-overloaded": ["behind", "warn"],
+};
 
 const main = document.getElementById("main");
 const server = document.getElementById("server");
@@ -49,22 +59,25 @@ function openMenu(open) {
 function showServer() {
   const { problem, info, loaded } = catalog;
   const version = info?.version ? `Thalweg ${info.version}` : "connected";
-  setText(server, problem ? words(problem) : loaded ? version : "connecting …");
-  setAttribute(server, "class", `server ${problem ? "bad" : "good"}`);
-  const trouble = document.getElementById("trouble");
-  if (!problem) trouble?.remove();
-  else if (!trouble) main.before(h("p", { id: "trouble", class: "trouble", role: "alert" }, advice(problem)));
-  else setText(trouble, advice(problem));
-}
-
-function words(problem) {
-  return { unreachable: "no answer", "engine-starting": "starting", "shutting-down": "shutting down" }[problem.slug] ?? "trouble";
+  const well = loaded ? [version, "good"] : ["connecting …", "wait"];
+  const [word, tone] = problem ? TROUBLES[problem.slug] ?? ["trouble", "bad"] : well;
+  setText(server, word);
+  setAttribute(server, "class", `server ${tone}`);
+  const trouble = document.getElementById("trouble") ?? h("p", { id: "trouble", role: "alert" });
+  if (!problem) trouble.remove();
+  else {
+    setText(trouble, advice(problem));
+    setAttribute(trouble, "class", `trouble ${tone}`);
+    if (!trouble.isConnected) main.before(trouble);
+  }
 }
 
 function advice(problem) {
-  if (problem.slug === "engine-starting") return `The engine is starting. ${problem.detail} This page goes on by itself.`;
-  if (problem.slug === "unreachable") return `${problem.detail} Start it with “make run”; this page goes on by itself.`;
-  return `The server reports: ${problem.message} This page tries again by itself.`;
+  const from = lostMs() === null ? "" : ` What is shown is from ${clock(lostMs())}.`;
+  const goesOn = "This page goes on by itself.";
+  if (problem.slug === "engine-starting") return `The engine is starting. ${problem.detail} ${goesOn}${from}`;
+  if (problem.slug === "unreachable") return `${problem.detail} If it has stopped, start it again. ${goesOn}${from}`;
+  return `The server reports: ${problem.message} ${goesOn}${from}`;
 }
 
 menu.addEventListener("click", () => openMenu(menu.getAttribute("aria-expanded") !== "true"));

@@ -1,5 +1,7 @@
 /** The server's HTTP interface. Paths are relative to where the console is served, so a base path needs no setting. */
 
+import { noteDate } from "./now.js";
+
 export const root = new URL("../../", import.meta.url);
 
 /** The address of a resource: `address(["queries", name], {mode: "full"})`. */
@@ -57,8 +59,23 @@ export async function request(url, { method = "GET", body, type, accept = "appli
     if (error.name === "AbortError") throw error;
     throw new Problem(0, { slug: "unreachable", title: "No answer", detail: `The server at ${root.host} does not answer.` });
   }
+  noteDate(response.headers.get("Date"));
   if (!response.ok) throw await failure(response);
   return { status: response.status, body: await read(response, raw), headers: response.headers };
+}
+
+/** Why a feed is refused: the Problem, also where there is nothing to follow any more (204), or null where it is not refused. */
+export async function refusal(url) {
+  const asked = new AbortController();
+  try {
+    const response = await fetch(url, { headers: { Accept: "text/event-stream" }, cache: "no-store", signal: asked.signal });
+    if (response.status === 204) return new Problem(204, { detail: "There is nothing to follow." });
+    return response.ok ? null : await failure(response);
+  } catch {
+    return new Problem(0, { slug: "unreachable", title: "No answer", detail: `The server at ${root.host} does not answer.` });
+  } finally {
+    asked.abort();
+  }
 }
 
 /** The list in the answer of a catalogue route, whether bare or as the member `key`. */

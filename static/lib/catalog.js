@@ -1,13 +1,15 @@
 /** What the server holds (streams, queries, graphs), asked for every two seconds while the page is looked at. */
 
 import { api, listOf } from "./api.js";
+import { now } from "./now.js";
 
 const EVERY_MS = 2000;
 const listeners = new Set();
 let timer = null;
 let running = null;
 
-export const catalog = { streams: [], queries: [], graphs: [], info: null, loaded: false, problem: null };
+/** `problem` is why the last look failed, `asOfMs` when the last one succeeded: what stands here is from then. */
+export const catalog = { streams: [], queries: [], graphs: [], info: null, loaded: false, problem: null, asOfMs: null };
 
 /** Call `listener()` after each refresh; gives the function that ends it. */
 export function watch(listener) {
@@ -21,13 +23,20 @@ async function load() {
     catalog.streams = listOf(streams.body, "streams");
     catalog.queries = listOf(queries.body, "queries");
     catalog.graphs = listOf(graphs.body, "graphs");
+    if (catalog.problem) catalog.info = null;
     catalog.info ??= (await api.info()).body;
     catalog.loaded = true;
     catalog.problem = null;
+    catalog.asOfMs = now();
   } catch (problem) {
     catalog.problem = problem;
   }
   for (const listener of listeners) listener();
+}
+
+/** When the server last told of the states of what it holds, where it does not now; null while it does. */
+export function lostMs() {
+  return catalog.problem && catalog.loaded ? catalog.asOfMs : null;
 }
 
 /** Ask now. Requests do not overlap. */

@@ -1,9 +1,11 @@
 /** The live feed of one query over server-sent events: connects, reconnects, resumes, and says what it is doing. */
 
-import { address, api } from "./api.js";
+import { address, refusal } from "./api.js";
 
 const EVENTS = ["hello", "snapshot", "result", "delta", "graph", "progress", "status", "gap", "bye"];
 const RESULTS = new Set(["snapshot", "result", "delta", "graph"]);
+const GONE = new Set([204, 404, 410]);
+const LONGEST_WAIT_MS = 15000;
 const REASONS = {
   rotate: "the server renews long connections",
   shutdown: "the server is shutting down",
@@ -48,11 +50,14 @@ export class Feed {
     this.#source = null;
   }
 
+  get #address() {
+    return address(["queries", this.name, "results"], { ...this.parameters, last_event_id: this.#lastId });
+  }
+
   #connect() {
     this.#source?.close();
     this.#beats = false;
-    const parameters = { ...this.parameters, last_event_id: this.#lastId };
-    const source = new EventSource(address(["queries", this.name, "results"], parameters));
+    const source = new EventSource(this.#address);
     this.#source = source;
     source.onerror = () => source === this.#source && this.#lost(source);
     for (const name of EVENTS) source.addEventListener(name, (event) => source === this.#source && this.#receive(name, event));
@@ -99,22 +104,20 @@ export class Feed {
     if (source.readyState === EventSource.CLOSED) this.#refused();
   }
 
-  /** The server answered with something else than a feed: EventSource does not say what, so the query itself is asked. */
+  /** The server answered with something else than a feed: EventSource does not say what, so it is asked for without it. */
   async #refused() {
-    try {
-      await api.query(this.name);
-    } catch (problem) {
-      if (problem.status === 404 || problem.status === 410) {
-        this.#end("the query was removed");
-        return;
-      }
-      this.#handlers.connection("reconnecting", problem.message);
+    const problem = await refusal(this.#address);
+    if (!this.#source) return;
+    if (GONE.has(problem?.status)) this.#end("the query was removed");
+    else {
+      if (problem) this.#handlers.connection("reconnecting", problem.message);
+      this.#later(problem?.retryAfter);
     }
-    if (this.#source) this.#later();
   }
 
-  #later() {
-    const wait = Math.min(15000, 1000 * 2 ** this.#attempt++);
+  /** Try again when the server says so, else after ever longer waits. */
+  #later(seconds) {
+    const wait = Math.min(LONGEST_WAIT_MS, seconds ? 1000 * seconds : 1000 * 2 ** this.#attempt++);
     clearTimeout(this.#timer);
     this.#timer = setTimeout(() => this.#connect(), wait);
   }

@@ -1,9 +1,12 @@
 /** Times, numbers and durations as people read them. Times are UTC throughout, as in queries and streams. */
 
+import { now } from "./now.js";
+
 const NUMBER = new Intl.NumberFormat("en-GB");
 
+/** `1,234`; a dash where the number is not known. */
 export function count(number) {
-  return NUMBER.format(number ?? 0);
+  return number === null || number === undefined ? "–" : NUMBER.format(number);
 }
 
 /** `1 row`, `2 rows`. */
@@ -21,7 +24,7 @@ export function milliseconds(time) {
 const two = (number) => String(number).padStart(2, "0");
 
 /** `05:04:00`, with milliseconds where there are any, with the date where it is not today's. */
-export function clock(time, today = new Date()) {
+export function clock(time, today = new Date(now())) {
   const ms = milliseconds(time);
   if (ms === null) return "–";
   const iso = new Date(ms).toISOString();
@@ -46,9 +49,9 @@ export function duration(ms) {
   return `${Math.round(ms)} ms`;
 }
 
-/** How old an answer was when it was given; a dash where events of another day were replayed. */
+/** How old an answer was when it was given; a dash where events of another day were replayed, or come before their time. */
 export function latency(ms) {
-  return ms > 86400000 ? "–" : duration(ms);
+  return ms > 86400000 || ms < 0 ? "–" : duration(ms);
 }
 
 /** Milliseconds of an xsd:dayTimeDuration such as `PT10S`, or null. */

@@ -6,6 +6,7 @@ import { button, h, keyed, setAttribute, setText } from "./dom.js";
 import { problemBox } from "./problems.js";
 
 const RETRY_MS = 2000;
+const PASSING = new Set([0, 429, 503]);
 
 /** The head of a page: its title, what stands under it, and the actions at the right. */
 export function head(title, under, ...actions) {
@@ -79,8 +80,8 @@ export function loaded(parent, name, load, make, elsewhere) {
   }
 
   function show(problem) {
-    const passing = problem.status === 0 || problem.status === 503;
-    if (passing) timer = setTimeout(attempt, RETRY_MS);
+    const passing = PASSING.has(problem.status);
+    if (passing) timer = setTimeout(attempt, Math.max(RETRY_MS, 1000 * (problem.retryAfter ?? 0)));
     const advice = passing ? "This page tries again by itself." : elsewhere;
     parent.replaceChildren(h("h1", null, name), problemBox(problem, advice));
   }

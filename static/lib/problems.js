@@ -1,6 +1,7 @@
 /** Errors as people read them: where, what, the line with its caret, and how to write it instead. */
 
 import { h } from "./dom.js";
+import { duration } from "./format.js";
 
 /** The errors of a Problem, one at least. */
 export function errorsOf(problem) {
@@ -24,9 +25,21 @@ export function errorList(errors, goTo) {
   return h("ul", { class: "errors" }, errors.map((error) => entry(error, goTo)));
 }
 
-/** A box for a failed action: the title, the details, and what to do next. */
+/** What became of a change that the server did not confirm: nothing, where it has refused it; else that is not known. */
+export function outcomeText(problem, refused) {
+  return problem.status ? refused : "Whether the server has taken it is not known: look before you try again.";
+}
+
+/** When the server says that one may try again. */
+function waitText({ retryAfter }) {
+  return retryAfter ? `The server asks to wait ${duration(1000 * retryAfter)} before the next try.` : null;
+}
+
+/** A box for a failed action: the title, the server's words, and what to do next. */
 export function problemBox(problem, advice, goTo) {
   const title = problem.title && problem.title !== problem.message ? h("p", { class: "title" }, problem.title) : null;
   const places = problem.errors?.length ? errorList(problem.errors, goTo) : h("p", null, problem.message);
-  return h("div", { class: "notice bad", role: "alert" }, title, places, advice ? h("p", null, advice) : null);
+  const wait = waitText(problem);
+  return h("div", { class: "notice bad", role: "alert" }, title, places, wait ? h("p", null, wait) : null,
+    advice ? h("p", null, advice) : null);
 }

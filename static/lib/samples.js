@@ -1,5 +1,7 @@
 /** Items to begin with in the push form, in each format; those of event streams carry the time of now. */
 
+import { now } from "./now.js";
+
 export const FORMATS = [["application/trig", "TriG"], ["text/turtle", "Turtle"], ["application/n-quads", "N-Quads"],
   ["application/n-triples", "N-Triples"], ["application/ld+json", "JSON-LD"]];
 
@@ -27,6 +29,6 @@ const WRITERS = {
 
 /** A sample item of a media type for a stream. */
 export function sample(type, stream) {
-  const stamp = stream.time === "event" ? [stream.timestampPredicate ?? GENERATED_AT, new Date().toISOString()] : null;
+  const stamp = stream.time === "event" ? [stream.timestampPredicate ?? GENERATED_AT, new Date(now()).toISOString()] : null;
   return WRITERS[type](stamp);
 }

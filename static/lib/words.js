@@ -1,13 +1,14 @@
 /** The state of a query and of its feed, and what an evaluation holds, in words. */
 
 import { clock, count, duration, plural } from "./format.js";
+import { now } from "./now.js";
 
 const QUERY_WORDS = {
-  starting: ["starting", "the plan is being prepared", "wait"],
+  starting: ["starting", "registered; its first evaluation is being prepared", "wait"],
   running: ["running", "", "good"],
   idle: ["idle", "no new items on its streams", "quiet"],
   paused: ["paused", "nothing is evaluated until it is resumed", "warn"],
-  restarting: ["restarting", "", "wait"],
+  restarting: ["restarting", "it goes on from the log when the engine is back", "wait"],
   failed: ["failed", "", "bad"],
   finished: ["finished", "its streams have ended", "quiet"],
   stopping: ["stopping", "", "wait"],
@@ -17,20 +18,41 @@ function errorText(error) {
   return typeof error === "string" ? error : error?.detail ?? error?.message ?? error?.title ?? "";
 }
 
-/** The state of a query alone: `{word, reason, tone}`. */
-export function queryState(query) {
+/**
+ * The state of a query alone: `{word, reason, tone}`.
+ * @param {number | null} lostMs  when the server last told of it, where it does not answer now
+ */
+export function queryState(query, lostMs = null) {
+  if (lostMs !== null) {
+    const last = `${QUERY_WORDS[query?.state]?.[0] ?? query?.state ?? "unknown"} at ${clock(lostMs)}`;
+    return { word: "unknown", reason: `it was ${last}, when the server last answered`, tone: "quiet" };
+  }
   const [word, reason, tone] = QUERY_WORDS[query?.state] ?? [query?.state ?? "unknown", "", "quiet"];
   return { word, reason: errorText(query?.lastError) && word === "failed" ? errorText(query.lastError) : reason, tone };
 }
 
+/** How far a query is behind, in ms; null where its streams are silent, or it is not evaluated any more. */
+export function lagOf(state, lagMs) {
+  return ["idle", "failed", "finished"].includes(state) ? null : lagMs;
+}
+
+/** How long no answer has come: since the last one, else since the page was opened. */
+function silenceText({ lastResultMs, openedMs }, nowMs) {
+  return lastResultMs === null ? `no answer in the ${duration(nowMs - openedMs)} since this page was opened`
+    : `no new answer for ${duration(nowMs - lastResultMs)}`;
+}
+
 /**
  * The state of a query page: connecting, live, idle, paused, failed, reconnecting ..., with the reason.
- * @param {{connection: string, connectionReason: string, query: object, reason: string, lastResultMs: number|null,
- *          openedMs: number, watermark: string|null, quietMs: number}} page
+ * @param {{connection: string, connectionReason: string, lostMs: number|null, query: object, reason: string,
+ *          lastResultMs: number|null, openedMs: number, watermark: string|null, quietMs: number}} page
  */
-export function pageState(page, nowMs = Date.now()) {
+export function pageState(page, nowMs = now()) {
   if (page.connection === "closed") return { word: "closed", reason: page.connectionReason, tone: "quiet" };
-  if (page.connection === "reconnecting") return { word: "reconnecting", reason: page.connectionReason, tone: "warn" };
+  if (page.connection === "reconnecting") {
+    const since = page.lostMs === null ? "" : `; what is shown is from ${clock(page.lostMs)}`;
+    return { word: "reconnecting", reason: page.connectionReason.replace(/\.$/, "") + since, tone: "warn" };
+  }
   const own = queryState(page.query);
   if (own.word === "failed") return { ...own, reason: "stopped with an error" };
   if (!["running", "idle", "unknown"].includes(own.word)) return { ...own, reason: page.reason || own.reason };
@@ -38,9 +60,9 @@ export function pageState(page, nowMs = Date.now()) {
   const seen = page.watermark ? `events are complete up to ${clock(page.watermark)}` : "no event has been seen yet";
   const silence = nowMs - (page.lastResultMs ?? page.openedMs);
   if (own.word === "idle" || silence > page.quietMs) {
-    return { word: "idle", reason: `no new answer for ${duration(silence)}: ${seen}`, tone: "quiet" };
+    return { word: "idle", reason: `${silenceText(page, nowMs)}: ${seen}`, tone: "quiet" };
   }
-  if (page.lastResultMs === null) return { word: "live", reason: "connected, waiting for the next answer", tone: "good" };
+  if (!page.heard) return { word: "live", reason: "connected, waiting for the next answer", tone: "good" };
   return { word: "live", reason: "answers arrive as they are evaluated", tone: "good" };
 }
 

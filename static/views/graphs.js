@@ -7,7 +7,7 @@ import { button, field, h, keyed, setText, toast } from "../lib/dom.js";
 import { editor } from "../lib/editor.js";
 import { count, plural } from "../lib/format.js";
 import { head, scroll, section } from "../lib/parts.js";
-import { problemBox } from "../lib/problems.js";
+import { outcomeText, problemBox } from "../lib/problems.js";
 
 const TYPES = [["text/turtle", "Turtle", "ttl"], ["application/rdf+xml", "RDF/XML", "rdf owl xml"],
   ["application/n-triples", "N-Triples", "nt"], ["application/ld+json", "JSON-LD", "jsonld json"]];
@@ -67,7 +67,8 @@ class Upload {
       refresh();
     } catch (problem) {
       this.box.setErrors(problem.errors);
-      this.outcome.replaceChildren(problemBox(problem, "The graph is unchanged.", (location) => this.box.goTo(location)));
+      this.outcome.replaceChildren(problemBox(problem, outcomeText(problem, "The graph is unchanged."),
+        (location) => this.box.goTo(location)));
     }
   }
 }

@@ -1,10 +1,10 @@
 /** The first page: what is running, or how to begin. */
 
-import { catalog, watch } from "../lib/catalog.js";
+import { catalog, lostMs, watch } from "../lib/catalog.js";
 import { h, keyed, setAttribute, setText } from "../lib/dom.js";
 import { clock, count, duration, durationText, latency, rate, tail } from "../lib/format.js";
 import { head, scroll, section } from "../lib/parts.js";
-import { queryState } from "../lib/words.js";
+import { lagOf, queryState } from "../lib/words.js";
 
 const STEPS = [
   ["#/streams", "Add a stream", "A stream is a name to which RDF is pushed: by curl, by a program, or from its page here."],
@@ -45,7 +45,7 @@ function table(label, kind, heads, texts) {
     const cells = heads.slice(1).map((_, place) => h("td", { class: number(place + 1) }));
     return { node: h("tr", null, h("th", { scope: "row" }, link), cells), update(now) {
       texts(now).forEach((text, place) => setText(cells[place], text));
-      if (kind === "queries") setAttribute(cells[0], "class", `with-dot ${queryState(now).tone}`);
+      if (kind === "queries") setAttribute(cells[0], "class", `with-dot ${queryState(now, lostMs()).tone}`);
     } };
   }
 
@@ -55,13 +55,13 @@ function table(label, kind, heads, texts) {
 
 function queryTexts(query) {
   const { watermark, watermarkLagMs, resultLatencyMs, stateRows } = query.progress ?? {};
-  return [queryState(query).word, query.form ?? "", (query.windows ?? []).map(windowText).join(", "), clock(watermark),
-    duration(watermarkLagMs), latency(resultLatencyMs), count(stateRows)];
+  return [queryState(query, lostMs()).word, query.form ?? "", (query.windows ?? []).map(windowText).join(", "), clock(watermark),
+    duration(lagOf(query.state, lostMs() === null ? watermarkLagMs : null)), latency(resultLatencyMs), count(stateRows)];
 }
 
 function streamTexts({ state = {}, time, usedBy = [] }) {
-  return [count(state.items), rate(state.itemsPerSecond ?? 0), clock(state.watermark), time ?? "", count(state.late),
-    usedBy.join(", ") || "–"];
+  return [count(state.items), rate(lostMs() === null ? state.itemsPerSecond : null), clock(state.watermark), time ?? "",
+    count(state.late), usedBy.join(", ") || "–"];
 }
 
 export function home(parent) {

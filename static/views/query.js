@@ -5,9 +5,10 @@ import { refresh } from "../lib/catalog.js";
 import { button, h, toast } from "../lib/dom.js";
 import { paint } from "../lib/editor.js";
 import { Feed } from "../lib/feed.js";
-import { isoDuration } from "../lib/format.js";
+import { isoDuration, milliseconds } from "../lib/format.js";
 import { prefixesOf } from "../lib/highlight.js";
 import { history, newestTime } from "../lib/history.js";
+import { now } from "../lib/now.js";
 import { code, loaded } from "../lib/parts.js";
 import { evaluation, Results } from "../lib/results.js";
 import { tabs } from "../lib/tabs.js";
@@ -30,9 +31,10 @@ class QueryPage {
   /** Why the query is in its state, where a status event said so, with the problem that goes with it. */
   reason = "";
   problem = null;
-  /** Wall time of the last answer, or of the connection, in ms. */
-  lastResultMs = null;
-  openedMs = Date.now();
+  /** When the last answer came to this page, when the page was opened, when the connection was lost (the server's clock, ms). */
+  arrivedMs = null;
+  openedMs = now();
+  lostMs = null;
 
   constructor(parent, query) {
     this.query = query;
@@ -56,6 +58,16 @@ class QueryPage {
 
   get watermark() {
     return this.progress.watermark ?? null;
+  }
+
+  /** Whether an answer has come while this page was open. */
+  get heard() {
+    return this.arrivedMs !== null;
+  }
+
+  /** When the last answer came: to this page, else as the server tells of an earlier one; null where neither is known. */
+  get lastResultMs() {
+    return this.arrivedMs ?? milliseconds(this.progress.lastResultAt);
   }
 
   /** An answer is overdue, and the page says idle, after three steps of the slowest window, ten seconds at least. */
@@ -92,12 +104,13 @@ class QueryPage {
 
   setMode(mode) {
     this.mode = mode;
-    this.lastResultMs = null;
+    if (this.program) this.arrivedMs = null;
     this.open();
   }
 
   #connected(state, reason) {
-    if (state === "open") this.openedMs = Date.now();
+    if (state === "open") this.lostMs = null;
+    else if (this.connection === "open" && state !== "connecting") this.lostMs = now();
     this.connection = state;
     this.connectionReason = reason;
     this.status.show();
@@ -126,7 +139,7 @@ class QueryPage {
       if (this.mode !== "delta" && entry.at !== null) this.#readPast(() => entry.at - 1);
       return;
     }
-    this.lastResultMs = Date.now();
+    this.arrivedMs = now();
     if (this.query.state === "idle") this.query.state = "running";
   }
 

@@ -1,6 +1,6 @@
 /** The lists of streams and queries at the left. */
 
-import { catalog } from "../lib/catalog.js";
+import { catalog, lostMs } from "../lib/catalog.js";
 import { h, keyed, setAttribute, setText } from "../lib/dom.js";
 import { plural, rate, shortClock } from "../lib/format.js";
 import { queryState } from "../lib/words.js";
@@ -18,9 +18,11 @@ function streamEntry(stream) {
   const made = entry("streams", stream.name);
   return { node: made.node, update: (now) => {
     const state = now.state ?? {};
-    setAttribute(made.dot, "class", `dot ${state.itemsPerSecond > 0 ? "good" : "quiet"}`);
-    setText(made.side, rate(state.itemsPerSecond ?? 0));
-    setText(made.under, `${plural(state.items ?? 0, "item")}${state.watermark ? ` · up to ${shortClock(state.watermark)}` : ""}`);
+    const perSecond = lostMs() === null ? state.itemsPerSecond : null;
+    setAttribute(made.dot, "class", `dot ${perSecond > 0 ? "good" : "quiet"}`);
+    setText(made.side, rate(perSecond));
+    const upTo = state.watermark ? ` · up to ${shortClock(state.watermark)}` : "";
+    setText(made.under, plural(state.items ?? null, "item") + upTo);
     setAttribute(made.link, "title", now.iri ?? now.name);
   } };
 }
@@ -28,7 +30,7 @@ function streamEntry(stream) {
 function queryEntry(query) {
   const made = entry("queries", query.name);
   return { node: made.node, update: (now) => {
-    const { word, reason, tone } = queryState(now);
+    const { word, reason, tone } = queryState(now, lostMs());
     setAttribute(made.dot, "class", `dot ${tone}`);
     setText(made.side, word);
     const last = now.progress?.lastEventId;

@@ -7,20 +7,22 @@ import { button, h, setAttribute, setText, toast } from "../lib/dom.js";
 import { clock, count, duration, latency, rate, tail } from "../lib/format.js";
 import { facts, head } from "../lib/parts.js";
 import { problemBox } from "../lib/problems.js";
-import { pageState } from "../lib/words.js";
+import { lagOf, pageState } from "../lib/words.js";
 import { windowText } from "./home.js";
 
-function figures({ query, progress, watermark }) {
+function figures({ query, progress, watermark, connection }) {
+  const known = connection === "open";
   return [
     ["Form", [query.form, (query.output ?? "").toUpperCase()].filter(Boolean).join(" ")],
     ["Windows", (query.windows ?? []).map(windowText).join(", ") || "–"],
     ["Graphs", (query.graphs ?? []).map(tail).join(", "), (query.graphs ?? []).join("\n")],
     ["Rules", (query.rules ?? []).join(", ")],
     ["Complete up to", clock(watermark), "UTC: the query has seen every event before this time"],
-    ["Lag", duration(progress.watermarkLagMs), "How far the evaluated time is behind the clock"],
-    ["Latency", latency(progress.resultLatencyMs), "From the evaluation time to the answer"],
-    ["Input", rate(progress.inputRowsPerSecond), "Triples per second"],
-    ["Late", count(progress.lateItems), "Items that came too late for their window"],
+    ["Lag", duration(lagOf(query.state, known ? progress.watermarkLagMs : null)),
+      "How far the evaluations are behind what has arrived; none where nothing is to be evaluated"],
+    ["Latency", latency(progress.resultLatencyMs), "Of the last answer: from its evaluation time to the moment it was logged"],
+    ["Input", rate(known ? progress.inputRowsPerSecond : null), "Triples per second on the query's streams, over ten seconds"],
+    ["Late", count(progress.lateItems), "Items that came too late, of all on the query's streams"],
   ].filter(([, value]) => value !== "");
 }
 

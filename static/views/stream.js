@@ -1,13 +1,13 @@
 /** The page of one stream: what it is, a form to push to it, its last items. */
 
 import { address, api, listOf } from "../lib/api.js";
-import { catalog, refresh, watch } from "../lib/catalog.js";
+import { catalog, lostMs, refresh, watch } from "../lib/catalog.js";
 import { confirm } from "../lib/confirm.js";
 import { button, h, toast } from "../lib/dom.js";
 import { editor, paint } from "../lib/editor.js";
 import { clock, count, durationText, plural, rate } from "../lib/format.js";
 import { choice, code, command, facts, head, loaded, scroll, section } from "../lib/parts.js";
-import { problemBox } from "../lib/problems.js";
+import { outcomeText, problemBox } from "../lib/problems.js";
 import { FORMATS, sample } from "../lib/samples.js";
 
 const TAIL_ITEMS = 20;
@@ -68,7 +68,7 @@ class StreamPage {
   update(stream) {
     this.stream = { ...this.stream, ...stream };
     const { state = {}, time, lateness, idle, retention } = this.stream;
-    this.facts.show([["Items", count(state.items)], ["Rate", rate(state.itemsPerSecond ?? 0)],
+    this.facts.show([["Items", count(state.items)], ["Rate", rate(lostMs() === null ? state.itemsPerSecond : null)],
       ["Complete up to", clock(state.watermark), "UTC: the watermark"], ["Time", time === "event" ? "of the item" : "of arrival"],
       ["Lateness", durationText(lateness)], ["Idle after", durationText(idle)], ["Retention", durationText(retention)],
       ["Late", count(state.late)], ["Dead letters", count(state.deadLetters)]]);
@@ -88,7 +88,7 @@ class StreamPage {
       this.showTail();
     } catch (problem) {
       this.box.setErrors(problem.errors);
-      const advice = "Nothing of this push was taken.";
+      const advice = outcomeText(problem, "Nothing of this push was taken.");
       this.receipt.replaceChildren(problemBox(problem, advice, (location) => this.box.goTo(location)));
     }
   }

@@ -120,6 +120,12 @@ class Page:
     def scheme(self, name: str) -> None:
         self.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [{"name": "prefers-color-scheme", "value": name}]})
 
+    def offline(self, cut: bool) -> None:
+        """Whether the network is cut: no request reaches the server."""
+        self.driver.execute_cdp_cmd("Network.enable", {})
+        self.driver.execute_cdp_cmd("Network.emulateNetworkConditions", {
+            "offline": cut, "latency": 0, "downloadThroughput": -1, "uploadThroughput": -1})
+
     def errors(self) -> list[str]:
         """What the browser has logged since the last call, but for refused requests, which tests provoke."""
         expected = ("Failed to load resource", "net::ERR_")

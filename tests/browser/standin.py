@@ -55,6 +55,7 @@ class Standin:
         self.answers: dict[str, Reply] = {}
         self.unknown: list[str] = []
         self.trouble: Refused | None = None
+        self.refusal: Reply | None = None
         self.silent = False
         self.heartbeat_s = 15.0
         self.explain: Callable[[str], Reply] = routes.default_explain
@@ -122,6 +123,8 @@ class Standin:
             return static(request.path)
         if self.trouble:
             raise self.trouble
+        if self.refusal and request.method == "POST":
+            return self.refusal
         for method, pattern, handler in routes.ROUTES:
             match = re.fullmatch(pattern, request.path)
             if match and method == request.method:
