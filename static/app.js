@@ -36,15 +36,31 @@ function notFound(parent) {
   return { title: "No such page", close: () => {} };
 }
 
+/** The parts of the address after `#/`; one that cannot be read is no page. */
+function placeOf(hash) {
+  try {
+    return hash.slice(2).split("/").map(decodeURIComponent);
+  } catch {
+    return ["?"];
+  }
+}
+
+/** Show the page of the address; what stands after its name is a place on it, which does not make the page anew. */
 function route() {
   if (location.hash && !location.hash.startsWith("#/")) return;
-  const [kind = "", name] = location.hash.slice(2).split("/").map(decodeURIComponent);
+  const [kind = "", name, ...place] = placeOf(location.hash);
+  for (const dialog of document.querySelectorAll("dialog[open]:not(.why)")) dialog.close();
+  if (page?.show && page.key === `${kind}/${name}`) {
+    page.show(place);
+    return;
+  }
   page?.close();
   main.replaceChildren();
   main.scrollTop = 0;
-  page = name ? (NAMED[kind] ?? notFound)(main, name) : (PAGES[kind] ?? notFound)(main);
+  page = name ? (NAMED[kind] ?? notFound)(main, name, place) : (PAGES[kind] ?? notFound)(main);
+  page.key = `${kind}/${name}`;
   document.title = `${page.title} – Thalweg`;
-  lists.mark(location.hash);
+  lists.mark(kind, name);
   for (const link of document.querySelectorAll("nav.top a")) {
     setAttribute(link, "aria-current", link.dataset.page === kind ? "page" : null);
   }
@@ -91,7 +107,8 @@ document.addEventListener("keydown", (event) => {
 addEventListener("hashchange", route);
 watch(() => {
   lists.update();
-  lists.mark(location.hash);
+  const [kind, name] = placeOf(location.hash);
+  lists.mark(kind, name);
   showServer();
 });
 showServer();

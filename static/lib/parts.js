@@ -57,12 +57,14 @@ export function choice(label, control) {
 }
 
 /**
- * A page about something that the server holds under `name`: loads it, then makes the page; a page may have `close()`.
+ * A page about something that the server holds under `name`: loads it, then makes the page; a page may have `close()`, and
+ * `show(place)` for what stands after its name in the address.
  * @param {(name: string) => Promise<{body: object}>} load
  * @param {(parent: Node, body: object) => object} make
  * @param {Node} elsewhere  what to do where there is nothing of that name
+ * @param {string[]} place  the place on the page to begin with
  */
-export function loaded(parent, name, load, make, elsewhere) {
+export function loaded(parent, name, load, make, elsewhere, place = []) {
   let made = null;
   let timer = null;
   let closed = false;
@@ -73,6 +75,7 @@ export function loaded(parent, name, load, make, elsewhere) {
       if (closed) return;
       parent.replaceChildren();
       made = make(parent, body);
+      if (place.length) made.show?.(place);
     } catch (problem) {
       if (!(problem instanceof Problem)) throw problem;
       if (!closed) show(problem);
@@ -88,7 +91,10 @@ export function loaded(parent, name, load, make, elsewhere) {
 
   parent.append(h("p", { class: "wait" }, `Loading ${name} …`));
   attempt();
-  return { title: name, close() {
+  return { title: name, show(now) {
+    place = now;
+    made?.show?.(now);
+  }, close() {
     closed = true;
     clearTimeout(timer);
     made?.close?.();

@@ -6,7 +6,6 @@ import { count, plural } from "../lib/format.js";
 import { choice } from "../lib/parts.js";
 import { columns, lines, longestStep, MAX_SERIES } from "../lib/series.js";
 import { Evaluations } from "./evaluations.js";
-import { showWhy } from "./why.js";
 
 const DRAW_EVERY_MS = 150;
 const NO_ANSWER = {
@@ -81,10 +80,10 @@ export class Answers {
 
   /** What asks why a row is there: of a whole answer, or one that ISTREAM has added. */
   #why(entry, number) {
-    const { name, output } = this.page.query;
+    const { output } = this.page.query;
     const added = entry.delta && output === "istream" && this.page.mode === "" && entry.rows[number]?.sign === "+";
     if (!entry.id || this.page.program || entry.delta && !added) return null;
-    return () => showWhy(name, entry.id, { row: number, mode: added ? "delta" : null }, this.page.prefixes);
+    return () => this.page.askWhy(entry.id, number, added ? "delta" : null);
   }
 
   /** What an evaluation of changes tells of (`lib/words.js`). */

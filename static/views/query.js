@@ -18,6 +18,7 @@ import { connect } from "./connect.js";
 import { draft } from "./editor.js";
 import { plan } from "./plan.js";
 import { Status } from "./status.js";
+import { showWhy } from "./why.js";
 
 const GRAPH_FORMS = new Set(["CONSTRUCT", "DESCRIBE"]);
 const RELOAD_EVERY_MS = 5000;
@@ -188,7 +189,24 @@ class QueryPage {
     }
   }
 
+  /** Ask why a row is there: a place of its own, so that Back leads from it, and Forward to it again. */
+  askWhy(id, row, mode) {
+    this.asked = true;
+    location.hash = [`#/queries/${encodeURIComponent(this.query.name)}`, "why", id, row, ...(mode ? [mode] : [])].join("/");
+  }
+
+  /** Show a place on this page: none, or why a row is there. */
+  show([what, id, row, mode = null]) {
+    this.proof?.close();
+    this.proof = null;
+    if (what !== "why") return;
+    const base = `#/queries/${encodeURIComponent(this.query.name)}`;
+    const leave = this.asked ? () => window.history.back() : () => location.replace(base);
+    this.proof = showWhy(this.query.name, id, { row, mode }, this.prefixes, leave);
+  }
+
   close() {
+    this.proof?.close();
     this.timers.forEach(clearInterval);
     this.past?.abort();
     this.feed.close();
@@ -197,7 +215,7 @@ class QueryPage {
 }
 
 /** Show the query `name`. */
-export function query(parent, name) {
+export function query(parent, name, place) {
   const elsewhere = h("span", null, "Choose another from the list, or ", h("a", { href: "#/new" }, "register a query"), ".");
-  return loaded(parent, name, api.query, (node, body) => new QueryPage(node, body), elsewhere);
+  return loaded(parent, name, api.query, (node, body) => new QueryPage(node, body), elsewhere, place);
 }

@@ -53,7 +53,7 @@ function section(title, page, label, emptyText) {
   } };
 }
 
-/** Fill the side bar: `{update(), mark(hash)}`. */
+/** Fill the side bar: `{update(), mark(kind, name)}`. */
 export function sidebar(parent) {
   const streams = section("Streams", "#/streams", "Add a stream", "No stream yet. Add one, then push RDF to it.");
   const queries = section("Queries", "#/new", "Register a query", "No query yet. Register one to see its answers live.");
@@ -63,9 +63,10 @@ export function sidebar(parent) {
       streams.show(catalog.streams, streamEntry);
       queries.show(catalog.queries, queryEntry);
     },
-    mark(hash) {
+    mark(kind, name) {
+      const current = name === undefined ? "" : `#/${kind}/${encodeURIComponent(name)}`;
       for (const link of parent.querySelectorAll("a[data-name]")) {
-        setAttribute(link, "aria-current", link.getAttribute("href") === hash ? "page" : null);
+        setAttribute(link, "aria-current", link.getAttribute("href") === current ? "page" : null);
       }
     },
   };

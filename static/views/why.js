@@ -66,18 +66,24 @@ function proofs({ proofs: found }, prefixes) {
 }
 
 /**
- * Ask why a row is in a result, and show the answer.
+ * Ask why a row is in a result, and show the answer; gives `{close()}`.
  * @param {string} query
  * @param {string} id  of the result
  * @param {{row: number, mode?: string}} parameters
+ * @param {() => void} leave  called when the person closes the dialog
  */
-export async function showWhy(query, id, parameters, prefixes) {
+export function showWhy(query, id, parameters, prefixes, leave) {
+  let closed = false;
   const close = button("Close", () => dialog.close());
   const content = h("div", { class: "proofs" }, h("p", { class: "wait" }, "Looking for a proof …"));
   const actions = h("div", { class: "row end" }, close);
   const dialog = h("dialog", { class: "why", "aria-labelledby": "why-title" },
     h("h2", { id: "why-title" }, "Why this row"), content, actions);
-  dialog.addEventListener("close", () => dialog.remove());
+  dialog.addEventListener("close", () => {
+    dialog.remove();
+    if (!closed) leave();
+    closed = true;
+  });
   document.body.append(dialog);
   dialog.showModal();
 
@@ -93,5 +99,9 @@ export async function showWhy(query, id, parameters, prefixes) {
     }
   }
 
-  await ask(1);
+  ask(1);
+  return { close() {
+    closed = true;
+    dialog.close();
+  } };
 }

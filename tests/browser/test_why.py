@@ -82,3 +82,57 @@ def test_an_ask_that_is_true(page: Page, standin: Standin) -> None:
     page.press("Why?", ".evaluation")
     page.until(lambda: page.all("dialog .tree"), "a proof")
     page.press("Close", "dialog")
+
+
+def dialogs(page: Page) -> int:
+    return len(page.all("dialog[open]"))
+
+
+def test_back_closes_the_proofs_and_forward_opens_them_again(page: Page, standin: Standin) -> None:
+    answered(page, standin)
+    feeds = len(standin.feed("q").connections)
+    ask(page, 1)
+    page.driver.back()
+    page.until(lambda: dialogs(page) == 0, "the dialog closed")
+    assert page.text("main h1") == "q" and page.texts(".evaluation .seq") == ["#7"]
+    page.driver.forward()
+    page.until(lambda: page.text("dialog .bindings") == "?s = <http://example.org/s1>", "the proof again")
+    page.keys("\ue00c")
+    page.until(lambda: dialogs(page) == 0, "Escape closed it")
+    page.until(lambda: page.driver.current_url.endswith("#/queries/q"), "the place of the page alone")
+    assert len(standin.feed("q").connections) == feeds, "the page was not made anew"
+    assert page.find("#sidebar a[data-name=q]").get_attribute("aria-current") == "page"
+    page.driver.forward()
+    page.until(lambda: dialogs(page) == 1, "the proof once more")
+    page.press("Close", "dialog")
+    page.until(lambda: dialogs(page) == 0 and page.driver.current_url.endswith("#/queries/q"), "the page alone")
+
+
+def test_a_proof_has_an_address(page: Page, standin: Standin) -> None:
+    answered(page, standin)
+    page.open("#/queries/q/why/e1-7/2")
+    page.until(lambda: page.text("dialog .bindings") == "?s = <http://example.org/s2>", "the proof")
+    page.press("Close", "dialog")
+    page.until(lambda: dialogs(page) == 0 and page.driver.current_url.endswith("#/queries/q"), "the page alone")
+    page.open("#/queries/q/why/e1-7/2")
+    page.until(lambda: dialogs(page) == 1, "the proof")
+    page.js("location.hash = '#/graphs'")
+    page.shows("main h1", "Background")
+    page.until(lambda: dialogs(page) == 0, "no dialog over another page")
+
+
+def test_back_closes_a_question(page: Page, standin: Standin) -> None:
+    answered(page, standin)
+    page.js("location.hash = '#/graphs'")
+    page.shows("main h1", "Background")
+    page.driver.back()
+    page.press("Delete")
+    page.shows("dialog h2", "Delete this query?")
+    page.driver.back()
+    page.until(lambda: dialogs(page) == 0, "no question about another page")
+    assert "q" in standin.queries
+
+
+def test_an_address_that_cannot_be_read(page: Page) -> None:
+    page.open("#/queries/%E0%A4%A")
+    assert page.text("main h1") == "No such page"
