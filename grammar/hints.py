@@ -104,7 +104,7 @@ def _limit(text: Text, tokens: tuple[Token, ...], index: int, expected: set[str]
     follows = text.decoded[token.end:token.end + 1]
     if token.word in _UPDATES and _FORMS <= expected:
         return text.error(f"{token.word} is SPARQL Update, which this server does not take.", token.start, token.end,
-                          code="update-not-supported", hint="push to a stream, or PUT a graph")
+                          code="update-not-supported", hint="push to a stream, or replace a graph")
     if "the end of the text" in expected and (token.word in _FORMS | {"REGISTER", "PREFIX", "BASE"} or token.text == ";"):
         return text.error("One text holds one query.", token.start, token.end, code="two-queries",
                           hint="register each query on its own")

@@ -25,7 +25,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser("thalweg", description="Continuous SPARQL queries with reasoning over RDF streams.")
+    parser = argparse.ArgumentParser("thalweg", description="Continuous SPARQL queries with reasoning over RDF streams.",
+                                     epilog="Exit status: 0 done, 1 a mistake in a text, a file or the data, 2 in the command line.")
     parser.add_argument("--version", action="version", version=f"thalweg {package_version('thalweg') or '(not installed)'}")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     _serve_arguments(commands.add_parser("serve", help="serve the HTTP interface and the console"))

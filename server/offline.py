@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from dataclasses import replace as changed
 from pathlib import Path
-from typing import TextIO
+from typing import Any, TextIO
 
 import orjson
 
@@ -57,13 +57,13 @@ def run(given: argparse.Namespace, out: TextIO) -> int:
 @dataclass(frozen=True, slots=True)
 class Files:
     """What the arguments of a command name: statements by name, static graphs by IRI, further rule sets of all statements, rule sets of
-    files by name, recorded streams as given."""
+    files by name, the files of recorded streams with their IRIs."""
 
     queries: dict[str, Statement]
     graphs: dict[str, list[Triple]]
     rules: list[str]
     rule_sets: dict[str, RuleSet]
-    recordings: Sequence[str]
+    recordings: Sequence[tuple[str, Path]]
 
     @classmethod
     def of(cls, given: argparse.Namespace) -> Files:
@@ -71,11 +71,16 @@ class Files:
         queries = named([parse(_text(path)) for path in given.query])
         rules, rule_sets = _with_rules(queries, given.rules)
         queries, graphs = _with_graphs(queries, given.graph, rules)
-        return cls(queries, graphs, rules, rule_sets, given.stream)
+        return cls(queries, graphs, rules, rule_sets, _recordings(given.stream, queries))
 
     def streams(self) -> dict[str, list[Item]]:
-        """The recorded streams by IRI."""
-        return _streams(self.recordings, self.queries)
+        """The recorded streams by IRI: one of each stream that is read and not made."""
+        if missing := [iri for iri in _pushed(self.queries) if iri not in dict(self.recordings)]:
+            raise ValueError(f"No --stream for {', '.join(missing)}.")
+        found: dict[str, list[Item]] = {}
+        for iri, path in self.recordings:
+            found.setdefault(iri, []).extend(read_stream(path))
+        return found
 
 
 def told(work: Callable[[], None]) -> int:
@@ -131,20 +136,18 @@ def _pushed(queries: Mapping[str, Statement]) -> list[str]:
     return [iri for iri in dict.fromkeys(source.stream for q in queries.values() for source in q.streams) if iri not in own]
 
 
-def _streams(given: Iterable[str], queries: Mapping[str, Statement]) -> dict[str, list[Item]]:
-    """Recorded streams by IRI. One without IRI is the stream that the queries name."""
-    wanted = _pushed(queries)
-    found: dict[str, list[Item]] = {}
+def _recordings(given: Iterable[str], queries: Mapping[str, Statement]) -> list[tuple[str, Path]]:
+    """The files of recorded streams with their IRIs. One without IRI is of the stream that the queries read."""
+    wanted, found = _pushed(queries), list[tuple[str, Path]]()
     for text in given:
         iri, path = _named_file(text)
         if iri is None:
             if len(wanted) != 1:
                 raise ValueError(f"--stream {text}: write IRI=FILE, for {len(wanted)} streams are read.")
             iri = wanted[0]
-        found.setdefault(iri, []).extend(read_stream(path))
-    missing = [iri for iri in wanted if iri not in found]
-    if missing:
-        raise ValueError(f"No --stream for {', '.join(missing)}.")
+        elif iri not in wanted:
+            raise ValueError(f"--stream {text}: no query reads this stream; they read {', '.join(wanted) or 'none'}.")
+        found.append((iri, path))
     return found
 
 
@@ -156,6 +159,10 @@ def _with_graphs(queries: dict[str, Statement], given: Iterable[str],
     taken = {iri for iri, _ in files}
     named_here = [source.iri for q in queries.values() for source in (*q.graphs, *q.reasoning_graphs)]
     free = [iri for iri in dict.fromkeys(named_here) if iri not in taken]
+    for iri, path in files:
+        if iri is not None and iri not in named_here:
+            known = ", ".join(dict.fromkeys(named_here)) or "none"
+            raise ValueError(f"--graph {iri}={path}: no query names this graph; they name {known}.")
     found: dict[str, list[Triple]] = {}
     for iri, path in files:
         if iri is None and not free:
@@ -175,6 +182,8 @@ def _with_rules(queries: Mapping[str, Statement], given: Iterable[str]) -> tuple
     names, found = list[str](), dict[str, RuleSet]()
     for text in given:
         name, equals, file = text.partition("=")
+        if equals and name in found:
+            raise ValueError(f"--rules {text}: there is a rule set {name} already.")
         if equals:
             found[check_name(name)] = read_rules(Path(file), name)
         if not equals or name not in used:
@@ -218,13 +227,23 @@ def _write(answers: Iterator[ResultEvent], form: str, out: TextIO, several: bool
         before = answer.query
 
 
+def _inconsistent(answer: ResultEvent) -> list[str]:
+    """What is inconsistent at the time of an answer, as the member ``rsp`` of the live feed has it."""
+    return list(answer.meta.get("inconsistencies", []))
+
+
 def _as_json(answer: ResultEvent, first: bool, name: dict[str, str]) -> str:
-    shown = {"graph": answer.payload.decode()} if answer.kind == "graph" else {"results": orjson.Fragment(answer.payload)}
+    shown: dict[str, Any] = {"graph": answer.payload.decode()} if answer.kind == "graph" else {"results": orjson.Fragment(answer.payload)}
+    if found := _inconsistent(answer):
+        shown["inconsistencies"] = found
     return orjson.dumps({**name, "at": answer.at_ms, **shown}).decode() + "\n"
 
 
 def _as_csv(answer: ResultEvent, first: bool, name: dict[str, str]) -> str:
-    """SPARQL CSV with the time in front; the header once, of several queries whenever another one goes on."""
+    """SPARQL CSV with the time in front; the header once, of several queries whenever another one goes on. CSV has no place for what is
+    inconsistent: that goes to standard error."""
+    for finding in _inconsistent(answer):
+        print(" ".join([*name.values(), f"at {answer.at_ms}: inconsistent: {finding}"]), file=sys.stderr)
     buffer = io.StringIO(newline="")
     writer = csv.writer(buffer)
     head, *rows = _cells(answer, media.CSV)
@@ -240,6 +259,7 @@ def _as_table(answer: ResultEvent, first: bool, name: dict[str, str]) -> str:
     widths = [max(len(row[column]) for row in (head, *rows)) for column in range(len(head))]
     lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths)).rstrip() for row in (head, ["-" * w for w in widths], *rows)]
     title = " ".join([*name.values(), f"at {iso(answer.at_ms) or answer.at_ms}", f"({len(rows)} rows)"])
+    lines += [f"inconsistent: {finding}" for finding in _inconsistent(answer)]
     return f"{title}\n" + "\n".join(f"  {line}" for line in lines) + "\n\n"
 
 

@@ -8,6 +8,7 @@ import urllib.error
 import urllib.request
 from collections.abc import Callable
 from contextlib import AbstractContextManager
+from http.client import HTTPException
 from typing import TextIO
 from urllib.parse import quote, urlencode
 
@@ -39,24 +40,35 @@ def prove(given: argparse.Namespace, out: TextIO, executor: Callable[[], Abstrac
 
 def ask(given: argparse.Namespace, out: TextIO) -> int:
     """Ask a server; the exit status."""
-    results = f"{given.url.rstrip('/')}/queries/{quote(given.name, safe='')}/results"
+    query = f"{given.url.rstrip('/')}/queries/{quote(given.name, safe='')}"
     try:
-        found = given.result or _last(results)
+        found = given.result or _last(query)
+        if found == "none":
+            return _told(f"thalweg: The query {given.name!r} has no result yet.")
         wish = urlencode({"row": given.row, "max": given.max, "mode": given.mode})
-        print(_read(f"{results}/{quote(found, safe='')}/why?{wish}", TEXT if given.format == "text" else JSON), end="", file=out)
+        media = TEXT if given.format == "text" else JSON
+        print(_read(f"{query}/results/{quote(found, safe='')}/why?{wish}", media), end="", file=out)
     except urllib.error.HTTPError as refusal:
-        sys.stderr.write(refusal.read().decode())
-        return 1
-    except OSError as error:
-        sys.stderr.write(f"thalweg: {given.url} does not answer: {error}\n")
-        return 1
+        return _told(refusal.read().decode("utf-8", "replace").rstrip("\n") or f"thalweg: {given.url} answers {refusal}.")
+    except (OSError, ValueError, HTTPException) as error:
+        return _told(f"thalweg: {given.url} does not answer: {error}")
     return 0
 
 
-def _last(results: str) -> str:
-    """The id of a query's last result."""
-    with urllib.request.urlopen(urllib.request.Request(results, method="HEAD"), timeout=_TIMEOUT_S) as reply:
-        return str(reply.headers["RSP-Event-Id"])
+def _told(text: str) -> int:
+    sys.stderr.write(text + "\n")
+    return 1
+
+
+def _last(query: str) -> str:
+    """The id of a query's last result; ``none`` where it has none. An answer to HEAD could not say what is wrong, so the query itself
+    is asked for before."""
+    _read(query, TEXT)
+    with urllib.request.urlopen(urllib.request.Request(f"{query}/results", method="HEAD"), timeout=_TIMEOUT_S) as reply:
+        found = reply.headers["RSP-Event-Id"]
+    if found is None:
+        raise ValueError("it is no Thalweg server")
+    return str(found)
 
 
 def _read(url: str, media: str) -> str:

@@ -18,6 +18,10 @@ from engine.rewrite.owl2rl import BUILT_IN as BUILT_IN_RULES
 
 HOUR = 3_600_000
 MAX_RULES = 500     # what a rule leads to is looked for among all of them, several times
+# How to come to what a text names and is not there; ``{}`` is its name. A replay has other ways (runtime/replay.py).
+REMEDIES = {"unknown-stream": "Register the stream first: PUT /streams/NAME with its IRI.",
+            "no-such-graph": "Nothing is fetched: load it with PUT /graphs?graph={}",
+            "no-such-rules": "Put it there first: PUT /rules/{}"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +33,11 @@ class Catalog:
     rules: Mapping[str, RuleSet] = field(default_factory=lambda: dict(BUILT_IN_RULES))
     max_range_ms: int = HOUR
     mixed_time: bool = False
+    remedies: Mapping[str, str] = field(default_factory=lambda: REMEDIES)
+
+    def remedy(self, code: str, name: str) -> str:
+        """What to do where a text names what is not there."""
+        return self.remedies[code].replace("{}", name)
 
 
 def validate(statement: Statement, catalog: Catalog) -> Statement:
@@ -44,15 +53,15 @@ def _names(statement: Statement, catalog: Catalog) -> Iterator[Diagnostic]:
         if stream.stream not in catalog.streams:
             known = ", ".join(f"<{s}>" for s in sorted(catalog.streams)) or "none yet"
             yield Diagnostic("unknown-stream", f"No stream has the IRI <{stream.stream}>.", stream.span, note=f"Known streams: {known}.",
-                             hint="Register the stream first: PUT /streams/{name} with its IRI.")
+                             hint=catalog.remedy("unknown-stream", stream.stream))
     for graph in (*statement.graphs, *statement.reasoning_graphs):
         if graph.iri not in catalog.graphs:
             yield Diagnostic("no-such-graph", f"No static graph has the IRI <{graph.iri}>.", graph.span,
-                             hint=f"Nothing is fetched: load it with PUT /graphs?graph={graph.iri}")
+                             hint=catalog.remedy("no-such-graph", graph.iri))
     for rules in statement.rules:
         if rules.name not in catalog.rules:
             yield Diagnostic("no-such-rules", f"No rule set is named '{rules.name}'.", rules.span,
-                             note=f"Known rule sets: {', '.join(sorted(catalog.rules))}.")
+                             note=f"Known rule sets: {', '.join(sorted(catalog.rules))}.", hint=catalog.remedy("no-such-rules", rules.name))
     together = [catalog.rules[source.name] for source in statement.rules if source.name in catalog.rules]
     yield from _too_many_rules([*(rule for one in together for rule in one.rules)], statement.rules[0].span if statement.rules else None)
     if isinstance(statement.query, Program):

@@ -37,6 +37,8 @@ from engine.spark.settings import SparkSettings
 _BATCH_ROWS = 200_000
 _NO_LIMIT = 1 << 60
 NO_RULES: Mapping[str, RuleSet] = {}
+_REMEDIES = {"unknown-stream": "Give its recording: --stream {}=FILE", "no-such-graph": "Nothing is fetched: give it with --graph {}=FILE",
+             "no-such-rules": "Give it with --rules {}=FILE"}
 # What the server calls itself unless it is told otherwise: a text reads the same stream here and there.
 _BASE_URL = "http://localhost:8175"
 
@@ -109,7 +111,7 @@ def compile_replay(statement: Statement, name: str, streams: Iterable[str], grap
                    rule_sets: Mapping[str, RuleSet] = NO_RULES) -> Compiled:
     """Compile for a recording: all streams have event time, a window may be as long as it likes."""
     known = {**BUILT_IN_RULES, **rule_sets}
-    catalog = Catalog(dict.fromkeys(streams, "event"), graphs, known, max_range_ms=_NO_LIMIT, mixed_time=True)
+    catalog = Catalog(dict.fromkeys(streams, "event"), graphs, known, max_range_ms=_NO_LIMIT, mixed_time=True, remedies=_REMEDIES)
     return compile_statement(statement, catalog, identity=name)
 
 

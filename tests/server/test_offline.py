@@ -162,3 +162,60 @@ def test_answers_of_several_queries_say_whose_they_are() -> None:
     assert [json.loads(line)["query"] for line in several("jsonl").splitlines()] == ["q", "r"]
     assert several("csv") == 'query,at,s,t\r\nq,2000,http://a,"1,5"\r\nquery,at,answer\r\nr,2000,true\r\n'
     assert "r at 1970-01-01T00:00:02Z (1 rows)" in several("table")
+
+
+INCONSISTENT = replace(event("SELECT", TABLE), meta={"inconsistencies": ["cax-dw: ?x = <http://a>", "cax-dw: ?x = <http://b>"]})
+
+
+def test_answers_tell_what_is_inconsistent(capsys: pytest.CaptureFixture[str]) -> None:
+    """As the live feed does: a member of the line, lines of the table, standard error beside CSV."""
+    line = json.loads(written("jsonl", INCONSISTENT))
+    assert line["inconsistencies"] == ["cax-dw: ?x = <http://a>", "cax-dw: ?x = <http://b>"]
+    assert "inconsistencies" not in json.loads(written("jsonl", event("SELECT", TABLE)))
+    assert "  inconsistent: cax-dw: ?x = <http://b>\n" in written("table", INCONSISTENT)
+    assert written("csv", INCONSISTENT) == written("csv", event("SELECT", TABLE))
+    assert "at 2000: inconsistent: cax-dw: ?x = <http://a>\n" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("query", "arguments", "complaint"), [
+    (QUERY % "", ["--stream", "http://ex.org/temp=s.trig"], "--stream http://ex.org/temp=s.trig: no query reads this stream; "
+     "they read http://ex.org/temps"),
+    (QUERY % "", ["--stream", "http://ex.org/temps=s.trig", "--stream", "http://ex.org/other=s.trig"], "no query reads this stream"),
+    (QUERY % "FROM <http://ex.org/g>", ["--graph", "http://ex.org/h=t.ttl"], "--graph http://ex.org/h=t.ttl: no query names this graph; "
+     "they name http://ex.org/g"),
+    (QUERY % "", ["--graph", "http://ex.org/h=t.ttl"], "no query names this graph; they name none"),
+    (QUERY % "", ["--rules", "mine=r.rifps", "--rules", "mine=r.rifps"], "--rules mine=r.rifps: there is a rule set mine already")])
+@pytest.mark.parametrize("more", [[], ["--explain", "logical"]])
+def test_files_that_no_query_reads_are_refused(write: Callable[..., str], capsys: pytest.CaptureFixture[str], query: str,
+                                               arguments: list[str], complaint: str, more: list[str]) -> None:
+    for name, text in (("q.rq", query), ("s.trig", TRIG), ("t.ttl", TBOX), ("r.rifps", RULES)):
+        write(name, text)
+    assert main(["run", "q.rq", *arguments, *more]) == 1
+    found = capsys.readouterr()
+    assert complaint in found.err and not found.out and "Traceback" not in found.err
+
+
+def test_a_recording_of_a_stream_that_a_query_makes_is_refused(write: Callable[..., str], capsys: pytest.CaptureFixture[str]) -> None:
+    files = [write("warm.rq", MADE), write("s.trig", TRIG)]
+    assert main(["run", files[0], "--stream", "http://ex.org/temps=s.trig", "--stream", "http://ex.org/warm=s.trig"]) == 1
+    assert "no query reads this stream" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("clause", "hint"), [
+    ("FROM <http://ex.org/x>", "--graph http://ex.org/x=FILE"), ("USING GRAPH <http://ex.org/x>", "--graph http://ex.org/x=FILE"),
+    ("USING RULES none", "--rules none=FILE")])
+def test_hints_name_options_where_there_is_no_server(write: Callable[..., str], capsys: pytest.CaptureFixture[str], clause: str,
+                                                     hint: str) -> None:
+    write("s.trig", TRIG)
+    write("q.rq", QUERY % clause)
+    for more in (["--stream", "s.trig"], ["--explain", "logical"]):
+        assert main(["run", "q.rq", *more]) == 1
+        found = capsys.readouterr().err
+        assert hint in found and "PUT" not in found, found
+
+
+def test_the_exit_status_is_documented() -> None:
+    text = (Path(__file__).parents[2] / "docs" / "settings.md").read_text("utf-8")
+    section = text[text.index("## Exit status"):]
+    for status in ("`0`", "`1`", "`2`"):
+        assert status in section.partition("\n## ")[0]

@@ -7,7 +7,7 @@ import io
 import json
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import nullcontext
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -102,6 +102,20 @@ def test_values_that_are_none(arguments: list[str]) -> None:
         main(["why", "q.rq", *arguments])
 
 
+@contextmanager
+def serving(running: Running) -> Iterator[str]:
+    """The URL of a server around an engine."""
+    server = make_server("127.0.0.1", 0, create_app(running.engine, Site(running.engine)), threaded=True)
+    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{server.server_port}/"
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
+
+
 @pytest.fixture
 def served(tmp_path: Path) -> Iterator[str]:
     """The URL of a server with one result of the query ``q``."""
@@ -110,13 +124,8 @@ def served(tmp_path: Path) -> Iterator[str]:
         running.engine.register(TEXT)
         running.engine.push("s", [item(NOW + 100), item(NOW + 1_100, "2")])
         running.ticks(1)
-        server = make_server("127.0.0.1", 0, create_app(running.engine, Site(running.engine)), threaded=True)
-        thread = threading.Thread(target=server.serve_forever)
-        thread.start()
-        yield f"http://127.0.0.1:{server.server_port}/"
-        server.shutdown()
-        thread.join()
-        server.server_close()
+        with serving(running) as url:
+            yield url
 
 
 def test_a_server_is_asked(served: str, capsys: pytest.CaptureFixture[str]) -> None:
@@ -129,3 +138,28 @@ def test_a_server_is_asked(served: str, capsys: pytest.CaptureFixture[str]) -> N
     assert read().err.startswith("404 no-such-result")
     assert main(["why", "--url", "http://127.0.0.1:1", "--name", "q"]) == 1
     assert "does not answer" in read().err
+
+
+def test_a_query_that_the_server_does_not_have_is_named(served: str, capsys: pytest.CaptureFixture[str]) -> None:
+    for more in ([], ["--result", "q1c1-1"], ["--format", "json"]):
+        assert main(["why", "--url", served, "--name", "nope", *more]) == 1
+        found = capsys.readouterr()
+        assert not found.out and "no-such-query" in found.err and "nope" in found.err
+    httpd = f"{served}queries/q"
+    assert main(["why", "--url", httpd, "--name", "q"]) == 1 and "not-found" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("url", ["localhost:8175", "nowhere", "http://[", "http://127.0.0.1:notaport", "ftp://127.0.0.1:1/x"])
+def test_a_url_that_is_none_is_told_in_words(url: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["why", "--url", url, "--name", "q"]) == 1
+    found = capsys.readouterr().err
+    assert url in found and "does not answer" in found
+
+
+def test_a_query_without_a_result_yet_says_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with Running(tmp_path) as running:
+        running.engine.put_stream("s", EVENTS)
+        running.engine.register(TEXT)
+        with serving(running) as url:
+            assert main(["why", "--url", url, "--name", "q"]) == 1
+        assert "has no result yet" in capsys.readouterr().err
