@@ -17,6 +17,7 @@ from flask import Blueprint, Response, current_app, request
 
 from server.formats.bodies import read_body
 from server.formats.media import JSON, accepted, content_type
+from server.formats.sniff import LOOKED_AT, fitting
 from server.guard import LOOPBACK_NAMES
 from server.limits import Limits
 from server.pools import Kind
@@ -115,8 +116,16 @@ def best(*offered: str) -> str:
 
 
 def body_type(supported: Sequence[str], default: str | None = None) -> str:
-    """The type of the body, one of `supported`."""
-    return content_type(request.headers.get("Content-Type"), supported, default)
+    """The type of the body, one of `supported`; the 415 names the one that would fit."""
+    try:
+        return content_type(request.headers.get("Content-Type"), supported, default)
+    except Problem as problem:
+        fits = fitting(request.stream.read(LOOKED_AT), request.headers.get("Content-Encoding"))
+        if fits not in supported or fits not in problem.extra["supported"]:
+            raise
+        hint = f"It looks like {fits}: send the header Content-Type: {fits}."
+        raise Problem(problem.slug, f"{problem.detail} {hint}", extra={**problem.extra, "hint": hint, "fits": fits},
+                      headers=problem.headers) from problem
 
 
 def body(limit: int, limit_decompressed: int | None = None) -> bytes:

@@ -78,7 +78,9 @@ def push(name: str) -> Response:
     check_pushable(name, info.descriptor)
     watermark, timestamp = parameter("watermark", moment, None), parameter("timestamp", moment, None)
     skip = parameter("on-error", choice("abort", "skip"), "abort") == "skip"
-    if watermark is not None and not request.content_length and not request.mimetype:
+    if _has_no_body():
+        if watermark is None:
+            raise _nothing("The body is empty.")
         return _receipt(engine.push(name, [], watermark_ms=watermark, idempotency_key=_key(), digest=_digest(b"")))
     media = body_type(PUSH_TYPES)
     streamed = media in STREAMED_TYPES
@@ -92,6 +94,8 @@ def push(name: str) -> Response:
         return _receipt(engine.push_table(name, table, **wishes))
     reading = read_items(text, media, reader, base=info.iri)
     rejected = [_rejection(problem) for problem in reading.problems]
+    if not reading.items and not rejected and watermark is None:
+        raise _nothing("The body holds no item.")
     return _receipt(engine.push(name, reading.items, rejected=rejected, **wishes), reading.problems[:limits.push_errors_listed])
 
 
@@ -124,6 +128,12 @@ def _etag_if_any(name: str) -> str | None:
     return _etag(found[0]) if found else None
 
 
+def _has_no_body() -> bool:
+    """Whether the request is known to have no bytes after its head."""
+    length = request.environ.get("CONTENT_LENGTH")
+    return length == "0" or not (length or request.environ.get("wsgi.input_terminated"))
+
+
 def _key() -> str | None:
     key = request.headers.get("Idempotency-Key")
     if key is not None and not (0 < len(key) <= 255 and key.isprintable()):
@@ -149,6 +159,11 @@ def _receipt(receipt: Any, problems: Any = ()) -> Response:
         slug = problems[0].slug if problems else "timestamp-ahead" if any("item" in e for e in receipt.errors) else "rdf-syntax"
         raise Problem(slug, f"All items were refused: {receipt.rejected}.", 422, shown.pop("errors"), shown, headers)
     return json_reply(shown, 202, headers=headers)
+
+
+def _nothing(detail: str) -> Problem:
+    hint = "A push holds an item, or says ?watermark= of a stream on which nothing came."
+    return Problem("bad-request", f"{detail} {hint}", extra={"hint": hint})
 
 
 def _rejection(problem: Problem) -> Rejection:

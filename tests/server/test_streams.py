@@ -5,9 +5,11 @@ from __future__ import annotations
 import gzip
 import io
 
+import pytest
 from flask.testing import FlaskClient
 
 from server.app import create_app
+from server.formats import media
 from server.limits import Limits
 from server.web import Site
 from tests.server.conftest import TEMPS, problem
@@ -139,3 +141,43 @@ def test_bodies_are_capped(engine: FakeEngine) -> None:
     chunked = client.post("/streams/temps", input_stream=io.BytesIO(b"#" * 5000), content_type="text/turtle",
                           environ_overrides={"wsgi.input_terminated": True, "CONTENT_LENGTH": ""})
     problem(chunked, 413, "body-too-large")
+
+
+@pytest.mark.parametrize("data", [b"", b"\n \n", b"# nothing\n"])
+def test_an_empty_push_is_refused_unless_it_brings_a_watermark(temps: FlaskClient, data: bytes) -> None:
+    refused = temps.post("/streams/temps", data=data, content_type="application/trig")
+    assert (refused.status_code, refused.get_json()["type"].rpartition("/")[2]) == (400, "bad-request")
+    assert "watermark" in refused.get_json()["hint"]
+    assert temps.post("/streams/temps").status_code == 400
+    form = {"data": b"", "content_type": "application/x-www-form-urlencoded"}
+    for more in ({}, {"data": data, "content_type": "application/trig"}, form):
+        moved = temps.post("/streams/temps?watermark=2026-11-21T06:00:00Z", **more)  # type: ignore[arg-type]
+        assert (moved.status_code, moved.get_json()["watermark"]) == (202, "2026-11-21T06:00:00Z")
+
+
+IRIS = "<http://a> <http://b> <http://c>"
+LOOKS = [
+    ('{"@id": "http://a"}', media.JSONLD), (' [{"@id": "http://a"}]', media.JSONLD),
+    ('{"@id": "http://a"}\n{"@id": "http://b"}\n', media.JSONL), ("@prefix : <http://a/> .\n:a :b :c .", media.TURTLE),
+    ("PREFIX : <http://a/>\n:a :b '{' .", media.TURTLE), (":a :b [] .", media.TURTLE),
+    ("@prefix : <http://a/> .\n:g { :a :b :c }", media.TRIG), ("prefix : <http://a/>\nGRAPH :g { :a :b :c }", media.TRIG),
+    (f"<http://g> {{ {IRIS} }}", media.TRIG), (f"# a comment\n{IRIS} .", media.NTRIPLES), ('<http://a> <http://b> "x y" .', media.NTRIPLES),
+    (f"{IRIS} <http://g> .", media.NQUADS), ('_:a <http://b> "1"^^<http://d> _:g .', media.NQUADS),
+    (f"1700000000000\t{IRIS} .", media.TIMED), (f"{IRIS} ; <http://d> 1 .", media.TURTLE),
+    ("<?xml version='1.0'?><rdf:RDF/>", media.RDFXML), ("<rdf:RDF xmlns:rdf='x'/>", media.RDFXML),
+    ("time,value\n1,2", None), ("hello", None), ("\x00\x01", None)]
+
+
+@pytest.mark.parametrize(("text", "kind"), LOOKS)
+@pytest.mark.parametrize("header", [None, "application/x-www-form-urlencoded", "text/nonsense"])
+def test_a_push_without_a_type_is_told_the_one_that_fits(temps: FlaskClient, text: str, kind: str | None, header: str | None) -> None:
+    for data, coding in ((text.encode(), {}), (gzip.compress(text.encode()), {"Content-Encoding": "gzip"})):
+        refused = temps.post("/streams/temps", data=data, content_type=header, headers=coding)
+        problem = refused.get_json()
+        assert refused.status_code == 415 and set(media.PUSH_TYPES) == set(problem["supported"])
+        assert problem.get("fits") == kind and (kind is None or kind in problem["hint"])
+
+
+def test_a_graph_without_a_type_is_told_the_one_that_fits(temps: FlaskClient) -> None:
+    refused = temps.put("/graphs?graph=http://g", data="@prefix : <http://a/> .\n:a :b :c .").get_json()
+    assert (refused["status"], refused.get("fits")) == (415, media.TURTLE)
