@@ -48,7 +48,7 @@ def _serve_arguments(parser: argparse.ArgumentParser) -> None:
         help="pages of this origin may read, feeds included: https://board.example.org (again for more)")
     add("--limit", action="append", default=[], type=_limit, metavar="NAME=VALUE", help="change a limit shown at /info")
     add("--workers", type=int, default=1, help="must be 1: one process owns Spark and the log")
-    add("--master", help="Spark master (default: local[2], or THALWEG_MASTER)")
+    add("--master", help="Spark master: local[N]; a cluster not yet (default: local[2], or THALWEG_MASTER)")
     add("--memory", help="memory of Spark's driver, such as 2g")
     add("--executor", choices=("sql", "local"), help="force one executor (tests and benchmarks)")
     add("--strategy", choices=("recompute", "incremental"), help="force one strategy (tests and benchmarks)")
