@@ -57,7 +57,7 @@ class Pace:
 
 @dataclass(frozen=True)
 class Site:
-    """One server: its engine, limits and names. Writes hold `writing`, so that a condition holds until its write is done."""
+    """One server: its engine, limits and names."""
 
     engine: Any
     limits: Limits = field(default_factory=Limits)
@@ -66,7 +66,6 @@ class Site:
     base_url: str = "http://127.0.0.1:8175"
     static: Path = STATIC
     audience: Audience | None = None
-    writing: threading.RLock = field(default_factory=threading.RLock)
     registrations: Pace = field(init=False)
 
     def __post_init__(self) -> None:
@@ -172,14 +171,22 @@ def etag_of(value: Any) -> str:
     return hashlib.sha256(orjson.dumps(value, option=orjson.OPT_SORT_KEYS, default=str)).hexdigest()[:16]
 
 
-def precondition(etag: str | None) -> None:
-    """Check ``If-Match`` and ``If-None-Match`` of a write against the present `etag`, None where nothing is there yet."""
-    if "If-Match" in request.headers:
-        wanted = request.if_match
-        if etag is None or not (wanted.star_tag or wanted.contains(etag)):
+def condition(etag_of_info: Callable[[Any], str]) -> Callable[[Any], None] | None:
+    """What ``If-Match`` and ``If-None-Match`` of a write say, for the engine to check when it decides, against what is there then (None:
+    nothing); None where they say nothing."""
+    match = request.if_match if "If-Match" in request.headers else None
+    none_match = request.if_none_match if "If-None-Match" in request.headers else None
+    if match is None and none_match is None:
+        return None
+
+    def check(info: Any) -> None:
+        etag = None if info is None else etag_of_info(info)
+        if match is not None and (etag is None or not (match.star_tag or match.contains(etag))):
             raise Problem("etag-mismatch", "It is not the version that If-Match names.", extra={"etag": etag})
-    if etag is not None and "If-None-Match" in request.headers and request.if_none_match.contains_weak(etag):
-        raise Problem("etag-mismatch", "It exists already, and If-None-Match forbids that.", extra={"etag": etag})
+        if none_match is not None and etag is not None and none_match.contains_weak(etag):
+            raise Problem("etag-mismatch", "It exists already, and If-None-Match forbids that.", extra={"etag": etag})
+
+    return check
 
 
 def not_modified(etag: str) -> bool:

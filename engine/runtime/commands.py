@@ -5,7 +5,9 @@ A command is answered when its record is on disk. No lock is held, and nobody wa
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
+from contextlib import nullcontext
 from typing import TypeVar
 
 import pyarrow as pa
@@ -25,7 +27,7 @@ Decision = Callable[[Appender, View, int], tuple[Rows, Reply]]
 """Checks a command against the end of the log, appends its records there, and replies; at a time in ms."""
 Check = Callable[[Info | None], None] | None
 """Refuses a command by raising, after a look at what it is to change (None: nothing is there)."""
-_TRIES = 10
+_TRIES, _FREE_TRIES = 20, 2
 
 
 class StaleError(Exception):
@@ -39,6 +41,7 @@ class Commands:
         self.settings = settings
         self.clock = clock
         self._machine = machine
+        self._turn = threading.Lock()
 
     @property
     def results(self) -> ResultLog:
@@ -61,9 +64,10 @@ class Commands:
 
     def _write_prepared(self, prepare: Callable[[View], Decision[Reply]]) -> tuple[Reply, View]:
         """`prepare` something slow, then decide; again where the decision finds that too much has changed meanwhile (`StaleError`)."""
-        for _ in range(_TRIES):
-            try:
-                return self._write(prepare(self._view()))
-            except StaleError:
-                continue
+        for number in range(_TRIES):
+            with self._turn if number >= _FREE_TRIES else nullcontext():    # who lost often waits for the others who did, not for luck
+                try:
+                    return self._write(prepare(self._view()))
+                except StaleError:
+                    continue
         raise unavailable("engine-overloaded", "What the command depends on changes faster than it can be prepared.", 1)

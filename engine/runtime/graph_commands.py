@@ -22,12 +22,10 @@ class GraphCommands(Commands):
                   check: Check[GraphInfo] = None) -> tuple[GraphInfo, bool]:
         """Replace a static graph, or add to it; the queries that use it are planned anew."""
         def prepare(view: View) -> Decision[bool]:
-            version = view.catalogue.graphs.get(iri)
+            version, made = view.catalogue.graphs.get(iri), None
             count = version.count if version is not None else 0
             before = triples_of(view.graph(iri)[1]) if iri in view.graphs else None
-            if before is not None and set(own_blank_nodes(triples, graph_mark(iri, count))) == set(before):
-                made = None
-            else:
+            if before is None or set(own_blank_nodes(triples, graph_mark(iri, count))) != set(before):
                 fresh = own_blank_nodes(triples, graph_mark(iri, count + 1))
                 rows = graph_rows(0, iri, list(dict.fromkeys(fresh if replace or before is None else [*before, *fresh])))
                 made = rows, static_facts(rows)
@@ -36,11 +34,12 @@ class GraphCommands(Commands):
                 known = view.catalogue.graphs.get(iri)
                 if check is not None:
                     check(view.graph(iri)[0] if iri in view.graphs else None)
-                if (known and known.position) != (version and version.position):
+                if (known and known.position) != (version and version.position) and (made is None or not replace):
                     raise StaleError
-                if made is not None:
-                    self._machine.room.check()
-                return ([] if made is None else end.graph(iri, made)), before is None
+                if made is None:
+                    return [], False
+                self._machine.room.check()
+                return end.graph(iri, made), iri not in view.graphs
 
             return decide
 

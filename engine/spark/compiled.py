@@ -163,9 +163,10 @@ class Compiled:
             case "logical":
                 return explain_plan(self.plan, self.estimate)
             case "spark":
-                either = "incremental or recompute, by cost" if self.delta or self.kept else "recompute"
-                kept = "incremental" if self.lasting else either
-                graphs = f"-- paths: {growing('reachability')}\n" if self.text("sql").rounds else ""
+                own = replace(self, texts={})   # evaluations may go on in another thread: what they keep is left alone
+                either = "incremental or recompute, by cost" if own.delta or own.kept else "recompute"
+                kept, text = "incremental" if own.lasting else either, own.text("sql")
+                graphs = f"-- paths: {growing('reachability')}\n" if text.rounds else ""
                 return (f"-- executor: local below {LOCAL_ROWS} rows, sql above\n-- strategy: {kept}\n{graphs}"
-                        f"WITH ticks, windows (for each evaluation),\n{self.text('sql').body}")
+                        f"WITH ticks, windows (for each evaluation),\n{text.body}")
         raise ValueError(f"no stage '{stage}'; there are {', '.join(STAGES)}")

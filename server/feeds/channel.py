@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import threading
 from collections import deque
 from collections.abc import Callable
@@ -14,6 +15,7 @@ from server.feeds.render import full_frames, is_empty, result_frames
 from server.limits import Limits
 
 Listener = Callable[[], None]
+_EPOCH = re.compile(r"q(\d+)c(\d+)")
 
 
 class Entry:
@@ -52,6 +54,17 @@ class Entry:
         return variant.mode == "delta" and not (self.event.added or self.event.removed)
 
 
+def order(epoch: str | None) -> tuple[int, int]:
+    """The number of the query and of the generation that an epoch is: later ones are greater."""
+    found = _EPOCH.fullmatch(epoch or "")
+    return (int(found[1]), int(found[2])) if found else (0, 0)
+
+
+def newer(epoch: str | None, known: str | None) -> bool:
+    """Whether `epoch` comes after the one that is known, if any is."""
+    return known is None or order(epoch) > order(known)
+
+
 class Channel:
     """The ring of one query. Every member is read and changed under `lock`."""
 
@@ -61,7 +74,7 @@ class Channel:
         self.lock = threading.Lock()
         self.epoch: str | None = None
         self.newest = 0
-        self.removed = False
+        self.removed: str | None = None
         self.progress: tuple[int, Frame] | None = None
         self.progress_data: dict[str, Any] = {}
         self.statuses: deque[tuple[int, Frame]] = deque(maxlen=32)
@@ -85,9 +98,9 @@ class Channel:
         for variant in variants:
             entry.frames(variant)
         with self.lock:
-            if event.epoch != self.epoch:
+            if newer(event.epoch, self.epoch):
                 self._begin(event.epoch)
-            if event.seq <= self.newest:
+            if event.epoch != self.epoch or event.seq <= self.newest:
                 return
             self._ring.append(entry)
             self._bytes += entry.size
@@ -110,8 +123,18 @@ class Channel:
     def begin(self, epoch: str | None) -> None:
         """A new generation."""
         with self.lock:
-            if epoch != self.epoch:
+            if newer(epoch, self.epoch):
                 self._begin(epoch)
+
+    def remove(self, epoch: str | None) -> None:
+        """A generation was the query's last. There may be another query of this name already."""
+        with self.lock:
+            self.removed = epoch or self.epoch or ""
+
+    def has_lost(self, epoch: str | None) -> bool:
+        """Whether the query of a generation was removed."""
+        removed = self.removed
+        return removed is not None and order(epoch)[0] <= order(removed)[0]
 
     def look(self, epoch: str | None, newest: int) -> None:
         """What the first look at the log found; a notice that came meanwhile knows better."""
@@ -120,10 +143,11 @@ class Channel:
                 self._begin(epoch)
                 self.newest = newest
 
-    def after(self, seq: int, limit: int = 64) -> list[Entry] | None:
-        """The next entries after `seq`; None where the ring does not reach back so far."""
+    def after(self, epoch: str | None, seq: int, limit: int = 64) -> list[Entry] | None:
+        """The next entries of a generation after `seq`, none of another one than the present; None where the ring does not reach back so
+        far."""
         with self.lock:
-            if seq >= self.newest:
+            if epoch != self.epoch or seq >= self.newest:
                 return []
             if not self._ring or self._ring[0].event.seq > seq + 1:
                 return None

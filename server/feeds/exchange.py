@@ -119,10 +119,7 @@ class Exchange:
         elif notice.kind == "epoch":
             channel.begin(notice.data.get("epoch"))
         elif notice.kind == "removed":
-            with channel.lock:
-                channel.removed = True
-                with self._lock:
-                    self._channels.pop(channel.name, None)
+            channel.remove(notice.data.get("epoch"))
 
 
 def too_many(limits: Limits, limit: int, current: int) -> Problem:

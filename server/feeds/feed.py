@@ -10,7 +10,7 @@ import math
 from typing import Any
 
 from engine.runtime.resources import PROGRAM, QueryInfo, ResultEvent, iso
-from server.feeds.channel import Channel, Entry, Listener
+from server.feeds.channel import Channel, Entry, Listener, newer
 from server.feeds.exchange import Exchange
 from server.feeds.frames import Frame, bye, message
 from server.feeds.options import Options, parse_id
@@ -84,11 +84,13 @@ class Feed:
         block (for the log, or to write a result in this client's way) can tell."""
         frames: list[Frame] = []
         channel = self.channel
-        if channel.epoch != self._epoch:
+        if newer(channel.epoch, self._epoch):
+            if channel.has_lost(self._epoch):
+                return self.end("dropped", False)
             if not blocking:
                 return None
             frames += self._resync("new-run", self._id(self._seq))
-        entries = channel.after(self._seq, _PAGE)
+        entries = channel.after(self._epoch, self._seq, _PAGE)
         if entries is None:
             if not blocking:
                 return None
@@ -129,7 +131,7 @@ class Feed:
         if wanted == "earliest":
             self._seq = max(0, oldest - 1)
         elif isinstance(wanted, int):
-            self._seq = max(self._results.seq_at(self.name, wanted), oldest - 1)
+            self._seq = max(self._results.seq_at(self.name, wanted), oldest - 1) if newest else 0
         else:
             place = parse_id(wanted)
             if place is None or place[0] != self._epoch or place[1] > newest:
@@ -153,8 +155,9 @@ class Feed:
 
     def _resync(self, reason: str, requested: str | None, dropped: int = 0) -> list[Frame]:
         """Continuity is lost: a gap, then a snapshot."""
-        self._epoch, self._rated = self.channel.epoch, []
-        newest = self.channel.newest
+        if newer(self.channel.epoch, self._epoch):
+            self._epoch, self._known = self.channel.epoch, 0
+        self._rated, newest = [], self.channel.newest if self.channel.epoch == self._epoch else 0
         bounds = self._results.bounds(self.name)
         self._seq = max(newest, bounds.newest if bounds.epoch == self._epoch else 0)
         oldest = self._id(bounds.oldest if bounds.epoch == self._epoch else 0)
@@ -217,9 +220,10 @@ class Feed:
         if self.done:
             return
         with self.channel.lock:
-            progress, removed, statuses = self.channel.progress, self.channel.removed, list(self.channel.statuses)
-            watermark = self.channel.progress_data.get("watermark") or self.info.progress.get("watermark")
-            newest = max(self.channel.newest, self._known)
+            progress, statuses = self.channel.progress, list(self.channel.statuses)
+            begun = self.channel.epoch == self._epoch
+            watermark = begun and self.channel.progress_data.get("watermark") or self.info.progress.get("watermark")
+            newest = max(self.channel.newest if begun else 0, self._known)
         frames += [frame for number, frame in statuses if number > self._status_seen]
         self._status_seen = statuses[-1][0] if statuses else self._status_seen
         if progress is not None and progress[0] > self._progress_seen and (visible or now_s >= self._progress_due):
@@ -227,7 +231,7 @@ class Feed:
             if not visible:
                 frames.append(progress[1])
                 self._progress_due = now_s + self.limits.progress_seconds
-        if removed:
+        if self.channel.has_lost(self._epoch):
             frames += self.end("dropped", False)
         elif self._options.until_ms is not None and self._seq >= newest and self._passed(watermark, self._options.until_ms):
             self._end_until(frames)

@@ -10,7 +10,7 @@ from server.formats.media import GRAPH_TYPES, JSONLD, NTRIPLES, RDFXML, TRIG, NQ
 from server.formats.reading import read_graph
 from server.formats.results import graph_of
 from server.problems import Problem
-from server.web import best, body, body_type, json_reply, no_content, precondition, reply, route, site
+from server.web import best, body, body_type, condition, json_reply, no_content, reply, route, site
 
 blueprint = Blueprint("graphs", __name__)
 _OUT = (TURTLE, NTRIPLES, JSONLD, TRIG, NQUADS, RDFXML)
@@ -71,16 +71,12 @@ def _get(iri: str) -> Response:
 
 def _write(iri: str, replace: bool) -> Response:
     triples = _uploaded(iri)
-    with site().writing:
-        precondition(_etag(iri))
-        info, created = site().engine.put_graph(iri, triples, replace=replace)
+    info, created = site().engine.put_graph(iri, triples, replace=replace, check=condition(_etag))
     return json_reply(info.to_json(), 201 if created else 200, etag=info.etag)
 
 
 def _delete(iri: str) -> Response:
-    with site().writing:
-        precondition(site().engine.graph(iri)[0].etag)
-        site().engine.delete_graph(iri)
+    site().engine.delete_graph(iri, check=condition(_etag))
     return no_content()
 
 
@@ -115,6 +111,5 @@ def _direct(name: str) -> str:
     return f"{site().base_url}/graphs/{name}"
 
 
-def _etag(iri: str) -> str | None:
-    found: list[GraphInfo] = [info for info in site().engine.graphs() if info.iri == iri]
-    return found[0].etag if found else None
+def _etag(info: GraphInfo) -> str:
+    return info.etag

@@ -6,15 +6,15 @@ import json
 from typing import Any
 from urllib.parse import unquote_plus
 
-from flask import Blueprint, Response, request
+from flask import Blueprint, Response
 
 from engine.runtime.resources import QueryInfo
 from grammar.program import media_of
 from server.formats.media import FORM, JSON, MERGE_PATCH, RIF_PS, RULE_TYPES, SPARQL_QUERY, TEXT
 from server.parameters import choice, count, flag
 from server.problems import Problem
-from server.web import (best, body_type, etag_of, json_object, json_reply, known_members, no_content, parameter, path, precondition, reply,
-                        route, site, text_body)
+from server.web import (best, body_type, condition, etag_of, json_object, json_reply, known_members, no_content, parameter,
+                        path, reply, route, site, text_body)
 
 blueprint = Blueprint("queries", __name__)
 LEVELS = ("parsed", "validated", "rewritten", "logical", "spark")
@@ -76,35 +76,29 @@ def patch(name: str) -> Response:
         if value not in _CHANGES[member]:
             raise Problem("unknown-parameter", f"{member} must be {' or '.join(map(json.dumps, _CHANGES[member]))}.", status=422,
                           extra={"parameter": member})
-    with site().writing:
-        precondition(_etag(site().engine.query(name)))
-        info = site().engine.patch_query(name, state, resume, force=force)
+    info = site().engine.patch_query(name, state, resume, force=force, check=condition(_etag))
     return json_reply(query_json(info), etag=_etag(info))
 
 
 @route(blueprint, "/queries/<name>", "DELETE", query=("force",))
 def delete(name: str) -> Response:
     """Stop a query and remove it with its results (``force=true``: with those that read it)."""
-    with site().writing:
-        precondition(_etag(site().engine.query(name)))
-        site().engine.delete_query(name, force=parameter("force", flag, False))
+    site().engine.delete_query(name, force=parameter("force", flag, False), check=condition(_etag))
     return no_content()
 
 
 @route(blueprint, "/queries/<name>/restart", "POST", query=("reset", "force"))
 def restart(name: str) -> Response:
     """Start a query again; ``reset=true`` begins a new epoch."""
-    with site().writing:
-        precondition(_etag(site().engine.query(name)))
-        info = site().engine.restart_query(name, reset=parameter("reset", flag, False), force=parameter("force", flag, False))
-    return json_reply(query_json(info or site().engine.query(name)), 202)
+    info = site().engine.restart_query(name, reset=parameter("reset", flag, False), force=parameter("force", flag, False),
+                                       check=condition(_etag))
+    return json_reply(query_json(info), 202)
 
 
 @route(blueprint, "/queries/<name>/plan", "GET", query=("level",))
 def plan(name: str) -> Response:
     """The plan: its nodes as JSON, or a stage of the compiler as text."""
     engine = site().engine
-    engine.query(name)
     level = parameter("level", choice(*LEVELS), None)
     if best(JSON, TEXT) == TEXT:
         return reply(engine.plan(name, level or "logical").rstrip("\n") + "\n", TEXT)
@@ -163,10 +157,7 @@ def _register(text: str, name: str | None, options: dict[str, Any]) -> Response:
     if name is not None and not isinstance(name, str):
         raise Problem("bad-name", "The name must be a string.")
     site().registrations.take()
-    with site().writing:
-        if name is not None and ("If-Match" in request.headers or "If-None-Match" in request.headers):
-            precondition(next((_etag(info) for info in site().engine.queries() if info.name == name), None))
-        info, created = site().engine.register(text, name, options)
+    info, created = site().engine.register(text, name, options, check=condition(_etag) if name is not None else None)
     return json_reply(query_json(info), 201 if created else 200, etag=_etag(info), headers={"Location": path("queries", info.name)})
 
 

@@ -6,7 +6,7 @@ from flask import Blueprint, Response
 
 from engine.runtime.resources import RuleSetInfo
 from server.formats.media import JSON, RULE_TYPES, TEXT
-from server.web import best, body_type, json_reply, no_content, path, precondition, reply, route, site, text_body
+from server.web import best, body_type, condition, json_reply, no_content, path, reply, route, site, text_body
 
 blueprint = Blueprint("rules", __name__)
 
@@ -34,20 +34,16 @@ def put(name: str) -> Response:
     """Set or replace a rule set; the queries that use it are planned anew."""
     media = body_type(RULE_TYPES)
     text = text_body(site().limits.rule_text)
-    with site().writing:
-        precondition(_etag(name))
-        info, created = site().engine.put_rules(name, media, text)
+    info, created = site().engine.put_rules(name, media, text, check=condition(_etag))
     return json_reply(info.to_json(), 201 if created else 200, etag=info.etag, headers={"Location": path("rules", name)})
 
 
 @route(blueprint, "/rules/<name>", "DELETE")
 def delete(name: str) -> Response:
     """Remove a rule set that no query uses."""
-    with site().writing:
-        precondition(site().engine.rule_set(name).etag)
-        site().engine.delete_rules(name)
+    site().engine.delete_rules(name, check=condition(_etag))
     return no_content()
 
 
-def _etag(name: str) -> str | None:
-    return next((info.etag for info in site().engine.rule_sets() if info.name == name), None)
+def _etag(info: RuleSetInfo) -> str:
+    return info.etag

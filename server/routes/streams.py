@@ -20,8 +20,8 @@ from server.formats.results import dataset
 from server.formats.stamps import GENERATED_AT, XSD
 from server.parameters import choice, count, flag, moment
 from server.problems import Problem
-from server.web import (best, body, body_type, etag_of, json_object, json_reply, no_content, parameter, path, precondition, reply, route,
-                        site, text_body)
+from server.web import (best, body, body_type, condition, etag_of, json_object, json_reply, no_content, parameter, path, reply,
+                        route, site, text_body)
 
 blueprint = Blueprint("streams", __name__)
 
@@ -45,9 +45,7 @@ def put(name: str) -> Response:
         descriptor = json_object(text) if text.strip() else {}
     else:
         descriptor = vocals.descriptor(body(site().limits.json_body), media, site().limits, f"{site().base_url}/streams/{name}")
-    with site().writing:
-        precondition(_etag_if_any(name))
-        info, created = site().engine.put_stream(name, descriptor)
+    info, created = site().engine.put_stream(name, descriptor, check=condition(_etag))
     return json_reply(info.to_json(), 201 if created else 200, etag=_etag(info), headers={"Location": path("streams", name)})
 
 
@@ -64,9 +62,7 @@ def get(name: str) -> Response:
 @route(blueprint, "/streams/<name>", "DELETE", query=("force",))
 def delete(name: str) -> Response:
     """Remove a stream that no query uses (or any, with ``force=true``)."""
-    with site().writing:
-        precondition(_etag(site().engine.stream(name)))
-        site().engine.delete_stream(name, force=parameter("force", flag, False))
+    site().engine.delete_stream(name, force=parameter("force", flag, False), check=condition(_etag))
     return no_content()
 
 
@@ -121,11 +117,6 @@ def dead_letters(name: str) -> Response:
 
 def _etag(info: StreamInfo) -> str:
     return etag_of(info.descriptor)
-
-
-def _etag_if_any(name: str) -> str | None:
-    found = [info for info in site().engine.streams() if info.name == name]
-    return _etag(found[0]) if found else None
 
 
 def _has_no_body() -> bool:

@@ -26,6 +26,7 @@ from engine.runtime.results import Changes, ResultLog
 from engine.runtime.streams import check_name, describe
 
 BASE = "http://localhost:8175"
+Check = Callable[[Any], None] | None
 NOW = 1_763_701_440_000
 
 
@@ -62,9 +63,10 @@ class FakeEngine:
 
     # --- streams
 
-    def put_stream(self, name: str, descriptor: dict[str, Any]) -> tuple[StreamInfo, bool]:
+    def put_stream(self, name: str, descriptor: dict[str, Any], check: Check = None) -> tuple[StreamInfo, bool]:
         check_name(name)
         described = describe(name, descriptor, BASE)
+        _ask(check, self._streams.get(name))
         if name in self._streams:
             if self._streams[name].descriptor != described:
                 raise conflict(f"The stream {name!r} has another descriptor.", name=name)
@@ -83,7 +85,8 @@ class FakeEngine:
         users = tuple(q.name for q in self._queries.values() if self._streams[name].iri in q.streams)
         return replace(self._streams[name], used_by=users, state={**self._streams[name].state, "items": len(self._events[name])})
 
-    def delete_stream(self, name: str, force: bool = False) -> None:
+    def delete_stream(self, name: str, force: bool = False, check: Check = None) -> None:
+        _ask(check, self.stream(name))
         if self.stream(name).used_by and not force:
             raise EngineError("in-use", 409, f"Queries use the stream {name!r}.", {"usedBy": list(self.stream(name).used_by)})
         del self._streams[name]
@@ -119,8 +122,9 @@ class FakeEngine:
 
     # --- graphs and rules
 
-    def put_graph(self, iri: str, triples: Sequence[Triple], replace: bool = True) -> tuple[GraphInfo, bool]:
+    def put_graph(self, iri: str, triples: Sequence[Triple], replace: bool = True, check: Check = None) -> tuple[GraphInfo, bool]:
         created = iri not in self._graphs
+        _ask(check, None if created else self._graph_info(iri))
         before = [] if replace or created else self._graphs[iri]
         self._graphs[iri] = list(dict.fromkeys([*before, *triples]))
         return self._graph_info(iri), created
@@ -133,8 +137,8 @@ class FakeEngine:
             raise not_found("graph", iri)
         return self._graph_info(iri), self._graphs[iri]
 
-    def delete_graph(self, iri: str) -> None:
-        self.graph(iri)
+    def delete_graph(self, iri: str, check: Check = None) -> None:
+        _ask(check, self.graph(iri)[0])
         del self._graphs[iri]
 
     def rule_sets(self) -> list[RuleSetInfo]:
@@ -143,17 +147,19 @@ class FakeEngine:
     def rule_set(self, name: str) -> RuleSetInfo:
         return next((info for info in self.rule_sets() if info.name == name), None) or self._no_rules(name)
 
-    def put_rules(self, name: str, media: str, text: str) -> tuple[RuleSetInfo, bool]:
+    def put_rules(self, name: str, media: str, text: str, check: Check = None) -> tuple[RuleSetInfo, bool]:
         check_name(name)
         self._writable(name)
+        _ask(check, self._rules.get(name))
         if "SYNTAX" in text:
             raise DiagnosticError(Diagnostic("rule-syntax", "Expected a rule.", Span(text, text.index("SYNTAX"), len(text))))
         created = name not in self._rules
         self._rules[name] = RuleSetInfo(name, False, None, media, 1, hashlib.sha256(text.encode()).hexdigest()[:16], (), text)
         return self._rules[name], created
 
-    def delete_rules(self, name: str) -> None:
+    def delete_rules(self, name: str, check: Check = None) -> None:
         self._writable(name)
+        _ask(check, self.rule_set(name))
         if self.rule_set(name).used_by:
             raise EngineError("in-use", 409, "It is in use.", {"usedBy": list(self.rule_set(name).used_by)})
         del self._rules[name]
@@ -176,9 +182,11 @@ class FakeEngine:
 
     # --- queries
 
-    def register(self, text: str, name: str | None = None, options: dict[str, Any] | None = None) -> tuple[QueryInfo, bool]:
+    def register(self, text: str, name: str | None = None, options: dict[str, Any] | None = None,
+                 check: Check = None) -> tuple[QueryInfo, bool]:
         form, written = _parse(text)
         name = check_name(name or written or f"query{len(self._queries) + 1}")
+        _ask(check, self._queries.get(name))
         if name in self._queries:
             if self._queries[name].text == text:
                 return self._queries[name], False
@@ -212,23 +220,25 @@ class FakeEngine:
             raise not_found("query", name)
         return self._queries[name]
 
-    def delete_query(self, name: str, force: bool = False) -> None:
-        self.query(name)
+    def delete_query(self, name: str, force: bool = False, check: Check = None) -> None:
+        _ask(check, self.query(name))
         del self._queries[name]
         self._removed.add(name)
         self.results.commit(Changes(0, queries={name: None}), NOW)
         self.tell(Notice("removed", name))
 
-    def patch_query(self, name: str, state: str, resume: str = "now", force: bool = False) -> QueryInfo:
+    def patch_query(self, name: str, state: str, resume: str = "now", force: bool = False, check: Check = None) -> QueryInfo:
         info = self.query(name)
+        _ask(check, info)
         if state not in ("paused", "running"):
             raise EngineError("bad-transition", 409, f"A query cannot be made {state!r}.", {"state": info.state})
         self._queries[name] = replace(info, state=state)
         self.tell(Notice("status", name, data={"state": state, "previous": info.state, "reason": "request"}))
         return self._queries[name]
 
-    def restart_query(self, name: str, reset: bool = False, force: bool = False) -> QueryInfo:
+    def restart_query(self, name: str, reset: bool = False, force: bool = False, check: Check = None) -> QueryInfo:
         info = self.query(name)
+        _ask(check, info)
         if reset:
             self.new_epoch(name)
         self._queries[name] = replace(self._queries[name], restarts=info.restarts + 1)
@@ -294,6 +304,12 @@ class FakeEngine:
             self.results.commit(Changes(0, results=[event]), NOW)
         self.tell(Notice("result", name, event))
         return event
+
+
+def _ask(check: Check, info: Any) -> None:
+    """Let a command's condition look at what there is."""
+    if check is not None:
+        check(info)
 
 
 def rows(**columns: Sequence[str | None]) -> pa.Table:

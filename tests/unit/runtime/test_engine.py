@@ -36,10 +36,11 @@ class Running:
         self.clock = ManualClock(now_ms)
         settings = Settings(data=folder, commit_interval_ms=0, warm_up=False, archive_files=4, room_poll_s=0.01)
         self.backend = MemoryBackend(settings)
-        self.engine = SettledEngine(settings, self.parse, self.clock, self.backend, self.parse_rules)
+        self.engine = self.engine_class(settings, self.parse, self.clock, self.backend, self.parse_rules)
         self.notices: list[Notice] = []
         self._changed = threading.Condition()
 
+    engine_class: type[Engine] = SettledEngine
     parse = staticmethod(parse)
     parse_rules = staticmethod(parse_rules)
 
