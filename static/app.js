@@ -2,7 +2,7 @@
 
 import { catalog, lostMs, refresh, start, watch } from "./lib/catalog.js";
 import { h, setAttribute, setText } from "./lib/dom.js";
-import { clock } from "./lib/format.js";
+import { clock, plural } from "./lib/format.js";
 import { writer } from "./views/editor.js";
 import { graphs } from "./views/graphs.js";
 import { home } from "./views/home.js";
@@ -72,20 +72,33 @@ function openMenu(open) {
   side.classList.toggle("open", open);
 }
 
-function showServer() {
-  const { problem, info, loaded } = catalog;
+/** The server in a word, with its tone, and what is to be said about it, if anything: `[word, tone, text]`. */
+function serverState({ problem, info, health, loaded }) {
+  if (problem) return [...TROUBLES[problem.slug] ?? ["trouble", "bad"], advice(problem)];
+  if (!loaded) return ["connecting …", "wait", ""];
+  if (health && health.status !== "ready") return notReady(health);
   const version = info?.version ? `Thalweg ${info.version}` : "connected";
-  const well = loaded ? [version, "good"] : ["connecting …", "wait"];
-  const [word, tone] = problem ? TROUBLES[problem.slug] ?? ["trouble", "bad"] : well;
+  const size = health?.degraded?.length;
+  return size ? [`${version}: ${plural(size, "trouble")}`, "warn", ""] : [version, "good", ""];
+}
+
+/** An engine that answers, but does not do its work: what holds it up. */
+function notReady({ status, reason, progress }) {
+  const tone = { starting: "wait", restarting: "wait", stopping: "warn" }[status] ?? "bad";
+  const word = status === "running" ? "not ready" : status;
+  const cause = reason || progress;
+  return [word, tone, `The engine is ${word}${cause ? `: ${cause}` : ""}. Answers come again when it is ready.`];
+}
+
+function showServer() {
+  const [word, tone, text] = serverState(catalog);
   setText(server, word);
   setAttribute(server, "class", `server ${tone}`);
   const trouble = document.getElementById("trouble") ?? h("p", { id: "trouble", role: "alert" });
-  if (!problem) trouble.remove();
-  else {
-    setText(trouble, advice(problem));
-    setAttribute(trouble, "class", `trouble ${tone}`);
-    if (!trouble.isConnected) main.before(trouble);
-  }
+  setText(trouble, text);
+  setAttribute(trouble, "class", `trouble ${tone}`);
+  if (!text) trouble.remove();
+  else if (!trouble.isConnected) main.before(trouble);
 }
 
 function advice(problem) {

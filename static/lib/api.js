@@ -18,6 +18,7 @@ export class Problem extends Error {
   constructor(status, body, headers) {
     super(body.detail || body.title || `The server answered ${status}.`);
     this.status = status;
+    this.body = body;
     this.slug = body.slug ?? String(body.type ?? "").replace(/^.*\//, "");
     this.title = body.title ?? "";
     this.detail = body.detail ?? "";
@@ -83,10 +84,21 @@ export function listOf(body, key) {
   return Array.isArray(body) ? body : body?.[key] ?? body?.items ?? [];
 }
 
+/** How the engine is (docs/http-api.md, "Readiness"): an account of its own also where it is not ready. */
+async function readiness() {
+  try {
+    return (await request(address(["health", "ready"]))).body;
+  } catch (problem) {
+    if (typeof problem.body?.status === "string") return problem.body;
+    throw problem;
+  }
+}
+
 const SPARQL = "application/sparql-query";
 const JSON_TYPE = "application/json";
 
 export const api = {
+  readiness,
   info: () => request(address(["info"])),
   streams: () => request(address(["streams"])),
   stream: (name) => request(address(["streams", name])),

@@ -1,15 +1,19 @@
 /** What the server holds (streams, queries, graphs), asked for every two seconds while the page is looked at. */
 
 import { api, listOf } from "./api.js";
-import { now } from "./now.js";
+import { thisSecond } from "./now.js";
 
 const EVERY_MS = 2000;
 const listeners = new Set();
 let timer = null;
 let running = null;
 
-/** `problem` is why the last look failed, `asOfMs` when the last one succeeded: what stands here is from then. */
-export const catalog = { streams: [], queries: [], graphs: [], info: null, loaded: false, problem: null, asOfMs: null };
+/**
+ * `health` is the server's account of itself; `problem` is why the last look failed, and `asOfMs` when the last one succeeded: what
+ * stands here is from then.
+ */
+export const catalog = { streams: [], queries: [], graphs: [], info: null, health: null, loaded: false, problem: null,
+  asOfMs: null };
 
 /** Call `listener()` after each refresh; gives the function that ends it. */
 export function watch(listener) {
@@ -19,7 +23,9 @@ export function watch(listener) {
 
 async function load() {
   try {
-    const [streams, queries, graphs] = await Promise.all([api.streams(), api.queries(), api.graphs()]);
+    const wanted = [api.streams(), api.queries(), api.graphs(), api.readiness()];
+    const [streams, queries, graphs, health] = await Promise.all(wanted);
+    catalog.health = health;
     catalog.streams = listOf(streams.body, "streams");
     catalog.queries = listOf(queries.body, "queries");
     catalog.graphs = listOf(graphs.body, "graphs");
@@ -27,7 +33,7 @@ async function load() {
     catalog.info ??= (await api.info()).body;
     catalog.loaded = true;
     catalog.problem = null;
-    catalog.asOfMs = now();
+    catalog.asOfMs = thisSecond();
   } catch (problem) {
     catalog.problem = problem;
   }

@@ -68,7 +68,7 @@ function drawValues(svg, [low, high], y, width) {
 function drawLine(svg, { points }, hue, x, y, dots) {
   if (!dots) svg.append(s("path", { class: `line hue-${hue}`, d: path(points, x, y) }));
   for (const [i, { at, value, gap }] of points.entries()) {
-    const alone = (gap || !i) && (points[i + 1]?.gap ?? true);
+    const alone = (gap || !i) && (points[i + 1]?.gap || i === points.length - 1);
     if (dots || alone || points.length <= 40) {
       svg.append(s("circle", { class: `point hue-${hue}`, cx: x(at), cy: y(value), r: dots ? 3 : 2.4 }));
     }

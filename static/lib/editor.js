@@ -1,4 +1,4 @@
-/** A text area with line numbers, light colours and errors underlined at their place: a coloured copy lies under it. */
+/** A text area with line numbers, light colours, errors and warnings underlined at their place: a coloured copy lies under it. */
 
 import { h } from "./dom.js";
 import { tokens } from "./highlight.js";
@@ -28,18 +28,18 @@ export function stretch(text, location) {
   return start < text.length && text[start] !== "\n" ? [start, start + 1] : [Math.max(0, start - 1), start];
 }
 
-/** The coloured copy of a text as nodes; `marks` are stretches to underline. */
+/** The coloured copy of a text as nodes; `marks` are stretches `[start, end, class]` to underline, the first where two meet. */
 export function paint(text, marks = []) {
-  const cuts = [...marks.flat(), Infinity].sort((a, b) => a - b);
+  const cuts = [...marks.flatMap(([start, end]) => [start, end]), Infinity].sort((a, b) => a - b);
   const nodes = [];
   for (const { type, text: word, start } of tokens(text)) {
     for (let from = start, cut = 0; from < start + word.length;) {
       while (cuts[cut] <= from) cut += 1;
       const to = Math.min(start + word.length, cuts[cut]);
-      const wrong = marks.some(([a, b]) => a <= from && from < b);
+      const mark = marks.find(([a, b]) => a <= from && from < b);
       const piece = text.slice(from, to);
-      const plain = !wrong && (type === "space" || type === "word");
-      nodes.push(plain ? piece : h("span", { class: wrong ? `t-${type} wrong` : `t-${type}` }, piece));
+      const plain = !mark && (type === "space" || type === "word");
+      nodes.push(plain ? piece : h("span", { class: mark ? `t-${type} ${mark[2]}` : `t-${type}` }, piece));
       from = to;
     }
   }
@@ -70,20 +70,22 @@ export function editor({ label, value = "", size = "short", changed = () => {}, 
   const copy = h("pre", { class: "copy", "aria-hidden": "true" });
   const gutter = h("div", { class: "gutter", "aria-hidden": "true" });
   let errors = [];
+  let warnings = [];
 
   function draw() {
     const text = area.value;
-    const places = errors.filter((error) => error.location?.line);
-    copy.replaceChildren(...paint(text, places.map((error) => stretch(text, error.location))), "\n");
-    const wrong = new Set(places.map((error) => error.location.line));
+    const marked = (list, kind) => list.filter(({ location }) => location?.line).map(({ location }) => [location, kind]);
+    const places = [...marked(errors, "wrong"), ...marked(warnings, "doubtful")];
+    copy.replaceChildren(...paint(text, places.map(([location, kind]) => [...stretch(text, location), kind])), "\n");
+    const lineKinds = new Map(places.toReversed().map(([location, kind]) => [location.line, kind]));
     const lines = text.split("\n").length;
     gutter.replaceChildren(...Array.from({ length: lines }, (_, i) =>
-      h("span", { class: wrong.has(i + 1) ? "wrong" : null }, String(i + 1))));
+      h("span", { class: lineKinds.get(i + 1) ?? null }, String(i + 1))));
     area.setAttribute("aria-invalid", String(errors.length > 0));
   }
 
   area.addEventListener("input", () => {
-    errors = [];
+    errors = warnings = [];
     draw();
     changed(area.value);
   });
@@ -103,11 +105,12 @@ export function editor({ label, value = "", size = "short", changed = () => {}, 
     get text() { return area.value; },
     setText(text) {
       area.value = text;
-      errors = [];
+      errors = warnings = [];
       draw();
     },
-    setErrors(found) {
+    setErrors(found, doubts = []) {
       errors = found;
+      warnings = doubts;
       draw();
     },
     goTo(location) {

@@ -13,3 +13,8 @@ export function noteDate(text) {
 export function now() {
   return Date.now() + aheadMs;
 }
+
+/** The whole second that it is, in milliseconds. */
+export function thisSecond() {
+  return 1000 * Math.floor(now() / 1000);
+}

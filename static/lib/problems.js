@@ -8,11 +8,12 @@ export function errorsOf(problem) {
   return problem.errors.length ? problem.errors : [{ detail: problem.message }];
 }
 
-function entry(error, goTo) {
+function entry(error, goTo, kind) {
   const { line, column } = error.location ?? {};
   const place = line ? `Line ${line}, column ${column ?? 1}` : "";
   const jump = { type: "button", class: "link place", on: { click: () => goTo(error.location) } };
-  return h("li", null,
+  return h("li", { class: kind },
+    kind === "warning" ? h("b", null, "Warning: ") : null,
     place && goTo ? h("button", jump, place) : place,
     h("span", { class: "detail" }, error.detail ?? ""),
     error.snippet ? h("pre", { class: "snippet" }, error.snippet) : null,
@@ -20,9 +21,10 @@ function entry(error, goTo) {
     error.hint ? h("p", { class: "hint" }, h("b", null, "Try: "), h("code", null, error.hint)) : null);
 }
 
-/** A list of errors; `goTo(location)` moves the caret of an editor. */
-export function errorList(errors, goTo) {
-  return h("ul", { class: "errors" }, errors.map((error) => entry(error, goTo)));
+/** A list of errors, and of warnings after them; `goTo(location)` moves the caret of an editor. */
+export function errorList(errors, goTo, warnings = []) {
+  return h("ul", { class: "errors" }, errors.map((error) => entry(error, goTo, null)),
+    warnings.map((warning) => entry(warning, goTo, "warning")));
 }
 
 /** What became of a change that the server did not confirm: nothing, where it has refused it; else that is not known. */

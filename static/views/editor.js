@@ -5,6 +5,7 @@ import { catalog, refresh, watch } from "../lib/catalog.js";
 import { button, h, keyed, setAttribute, setText, toast } from "../lib/dom.js";
 import { editor } from "../lib/editor.js";
 import { examplePicker } from "../lib/examples.js";
+import { plural } from "../lib/format.js";
 import { nameOf } from "../lib/highlight.js";
 import { choice, code, head } from "../lib/parts.js";
 import { errorList, errorsOf, problemBox } from "../lib/problems.js";
@@ -98,9 +99,10 @@ class Writer {
     this.#say("", "Checking …");
     try {
       const { body } = await api.explain(this.box.text, this.check.signal);
-      const errors = body.errors ?? [];
-      this.#showErrors(errors);
+      const { errors = [], warnings = [] } = body;
+      this.#showErrors(errors, warnings);
       if (errors.length || body.valid === false) this.#say("bad", this.#countText(errors));
+      else if (warnings.length) this.#say("warn", `This text is valid, with ${plural(warnings.length, "warning")}.`);
       else this.#say("good", "This text is valid.");
       this.#showPlan(body);
     } catch (problem) {
@@ -121,9 +123,10 @@ class Writer {
     setText(this.verdict, text);
   }
 
-  #showErrors(errors) {
-    this.box.setErrors(errors);
-    this.errors.replaceChildren(...(errors.length ? [errorList(errors, (location) => this.box.goTo(location))] : []));
+  #showErrors(errors, warnings = []) {
+    this.box.setErrors(errors, warnings);
+    const some = errors.length + warnings.length > 0;
+    this.errors.replaceChildren(...(some ? [errorList(errors, (location) => this.box.goTo(location), warnings)] : []));
   }
 
   #showPlan({ plan, estimate }) {

@@ -53,6 +53,13 @@ function table(label, kind, heads, texts) {
   return { node, show: (items) => keyed(body, items, (item) => item.name, row) };
 }
 
+/** Something that the server has set aside, or that has failed. */
+function trouble({ kind, name }) {
+  const reason = h("td");
+  const node = h("tr", null, h("td", { class: "with-dot warn" }, kind ?? ""), h("th", { scope: "row" }, name ?? ""), reason);
+  return { node, update: (now) => setText(reason, now.reason ?? "") };
+}
+
 function queryTexts(query) {
   const { watermark, watermarkLagMs, resultLatencyMs, stateRows } = query.progress ?? {};
   return [queryState(query, lostMs()).word, query.form ?? "", (query.windows ?? []).map(windowText).join(", "), clock(watermark),
@@ -71,11 +78,18 @@ export function home(parent) {
   const streamPart = section("Streams", null, streams.node);
   const queryPart = section("Queries", null, queries.node);
   const empty = guide();
-  parent.append(head("Overview", null, begin), queryPart, empty, streamPart);
+  const troubles = h("tbody");
+  const heads = ["What", "Name", "Why"].map((text) => h("th", { scope: "col" }, text));
+  const troubleTable = h("table", { class: "grid" }, h("thead", null, h("tr", null, heads)), troubles);
+  const troublePart = section("What does not work", null, scroll("What does not work", troubleTable));
+  parent.append(head("Overview", null, begin), troublePart, queryPart, empty, streamPart);
   function update() {
     begin.hidden = queryPart.hidden = !catalog.queries.length;
     empty.hidden = catalog.queries.length > 0 || !catalog.loaded;
     streamPart.hidden = !catalog.streams.length;
+    const degraded = catalog.health?.degraded ?? [];
+    troublePart.hidden = !degraded.length;
+    keyed(troubles, degraded, ({ kind, name }) => `${kind} ${name}`, trouble);
     queries.show(catalog.queries);
     streams.show(catalog.streams);
   }

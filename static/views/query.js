@@ -8,7 +8,7 @@ import { Feed } from "../lib/feed.js";
 import { isoDuration, milliseconds } from "../lib/format.js";
 import { prefixesOf } from "../lib/highlight.js";
 import { history, newestTime } from "../lib/history.js";
-import { now } from "../lib/now.js";
+import { now, thisSecond } from "../lib/now.js";
 import { code, loaded } from "../lib/parts.js";
 import { evaluation, Results } from "../lib/results.js";
 import { tabs } from "../lib/tabs.js";
@@ -111,7 +111,7 @@ class QueryPage {
 
   #connected(state, reason) {
     if (state === "open") this.lostMs = null;
-    else if (this.connection === "open" && state !== "connecting") this.lostMs = now();
+    else if (this.connection === "open" && state !== "connecting") this.lostMs = thisSecond();
     this.connection = state;
     this.connectionReason = reason;
     this.status.show();

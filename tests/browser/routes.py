@@ -152,6 +152,7 @@ RULES = [{"name": "rdfs", "builtIn": True, "description": "The RDFS entailment r
          {"name": "alarms", "builtIn": False, "description": None, "type": "text/x-rif-ps", "clauses": 3, "etag": "7", "usedBy": ["hot"]}]
 ROUTES: list[tuple[str, str, Callable[..., Reply]]] = [
     ("GET", "/info", lambda s, r: Reply(200, {"version": "0.1.0", "features": [], "limits": {}})),
+    ("GET", "/health/ready", lambda s, r: s.readiness),
     ("GET", "/streams", lambda s, r: Reply(200, {"streams": list(s.streams.values())})),
     ("GET", f"/streams/{NAME}", lambda s, r, n: Reply(200, member(s.streams, n, "no-such-stream"))),
     ("PUT", f"/streams/{NAME}", put_stream),

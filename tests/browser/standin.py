@@ -56,6 +56,7 @@ class Standin:
         self.unknown: list[str] = []
         self.trouble: Refused | None = None
         self.refusal: Reply | None = None
+        self.readiness = Reply(200, {"status": "ready", "progress": "", "degraded": []})
         self.silent = False
         self.heartbeat_s = 15.0
         self.explain: Callable[[str], Reply] = routes.default_explain

@@ -115,3 +115,15 @@ def test_a_text_is_not_called_wrong_when_the_server_cannot_check_it(page: Page, 
     page.open("#/new").paste("SELECT * WHERE { ?s ?p ?o }")
     page.shows(".verdict", "Not checked: Spark is warming up.")
     assert page.texts(".copy .wrong") == []
+
+
+def test_a_warning_is_underlined_as_one(page: Page, standin: Standin) -> None:
+    """The text can be registered, and may never answer."""
+    text = "SELECT ?a ?b\nWHERE { ?a ?p ?o }"
+    found = canned.syntax_problem(text, "?b", "No pattern binds ?b.", "SELECT ?a")["errors"]
+    standin.explain = lambda _: Reply(200, {"valid": True, "errors": [], "warnings": found, "plan": "Scan", "estimate": None})
+    page.open("#/new").paste(text)
+    page.shows(".verdict.warn", "This text is valid, with 1 warning.")
+    assert page.texts(".copy .doubtful") == ["?b"] and page.texts(".gutter .doubtful") == ["1"] and not page.all(".copy .wrong")
+    assert page.text(".errors li.warning .detail") == "No pattern binds ?b."
+    assert page.find(".editor textarea").get_attribute("aria-invalid") == "false"

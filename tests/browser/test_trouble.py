@@ -177,3 +177,23 @@ def test_a_refused_feed_is_told_in_the_server_s_words(page: Page, standin: Stand
     page.shows(".why", "Too many subscribers follow this query")
     standin.feed("q").refuse = None
     page.until(lambda: page.text(".pill .word") in ("live", "idle"), "the feed")
+
+
+@pytest.mark.parametrize(("status", "word", "tone"), [("restarting", "restarting", "wait"), ("running", "not ready", "bad")])
+def test_an_engine_that_is_not_ready_is_told(page: Page, standin: Standin, status: str, word: str, tone: str) -> None:
+    standin.queries["q"] = canned.query("q", canned.STATIONS_TEXT, state="restarting")
+    standin.readiness = Reply(503, {"status": status, "progress": "", "reason": "the evaluator has failed", "degraded": []})
+    page.open("#/")
+    page.shows("#trouble", f"The engine is {word}: the evaluator has failed.")
+    assert (page.text("#server"), page.find("#server").get_attribute("class")) == (word, f"server {tone}")
+    page.until(lambda: page.texts("#sidebar a[data-name=q] .side") == ["restarting"], "the states, which are known")
+    standin.readiness = Reply(200, {"status": "ready", "progress": "", "degraded": []})
+    page.gone("#trouble")
+
+
+def test_what_the_server_has_set_aside_is_named(page: Page, standin: Standin) -> None:
+    degraded = [{"kind": "file", "name": "archive/17.arrow", "reason": "It ends too early."}]
+    standin.readiness = Reply(200, {"status": "ready", "progress": "", "degraded": degraded})
+    page.open("#/")
+    page.shows("section[aria-label='What does not work'] tbody", "filearchive/17.arrowIt ends too early.")
+    assert (page.text("#server"), page.find("#server").get_attribute("class")) == ("Thalweg 0.1.0: 1 trouble", "server warn")
