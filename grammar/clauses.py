@@ -7,12 +7,13 @@ that parts know their place; a mistake raises ClauseError with its place, what w
 from __future__ import annotations
 
 import re
+from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any
 
 from pyparsing import CaselessKeyword, Literal, MatchFirst, Opt, ParseBaseException, ParserElement, Regex, ZeroOrMore
 
-from grammar.durations import DurationError, instant, milliseconds
+from grammar.durations import SPELT_OUT, UNITS, DurationError, instant, milliseconds
 from grammar.scanner import IRI_REFERENCE, PREFIXED_NAME
 from grammar.tree import Leaf
 
@@ -33,10 +34,12 @@ class ClauseError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Clause:
-    """A clause that was read: its parts by name, and the offset behind it."""
+    """A clause that was read: its parts by name, and the offset behind it. `errors` are about amounts; such a one has a value all the same,
+    so that what follows is read too."""
 
     parts: dict[str, Any]
     end: int
+    errors: tuple[ClauseError, ...] = ()
 
     def get(self, part: str) -> Any:
         """The named part, or None."""
@@ -68,12 +71,17 @@ class Amount:
     end: int
 
 
+_WRONG: ContextVar[dict[int, ClauseError]] = ContextVar("wrong amounts of the clause that is read, by place")
+
+
 def _amount(pattern: str, read: Any, readable: str) -> ParserElement:
     def convert(_text: str, place: int, found: Any) -> Amount:
+        end = place + len(found[0])
         try:
-            return Amount(read(found[0]), place, place + len(found[0]))
+            return Amount(read(found[0]), place, end)
         except DurationError as error:
-            raise ClauseError(error.message, place, len(found[0]), error.hint) from None
+            _WRONG.get()[place] = ClauseError(error.message, place, len(found[0].split()[0]), error.hint)
+            return Amount(1, place, end)
 
     return Regex(pattern).set_parse_action(convert).set_name(readable)
 
@@ -100,8 +108,9 @@ _SOME = r"[^\s\[\]{}(),]+"
 IRI = _terminal(f"{IRI_REFERENCE}|{PREFIXED_NAME}", "iri", "an IRI")
 _NO_WORD = f"(?!(?:{'|'.join(sorted(RESERVED))})(?![\\w.-]))"
 NAME = _terminal(f"{IRI_REFERENCE}|{PREFIXED_NAME}|{_NO_WORD}\\w(?:[\\w.-]*[\\w-])?", "name", "a name")
-DURATION = _amount(_SOME, _positive, "a duration such as 10s or PT10S")
-DISTANCE = _amount(_SOME, milliseconds, "a duration such as 10s or PT10S")
+_SPACED = rf"[0-9.]+[ \t]+(?:{'|'.join((*UNITS, *SPELT_OUT))})\b|{_SOME}"       # 10 seconds: the unit belongs to what is wrong
+DURATION = _amount(_SPACED, _positive, "a duration such as 10s or PT10S")
+DISTANCE = _amount(_SPACED, milliseconds, "a duration such as 10s or PT10S")
 COUNT = _amount(_SOME, _count, "a count")
 DATE_TIME = _amount(rf"\"[^\"\n]*\"(?:\^\^{_SOME})?|'[^'\n]*'(?:\^\^{_SOME})?|{_SOME}", _unquoted, "an xsd:dateTime")
 R2S = MatchFirst([_word("RSTREAM"), _word("ISTREAM"), _word("DSTREAM")]).set_name("RSTREAM, ISTREAM or DSTREAM")
@@ -154,15 +163,20 @@ def read_stream_pattern(text: str, place: int) -> Clause:
 
 
 def _read(element: ParserElement, text: str, place: int) -> Clause:
-    rest = text[place:]
+    rest, wrong = text[place:], dict[int, ClauseError]()
+    token = _WRONG.set(wrong)
     try:
         results = element.parse_with_tabs().parse_string(rest)
-    except ClauseError as error:
-        raise ClauseError(error.message, place + error.place, error.length, error.hint) from None
     except ParseBaseException as error:
-        raise ClauseError(f"{error.msg}", place + error.loc, 0) from None
+        found = next(iter(wrong.values()), None)     # what stands behind a wrong amount is often a part of it
+        if found is None:
+            raise ClauseError(f"{error.msg}", place + error.loc, 0) from None
+        raise ClauseError(found.message, place + found.place, found.length, found.hint) from None
+    finally:
+        _WRONG.reset(token)
     parts = {name: _shifted(value, place) for name, value in results.as_dict().items()}
-    return Clause(parts, place + max(leaf.end for leaf in results.as_list()))
+    errors = tuple(ClauseError(e.message, place + e.place, e.length, e.hint) for e in wrong.values())
+    return Clause(parts, place + max(leaf.end for leaf in results.as_list()), errors)
 
 
 def _shifted(value: Any, by: int) -> Any:

@@ -15,9 +15,9 @@ _SHORT = re.compile(f"(?:{_NUMBER}[A-Za-z]+)*{_NUMBER}[A-Za-z]*")
 _ISO = re.compile(r"P(?:([0-9]{1,9})D)?(?:T(?:([0-9]{1,9})H)?(?:([0-9]{1,9})M)?(?:([0-9]{1,18}(?:\.[0-9]{1,9})?)S)?)?",
                   re.IGNORECASE)
 _DATE_TIME = re.compile(r"(\d{4})-(\d\d)-(\d\d)T(\d\d):(\d\d):(\d\d)(?:\.(\d{1,9}))?(Z|[+-]\d\d:\d\d)?")
-_SPELT_OUT = {"secs": "s", "second": "s", "seconds": "s", "min": "m", "mins": "m", "minute": "m", "minutes": "m",
-              "hour": "h", "hours": "h", "hr": "h", "hrs": "h", "day": "d", "days": "d", "msec": "ms", "millis": "ms",
-              "millisecond": "ms", "milliseconds": "ms"}
+SPELT_OUT = {"secs": "s", "second": "s", "seconds": "s", "min": "m", "mins": "m", "minute": "m", "minutes": "m",
+             "hour": "h", "hours": "h", "hr": "h", "hrs": "h", "day": "d", "days": "d", "msec": "ms", "millis": "ms",
+             "millisecond": "ms", "milliseconds": "ms"}
 
 
 class DurationError(ValueError):
@@ -31,6 +31,10 @@ class DurationError(ValueError):
 
 def milliseconds(written: str) -> int:
     """A duration in ms: ``10s``, ``0.5s``, ``1m30s``, ``PT10S``. Raises DurationError."""
+    number, *unit = written.split()
+    if unit:
+        short = SPELT_OUT.get(unit[0], unit[0])
+        raise DurationError(f"A duration needs a unit: {number} of what?", f"write {number}{short}, number and unit as one word")
     if _SHORT.fullmatch(written):
         total = sum((Fraction(number) * _unit(number, unit) for number, unit in _AMOUNT.findall(written)), Fraction(0))
     else:
@@ -69,7 +73,7 @@ def _unit(number: str, unit: str) -> int:
         raise DurationError(f"A duration needs a unit: {number} of what?", f"{number}s for seconds, {number}ms for milliseconds")
     known = UNITS.get(unit.lower())
     if known is None:
-        meant = _SPELT_OUT.get(unit.lower())
+        meant = SPELT_OUT.get(unit.lower())
         raise DurationError(f"Unknown unit '{unit}'.", f"write {number}{meant}" if meant else "units are ms, s, m, h, d")
     return known
 

@@ -20,6 +20,7 @@ from grammar.tree import Leaf
 MAX_SOURCES = 200
 FORMS = frozenset(("SELECT", "CONSTRUCT", "ASK", "DESCRIBE"))
 OPERATORS = frozenset(("RSTREAM", "ISTREAM", "DSTREAM"))
+_ANY_GRAPH = "GRAPH ?_ "      # stands for STREAM <s> with a window that could not be read
 _OPENING, _CLOSING = frozenset("([{"), frozenset(")]}")
 
 
@@ -32,6 +33,8 @@ class Head:
     operators: list[Leaf] = field(default_factory=list)
     windows: dict[int, str | None] = field(default_factory=dict)    # by offset: GRAPH that was WINDOW (None) or STREAM (its name)
     body: str = ""
+    complete: bool = True       # whether what is left can be read, with mistakes or without
+    unread: list[tuple[int, int]] = field(default_factory=list)     # where clauses stood that could not be read
 
 
 def read_head(text: Text, scan: Scan) -> tuple[Head, list[Diagnostic]]:
@@ -56,7 +59,10 @@ class _Reader:
         """Prologue, REGISTER, prologue, query, in the order in which they stand."""
         self._skip_prologue()
         if self._word() == "REGISTER":
+            begin = self.tokens[self.at].start
             self.head.register = self._clause(read_register)
+            if self.head.register is None:
+                self._pass_over(begin, FORMS | OPERATORS)
             what = self.head.register.get("what") if self.head.register else None
             if what is not None and what.text in OPERATORS:
                 self.head.operators.append(what)
@@ -95,15 +101,16 @@ class _Reader:
     def _sources(self) -> None:
         """FROM and USING clauses, up to the group of WHERE."""
         while self.at < len(self.tokens):
-            word, mark = self._word(), self._mark()
+            token, word, mark = self.tokens[self.at], self._word(), self._mark()
             if mark == "{" or word == "WHERE":
                 return
             if mark in _OPENING and mark:
                 self._skip_brackets()
             elif word in ("FROM", "USING"):
+                begin = token.start
                 clause = self._clause(read_source)
                 if clause is None:
-                    self._skip_to_more()
+                    self._skip_to_more(begin)
                     continue
                 if self._too_many(self.tokens[self.at - 1]):
                     return
@@ -116,6 +123,7 @@ class _Reader:
         if len(self.head.sources) < MAX_SOURCES:
             return False
         self._error(f"A statement has at most {MAX_SOURCES} sources.", token)
+        self.head.complete = False
         return True
 
     def _expect_more(self) -> None:
@@ -125,15 +133,31 @@ class _Reader:
         token = self.tokens[self.at]
         error = ClauseError("Expected FROM, USING or WHERE", token.start, 0)
         self.errors.append(clause_diagnostic(self.text, self.tokens, error))
-        self._skip_to_more()
+        self._skip_to_more(token.start)
 
-    def _skip_to_more(self) -> None:
-        """After a mistake: to the next source, or to WHERE, so that the mistakes there are told too."""
+    def _skip_to_more(self, begin: int) -> None:
+        """After a mistake in a clause: to the next source, or to WHERE, so that the mistakes there are told too."""
         self.at += 1
         while self.at < len(self.tokens) and self._mark() != "{":
             if self._word() in ("FROM", "USING", "WHERE") and self.tokens[self.at - 1].text != "[":    # not [FROM NOW-...]
-                return
+                break
             self.at += 1
+        self._leave_out(begin)
+
+    def _pass_over(self, begin: int, words: frozenset[str]) -> None:
+        """After a mistake: to the first of these words."""
+        while self.at < len(self.tokens) and self._word() not in words:
+            self.at += 1
+        self._leave_out(begin)
+
+    def _leave_out(self, begin: int) -> None:
+        """What stands from `begin` up to the next token is of a clause that could not be read: the rest is read without it."""
+        if self.at == len(self.tokens):
+            self.head.complete = False
+            return
+        end = self.tokens[self.at].start
+        self._blank(begin, end)
+        self.head.unread.append((begin, end))
 
     def _groups(self) -> None:
         """WINDOW and STREAM groups of WHERE; sources that come too late."""
@@ -158,7 +182,11 @@ class _Reader:
     def _stream_group(self, token: Token) -> None:
         clause = self._clause(read_stream_pattern)
         if clause is None:
-            self.at += 1
+            while self.at < len(self.tokens) and self._mark() != "{":
+                self.at += 1
+            self._leave_out(token.start)
+            if self.head.complete:
+                self.characters[token.start:token.start + len(_ANY_GRAPH)] = _ANY_GRAPH
             return
         stream = clause.parts["stream"]
         name = f"{OWN_WINDOW}{len(self.head.windows)}"
@@ -170,6 +198,7 @@ class _Reader:
         self.head.windows[token.start] = name
 
     def _too_late(self, token: Token, depth: int) -> None:
+        self.head.complete = False
         following = self.tokens[self.at + 1].word if self.at + 1 < len(self.tokens) else ""
         clause = f"{token.word} {following}" if following in ("STREAM", "NAMED", "RULES", "GRAPH") else token.word
         if depth > 0:
@@ -186,6 +215,7 @@ class _Reader:
         except ClauseError as error:
             self.errors.append(clause_diagnostic(self.text, self.tokens, error))
             return None
+        self.errors += [clause_diagnostic(self.text, self.tokens, error) for error in clause.errors]
         self._blank(start, clause.end)
         while self.at < len(self.tokens) and self.tokens[self.at].start < clause.end:
             self.at += 1

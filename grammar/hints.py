@@ -23,6 +23,22 @@ _CLAUSE_HINTS = {
     "an IRI": "write <http://ex.org/s>, or prefix:name with its PREFIX",
     "ON": _NAMED_WINDOW,
 }
+_A_TERM = 'a variable is written ?{0}, an IRI <http://ex.org/{0}> or prefix:{0}, a string "{0}"'
+_REGISTER = "REGISTER QUERY name AS SELECT ..."
+_QUOTES = frozenset("\u2018\u2019\u201a\u201c\u201d\u201e\u00ab\u00bb`")
+# What stood before a place where only a bracket or brace fits.
+_BRACED = {"WHERE": "WHERE", "OPTIONAL": "OPTIONAL", "MINUS": "MINUS", "EXISTS": "EXISTS", "UNION": "UNION", "ASK": "ASK",
+           "CONSTRUCT": "CONSTRUCT"}
+_BRACKETED = {"FILTER": "a condition stands in brackets: FILTER({0} > 30)", "HAVING": "a condition stands in brackets: HAVING({0} > 30)",
+              "BIND": "write BIND({0} AS ?name)", "ASC": "write ASC({0})", "DESC": "write DESC({0})",
+              "NOT": "write FILTER(!{0}), or FILTER NOT EXISTS {{ ... }}"}
+_ENDS = {"LIMIT": "LIMIT takes a number: LIMIT 10", "OFFSET": "OFFSET takes a number: OFFSET 10", "BY": "name a variable: BY ?x",
+         "FILTER": "a condition stands in brackets: FILTER(?x > 30)", "WHERE": "the pattern stands in braces: WHERE { ... }"}
+# Extents of windows as other languages write them.
+_THE_LAST = "the last triples or items: [TRIPLES 10] or [ITEMS 10]"
+_EXTENTS = {"ROWS": _THE_LAST, "LAST": _THE_LAST, "STEP": "RANGE stands before STEP: [RANGE 10s STEP 2s]",
+            "SLIDE": "RANGE stands before SLIDE: [RANGE 10s SLIDE 2s]",
+            "TUMBLING": "write [RANGE 10s TUMBLING]", "SLIDING": "write [RANGE 10s STEP 2s]"}
 _WORD_HINTS = {
     "GROUPBY": "write GROUP BY", "ORDERBY": "write ORDER BY",
     "AND": "write &&", "OR": "write ||", "NOT": "write ! before the operand",
@@ -53,8 +69,9 @@ def body_diagnostic(text: Text, tokens: tuple[Token, ...], place: int, expected:
         wanted.add("REGISTER")
     if index == len(tokens):
         end = tokens[-1].end if tokens else 0
-        return text.error(f"The text ends too early: expected {listed(wanted)}.", end, end,
-                          hint="close the group with '}'" if "'}'" in wanted else None)
+        last = tokens[-1].word if tokens else ""
+        hint = "close the group with '}'" if "'}'" in wanted else _ENDS.get(last)
+        return text.error(f"The text ends too early: expected {listed(wanted)}.", end, end, hint=hint)
     token = tokens[index]
     message = f"Expected {listed(wanted)}, found '{_short(token.text)}'."
     hint = _body_hint(tokens, index, wanted)
@@ -83,19 +100,43 @@ def _clause_hint(expected: str, tokens: tuple[Token, ...], index: int) -> str | 
             return _NO_IRI
         case "'['" | "an IRI" | "ON":
             return _CLAUSE_HINTS[expected]
+        case "']'" if found == ",":
+            return "no comma in a window: [RANGE 10s STEP 2s]"
         case "']'" if found[:1].isdigit():
             return "after RANGE: STEP 2s, or TUMBLING"
         case "']'":
             return _misspelt(found, ("STEP", "SLIDE", "TUMBLING")) or "close the window: [RANGE 10s STEP 2s]"
+        case "FROM, USING or WHERE" if found == "[":
+            return "a window goes with a stream: FROM STREAM <iri> [RANGE 10s STEP 2s]"
         case "FROM, USING or WHERE" if found == ",":
             return "no comma between sources: FROM STREAM <a> [...] FROM STREAM <b> [...]"
         case "STREAM, NAMED or an IRI" if found.upper() == "WINDOW":
             return _NAMED_WINDOW
         case "STREAM, NAMED or an IRI" if found.upper() == "GRAPH":
             return "FROM <graph>, without GRAPH"
+        case "RULES or GRAPH" if index < len(tokens):
+            return f"write USING RULES {found}"
+        case "a count":
+            return f"{before} needs a count: [{before} 100]"
+    if expected.startswith("RANGE,"):
+        return _extent_hint(tokens, index)
+    if expected.startswith("QUERY,"):
+        return _misspelt(found, ("QUERY", "STREAM")) or f"say what is registered: {_REGISTER}"
     if expected.startswith("a duration"):
         return f"{before} needs a value: {before} 2s" if before in ("STEP", "SLIDE", "RANGE", "EVERY") else "10s, 500ms or PT10S"
     return _misspelt(found, expected.replace(",", " ").split())
+
+
+def _extent_hint(tokens: tuple[Token, ...], index: int) -> str | None:
+    """What stands first in a window's brackets, and is neither RANGE nor TRIPLES."""
+    found = tokens[index] if index < len(tokens) else None
+    if found is None:
+        return None
+    if found.kind == "number":
+        after = tokens[index + 1] if index + 1 < len(tokens) else None
+        unit = after.text if after is not None and after.kind == "word" and after.start == found.end else "s"
+        return f"say what it is: [RANGE {found.text}{unit}], or [TRIPLES {found.text}]"
+    return _EXTENTS.get(found.word) or _misspelt(found.text, ("RANGE", "TRIPLES", "ITEMS", "FROM", "NOW", "ALL"))
 
 
 def _limit(text: Text, tokens: tuple[Token, ...], index: int, expected: set[str]) -> Diagnostic | None:
@@ -105,6 +146,8 @@ def _limit(text: Text, tokens: tuple[Token, ...], index: int, expected: set[str]
     if token.word in _UPDATES and _FORMS <= expected:
         return text.error(f"{token.word} is SPARQL Update, which this server does not take.", token.start, token.end,
                           code="update-not-supported", hint="push to a stream, or replace a graph")
+    if token.text == ";" and index + 1 == len(tokens) and "the end of the text" in expected:
+        return text.error("Expected the end of the text, found ';'.", token.start, token.end, hint="no ';' behind a query")
     if "the end of the text" in expected and (token.word in _FORMS | {"REGISTER", "PREFIX", "BASE"} or token.text == ";"):
         return text.error("One text holds one query.", token.start, token.end, code="two-queries",
                           hint="register each query on its own")
@@ -129,10 +172,24 @@ def _body_hint(tokens: tuple[Token, ...], index: int, expected: set[str]) -> str
         return f"an expression in SELECT stands in brackets: ({token.word}(...) AS ?name)"
     if token.word == "AS":
         return "an expression and its name stand in brackets: (COUNT(?x) AS ?n)"
+    if token.text in _QUOTES:
+        return "a string stands in straight quotes: \"...\" or '...'"
+    if (hint := _prologue_hint(tokens, index, expected)) is not None:
+        return hint
+    if before is not None and (hint := _bracket_hint(before, token, after, expected)) is not None:
+        return hint
     if token.text == "," and "WHERE" in expected:
         return "no commas in SELECT: SELECT ?x ?y"
+    if before is not None and before.end == token.start and (before.text, token.text) == ("=", ">"):
+        return "greater or equal is written >="
+    if token.text == "<>":
+        return "not equal is written !="
     if token.text == "=" and before is not None and before.text == "=":
         return "equality is written ="
+    if token.text == "," and "an operator" in expected and before is not None and before.kind == "number":
+        return "a decimal number has a point: 30.5"
+    if expected & {"a number"} and before is not None and before.word in ("LIMIT", "OFFSET"):
+        return _ENDS[before.word]
     if token.word in _MODIFIERS and "'}'" in expected:
         return f"close the group with '}}' before {token.word}"
     if "an operator" in expected and token.text == "{":
@@ -144,12 +201,50 @@ def _body_hint(tokens: tuple[Token, ...], index: int, expected: set[str]) -> str
     if token.word in _WORD_HINTS:
         return _WORD_HINTS[token.word]
     if token.word:
-        return _misspelt(token.word, [name for name in expected if name.isupper()] + list(_OURS))
-    if expected == {"'{'"}:
-        return "the pattern stands in braces: WHERE { ... }"
+        meant = _misspelt(token.word, [name for name in expected if name.isupper()] + list(_OURS))
+        return meant or _name_hint(token, expected, selects)
     if "'.'" in expected and token.kind in ("variable", "iri", "name", "blank"):
         return "end the triple before it with '.', or go on with ';' or ','"
     return None
+
+
+def _prologue_hint(tokens: tuple[Token, ...], index: int, expected: set[str]) -> str | None:
+    """A declaration of a prefix as other languages write it."""
+    token, words = tokens[index], [before.word for before in tokens[max(0, index - 3):index]]
+    if token.text.lower() in ("@prefix", "@base"):
+        return f"SPARQL writes {token.text[1:].upper()} ex: <http://ex.org/>, without @ and without a dot"
+    if "a prefix" in expected and words[-1:] == ["PREFIX"]:
+        return f"a prefix ends with a colon: PREFIX {token.text}: <http://ex.org/>"
+    if words[-2:-1] == ["PREFIX"] and "an IRI" in expected and token.kind == "name":
+        return "the IRI stands in angle brackets: PREFIX ex: <http://ex.org/>"
+    if "PREFIX" in words and "PREFIX" in expected and token.text in (".", ";"):
+        return f"no '{token.text}' behind PREFIX ex: <http://ex.org/>"
+    return None
+
+
+def _bracket_hint(before: Token, token: Token, after: Token | None, expected: set[str]) -> str | None:
+    """Where a bracket or brace must stand and does not."""
+    if "'{'" in expected and before.word in _BRACED and token.text != "{":
+        what = "template" if before.word == "CONSTRUCT" else "pattern"
+        return f"the {what} stands in braces: {_BRACED[before.word]} {{ ... }}"
+    if before.word in _BRACKETED and token.kind in ("variable", "word", "number", "name"):
+        return _BRACKETED[before.word].format(token.text)
+    if before.word in ("ORDER", "GROUP") and expected == {"BY"}:
+        return f"write {before.word} BY {token.text}"
+    if token.text in ("<", ">", "=", "!=", "<=", ">=") and before.text == ")" and "LIMIT" in expected:
+        return "a condition stands in brackets: HAVING(COUNT(?x) > 1)"
+    if before.word == "SELECT" and token.text == "{":
+        return "say what is selected: SELECT * or SELECT ?x ?y"
+    return None
+
+
+def _name_hint(token: Token, expected: set[str], selects: bool) -> str | None:
+    """A bare word where SPARQL has variables, IRIs and strings."""
+    if selects:
+        return f"a variable begins with a question mark: ?{token.text}"
+    if "a variable" in expected and not expected & {"a string"}:
+        return f"a property is written <http://ex.org/{token.text}>, prefix:{token.text} or ?{token.text}"
+    return _A_TERM.format(token.text) if "a string" in expected else None
 
 
 def _misspelt(found: str, words: Iterable[str]) -> str | None:

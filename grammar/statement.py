@@ -36,35 +36,48 @@ def parse(text: str) -> Statement:
 def _parse(text: Text) -> Statement:
     scanned = scan(text)
     tokens = scanned.tokens
-    head, errors = read_head(text, scanned)
-    if errors:
-        raise DiagnosticError(*errors)
+    head, found = read_head(text, scanned)
+    if found and not head.complete:
+        raise DiagnosticError(*found)
+    if head.unread:
+        tokens = tuple(token for token in tokens if not any(begin <= token.start < end for begin, end in head.unread))
     errors = unclosed(text, tokens)
     if errors and errors[0].code != "query-syntax":
-        raise DiagnosticError(*errors)
+        raise DiagnosticError(*found, *errors)
     try:
         prologue, tree = parse_body(head.body)
     except BodyError as error:
-        raise DiagnosticError(_first(text, errors, body_diagnostic(text, tokens, error.place, error.expected))) from None
+        raise DiagnosticError(*found, _first(text, errors, body_diagnostic(text, tokens, error.place, error.expected))) from None
     except TooMuchEffort as error:
-        raise DiagnosticError(text.error("The statement is too long: its parse was given up here.", error.place, error.place,
-                                         code="body-too-large", hint="put long lists of data into a graph")) from None
+        raise DiagnosticError(*found, text.error("The statement is too long: its parse was given up here.", error.place, error.place,
+                                                 code="body-too-large", hint="put long lists of data into a graph")) from None
     if errors:
-        raise DiagnosticError(*errors)
+        raise DiagnosticError(*found, *errors)
     names = Names(text)
     names.declare(prologue)
     reader = _Assembler(text, names, head)
     reader.sources()
     labels = Labels({token.text for token in tokens if token.kind == "blank"})
-    patterns = Patterns(names, labels, head.windows, reader.window_names, reader.graph_names)
+    windows, graphs = (_ALL, _ALL) if head.unread else (reader.window_names, reader.graph_names)
+    patterns = Patterns(names, labels, head.windows, windows, graphs)
     query = Queries(names, labels, patterns).query(tree)
     over = too_deep(query) or too_large(query)
     if over is not None:
-        raise DiagnosticError(over)
+        raise DiagnosticError(*found, over)
     statement = reader.statement(query)
-    if names.errors or statement is None:
-        raise DiagnosticError(*sorted(names.errors, key=_place))
+    if found or names.errors or statement is None:
+        raise DiagnosticError(*sorted([*found, *names.errors], key=_place))
     return statement
+
+
+class _All(frozenset[str]):
+    """The names of windows where some could not be read: any may be one of them."""
+
+    def __contains__(self, name: object) -> bool:
+        return True
+
+
+_ALL = _All()
 
 
 def _first(text: Text, unclosed_: list[Diagnostic], found: Diagnostic) -> Diagnostic:
@@ -157,7 +170,7 @@ class _Assembler:
         return None if window is None else StreamSource(stream, window, name, self._text.span(leaf.start, clause.end))
 
     def _window(self, clause: Clause) -> Window | None:
-        if clause.get("now"):
+        if clause.get("now") or clause.errors:      # with a wrong amount nothing will come of it anyway
             return NowWindow()
         if clause.get("all"):
             return AllWindow()

@@ -76,6 +76,19 @@ class _Builder(ContentHandler):
         start = self._lines[min((line or 1), len(self._lines)) - 1]
         return min(start + (column or 0), len(self.report.text))
 
+    def ill_formed(self, message: str, place: int) -> tuple[str, Span]:
+        """What to say where the text is no XML, and of which place: an element that was not closed is named with its line."""
+        opened = self._open[-1] if self._open else None
+        if opened is not None and message == "mismatched tag":
+            place = max(self.report.text.rfind("<", 0, place + 1), 0)
+            end = self.report.text.find(">", place) + 1 or len(self.report.text)
+            found = self.report.text[place:end][:40]
+            return (f"Expected </{opened.name}> for the <{opened.name}> of line {opened.span.line}, found {found}.",
+                    self.report.span(place, end))
+        if opened is not None and message == "no element found":
+            return f"The text ends before the <{opened.name}> of line {opened.span.line} is closed.", self.report.span(place, place)
+        return f"The XML is not well-formed: {message}.", self.report.span(place, place)
+
     def _span(self) -> Span:
         start = self.place(self._at.getLineNumber(), self._at.getColumnNumber())
         end = self.report.text.find(">", start) + 1
@@ -123,7 +136,7 @@ def read(report: Report) -> Element:
         parser.close()
     except SAXParseException as error:
         place = builder.place(error.getLineNumber(), error.getColumnNumber())
-        report.error(f"The XML is not well-formed: {error.getMessage()}.", report.span(place, place))
+        report.error(*builder.ill_formed(error.getMessage(), place))
         raise Stop from None
     except (_EntityRefused, DefusedXmlException) as error:
         place = report.text.find("<!DOCTYPE")

@@ -15,6 +15,9 @@ from grammar.scanner import Token
 from grammar.rif.text import Report, Stop
 
 WORDS = ("Document", "Base", "Prefix", "Import", "Window", "Group", "Forall", "Exists", "And", "Or", "External", "List", "If", "Then")
+# Words of other languages, in lower case.
+_OTHERS = {"not": "negation is not in RIF-Core", "and": "conditions that must all hold stand in And( ... )",
+           "or": "conditions of which one must hold stand in Or( ... )", "true": '"true"^^xs:boolean', "false": '"false"^^xs:boolean'}
 _ESCAPE = re.compile(r"\\(?:u([0-9A-Fa-f]{4})|U([0-9A-Fa-f]{8})|(.))", re.DOTALL)
 _ESCAPES = {"t": "\t", "b": "\b", "n": "\n", "r": "\r", "f": "\f"}
 
@@ -81,6 +84,8 @@ class Reader:
     def _hint(self, token: Token) -> str | None:
         if token.kind != "word":
             return None
+        if token.text.lower() in _OTHERS:
+            return _OTHERS[token.text.lower()]
         close = get_close_matches(token.text.capitalize(), WORDS, 1, 0.7)
         if close and close[0] != token.text:
             return f"did you mean {close[0]}?"
