@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from engine.ir.iris import resolve
-from engine.ir.quoting import quote
+from engine.ir.quoting import is_language_tag, quote
 from engine.ir.spans import Diagnostic
 from engine.ir.terms import RDF, RDFS, XSD, Constant, Variable
 from grammar.text import Text
@@ -93,6 +93,8 @@ class Names:
     def _string_literal(self, node: Node) -> Constant:
         datatype = node.get("datatype")
         language = node.get("lang")
+        if language and not is_language_tag(language.text[1:]):
+            self.error(f"{language.text} is no language tag.", language.start, language.end, hint="subtags have at most eight characters")
         return literal(string_value(node.parts["string"].text), self.iri(datatype) if datatype else None,
                        language.text[1:] if language else None)
 

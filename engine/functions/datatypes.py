@@ -15,6 +15,7 @@ from engine.functions.datetimes import Moment
 from engine.functions.errors import ExpressionError
 from engine.functions.terms import RDF_LANG_STRING, boolean, literal, string
 from engine.functions.values import READERS, Kind, Value, decode, number
+from engine.ir.quoting import is_language_tag
 from engine.ir.terms import RDF, RDFS, XSD
 
 _START = "A-Za-z_\u00c0-\u00d6\u00d8-\u00f6\u00f8-\u02ff\u0370-\u037d\u037f-\u1fff\u200c\u200d\u2070-\u218f\u2c00-\u2fef\u3001-\ud7ff" \
@@ -119,6 +120,6 @@ def _is_xml(text: str) -> bool:
 def _plain(lexical: str) -> Value:
     """rdf:PlainLiteral: the text, and the language tag behind the last @ (rdf:PlainLiteral section 3)."""
     text, at, tag = lexical.rpartition("@")
-    if not at:
+    if not at or tag and not is_language_tag(tag):
         raise ExpressionError("no data value")
     return Value(Kind.LANG, (text, tag.lower()), RDF_LANG_STRING) if tag else Value(Kind.STRING, text, "string")

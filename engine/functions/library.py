@@ -17,8 +17,8 @@ from engine.functions.function import Function
 from engine.functions.terms import RDF_LANG_STRING, blank, boolean, iri, literal, split, string
 from engine.functions.values import Kind, decode, number, simple_text
 from engine.ir.iris import resolve
+from engine.ir.quoting import is_language_tag
 
-_TAG = re.compile("[A-Za-z]+(?:-[A-Za-z0-9]+)*")
 _NOT_IN_IRIS = re.compile("[\x00-\x20<>\"{}|^`\\\\]")
 
 
@@ -57,7 +57,7 @@ def _strdt(text: str, datatype: str) -> str:
 
 
 def _strlang(text: str, tag: str) -> str:
-    if not _TAG.fullmatch(simple_text(tag)):
+    if not is_language_tag(simple_text(tag)):
         raise ExpressionError("not a language tag")
     return literal(simple_text(text), lang=simple_text(tag))
 

@@ -10,6 +10,7 @@ from engine.functions.errors import ExpressionError
 from engine.functions.rif_casts import written
 from engine.functions.rif_values import plain, text
 from engine.functions.terms import integer, literal, split, string
+from engine.ir.quoting import is_language_tag
 
 _ONE = integer(1)
 # What fn:iri-to-uri leaves as it is: all of ASCII but < > " space { } | \ ^ and `.
@@ -62,7 +63,10 @@ def iri_string(iri: str, characters: str) -> bool:
 
 def plain_from(characters: str, tag: str) -> str:
     """func:PlainLiteral-from-string-lang."""
-    return literal(text(characters), lang=text(tag))
+    language = text(tag)
+    if language and not is_language_tag(language):
+        raise ExpressionError("not a language tag")
+    return literal(text(characters), lang=language)
 
 
 def plain_compare(first: str, second: str) -> str:

@@ -7,6 +7,7 @@ import re
 _NEEDS_ESCAPE = re.compile("[\x00-\x1f\"\\\\\x7f\ufffe\uffff]")
 _ESCAPES = {"\b": "\\b", "\t": "\\t", "\n": "\\n", "\f": "\\f", "\r": "\\r", '"': '\\"', "\\": "\\\\"}
 _ESCAPED = re.compile(r"\\(?:u([0-9A-Fa-f]{4})|U([0-9A-Fa-f]{8})|(.))", re.DOTALL)
+_LANGUAGE = re.compile("[A-Za-z]{1,8}(?:-[A-Za-z0-9]{1,8})*")
 _UNESCAPES = {"b": "\b", "t": "\t", "n": "\n", "f": "\f", "r": "\r"}
 
 
@@ -15,6 +16,12 @@ def quote(text: str) -> str:
     if _NEEDS_ESCAPE.search(text) is not None:
         text = _NEEDS_ESCAPE.sub(_escape, text)
     return f'"{text}"'
+
+
+def is_language_tag(text: str) -> bool:
+    """Whether a text is well-formed as RDF and XML have language tags (RFC 4646 section 2.1, roughly): subtags of one to eight letters,
+    later ones with digits too. A literal has no other, whichever way it comes."""
+    return _LANGUAGE.fullmatch(text) is not None
 
 
 def unescape(text: str) -> str:

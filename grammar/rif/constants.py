@@ -6,7 +6,7 @@ import re
 
 from engine.ir.builtins import FUNC, INTEGERS, PRED, RIF
 from engine.ir.iris import resolve
-from engine.ir.quoting import quote
+from engine.ir.quoting import is_language_tag, quote
 from engine.ir.terms import RDF, RDFS, XSD
 
 LOCAL = "urn:rif-local:"
@@ -59,7 +59,7 @@ def typed(lexical: str, space: str, document: str, base: str | None) -> str:
         return local(lexical, document)
     if space == f"{RDF}PlainLiteral":
         text, mark, tag = lexical.rpartition("@")
-        if not mark or (tag and not _FORMS["language"].fullmatch(tag)):
+        if not mark or (tag and not is_language_tag(tag)):
             raise NotAConstant(f"'{lexical}' is no rdf:PlainLiteral: it ends with @ and a language tag, or @ alone")
         return plain(text, tag)
     if space == f"{XSD}string":
@@ -71,7 +71,9 @@ def typed(lexical: str, space: str, document: str, base: str | None) -> str:
 
 
 def plain(text: str, tag: str = "") -> str:
-    """The token of a string with a language tag, or without."""
+    """The token of a string with a language tag, or without. Raises NotAConstant for what is no tag."""
+    if tag and not is_language_tag(tag):
+        raise NotAConstant(f"'{tag}' is no language tag")
     return f"{quote(text)}@{tag.lower()}" if tag else quote(text)
 
 

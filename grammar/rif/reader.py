@@ -130,7 +130,8 @@ class Reader:
                 return f'"{token.text}"^^<{XSD}{kind}>'
         text = _unescaped(token.text[1:-1])
         if self.token.kind == "language":
-            return constants.plain(text, self.next().text[1:])
+            tag = self.next()
+            return self._checked(tag, lambda: constants.plain(text, tag.text[1:]))
         if not self.take("^^"):
             return constants.plain(text)
         space = self.next() if self.token.kind in ("iri", "curie") else self.fail("the IRI of a datatype")

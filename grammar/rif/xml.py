@@ -231,7 +231,7 @@ class Parser:
         space = element.attributes.get(("", "type"), f"{XSD}string")
         tag = element.attributes.get((XML, "lang"))
         if tag:
-            return Const(constants.plain(element.text, tag), element.span)
+            return Const(self._checked(element, lambda: constants.plain(element.text, tag)), element.span)
         verbatim = space in (f"{XSD}string", f"{XSD}normalizedString") or not space.startswith((XSD, f"{RIF}iri"))
         text = element.text if verbatim else element.text.strip(_SPACES)
         return Const(self._checked(element, lambda: constants.typed(text, space, self.document, self.base)), element.span)

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pyoxigraph import RdfFormat, parse
 
 from engine.records import Triple
-from server.formats.bodies import check_json_nesting
+from server.formats.bodies import check_json_nesting, check_languages
 from server.formats.items import Reading, located
 from server.formats.syntax import from_parser, syntax_problem
 from server.formats.terms import tokens
@@ -25,6 +25,7 @@ def read_json_lines(body: bytes, reading: Reading) -> None:
                 raise Problem("item-too-large", f"An item may have {limits.item_bytes} bytes.",
                               extra={"limit": limits.item_bytes, "actual": len(line)})
             check_json_nesting(line, limits.nesting)
+            check_languages(line)
             quads = list(tokens(parse(line, RdfFormat.JSON_LD), _cap(line, limits.literal)))
         except SyntaxError as error:
             reading.reject(located(from_parser(error, body, line_offset=number - 1), None, number))

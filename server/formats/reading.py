@@ -9,7 +9,7 @@ from dataclasses import replace
 from pyoxigraph import RdfFormat, parse
 
 from engine.records import Triple
-from server.formats.bodies import prepared
+from server.formats.bodies import check_languages, prepared
 from server.formats.items import Reader, Reading, located
 from server.formats.lines import read_json_lines, read_line_by_line, read_timed
 from server.formats.media import JSONL, JSONLD, NQUADS, NTRIPLES, RDF_FORMATS, RDFXML, TIMED, TURTLE
@@ -65,6 +65,8 @@ def _quads(body: bytes, media: str, reading: Reading, base: str | None) -> list[
 
 
 def _parsed(body: bytes, format_: RdfFormat, literal: int, base: str | None) -> Iterator[Quad]:
+    if format_ == RdfFormat.JSON_LD:
+        check_languages(body)
     try:
         yield from tokens(parse(body, format_, base_iri=base), literal if len(body) > literal else None)
     except SyntaxError as error:
