@@ -7,7 +7,7 @@ engine/spark puts quotes around a value (tests/unit/spark/test_quoting.py reads 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 UNDECIDED = "thalweg: not decided in SQL"
 _FIXED = re.compile(r"[ -&(-\[\]-~]*")
@@ -80,9 +80,9 @@ class Dialect:
         """What ends the plan where SQL cannot tell: it is run again without types."""
         return f"CAST(error({fixed(UNDECIDED)}) AS {kind})"
 
-    def otherwise(self, call: str, kind: str) -> str:
+    def otherwise(self, call: Callable[[], str], kind: str) -> str:
         """What a CASE gives for a row that SQL cannot decide; DuckDB asks Python for such rows alone."""
-        return call
+        return call()
 
     def struct(self, **fields: str) -> str:
         """A struct; structs are ordered by their fields, the first one first."""
@@ -163,7 +163,7 @@ class SparkDialect(Dialect):
     def undecided(self, kind: str) -> str:
         return f"CAST(raise_error({fixed(UNDECIDED)}) AS {kind})"
 
-    def otherwise(self, call: str, kind: str) -> str:
+    def otherwise(self, call: Callable[[], str], kind: str) -> str:
         """Spark would call Python for every row: the plan is run again without types instead."""
         return self.undecided(kind)
 

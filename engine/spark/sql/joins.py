@@ -71,8 +71,10 @@ def _beside(emitter: Emitter, left: Relation, right: Relation, condition: Expres
         return side and f"{side}.{emitter.name(variable)}"
 
     typed = left.typed | (right.typed - frozenset(left.variables))
+    before = emitter.lowering.calls
     text = emitter.lowering.condition(condition, Columns(token, typed, left.booleans | right.booleans, None, ()))
-    return None if emitter.dialect.name == "sql" and "tw_" in text else text    # Spark: no Python function in an outer join
+    called = emitter.lowering.calls > before
+    return None if emitter.dialect.name == "sql" and called else text    # Spark: no Python function in an outer join
 
 
 def otherwise(emitter: Emitter, plan: nodes.Otherwise) -> Relation:

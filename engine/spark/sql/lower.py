@@ -29,13 +29,15 @@ WHOLE = frozenset({*dates.FIELDS, "STRLEN"})
 class Lowering:
     """Lowers the expressions of one query; `identity` seeds RAND and UUID, `label_offset` makes NOW() the label of T.
 
-    A `quick` text may end undecided (dialect.UNDECIDED) and is then to be run again without `quick`, which only calls Python.
+    A `quick` text may end undecided (dialect.UNDECIDED) and is then to be run again without `quick`, which only calls Python. `calls`
+    counts the calls of Python functions written so far; a text does not tell, since a literal may read like one.
     """
 
     def __init__(self, dialect: Dialect, identity: str, label_offset: int, quick: bool = True) -> None:
         self.dialect = dialect
         self.context = (identity, label_offset)
         self.quick = quick
+        self.calls = 0
         self.operands = Operands(dialect, quick)
 
     def condition(self, expression: Expression, columns: Columns) -> str:
@@ -172,8 +174,9 @@ class Lowering:
                 test, *sides = self.plain(condition, columns), self.plain_value(then, columns), self.plain_value(other, columns)
                 return None if test is None or None in sides else f"(CASE WHEN {test} THEN {sides[0]} WHEN NOT {test} THEN {sides[1]} END)"
             case Call(function=name) if name in SIMPLE or name in COMPARISONS or name in ("!", "&&", "||", "IN", "NOT IN"):
+                before = self.calls
                 truth = self.plain(expression, columns)
-                return None if truth is None or "tw_" in truth else boolean_token(truth)
+                return None if truth is None or self.calls > before else boolean_token(truth)
             case Call() if self.quick:
                 return self._made(expression, columns)
         return None
@@ -216,14 +219,15 @@ class Lowering:
     # -- calls
 
     def _otherwise_test(self, expression: Expression, columns: Columns) -> str:
-        return self.dialect.otherwise(self._call("tw_test", expression, columns), "BOOLEAN")
+        return self.dialect.otherwise(lambda: self._call("tw_test", expression, columns), "BOOLEAN")
 
     def _otherwise_value(self, expression: Expression, columns: Columns) -> str:
-        return self.dialect.otherwise(self._call("tw_eval", expression, columns), "STRING")
+        return self.dialect.otherwise(lambda: self._call("tw_eval", expression, columns), "STRING")
 
     def apply(self, operator: str, tokens: list[str], at: str | None) -> str:
         """An operator of engine/functions applied to tokens that are SQL."""
         names = tuple(Variable(f".{number}") for number in range(len(tokens)))
+        self.calls += 1
         code = write_call(Call(operator, names), [v.name for v in names], [], *self.context)
         return self.dialect.call("tw_eval", code, at or "CAST(0 AS BIGINT)", tokens)
 
@@ -233,6 +237,7 @@ class Lowering:
         if is_rowwise(expression):
             own = [v for v in columns.row if columns.token(v) is not None]
             names, solution = sorted({*names, *own}), [v.name for v in own]
+        self.calls += 1
         code = write_call(expression, [v.name for v in names], solution, *self.context)
         tokens = [boolean_token(str(columns.token(v))) if v in columns.booleans else str(columns.token(v)) for v in names]
         return self.dialect.call(function, code, columns.at or "CAST(0 AS BIGINT)", tokens)

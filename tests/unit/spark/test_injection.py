@@ -11,13 +11,21 @@ from xml.sax.saxutils import escape
 import pytest
 
 from engine.compiler import Catalog, compile_statement
+from engine.ir.profiles import OWL_RL, STREAM
+from engine.ir.quoting import quote
 from engine.ir.rules import RuleSet
+from engine.ir.terms import RDF_TYPE
 from engine.records import Event, Triple
 from engine.runtime.rows import encode, facts_of, graph_table
 from engine.spark.content import StreamContent
 from engine.spark.executor import Answer, Due, Executor
+from engine.spark.sql import sources
+from engine.spark.sql.dialect import DIALECTS
+from engine.spark.sql.sources import stream_table
 from grammar import parse
+from grammar.program import parse_program
 from grammar.rif import parse_rules
+from grammar.rif.xml import EXTENSION
 from tests.differential.plans import here
 
 S, G, P, Q = "http://ex.org/s", "http://ex.org/g", "http://ex.org/p", "http://ex.org/q"
@@ -109,3 +117,71 @@ def test_a_rule_set_runs_no_code(executor: Executor, tmp_path: Path, name: str) 
     head = SELECTED.format(f"tw_eval('{marked(str(run))}',0,CAST([]/**/AS/**/VARCHAR[]))", "")
     assert shown(evaluated(executor, rules(name, head))) == expected(head)
     assert not run.exists()
+
+
+def test_a_literal_keeps_what_is_the_name_of_a_relation() -> None:
+    """Relations of a query get names of its own by renaming; a text that looks like one is still a text."""
+    names = [stream_table(S), sources.graph_table(G)]
+    with here() as session:
+        for strategy in ("incremental", "recompute"):
+            executor = Executor(session, force_executor="local", force_strategy=strategy)   # type: ignore[arg-type]
+            own = parse_rules(f'Document( Group( Forall ?x ?o ( ?x[<{Q}> -> ?o] :- ?x[<{P}> -> ?o] ) ) )', "text/x-rif-ps", "own")
+            graphs = {G: graph_table([("<http://ex.org/b>", f"<{P}>", quote(name)) for name in names])}
+            compiled = compile_statement(parse(TEXT.replace("attack", "own")), Catalog({S: "event"}, graphs, {"own": own}), "q")
+            for closing in compiled.text("local").closures:
+                names.append(closing.name)
+            text = TEXT.replace("attack", "own").replace("?o }", f"?o FILTER(?o IN ({', '.join(map(quote, names))})) }}")
+            content = StreamContent(S)
+            content.append(facts_of(encode([Event(1, S, 500, None, tuple((f"<urn:{n}>", f"<{P}>", quote(name))
+                                                                         for n, name in enumerate(names)), 500)])))
+            compiled = compile_statement(parse(text), Catalog({S: "event"}, graphs, {"own": own}), "q")
+            [answer] = executor.evaluate([Due("q", compiled, (1000,), 0, {S: content}, graphs)])
+            assert {o for _, _, o in shown(answer)} == set(map(quote, names)), strategy
+            executor.close()
+
+
+def test_a_name_in_a_literal_is_not_renamed() -> None:
+    for dialect in DIALECTS.values():
+        hostile = "'c_1' \\' c_1_all '' \\\\"
+        text = f"SELECT {dialect.quote(hostile)}, c_1.x, {dialect.quote(hostile)} FROM c_1_all, c_12, xc_1, c_1"
+        changed = f"SELECT {dialect.quote(hostile)}, d_2.x, {dialect.quote(hostile)} FROM d_2_all, c_12, xc_1, d_2"
+        assert dialect.renamed(text, {"c_1": "d_2"}) == changed
+
+
+def test_a_query_may_have_any_name(executor: Executor) -> None:
+    """Its relations have names made of a digest."""
+    text = f"SELECT ?x ?o ?v FROM STREAM <{S}> [RANGE 2s STEP 1s] WHERE {{ ?x <{P}> ?o ; <{Q}> ?v }}"
+    content = StreamContent(S)
+    content.append(facts_of(encode([Event(1, S, 500, None, (("<urn:x>", f"<{P}>", '"o"'), ("<urn:x>", f"<{Q}>", '"v"')), 500)])))
+    for name in ("a-b.c", "'; SELECT 1 --"):
+        compiled = compile_statement(parse(text), Catalog({S: "event"}), name)
+        [answer] = executor.evaluate([Due(name, compiled, (1000,), 0, {S: content}, {})])
+        assert executor.choices[name] == ("local", "incremental")
+        assert answer.table is not None and answer.table.num_rows == 1, answer.error
+
+
+BUILT_IN_NAMES = ("answer", "magic", "schema", "rif:subclass", "rif:member", "eq-ref", "eq-rep-s", "cax-sco", "dt-type2", "prp-symp",
+                  "rule 1")
+
+
+@pytest.mark.parametrize("name", BUILT_IN_NAMES)
+def test_a_rule_named_as_one_of_ours_is_a_document_s(executor: Executor, name: str) -> None:
+    """What it derives in a program is shown, beside a profile whose rules have such names too."""
+    [rule] = rules(name, Q).written
+    assert rule.name == name and rule.role == "written" and not rule.is_built_in(name)
+    imports = "".join(f"<directive><Import><location>{iri}</location><profile>{profile}</profile></Import></directive>"
+                      for iri, profile in ((S, STREAM), (G, OWL_RL)))
+    document = rif(name, Q).replace("<payload>", f'<Window xmlns="{EXTENSION}">1 s</Window>{imports}<payload>')
+    content = StreamContent(S)
+    content.append(facts_of(encode([Event(1, S, 500, None, (("<urn:x>", f"<{P}>", "<urn:o>"),), 500)])))
+    statement, graphs = parse_program(document, "application/rif+xml"), {G: graph_table([("<urn:q>", RDF_TYPE, "<urn:C>")])}
+    compiled = compile_statement(statement, Catalog({S: "event"}, graphs), "program")
+    [answer] = executor.evaluate([Due("program", compiled, (501,), 0, {S: content}, graphs)])
+    assert answer.table is not None, answer.error
+    assert [(row["s"], row["p"], row["o"]) for row in answer.table.to_pylist()] == [("<urn:x>", f"<{Q}>", "<urn:o>")]
+
+
+def test_numbers_of_heads_are_numbers(executor: Executor) -> None:
+    """What a rule says of INF is SQL, too."""
+    own = parse_rules(f'Document( Group( Forall ?x ?o ( ?x[<{Q}> -> "INF"^^xs:double] :- ?x[<{P}> -> ?o] ) ) )', "text/x-rif-ps", "attack")
+    assert ("<http://ex.org/b>", f"<{Q}>", '"INF"^^<http://www.w3.org/2001/XMLSchema#double>') in shown(evaluated(executor, own))

@@ -14,9 +14,10 @@ from engine.functions.errors import ExpressionError
 from engine.functions.expressions import compile_term
 from engine.functions.typed import Kind, typed, typed_columns
 from engine.ir.expressions import Call, Expression
+from engine.ir.quoting import quote
 from engine.ir.terms import XSD, Constant, Variable
 from engine.spark.sql.calls import Columns
-from engine.spark.sql.dialect import DUCKDB, SPARK
+from engine.spark.sql.dialect import DUCKDB, SPARK, Dialect
 from engine.spark.sql.lower import Lowering
 from engine.spark.udf import register_duckdb
 
@@ -85,3 +86,12 @@ def test_what_a_double_does_not_decide_is_hard(token: str) -> None:
 @pytest.mark.parametrize("text", ["'", "''", "\\", "\\'", "a\nb", "\0", "${env:HOME}", "\U0001f600", "--", "/*", "%s", "{}"])
 def test_a_quoted_text_is_itself(database: duckdb.DuckDBPyConnection, text: str) -> None:
     assert database.execute(f"SELECT {DUCKDB.quote(text)}").fetchall() == [(text,)]
+
+
+@pytest.mark.parametrize("dialect", [DUCKDB, SPARK], ids=["local", "sql"])
+def test_a_text_that_reads_like_a_call_is_none(dialect: Dialect) -> None:
+    """How an expression is lowered does not depend on what its literals say."""
+    for text in ("tw_eval('", "other"):
+        expression = Call("&&", (Call("CONTAINS", (V, Constant(quote(text)))), Call("BOUND", (V,))))
+        lowering = Lowering(dialect, "q", 0)
+        assert not lowering.value(expression, columns()).startswith("tw_") and lowering.calls == 0
