@@ -140,6 +140,7 @@ class Executor:
                 failed[number] = failure
         self._run(jobs)
         self._run_undecided(jobs)
+        self._run_mended(jobs)
         remaining = iter(jobs)
         return [answer for number, due in enumerate(dues)
                 for answer in (_failures(due, failed[number]) if number in failed else self._answer(next(remaining)))]
@@ -264,6 +265,25 @@ class Executor:
             jobs[number].due.compiled.undecided = True
             jobs[number] = self._job(jobs[number].due)
         self._run([jobs[number] for number in again])
+
+    def _run_mended(self, jobs: list[_Job]) -> None:
+        """Run the plans again, once, that failed since a segment cannot be read: it is written anew, or the closure that kept it begins
+        anew. An answer does not depend on what became of a file; where it cannot be mended the failure names it."""
+        failed = {number: str(job.answer) for number, job in enumerate(jobs) if isinstance(job.answer, BaseException)}
+        views = frozenset().union(*(self._views.get(jobs[number].due.query, frozenset()) for number in failed)) & self._mirrors.keys()
+        mended = {view for view in views if self._mirrors[view].mend("\n".join(failed.values()))}
+        again = []
+        for number, failure in failed.items():
+            job = jobs[number]
+            if mended & self._views.get(job.due.query, frozenset()) or isinstance(job.sample, KeptClosure) and job.sample.lacks(failure):
+                logging.getLogger(__name__).warning("the evaluation of %s is made again: %s", job.due.query, failure)
+                self._drop(job.due.query)
+                try:
+                    jobs[number] = self._job(job.due)
+                    again.append(jobs[number])
+                except Exception as another:    # as in `evaluate`
+                    job.answer = another
+        self._run(again)
 
     def _run_local(self, jobs: list[_Job]) -> None:
         if not jobs:

@@ -50,7 +50,6 @@ class Feed:
         shutil.rmtree(self._settings.checkpoints, ignore_errors=True)
         self._spark.conf.set("spark.sql.streaming.pollingDelay", str(self._settings.poll_ms))
         self._spark.conf.set("spark.sql.streaming.noDataMicroBatches.enabled", "false")
-        self._spark.conf.set("spark.sql.files.ignoreMissingFiles", "true")
         self._query = self._launch()
         self._thread.start()
 
@@ -62,10 +61,13 @@ class Feed:
         self._thread.join(30)
 
     def _launch(self) -> StreamingQuery:
+        """The log's files are merged and go while the source still lists them: what is gone, the pump reads from the log itself. That
+        holds for this source alone: a segment that is gone fails what reads it (mirror.py)."""
         self._generation += 1
         checkpoint = self._settings.checkpoints / str(self._generation)
         source = (self._spark.readStream.schema(from_arrow_schema(self._settings.schema))
-                  .option("maxFilesPerTrigger", str(self._settings.most_files)).parquet(str(self._settings.folder)))
+                  .option("ignoreMissingFiles", "true").option("maxFilesPerTrigger", str(self._settings.most_files))
+                  .parquet(str(self._settings.folder)))
         return source.writeStream.foreachBatch(self._batch).option("checkpointLocation", str(checkpoint)).start()
 
     def _batch(self, frame: DataFrame, number: int) -> None:

@@ -43,6 +43,7 @@ class KeptClosure(ABC):
         self.seen = -1
         self.mark, self._folder = mark, folder / self.name
         self._segments: list[Segment] = []
+        self._sizes: dict[Segment, int] = {}
         self._statements: dict[tuple[str, str], tuple[ClosureText, Closing]] = {}
         self._written = 0
         self._kept: Kept | None = None
@@ -98,6 +99,10 @@ class KeptClosure(ABC):
         self._settle(evaluation_point(ticks[-1]))
         return answers
 
+    def lacks(self, failure: str) -> bool:
+        """Whether a failure names one of the segments."""
+        return any(segment.path in failure for segment in self._segments)
+
     def close(self) -> None:
         """Forget the segments."""
         shutil.rmtree(self._folder, ignore_errors=True)
@@ -119,14 +124,16 @@ class KeptClosure(ABC):
         """Segments that had better be one: the later ones, and the first if they have half of it."""
         if len(self._segments) < MOST_SEGMENTS:
             return ()
-        first, *later = (Path(segment.path).stat().st_size for segment in self._segments)
+        first, *later = (self._sizes[segment] for segment in self._segments)
         return tuple(self._segments[1 if 2 * sum(later) < first else 0:])
 
     def _adopt_segment(self) -> None:
         """Count the segment that was written; what it replaces goes."""
         assert self._kept is not None
         if Path(self._kept.out.path).exists():
+            self._sizes[self._kept.out] = Path(self._kept.out.path).stat().st_size
             for segment in self._kept.replaces:
+                del self._sizes[segment]
                 Path(segment.path).unlink(missing_ok=True)
             self._segments = [*(segment for segment in self._segments if segment not in self._kept.replaces), self._kept.out]
 

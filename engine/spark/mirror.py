@@ -2,7 +2,8 @@
 
 Segments are files, not cached frames: writing one costs milliseconds, dropping one nothing, and many small cached frames are the
 enemy (docs/decisions.md, "State and incremental answers"). Young segments are merged into one when they become many. On a cluster
-the folder must be one that every executor sees.
+the folder must be one that every executor sees. A segment that is gone or cannot be read is an error that names it; it is never taken
+for one without rows.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import pyarrow.parquet as pq
 
 from engine.facts import FACTS
 from engine.spark.content import Chunk, StreamContent
+from engine.spark.states import SegmentLost
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -33,15 +35,18 @@ class Mirror:
         self.view = view
         self.folder = folder
         self._segments: dict[tuple[int, ...], Path] = {}
+        self._sizes: dict[Path, int] = {}
         self._shown: tuple[Path, ...] | None = None
         self._names = itertools.count()
         folder.mkdir(parents=True, exist_ok=True)
 
     def show(self, spark: SparkSession, content: StreamContent) -> None:
-        """Bring the view up to date with the content: new chunks are written, gone ones deleted, many young ones merged."""
+        """Bring the view up to date with the content: new chunks are written, gone ones deleted, many young ones merged. Raises SegmentLost
+        where one is not as it was written."""
         chunks = {chunk.serial: chunk for chunk in content.chunks}
         for serials in [s for s in self._segments if not set(s) & set(chunks)]:
-            self._segments.pop(serials).unlink(missing_ok=True)
+            self._drop(serials)
+        self._check()
         covered = {serial for serials in self._segments for serial in serials}
         fresh = [chunk for serial, chunk in chunks.items() if serial not in covered]
         if fresh:
@@ -54,16 +59,39 @@ class Mirror:
             frame.createOrReplaceTempView(self.view)
             self._shown = paths
 
+    def _check(self) -> None:
+        """Spark takes a file of no length for one without rows, and says nothing."""
+        for path, written in self._sizes.items():
+            try:
+                size = path.stat().st_size
+                if size != written:
+                    raise OSError(f"it has {size} bytes instead of {written}")
+            except OSError as failure:
+                raise SegmentLost(str(path), failure) from failure
+
+    def mend(self, failures: str) -> bool:
+        """Forget the segments that `failures` name, so that they are written again when they are next shown; whether there were any.
+        Nothing may read them meanwhile."""
+        lost = [serials for serials, path in self._segments.items() if path.name in failures]
+        for serials in lost:
+            self._drop(serials)
+        return bool(lost)
+
+    def _drop(self, serials: tuple[int, ...]) -> None:
+        path = self._segments.pop(serials)
+        del self._sizes[path]
+        path.unlink(missing_ok=True)
+
     def close(self) -> None:
-        for path in self._segments.values():
-            path.unlink(missing_ok=True)
-        self._segments.clear()
+        for serials in list(self._segments):
+            self._drop(serials)
 
     def _write(self, chunks: list[Chunk]) -> None:
         table = pa.concat_tables(chunk.table for chunk in chunks).sort_by([("p", "ascending")])
         path = self.folder / f"{self.view}-{next(self._names)}.parquet"
         pq.write_table(table, path, row_group_size=ROW_GROUP, compression="lz4", use_dictionary=["g", "p"])
         self._segments[tuple(chunk.serial for chunk in chunks)] = path
+        self._sizes[path] = path.stat().st_size
 
     def _merge(self, chunks: dict[int, Chunk]) -> None:
         """One segment of the youngest, up to MERGED_ROWS, so that old ones still expire whole."""
@@ -76,5 +104,5 @@ class Mirror:
             young.append(serials)
         merged = [chunks[s] for serials in reversed(young) for s in serials if s in chunks]
         for serials in young:
-            self._segments.pop(serials).unlink(missing_ok=True)
+            self._drop(serials)
         self._write(merged)

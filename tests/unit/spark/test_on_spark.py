@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import pyarrow as pa
 import pytest
@@ -30,8 +30,8 @@ FUNCTIONS = ("COUNT", "SAMPLE", "GROUP_CONCAT", "SUM", "AVG", "MIN", "MAX")
 class RowByRow(SparkDialect):
     """Asks Python for undecided rows as DuckDB does, so that one query can hold all kinds of rows."""
 
-    def otherwise(self, call: str, kind: str) -> str:
-        return call
+    def otherwise(self, call: Callable[[], str], kind: str) -> str:
+        return call()
 
 
 @pytest.fixture(scope="module")
