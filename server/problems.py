@@ -81,6 +81,7 @@ SLUGS: dict[str, tuple[int, str]] = {
     "internal": (500, "Something went wrong inside the server"),
     "update-not-supported": (501, "SPARQL Update is not supported"),
     "engine-starting": (503, "The engine is starting"),
+    "engine-restarting": (503, "Spark is started again"),
     "engine-failed": (503, "The engine has failed"),
     "engine-overloaded": (503, "The engine is behind"),
     "shutting-down": (503, "The server is shutting down"),

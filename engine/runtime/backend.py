@@ -21,7 +21,6 @@ from engine.spark.session import Session, start_session
 OnBatch = Callable[[Callable[[], pa.Table]], None]
 OnFailure = Callable[[BaseException], None]
 Say = Callable[[str], None]
-_MOST_MISSED = 3
 
 
 class Feed(Protocol):
@@ -48,14 +47,13 @@ class Backend(Protocol):
 
     def one_shot(self, due: Due, timeout_s: float) -> Answer: ...
 
-    def alive(self) -> bool: ...
-
-    def heartbeat(self) -> None:
-        """Called now and then while nothing else happens: end what no longer answers, so that its death is noticed."""
+    def alive(self) -> bool:
+        """Whether it answers, told within about two seconds."""
 
     def describe(self) -> Mapping[str, object]: ...
 
-    def stop(self) -> None: ...
+    def stop(self) -> None:
+        """End it, whatever state it is in; calls that hang in it end too. It may be started again."""
 
 
 class SparkBackend:
@@ -66,7 +64,6 @@ class SparkBackend:
         self._settings = settings
         self._session = session
         self._own = session is None
-        self._missed = 0
         self._executor: SparkExecutor | None = None
         self._one_shots: OneShots | None = None
 
@@ -98,13 +95,8 @@ class SparkBackend:
         return self._one_shots.evaluate(due, timeout_s)
 
     def alive(self) -> bool:
-        return self._running.alive and self._running.responds()
-
-    def heartbeat(self) -> None:
-        """A JVM that is halted hangs every call: one that misses several heartbeats is killed."""
-        self._missed = 0 if self._running.responds(5.0) else self._missed + 1
-        if self._missed >= _MOST_MISSED and self._own:
-            self._running.kill()
+        session = self._session
+        return session is not None and session.alive and session.responds()
 
     def describe(self) -> Mapping[str, object]:
         """What ``/info`` tells about it."""
@@ -113,10 +105,16 @@ class SparkBackend:
         return {"graphframes": self._session.graphframes, "graphframesReason": self._session.graphframes_reason}
 
     def stop(self) -> None:
-        if self._executor is not None and self._running.alive:
-            self._executor.close()
-        if self._own and self._session is not None:
-            self._session.stop()
+        session, executor, alive = self._session, self._executor, self.alive()
+        self._executor = None
+        if executor is not None:
+            executor.close() if alive else executor.abandon()
+        if not self._own or session is None:
+            return
+        self._session = None
+        if not alive:
+            session.kill()
+        session.stop()
 
     @property
     def _running(self) -> Session:

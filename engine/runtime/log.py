@@ -99,7 +99,9 @@ class LogFolder:
         for table in self.read(after):
             first = table["position"][0].as_py()
             if first > self.holes.after(after):
-                self.holes.add(after + 1, first - 1, "there is no file with them")
+                there = [(file.first, file.last) for file in self.files()]     # once more: files are merged meanwhile
+                for begin, end in without((after + 1, first - 1), there):
+                    self.holes.add(begin, end, "there is no file with them")
             yield table
             after = table["position"][-1].as_py()
 

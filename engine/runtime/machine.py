@@ -12,6 +12,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -23,13 +24,14 @@ from engine.ir.rules import RuleSet
 from engine.ir.statement import Statement
 from engine.runtime.append import Appender, Source
 from engine.runtime.backend import Backend, Feed
-from engine.runtime.batch import Limits
+from engine.runtime.batch import EvaluatorDownError, Limits
 from engine.runtime.clock import Clock
 from engine.runtime.describe import progress
 from engine.runtime.errors import EngineError, unavailable
 from engine.runtime.log import Decide, LogFile, LogFolder, LogWriter
 from engine.runtime.meters import Meters
 from engine.runtime.owner import Owner
+from engine.runtime.patience import Patience
 from engine.runtime.pump import Pump
 from engine.runtime.query import Compiled
 from engine.runtime.receipts import receipt_of
@@ -47,14 +49,17 @@ from engine.runtime.view import View
 
 _LOG = logging.getLogger(__name__)
 _WARM_UP_BATCHES = 6
-_HEARTBEAT_S = 10.0
+_REST_S = 10.0
+_END_S = 30.0     # so long the pump may take to end before the evaluator is started again
 _MOST_NEWER_ROWS = 400_000
 _FEW_FILES, _FEW_BYTES = 4, 500_000     # so much is read through Spark; more of it at once is read faster here
 _MOST_UNMERGED = 1_000     # while the pump is behind, merging waits until there are so many
 
 
 class Machine:
-    """Everything behind `service.Engine`. `state`: ``starting``, ``running``, ``stopping`` or ``failed``; `progress` says more."""
+    """Everything behind `service.Engine`. `state`: ``starting``, ``running``, ``restarting`` (the evaluator is started again),
+    ``stopping`` or ``failed``; `progress` says more. `_life` numbers the starts of the evaluator: what comes from one before the last is
+    not heard."""
 
     def __init__(self, settings: Settings, parse: Callable[[str], Statement], parse_rules: ParseRules, clock: Clock,
                  backend: Backend) -> None:
@@ -75,6 +80,12 @@ class Machine:
         self._feed: Feed | None = None
         self._owner: Owner | None = None
         self._pump: Pump | None = None
+        self._life = 0
+        self._failure: BaseException | None = None
+        self._patience = Patience(settings.restarts_in_a_row, settings.restart_wait_s)
+        self._restarter: threading.Thread | None = None
+        self._silence: str | None = None
+        self._watcher = threading.Thread(target=self._watch, name="evaluator-watch", daemon=True)
         self._tidy = threading.Event()
         self._keeper = threading.Thread(target=self._keep_tidy, name="log-keeper", daemon=True)
 
@@ -127,23 +138,11 @@ class Machine:
 
     def _start_up(self) -> None:
         try:
-            self._say("starting Spark")
-            executor = self.backend.start(self._say, self._fail)
-            if self.settings.warm_up:
-                self._say("warming up")
-                self.backend.warm_up(self._say)
-            self._say("restoring the state of the queries")
-            limits = Limits(self.settings.ticks_per_job, self.settings.max_result_rows, tail=self.settings.tail_items)
-            self._owner = Owner()
-            self._pump = pump = Pump(executor, self.results, self._parse, self._recompile, parse_rules=self._parse_rules,
-                                     graph_folder=self.settings.graph_folder, limits=limits, now=self.clock.now_ms,
-                                     alive=self.backend.alive, history=self.folder.history,
-                                     following=self.folder.holes.after, aside=self.aside, full=self._wait_for_room)
-            self._owner.call(pump.restore)
-            self.snapshot = snapshot_of(pump, self._meters.measured())
-            self._begin_feed()
+            self._bring_up(self._life)
+            self.writer.call(lambda end, now: end.stay_awake(now))
             self.timer.start()
             self._keeper.start()
+            self._watcher.start()
             self._become("running", "ready")
         except Exception as failure:  # shown by /health/ready; nothing else can be done with it
             if self._closing.is_set():
@@ -152,20 +151,39 @@ class Machine:
             _LOG.exception("the engine did not start")
             self._fail(failure)
 
-    def _begin_feed(self) -> None:
+    def _bring_up(self, life: int) -> None:
+        """Start the evaluator, take up the queries where the result log ends, and let the feed catch up with the input log."""
+        self._say("starting Spark")
+        executor = self.backend.start(self._say, partial(self._broken, life))
+        if self.settings.warm_up:
+            self._say("warming up")
+            self.backend.warm_up(self._say)
+        self._say("restoring the state of the queries")
+        limits = Limits(self.settings.ticks_per_job, self.settings.max_result_rows, tail=self.settings.tail_items)
+        owner = self._owner = Owner()
+        pump = Pump(executor, self.results, self._parse, self._recompile, parse_rules=self._parse_rules,
+                    graph_folder=self.settings.graph_folder, limits=limits, now=self.clock.now_ms, alive=self.backend.alive,
+                    history=self.folder.history, following=self.folder.holes.after, aside=self.aside,
+                    full=partial(self._wait_for_room, life))
+        owner.call(pump.restore)
+        self.snapshot = snapshot_of(pump, self._meters.measured())
+        with self._changed:
+            self._pump, self._position = pump, pump.position
+        self._begin_feed(life)
+
+    def _begin_feed(self, life: int) -> None:
         """Start the feed, catch up with the log, and send a few empty records through: the first batches are slow."""
         self._merge(1)
         self._clear_checkpoints()
-        self._feed = self.backend.feed(self._batch, self._fail)
+        self._feed = self.backend.feed(partial(self._batch, life), partial(self._broken, life))
         self._feed.start()
         end = max((file.last for file in self.folder.waiting(self._position)), default=0)
         if end > self._position:
             self._say(f"catching up with the input log: {end - self._position} records")
-            self.wait_for(end, None)
+            self.wait_for(end, None, life)
         for number in range(_WARM_UP_BATCHES if self.settings.warm_up else 1):
             self._say(f"warming up the pump, batch {number + 1}")
-            self.wait_for(self._append(lambda end, now: end.command(Kind.NOTE, "", {"started": now})), None)
-        self.writer.call(lambda end, now: end.stay_awake(now))
+            self.wait_for(self._append(lambda end, now: end.command(Kind.NOTE, "", {"started": now})), None, life)
 
     def _append(self, decide: Decide[int]) -> int:
         """Append what can be done without where there is no room; the position of its record, or 0."""
@@ -199,14 +217,94 @@ class Machine:
 
     def _stop_parts(self) -> None:
         """Stop what works on the data folder beside the log's end."""
-        if self._keeper.ident is not None:
-            self._keeper.join()
-        for part in (self._feed, self.backend, self._owner):
+        for thread in (self._keeper, self._watcher, self._restarter):
+            if thread is not None and thread.ident is not None:
+                thread.join(_END_S)
+        self._end_life(None)
+
+    def _end_life(self, within_s: float | None) -> None:
+        """End feed, evaluator and owner, in an order in which none waits for another that is dead. RuntimeError where the owner does not
+        end in time: its pump may still write."""
+        feed, owner = self._feed, self._owner
+        for part in (feed, self.backend) if self.backend.alive() else (self.backend, feed):
             if part is not None:
                 try:
                     part.stop()
                 except Exception:  # a dead JVM refuses to be stopped
                     _LOG.warning("stopping %s", type(part).__name__, exc_info=True)
+        if owner is not None and not owner.stop(within_s):
+            raise RuntimeError("the pump has not ended, and may still write")
+        self._feed = self._owner = None
+
+    # --- the evaluator is started again
+
+    def _broken(self, life: int, failure: BaseException) -> None:
+        """Something that the pump cannot do without has failed. What is on disk is whole: it is taken up anew."""
+        with self._changed:
+            if life != self._life or self._closing.is_set() or self.state not in ("starting", "running", "restarting"):
+                return
+            before, self._failure = self.state, failure
+            if before != "starting":
+                self._life += 1
+                self.state = "restarting"
+            self._changed.notify_all()
+        if before == "starting":
+            self._fail(failure)
+        elif before == "running":
+            self._restarter = threading.Thread(target=self._restart, args=(failure,), name="restart", daemon=True)
+            self._restarter.start()
+
+    def _restart(self, failure: BaseException) -> None:
+        """Bring the evaluator up again, with patience; the input log is written meanwhile."""
+        self._tell_queries("running", "restarting", "the evaluator has failed")
+        while (wait_s := self._patience.failed(self._position)) is not None:
+            _LOG.error("the evaluator is started again after %g s: %s", wait_s, failure, exc_info=failure)
+            try:
+                self._become("restarting", f"starting again after: {failure}")
+                self._end_life(_END_S)
+                if self._closing.wait(wait_s):
+                    return
+                life = self._life
+                for _ in self.folder.recover(self.results.position):    # what is no longer there is recorded as lost
+                    self._say("checking the input log")
+                self._bring_up(life)
+                with self._changed:
+                    if self._life != life:
+                        raise self._failure or EvaluatorDownError("the evaluator has failed again")
+                    self.state, self._silence = "running", None
+            except Exception as again:  # any of Spark's, or of what is restored
+                if self._closing.is_set():
+                    self.backend.stop()
+                    return
+                with self._changed:
+                    self._life += 1     # no more is heard of this one
+                failure = again
+                continue
+            self._patience.began()
+            self._become("running", "ready")
+            self._tell_queries("restarting", "running", "the evaluator was started again")
+            return
+        self._fail(failure)
+
+    def _tell_queries(self, before: str, state: str, reason: str) -> None:
+        for query in self.snapshot.queries.values():
+            if query.state == "running":
+                self.notify(Notice("status", query.name, data={"state": state, "previous": before, "reason": reason}))
+
+    def _watch(self) -> None:
+        """Ask the evaluator whether it is there, all the time: one that has halted hangs every call, and is ended when it has been
+        silent for long."""
+        since: float | None = None
+        while not self._closing.wait(self.settings.watch_s):
+            life = self._life
+            if self.state != "running" or self.backend.alive():
+                since = self._silence = None
+                continue
+            now = time.monotonic()
+            since = now if since is None else since
+            self._silence = f"Spark has not answered for {now - since:.0f} s"
+            if now - since >= self.settings.silence_s:
+                self._broken(life, EvaluatorDownError(self._silence))
 
     def _fail(self, failure: BaseException) -> None:
         """The engine cannot go on; what is on disk is whole, a new start takes it up."""
@@ -235,8 +333,14 @@ class Machine:
         self.check_running()
         return View(self.writer.appender.catalogue, self.snapshot, self.writer.appender.sources)
 
+    def check_evaluating(self) -> None:
+        """Raise 503 unless something can be evaluated now."""
+        self.check_running()
+        if self.state == "restarting":
+            raise unavailable("engine-restarting", f"Spark is started again: {self.progress}.", 5)
+
     def check_running(self) -> None:
-        """Raise 503 unless the engine runs."""
+        """Raise 503 unless the engine runs: its log is written and can be read, also while the evaluator is started again."""
         if self.state == "starting":
             raise unavailable("engine-starting", f"The engine is starting: {self.progress}.")
         if self.state == "stopping":
@@ -244,30 +348,31 @@ class Machine:
         if self.state == "failed":
             raise EngineError("engine-failed", 503, f"The engine has failed: {self.progress}")
 
-    def _batch(self, read: Callable[[], pa.Table]) -> None:
+    def _batch(self, life: int, read: Callable[[], pa.Table]) -> None:
         """The feed has rows. They are not asked for where the pump has had them, or is so far behind that it had better read ahead; the
         feed is come back to when it is not, for to ask it takes time too, and what it brings then has mostly been read."""
-        assert self._owner is not None
+        owner, pump = self._owner, self._pump
         waiting = self.folder.waiting(self._position)
-        if not waiting:
+        if not waiting or life != self._life:
             return
+        assert owner is not None and pump is not None
         table = ROWS.empty_table() if self._ahead or _many(waiting) else self._read(read)
         self._ahead = False
-        self._owner.call(lambda: self._process(table))
-        while self.state != "failed" and not self._closing.is_set():
+        owner.call(lambda: self._process(pump, table))
+        while life == self._life and self.state != "failed" and not self._closing.is_set():
             if self._position >= waiting[-1].last and not _many(waiting := self.folder.waiting(self._position)):
                 return
             self._ahead = True
-            self._owner.call(lambda: self._process(ROWS.empty_table()))
+            owner.call(lambda: self._process(pump, ROWS.empty_table()))
 
-    def _wait_for_room(self, failure: Exception) -> None:
+    def _wait_for_room(self, life: int, failure: Exception) -> None:
         """The pump cannot write what it did: try again a little later. Raises where the engine is stopped."""
         if self._without_room is None:
             _LOG.error("the pump waits for room on the disk: %s", failure)
             self._without_room = str(failure)
             self._say(f"waiting for room on the disk: {failure}")
-        if self._closing.wait(self.settings.room_poll_s):
-            raise unavailable("shutting-down", "The engine is stopping.")
+        if self._closing.wait(self.settings.room_poll_s) or life != self._life:
+            raise unavailable("shutting-down", "The pump is stopped.")
 
     def _read(self, read: Callable[[], pa.Table]) -> pa.Table:
         """What the feed has. Where it cannot read a file that it has listed, the files are read here, and a damaged one is found."""
@@ -279,11 +384,9 @@ class Machine:
             _LOG.warning("the feed could not read its files; they are read without it", exc_info=True)
             return ROWS.empty_table()
 
-    def _process(self, table: pa.Table) -> None:
+    def _process(self, pump: Pump, table: pa.Table) -> None:
         """Run the pump. Files that the feed left out, and those written since it looked, are read here: it will bring them later, and
         the pump leaves them out then."""
-        pump = self._pump
-        assert pump is not None
         ends = pc.min_max(table["position"]).as_py()
         first, last = ends["min"] or 0, ends["max"] or 0
         if first > pump.position + 1:
@@ -329,12 +432,15 @@ class Machine:
         catalog = Catalog(streams, graphs, rules, max_range_ms=1 << 60, mixed_time=True)
         return self.backend.compile(statement, name, catalog)
 
-    def wait_for(self, position: int, timeout_s: float | None) -> bool:
-        """Wait until the pump has processed `position`; False if it did not in time or the engine stopped."""
+    def wait_for(self, position: int, timeout_s: float | None, life: int | None = None) -> bool:
+        """Wait until the pump has processed `position`; False if it did not in time or the engine stopped. With `life` it raises where
+        the evaluator fails before that."""
         def ended() -> bool:
-            return self._position >= position or self.state in ("failed", "stopping")
+            return self._position >= position or self.state in ("failed", "stopping") or life not in (None, self._life)
         with self._changed:
             self._changed.wait_for(ended, timeout_s)
+        if self._position < position and life not in (None, self._life):
+            raise self._failure or EvaluatorDownError("the evaluator has failed")
         if self.state == "failed" and self._position < position and timeout_s is None:
             raise RuntimeError(self.progress)
         return self._position >= position
@@ -352,12 +458,10 @@ class Machine:
         """Merge the files that the pump is done with, and delete what neither a window nor the retention of a stream needs."""
         expired = 0.0
         while True:
-            busy = self._tidy.wait(_HEARTBEAT_S)
+            busy = self._tidy.wait(_REST_S)
             self._tidy.clear()
             if self._closing.is_set():
                 return
-            if not busy:
-                self.backend.heartbeat()
             try:
                 if self._feed is not None:
                     self._feed.seen(self._merge(self._least_to_merge(busy)))
@@ -395,7 +499,9 @@ class Machine:
 
     def health(self) -> tuple[bool, dict[str, Any]]:
         """Whether the engine does its work, and what does not work beside it."""
-        return self.state == "running" and self._without_room is None, {"degraded": [trouble.to_json() for trouble in self._troubles()]}
+        reason = next((text for text in (self._silence, self._without_room) if text is not None), None)
+        shown = {} if reason is None else {"reason": reason}
+        return self.state == "running" and reason is None, {**shown, "degraded": [trouble.to_json() for trouble in self._troubles()]}
 
     def _troubles(self) -> Iterator[Trouble]:
         if not self._is_open:

@@ -42,12 +42,13 @@ class Owner:
                 raise
             raise unavailable("engine-overloaded", f"The engine did not answer within {timeout_s:g} s.") from None
 
-    def stop(self) -> None:
-        """Run what waits, then end."""
+    def stop(self, within_s: float | None = None) -> bool:
+        """Run what waits, then end; whether it has ended in time."""
         with self._lock:
             self._closed = True
             self._commands.put(None)
-        self._thread.join()
+        self._thread.join(within_s)
+        return not self._thread.is_alive()
 
     def _run(self) -> None:
         while (entry := self._commands.get()) is not None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from dataclasses import replace as changed
 from typing import Any
 
 from engine.compiler import Catalog
@@ -172,7 +173,9 @@ class QueryCommands(StreamCommands):
         return query
 
     def _info(self, query: Registered, view: View) -> QueryInfo:
-        return query_info(query, view, self.settings.base_url, self.clock.now_ms())
+        info = query_info(query, view, self.settings.base_url, self.clock.now_ms())
+        waits = self._machine.state == "restarting" and info.state in ("running", "idle")
+        return changed(info, state="restarting") if waits else info
 
     # --- what must hold
 

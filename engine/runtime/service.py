@@ -16,7 +16,7 @@ from engine.runtime.backend import Backend, SparkBackend
 from engine.runtime.clock import Clock, SystemClock
 from engine.runtime.derived import own_iri
 from engine.runtime.describe import variables
-from engine.runtime.errors import EngineError
+from engine.runtime.errors import EngineError, unavailable
 from engine.runtime.evidence import Evidence, evidence_of
 from engine.runtime.graph_commands import GraphCommands
 from engine.runtime.machine import Machine
@@ -52,7 +52,8 @@ class Engine(RuleCommands, GraphCommands):
 
     @property
     def ready(self) -> bool:
-        return self._machine.state == "running"
+        """Whether commands are taken and questions answered; also while the evaluator is started again."""
+        return self._machine.state in ("running", "restarting")
 
     @property
     def state(self) -> str:
@@ -130,6 +131,7 @@ class Engine(RuleCommands, GraphCommands):
     def sparql(self, text: str, timeout_s: float | None = None, graphs: Sequence[GraphSource] = ()) -> OneShot:
         """Evaluate a query once: over static graphs (`graphs`, else those that it names, else all of them) and the windows it names, as
         they are now. The time counts from here, so that reading and compiling the text are part of it."""
+        self._machine.check_evaluating()
         timeout_s = timeout_s or self.settings.one_shot_timeout_s
         deadline = time.monotonic() + timeout_s
         view = self._view()
@@ -152,6 +154,8 @@ class Engine(RuleCommands, GraphCommands):
             answer = self._machine.backend.one_shot(due, left_s)
         except TimeoutError as late:
             raise EngineError("query-timeout", 503, f"The query was cancelled: {late}.") from late
+        if answer.error is not None and not self._machine.backend.alive():
+            raise unavailable("engine-restarting", "Spark has ended while it evaluated the query; it is started again.", 5)
         if answer.error is not None or answer.table is None:
             raise EngineError("internal", 500, f"The query failed: {answer.error}")
         table = answer.table

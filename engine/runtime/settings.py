@@ -33,6 +33,10 @@ class Settings:
     push_wait_s: float = 30.0
     reserve_bytes: int = 64 << 20
     room_poll_s: float = 1.0
+    watch_s: float = 1.0
+    silence_s: float = 20.0
+    restarts_in_a_row: int = 5
+    restart_wait_s: float = 1.0
     warm_up: bool = True
     force_executor: Literal["local", "sql"] | None = None
     force_strategy: Literal["recompute", "incremental"] | None = None

@@ -162,6 +162,10 @@ class Executor:
         for mirror in self._mirrors.values():
             mirror.close()
 
+    def abandon(self) -> None:
+        """End the threads where Spark has gone: there is nothing to drop."""
+        self._threads.shutdown(wait=False, cancel_futures=True)
+
     # -- choosing
 
     def _job(self, due: Due) -> _Job:

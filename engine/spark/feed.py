@@ -56,9 +56,12 @@ class Feed:
     def stop(self) -> None:
         """Stop after the batch that runs."""
         self._stopping.set()
-        if self._query is not None:
-            self._query.stop()
-        self._thread.join(30)
+        try:
+            if self._query is not None:
+                self._query.stop()
+        finally:
+            if self._thread.ident is not None:
+                self._thread.join(30)
 
     def _launch(self) -> StreamingQuery:
         """The log's files are merged and go while the source still lists them: what is gone, the pump reads from the log itself. That

@@ -82,17 +82,18 @@ class Session:
             callback()
 
     def responds(self, within_s: float = 2.0) -> bool:
-        """Whether the JVM answers a trivial call in time; a halted one hangs every call, so it is asked from a spare thread."""
-        answers: list[int] = []
+        """Whether Spark answers in time that it has not stopped; a halted JVM hangs every call, so it is asked from a spare thread. A
+        JVM that is told to end answers for a while, with all jobs cancelled."""
+        answers: list[bool] = []
 
         def ask() -> None:
             with suppress(Exception):  # a dead JVM raises any of Py4J's and the socket's errors: no answer
-                answers.append(self._context._jvm.System.nanoTime())  # type: ignore[union-attr]
+                answers.append(not self._context._jsc.sc().isStopped())
 
         asking = threading.Thread(target=ask, name="spark-heartbeat", daemon=True)
         asking.start()
         asking.join(within_s)
-        return bool(answers)
+        return any(answers)
 
     def kill(self) -> None:
         """End a JVM that no longer responds; `on_death` callbacks follow."""

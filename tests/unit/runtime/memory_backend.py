@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
 import pyarrow as pa
@@ -20,19 +20,30 @@ from tests.unit.runtime.reference_executor import ReferenceCompiled, ReferenceEx
 
 
 class MemoryBackend:
-    """`down` makes every evaluation fail as if Spark were gone. The feed stands still while `fed` is not set; `reads` are the batches
-    that were read from it."""
+    """`down` makes every evaluation fail as if Spark were gone; while it is `halted` it does not answer, and evaluations hang. The feed
+    stands still while `fed` is not set; `reads` are the batches that were read from it. `starts` counts the starts, of which the next
+    `refusals` fail; they wait for `starting`."""
 
     def __init__(self, settings: Settings) -> None:
-        self.executor = ReferenceExecutor()
+        self.executor = _Halting(threading.Event(), set())
         self.down = False
+        self.halted, self.starting = threading.Event(), threading.Event()
+        self.starting.set()
+        self.starts = self.refusals = 0
         self.fed, self.reads = threading.Event(), 0
         self.fed.set()
         self._settings = settings
         self.die: Callable[[BaseException], None] = lambda failure: None
 
     def start(self, say: Callable[[str], None], on_death: Callable[[BaseException], None]) -> ReferenceExecutor:
+        assert self.starting.wait(10)
+        self.starts += 1
+        if self.refusals:
+            self.refusals -= 1
+            raise RuntimeError("it does not start")
         self.die = on_death
+        self.halted.clear()
+        self.executor = _Halting(self.halted, self.executor.failing)
         return self.executor
 
     def warm_up(self, say: Callable[[str], None]) -> None:
@@ -56,16 +67,28 @@ class MemoryBackend:
         return ReferenceExecutor().evaluate([due])[0]
 
     def alive(self) -> bool:
-        return not self.down
-
-    def heartbeat(self) -> None:
-        """Nothing can hang."""
+        return not self.down and not self.halted.is_set()
 
     def describe(self) -> Mapping[str, object]:
         return {}
 
     def stop(self) -> None:
-        """Nothing runs."""
+        """What hangs is ended."""
+        self.executor.ended.set()
+
+
+class _Halting(ReferenceExecutor):
+    """Hangs while it is halted, until it is ended."""
+
+    def __init__(self, halted: threading.Event, failing: set[str]) -> None:
+        super().__init__()
+        self.failing, self.ended, self._halted = failing, threading.Event(), halted
+
+    def evaluate(self, dues: Sequence[Due]) -> list[Answer]:
+        if self._halted.is_set():
+            self.ended.wait(10)
+            raise RuntimeError("the evaluator was ended")
+        return super().evaluate(dues)
 
 
 class FolderFeed:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import threading
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -32,9 +34,10 @@ EVENTS = {"iri": "http://ex.org/s", "time": "event"}
 class Running:
     """An engine over a folder, with its clock, and the waiting that tests need."""
 
-    def __init__(self, folder: Path, now_ms: int = NOW) -> None:
+    def __init__(self, folder: Path, now_ms: int = NOW, **more: Any) -> None:
         self.clock = ManualClock(now_ms)
-        settings = Settings(data=folder, commit_interval_ms=0, warm_up=False, archive_files=4, room_poll_s=0.01)
+        quick: dict[str, Any] = {"room_poll_s": 0.01, "restart_wait_s": 0.0, "watch_s": 0.01, "silence_s": 0.2}
+        self.settings = settings = Settings(data=folder, commit_interval_ms=0, warm_up=False, archive_files=4, **{**quick, **more})
         self.backend = MemoryBackend(settings)
         self.engine = self.engine_class(settings, self.parse, self.clock, self.backend, self.parse_rules)
         self.notices: list[Notice] = []
@@ -76,6 +79,13 @@ class Running:
         """Wait for a notice that makes `condition` true."""
         with self._changed:
             assert self._changed.wait_for(condition, 10), f"did not happen: {self.engine.state} {self.engine.progress}"
+
+    def eventually(self, condition: Callable[[], bool]) -> None:
+        """Wait for what no notice tells."""
+        deadline = time.monotonic() + 10
+        while not condition():
+            assert time.monotonic() < deadline, f"did not happen: {self.engine.state} {self.engine.progress}"
+            time.sleep(0.002)
 
     def results(self, query: str = "q") -> list[ResultEvent]:
         return self.engine.results.read(query, 0)
