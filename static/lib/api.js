@@ -27,7 +27,8 @@ export class Problem extends Error {
   }
 }
 
-async function failure(response) {
+/** The Problem of an answer that is no success. */
+export async function failure(response) {
   const text = await response.text();
   try {
     return new Problem(response.status, JSON.parse(text), response.headers);

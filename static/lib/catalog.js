@@ -9,8 +9,8 @@ let timer = null;
 let running = null;
 
 /**
- * `health` is the server's account of itself; `problem` is why the last look failed, and `asOfMs` when the last one succeeded: what
- * stands here is from then.
+ * `health` is the server's account of itself; `problem` is why the last look failed, and `asOfMs` when the last one succeeded:
+ * what stands here is from then.
  */
 export const catalog = { streams: [], queries: [], graphs: [], info: null, health: null, loaded: false, problem: null,
   asOfMs: null };

@@ -1,6 +1,6 @@
 /** The evaluations just before the one that a page begins with, so that its chart has a past: read once from the result log. */
 
-import { address, api } from "./api.js";
+import { address, api, failure } from "./api.js";
 import { isoDuration, milliseconds } from "./format.js";
 import { evaluation } from "./results.js";
 
@@ -42,7 +42,8 @@ async function span(query, parameters, last, spanMs, signal) {
   const url = address(["queries", query.name, "results"], { ...parameters, since, until, limit: LIMIT });
   const limited = AbortSignal.any([signal, AbortSignal.timeout(DEADLINE_MS)]);
   const response = await fetch(url, { headers: { Accept: "application/jsonl" }, signal: limited });
-  const text = response.ok ? await textOf(response) : "";
+  if (!response.ok) throw await failure(response);
+  const text = await textOf(response);
   if (text === null) return null;
   const lines = text.split("\n").filter((line) => line.trim()).map((line) => JSON.parse(line));
   if (lines.some(({ event, data }) => event === "gap" || (event === "bye" && data.reason === "limit"))) return null;

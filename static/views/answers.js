@@ -9,11 +9,16 @@ import { Evaluations } from "./evaluations.js";
 
 const DRAW_EVERY_MS = 150;
 const NO_ANSWER = {
-  running: "No answer yet. One appears here when a window closes: push items to the query's streams, or wait for its source.",
+  close: "No answer yet. One appears here when a window closes: push items to the query's streams, or wait for its source.",
+  change: "No answer yet. One appears here when the answer changes: push items to the query's streams, or wait for its source.",
+  fact: "No answer yet. One appears here when a fact begins or ceases to hold.",
+  starting: "No answer yet: the query is being started.",
+  restarting: "No answer yet: the query is being started again.",
+  finished: "No answer was given before the query's streams ended.",
+  unconnected: "No answer has come to this page, and it is not connected: there may be one.",
   paused: "No answer yet, and none will come while the query is paused: resume it above.",
   failed: "No answer was given before the query failed.",
 };
-const NO_FACT = "No answer yet. One appears here when a fact begins or ceases to hold.";
 const FEEDS = [["full", "Full results", "the whole answer at each evaluation"],
   ["delta", "Changes", "rows added and removed since the evaluation before"]];
 const PROGRAM_FEEDS = [["p", "Begins", "stream P: facts that begin to hold"],
@@ -147,8 +152,14 @@ export class Answers {
     const rows = all > shown ? `Showing the first ${count(shown)} of ${plural(all, word)} · ` : `${plural(all, word)} · `;
     const kept = received > evaluations.length ? `, ${count(evaluations.length)} kept` : "";
     setText(this.total, `${this.page.query.form === "ASK" ? "" : rows}${plural(received, "evaluation")} received${kept}`);
-    const running = this.page.program ? NO_FACT : NO_ANSWER.running;
-    setText(this.table.empty, received ? "" : { ...NO_ANSWER, running }[this.page.query.state] ?? running);
+    setText(this.table.empty, received ? "" : this.#noAnswer());
+  }
+
+  /** Why there is no answer yet. */
+  #noAnswer() {
+    const { connection, program, query } = this.page;
+    if (connection === "reconnecting") return NO_ANSWER.unconnected;
+    return NO_ANSWER[query.state] ?? NO_ANSWER[program ? "fact" : query.report] ?? NO_ANSWER.close;
   }
 
   #showChart() {

@@ -4,8 +4,9 @@ import { address, api } from "../lib/api.js";
 import { download } from "../lib/clipboard.js";
 import { button, h, toast } from "../lib/dom.js";
 import { csv, json } from "../lib/export.js";
+import { count } from "../lib/format.js";
 import { command } from "../lib/parts.js";
-import { KEPT_EVALUATIONS } from "../lib/results.js";
+import { KEPT_EVALUATIONS, KEPT_ROWS } from "../lib/results.js";
 
 const TABLES = [["CSV", "text/csv", "csv"], ["TSV", "text/tab-separated-values", "tsv"],
   ["SPARQL JSON", "application/sparql-results+json", "json"], ["SPARQL XML", "application/sparql-results+xml", "xml"]];
@@ -41,6 +42,7 @@ export function connect(page) {
     h("section", null, h("h3", null, "Download the latest complete result"),
       h("div", { class: "row" }, formats.map((format) => button(format[0], () => save(page, format))))),
     h("section", null, h("h3", null, "Export what this page holds"),
-      h("p", { class: "note" }, `Every evaluation kept here, with its number and time; the newest ${KEPT_EVALUATIONS} at most.`),
+      h("p", { class: "note" }, `Every evaluation kept here, with its number and time: the newest ${KEPT_EVALUATIONS}, `
+        + `and ${count(KEPT_ROWS)} rows at most.`),
       h("div", { class: "row" }, held("csv", "text/csv", csv), held("json", "application/json", json))));
 }

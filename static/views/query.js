@@ -114,6 +114,7 @@ class QueryPage {
     else if (this.connection === "open" && state !== "connecting") this.lostMs = thisSecond();
     this.connection = state;
     this.connectionReason = reason;
+    this.answers.changed();
     this.status.show();
   }
 

@@ -23,7 +23,7 @@ let kept = START;
 
 function nothing() {
   return h("p", { class: "empty" }, catalog.graphs.length ? "Nothing matched."
-    : "Nothing matched: there is no static graph yet, and a window is seen only while a query holds it.");
+    : "Nothing matched: there is no static graph yet.");
 }
 
 class OneShot {
@@ -62,10 +62,15 @@ class OneShot {
 
   #show(body, took) {
     setText(this.status, took);
-    if (typeof body === "string") this.output.replaceChildren(code("Result", body.length > MAX_COLOURED ? body : paint(body)));
+    if (typeof body === "string") this.#showText(body);
     else if (typeof body.boolean === "boolean") {
       this.output.replaceChildren(h("p", { class: `answer truth ${body.boolean}` }, String(body.boolean)));
     } else this.#showRows(body, took);
+  }
+
+  #showText(text) {
+    this.output.replaceChildren(text.trim() ? code("Result", text.length > MAX_COLOURED ? text : paint(text))
+      : h("p", { class: "empty" }, "The graph is empty: no triple was made."));
   }
 
   #showRows(body, took) {

@@ -111,7 +111,8 @@ class StreamPage {
         h("td", null, reason ?? ""), h("td", null, h("code", null, text ?? ""))));
       const heads = ["Time", "Reason", "Item"].map((text) => h("th", { scope: "col" }, text));
       this.dead.replaceChildren(section("Dead letters", null,
-        h("p", { class: "note" }, `Items that were refused or came too late; the newest ${TAIL_ITEMS} at most.`),
+        h("p", { class: "note" },
+          `Items that were refused, or came too late where the stream keeps such; the newest ${TAIL_ITEMS} at most.`),
         scroll("Dead letters", h("table", { class: "grid" }, h("thead", null, h("tr", null, heads)), h("tbody", null, rows)))));
     } catch (problem) {
       this.dead.replaceChildren(problemBox(problem));

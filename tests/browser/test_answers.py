@@ -10,6 +10,7 @@ from tests.browser import canned
 from tests.browser.canned import START_MS, iri, literal, rsp, select
 from tests.browser.page import Page
 from tests.browser.standin import Standin
+from tests.browser.wire import Refused, Reply
 
 HOSTILE = ["<img src=x onerror=\"document.title='owned'\">", "<script>document.title='owned'</script>",
            "\"><svg onload=alert(1)>", "&lt;b&gt;"]
@@ -425,3 +426,27 @@ def test_the_strip_says_nothing_of_times_without_an_answer(page: Page, standin: 
     widths = page.js("return [...document.querySelectorAll('.strip rect')].map(e => Number(e.getAttribute('width')))")
     assert max(widths) < 1.1 * min(widths), "each is drawn for a step"
     assert page.find("svg.strip").get_attribute("aria-label") == "true at least since 2025-03-20 05:04:40"
+
+
+@pytest.mark.parametrize(("change", "text"), [
+    ({"state": "starting"}, "the query is being started."), ({"state": "restarting"}, "the query is being started again."),
+    ({"state": "failed"}, "No answer was given before the query failed."), ({"report": "change"}, "when the answer changes"),
+    ({"state": "finished"}, "before the query's streams ended")])
+def test_why_there_is_no_answer_yet(page: Page, standin: Standin, change: dict[str, Any], text: str) -> None:
+    follow(page, standin, **change)
+    page.shows(".live .empty", text)
+
+
+def test_a_past_that_cannot_be_read_is_told(page: Page, standin: Standin) -> None:
+    """The chart is not merely shorter."""
+    standin.queries["q"] = canned.query("q", canned.STATIONS_TEXT)
+    standin.answers["past"] = Reply(503, Refused(503, "rate-limited", "Too many readers.").body, "application/problem+json")
+    standin.emit("q", "result", canned.stations(9, START_MS), "e1-9")
+    page.open("#/queries/q")
+    page.shows(".toast", "The answers of before could not be read: Too many readers.")
+
+
+def test_an_empty_graph_of_a_one_shot_query(page: Page, standin: Standin) -> None:
+    standin.answers["sparql"] = Reply(200, "", "text/turtle")
+    page.open("#/sparql").press("Run")
+    page.shows("main .empty", "The graph is empty: no triple was made.")

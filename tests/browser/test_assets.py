@@ -82,7 +82,7 @@ def test_colours_can_be_read(scheme: str) -> None:
     colours = tokens(light) if scheme == "light" else {**tokens(light), **tokens(dark.split("\n}\n")[0])}
     pairs = [(text, back) for text in ("text", "soft", "accent", "bad", "good", "warn") for back in ("bg", "panel", "sunken")]
     pairs += [("on-accent", "accent"), ("accent-strong", "accent-tint"), ("quiet", "panel"), ("quiet", "quiet-tint"),
-              ("soft", "quiet-tint")]
+              ("soft", "quiet-tint"), ("wait", "panel")]
     pairs += [(tone, f"{tone}-tint") for tone in ("good", "warn", "bad", "wait")]
     pairs += [(f"t-{kind}", "panel") for kind in ("keyword", "iri", "name", "string", "number", "variable", "comment")]
     low = {pair: round(contrast(colours[pair[0]], colours[pair[1]]), 2) for pair in pairs}
