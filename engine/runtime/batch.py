@@ -49,13 +49,15 @@ class Outcome:
     notices: list[Notice] = field(default_factory=list)
     rows: int = 0
     rows_by_stream: dict[str, int] = field(default_factory=dict)
+    items_by_stream: dict[str, int] = field(default_factory=dict)
     ticks: int = 0
     evaluate_ms: float = 0.0
     total_ms: float = 0.0
 
-    def count(self, stream: str, rows: int) -> None:
-        """Note rows that came into a stream."""
+    def count(self, stream: str, rows: int, items: int) -> None:
+        """Note items that came into a stream, and their rows."""
         self.rows_by_stream[stream] = self.rows_by_stream.get(stream, 0) + rows
+        self.items_by_stream[stream] = self.items_by_stream.get(stream, 0) + items
 
 
 @dataclass(frozen=True, slots=True)

@@ -403,7 +403,7 @@ class Machine:
             _LOG.warning("there is room on the disk again")
             self._without_room = None
             self._say("ready")
-        self._meters.batch(outcome, outcome.rows_by_stream, self.clock.now_ms())
+        self._meters.batch(outcome, self.clock.now_ms())
         self.snapshot = snapshot_of(pump, self._meters.measured())
         self.timer.expect(pump.next_ticks())
         with self._changed:

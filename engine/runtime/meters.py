@@ -26,26 +26,37 @@ class _Told:
 
 
 @dataclass(frozen=True, slots=True)
+class _Came:
+    """What a batch that ended at `at_ms` brought of each stream."""
+
+    at_ms: int
+    rows: Mapping[str, int]
+    items: Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True)
 class Measured:
     """The figures after a batch, which do not change any more."""
 
     batches: tuple[dict[str, Any], ...] = ()
     totals: Mapping[str, int] = field(default_factory=dict)
-    rows: tuple[tuple[int, Mapping[str, int]], ...] = ()
+    came: tuple[_Came, ...] = ()
     latency: Mapping[str, int] = field(default_factory=dict)
     answered: Mapping[str, int] = field(default_factory=dict)
 
     def query(self, name: str, streams: Iterable[str], now_ms: int) -> dict[str, Any]:
         """What `describe` shows of a query: rows per second over the last ten seconds, when its last result of this run was logged,
         and how old it was then."""
-        recent = [rows for at, rows in self.rows if at >= now_ms - _SPAN_MS]
-        total = sum(rows.get(stream, 0) for rows in recent for stream in streams)
+        total = sum(batch.rows.get(stream, 0) for batch in self._recent(now_ms) for stream in streams)
         return {"inputRowsPerSecond": round(total * 1000 / _SPAN_MS, 1), "resultLatencyMs": self.latency.get(name),
                 "lastResultAt": iso(self.answered.get(name))}
 
     def stream(self, iri: str, now_ms: int) -> float:
-        """Rows per second of a stream over the last ten seconds."""
-        return round(sum(rows.get(iri, 0) for at, rows in self.rows if at >= now_ms - _SPAN_MS) * 1000 / _SPAN_MS, 1)
+        """Items per second of a stream over the last ten seconds."""
+        return round(sum(batch.items.get(iri, 0) for batch in self._recent(now_ms)) * 1000 / _SPAN_MS, 1)
+
+    def _recent(self, now_ms: int) -> list[_Came]:
+        return [batch for batch in self.came if batch.at_ms >= now_ms - _SPAN_MS]
 
 
 class Meters:
@@ -54,21 +65,21 @@ class Meters:
     def __init__(self, batches: int = 50) -> None:
         self.batches: deque[dict[str, Any]] = deque(maxlen=batches)
         self.totals: dict[str, int] = defaultdict(int)
-        self._rows: deque[tuple[int, dict[str, int]]] = deque()
+        self._came: deque[_Came] = deque()
         self._latency: dict[str, int] = {}
         self._answered: dict[str, int] = {}
         self._told: dict[str, _Told] = {}
 
-    def batch(self, outcome: Outcome, rows_by_stream: dict[str, int], now_ms: int) -> None:
+    def batch(self, outcome: Outcome, now_ms: int) -> None:
         """Note a batch that ended at `now_ms`."""
         self.batches.append({"at": iso(now_ms), "rows": outcome.rows, "ticks": outcome.ticks, "results": len(outcome.results),
                              "evaluateMs": round(outcome.evaluate_ms, 1), "totalMs": round(outcome.total_ms, 1)})
         self.totals["batches"] += 1
         self.totals["rows"] += outcome.rows
         self.totals["results"] += len(outcome.results)
-        self._rows.append((now_ms, rows_by_stream))
-        while self._rows and self._rows[0][0] < now_ms - _SPAN_MS:
-            self._rows.popleft()
+        self._came.append(_Came(now_ms, outcome.rows_by_stream, outcome.items_by_stream))
+        while self._came[0].at_ms < now_ms - _SPAN_MS:
+            self._came.popleft()
         begun = {notice.query: notice.data.get("epoch") for notice in outcome.notices
                  if notice.query is not None and notice.kind in ("epoch", "removed")}
         for name in begun:
@@ -85,7 +96,7 @@ class Meters:
 
     def measured(self) -> Measured:
         """The figures as they are now."""
-        return Measured(tuple(self.batches), dict(self.totals), tuple(self._rows), dict(self._latency), dict(self._answered))
+        return Measured(tuple(self.batches), dict(self.totals), tuple(self._came), dict(self._latency), dict(self._answered))
 
     def news(self, name: str, watermark: int, now_ms: int) -> dict[str, Any] | None:
         """What a progress message says beside the query's progress; None if it has not moved, or was told of a moment ago."""

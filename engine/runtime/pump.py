@@ -118,8 +118,9 @@ class Pump(Barriers):
 
     def _take_events(self, stream: str, rows: pa.Table) -> None:
         users = self._users(stream)
+        before = self.kept.state(stream).items
         times = self.kept.take(stream, rows, bool(users))
-        self._outcome.count(stream, rows.num_rows)
+        self._outcome.count(stream, rows.num_rows, self.kept.state(stream).items - before)
         for query in users:
             query.ticker.see(stream, times)
 
@@ -190,7 +191,7 @@ class Pump(Barriers):
         if results:
             facts = derived.facts(results, position)
             times = self.kept.make(stream, facts, len(results), bool(users))
-            self._outcome.count(stream, facts.num_rows)
+            self._outcome.count(stream, facts.num_rows, len(results))
             for reader in users:
                 reader.ticker.see(stream, times)
             if users:

@@ -199,6 +199,16 @@ def test_a_query_that_has_nothing_to_evaluate_has_no_lag(running: Running) -> No
     assert engine.query("q").progress["watermarkLagMs"] is None
 
 
+def test_the_rate_of_a_stream_is_of_items(running: Running) -> None:
+    """Not of their triples, of which `inputRowsPerSecond` of a query tells."""
+    engine = running.engine
+    engine.put_stream("s", EVENTS)
+    engine.register(TEXT)
+    engine.push("s", [Item(NOW + n, None, tuple((S, P, f'"{value}"') for value in range(5))) for n in range(20)])
+    running.until(lambda: engine.stream("s").state["itemsPerSecond"] == 2.0)
+    assert engine.query("q").progress["inputRowsPerSecond"] == 10.0
+
+
 def test_when_the_last_answer_came_is_told_of_the_query_that_gave_it(running: Running) -> None:
     engine = running.engine
     engine.put_stream("s", EVENTS)
