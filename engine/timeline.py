@@ -17,10 +17,19 @@ if TYPE_CHECKING:
 
 MIN = -(1 << 62)
 MAX = 1 << 62
+# What may come from outside: durations up to 1,000 years, time stamps of the years 1 to 9999, which can be written as dates. Sums of a few
+# of them, doubled or in microseconds, stay far within 64 bits.
+LONGEST_MS = 1_000 * 366 * 86_400_000
+EARLIEST_MS, LATEST_MS = -62_135_596_800_000, 253_402_300_799_999
 # The step under REPORT ON CHANGE: every instant is a close.
 ON_CHANGE_STEP = 1
 
 Ms = TypeVar("Ms", int, "npt.NDArray[np.int64]")
+
+
+def is_moment(ms: int) -> bool:
+    """Whether a time stamp is one that may come from outside."""
+    return EARLIEST_MS <= ms <= LATEST_MS
 
 
 @dataclass(frozen=True, slots=True, order=True)

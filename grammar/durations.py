@@ -6,8 +6,9 @@ import re
 from datetime import datetime, timedelta, timezone
 from fractions import Fraction
 
+from engine.timeline import LONGEST_MS, is_moment
+
 UNITS = {"ms": 1, "s": 1_000, "sec": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}     # sec: imars-csparql, figure 2
-LONGEST_MS = 1_000 * 366 * UNITS["d"]
 
 _NUMBER = r"[0-9]{1,18}(?:\.[0-9]{1,9})?"
 _AMOUNT = re.compile(f"({_NUMBER})([A-Za-z]*)")
@@ -65,7 +66,10 @@ def instant(written: str) -> int:
     except ValueError:
         raise wrong from None
     since = moment - datetime(1970, 1, 1, tzinfo=timezone.utc) - timedelta(minutes=offset)
-    return since // timedelta(milliseconds=1) + int(fraction)
+    ms = since // timedelta(milliseconds=1) + int(fraction)
+    if not is_moment(ms):
+        raise DurationError(f"'{written}' is not within the years 1 to 9999 of UTC.", 'START AT "2024-05-01T00:00:00Z"')
+    return ms
 
 
 def _unit(number: str, unit: str) -> int:

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 
+from engine.timeline import is_moment
 from server.formats.stamps import date_time_ms
+
+_MS = re.compile(r"-?[0-9]{1,16}")
 
 
 def flag(text: str) -> bool:
@@ -25,9 +29,11 @@ def count(most: int, least: int = 0) -> Callable[[str], int]:
 
 def moment(text: str) -> int:
     """A time in ms since the epoch: an xsd:dateTime, or the number itself."""
-    ms = int(text) if text.lstrip("-").isdigit() and len(text) < 17 else date_time_ms(text.replace(" ", "+"))
+    ms = int(text) if _MS.fullmatch(text) else date_time_ms(text.replace(" ", "+"))
     if ms is None:
         raise ValueError("expected an xsd:dateTime such as 2026-11-21T05:00:00Z, or milliseconds since 1970")
+    if not is_moment(ms):
+        raise ValueError("expected a time within the years 1 to 9999")
     return ms
 
 

@@ -6,6 +6,7 @@ forks for each group of commands and adopts when the group is on disk.
 
 from __future__ import annotations
 
+import logging
 from collections import ChainMap
 from collections.abc import Iterable, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -22,10 +23,11 @@ from engine.runtime.receipts import KeptReceipt, Terms, kept_receipt, receipt_pa
 from engine.runtime.resources import Receipt, Rejection
 from engine.runtime.rows import Control, Kind, Prepared, at_position, control_rows, controls, graph_rows, item_rows
 from engine.runtime.rule_store import StoredRules
-from engine.runtime.streams import duration_ms
+from engine.runtime.streams import kept_duration_ms
 from engine.timeline import MIN
 
 Key = tuple[str, str]
+_LOG = logging.getLogger(__name__)
 _LETTER_SIZE = 4_096
 _LETTERS = 100
 
@@ -51,10 +53,10 @@ class Source:
     @classmethod
     def of(cls, descriptor: Mapping[str, Any], state: Mapping[str, Any], now_ms: int) -> Source:
         """A stream by its descriptor, and its state so far (`StreamState.to_json`, or nothing)."""
-        return cls(descriptor["iri"], descriptor["time"] == "arrival", duration_ms(descriptor["lateness"]), duration_ms(descriptor["idle"]),
-                   duration_ms(descriptor["maxAhead"]), descriptor["late"] == "dead-letter", duration_ms(descriptor["retention"]),
-                   state.get("watermark", MIN), state.get("idle", False), now_ms, state.get("items", 0), state.get("late", 0),
-                   state.get("refused", 0))
+        lateness, idle, ahead, retention = (kept_duration_ms(descriptor[name]) for name in ("lateness", "idle", "maxAhead", "retention"))
+        arrival, keep_late = descriptor["time"] == "arrival", descriptor["late"] == "dead-letter"
+        return cls(descriptor["iri"], arrival, lateness, idle, ahead, keep_late, retention, state.get("watermark", MIN),
+                   state.get("idle", False), now_ms, state.get("items", 0), state.get("late", 0), state.get("refused", 0))
 
 
 @dataclass(slots=True)
@@ -111,6 +113,9 @@ class Appender:
                           str(first + verdict.accepted - 1) if verdict.accepted else None, None,
                           tuple({"detail": r.reason, "place": r.place} for r in rejected[:_LETTERS]) + _ahead_errors(verdict, now_ms))
         if terms.watermark_ms is not None and not receipt.refused:
+            if terms.watermark_ms > now_ms + source.ahead_ms:
+                raise EngineError("watermark-ahead", 422, f"The watermark is more than {source.ahead_ms} ms ahead of the server's clock.",
+                                  {"limit": source.ahead_ms})
             rows += self.mark(stream, terms.watermark_ms, now_ms)
         receipt = replace(receipt, watermark_ms=_known(self.sources[stream].watermark))
         if terms.key is not None:
@@ -120,9 +125,6 @@ class Appender:
     def mark(self, stream: str, watermark_ms: int, now_ms: int) -> list[pa.Table]:
         """Move a stream's watermark on; nothing is appended where it is there already and the stream is not idle."""
         source = self.source(stream)
-        if watermark_ms > now_ms + source.ahead_ms and not source.arrival:
-            raise EngineError("watermark-ahead", 422, f"The watermark is more than {source.ahead_ms} ms ahead of the server's clock.",
-                              {"limit": source.ahead_ms})
         if watermark_ms <= source.watermark and not source.idle:
             return []
         source = replace(source, watermark=max(source.watermark, watermark_ms), idle=False, active_ms=now_ms)
@@ -227,16 +229,23 @@ class Appender:
             (position, stream, watermark, None) for position, stream, watermark in
             zip(events["position"].to_pylist(), events["stream"].to_pylist(), events["watermark"].to_pylist(), strict=True)]
         steps += [(control.position, control.stream, control.watermark, control) for control in controls(table)]
-        for _, stream, watermark, control in sorted(steps, key=lambda step: step[0]):
-            if control is not None and control.kind is Kind.STREAM:
-                self.sources.pop(stream, None)
-                if (descriptor := control.payload["descriptor"]) is not None:
-                    self.sources[stream] = Source.of(descriptor, {}, now_ms)
-                continue
-            if stream in self.sources:
-                self.sources[stream] = _follow(self.sources[stream], watermark, control, now_ms)
-            if control is not None and control.kind is Kind.KEY:
-                self.keys[stream, control.payload["key"]] = kept_receipt(control.payload)
+        for position, stream, watermark, control in sorted(steps, key=lambda step: step[0]):
+            try:
+                self._step(stream, watermark, control, now_ms)
+            except Exception:  # one record must not keep the server from starting; the pump sets it aside
+                _LOG.exception("the record at %s, of %s, cannot be applied to the end of the log", position, stream)
+
+    def _step(self, stream: str, watermark: int | None, control: Control | None, now_ms: int) -> None:
+        """Take in one record that is on disk already; `control` is None for an item."""
+        if control is not None and control.kind is Kind.STREAM:
+            self.sources.pop(stream, None)
+            if (descriptor := control.payload["descriptor"]) is not None:
+                self.sources[stream] = Source.of(descriptor, {}, now_ms)
+            return
+        if stream in self.sources:
+            self.sources[stream] = _follow(self.sources[stream], watermark, control, now_ms)
+        if control is not None and control.kind is Kind.KEY:
+            self.keys[stream, control.payload["key"]] = kept_receipt(control.payload)
 
     def _keep(self, stream: str, kept: KeptReceipt) -> pa.Table:
         self.keys[stream, kept.key] = kept

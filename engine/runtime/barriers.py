@@ -15,6 +15,7 @@ from engine.compiler import BUILT_IN_RULES
 from engine.ir.rule_windows import with_rule_windows
 from engine.ir.rules import RuleSet
 from engine.ir.statement import Statement
+from engine.runtime.append import Source
 from engine.runtime.batch import Compile, Executor, History, Limits, LostError, Outcome, ProducerFailedError
 from engine.runtime.derived import Queries, own_iri
 from engine.runtime.graphs import GraphStore
@@ -138,6 +139,8 @@ class Barriers:
     def _stream(self, control: Control) -> None:
         """A pushed stream begins, or goes with all that was kept of it."""
         iri, descriptor, changes = control.stream, control.payload["descriptor"], self._changes
+        if descriptor is not None:
+            Source.of(descriptor, {}, 0)    # raises where the next start could not read it
         changes.descriptors.append((control.payload["name"], iri, descriptor))
         if descriptor is None:
             self.kept.forget(iri)

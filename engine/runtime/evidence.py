@@ -29,7 +29,7 @@ from engine.runtime.ticks import Timetable
 from engine.runtime.view import View
 from engine.timeline import MIN
 
-_ID = re.compile(r"q(\d+)c(\d+)-(\d+)")
+_ID = re.compile(r"q(\d{1,18})c(\d{1,18})-(\d{1,18})")
 _PAGE = 1_000
 
 

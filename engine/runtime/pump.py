@@ -7,9 +7,12 @@ changes is written in one transaction with the position it reached.
 
 from __future__ import annotations
 
+import json
 import logging
 import time
-from collections.abc import Callable, Sequence
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from itertools import groupby, takewhile
 from pathlib import Path
 
@@ -25,17 +28,21 @@ from engine.runtime.batch import (Compile, EvaluatorDownError, Executor, History
 from engine.runtime.query import LiveQuery
 from engine.runtime.registered import Definition
 from engine.runtime.results import Changes, ResultLog
+from engine.runtime.resources import Notice
 from engine.runtime.room import is_full
-from engine.runtime.rows import Kind, controls, in_order, where
+from engine.runtime.rows import UNREADABLE, Control, Kind, controls, in_order, where
 from engine.runtime.rule_store import ParseRules, reads_no_rules
 from engine.runtime.segments import segments
-from engine.runtime.set_aside import SetAside
+from engine.runtime.set_aside import SetAside, Trouble
+from engine.runtime.sound import BEYOND, sound_items, sound_watermark, storable_letters, storable_receipt
 from engine.runtime.streams import StreamState
 from engine.runtime.ticks import Need
 from engine.spark.executor import Answer, Due
 from engine.timeline import MAX, MIN
 
 _LOG = logging.getLogger(__name__)
+_MOST_SET_ASIDE = 100
+_LONGEST_REASON, _LONGEST_TEXT = 500, 4_096
 Made = dict[str, list[tuple[int, pa.Table]]]
 
 
@@ -55,6 +62,7 @@ class Pump(Barriers):
         super().__init__(executor, parse, parse_rules, compile_query, graph_folder, limits, history, aside)
         self.results = results
         self.position = 0
+        self.set_aside: deque[Trouble] = deque(maxlen=_MOST_SET_ASIDE)
         self._now, self._alive, self._following = now, alive, following
         self._full = full or _give_up
 
@@ -73,7 +81,8 @@ class Pump(Barriers):
         self._changes = Changes(table["position"][-1].as_py())
         for segment, barrier in segments(table, self.kept.idle):
             if barrier is not None:
-                self._apply(barrier, segment)
+                with self._one_record(barrier):
+                    self._apply(barrier, segment)
             self._take(segment)
             self._evaluate(segment["position"][-1].as_py())
             self._changes.evaluated.append((len(self._outcome.results), segment["position"][-1].as_py()))
@@ -101,20 +110,57 @@ class Pump(Barriers):
         """Items into the contents, watermarks and idleness on; the order within a segment does not matter."""
         events = where(segment, "record", int(Kind.EVENT))
         for stream in pc.unique(events["stream"]).to_pylist():
-            self._take_events(stream, where(events, "stream", stream))
+            rows, others = sound_items(where(events, "stream", stream))
+            for position in others:
+                self._set_aside(Control(position, Kind.EVENT, stream, None, {}), ValueError(BEYOND))
+            if rows.num_rows:
+                self._take_events(stream, rows)
         if events.num_rows == segment.num_rows:
             return
         for control in controls(segment):
-            match control.kind:
-                case Kind.MARK:
-                    self.kept.state(control.stream).advance(control.watermark)
-                case Kind.IDLE:
-                    self.kept.state(control.stream).idle = True
-                case Kind.REFUSED:
-                    self.kept.state(control.stream).refuse(control.payload)
-                    self._changes.letters.append((control.stream, control.position, control.payload["letters"]))
-                case Kind.KEY:
-                    self._changes.receipts.append((control.stream, control.payload))
+            with self._one_record(control):
+                self._take_control(control)
+
+    def _take_control(self, control: Control) -> None:
+        match control.kind:
+            case Kind.MARK:
+                self.kept.state(control.stream).advance(sound_watermark(control.watermark))
+            case Kind.IDLE:
+                self.kept.state(control.stream).idle = True
+            case Kind.REFUSED:
+                letters = storable_letters(control.payload["letters"])
+                self.kept.state(control.stream).refuse(control.payload)
+                self._changes.letters.append((control.stream, control.position, letters))
+            case Kind.KEY:
+                self._changes.receipts.append((control.stream, storable_receipt(control.payload)))
+            case Kind.NOTE if UNREADABLE in control.payload:
+                raise ValueError(control.payload[UNREADABLE])
+
+    @contextmanager
+    def _one_record(self, control: Control) -> Iterator[None]:
+        """Carry out what one record asks. What cannot be done for the record's own sake is set aside: the same would happen at each
+        start. What the evaluator, the disk or the memory is to blame for is raised."""
+        try:
+            yield
+        except (EvaluatorDownError, LogGapError, OSError, MemoryError):
+            raise
+        except Exception as error:
+            if is_full(error) or not self._alive():
+                raise
+            self._set_aside(control, error)
+
+    def _set_aside(self, control: Control, error: Exception) -> None:
+        kind, detail = control.kind.name, f"{type(error).__name__}: {error}"[:_LONGEST_REASON]
+        _LOG.error("the record at %s (%s of %s) cannot be applied and is set aside: %s", control.position, kind, control.stream, detail,
+                   exc_info=error)
+        self.set_aside.append(Trouble("record", str(control.position), f"{kind} of {control.stream}: {detail}"))
+        text = json.dumps(control.payload, default=str)[:_LONGEST_TEXT]
+        self._changes.letters.append((control.stream, control.position, [{"reason": f"set aside: {detail}", "t": None, "text": text}]))
+        problem = {"title": "A record of the input log was set aside", "detail": f"{kind} at {control.position}: {detail}"}
+        for query in self.queries.values():
+            if query.name == control.stream or control.stream in query.streams:
+                self._outcome.notices.append(Notice("status", query.name, data={
+                    "state": query.state, "previous": query.state, "reason": "record-set-aside", "problem": problem}))
 
     def _take_events(self, stream: str, rows: pa.Table) -> None:
         users = self._users(stream)

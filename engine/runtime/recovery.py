@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -21,6 +22,8 @@ from engine.runtime.results import ResultLog
 from engine.runtime.rows import Control, Kind, controls
 from engine.runtime.rule_store import ParseRules, StoredRules, stored_rules
 from engine.runtime.ticks import Timetable
+
+_LOG = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +50,10 @@ class Recovery:
     def follow(self, catalogue: Catalogue, table: pa.Table) -> Catalogue:
         """After the records of `table`, rows of the log in order."""
         for control in controls(table):
-            catalogue = self._step(catalogue, control, table)
+            try:
+                catalogue = self._step(catalogue, control, table)
+            except Exception:  # one record must not keep the server from starting; the pump sets it aside
+                _LOG.exception("the record at %s, of %s, cannot be applied to the catalogue", control.position, control.stream)
         return catalogue
 
     def _step(self, known: Catalogue, control: Control, table: pa.Table) -> Catalogue:

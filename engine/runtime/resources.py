@@ -10,6 +10,7 @@ from typing import Any, Literal
 import pyarrow as pa
 
 from engine.records import Triple
+from engine.timeline import is_moment
 
 ResultKind = Literal["result", "graph", "boolean"]
 RESULT_KINDS: Mapping[str, ResultKind] = {
@@ -254,7 +255,7 @@ Listener = Callable[[Notice], None]
 
 def iso(ms: int | None) -> str | None:
     """A time as xsd:dateTime in UTC, with milliseconds only where there are some; None for none (or beyond the calendar)."""
-    if ms is None or not -62_135_596_800_000 <= ms <= 253_402_300_799_999:
+    if ms is None or not is_moment(ms):
         return None
     whole, rest = divmod(ms, 1000)
     text = datetime.fromtimestamp(whole, timezone.utc).strftime("%Y-%m-%dT%H:%M:%S").rjust(19, "0")

@@ -47,6 +47,9 @@ ROWS = pa.schema([("position", pa.int64()), ("row", pa.int32()), ("record", pa.i
 _CONTENT = ("g", "s", "p", "o", "kind", "number", "micros")
 
 
+UNREADABLE = "unreadable"
+
+
 @dataclass(frozen=True, slots=True)
 class Control:
     """A record that is not an item, as read back from the log; the triples of a graph are rows of the same position."""
@@ -182,11 +185,20 @@ def encode(records: Iterable[Record]) -> pa.Table:
 
 
 def controls(table: pa.Table) -> list[Control]:
-    """The records of a part of the log that are not items, in order."""
+    """The records of a part of the log that are not items, in order. One that cannot be read is a NOTE that says why (`UNREADABLE`)."""
     rows = table.filter(pc.and_(pc.not_equal(table["record"], int(Kind.EVENT)), pc.equal(table["row"], 0)))
     columns = [rows[name].to_pylist() for name in ("position", "record", "stream", "watermark", "payload")]
-    return [Control(position, Kind(kind), stream, watermark, json.loads(payload) if payload else {})
-            for position, kind, stream, watermark, payload in zip(*columns, strict=True)]
+    return [_control(*values) for values in zip(*columns, strict=True)]
+
+
+def _control(position: int, kind: int, stream: str, watermark: int | None, payload: str | None) -> Control:
+    try:
+        read = json.loads(payload) if payload else {}
+        if not isinstance(read, dict):
+            raise ValueError("the payload is no JSON object")
+        return Control(position, Kind(kind), stream, watermark, read)
+    except ValueError as error:
+        return Control(position, Kind.NOTE, stream, watermark, {UNREADABLE: f"{error}"})
 
 
 def facts_of(table: pa.Table) -> pa.Table:

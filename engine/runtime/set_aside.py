@@ -14,8 +14,8 @@ _WHY = ".why"
 
 @dataclass(frozen=True, slots=True)
 class Trouble:
-    """Something that does not work while the rest does. `kind` is ``file``, ``log``, ``graph``, ``rules``, ``query``
-    or ``disk``."""
+    """Something that does not work while the rest does. `kind` is ``file``, ``log``, ``graph``, ``rules``, ``query``,
+    ``record`` (of the input log) or ``disk``."""
 
     kind: str
     name: str

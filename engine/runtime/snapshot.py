@@ -70,4 +70,4 @@ def snapshot_of(pump: Pump, measured: Measured) -> Snapshot:
                     {stream: content.chunks for stream, content in kept.contents.items()},
                     {stream: tail.fixed() for stream, tail in kept.tails.items()}, dict(pump.store.tables), dict(pump.store.versions),
                     dict(pump.rule_store.stored), dict(getattr(executor, "choices", {})),
-                    dict(getattr(executor, "graph_choices", {})), tuple(pump.troubles()), pump.oldest_needed, measured)
+                    dict(getattr(executor, "graph_choices", {})), (*pump.troubles(), *pump.set_aside), pump.oldest_needed, measured)

@@ -12,13 +12,14 @@ import pyarrow as pa
 
 from engine.runtime.errors import EngineError
 from engine.runtime.resources import TailEvent
-from engine.timeline import MAX, MIN
+from engine.timeline import LONGEST_MS, MAX, MIN
 
 PROV_TIME = "http://www.w3.org/ns/prov#generatedAtTime"
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_.-]{0,63}")
 _IRI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:[^\x00-\x20<>\"{}|^`\\]*")
-_SHORT = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|s|m|h|d)")
-_ISO = re.compile(r"P(?:(\d+)D)?(?:T(?:(\d+)H)?(?:(\d+)M)?(?:(\d+(?:\.\d+)?)S)?)?")
+_SHORT = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|s|m|h|d)", re.ASCII)
+_ISO = re.compile(r"P(?:(\d+)D)?(?:T(?:(\d+)H)?(?:(\d+)M)?(?:(\d+(?:\.\d+)?)S)?)?", re.ASCII)
+_LONGEST_TEXT = 100
 _UNITS = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
 _DURATIONS = {"lateness": "PT0S", "idle": "PT5S", "maxAhead": "PT1M", "retention": "PT1H"}
 _CHOICES = {"time": ("arrival", "event"), "late": ("drop", "dead-letter")}
@@ -33,8 +34,21 @@ def check_name(name: str) -> str:
 
 
 def duration_ms(value: object) -> int:
-    """``PT5S``, ``PT0.5S``, ``P1DT2H``, ``500ms`` or ``5s`` in ms; ValueError if it is none of these."""
+    """``PT5S``, ``PT0.5S``, ``P1DT2H``, ``500ms`` or ``5s`` in ms; ValueError if it is none of these, or longer than `LONGEST_MS`."""
+    if (ms := _any_duration_ms(value)) > LONGEST_MS:
+        raise ValueError(f"{str(value)[:_LONGEST_TEXT]!r} is longer than 1,000 years")
+    return ms
+
+
+def kept_duration_ms(value: object) -> int:
+    """A duration of a descriptor that was accepted once, perhaps when there was no bound, in ms up to `LONGEST_MS`."""
+    return min(_any_duration_ms(value), LONGEST_MS)
+
+
+def _any_duration_ms(value: object) -> int:
     text = str(value).strip()
+    if len(text) > _LONGEST_TEXT:
+        raise ValueError(f"{text[:_LONGEST_TEXT]}... is not a duration such as PT5S or 500ms")
     if short := _SHORT.fullmatch(text):
         return round(float(short[1]) * _UNITS[short[2]])
     whole = _ISO.fullmatch(text)

@@ -11,6 +11,7 @@ from decimal import Decimal
 
 from engine.ir.rules import Import
 from engine.ir.spans import Span
+from engine.timeline import LONGEST_MS
 from grammar.rif.reader import Reader
 from grammar.rif.syntax import (Apply, Clause, Connective, Const, Document, External, Foreign, Formula, Frame, ListTerm, Pair,
                                 Quantified, Term, Var)
@@ -282,6 +283,9 @@ class Parser(Reader):
 def window_ms(report: Report, number: str, unit: str, span: Span) -> int | None:
     """The length of a window in ms; noted as a mistake if it is not a whole number of them, or none."""
     length = Decimal(number) * UNITS[unit] if _PLAIN.fullmatch(number) else Decimal(0)
+    if length > LONGEST_MS:
+        report.error("A window of more than 1,000 years.", span, hint="Window 10 s")
+        return None
     if length <= 0 or length != int(length):
         report.error("A window is a whole number of milliseconds, at least one.", span, hint="Window 10 s")
         return None

@@ -8,6 +8,7 @@ from typing import Any
 from urllib.parse import parse_qsl
 
 from engine.runtime.streams import duration_ms
+from engine.timeline import is_moment
 from server.formats.stamps import date_time_ms
 from server.parameters import choice, flag, moment
 from server.problems import Problem
@@ -118,13 +119,16 @@ def _since(text: str) -> str | int:
     ms = date_time_ms(text.replace(" ", "+"))
     if ms is None and text not in ("earliest", "latest") and not parse_id(text):
         raise ValueError("expected an event id, a time, earliest or latest")
+    if ms is not None and not is_moment(ms):
+        raise ValueError("expected a time within the years 1 to 9999")
     return text if ms is None else ms
 
 
 def parse_id(text: str) -> tuple[str, int] | None:
     """(epoch, seq) of ``{epoch}-{seq}``; None where it is no such id."""
     epoch, dash, seq = text.rpartition("-")
-    if not (dash and epoch.isascii() and epoch.isalnum() and seq.isascii() and seq.isdigit() and len(text) <= 100):
+    if not (dash and epoch.isascii() and epoch.isalnum() and seq.isascii() and seq.isdigit() and len(text) <= 100
+            and int(seq) < 1 << 62):
         return None
     return epoch, int(seq)
 

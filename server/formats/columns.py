@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 from pyoxigraph import RdfFormat, parse
 
 from engine.runtime.rows import one_each
+from engine.timeline import is_moment
 from server.formats.items import Reader
 from server.formats.lines import has_odd_line_ends
 from server.formats.media import NQUADS, TIMED
@@ -73,6 +74,9 @@ def _timed(lines: pa.Array, reader: Reader) -> pa.Table | None:
     if pc.min(pc.match_substring_regex(texts, _TIME)).as_py() is not True:
         return None
     times = texts.cast(pa.int64())
+    ends = pc.min_max(times).as_py()
+    if not is_moment(ends["min"]) or not is_moment(ends["max"]):
+        return None
     rows = _split(rest, RdfFormat.N_TRIPLES, named=False)
     if rows is None:
         return None
@@ -106,8 +110,8 @@ def _stamps(graphs: pa.Array, stamps: _Rows, reader: Reader) -> pa.Array | None:
         return pa.repeat(pa.scalar(reader.timestamp_ms, pa.int64()), len(graphs))
     found: list[int | None] = [None] * len(graphs)
     for graph, token in zip(place.to_pylist(), stamps.o.to_pylist()):
-        found[graph] = stamp_ms(token)
-        if found[graph] is None:
+        stamp = found[graph] = stamp_ms(token)
+        if stamp is None or not is_moment(stamp):
             return None
     return None if reader.event_time and None in found else pa.array(found, pa.int64())
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from engine.records import Triple
 from engine.runtime.resources import Item
+from engine.timeline import is_moment
 from server.formats.stamps import GENERATED_AT, stamp_ms
 from server.formats.terms import own_blank_nodes
 from server.limits import Limits
@@ -104,6 +105,8 @@ class Reading:
         stamp = stamps.pop() if stamps else None
         if stamp is None and carriers:
             raise Problem("missing-timestamp", f"The time stamp {carriers[0][2][:100]} is not an xsd:dateTime.")
+        if stamp is not None and not is_moment(stamp):
+            raise Problem("missing-timestamp", f"The time stamp {carriers[0][2][:100]} is not within the years 1 to 9999.")
         if stamp is None and event_time:
             raise Problem("missing-timestamp", f"The item has no time stamp (predicate {predicate}).")
         return stamp, triples

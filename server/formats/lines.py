@@ -7,13 +7,12 @@ from collections.abc import Iterator
 from pyoxigraph import RdfFormat, parse
 
 from engine.records import Triple
+from engine.timeline import is_moment
 from server.formats.bodies import check_json_nesting, check_languages
 from server.formats.items import Reading, located
 from server.formats.syntax import from_parser, syntax_problem
 from server.formats.terms import tokens
 from server.problems import Problem
-
-_FARTHEST_MS = 1 << 52
 
 
 def read_json_lines(body: bytes, reading: Reading) -> None:
@@ -71,7 +70,7 @@ def _timed_triples(body: bytes, reading: Reading) -> Iterator[tuple[int, int, Tr
             texts.append(text)
         triples = [triple for _, triple in tokens(parse(b"\n".join(texts), RdfFormat.N_TRIPLES),
                                                   _cap(body, reading.reader.limits.literal))]
-        if len(triples) != len(times) or (times and not -_FARTHEST_MS < min(times) <= max(times) < _FARTHEST_MS):
+        if len(triples) != len(times) or (times and not (is_moment(min(times)) and is_moment(max(times)))):
             raise ValueError("not one triple per line")
     except (SyntaxError, ValueError, Problem):
         return _timed_line_by_line(body, reading)
@@ -96,10 +95,12 @@ def _timed_line(body: bytes, number: int, line: bytes, literal: int) -> tuple[in
     before, tab, text = line.partition(b"\t")
     try:
         ms = int(before)
-        if not tab or abs(ms) >= _FARTHEST_MS:
+        if not tab:
             raise ValueError
     except ValueError:
         raise syntax_problem("Expected a time in ms, a tab and a triple.", body, number, 1, number, len(before) + 1) from None
+    if not is_moment(ms):
+        raise syntax_problem("The time is not within the years 1 to 9999.", body, number, 1, number, len(before) + 1)
     try:
         triples = [triple for _, triple in tokens(parse(text, RdfFormat.N_TRIPLES), _cap(text, literal))]
     except SyntaxError as error:

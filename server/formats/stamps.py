@@ -10,7 +10,7 @@ XSD = "http://www.w3.org/2001/XMLSchema#"
 GENERATED_AT = "http://www.w3.org/ns/prov#generatedAtTime"
 _STAMP_TYPES = ("", f"^^<{XSD}dateTime>", f"^^<{XSD}dateTimeStamp>")
 _DATE_TIME = re.compile(
-    r"(-?\d{4,})-(\d\d)-(\d\d)T(\d\d):(\d\d):(\d\d)(?:\.(\d+))?(Z|[+-]\d\d:\d\d)?", re.ASCII)
+    r"(-?\d{4,9})-(\d\d)-(\d\d)T(\d\d):(\d\d):(\d\d)(?:\.(\d+))?(Z|[+-]\d\d:\d\d)?", re.ASCII)
 _DAY_MS = 86_400_000
 
 
@@ -24,7 +24,7 @@ def date_time_ms(text: str) -> int | None:
         return None
     year, month, day, hour, minute, second = (int(part) for part in found.groups()[:6])
     days = _days(year, month, day)
-    if days is None or minute > 59 or second > 59 or hour > 24 or (hour == 24 and (minute or second or int(found[7] or 0))):
+    if days is None or minute > 59 or second > 59 or hour > 24 or (hour == 24 and (minute or second or (found[7] or "0").strip("0"))):
         return None
     offset = _offset_minutes(found[8])
     if offset is None:

@@ -145,3 +145,14 @@ def test_the_end_of_a_log_is_found_again_from_its_rows() -> None:
     assert found.position == end.position and found.keys["s", "k"].receipt == end.keys["s", "k"].receipt
     old, new = end.sources["s"], found.sources["s"]
     assert (new.watermark, new.idle, new.items, new.late) == (old.watermark, old.idle, old.items, old.late)
+
+
+@pytest.mark.parametrize("arrival", [False, True])
+def test_a_watermark_far_beyond_the_clock_is_refused(arrival: bool) -> None:
+    """On an arrival stream it would stamp all that comes after it."""
+    end = appender(arrival=arrival, ahead_ms=100)
+    with pytest.raises(EngineError) as error:
+        push(end, [5], watermark_ms=NOW + 101)
+    assert error.value.slug == "watermark-ahead"
+    taken = push(appender(arrival=arrival, ahead_ms=100), [5], watermark_ms=NOW + 100)[1]
+    assert taken.watermark_ms == NOW + 100  # type: ignore[attr-defined]
