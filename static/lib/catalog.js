@@ -9,11 +9,11 @@ let timer = null;
 let running = null;
 
 /**
- * `health` is the server's account of itself; `problem` is why the last look failed, and `asOfMs` when the last one succeeded:
- * what stands here is from then.
+ * `totalQueries` counts all, of which `queries` has the first thousand; `health` is the server's account of itself; `problem` is
+ * why the last look failed, and `asOfMs` when the last one succeeded: what stands here is from then.
  */
-export const catalog = { streams: [], queries: [], graphs: [], info: null, health: null, loaded: false, problem: null,
-  asOfMs: null };
+export const catalog = { streams: [], queries: [], graphs: [], totalQueries: 0, info: null, health: null, loaded: false,
+  problem: null, asOfMs: null };
 
 /** Call `listener()` after each refresh; gives the function that ends it. */
 export function watch(listener) {
@@ -28,6 +28,7 @@ async function load() {
     catalog.health = health;
     catalog.streams = listOf(streams.body, "streams");
     catalog.queries = listOf(queries.body, "queries");
+    catalog.totalQueries = queries.body.total ?? catalog.queries.length;
     catalog.graphs = listOf(graphs.body, "graphs");
     if (catalog.problem) catalog.info = null;
     catalog.info ??= (await api.info()).body;

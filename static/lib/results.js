@@ -56,7 +56,8 @@ export function evaluation(name, data, id) {
   return {
     id, seq: rsp.seq ?? null, at, windows, late: rsp.late ?? 0, truncated: rsp.truncated ?? false,
     limit: rsp.limit ?? null, stream: rsp.stream ?? null,
-    inconsistencies: rsp.inconsistencies ?? [], snapshot: name === "snapshot", last: data.last ?? true,
+    inconsistencies: rsp.inconsistencies ?? [], inconsistent: rsp.inconsistenciesFound ?? rsp.inconsistencies?.length ?? 0,
+    snapshot: name === "snapshot", last: data.last ?? true,
     ...found, size: found.rows.length, added: signCount(found.rows, "+"), removed: signCount(found.rows, "-"),
     rows: found.rows.slice(0, KEPT_ROWS),
   };

@@ -1,6 +1,6 @@
 /** The state of a query and of its feed, and what an evaluation holds, in words. */
 
-import { clock, count, duration, plural } from "./format.js";
+import { clock, count, duration, plural, tail } from "./format.js";
 import { now } from "./now.js";
 
 const QUERY_WORDS = {
@@ -36,6 +36,13 @@ export function lagOf(state, lagMs) {
   return ["idle", "failed", "finished"].includes(state) ? null : lagMs;
 }
 
+/** What the next evaluation waits for, where the server tells of it; the empty text where it waits for nothing. */
+export function waitsText(waits) {
+  if (!waits?.for?.length) return "";
+  const items = waits.for.map(({ stream, stamped }) => `an item stamped ${clock(stamped)} or later on ${tail(stream)}`);
+  return `the answer at ${clock(waits.at)} waits for ${items.join(", and ")}, or a push with ?watermark=`;
+}
+
 /** How long no answer has come: since the last one, else since the page was opened. */
 function silenceText({ lastResultMs, openedMs }, nowMs) {
   return lastResultMs === null ? `no answer in the ${duration(nowMs - openedMs)} since this page was opened`
@@ -45,7 +52,8 @@ function silenceText({ lastResultMs, openedMs }, nowMs) {
 /**
  * The state of a query page: connecting, live, idle, paused, failed, reconnecting ..., with the reason.
  * @param {{connection: string, connectionReason: string, lostMs: number|null, query: object, reason: string,
- *          lastResultMs: number|null, openedMs: number, watermark: string|null, quietMs: number}} page
+ *          lastResultMs: number|null, openedMs: number, watermark: string|null, waits: object|null, heard: boolean,
+ *          quietMs: number}} page
  */
 export function pageState(page, nowMs = now()) {
   if (page.connection === "closed") return { word: "closed", reason: page.connectionReason, tone: "quiet" };
@@ -57,12 +65,13 @@ export function pageState(page, nowMs = now()) {
   if (own.word === "failed") return { ...own, reason: "stopped with an error" };
   if (!["running", "idle", "unknown"].includes(own.word)) return { ...own, reason: page.reason || own.reason };
   if (page.connection === "connecting") return { word: "connecting", reason: "waiting for the feed", tone: "wait" };
-  const seen = page.watermark ? `events are complete up to ${clock(page.watermark)}` : "no event has been seen yet";
+  const waits = waitsText(page.waits);
+  const seen = waits || (page.watermark ? `events are complete up to ${clock(page.watermark)}` : "no event has been seen yet");
   const silence = nowMs - (page.lastResultMs ?? page.openedMs);
   if (own.word === "idle" || silence > page.quietMs) {
-    return { word: "idle", reason: `${silenceText(page, nowMs)}: ${seen}`, tone: "quiet" };
+    return { word: waits ? "waiting" : "idle", reason: `${silenceText(page, nowMs)}: ${seen}`, tone: waits ? "wait" : "quiet" };
   }
-  if (!page.heard) return { word: "live", reason: "connected, waiting for the next answer", tone: "good" };
+  if (!page.heard) return { word: "live", reason: waits || "connected, waiting for the next answer", tone: "good" };
   return { word: "live", reason: "answers arrive as they are evaluated", tone: "good" };
 }
 

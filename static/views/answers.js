@@ -5,6 +5,7 @@ import { h, setAttribute, setText } from "../lib/dom.js";
 import { count, plural } from "../lib/format.js";
 import { choice } from "../lib/parts.js";
 import { columns, lines, longestStep, MAX_SERIES } from "../lib/series.js";
+import { waitsText } from "../lib/words.js";
 import { Evaluations } from "./evaluations.js";
 
 const DRAW_EVERY_MS = 150;
@@ -159,6 +160,8 @@ export class Answers {
   #noAnswer() {
     const { connection, program, query } = this.page;
     if (connection === "reconnecting") return NO_ANSWER.unconnected;
+    const waits = ["running", "idle"].includes(query.state) && waitsText(this.page.waits);
+    if (waits) return `No answer yet: ${waits}.`;
     return NO_ANSWER[query.state] ?? NO_ANSWER[program ? "fact" : query.report] ?? NO_ANSWER.close;
   }
 

@@ -32,6 +32,9 @@ function startText() {
   return START.replace("STREAM>", `${catalog.streams[0]?.iri ?? "http://example.org/stream"}>`);
 }
 
+/** What the server warned of when it registered a query, by name, until the query's page has told it. */
+export const warned = new Map();
+
 class Writer {
   constructor(parent) {
     this.box = editor({ label: "Query text", value: draft.text ?? startText(), size: "tall",
@@ -145,6 +148,7 @@ class Writer {
         ? await api.registerAs(name || nameOf(this.box.text), this.box.text, replace) : await api.register(this.box.text);
       draft.set(null, "");
       toast(`The query ${body.name} is registered.`);
+      warned.set(body.name, body.warnings ?? []);
       refresh();
       location.hash = `#/queries/${encodeURIComponent(body.name)}`;
     } catch (problem) {

@@ -25,13 +25,19 @@ function windowsText({ windows, at }) {
   return windows.length ? windows.map((window) => windowText(window, windows.length > 1)).join(", ") : `at ${clock(at)}`;
 }
 
-function badges({ snapshot, late, truncated, limit, inconsistencies }) {
+/** What is inconsistent, and whether the server has listed all of it. */
+function inconsistencyList({ inconsistencies, inconsistent }) {
+  const head = inconsistent > inconsistencies.length ? [`The first ${count(inconsistencies.length)}:`] : [];
+  return [...head, ...inconsistencies.map((one) => typeof one === "string" ? one : JSON.stringify(one))].join("\n");
+}
+
+function badges(entry) {
+  const { snapshot, late, truncated, limit, inconsistent } = entry;
   return [
     snapshot && ["snapshot", "", "The answer that was there when this page connected"],
     late && [`${count(late)} late`],
     truncated && [`truncated by the server${limit ? ` at ${plural(limit, "row")}` : ""}`, "bad"],
-    inconsistencies.length && [plural(inconsistencies.length, "inconsistency", "inconsistencies"), "bad",
-      inconsistencies.map((one) => typeof one === "string" ? one : JSON.stringify(one)).join("\n")],
+    inconsistent && [plural(inconsistent, "inconsistency", "inconsistencies"), "bad", inconsistencyList(entry)],
   ].filter(Boolean);
 }
 

@@ -89,7 +89,7 @@ export function home(parent) {
     streamPart.hidden = !catalog.streams.length;
     const degraded = catalog.health?.degraded ?? [];
     troublePart.hidden = !degraded.length;
-    keyed(troubles, degraded, ({ kind, name }) => `${kind} ${name}`, trouble);
+    keyed(troubles, degraded, ({ kind, name, reason }) => `${kind} ${name} ${reason}`, trouble);
     queries.show(catalog.queries);
     streams.show(catalog.streams);
   }

@@ -10,12 +10,13 @@ import { prefixesOf } from "../lib/highlight.js";
 import { history, newestTime } from "../lib/history.js";
 import { now, thisSecond } from "../lib/now.js";
 import { code, loaded } from "../lib/parts.js";
+import { errorList } from "../lib/problems.js";
 import { evaluation, Results } from "../lib/results.js";
 import { tabs } from "../lib/tabs.js";
 import { displayPrefixes } from "../lib/terms.js";
 import { Answers } from "./answers.js";
 import { connect } from "./connect.js";
-import { draft } from "./editor.js";
+import { draft, warned } from "./editor.js";
 import { plan } from "./plan.js";
 import { Status } from "./status.js";
 import { showWhy } from "./why.js";
@@ -51,7 +52,7 @@ class QueryPage {
       { key: "text", label: "Text", show: () => this.#text() },
       { key: "use", label: "Use elsewhere", show: () => connect(this) },
     ], { label: "Views of the query", chosen: () => this.answers.changed() });
-    parent.append(...this.status.nodes, pages.node);
+    parent.append(...this.status.nodes, ...this.#warnings(), pages.node);
     this.open();
     this.timers = [setInterval(() => this.status.show(), 1000),
       setInterval(() => document.hidden || this.reload(), RELOAD_EVERY_MS)];
@@ -71,10 +72,21 @@ class QueryPage {
     return this.arrivedMs ?? milliseconds(this.progress.lastResultAt);
   }
 
+  get waits() {
+    return this.progress.waits ?? null;
+  }
+
   /** An answer is overdue, and the page says idle, after three steps of the slowest window, ten seconds at least. */
   get quietMs() {
     const steps = (this.query.windows ?? []).map((window) => isoDuration(window.step ?? window.range) ?? 0);
     return Math.max(10000, 3 * Math.max(0, ...steps));
+  }
+
+  /** What the server warned of when the query was registered from this page, told once. */
+  #warnings() {
+    const found = warned.get(this.query.name) ?? [];
+    warned.delete(this.query.name);
+    return found.length ? [h("div", { class: "messages", role: "status" }, errorList([], null, found))] : [];
   }
 
   #text() {
@@ -121,6 +133,7 @@ class QueryPage {
   #event(name, data, id) {
     if (name === "status") this.#stateChanged(data);
     else if (name === "progress") this.progress = { ...this.progress, ...data };
+    else if (name === "gap" && data.reason === "status") this.reload();
     else if (name === "gap") this.results.gap(data);
     else if (name === "hello") this.#begun(data);
     else if (name !== "bye") this.#result(name, data, id);

@@ -2,7 +2,7 @@
 
 import { catalog, lostMs } from "../lib/catalog.js";
 import { h, keyed, setAttribute, setText } from "../lib/dom.js";
-import { plural, rate, shortClock } from "../lib/format.js";
+import { count, plural, rate, shortClock } from "../lib/format.js";
 import { queryState } from "../lib/words.js";
 
 function entry(kind, name) {
@@ -46,9 +46,9 @@ function section(title, page, label, emptyText) {
   const size = h("span", { class: "size" });
   const node = h("section", { "aria-label": title },
     h("h2", null, title, size, h("a", { class: "add", href: page, "aria-label": label, title: label }, "+")), list, empty);
-  return { node, show(items, create) {
+  return { node, show(items, create, total = items.length) {
     keyed(list, [...items].sort((a, b) => (a.name < b.name ? -1 : 1)), (item) => item.name, create);
-    setText(size, items.length ? String(items.length) : "");
+    setText(size, total > items.length ? `${count(items.length)} of ${count(total)}` : items.length ? count(total) : "");
     empty.hidden = items.length > 0 || !catalog.loaded;
   } };
 }
@@ -61,7 +61,7 @@ export function sidebar(parent) {
   return {
     update() {
       streams.show(catalog.streams, streamEntry);
-      queries.show(catalog.queries, queryEntry);
+      queries.show(catalog.queries, queryEntry, catalog.totalQueries);
     },
     mark(kind, name) {
       const current = name === undefined ? "" : `#/${kind}/${encodeURIComponent(name)}`;

@@ -12,6 +12,12 @@ import { FORMATS, sample } from "../lib/samples.js";
 
 const TAIL_ITEMS = 20;
 
+/** A dead letter; `more` characters of its text, or for the reason `omitted` so many more letters, are not kept. */
+function letterRow({ reason, time, text, more }) {
+  const left = more ? ` … ${count(more)} more` : "";
+  return h("tr", null, h("td", null, clock(time)), h("td", null, reason ?? ""), h("td", null, h("code", null, text ?? ""), left));
+}
+
 const plain = (body) => typeof body === "string" ? body : JSON.stringify(body, null, 2);
 
 class StreamPage {
@@ -106,13 +112,15 @@ class StreamPage {
   async #showDead(size = 0) {
     this.deadShown = size;
     try {
-      const letters = listOf((await api.deadLetters(this.stream.name)).body, "deadLetters");
-      const rows = letters.slice(-TAIL_ITEMS).reverse().map(({ reason, time, text }) => h("tr", null, h("td", null, clock(time)),
-        h("td", null, reason ?? ""), h("td", null, h("code", null, text ?? ""))));
+      const { body } = await api.deadLetters(this.stream.name);
+      const letters = listOf(body, "deadLetters");
+      const rows = letters.slice(-TAIL_ITEMS).reverse().map(letterRow);
+      const total = body.total ?? letters.length;
+      const shown = total > rows.length ? `the newest ${count(rows.length)} of ${count(total)}` : `all ${count(total)}`;
       const heads = ["Time", "Reason", "Item"].map((text) => h("th", { scope: "col" }, text));
       this.dead.replaceChildren(section("Dead letters", null,
         h("p", { class: "note" },
-          `Items that were refused, or came too late where the stream keeps such; the newest ${TAIL_ITEMS} at most.`),
+          `Items that were refused, or came too late where the stream keeps such: ${shown}.`),
         scroll("Dead letters", h("table", { class: "grid" }, h("thead", null, h("tr", null, heads)), h("tbody", null, rows)))));
     } catch (problem) {
       this.dead.replaceChildren(problemBox(problem));

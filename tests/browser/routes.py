@@ -68,7 +68,8 @@ def register(server: Standin, request: Request, name: str | None = None) -> Repl
     form = re.search(r"\b(SELECT|CONSTRUCT|ASK|DESCRIBE)\b", request.body)
     server.queries[name] = canned.query(name, request.body, form[1] if form else "SELECT",
                                         streams=re.findall(r"STREAM\s+<([^>]*)>", request.body))
-    return Reply(201, server.queries[name], headers={"Location": f"/queries/{name}"})
+    warnings = checked.body.get("warnings", []) if isinstance(checked.body, dict) else []
+    return Reply(201, {**server.queries[name], "warnings": warnings}, headers={"Location": f"/queries/{name}"})
 
 
 def patch(server: Standin, request: Request, name: str) -> Reply:
@@ -160,7 +161,7 @@ ROUTES: list[tuple[str, str, Callable[..., Reply]]] = [
     ("DELETE", f"/streams/{NAME}", delete_stream),
     ("GET", f"/streams/{NAME}/items", lambda s, r, n: Reply(200, s.items.get(n, ""), "application/trig")),
     ("GET", f"/streams/{NAME}/dead-letters", lambda s, r, n: s.answers.get("dead") or Reply(200, {"deadLetters": []})),
-    ("GET", "/queries", lambda s, r: Reply(200, {"queries": list(s.queries.values())})),
+    ("GET", "/queries", lambda s, r: s.answers.get("queries") or Reply(200, {"queries": list(s.queries.values())})),
     ("POST", "/queries", register),
     ("GET", f"/queries/{NAME}", lambda s, r, n: Reply(200, member(s.queries, n, "no-such-query"))),
     ("PUT", f"/queries/{NAME}", register),

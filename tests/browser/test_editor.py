@@ -127,3 +127,7 @@ def test_a_warning_is_underlined_as_one(page: Page, standin: Standin) -> None:
     assert page.texts(".copy .doubtful") == ["?b"] and page.texts(".gutter .doubtful") == ["1"] and not page.all(".copy .wrong")
     assert page.text(".errors li.warning .detail") == "No pattern binds ?b."
     assert page.find(".editor textarea").get_attribute("aria-invalid") == "false"
+    page.write(".choice input", "odd")
+    page.press("Register")
+    page.shows("main h1", "odd")
+    assert page.texts("main .errors li.warning .detail") == ["No pattern binds ?b."], "told where the answers would be"

@@ -197,3 +197,45 @@ def test_what_the_server_has_set_aside_is_named(page: Page, standin: Standin) ->
     page.open("#/")
     page.shows("section[aria-label='What does not work'] tbody", "filearchive/17.arrowIt ends too early.")
     assert (page.text("#server"), page.find("#server").get_attribute("class")) == ("Thalweg 0.1.0: 1 trouble", "server warn")
+
+
+def test_a_query_that_waits_for_a_watermark_says_so(page: Page, standin: Standin) -> None:
+    waits = {"at": canned.iso(START_MS), "for": [{"stream": canned.STREAM, "stamped": canned.iso(START_MS + 2000)}]}
+    text = ("the answer at 2025-03-20 05:04:00 waits for an item stamped 2025-03-20 05:04:02 or later on weather, "
+            "or a push with ?watermark=")
+    follow(page, standin, progress={**canned.query("q", "")["progress"], "waits": waits}, state="idle")
+    page.state("waiting")
+    page.shows(".why", text)
+    page.shows(".live .empty", f"No answer yet: {text}.")
+    standin.emit("q", "progress", {"waits": None, "watermark": canned.iso(START_MS)})
+    page.state("idle")
+
+
+def test_a_lost_change_of_state_is_no_lost_answer(page: Page, standin: Standin) -> None:
+    follow(page, standin)
+    standin.emit("q", "result", stations(1, START_MS), "e1-1")
+    standin.emit("q", "gap", {"requested": None, "oldestId": None, "reason": "status", "dropped": 3})
+    standin.emit("q", "result", stations(2, START_MS + 2000), "e1-2")
+    page.press("History")
+    page.until(lambda: page.texts(".evaluation .seq") == ["#2", "#1"], "both answers")
+    assert page.all(".gap") == []
+
+
+def test_what_the_server_did_not_list_is_counted(page: Page, standin: Standin) -> None:
+    """Inconsistencies, dead letters and queries beyond what an answer lists."""
+    standin.queries["q"] = canned.query("q", canned.STATIONS_TEXT)
+    standin.answers["queries"] = Reply(200, {"queries": [standin.queries["q"]], "total": 1500, "next": "/queries?offset=1000"})
+    follow(page, standin)
+    data = stations(1, START_MS)
+    data["rsp"].update(inconsistencies=["disjoint: ex:a"], inconsistenciesFound=250)
+    standin.emit("q", "result", data, "e1-1")
+    page.shows(".evaluation .badge", "250 inconsistencies")
+    assert page.find(".evaluation .badge").get_attribute("title") == "The first 1:\ndisjoint: ex:a"
+    page.shows("#sidebar .size", "1 of 1,500")
+    state = {"items": 0, "late": 0, "deadLetters": 900, "watermark": None, "itemsPerSecond": 0.0}
+    standin.streams["s"] = canned.stream("s", "http://example.org/s", state=state)
+    letter = {"reason": "ahead", "time": canned.iso(START_MS), "text": "<a>", "truncated": True, "more": 5000}
+    standin.answers["dead"] = Reply(200, {"deadLetters": [letter] * 100, "total": 900, "truncated": True})
+    page.open("#/streams/s")
+    page.shows("section[aria-label='Dead letters'] .note", "the newest 20 of 900.")
+    assert page.texts("section[aria-label='Dead letters'] td")[2] == "<a> … 5,000 more"
