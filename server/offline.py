@@ -17,11 +17,11 @@ import orjson
 
 from engine.compiler import BUILT_IN_RULES
 from engine.ir.rules import RuleSet
-from engine.ir.spans import DiagnosticError
+from engine.ir.spans import Diagnostic, DiagnosticError
 from engine.ir.statement import GraphSource, Statement
 from engine.records import Triple
 from engine.runtime.errors import EngineError
-from engine.runtime.replay import explain, made, named, replay
+from engine.runtime.replay import explain, made, named, replay, warnings
 from engine.runtime.resources import Item, ResultEvent, iso
 from engine.runtime.rule_store import checked
 from engine.runtime.streams import check_name
@@ -45,11 +45,13 @@ def run(given: argparse.Namespace, out: TextIO) -> int:
     """Replay, or explain; the exit status."""
     def work() -> None:
         files = Files.of(given)
-        if given.explain:
+        streams = None if given.explain else files.streams()
+        _warn(warnings(files.queries, files.graphs, files.rules, files.rule_sets, streams), len(files.queries) > 1)
+        if streams is None:
             shown = explain(files.queries, _pushed(files.queries), files.graphs, files.rules, given.explain, files.rule_sets)
             print("\n".join(f"# {name}\n{text}" if len(shown) > 1 else text for name, text in shown.items()), file=out)
         else:
-            answers = replay(files.queries, files.streams(), files.graphs, files.rules, files.rule_sets)
+            answers = replay(files.queries, streams, files.graphs, files.rules, files.rule_sets)
             _write(answers, given.format, out, len(files.queries) > 1)
     return told(work)
 
@@ -81,6 +83,12 @@ class Files:
         for iri, path in self.recordings:
             found.setdefault(iri, []).extend(read_stream(path))
         return found
+
+
+def _warn(found: Iterable[tuple[str, Diagnostic]], several: bool) -> None:
+    """Say on standard error what may keep statements from ever answering."""
+    for name, warning in found:
+        print(f"warning: {name + ': ' if several else ''}{warning.render()}", file=sys.stderr)
 
 
 def told(work: Callable[[], None]) -> int:

@@ -250,6 +250,22 @@ def children(pattern: Pattern) -> tuple[Pattern, ...]:
     return (pattern.pattern,)
 
 
+def expressions(pattern: Pattern) -> tuple[Expression, ...]:
+    """The expressions of a pattern itself, not of those inside."""
+    match pattern:
+        case Filter(condition=condition):
+            return (condition,)
+        case Extend(expression=expression):
+            return (expression,)
+        case LeftJoin(condition=condition) if condition is not None:
+            return (condition,)
+        case Group(aggregates=aggregates):
+            return tuple(call for _, call in aggregates)
+        case OrderBy(conditions=conditions):
+            return tuple(condition for condition, _ in conditions)
+    return ()
+
+
 def scope(pattern: Pattern) -> frozenset[Variable]:
     """Variables in scope of a pattern (SPARQL 1.1 section 18.2.1): those that may be bound in its solutions."""
     match pattern:

@@ -108,7 +108,7 @@ def _forms(statement: Statement) -> Iterator[Diagnostic]:
 
 def _times(pattern: ir.Pattern, statement: Statement) -> Iterator[Diagnostic]:
     """Windows that WINDOW_OPEN and WINDOW_CLOSE name, and the number of arguments of TIMESTAMP."""
-    for expression in _expressions(pattern):
+    for expression in ir.expressions(pattern):
         for call in time_calls(expression):
             if call.function == "TIMESTAMP" and len(call.args) not in (1, 3):
                 yield Diagnostic("query-syntax", "TIMESTAMP takes a triple, TIMESTAMP(?s, ?p, ?o), or the name of an item.", call.span)
@@ -121,18 +121,3 @@ def _times(pattern: ir.Pattern, statement: Statement) -> Iterator[Diagnostic]:
             yield from _times(test.pattern, statement)
     for child in ir.children(pattern):
         yield from _times(child, statement)
-
-
-def _expressions(pattern: ir.Pattern) -> tuple[ex.Expression, ...]:
-    match pattern:
-        case ir.Filter(condition=condition):
-            return (condition,)
-        case ir.Extend(expression=expression):
-            return (expression,)
-        case ir.LeftJoin(condition=condition) if condition is not None:
-            return (condition,)
-        case ir.Group(aggregates=aggregates):
-            return tuple(call for _, call in aggregates)
-        case ir.OrderBy(conditions=conditions):
-            return tuple(condition for condition, _ in conditions)
-    return ()

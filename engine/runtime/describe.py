@@ -70,7 +70,27 @@ def progress(query: Registered, view: View, now_ms: int) -> dict[str, Any]:
     return {"lastEventId": f"{query.epoch}-{seen.seq}" if seen is not None and seen.seq else None,
             "watermark": iso(watermark), "watermarkLagMs": max(0, min(ends) - watermark) if ends and watermark > MIN else None,
             "stateRows": sum(chunk.table.num_rows for stream in query.streams for chunk in snapshot.chunks.get(stream, ())),
-            "lateItems": sum(state.late for state in states), **snapshot.measured.query(query.name, query.streams, now_ms)}
+            "lateItems": sum(state.late for state in states), "waits": waits(query, view),
+            **snapshot.measured.query(query.name, query.streams, now_ms)}
+
+
+def waits(query: Registered, view: View) -> dict[str, Any] | None:
+    """What the next evaluation waits for where it sees something already: its time, and for each stream of event time that has not come
+    so far the least time stamp of an item that closes the window (``?watermark=`` with the time itself does too). None where it waits
+    for nothing, or for the clock."""
+    seen = view.seen(query)
+    if seen is None or seen.next_tick is None or view.standing(query) != "running":
+        return None
+    found: dict[str, int] = {}
+    for at, streams in view.catalogue.queries.awaited(query, seen.next_tick):
+        sources = [view.sources[stream] for stream in streams if stream in view.sources]
+        active = [source for source in sources if not source.idle] or sources
+        for source in active:
+            if not source.arrival and source.watermark < at:
+                found[source.iri] = max(found.get(source.iri, MIN), at + source.lateness_ms)
+    if not found:
+        return None
+    return {"at": iso(seen.next_tick), "for": [{"stream": stream, "stamped": iso(time)} for stream, time in sorted(found.items())]}
 
 
 def made_info(query: Registered, iri: str, view: View, now_ms: int) -> StreamInfo:

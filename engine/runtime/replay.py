@@ -19,11 +19,13 @@ from engine.compiler import BUILT_IN_RULES, Catalog, Compiled, compile_statement
 from engine.ir.rules import RuleSet
 from engine.ir.spans import Diagnostic, DiagnosticError
 from engine.ir.statement import RuleSource, Statement
+from engine.ir.terms import RDF_TYPE
 from engine.records import End, Event, GraphVersion, Record, Register, Triple
 
 from engine.runtime.batch import Executor, Limits
 from engine.runtime.chains import check_sources
 from engine.runtime.derived import Queries, given_name, own_iri
+from engine.runtime.doubts import doubts
 from engine.runtime.evidence import Evidence, events_of
 from engine.runtime.output import triples_in
 from engine.runtime.pump import Pump
@@ -74,6 +76,25 @@ def explain(queries: Mapping[str, Statement], streams: Iterable[str], graphs: Ma
     known = {*streams, *made(queries)}
     return {name: compile_replay(statement, name, known, _tables(graphs), rule_sets).explain(stage)
             for name, statement in queries.items()}
+
+
+def warnings(queries: Mapping[str, Statement], graphs: Mapping[str, Sequence[Triple]], rules: Sequence[str],
+             rule_sets: Mapping[str, RuleSet], streams: Mapping[str, Sequence[Item]] | None = None) -> list[tuple[str, Diagnostic]]:
+    """What may keep valid statements from ever answering, with their names; by `streams` too where they are given."""
+    tables, known = _tables(graphs), {**BUILT_IN_RULES, **rule_sets}
+    shown = None if streams is None else {iri: _words(items) for iri, items in streams.items()}
+
+    def of(statement: Statement) -> list[Diagnostic]:
+        read = {source.stream for source in statement.streams}
+        words = frozenset().union(*(shown[iri] for iri in read)) if shown is not None and read <= set(shown) else None
+        return doubts(statement, tables, known, words)
+    return [(name, found) for name, statement in with_rules(queries, rules).items() for found in of(statement)]
+
+
+def _words(items: Sequence[Item]) -> frozenset[str]:
+    """The properties of triples, and the classes of the members among them."""
+    triples = {(p, o if p == RDF_TYPE else p) for item in items for _, p, o in item.triples}
+    return frozenset(word for pair in triples for word in pair)
 
 
 def with_rules(queries: Mapping[str, Statement], rules: Sequence[str]) -> dict[str, Statement]:

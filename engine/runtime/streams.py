@@ -155,6 +155,11 @@ class Tail:
         self._parts = tuple(parts)
         self._items = items
 
+    @property
+    def tables(self) -> list[pa.Table]:
+        """The rows of the items, in order."""
+        return [table for _, table in self._parts]
+
     def fixed(self) -> Tail:
         """The tail as it is now, which does not change."""
         return Tail(self._items, self._parts)

@@ -12,7 +12,7 @@ from engine.runtime.resources import QueryInfo
 from grammar.program import media_of
 from server.formats.media import FORM, JSON, MERGE_PATCH, RIF_PS, RULE_TYPES, SPARQL_QUERY, TEXT
 from server.parameters import choice, count, flag
-from server.problems import Problem
+from server.problems import Problem, diagnostic_json
 from server.web import (best, body_type, condition, etag_of, json_object, json_reply, known_members, no_content, parameter,
                         path, reply, route, site, text_body)
 
@@ -158,7 +158,8 @@ def _register(text: str, name: str | None, options: dict[str, Any]) -> Response:
         raise Problem("bad-name", "The name must be a string.")
     site().registrations.take()
     info, created = site().engine.register(text, name, options, check=condition(_etag) if name is not None else None)
-    return json_reply(query_json(info), 201 if created else 200, etag=_etag(info), headers={"Location": path("queries", info.name)})
+    shown = {**query_json(info), "warnings": [diagnostic_json(warning) for warning in site().engine.warnings(text)]}
+    return json_reply(shown, 201 if created else 200, etag=_etag(info), headers={"Location": path("queries", info.name)})
 
 
 def _etag(info: QueryInfo) -> str:

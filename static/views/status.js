@@ -10,6 +10,15 @@ import { problemBox } from "../lib/problems.js";
 import { lagOf, pageState } from "../lib/words.js";
 import { windowText } from "./home.js";
 
+/** What a query over event time that stands still waits for: `[words, the whole sentence]`, empty where it waits for nothing. */
+function waiting({ query, progress }) {
+  const { waits } = progress;
+  if (!waits || (query.state !== "idle" && progress.lastEventId)) return ["", ""];
+  const items = waits.for.map(({ stream, stamped }) => `an item on ${stream} stamped ${stamped} or later`);
+  return [`an item stamped ${waits.for.map(({ stamped }) => clock(stamped)).join(", ")} or later`,
+    `The evaluation at ${waits.at} waits for ${items.join(" and ")}, or for a push with ?watermark=${waits.at}`];
+}
+
 function figures({ query, progress, watermark, connection }) {
   const known = connection === "open";
   return [
@@ -22,6 +31,7 @@ function figures({ query, progress, watermark, connection }) {
       "How far the evaluations are behind what has arrived; none where nothing is to be evaluated"],
     ["Latency", latency(progress.resultLatencyMs), "Of the last answer: from its evaluation time to the moment it was logged"],
     ["Input", rate(known ? progress.inputRowsPerSecond : null), "Triples per second on the query's streams, over ten seconds"],
+    ["Waits for", ...waiting({ query, progress })],
     ["Late", count(progress.lateItems), "Items that came too late, of all on the query's streams"],
   ].filter(([, value]) => value !== "");
 }

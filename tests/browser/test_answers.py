@@ -187,6 +187,17 @@ def test_an_empty_window_and_no_answer_yet_are_explained(page: Page, standin: St
     page.shows(".answers td.empty", "Nothing matched in this window.")
 
 
+def test_a_query_that_waits_for_a_later_item_says_so(page: Page, standin: Standin) -> None:
+    at, stamped = "2025-03-20T05:04:01Z", "2025-03-20T05:04:04Z"
+    query = canned.query("q", canned.STATIONS_TEXT)
+    waits = {"at": at, "for": [{"stream": "http://ex.org/s", "stamped": stamped}]}
+    standin.queries["q"] = {**query, "state": "idle", "progress": {**query["progress"], "waits": waits}}
+    page.open("#/queries/q")
+    page.shows("main", "05:04:04 or later")
+    assert page.js("return [...document.querySelectorAll('main [title]')].some((e) => e.title.includes(arguments[0]))",
+                   f"?watermark={at}")
+
+
 def test_export_and_curl(page: Page, standin: Standin, downloads: Any) -> None:
     follow(page, standin)
     row = [literal('a "b", c'), literal("=1+1"), literal("-4.5", "decimal"), None]

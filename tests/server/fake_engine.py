@@ -246,7 +246,11 @@ class FakeEngine:
 
     def explain(self, text: str, stage: str = "spark") -> dict[str, Any]:
         form, _ = _parse(text)
-        return {"stage": stage, "plan": f"{stage} plan of a {form}", "estimate": {"rows": 1}}
+        return {"stage": stage, "plan": f"{stage} plan of a {form}", "estimate": {"rows": 1}, "warnings": self.warnings(text)}
+
+    def warnings(self, text: str) -> list[Diagnostic]:
+        at = text.find("DOUBT")
+        return [Diagnostic("unknown-word", "Nothing has it.", Span(text, at, at + 5))] if at >= 0 else []
 
     def plan(self, name: str, stage: str = "spark") -> str:
         return f"{stage} plan of {self.query(name).name}"

@@ -219,3 +219,23 @@ def test_the_exit_status_is_documented() -> None:
     section = text[text.index("## Exit status"):]
     for status in ("`0`", "`1`", "`2`"):
         assert status in section.partition("\n## ")[0]
+
+
+def test_warnings_are_told_and_refuse_nothing(write: Callable[..., str], capsys: pytest.CaptureFixture[str]) -> None:
+    write("q.rq", (QUERY % "").replace("?s ?t FROM", "?s ?x FROM").replace("RANGE 4s STEP 2s", "RANGE 2s STEP 4s"))
+    assert main(["run", "q.rq", "--explain", "logical"]) == 0
+    found = capsys.readouterr()
+    assert found.out and "warning: line 2, column 33: No pattern binds ?x" in found.err and "STEP 4s is longer than RANGE 2s" in found.err
+    write("q.rq", QUERY % "")
+    assert main(["run", "q.rq", "--explain", "logical"]) == 0 and not capsys.readouterr().err
+
+
+def test_warnings_count_what_the_recordings_show() -> None:
+    from engine.runtime.replay import warnings
+    from grammar import parse
+
+    def told(*predicates: str) -> list[str]:
+        items = [Item(5000, None, tuple(("<http://a>", f"<http://ex.org/{name}>", "<http://c>") for name in predicates))]
+        return [one.code for _, one in warnings({"hot": parse(text)}, {}, [], {}, {"http://ex.org/temps": items})]
+    text = (QUERY % "").replace("a :Sensor ; ", "")
+    assert told("temp") == [] and told("humidity") == ["unknown-word"]

@@ -143,3 +143,29 @@ def test_an_ask_is_a_boolean(temps: FlaskClient, engine: FakeEngine) -> None:
     assert temps.get("/queries/hot/results").get_json() == {"head": {}, "boolean": False}
     engine.answer("hot", rows(_=['"1"']))
     assert b"<boolean>true</boolean>" in temps.get("/queries/hot/results", headers={"Accept": "application/sparql-results+xml"}).data
+
+
+def test_warnings_do_not_refuse_but_are_told(temps: FlaskClient) -> None:
+    post = {"content_type": "application/sparql-query"}
+    text = TEXT + " # DOUBT"
+    found = temps.put("/queries/hot", data=text, **post)
+    assert found.status_code == 201
+    assert [warning["detail"] for warning in found.get_json()["warnings"]] == ["Nothing has it."]
+    assert temps.put("/queries/hot", data=text, **post).get_json()["warnings"][0]["location"]["column"] == text.index("DOUBT") + 1
+    body = temps.post("/explain", data=text, **post).get_json()
+    assert body["valid"] is True and body["errors"] == [] and body["warnings"][0]["code"] == "unknown-word"
+    assert "warning: line 1, column" in temps.post("/explain", data=text, headers={"Accept": "text/plain"}, **post).text
+    assert temps.post("/explain", data=TEXT, **post).get_json()["warnings"] == []
+
+
+def test_explain_fails_where_a_script_asks_for_it(temps: FlaskClient) -> None:
+    post = {"content_type": "application/sparql-query"}
+    for fail, text, status, slug in (("errors", TEXT, 200, None), ("errors", TEXT + " # DOUBT", 200, None), ("warnings", TEXT, 200, None),
+                                     ("errors", "SELECT SYNTAX", 400, "query-syntax"), ("warnings", "SELECT SYNTAX", 400, "query-syntax"),
+                                     ("warnings", TEXT + " # DOUBT", 422, "has-warnings"), ("all", TEXT, 400, "unknown-parameter")):
+        answer = temps.post(f"/explain?fail={fail}", data=text, **post)
+        if slug is None:
+            assert answer.status_code == status and answer.get_json()["valid"] is True
+        else:
+            body = problem(answer, status, slug)
+            assert slug == "unknown-parameter" or body["errors"][0]["location"]["line"] == 1

@@ -480,3 +480,32 @@ def test_the_time_of_a_one_shot_query_counts_from_the_reading_of_its_text(tmp_pa
             running.engine.sparql("SELECT ?o { ?s ?p ?o }", 1e-9)
         assert (refused.value.slug, refused.value.status) == ("query-timeout", 503)
         assert not asked
+
+
+def test_a_query_says_what_item_it_waits_for(running: Running) -> None:
+    """The only item is there, and only a later one, or ?watermark=, closes its window."""
+    engine = running.engine
+    engine.put_stream("s", {**EVENTS, "lateness": "PT3S", "idle": "PT1S"})
+    engine.register(TEXT)
+    assert engine.query("q").progress["waits"] is None
+    engine.push("s", [item(NOW + 100)])
+    running.until(lambda: engine.query("q").progress["waits"] is not None)
+    expected = {"at": "2023-11-14T22:13:21Z", "for": [{"stream": "http://ex.org/s", "stamped": "2023-11-14T22:13:24Z"}]}
+    assert engine.query("q").progress["waits"] == expected
+    running.clock.advance(5_000)
+    running.until(lambda: engine.query("q").state == "idle")
+    assert engine.query("q").progress["waits"] == expected
+    engine.push("s", [], watermark_ms=NOW + 1_000)
+    assert running.ticks(1) == [NOW + 1_000]
+    running.until(lambda: engine.query("q").progress["waits"]["at"] == "2023-11-14T22:13:22Z")
+    engine.push("s", [], watermark_ms=NOW + 60_000)
+    running.until(lambda: engine.query("q").progress["waits"] is None)
+
+
+def test_an_item_by_arrival_waits_for_the_clock_alone(running: Running) -> None:
+    engine = running.engine
+    engine.put_stream("s", BY_ARRIVAL)
+    engine.register(TEXT)
+    engine.push("s", [item(None)])
+    running.until(lambda: len(engine.tail("s")) == 1)
+    assert engine.query("q").progress["waits"] is None
