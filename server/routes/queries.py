@@ -163,4 +163,6 @@ def _register(text: str, name: str | None, options: dict[str, Any]) -> Response:
 
 
 def _etag(info: QueryInfo) -> str:
-    return etag_of([info.text, info.epoch, info.options, info.state])
+    """Of what can be asked for: how far the engine is with it (``starting``, ``idle``) makes no other version."""
+    state = info.state if info.state in ("paused", "failed") else "running"
+    return etag_of([info.text, info.epoch, info.options, state])

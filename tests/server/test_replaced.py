@@ -104,3 +104,16 @@ def test_a_query_that_is_replaced_is_there_all_the_time(running: Unsettled, clie
     assert old.frames[-1] == "bye" if change == "again" else "gap" in old.frames and not old.feed.done
     for one in (old, early):
         one.feed.close()
+
+
+def test_a_version_is_the_same_before_and_after_the_pump_comes_to_it(running: Unsettled, client: FlaskClient) -> None:
+    running.catch_up()
+    running.backend.fed.clear()
+    made = client.put("/queries/q?replace=true", data=OTHER, **BODY)
+    assert made.get_json()["state"] == "starting"
+    running.catch_up()
+    assert client.get("/queries/q").headers["ETag"] == made.headers["ETag"]
+    paused = client.patch("/queries/q", json={"state": "paused"}, headers={"If-Match": made.headers["ETag"]})
+    assert paused.status_code == 200 and paused.headers["ETag"] != made.headers["ETag"]
+    assert client.delete("/queries/q", headers={"If-Match": made.headers["ETag"]}).status_code == 412
+    assert client.delete("/queries/q", headers={"If-Match": paused.headers["ETag"]}).status_code == 204

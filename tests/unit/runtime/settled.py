@@ -8,12 +8,18 @@ from engine.runtime.resources import GraphInfo, QueryInfo, RuleSetInfo, StreamIn
 from engine.runtime.service import Engine
 
 
+def settle(engine: Engine, seconds: float = 10) -> None:
+    """Wait until the pump has come to the end of the log."""
+    machine = engine._machine
+    assert machine.wait_for(machine.writer.appender.position - 1, seconds), "the pump did not come to the end of the log"
+
+
 class SettledEngine(Engine):
     """Waits for the pump after each command."""
 
     def settle(self) -> None:
         """Wait until the pump has come to the end of the log."""
-        assert self._machine.wait_for(self._machine.writer.appender.position - 1, 10), "the pump did not come to the end of the log"
+        settle(self)
 
     def register(self, *given: Any, **more: Any) -> tuple[QueryInfo, bool]:
         info, created = super().register(*given, **more)

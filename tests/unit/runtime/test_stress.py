@@ -12,6 +12,7 @@ import pytest
 
 from engine.runtime.errors import EngineError
 from engine.runtime.service import Engine
+from engine.spark.content import StreamContent
 from tests.unit.runtime.test_catalogue import G, Unsettled
 from tests.unit.runtime.test_derived import HOT, READER
 from tests.unit.runtime.test_engine import EVENTS, NOW, P, S, TEXT, item
@@ -118,6 +119,24 @@ def test_eight_threads_beside_pushes_fail_in_nothing_that_is_there(busy: Unsettl
     busy.catch_up()
     assert [info.name for info in engine.queries()] == ["alarmed", "hot", "q", "reader", "swapped"]
     assert {info.state for info in engine.queries()} <= {"running", "idle"} and len(engine.graphs()) == 1
+
+
+def test_a_one_shot_query_leaves_alone_what_the_pump_goes_through(busy: Unsettled, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is asked, on a stream that nobody reads, while the pump is in the midst of its contents."""
+    engine, evict, asked = busy.engine, StreamContent.evict, list[threading.Thread]()
+
+    def asking(content: StreamContent, before_ms: int) -> None:
+        if not asked:
+            asked.append(threading.Thread(target=lambda: engine.sparql(ASKED.format("unread"))))
+            asked[0].start()
+            asked[0].join(10)
+        evict(content, before_ms)
+
+    monkeypatch.setattr(StreamContent, "evict", asking)
+    engine.push("s", [item(NOW)])
+    busy.until(lambda: bool(asked) and not asked[0].is_alive())
+    busy.catch_up()
+    assert engine.state == "running", engine.progress
 
 
 def test_commands_do_not_wait_for_a_pump_that_evaluates(busy: Unsettled, monkeypatch: pytest.MonkeyPatch) -> None:
