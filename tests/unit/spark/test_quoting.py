@@ -3,10 +3,19 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
+from random import Random
 
+import duckdb
 import pytest
+import sqlglot
+from hypothesis import given
+from hypothesis import strategies as st
+from pyspark.sql import SparkSession
+from sqlglot import exp
+
+from engine.spark.sql.dialect import DIALECTS, DUCKDB, SPARK, Dialect, fixed
 
 QUOTES = "'\"`"
 DIALECT = "engine/spark/sql/dialect.py"
@@ -69,3 +78,69 @@ def test_only_the_dialect_quotes(repository: Path) -> None:
 def test_the_check_finds_quoting_by_hand(text: str) -> None:
     assert len(list(found_by_hand(f"def made(token):\n    return {text}\n", "m.py"))) >= 1
     assert not list(found_by_hand(f"def made(token):\n    raise ValueError({text})\n", "m.py"))
+
+
+PIECES = [
+    "'", "''", '"', "\\", "\\\\", "\\'", "\0", "\x0012", "\0" + "1", "\\0", "\\101", "\\u0041", "\\U0001F600", "\\x41", "\\n", "\\%", "\\_",
+    "\x1a", "${x}", "${", "$\\{", "{", "}", "$$", "%s", "--", "/*", "*/", ";", "\n", "\r\n", "\r", "\t", "\x7f", "\ufeff", "\ufffe",
+    "\uffff", "\U0010ffff", "\U0001f600", "e\u0301", "\u2019", "\u2028", "`", "E'", "r'", "X'41'", "N'", "?", ":x", "#", "@",
+    "01", "7", " ", "a"]
+CHARACTERS = st.characters(exclude_categories=("Cs",))
+TEXTS = st.lists(st.one_of(st.sampled_from(PIECES), st.text(CHARACTERS, max_size=3)), max_size=8).map("".join)
+ALL = [chr(code) for code in range(0x110000) if not 0xD800 <= code < 0xE000]
+
+
+def every_character(at_once: int) -> list[str]:
+    """Texts with all of Unicode in them, after what would make the next character mean something else."""
+    return [before + "".join(ALL[first:first + at_once]) for before in ("", "\\", "$", "\0", "'") for first in range(0, len(ALL), at_once)]
+
+
+def statement(dialect: Dialect, texts: Sequence[str]) -> str:
+    return f"SELECT n, t FROM (VALUES {', '.join(f'({n}, {dialect.quote(text)})' for n, text in enumerate(texts))}) AS v(n, t) ORDER BY n"
+
+
+@pytest.fixture(scope="module")
+def duck() -> Iterator[duckdb.DuckDBPyConnection]:
+    connection = duckdb.connect(":memory:")
+    yield connection
+    connection.close()
+
+
+@given(st.lists(TEXTS, min_size=1, max_size=20))
+def test_a_literal_is_its_text_in_duckdb(duck: duckdb.DuckDBPyConnection, texts: list[str]) -> None:
+    assert [text for _, text in duck.execute(statement(DUCKDB, texts)).fetchall()] == texts
+
+
+def test_a_literal_of_any_character_is_its_text_in_duckdb(duck: duckdb.DuckDBPyConnection) -> None:
+    texts = every_character(1 << 14)
+    assert [text for _, text in duck.execute(statement(DUCKDB, texts)).fetchall()] == texts
+    assert duck.execute(f"SELECT 'x' = {DUCKDB.quote(chr(0))}, 'x' IN ({DUCKDB.quote('x' + chr(0))}, 'y')").fetchall() == [(False, False)]
+
+
+def test_a_literal_is_its_text_in_spark(spark: SparkSession) -> None:
+    """A few jobs for all: each piece beside each other one, what is drawn at random, and all of Unicode."""
+    random = Random(1)
+    texts = [a + b for a in PIECES for b in PIECES]
+    texts += ["".join(random.choice((random.choice(PIECES), random.choice(ALL))) for _ in range(random.randrange(12)))
+              for _ in range(2_000)]
+    for listed in (texts, every_character(1 << 14)):
+        assert spark.sql(statement(SPARK, listed)).toArrow()["t"].to_pylist() == listed
+
+
+@pytest.mark.parametrize("dialect", DIALECTS.values(), ids=list(DIALECTS))
+@given(text=TEXTS.map(lambda text: text.replace("\0", "")), other=TEXTS.map(lambda text: text.replace("\0", "")))
+def test_a_literal_is_one_token(dialect: Dialect, text: str, other: str) -> None:
+    """To another reader of the dialect too, and to the pattern by which names are told from literals."""
+    one, two = map(dialect.quote, (text, other))
+    [parsed] = sqlglot.parse(f"SELECT {one}, {two}", dialect={"local": "duckdb", "sql": "spark"}[dialect.name])
+    assert parsed is not None and [type(item) for item in parsed.expressions] == [exp.Literal, exp.Literal]
+    assert dialect.literal.fullmatch(one) and dialect.renamed(one, {"a": "b", "x": "y"}) == one
+
+
+@given(TEXTS)
+def test_a_text_of_our_own_is_the_same_in_both_or_refused(text: str) -> None:
+    try:
+        written = fixed(text)
+    except ValueError:
+        return
+    assert written == DUCKDB.quote(text) == SPARK.quote(text)
