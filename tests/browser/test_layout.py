@@ -9,6 +9,7 @@ from tests.browser import canned
 from tests.browser.demo import fill, step
 from tests.browser.page import Page
 from tests.browser.standin import Standin
+from tests.browser.wire import Reply
 
 PLACES = ["#/", "#/new", "#/sparql", "#/graphs", "#/streams", "#/streams/weather",
           "#/queries/stations", "#/queries/frost", "#/queries/wind"]
@@ -97,3 +98,39 @@ def test_the_focus_stays_when_lists_are_refreshed(page: Page, standin: Standin) 
     page.shows("#sidebar .side", "paused")
     page.until(lambda: page.texts("#sidebar a[data-name=stations] .side") == ["paused"], "the new state")
     assert page.js("return document.activeElement.dataset.name") == "stations"
+
+
+def test_errors_and_warnings_fit_into_a_narrow_page(page: Page, standin: Standin) -> None:
+    """A long line of the text scrolls in its place."""
+    text = f"SELECT ?a ?b # {'long ' * 60}\nWHERE {{ ?a ?p ?o }}"
+    found = canned.syntax_problem(text, "?b", "No pattern binds ?b, in a text that is longer than the page is wide.", "SELECT ?a")
+    standin.explain = lambda _: Reply(200, {"valid": True, "warnings": found["errors"], "plan": None, "estimate": None})
+    page.size(400, 800)
+    page.open("#/new").paste(text)
+    page.shows(".errors li.warning", "No pattern binds ?b")
+    assert page.js("const m = document.getElementById('main'); return m.scrollWidth - m.clientWidth") <= 0
+
+
+def test_the_console_asks_nobody_but_its_server(page: Page, standin: Standin) -> None:
+    fill(standin)
+    for place in PLACES:
+        page.open(place)
+        page.until(lambda: page.texts("#sidebar .name"), "the lists at the side")
+        asked = page.js("return performance.getEntriesByType('resource').map(e => e.name)")
+        assert asked and [name for name in asked if not name.startswith(page.base)] == []
+
+
+def test_a_proof_is_asked_for_by_keyboard(page: Page, standin: Standin) -> None:
+    """Tab reaches the button of a row, which then can be seen; the focus comes back to it."""
+    fill(standin)
+    step(standin, 1, canned.START_MS)
+    page.open("#/queries/stations")
+    page.until(lambda: page.all(".answers th.why button"), "answers")
+    page.find(".scroll.table").send_keys(Keys.TAB)
+    assert page.driver.switch_to.active_element.text == "Why?"
+    assert page.driver.switch_to.active_element.value_of_css_property("opacity") == "1"
+    page.keys(Keys.ENTER)
+    page.until(lambda: page.all("dialog .tree"), "a proof")
+    page.keys(Keys.ESCAPE)
+    page.gone("dialog")
+    page.until(lambda: page.driver.switch_to.active_element.text == "Why?", "the focus where it was")
