@@ -110,6 +110,7 @@ class Machine:
         self.aside, self.room = SetAside(own.data / "set-aside"), Room(own.data, own.reserve_bytes)
         self.results = ResultLog(own.database, Retention(own.result_count, own.result_age_ms, own.result_bytes), own.dead_letters)
         self._opened.callback(self.results.close)
+        self.clock.not_before(self.results.meta("clock", 0))
         self.folder = LogFolder(own.log_folder, own.archive_folder, self.aside)
         self._position = self.results.position
         self.writer = LogWriter(self.folder, self._log_end(), self.clock.now_ms, own.commit_interval_ms, self._arrival_streams,
@@ -511,6 +512,8 @@ class Machine:
             yield Trouble("disk", str(self.settings.data), f"{self.room.free()} bytes free; below {self.room.reserve} nothing is taken in")
         for hole in self.folder.holes:
             yield Trouble("log", f"records {hole.first} to {hole.last}", f"lost: {hole.reason}")
+        if ahead := self.clock.ahead_ms:
+            yield Trouble("clock", "server", f"the machine's clock was set back: it is {ahead} ms behind; time goes on from the last stamp")
         yield from self.snapshot.troubles
 
     # --- listeners

@@ -263,7 +263,7 @@ class Pump(Barriers):
                 changes.relations[name] = query.relation
                 query.relation_changed = False
         changes.streams = self.kept.to_json()
-        changes.meta["numbers"] = self._numbers
+        changes.meta |= {"numbers": self._numbers, "clock": self._now()}
         self._write(changes)
         self.store.committed()
         self._reach()

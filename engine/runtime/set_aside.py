@@ -15,7 +15,7 @@ _WHY = ".why"
 @dataclass(frozen=True, slots=True)
 class Trouble:
     """Something that does not work while the rest does. `kind` is ``file``, ``log``, ``graph``, ``rules``, ``query``,
-    ``record`` (of the input log) or ``disk``."""
+    ``record`` (of the input log), ``clock`` or ``disk``."""
 
     kind: str
     name: str
