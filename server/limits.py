@@ -22,11 +22,14 @@ class Limits:
     push_body_streamed: int = 256 * MIB
     item_bytes: int = 1 * MIB
     item_triples: int = 10_000
+    push_triples: int = 2_000_000
     nesting: int = 64
     literal: int = 256 * KIB
     graph_upload: int = 256 * MIB
+    graph_triples: int = 2_000_000
     rule_text: int = 1 * MIB
     push_errors_listed: int = 100
+    push_errors: int = 10_000
 
     connections: int = 6_000
     backlog: int = 2_048
@@ -42,7 +45,7 @@ class Limits:
     catalogue_threads: int = 4
     one_shots_at_once: int = 4
     proofs_at_once: int = 1
-    large_uploads_at_once: int = 4
+    large_uploads_at_once: int = 2
     large_upload: int = 1 * MIB
     waiting_requests: int = 256
 
@@ -55,6 +58,11 @@ class Limits:
     result_event: int = 1 * MIB
     ring_events: int = 1_024
     ring_bytes: int = 32 * MIB
+    rings_bytes: int = 512 * MIB
+    notices_waiting: int = 10_000
+    notices_bytes: int = 64 * MIB
+    page_bytes: int = 1 * MIB
+    statuses_kept: int = 1_000
     heartbeat_seconds: float = 15.0
     feed_seconds: float = 600.0
     feed_seconds_spread: float = 0.2

@@ -50,7 +50,7 @@ SLUGS: dict[str, tuple[int, str]] = {
     "etag-mismatch": (412, "It has changed meanwhile"),
     "body-too-large": (413, "The body is too large"),
     "item-too-large": (413, "An item is too large"),
-    "too-many-triples": (413, "An item has too many triples"),
+    "too-many-triples": (413, "An item, push or graph has too many triples"),
     "nesting-too-deep": (413, "The body is nested too deeply"),
     "headers-too-large": (431, "The head of the request is too large"),
     "untrusted-host": (421, "The host name is not one of this server's"),

@@ -20,7 +20,7 @@ from engine.ir.statement import Statement
 from engine.runtime.catalogue import Catalogue
 from engine.runtime.errors import EngineError, not_found
 from engine.runtime.receipts import KeptReceipt, Terms, kept_receipt, receipt_payload, repeated
-from engine.runtime.resources import Receipt, Rejection
+from engine.runtime.resources import OMITTED, Receipt, Rejection
 from engine.runtime.rows import Control, Kind, Prepared, at_position, control_rows, controls, graph_rows, item_rows
 from engine.runtime.rule_store import StoredRules
 from engine.runtime.streams import kept_duration_ms
@@ -284,8 +284,9 @@ def _judge(source: Source, prepared: Prepared, now_ms: int) -> _Verdict:
         times = np.full(count, stamp, np.int64)
         return _Verdict(~none, times, np.full(count, source.watermark, np.int64), none, none, source.watermark)
     if prepared.stamped is not None:
+        bare = np.flatnonzero(~prepared.stamped).tolist()
         raise EngineError("missing-timestamp", 422, f"The stream {source.iri} has event time: each item must carry a time stamp.",
-                          {"items": [int(i) for i in np.flatnonzero(~prepared.stamped)[:_LETTERS]]})
+                          {"items": bare[:_LETTERS], **({"count": len(bare)} if len(bare) > _LETTERS else {})})
     times = prepared.times
     ahead = times > now_ms + source.ahead_ms
     reached = np.maximum.accumulate(np.concatenate([[source.watermark], np.where(ahead, MIN, times - source.lateness_ms)]))
@@ -295,14 +296,24 @@ def _judge(source: Source, prepared: Prepared, now_ms: int) -> _Verdict:
 
 def _refusal(source: Source, prepared: Prepared, verdict: _Verdict, rejected: Sequence[Rejection]) -> dict[str, Any]:
     """The payload of a REFUSED record: counts, and the letters to keep."""
-    letters: list[dict[str, Any]] = [{"reason": r.reason, "t": None, "text": (r.text or r.place or "")[:_LETTER_SIZE]}
-                                     for r in rejected[:_LETTERS]]
+    letters = [_letter(r.reason, None, r.text or r.place or "") for r in rejected[:_LETTERS]]
+    left_out = max(0, len(rejected) - _LETTERS)
     for reason, mask in (("ahead", verdict.ahead_mask), ("late", verdict.late_mask & source.keep_late)):
-        for index in np.flatnonzero(mask)[:_LETTERS]:
+        indexes = np.flatnonzero(mask)
+        left_out += max(0, len(indexes) - _LETTERS)
+        for index in indexes[:_LETTERS]:
             item = prepared.table.filter(pc.equal(prepared.table["item"], int(index)))
             lines = [" ".join((s, p, o, ".")) for s, p, o in zip(*(item[c].to_pylist() for c in "spo"), strict=True) if s is not None]
-            letters.append({"reason": reason, "t": int(verdict.times[index]), "text": "\n".join(lines)[:_LETTER_SIZE]})
+            letters.append(_letter(reason, int(verdict.times[index]), "\n".join(lines)))
+    if left_out:
+        letters.append({"reason": OMITTED, "t": None, "text": "", "more": left_out})
     return {"late": verdict.late, "refused": verdict.ahead + len(rejected), "letters": letters}
+
+
+def _letter(reason: str, t_ms: int | None, text: str) -> dict[str, Any]:
+    """A dead letter; `more` is how much of its text is not kept."""
+    more = len(text) - _LETTER_SIZE
+    return {"reason": reason, "t": t_ms, "text": text[:_LETTER_SIZE], **({"more": more} if more > 0 else {})}
 
 
 def _ahead_errors(verdict: _Verdict, now_ms: int) -> tuple[dict[str, Any], ...]:

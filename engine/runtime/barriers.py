@@ -37,7 +37,7 @@ class Barriers:
                  graph_folder: Path | None, limits: Limits, history: History, aside: SetAside | None = None) -> None:
         self.executor = executor
         self.queries = Queries[LiveQuery]()
-        self.kept = KeptStreams(limits.tail)
+        self.kept = KeptStreams(limits.tail, limits.tail_bytes)
         self.store = GraphStore(graph_folder, aside)
         self.rule_store = RuleStore(parse_rules)
         self._parse, self._compile, self._limits, self._history = parse, compile_query, limits, history

@@ -62,9 +62,11 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """`ticks` per job, `rows` of a result that are logged, and how much time of a paused query's backlog is kept."""
+    """`ticks` per job, `rows` of a result that are logged, how much time of a paused query's backlog is kept, and how many items and
+    bytes of each stream's tail."""
 
     ticks: int = 512
     rows: int = 250_000
     backlog_ms: int = 3_600_000
     tail: int = 1_000
+    tail_bytes: int = 8 << 20

@@ -20,7 +20,8 @@ create table if not exists stream_states (iri text primary key, state text not n
 create table if not exists receipts (stream text not null, key text not null, until integer not null, receipt text not null,
                                      primary key (stream, key)) without rowid;
 create table if not exists letters (stream text not null, position integer not null, number integer not null, reason text not null,
-                                    t integer, content text not null, primary key (stream, position, number)) without rowid;
+                                    t integer, content text not null, more integer not null default 0,
+                                    primary key (stream, position, number)) without rowid;
 create table if not exists queries (name text primary key, definition text not null, state text not null, relation blob) without rowid;
 create table if not exists removed (name text primary key, position integer not null) without rowid;
 create table if not exists graphs (iri text primary key, definition text not null) without rowid;
@@ -60,6 +61,8 @@ class Database:
             self._writer.executescript(_SCHEMA)
             if "position" not in {row[1] for row in self._writer.execute("pragma table_info(results)")}:
                 self._writer.execute("alter table results add column position integer")  # a file of an earlier version
+            if "more" not in {row[1] for row in self._writer.execute("pragma table_info(letters)")}:
+                self._writer.execute("alter table letters add column more integer not null default 0")
 
     def close(self) -> None:
         """Close every connection; nothing can be used afterwards."""

@@ -19,11 +19,11 @@ from engine.timeline import MAX, MIN
 class KeptStreams:
     """By IRI: `states`, `contents` (only of streams that some query reads), `tails`."""
 
-    def __init__(self, tail_items: int) -> None:
+    def __init__(self, tail_items: int, tail_bytes: int = 8 << 20) -> None:
         self.states: dict[str, StreamState] = {}
         self.contents: dict[str, StreamContent] = {}
         self.tails: dict[str, Tail] = {}
-        self._tail_items = tail_items
+        self._tail = tail_items, tail_bytes
 
     @property
     def idle(self) -> list[str]:
@@ -50,7 +50,7 @@ class KeptStreams:
         state = self.state(stream)
         state.advance(pc.max(rows["watermark"]).as_py())
         state.items += int(pc.sum(pc.equal(rows["row"], 0)).as_py() or 0)
-        self.tails.setdefault(stream, Tail(self._tail_items)).add(rows)
+        self.tails.setdefault(stream, Tail(*self._tail)).add(rows)
         facts = facts_of(rows)
         if not used and rows.num_rows:
             state.whole_from = max(state.whole_from, (pc.max(rows["t"]).as_py() or 0) + 1)
@@ -88,7 +88,7 @@ class KeptStreams:
         for table in tables:
             for stream in pc.unique(table["stream"]).to_pylist():
                 rows = table.filter(pc.equal(table["stream"], stream))
-                self.tails.setdefault(stream, Tail(self._tail_items)).add(rows)
+                self.tails.setdefault(stream, Tail(*self._tail)).add(rows)
                 if stream in needed:
                     self.content(stream).append(facts_of(rows.filter(pc.greater_equal(rows["t"], needed[stream]))))
 

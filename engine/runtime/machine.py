@@ -160,7 +160,8 @@ class Machine:
             self._say("warming up")
             self.backend.warm_up(self._say)
         self._say("restoring the state of the queries")
-        limits = Limits(self.settings.ticks_per_job, self.settings.max_result_rows, tail=self.settings.tail_items)
+        limits = Limits(self.settings.ticks_per_job, self.settings.max_result_rows, tail=self.settings.tail_items,
+                        tail_bytes=self.settings.tail_bytes)
         owner = self._owner = Owner()
         pump = Pump(executor, self.results, self._parse, self._recompile, parse_rules=self._parse_rules,
                     graph_folder=self.settings.graph_folder, limits=limits, now=self.clock.now_ms, alive=self.backend.alive,

@@ -20,6 +20,10 @@ from engine.spark.instances import ENDS
 from engine.timeline import MAX, MIN
 
 
+MOST_INCONSISTENCIES = 100
+"""So many a result lists."""
+
+
 class Compiled(Protocol):
     """What the runtime needs of engine.compiler.Compiled."""
 
@@ -152,7 +156,9 @@ class LiveQuery(Reader):
         tick = result.answer.tick
         meta: dict[str, Any] = {"windows": self._windows(tick), "rows": result.shown.num_rows, **result.more}
         if result.answer.inconsistencies:
-            meta["inconsistencies"] = list(result.answer.inconsistencies)
+            found = result.answer.inconsistencies
+            meta["inconsistencies"] = list(found[:MOST_INCONSISTENCIES])
+            meta |= {"inconsistent": len(found)} if len(found) > MOST_INCONSISTENCIES else {}
         if max(result.shown.num_rows, 0 if result.whole is None else result.whole.num_rows) > max_rows:
             meta["truncated"], meta["limit"] = True, max_rows
         return ResultEvent(self.name, self.definition.epoch, self.seq, tick, self.ticker.timetable.label(tick),

@@ -19,6 +19,9 @@ RESULT_KINDS: Mapping[str, ResultKind] = {
 PROGRAM = "PROGRAM"
 """The form of rule programs."""
 
+OMITTED = "omitted"
+"""The reason in the dead letter that stands for all those of a push that are not kept."""
+
 DEFAULT_GRAPH = "urn:x-thalweg:default"
 """The IRI under which the catalog keeps the default graph."""
 
@@ -65,7 +68,8 @@ class Receipt:
     def to_json(self) -> dict[str, Any]:
         """The body of the 202 answer."""
         return {"accepted": self.accepted, "late": self.late, "duplicate": self.duplicate, "rejected": self.rejected,
-                "firstId": self.first_id, "lastId": self.last_id, "watermark": iso(self.watermark_ms), "errors": list(self.errors)}
+                "firstId": self.first_id, "lastId": self.last_id, "watermark": iso(self.watermark_ms), "errors": list(self.errors),
+                **({"truncated": True} if self.rejected > len(self.errors) else {})}
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,14 +83,24 @@ class TailEvent:
 
 
 @dataclass(frozen=True, slots=True)
+class TailPart:
+    """A part of the input tail; `whole` says that nothing is missing between the position asked for and the first of `events`."""
+
+    events: list[TailEvent]
+    whole: bool = True
+
+
+@dataclass(frozen=True, slots=True)
 class DeadLetter:
-    """An item that was not taken: `reason` is ``late``, ``ahead`` or what was wrong with its text."""
+    """An item that was not taken: `reason` is ``late``, ``ahead`` or what was wrong with its text. `more` is how many characters of the
+    text are not kept; with the reason `OMITTED`, how many items of the push."""
 
     stream: str
     position: int
     reason: str
     t_ms: int | None
     text: str
+    more: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ import sqlite3
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from itertools import repeat
+from itertools import accumulate, repeat
 from pathlib import Path
 from typing import Any, cast
 
@@ -131,8 +131,8 @@ class ResultLog(Database):
         db.executemany("insert or replace into receipts values (?,?,?,?)",
                        [(stream, payload["key"], payload["until"], json.dumps(payload)) for stream, payload in changes.receipts])
         for stream, position, letters in changes.letters:
-            db.executemany("insert or replace into letters values (?,?,?,?,?,?)",
-                           [(stream, position, number, letter["reason"], letter["t"], letter["text"])
+            db.executemany("insert or replace into letters (stream, position, number, reason, t, content, more) values (?,?,?,?,?,?,?)",
+                           [(stream, position, number, letter["reason"], letter["t"], letter["text"], letter.get("more", 0))
                             for number, letter in enumerate(letters)])
             db.execute("delete from letters where stream = ? and position < (select position from letters where stream = ? "
                        "order by position desc limit 1 offset ?)", (stream, stream, self._letters))
@@ -215,7 +215,7 @@ class ResultLog(Database):
 
     def letters(self, stream: str, limit: int = 100) -> list[DeadLetter]:
         """The latest dead letters of a stream, newest first."""
-        return [DeadLetter(*row) for row in self._read("select stream, position, reason, t, content from letters where stream = ? "
+        return [DeadLetter(*row) for row in self._read("select stream, position, reason, t, content, more from letters where stream = ? "
                                                        "order by position desc, number desc limit ?", (stream, limit))]
 
     # --- results
@@ -225,8 +225,12 @@ class ResultLog(Database):
         rows = self._results("where query = ? and output = coalesce(?, output) order by id desc limit 1", (query, output))
         return rows[0] if rows else None
 
-    def read(self, query: str, after_seq: int, limit: int = 1_000) -> list[ResultEvent]:
-        """Results with a greater seq than `after_seq`, in order."""
+    def read(self, query: str, after_seq: int, limit: int = 1_000, size: int | None = None) -> list[ResultEvent]:
+        """Results with a greater seq than `after_seq`, in order, of `size` bytes together (or one that is larger)."""
+        if size is not None:
+            sizes = self._read("select bytes from results where query = ? and seq > ? order by seq limit ?", (query, after_seq, limit))
+            within = sum(total <= size for total in accumulate(bytes_ for bytes_, in sizes))
+            limit = max(1, within)
         return self._results("where query = ? and seq > ? order by seq limit ?", (query, after_seq, limit))
 
     def before(self, query: str, seq: int) -> ResultEvent | None:

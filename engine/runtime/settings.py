@@ -29,6 +29,7 @@ class Settings:
     result_bytes: int = 256 << 20
     dead_letters: int = 1_000
     tail_items: int = 1_000
+    tail_bytes: int = 8 << 20
     one_shot_timeout_s: float = 10.0
     push_wait_s: float = 30.0
     reserve_bytes: int = 64 << 20

@@ -15,7 +15,7 @@ from engine.runtime.errors import EngineError, conflict, not_found, unavailable
 from engine.runtime.output import triples_in
 from engine.runtime.receipts import Terms
 from engine.runtime.registered import Registered
-from engine.runtime.resources import DeadLetter, Item, Receipt, Rejection, StreamInfo, TailEvent
+from engine.runtime.resources import DeadLetter, Item, Receipt, Rejection, StreamInfo, TailEvent, TailPart
 from engine.runtime.rows import Kind, Prepared, prepare, prepare_table
 from engine.runtime.streams import check_name, check_pushable, describe, made_by_a_query
 from engine.runtime.view import View
@@ -91,13 +91,22 @@ class StreamCommands(Commands):
     def tail(self, name: str, limit: int = 100, since: int = 0) -> list[TailEvent]:
         """The last items that the pump has taken in, after the position `since`, oldest first. The items of a stream that a query
         makes are its logged results, their positions the numbers of these."""
+        return self.tail_part(name, limit, since).events
+
+    def tail_part(self, name: str, limit: int = 100, since: int = 0) -> TailPart:
+        """The same, with whether all items after `since` are there."""
         view = self._view()
         if (maker := _makers(view).get(name)) is not None:
-            newest = self.results.bounds(name).newest
-            events = self.results.items(name, since if since <= newest else 0, limit)
-            return [TailEvent(event.seq, event.at_ms, None, triples_in(event.payload)) for event in events if event.epoch == maker.epoch]
+            bounds = self.results.bounds(name)
+            since = since if since <= bounds.newest else 0
+            logged = self.results.items(name, since, limit + 1)
+            events = [TailEvent(event.seq, event.at_ms, None, triples_in(event.payload)) for event in logged if event.epoch == maker.epoch]
+            return TailPart(events[-limit:] if limit else [], len(logged) <= limit and bounds.oldest <= since + 1)
         tail = view.snapshot.tails.get(_descriptor(name, view)["iri"])
-        return tail.read(limit, since) if tail else []
+        if tail is None:
+            return TailPart([])
+        events = tail.read(limit + 1, since)
+        return TailPart(events[-limit:] if limit else [], len(events) <= limit and tail.gone <= since)
 
     def dead_letters(self, name: str) -> list[DeadLetter]:
         """Items that were not taken, the latest first."""

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from engine.runtime.errors import EngineError
 from engine.runtime.resources import TailEvent
@@ -149,11 +150,12 @@ _TAIL_ROWS = 50_000
 
 
 class Tail:
-    """The last items of a stream; fewer where one after the other is large."""
+    """The last items of a stream; fewer where they are large. `gone` is the position of the last one that is no longer here."""
 
-    def __init__(self, items: int, parts: Sequence[tuple[int, pa.Table]] = ()) -> None:
+    def __init__(self, items: int, most_bytes: int = 8 << 20, parts: Sequence[tuple[int, pa.Table]] = (), gone: int = 0) -> None:
         self._parts = tuple(parts)
-        self._items = items
+        self._items, self._bytes = items, most_bytes
+        self.gone = gone
 
     @property
     def tables(self) -> list[pa.Table]:
@@ -162,21 +164,28 @@ class Tail:
 
     def fixed(self) -> Tail:
         """The tail as it is now, which does not change."""
-        return Tail(self._items, self._parts)
+        return Tail(self._items, self._bytes, self._parts, self.gone)
 
     def add(self, rows: pa.Table) -> None:
         """Take rows of the log, of this stream's items only, in order."""
         positions = rows["position"].to_numpy()
         begin = max(0, len(positions) - _TAIL_ROWS)
+        begin += int(np.searchsorted(-np.cumsum(_sizes(rows.slice(begin))[::-1])[::-1], -self._bytes))
         if begin:
             begin = int(np.searchsorted(positions, positions[begin - 1], side="right"))
         last = np.unique(positions[begin:])[-self._items:]
+        begin = int(np.searchsorted(positions, last[0])) if len(last) else len(positions)
+        if begin:
+            self.gone = int(positions[begin - 1])
         if not len(last):
+            self._parts = () if len(positions) else self._parts
             return
-        begin = int(np.searchsorted(positions, last[0]))
         kept = rows.select(_SHOWN).slice(begin).take(np.arange(len(positions) - begin))     # a copy: a slice would keep the whole batch
         parts = (*self._parts, (len(last), kept))
-        self._parts = parts[_superfluous(parts, self._items):]
+        superfluous = len(self._parts) if begin else _superfluous(parts, self._items, self._bytes)
+        if superfluous:
+            self.gone = max(self.gone, parts[superfluous - 1][1]["position"][-1].as_py())
+        self._parts = parts[superfluous:]
 
     def read(self, limit: int, since: int = 0) -> list[TailEvent]:
         """The last `limit` items with position > `since`, in order."""
@@ -187,17 +196,27 @@ class Tail:
                     old = items.get(position)
                     triples = (*(old.triples if old else ()), *(((s, p, o),) if s is not None else ()))
                     items[position] = TailEvent(position, t, graph, triples)
-        return [items[position] for position in sorted(items)[-limit:]]
+        return [items[position] for position in sorted(items)[-limit:]] if limit else []
 
 
-def _superfluous(parts: Sequence[tuple[int, pa.Table]], enough: int) -> int:
-    """How many of the first parts go because those after them are enough."""
-    items = rows = 0
+def _superfluous(parts: Sequence[tuple[int, pa.Table]], enough: int, most_bytes: int) -> int:
+    """How many of the first parts go because those after them are enough, or all that there is room for."""
+    items = rows = size = 0
     for place in range(len(parts) - 1, -1, -1):
-        if items >= enough or rows >= _TAIL_ROWS:
+        own = parts[place][1]
+        size += int(_sizes(own).sum())
+        if items >= enough or rows >= _TAIL_ROWS or size > most_bytes and place < len(parts) - 1:
             return place + 1
-        items, rows = items + parts[place][0], rows + parts[place][1].num_rows
+        items, rows = items + parts[place][0], rows + own.num_rows
     return 0
+
+
+def _sizes(rows: pa.Table) -> np.typing.NDArray[np.int64]:
+    """The bytes of each row, of what a tail shows."""
+    sizes = np.full(rows.num_rows, 2 * 8, np.int64)
+    for name in _SHOWN[2:]:
+        sizes += pc.fill_null(pc.binary_length(rows[name].cast(pa.string())), 0).to_numpy()
+    return sizes
 
 
 def _bad(member: str, detail: str) -> EngineError:

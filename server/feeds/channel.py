@@ -16,16 +16,20 @@ from server.limits import Limits
 
 Listener = Callable[[], None]
 _EPOCH = re.compile(r"q(\d+)c(\d+)")
+# An event is kept as data, and as it is sent.
+_WRITTEN = 2
+_READ_AT_ONCE = 16
 
 
 class Entry:
-    """A logged result with the bytes made of it so far."""
+    """A logged result with the bytes made of it so far, whose number is `size`; `grown` is told how many more are made."""
 
-    def __init__(self, event: ResultEvent, before: Callable[[], bytes | None], iri: str, cap: int) -> None:
+    def __init__(self, event: ResultEvent, before: Callable[[], bytes | None], iri: str, cap: int,
+                 grown: Callable[[Entry, int], None] = lambda entry, more: None) -> None:
         event.meta.setdefault("graph", f"{iri}/results/{event.id}")
         self.event = event
         self.size = len(event.payload) + len(event.relation or b"")
-        self._before, self._cap = before, cap
+        self._before, self._cap, self._grown = before, cap, grown
         self._frames: dict[tuple[Variant, bool], list[Frame]] = {}
         self._empty: dict[str, bool] = {}
         self._lock = threading.Lock()
@@ -37,11 +41,13 @@ class Entry:
     def frames(self, variant: Variant, snapshot: bool = False) -> list[Frame]:
         """The events of this result; with `snapshot` the whole relation as one. Made once for each variant."""
         with self._lock:
-            if (variant, snapshot) not in self._frames:
-                self._frames[variant, snapshot] = (
-                    full_frames(self.event, self.event.full, variant, self._cap, "snapshot") if snapshot
+            if (variant, snapshot) in self._frames:
+                return self._frames[variant, snapshot]
+            made = (full_frames(self.event, self.event.full, variant, self._cap, "snapshot") if snapshot
                     else result_frames(self.event, self._before() if self._compares(variant) else None, variant, self._cap))
-            return self._frames[variant, snapshot]
+            self._frames[variant, snapshot] = made
+        self._grown(self, _WRITTEN * sum(len(frame.data) for frame in made))
+        return made
 
     def empty(self, variant: Variant) -> bool:
         """Whether there is nothing in it for ``empty=omit``."""
@@ -77,7 +83,8 @@ class Channel:
         self.removed: str | None = None
         self.progress: tuple[int, Frame] | None = None
         self.progress_data: dict[str, Any] = {}
-        self.statuses: deque[tuple[int, Frame]] = deque(maxlen=32)
+        self.statuses: deque[tuple[int, Frame]] = deque()
+        self.statuses_lost = 0
         self.news = 0
         self.variants: dict[Variant, int] = {}
         self.listeners: set[Listener] = set()
@@ -86,9 +93,39 @@ class Channel:
         self._bytes = 0
         self._engine, self._limits = engine, limits
 
+    @property
+    def size(self) -> int:
+        """How many bytes the ring has."""
+        return self._bytes
+
     def entry(self, event: ResultEvent) -> Entry:
         """A result as this channel writes it."""
-        return Entry(event, lambda: self._before(event), self.iri, self._limits.result_event)
+        return Entry(event, lambda: self._before(event), self.iri, self._limits.result_event, self._grow)
+
+    def misses(self, event: ResultEvent) -> bool:
+        """Whether results between the newest that is known and this one were left out."""
+        with self.lock:
+            return event.epoch == self.epoch and event.seq > self.newest + 1
+
+    def catch_up(self) -> None:
+        """Take from the result log what is newer than the newest that is known."""
+        while events := self._engine.results.read(self.name, self.newest, _READ_AT_ONCE, self._limits.page_bytes):
+            before = self.newest
+            if events[0].epoch != self.epoch:
+                return      # the notice of its epoch is yet to come
+            for event in events:
+                self.add(event)
+            if self.newest == before:
+                return
+
+    def shrink(self) -> int:
+        """Give up the oldest result of the ring, but not the last one; how many bytes that was."""
+        with self.lock:
+            if len(self._ring) < 2:
+                return 0
+            size = self._ring.popleft().size
+            self._bytes -= size
+            return size
 
     def add(self, event: ResultEvent) -> None:
         """Take a new result: write it for those who follow, keep it in the ring."""
@@ -102,11 +139,13 @@ class Channel:
                 self._begin(event.epoch)
             if event.epoch != self.epoch or event.seq <= self.newest:
                 return
+            if self._ring and event.seq != self.newest + 1:
+                self._bytes = 0
+                self._ring.clear()      # a ring has no holes
             self._ring.append(entry)
             self._bytes += entry.size
             self.newest = event.seq
-            while len(self._ring) > 1 and (len(self._ring) > self._limits.ring_events or self._bytes > self._limits.ring_bytes):
-                self._bytes -= self._ring.popleft().size
+            self._trim()
 
     def set_progress(self, data: dict[str, Any]) -> None:
         """Keep the newest progress only."""
@@ -119,6 +158,8 @@ class Channel:
         with self.lock:
             self.news += 1
             self.statuses.append((self.news, message("status", **data)))
+            if len(self.statuses) > self._limits.statuses_kept:
+                self.statuses_lost = self.statuses.popleft()[0]
 
     def begin(self, epoch: str | None) -> None:
         """A new generation."""
@@ -144,15 +185,21 @@ class Channel:
                 self.newest = newest
 
     def after(self, epoch: str | None, seq: int, limit: int = 64) -> list[Entry] | None:
-        """The next entries of a generation after `seq`, none of another one than the present; None where the ring does not reach back so
-        far."""
+        """The next entries of a generation after `seq`, none of another one than the present, of `page_bytes` together (or one that is
+        larger); None where the ring does not reach back so far."""
         with self.lock:
             if epoch != self.epoch or seq >= self.newest:
                 return []
             if not self._ring or self._ring[0].event.seq > seq + 1:
                 return None
             skip = seq + 1 - self._ring[0].event.seq
-            return [self._ring[i] for i in range(skip, min(len(self._ring), skip + limit))]
+            found, size = list[Entry](), 0
+            for place in range(skip, min(len(self._ring), skip + limit)):
+                size += self._ring[place].size
+                if found and size > self._limits.page_bytes:
+                    break
+                found.append(self._ring[place])
+            return found
 
     def wake(self) -> None:
         """Tell the feeds that there is news."""
@@ -160,6 +207,20 @@ class Channel:
             listeners = list(self.listeners)
         for listener in listeners:
             listener()
+
+    def _grow(self, entry: Entry, more: int) -> None:
+        """Count what was written of a result; the ring's part of it may push others out."""
+        with self.lock:
+            entry.size += more
+            place = entry.event.seq - self._ring[0].event.seq if self._ring else -1
+            if 0 <= place < len(self._ring) and self._ring[place] is entry:
+                self._bytes += more
+                self._trim()
+
+    def _trim(self) -> None:
+        limits = self._limits
+        while len(self._ring) > 1 and (len(self._ring) > limits.ring_events or self._bytes > limits.ring_bytes):
+            self._bytes -= self._ring.popleft().size
 
     def _begin(self, epoch: str | None) -> None:
         self.epoch, self.newest, self._bytes = epoch, 0, 0

@@ -7,13 +7,13 @@ waits for a client.
 from __future__ import annotations
 
 import logging
-import queue
 import threading
 from collections.abc import Callable
 from typing import Any
 
 from engine.runtime.resources import Notice, QueryInfo
 from server.feeds.channel import Channel, Listener
+from server.feeds.notices import Notices
 from server.feeds.options import Variant
 from server.limits import Limits
 from server.problems import Problem
@@ -31,7 +31,7 @@ class Exchange:
         self.everything = Channel("", "", engine, limits)
         self._channels: dict[str, Channel] = {}
         self._lock = threading.Lock()
-        self._notices: queue.SimpleQueue[Notice | None] = queue.SimpleQueue()
+        self._notices = Notices(limits)
         self._thread: threading.Thread | None = None
         self._unsubscribe: Callable[[], None] | None = None
 
@@ -107,17 +107,33 @@ class Exchange:
                 self._take(channel, notice)
             except Exception:  # one result must not end the thread that serves all queries
                 log.exception("an event of query %s could not be passed on", notice.query)
+            self._make_room()
             channel.wake()
 
+    def _make_room(self) -> None:
+        """Let the rings of all queries together keep within their limit: the largest gives its oldest results up."""
+        with self._lock:
+            channels = list(self._channels.values())
+        total = sum(channel.size for channel in channels)
+        while total > self.limits.rings_bytes and (largest := max(channels, key=lambda channel: channel.size)).size:
+            freed = largest.shrink()
+            if not freed:
+                return
+            total -= freed
+
     def _take(self, channel: Channel, notice: Notice) -> None:
-        if notice.kind == "result" and notice.event is not None:
-            channel.add(notice.event)
+        if notice.kind == "result":
+            if notice.event is None or channel.misses(notice.event):
+                channel.catch_up()
+            if notice.event is not None:
+                channel.add(notice.event)
         elif notice.kind == "progress":
             channel.set_progress(notice.data)
         elif notice.kind == "status":
             channel.add_status(notice.data)
         elif notice.kind == "epoch":
             channel.begin(notice.data.get("epoch"))
+            channel.catch_up()      # results of it may have been left out of the queue
         elif notice.kind == "removed":
             channel.remove(notice.data.get("epoch"))
 

@@ -53,7 +53,9 @@ class Feed:
         self._live = False
         self._sent = 0
         self._status_seen = self._progress_seen = self.channel.news
-        self._rated: list[Entry] = []
+        self._rated: Entry | None = None
+        self._rated_first = ""
+        self._rated_count = 0
         self._rate_due = 0.0
         self._progress_due = 0.0
 
@@ -157,7 +159,7 @@ class Feed:
         """Continuity is lost: a gap, then a snapshot."""
         if newer(self.channel.epoch, self._epoch):
             self._epoch, self._known = self.channel.epoch, 0
-        self._rated, newest = [], self.channel.newest if self.channel.epoch == self._epoch else 0
+        self._rated, newest = None, self.channel.newest if self.channel.epoch == self._epoch else 0
         bounds = self._results.bounds(self.name)
         self._seq = max(newest, bounds.newest if bounds.epoch == self._epoch else 0)
         oldest = self._id(bounds.oldest if bounds.epoch == self._epoch else 0)
@@ -175,7 +177,7 @@ class Feed:
                 return []
             frames += self._resync("slow-consumer", self._id(self._seq), dropped)
             return []
-        events = self._results.read(self.name, self._seq, _PAGE)
+        events = self._results.read(self.name, self._seq, _PAGE, self.limits.page_bytes)
         if events and events[0].epoch != self._epoch:
             return []
         if not events or events[0].seq > self._seq + 1:
@@ -195,7 +197,10 @@ class Feed:
         if not options.keep_empty and entry.empty(self._variant):
             return
         if options.rate_ms:
-            self._rated.append(entry)
+            if self._rated is None:
+                self._rated_first, self._rated_count = event.id, 0
+            self._rated = entry     # only the latest: a slow client must not hold what it will not get
+            self._rated_count += 1
             return
         self._send(entry, frames)
 
@@ -207,12 +212,12 @@ class Feed:
 
     def _flush_rated(self, now_s: float, frames: list[Frame]) -> None:
         """With ``rate``: the latest of the results since the last one that was sent, and how many were left out."""
-        if not self._rated or now_s < self._rate_due:
+        entry = self._rated
+        if entry is None or now_s < self._rate_due:
             return
-        entry, left_out = self._rated[-1], len(self._rated) - 1
-        if left_out:
-            frames.append(message("gap", requested=self._rated[0].event.id, oldestId=entry.event.id, reason="rate", dropped=left_out))
-        self._rated, self._rate_due = [], now_s + self._options.rate_ms / 1000
+        if left_out := self._rated_count - 1:
+            frames.append(message("gap", requested=self._rated_first, oldestId=entry.event.id, reason="rate", dropped=left_out))
+        self._rated, self._rate_due = None, now_s + self._options.rate_ms / 1000
         self._send(entry, frames)
 
     def _tell(self, now_s: float, visible: bool, frames: list[Frame]) -> None:
@@ -224,6 +229,9 @@ class Feed:
             begun = self.channel.epoch == self._epoch
             watermark = begun and self.channel.progress_data.get("watermark") or self.info.progress.get("watermark")
             newest = max(self.channel.newest if begun else 0, self._known)
+            lost = self.channel.statuses_lost
+        if lost > self._status_seen:
+            frames.append(message("gap", requested=None, oldestId=None, reason="status", dropped=None))
         frames += [frame for number, frame in statuses if number > self._status_seen]
         self._status_seen = statuses[-1][0] if statuses else self._status_seen
         if progress is not None and progress[0] > self._progress_seen and (visible or now_s >= self._progress_due):

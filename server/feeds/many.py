@@ -66,7 +66,10 @@ class ManyFeeds:
             frames += self._named(feed, found or [])
         with self._exchange.everything.lock:
             news = [(number, frame) for number, frame in self._exchange.everything.statuses if number > self._seen]
+            lost = self._exchange.everything.statuses_lost > self._seen
         self._seen = news[-1][0] if news else self._seen
+        if lost:
+            frames.append(message("gap", requested=None, oldestId=None, reason="status", dropped=None))
         frames += [frame for _, frame in news]
         return None if waiting and not frames else frames
 

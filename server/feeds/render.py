@@ -90,8 +90,9 @@ def rsp(event: ResultEvent) -> dict[str, Any]:
     """The member ``rsp``: where in time the result stands, and what is to be known about it."""
     meta = event.meta
     windows = [{**w, "open": iso(w["open"]), "close": iso(w["close"])} for w in event.windows]
-    shown = {"seq": event.seq, "window": windows, "at": iso(event.at_ms), "late": meta.get("late", 0), "inferred": None,
+    shown = {"seq": event.seq, "window": windows, "at": iso(event.at_ms), "inferred": None,
              "inconsistencies": meta.get("inconsistencies", []), "truncated": bool(meta.get("truncated", False))}
+    shown |= {"inconsistenciesFound": meta["inconsistent"]} if "inconsistent" in meta else {}
     shown |= {"stream": event.stream} if event.stream else {}
     return {**shown, "limit": meta["limit"]} if shown["truncated"] and "limit" in meta else shown
 

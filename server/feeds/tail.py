@@ -16,7 +16,8 @@ class Tail:
     def __init__(self, engine: Any, limits: Limits, name: str, since: int | None, limit: int | None) -> None:
         """Raises the problem of an unknown stream. `since` None begins with the last items."""
         self.done = False
-        self._engine, self._limits, self.name, self._limit = engine, limits, name, limit
+        self._engine, self._limits, self.name, self._left = engine, limits, name, limit
+        self._following = since is not None
         self._iri: str = engine.stream(name).iri
         self._position = since or 0
         self._due: float | None = None
@@ -40,13 +41,18 @@ class Tail:
         if not blocking:
             return None
         self._due = now_s + self._limits.tail_seconds
+        part = self._engine.tail_part(self.name, self._limits.page, self._position)
         frames: list[Frame] = []
-        for event in self._engine.tail(self.name, self._limits.page, self._position):
+        if self._following and not part.whole:
+            first = str(part.events[0].position) if part.events else None
+            frames.append(message("gap", requested=self.position, oldestId=first, reason="tail", dropped=None))
+        self._following = True
+        for event in part.events:
             frames.append(item_frame(event))
             self._position = event.position
-            if self._limit is not None and len(frames) >= self._limit:
+            self._left = None if self._left is None else self._left - 1
+            if self._left == 0:
                 return frames + self.end("limit", False)
-        self._limit = None if self._limit is None else self._limit - len(frames)
         return frames
 
     def due_in(self, now_s: float) -> float | None:

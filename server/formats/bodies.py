@@ -90,6 +90,12 @@ def prepared(body: bytes, media: str, nesting: int) -> bytes:
     return body
 
 
+def check_lines(body: bytes, media: str, most: int) -> None:
+    """Refuse a body of lines that has too many, before anything is made of them. Empty ones count: each costs memory too."""
+    if media in (NQUADS, NTRIPLES, TIMED, JSONL) and body.count(b"\n") + body.count(b"\r") - body.count(b"\r\n") > most:
+        raise Problem("too-many-triples", f"A push may have {most} lines.", extra={"limit": most})
+
+
 def check_json_nesting(text: bytes, nesting: int) -> None:
     """Refuse JSON that is nested deeper than `nesting`."""
     check_nesting(text, _JSON_STRINGS, nesting)

@@ -16,6 +16,7 @@ from pyoxigraph import RdfFormat, parse
 
 from engine.runtime.rows import one_each
 from engine.timeline import is_moment
+from server.formats.bodies import check_lines
 from server.formats.items import Reader
 from server.formats.lines import has_odd_line_ends
 from server.formats.media import NQUADS, TIMED
@@ -52,6 +53,7 @@ def read_columns(body: bytes, media: str, reader: Reader) -> pa.Table | None:
     """The items as a table for `engine.runtime.rows.prepare_table`, or None (see the module)."""
     if media not in (NQUADS, TIMED) or reader.skip or len(body) < SMALL:
         return None
+    check_lines(body, media, reader.limits.push_triples)
     try:
         lines = _lines(body).cast(pa.large_string())
         blank = pc.less_equal(pc.binary_length(lines), 1)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -13,6 +13,11 @@ from server.formats.stamps import GENERATED_AT, stamp_ms
 from server.formats.terms import own_blank_nodes
 from server.limits import Limits
 from server.problems import Problem
+
+
+Quad = tuple[str | None, Triple]
+# So many triples with the time stamp of an item may stand in it beside its own.
+STAMPS = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +35,18 @@ class Reader:
     limits: Limits = field(default_factory=Limits)
 
 
+class TooManyTriples(Problem):
+    """Reading stopped at a cap: what is beyond it was not looked at."""
+
+
+def capped(quads: Iterable[Quad], limit: int, what: str, spare: int = 0) -> Iterator[Quad]:
+    """The quads of `what`, an item, a push or a graph; no more are made than it may have, and `spare` ones."""
+    for number, quad in enumerate(quads):
+        if number >= limit + spare:
+            raise TooManyTriples("too-many-triples", f"There are more than {limit} triples in {what}.", extra={"limit": limit})
+        yield quad
+
+
 @dataclass(slots=True)
 class Reading:
     """The items of a push in the order of the text, and the problems of those that were left out. `labelled`: the text gives each blank
@@ -44,6 +61,10 @@ class Reading:
         """Leave an item out, or refuse the whole push, as the pusher wished."""
         if not self.reader.skip:
             raise problem
+        most = self.reader.limits.push_errors
+        if len(self.problems) >= most:
+            raise Problem("quota-errors", f"More than {most} items cannot be read: nothing was taken.", errors=problem.errors,
+                          extra={"limit": most})
         self.problems.append(problem)
 
     def add_dataset(self, quads: Iterable[tuple[str | None, Triple]], place: str | None = None, line: int | None = None,
@@ -51,8 +72,13 @@ class Reading:
         """Add the items of one document: each named graph is one, triples of the default graph about a graph's name belong to it,
         and the rest of the default graph is an item of its own. `measured` says that the caller kept the cap on bytes."""
         graphs: dict[str | None, list[Triple]] = {}
+        most = self.reader.limits.item_triples + STAMPS
         for graph, triple in quads:
-            graphs.setdefault(graph, []).append(triple)
+            triples = graphs.setdefault(graph, [])
+            if len(triples) < most or graph is None:
+                triples.append(triple)
+            elif not self.reader.skip:      # else the item is refused below, by what is kept of it
+                raise located(self._too_many(), place or graph, line)
         loose: list[Triple] = []
         about: dict[str, list[Triple]] = {}
         for triple in graphs.pop(None, ()):
@@ -111,11 +137,14 @@ class Reading:
             raise Problem("missing-timestamp", f"The item has no time stamp (predicate {predicate}).")
         return stamp, triples
 
+    def _too_many(self) -> Problem:
+        limit = self.reader.limits.item_triples
+        return Problem("too-many-triples", f"An item may have {limit} triples.", extra={"limit": limit})
+
     def _check_size(self, triples: list[Triple], measured: bool) -> None:
         limits = self.reader.limits
         if len(triples) > limits.item_triples:
-            raise Problem("too-many-triples", f"An item may have {limits.item_triples} triples.",
-                          extra={"limit": limits.item_triples, "actual": len(triples)})
+            raise self._too_many()
         if not measured:
             size = sum(len(s) + len(p) + len(o) + 5 for s, p, o in triples)
             if size > limits.item_bytes:

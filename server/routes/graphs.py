@@ -88,7 +88,13 @@ def _uploaded(iri: str) -> list[Triple]:
             raise Problem("body-too-large", f"A graph may have {limits.graph_upload} bytes.",
                           extra={"limit": limits.graph_upload, "actual": request.content_length})
         files = [(file.read(), content_type(file.content_type, GRAPH_TYPES)) for file in request.files.values()]
-        return list(dict.fromkeys(triple for data, media in files for triple in read_graph(data, media, limits, iri)))
+        found: dict[Triple, None] = {}
+        for data, media in files:
+            found |= dict.fromkeys(read_graph(data, media, limits, iri))
+            if len(found) > limits.graph_triples:
+                raise Problem("too-many-triples", f"There are more than {limits.graph_triples} triples in a graph.",
+                              extra={"limit": limits.graph_triples})
+        return list(found)
     media = body_type(GRAPH_TYPES)
     return read_graph(body(limits.graph_upload), media, limits, iri)
 

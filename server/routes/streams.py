@@ -7,7 +7,7 @@ from typing import Any
 
 from flask import Blueprint, Response, request
 
-from engine.runtime.resources import Rejection, StreamInfo, TailEvent, iso
+from engine.runtime.resources import OMITTED, Rejection, StreamInfo, TailEvent, iso
 from engine.runtime.streams import check_pushable
 from server.feeds.frames import encoded, jsonl
 from server.feeds.tail import item_frame
@@ -100,19 +100,25 @@ def items(name: str) -> Response:
     """The last items of the input, oldest first, after the id ``since``; server/hub.py serves the live tail."""
     info = site().engine.stream(name)
     limit, since = parameter("limit", count(site().limits.page), 100), parameter("since", count(1 << 62), 0)
-    events = site().engine.tail(name, limit, since)
+    part = site().engine.tail_part(name, limit, since)
+    events = part.events
+    headers = {"RSP-Truncated": "true"} if "since" in request.args and not part.whole else {}
     media = best(JSONL, TRIG)
     if media == JSONL:
-        return reply(encoded(map(item_frame, events), jsonl), JSONL)
+        return reply(encoded(map(item_frame, events), jsonl), JSONL, headers=headers)
     predicate = f"<{info.descriptor.get('timestampPredicate') or GENERATED_AT}>"
-    return reply(dataset((_stamped(event, predicate) for event in events), TRIG), TRIG)
+    return reply(dataset((_stamped(event, predicate) for event in events), TRIG), TRIG, headers=headers)
 
 
 @route(blueprint, "/streams/<name>/dead-letters", "GET")
 def dead_letters(name: str) -> Response:
-    """Items that were not taken, with the reasons."""
-    return json_reply({"deadLetters": [{"position": letter.position, "reason": letter.reason, "time": iso(letter.t_ms), "text": letter.text}
-                                       for letter in site().engine.dead_letters(name)]})
+    """The last items that were not taken, with the reasons."""
+    letters = site().engine.dead_letters(name)
+    shown = [{"position": letter.position, "reason": letter.reason, "time": iso(letter.t_ms), "text": letter.text,
+              **({"truncated": True, "more": letter.more} if letter.more else {})} for letter in letters]
+    total = site().engine.stream(name).state["deadLetters"]
+    told = sum(letter.reason != OMITTED for letter in letters)
+    return json_reply({"deadLetters": shown, "total": total, "truncated": total > told})
 
 
 def _etag(info: StreamInfo) -> str:

@@ -54,7 +54,7 @@ export function evaluation(name, data, id) {
   const at = milliseconds(rsp.at) ?? milliseconds(windows[0]?.close) ?? milliseconds(data.generatedAtTime);
   const found = content(name, data);
   return {
-    id, seq: rsp.seq ?? null, at, windows, late: rsp.late ?? 0, truncated: rsp.truncated ?? false,
+    id, seq: rsp.seq ?? null, at, windows, truncated: rsp.truncated ?? false,
     limit: rsp.limit ?? null, stream: rsp.stream ?? null,
     inconsistencies: rsp.inconsistencies ?? [], inconsistent: rsp.inconsistenciesFound ?? rsp.inconsistencies?.length ?? 0,
     snapshot: name === "snapshot", last: data.last ?? true,

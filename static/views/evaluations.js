@@ -1,7 +1,7 @@
 /** The table of evaluations of a query: each a group of rows under its number, window and size; newest first, capped. */
 
 import { arrange, h, keepingPlace, setAttribute, setText } from "../lib/dom.js";
-import { clock, count, plural, tail } from "../lib/format.js";
+import { clock, plural, tail } from "../lib/format.js";
 import { scroll } from "../lib/parts.js";
 import { columnTypes, fillCell, headRow, rowKey } from "../lib/table.js";
 import { emptyText, sizeText } from "../lib/words.js";
@@ -32,10 +32,9 @@ function inconsistencyList({ inconsistencies, inconsistent }) {
 }
 
 function badges(entry) {
-  const { snapshot, late, truncated, limit, inconsistent } = entry;
+  const { snapshot, truncated, limit, inconsistent } = entry;
   return [
     snapshot && ["snapshot", "", "The answer that was there when this page connected"],
-    late && [`${count(late)} late`],
     truncated && [`truncated by the server${limit ? ` at ${plural(limit, "row")}` : ""}`, "bad"],
     inconsistent && [plural(inconsistent, "inconsistency", "inconsistencies"), "bad", inconsistencyList(entry)],
   ].filter(Boolean);

@@ -48,7 +48,7 @@ def literal(value: object, datatype: str | None = None) -> dict[str, str]:
 def rsp(seq: int, close_ms: int, range_ms: int = 10_000, stream: str = STREAM) -> dict[str, Any]:
     """The member `rsp` of a result."""
     window = {"stream": stream, "open": iso(close_ms - range_ms), "close": iso(close_ms)}
-    return {"seq": seq, "window": [window], "at": iso(close_ms), "late": 0, "inferred": None, "inconsistencies": [],
+    return {"seq": seq, "window": [window], "at": iso(close_ms), "inferred": None, "inconsistencies": [],
             "truncated": False}
 
 

@@ -21,7 +21,7 @@ from engine.runtime.clock import ManualClock
 from engine.runtime.errors import EngineError, conflict, not_found
 from engine.runtime.output import payload
 from engine.runtime.resources import (RESULT_KINDS, DeadLetter, GraphInfo, Item, Listener, Notice, OneShot, QueryInfo, Receipt, Rejection,
-                                      ResultEvent, RuleSetInfo, StreamInfo, TailEvent)
+                                      ResultEvent, RuleSetInfo, StreamInfo, TailEvent, TailPart)
 from engine.runtime.results import Changes, ResultLog
 from engine.runtime.streams import check_name, describe
 
@@ -115,6 +115,10 @@ class FakeEngine:
     def tail(self, name: str, limit: int = 100, since: int = 0) -> list[TailEvent]:
         self.stream(name)
         return [event for event in self._events[name] if event.position > since][-limit:]
+
+    def tail_part(self, name: str, limit: int = 100, since: int = 0) -> TailPart:
+        after = [event for event in self._events[self.stream(name).name] if event.position > since]
+        return TailPart(after[-limit:], len(after) <= limit)
 
     def dead_letters(self, name: str) -> list[DeadLetter]:
         self.stream(name)

@@ -15,6 +15,14 @@ import pytest
 import requests
 
 from server import connection
+from server.feeds.channel import Entry
+from server.feeds.exchange import Exchange
+from server.feeds.feed import Feed
+from server.feeds.options import Options
+from server.formats.columns import read_columns
+from server.formats.items import Reader
+from server.formats.reading import read_graph, read_items
+from server.problems import Problem
 from tests.server.conftest import PATIENCE_SECONDS, QUICK, Live, wait_until
 from tests.server.fake_engine import FakeEngine, rows
 from tests.server.sse import Events
@@ -294,3 +302,152 @@ def test_what_clients_share_counts_once(serve: Serve) -> None:
         live.engine.answer("hot", LARGE)
         wait_until(lambda: len(hub.outbox._sending) == 3)
         assert hub.outbox.pending < 9_000_000 and hub.outbox.cut_off == 0
+
+
+def test_what_feeds_have_not_been_told_is_bounded_and_nothing_is_lost() -> None:
+    engine = FakeEngine()
+    hot(engine)
+    exchange = Exchange(engine, replace(QUICK, notices_waiting=3, notices_bytes=1_000))
+    engine.subscribe(exchange._notices.put)
+    feed = Feed(exchange, "hot", Options(), lambda: None)
+    feed.open(0)
+    ids = [answer(engine, number) for number in range(50)]
+    engine.patch_query("hot", "paused")
+    assert len(exchange._notices) <= 3 + 5      # one of each kind beyond the bound
+    exchange.start()
+    try:
+        wait_until(lambda: feed.channel.newest == 50 and feed.channel.statuses)
+        sent = feed.poll(0.0, blocking=True) or []
+        sent += feed.poll(0.0, blocking=True) or []
+        assert [frame.id for frame in sent if frame.event == "result"] == ids
+        assert [frame.event for frame in sent if frame.event not in ("result", "status")] == []
+    finally:
+        exchange.stop()
+
+
+def test_results_of_a_new_epoch_that_were_left_out_are_read_from_the_log() -> None:
+    engine = FakeEngine()
+    hot(engine)
+    exchange = Exchange(engine, replace(QUICK, notices_waiting=0))
+    engine.subscribe(exchange._notices.put)
+    feed = Feed(exchange, "hot", Options(), lambda: None)
+    answer(engine, 1)
+    engine.restart_query("hot", reset=True)
+    last = answer(engine, 2)
+    exchange.start()
+    try:
+        wait_until(lambda: feed.channel.epoch == "q1c2" and feed.channel.newest == 1)
+        entries = feed.channel.after("q1c2", 0)
+        assert entries is not None and [entry.event.id for entry in entries] == [last]
+    finally:
+        exchange.stop()
+
+
+def test_with_rate_only_the_latest_result_is_held() -> None:
+    engine = FakeEngine()
+    hot(engine)
+    exchange = Exchange(engine, QUICK)
+    feed = Feed(exchange, "hot", Options(rate_ms=60_000), lambda: None)
+    feed.open(0)
+    for number in range(20):
+        answer(engine, number)
+        feed.channel.catch_up()
+        feed.poll(0.0, blocking=True)
+    assert isinstance(feed._rated, Entry) and feed._rated.event.seq == 20
+    sent = feed.poll(60.0, blocking=True) or []
+    assert [(frame.event, frame.id) for frame in sent] == [("gap", None), ("result", feed._id(20))]
+    assert b'"dropped":18' in sent[0].data
+
+
+def test_a_client_behind_takes_pages_of_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
+    engine = FakeEngine()
+    hot(engine)
+    for limits in (replace(QUICK, page_bytes=20_000), replace(QUICK, page_bytes=20_000, ring_events=1)):
+        exchange = Exchange(engine, limits)
+        feed = Feed(exchange, "hot", Options(since="earliest"), lambda: None)
+        feed.open(0)
+        before = feed._seq
+        for number in range(20):
+            engine.answer("hot", rows(s=[f'"{"x" * 9_000}"'], t=['"1"']))
+        feed.channel.catch_up()
+        first = feed.poll(0.0, blocking=True) or []
+        assert 1 <= len(first) <= 2 and feed._seq - before == len(first)
+        pages = 1
+        while (feed.poll(0.0, blocking=True) or []):
+            pages += 1
+        assert pages >= 10 and feed._seq == feed.channel.newest
+        feed.close()
+
+
+def test_rings_are_bounded_with_the_bytes_that_are_made_of_results() -> None:
+    engine = FakeEngine()
+    hot(engine)
+    exchange = Exchange(engine, replace(QUICK, ring_bytes=100_000))
+    feeds = [Feed(exchange, "hot", Options(mode=mode, graph_format=form), lambda: None)
+             for mode in ("full", "delta") for form in ("jsonld", "trig", "nquads")]
+    channel = feeds[0].channel
+    for _ in range(20):
+        engine.answer("hot", rows(s=[f'"{"x" * 9_000}"'], t=['"1"']))
+        channel.catch_up()
+    assert channel.size == sum(entry.size for entry in channel._ring) <= 100_000
+    assert 1 <= len(channel._ring) <= 3     # each is written in six ways
+    small = Exchange(engine, replace(QUICK, rings_bytes=50_000))
+    other = Feed(small, "hot", Options(), lambda: None).channel
+    for _ in range(20):
+        engine.answer("hot", rows(s=[f'"{"x" * 9_000}"'], t=['"1"']))
+        other.catch_up()
+        small._make_room()
+    assert other.size <= 50_000
+
+
+# --- parsing
+
+ONE = "<http://ex.org/s> <http://ex.org/p> <http://ex.org/{}> .\n"
+GRAPH = "<http://ex.org/g> { <http://ex.org/s> <http://ex.org/p> <http://ex.org/{}> . }\n"
+
+
+@pytest.mark.parametrize(("media", "line"), [
+    ("text/turtle", ONE), ("application/n-triples", ONE), ("application/trig", GRAPH),
+    ("application/n-quads", "<http://ex.org/s> <http://ex.org/p> <http://ex.org/{}> <http://ex.org/g> .\n")])
+@pytest.mark.parametrize("skip", [False, True])
+def test_reading_an_item_stops_at_the_cap(media: str, line: str, skip: bool) -> None:
+    limits = replace(QUICK, item_triples=10)
+    body = "".join(line.replace("{}", str(number)) for number in range(1_000)) + ("" if skip else "this is no RDF")
+    reader = Reader(skip=skip, limits=limits)
+    if skip:
+        reading = read_items(body.encode(), media, reader)
+        assert [problem.slug for problem in reading.problems] == ["too-many-triples"] and not reading.items
+        return
+    with pytest.raises(Problem) as refused:     # what is wrong behind the cap is not seen
+        read_items(body.encode(), media, reader)
+    assert (refused.value.slug, refused.value.extra["limit"]) == ("too-many-triples", 10)
+
+
+@pytest.mark.parametrize(("media", "line"), [
+    ("application/n-quads", "<http://a> <http://b> <http://c> <http://g{}> .\n"),
+    ("application/trig", "<http://g{}> { <http://a> <http://b> 1 }\n"),
+    ("text/x-timed-ntriples", "{}\t<http://a> <http://b> <http://c> .\n"), ("application/jsonl", '{{"@id":"http://a/{}","http://b":1}}\n'),
+    ("application/n-quads", "\n"), ("application/jsonl", "\r")])
+@pytest.mark.parametrize("skip", [False, True])
+def test_reading_a_push_stops_at_the_cap(media: str, line: str, skip: bool) -> None:
+    body = "".join(line.replace("{}", str(number)).replace("{{", "{").replace("}}", "}") for number in range(2_000)).encode()
+    reader = Reader(skip=skip, limits=replace(QUICK, push_triples=1_000))
+    with pytest.raises(Problem) as refused:
+        read_columns(body * 40, media, reader)
+        read_items(body, media, reader)
+    assert (refused.value.slug, refused.value.extra["limit"]) == ("too-many-triples", 1_000)
+
+
+def test_reading_a_graph_stops_at_the_cap() -> None:
+    body = "".join(ONE.replace("{}", str(number)) for number in range(100)) + "this is no RDF"
+    with pytest.raises(Problem) as refused:
+        read_graph(body.encode(), "text/turtle", replace(QUICK, graph_triples=10))
+    assert (refused.value.slug, refused.value.extra["limit"]) == ("too-many-triples", 10)
+
+
+def test_more_bad_items_than_can_be_told_are_refused() -> None:
+    body = b"no triple\n" * 100
+    assert len(read_items(body, "application/n-quads", Reader(skip=True)).problems) == 100
+    with pytest.raises(Problem) as refused:
+        read_items(body, "application/n-quads", Reader(skip=True, limits=replace(QUICK, push_errors=99)))
+    assert (refused.value.slug, refused.value.extra["limit"]) == ("quota-errors", 99)

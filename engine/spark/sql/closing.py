@@ -16,7 +16,9 @@ from engine.plan.derive import Seen, Shape
 from engine.spark.sql.dialect import Dialect, fixed
 from engine.spark.sql.sources import closure_table
 
-MOST_FINDINGS = 100
+FINDINGS_READ = 100_000
+"""So many rows with what is inconsistent an evaluation gives; a result lists fewer, and counts them (engine/runtime/query.py)."""
+
 SeenRow = tuple[str, str | None, int, int]
 """What rows of a table are like: property or mark, class, whether a subject differs from its object, and whether an object is a literal."""
 
@@ -173,7 +175,9 @@ class Closing:
     def check(self, known: Seen) -> str | None:
         """What finds what is inconsistent, given what the rows are like; None where nothing can be."""
         texts = [check.text for check in self.checks if all(shape.in_(known) for shape in check.shapes)]
-        return f"{self.known} SELECT * FROM ({' UNION '.join(texts)}) AS found LIMIT {MOST_FINDINGS}" if texts else None
+        if not texts:
+            return None
+        return f"{self.known} SELECT * FROM ({' UNION '.join(texts)}) AS found ORDER BY lo, finding LIMIT {FINDINGS_READ}"
 
 
 def _union(texts: Sequence[str]) -> str:

@@ -156,3 +156,25 @@ def test_a_watermark_far_beyond_the_clock_is_refused(arrival: bool) -> None:
     assert error.value.slug == "watermark-ahead"
     taken = push(appender(arrival=arrival, ahead_ms=100), [5], watermark_ms=NOW + 100)[1]
     assert taken.watermark_ms == NOW + 100  # type: ignore[attr-defined]
+
+
+def test_dead_letters_that_are_not_kept_whole_or_at_all_say_so() -> None:
+    end = appender(ahead_ms=10, keep_late=True)
+    long = Rejection("no triple", None, "x" * 5_000)
+    times = [NOW, *[NOW + 11] * 130, *[NOW - 1] * 120]
+    rows, receipt = push(end, times, skip=True, rejected=(long,) * 150)
+    (refused,) = [control for control in controls(rows) if control.kind is Kind.REFUSED]
+    letters = refused.payload["letters"]
+    assert [sum(letter["reason"] == reason for letter in letters) for reason in ("no triple", "ahead", "late")] == [100, 100, 100]
+    assert letters[0] == {"reason": "no triple", "t": None, "text": "x" * 4_096, "more": 904} and "more" not in letters[100]
+    assert letters[-1] == {"reason": "omitted", "t": None, "text": "", "more": 50 + 30 + 20}
+    shown = receipt.to_json()  # type: ignore[attr-defined]
+    assert (shown["rejected"], len(shown["errors"]), shown["truncated"]) == (280, 200, True)
+    _, whole = push(end, [NOW], skip=True, rejected=(long,))
+    assert "truncated" not in whole.to_json()  # type: ignore[attr-defined]
+
+
+def test_items_without_a_time_stamp_are_counted() -> None:
+    with pytest.raises(EngineError) as refused:
+        push(appender(), [None] * 130)
+    assert (len(refused.value.extra["items"]), refused.value.extra["count"]) == (100, 130)

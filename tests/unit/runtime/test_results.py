@@ -93,9 +93,10 @@ def test_a_new_epoch_drops_the_results_of_the_old_one(log: ResultLog) -> None:
 
 def test_letters_and_receipts(log: ResultLog) -> None:
     for position in range(1, 4):
-        log.commit(Changes(position, letters=[("s", position, [{"reason": "late", "t": 5, "text": f"<a> {position}"}])],
+        log.commit(Changes(position, letters=[("s", position, [{"reason": "late", "t": 5, "text": f"<a> {position}", "more": position}])],
                            receipts=[("s", {"key": str(position), "until": position * 10})]), 0)
     assert [(letter.position, letter.text) for letter in log.letters("s", 2)] == [(3, "<a> 3"), (2, "<a> 2")]
+    assert [letter.more for letter in log.letters("s", 2)] == [3, 2]
     assert [stream for stream, _ in log.receipts(20)] == ["s", "s"]
 
 
@@ -117,3 +118,23 @@ def test_facts_of_made_streams_stay_while_a_window_may_see_them(log: ResultLog) 
     log.commit(Changes(3, gone=["m", "n"], made=[("m", facts(3, 11))], streams={"m": {"kept_from": 0}}), 0)
     assert [table["t"].to_pylist() for table in log.made("m")] == [[11]]
     assert log.made("n") == [] and log.stream_states() == {"m": {"kept_from": 0}}
+
+
+def test_a_file_of_an_earlier_version_has_no_counts_of_what_letters_left_out(tmp_path: Path) -> None:
+    path = tmp_path / "db"
+    with sqlite3.connect(path) as old:
+        old.execute("create table letters (stream text not null, position integer not null, number integer not null, reason text not null, "
+                    "t integer, content text not null, primary key (stream, position, number)) without rowid")
+        old.execute("insert into letters values ('s', 1, 0, 'late', 5, '<a>')")
+    old.close()
+    log = ResultLog(path)
+    assert [(letter.text, letter.more) for letter in log.letters("s")] == [("<a>", 0)]
+    log.close()
+
+
+def test_results_are_read_in_pages_of_bytes(log: ResultLog) -> None:
+    write(log, 1, *(event(number) for number in range(1, 6)))
+    size = len(log.read("q", 0, 1)[0].payload)
+    assert [e.seq for e in log.read("q", 0, 10, 2 * size)] == [1, 2]
+    assert [e.seq for e in log.read("q", 2, 10, 1)] == [3]
+    assert log.read("q", 5, 10, 1) == []

@@ -100,3 +100,19 @@ def test_a_manual_clock_wakes_who_waits() -> None:
     before = system.now_ms()
     system.wait(wake, before)
     assert system.now_ms() >= before
+
+
+def test_the_tail_keeps_items_up_to_its_bytes_and_knows_what_is_gone() -> None:
+    def large(p: int) -> Event:
+        return Event(p, "s", p, None, (("<x>", "<p>", f'"{"x" * 100}"'),), p)
+
+    for batches in ([range(1, 8)], [range(p, p + 1) for p in range(1, 8)], [range(1, 3), range(3, 8)]):
+        tail = Tail(100, 400)
+        assert tail.gone == 0
+        for batch in batches:
+            tail.add(encode([large(p) for p in batch]))
+        assert [event.position for event in tail.read(100)] == [5, 6, 7]
+        assert tail.gone == 4 and tail.fixed().gone == 4
+    tail = Tail(100, 50)
+    tail.add(encode([large(1)]))
+    assert tail.read(100) == [] and tail.gone == 1

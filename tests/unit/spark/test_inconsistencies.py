@@ -51,3 +51,16 @@ def test_in_a_static_graph_at_every_evaluation(executor: Executor) -> None:
     for _ in range(2):
         graph = [DISJOINT, *typed("door", "Open", "Closed")]
         assert found(executor, graph, typed("gate", "Open"), typed("gate", "Open")) == [["cax-dw"], ["cax-dw"]]
+
+
+def test_all_are_counted_however_the_evaluations_are_cut(executor: Executor) -> None:
+    """A result lists a hundred at most, the first in the order of their texts, and counts the rest."""
+    doors = [triple for number in range(150) for triple in typed(f"door{number}", "Open", "Closed")]
+    content = StreamContent(f"{E}s")
+    content.append(facts_of(encode([Event(n, f"{E}s", n * 1000, None, tuple(doors), n * 1000) for n in (1, 2)])))
+    graphs = {f"{E}g": graph_table([DISJOINT])}
+    compiled = compile_statement(parse(TEXT), Catalog({f"{E}s": "event"}, graphs), "q")
+    together = executor.evaluate([Due("q", compiled, (2_000, 3_000), 0, {f"{E}s": content}, graphs)])
+    assert [len(answer.inconsistencies) >= 150 for answer in together] == [True, True]
+    alone = [executor.evaluate([Due("q", compiled, (tick,), 0, {f"{E}s": content}, graphs)])[0] for tick in (2_000, 3_000)]
+    assert [answer.inconsistencies for answer in alone] == [answer.inconsistencies for answer in together]
