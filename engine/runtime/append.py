@@ -179,10 +179,13 @@ class Appender:
         return [control_rows(Control(position, kind, name, None, payload))], position
 
     def register(self, name: str, payload: dict[str, Any], statement: Statement) -> list[pa.Table]:
-        """Register a query, or replace it; `statement` has the windows of its rules."""
+        """Register a query, or replace it; `statement` has the windows of its rules. The record says which generation it is: the pump
+        and what is registered here cannot count differently."""
         position = self.position
         payload = {"since": position, **payload}
         self.catalogue = self.catalogue.with_query(name, payload, position, statement)
+        definition = self.catalogue.queries[name].definition
+        payload |= {"number": definition.number, "generation": definition.generation}
         return self.command(Kind.REGISTER, name, payload)[0]
 
     def change(self, kind: Kind, name: str, payload: dict[str, Any]) -> pa.Table:

@@ -97,7 +97,7 @@ class Catalogue:
         """After a registration; `statement` has the windows of its rules."""
         old = self.queries.get(name)
         definition = Definition.of(name, payload, own_iri(statement, payload.get("stream")), old.definition if old else None, self.numbers)
-        query = Registered(definition, statement, Timetable.of(statement), "running", position)
+        query = Registered(definition, statement, Timetable.of(statement), "running", position, position)
         others = {other: known for other, known in self.queries.items() if other != name}
         return replace(self, queries=FixedQueries({**others, name: query}), removed=_with(self.removed, name, None),
                        numbers=max(self.numbers, definition.number))

@@ -23,7 +23,7 @@ def query_info(query: Registered, view: View, base_url: str, now_ms: int) -> Que
         graphs=tuple(sorted(query.graphs)), rules=tuple(rule.name for rule in statement.rules),
         windows=tuple(window_json(source, view) for source in statement.streams), variables=variables(statement),
         state=view.state(query), epoch=definition.epoch, since_ms=definition.registered_ms, restarts=definition.restarts,
-        error=seen.error if seen is not None and view.standing(query) == "failed" else None, progress=progress(query, view, now_ms),
+        error=view.error(query), progress=progress(query, view, now_ms),
         options=dict(definition.options), makes=_makes(query, view))
 
 

@@ -44,7 +44,7 @@ class Recovery:
             definition = Definition.from_json(value)
             statement = self.statement(definition.text, found.rule_sets)
             wish = "paused" if state["state"] == "paused" else "running"
-            queries[definition.name] = Registered(definition, statement, Timetable.of(statement), wish, results.position)
+            queries[definition.name] = Registered(definition, statement, Timetable.of(statement), wish, results.position, results.position)
         return replace(found, queries=FixedQueries(queries))
 
     def follow(self, catalogue: Catalogue, table: pa.Table) -> Catalogue:

@@ -31,10 +31,16 @@ class Definition:
         """The id of this generation; results have the ids ``{epoch}-{seq}``."""
         return f"q{self.number}c{self.generation}"
 
+    @property
+    def order(self) -> tuple[int, int]:
+        """Greater for what was registered later under the same name."""
+        return self.number, self.generation
+
     @classmethod
     def of(cls, name: str, payload: Mapping[str, Any], stream: str | None, old: Definition | None, numbers: int) -> Definition:
-        """Of the payload of a registration, in place of `old` or as the next of `numbers` queries."""
+        """Of the payload of a registration, in place of `old` or as the next of `numbers` queries; the payload may say which it is."""
         number, generation = (old.number, old.generation + 1) if old is not None else (numbers + 1, 1)
+        number, generation = payload.get("number", number), payload.get("generation", generation)
         return cls(name, payload["text"], number, generation, payload["since"], payload.get("options", {}), payload.get("registered"),
                    payload.get("restarts", 0), stream)
 
@@ -87,11 +93,12 @@ class Reader:
 
 @dataclass(frozen=True, slots=True)
 class Registered(Reader):
-    """A query at the end of the log. `wish` is what the last record about it asked for, ``running`` or ``paused``; `changed` is the
-    position of that record."""
+    """A query at the end of the log, registered by the record at `registered`. `wish` is what the last record about it asked for,
+    ``running`` or ``paused``; `changed` is the position of that record."""
 
     definition: Definition
     statement: Statement
     timetable: Timetable
     wish: str
+    registered: int
     changed: int

@@ -110,7 +110,7 @@ def made(queries: Mapping[str, Statement]) -> list[str]:
     live = Queries[Registered]()
     for name, statement in queries.items():
         definition = Definition(name, statement.text, 0, 1, 0, stream=own_iri(statement, _own(name)))
-        live[name] = Registered(definition, statement, Timetable.of(statement), "running", 0)
+        live[name] = Registered(definition, statement, Timetable.of(statement), "running", 0, 0)
     for name, query in live.items():
         check_sources(query.statement, name, query.makes, live, _BASE_URL)
     return list(live.makers)

@@ -122,10 +122,10 @@ class Engine(RuleCommands, GraphCommands):
     def _compiled(self, query: Registered, view: View) -> Compiled:
         """The query as the pump has compiled it, or as it will."""
         seen = view.seen(query)
-        if seen is None:
+        if seen is None and view.standing(query) != "failed":
             return self._compile(query.statement, query.name, query.definition.options, view, query.definition.stream)
-        if seen.compiled is None:
-            raise EngineError("query-failed", 409, f"The query {query.name!r} has no plan: {seen.error}")
+        if seen is None or seen.compiled is None:
+            raise EngineError("query-failed", 409, f"The query {query.name!r} has no plan: {view.error(query)}")
         return seen.compiled
 
     def evidence(self, name: str, result_id: str) -> Evidence:

@@ -45,7 +45,21 @@ class View:
     def standing(self, query: Registered) -> str:
         """``running``, ``paused`` or ``failed``, as it will be when the pump has come to the end of the log, if nothing fails till then."""
         seen = self.seen(query)
+        if seen is None and self._passed_over(query):
+            return "failed"
         return query.wish if seen is None or query.changed > self.snapshot.position else seen.state
+
+    def error(self, query: Registered) -> str | None:
+        """Why a query has failed, if it has."""
+        seen = self.seen(query)
+        if self.standing(query) != "failed":
+            return None
+        return seen.error if seen is not None else "Its registration could not be carried out: /health/ready says why."
+
+    def _passed_over(self, query: Registered) -> bool:
+        """Whether the pump has gone past the registration without the query: the record was set aside."""
+        known = self.snapshot.queries.get(query.name)
+        return query.registered <= self.snapshot.position and (known is None or known.definition.order < query.definition.order)
 
     def state(self, query: Registered) -> str:
         """The state to show: of a query that the pump has not come to ``starting``, of one that is to go on after a failure

@@ -10,7 +10,9 @@ import pytest
 from engine.ir.spans import DiagnosticError
 from engine.runtime.catalogue import Catalogue
 from engine.runtime.errors import EngineError
+from engine.runtime.pump import Pump
 from engine.runtime.resources import QueryInfo
+from engine.runtime.rows import Control
 from engine.runtime.service import Engine
 from grammar import parse
 from tests.unit.runtime.test_derived import HOT, READER
@@ -220,6 +222,26 @@ def test_a_condition_is_checked_when_the_command_is_decided(standing: Unsettled)
                  lambda: engine.register(TEXT, check=forbids), lambda: engine.put_rules("r", RIF, alarm("low"), check=forbids)):
         refused(call, "etag-mismatch")
     assert [one.name for one in engine.streams()] == ["s", "t"] and engine.graphs() == [] and engine.queries() == []
+
+
+def test_a_registration_that_the_pump_sets_aside_has_failed_and_the_next_ones_have_not(
+        standing: Unsettled, monkeypatch: pytest.MonkeyPatch) -> None:
+    engine, register = standing.engine, Pump._register
+
+    def broken(pump: Pump, control: Control) -> None:
+        if control.stream == "q":
+            raise ValueError("nobody can do this")
+        register(pump, control)
+
+    monkeypatch.setattr(Pump, "_register", broken)
+    engine.register(TEXT)
+    assert engine.register(TEXT.replace("QUERY q", "QUERY next"))[0].epoch == "q2c1"
+    standing.catch_up()
+    assert {info.name: info.state for info in engine.queries()} == {"next": "running", "q": "failed"}
+    assert "/health/ready" in str(engine.query("q").error)
+    refused(lambda: engine.plan("q"), "query-failed")
+    engine.delete_query("q")
+    assert engine.stats("next")["results"]["epoch"] == "q2c1"
 
 
 # --- the value itself
