@@ -109,6 +109,12 @@ class FakeEngine:
             self._receipts[name, idempotency_key], self._digests[name, idempotency_key] = receipt, digest
         return receipt
 
+    def forget(self) -> None:
+        """Forget all items and dead letters."""
+        self.pushes.clear()
+        for kept in (*self._events.values(), *self._letters.values()):
+            kept.clear()  # type: ignore[attr-defined]
+
     def push_table(self, name: str, table: pa.Table, **wishes: Any) -> Receipt:
         return self.push(name, items_of(table), **wishes)
 

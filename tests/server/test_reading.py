@@ -152,11 +152,9 @@ SAMPLES = {kind: text for kind, text in SAME_ITEM.items() if "/" in kind} | {
 }
 
 
-@pytest.mark.parametrize("kind", SAMPLES)
-@given(seed=st.integers(0, 1 << 32))
-def test_mutated_bodies_are_items_or_problems(kind: str, seed: int) -> None:
-    chance = random.Random(seed)
-    text = bytearray(SAMPLES[kind].encode())
+def broken(chance: random.Random, sample: str) -> bytes:
+    """A sample of a format after one to four cuts, insertions or splices."""
+    text = bytearray(sample.encode())
     for _ in range(chance.randint(1, 4)):
         place = chance.randrange(len(text) + 1)
         match chance.randrange(4):
@@ -170,9 +168,16 @@ def test_mutated_bodies_are_items_or_problems(kind: str, seed: int) -> None:
                 text[place:place] = other[start:start + chance.randint(1, 30)]
             case _:
                 del text[place:]
+    return bytes(text)
+
+
+@pytest.mark.parametrize("kind", SAMPLES)
+@given(seed=st.integers(0, 1 << 32))
+def test_mutated_bodies_are_items_or_problems(kind: str, seed: int) -> None:
+    text = broken(random.Random(seed), SAMPLES[kind])
     for reader in (READER, replace(EVENT, skip=True)):
         try:
-            found = read_items(bytes(text), kind, reader)
+            found = read_items(text, kind, reader)
         except Problem as problem:
             assert problem.slug in ("rdf-syntax", "nesting-too-deep", "remote-context-disabled", "missing-timestamp"), problem
             if problem.slug == "rdf-syntax" and kind in (media.TURTLE, media.TRIG, media.NTRIPLES, media.NQUADS, media.TIMED):
