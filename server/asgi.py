@@ -143,7 +143,7 @@ class Application:
         guard.check("GET", lambda name: header(scope, name), self.site.hosts, self.site.origins)
         if scope["query_string"]:
             raise Problem("unknown-parameter", "There are no parameters here.")
-        status, value = (200, {"status": "live"}) if path == "/health/live" else readiness(self.site.engine)
+        status, value = (200, {"status": "live"}) if path == "/health/live" else readiness(self.site.engine, self.exchange.worker)
         body = dumps(value)
         headers = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode()), (b"cache-control", b"no-store")]
         headers += [(b"retry-after", b"2")] if status == 503 else []

@@ -17,6 +17,7 @@ from engine.spark.executor import Answer, Due
 from engine.spark.executor import Executor as SparkExecutor
 from engine.spark.oneshot import OneShots
 from engine.spark.session import Session, start_session
+from engine.supervision.worker import Worker
 
 OnBatch = Callable[[Callable[[], pa.Table]], None]
 OnFailure = Callable[[BaseException], None]
@@ -25,6 +26,8 @@ Say = Callable[[str], None]
 
 class Feed(Protocol):
     """Hands the rows of new log files to the pump."""
+
+    worker: Worker
 
     def start(self) -> None: ...
 

@@ -15,7 +15,6 @@ import logging
 import os
 import queue
 import re
-import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -29,12 +28,13 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from engine.runtime.append import Appender
-from engine.runtime.errors import unavailable
+from engine.runtime.errors import EngineError, unavailable
 from engine.runtime.files import remove, whole_file
 from engine.runtime.holes import Holes, without
 from engine.runtime.room import disk_full
 from engine.runtime.rows import ROWS, Kind, in_order
 from engine.runtime.set_aside import SetAside
+from engine.supervision.worker import FatalError, Worker
 from engine.timeline import MAX, MIN
 
 _LOG = logging.getLogger(__name__)
@@ -61,6 +61,10 @@ class LogFile:
 
     def read(self) -> pa.Table:
         return pq.read_table(self.path, schema=ROWS, memory_map=False)
+
+
+class LogUnsureError(FatalError):
+    """A file of the log is in place, and may be read already, but is not known to last: its positions must not be given again."""
 
 
 @dataclass(slots=True)
@@ -169,8 +173,14 @@ class LogFolder:
             after = min(file.last, until)
 
     def write(self, table: pa.Table) -> LogFile:
-        """Write rows, in order, to a new file of the log: on disk when this returns."""
-        return self._write(table, self.folder, "none")
+        """Write rows, in order, to a new file of the log: on disk when this returns. LogUnsureError where that cannot be told."""
+        try:
+            return self._write(table, self.folder, "none")
+        except OSError as error:
+            path = self.folder / _name(table)
+            if path.exists():
+                raise LogUnsureError(f"the log file {path} is there, but perhaps not after a power cut: {error}") from error
+            raise
 
     def merge(self, position: int, least: int, fits: Callable[[int], bool] = lambda size: True) -> int:
         """Merge the files up to `position` into the archive, if there are at least `least` of them; how many. OSError where there is no
@@ -214,20 +224,20 @@ class LogFolder:
             sink.write(f"{max(newest_ms, before[0])} {max(last, before[1])}".encode())
 
     def _write(self, table: pa.Table, folder: Path, compression: str) -> LogFile:
-        first, last = table["position"][0].as_py(), table["position"][-1].as_py()
-        name = f"{first:016d}-{last:016d}.parquet"
+        name = _name(table)
         with whole_file(folder / name, self._staging / f"{folder.name}-{name}") as sink:
             pq.write_table(table, sink, compression=compression, write_statistics=["t"], store_schema=False)
-        return LogFile(first, last, folder / name)
+        return LogFile(table["position"][0].as_py(), table["position"][-1].as_py(), folder / name)
 
 
 class LogWriter:
     """The thread that owns the log's end."""
 
     def __init__(self, folder: LogFolder, appender: Appender, now: Callable[[], int], interval_ms: int,
-                 arrival_streams: Callable[[], Iterable[str]] = tuple, processed: Callable[[], int] | None = None) -> None:
+                 arrival_streams: Callable[[], Iterable[str]] = tuple, processed: Callable[[], int] | None = None,
+                 on_failure: Callable[[BaseException], None] | None = None) -> None:
         """`arrival_streams` get a clock mark with each commit that holds items of an arrival stream. `processed` is the last position
-        that the pump is done with."""
+        that the pump is done with. `on_failure` is told when the log can be written no more."""
         self.folder = folder
         self.appender = appender
         self.failure: BaseException | None = None
@@ -236,15 +246,17 @@ class LogWriter:
         self._waiting: deque[int] = deque()
         self._swept = now()
         self._commands: queue.SimpleQueue[Any] = queue.SimpleQueue()
-        self._thread = threading.Thread(target=self._run, name="log-writer", daemon=True)
+        self._last = 0.0
+        self._stopped = False
+        self.worker = Worker("log-writer", self._run, on_failure)
 
     def start(self) -> None:
-        self._thread.start()
+        self.worker.start()
 
     def stop(self) -> None:
         """Write what waits, then end."""
         self._commands.put(_STOP)
-        self._thread.join()
+        self.worker.join()
 
     def submit(self, decide: Decide[Reply], soon: bool = False) -> Future[Reply]:
         """Queue a command; its reply is there when its rows are on disk. One that is wanted `soon` waits no longer than the usual
@@ -255,7 +267,7 @@ class LogWriter:
 
     def call(self, decide: Decide[Reply], timeout_s: float = 30.0, soon: bool = False) -> Reply:
         """Submit a command and wait for its reply."""
-        if not self._thread.is_alive():
+        if not self.worker.alive:
             raise unavailable("shutting-down", "The input log is closed.")
         try:
             return self.submit(decide, soon).result(timeout_s)
@@ -263,18 +275,24 @@ class LogWriter:
             raise unavailable("engine-overloaded", f"The input log did not answer within {timeout_s:g} s.") from None
 
     def _run(self) -> None:
-        last = 0.0
-        while True:
-            group, more = self._gather(last), True
+        while not self._stopped:
+            group, more = self._gather(self._last), True
             while more:
                 try:
                     group.append(self._commands.get_nowait())
                 except queue.Empty:
                     more = False
-            last = time.monotonic()
-            self._commit([command for command in group if command is not _STOP])
-            if any(command is _STOP for command in group):
-                return
+            self._last = time.monotonic()
+            self._stopped = any(command is _STOP for command in group)
+            commands = [command for command in group if command is not _STOP]
+            with self.worker.busy():
+                try:
+                    self._commit(commands)
+                except BaseException:  # the thread's, which is looked after; whoever waits must not wait for ever
+                    for command in commands:
+                        if not command.reply.done():
+                            command.reply.set_exception(EngineError("internal", 500, "The input log could not take this."))
+                    raise
 
     def _gather(self, last: float) -> list[Any]:
         """The next command, and those that come until it is time to write again; `last` is when that was, by the monotonic clock."""
@@ -314,6 +332,8 @@ class LogWriter:
             replies.append((command.reply, reply))
         try:
             self._write(end, rows, now)
+        except LogUnsureError:
+            raise
         except Exception as failure:  # nothing of this group has happened
             error = disk_full(f"The input log cannot be written: {failure}.")
             for future, _ in replies:
@@ -335,6 +355,10 @@ class LogWriter:
         if stamped:
             rows += end.clock_marks(sorted(stamped | set(self._arrival_streams())), max(now, *(_stamp(rows, s) + 1 for s in stamped)))
         self.folder.write(pa.concat_tables(rows).combine_chunks())
+
+
+def _name(table: pa.Table) -> str:
+    return f"{table['position'][0].as_py():016d}-{table['position'][-1].as_py():016d}.parquet"
 
 
 def newest_time(path: Path) -> int:

@@ -9,7 +9,6 @@ import fcntl
 import logging
 import shutil
 import threading
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from functools import partial
@@ -28,10 +27,10 @@ from engine.runtime.batch import EvaluatorDownError, Limits
 from engine.runtime.clock import Clock
 from engine.runtime.describe import progress
 from engine.runtime.errors import EngineError, unavailable
+from engine.runtime.keeper import LogKeeper
 from engine.runtime.log import Decide, LogFile, LogFolder, LogWriter
 from engine.runtime.meters import Meters
 from engine.runtime.owner import Owner
-from engine.runtime.patience import Patience
 from engine.runtime.pump import Pump
 from engine.runtime.query import Compiled
 from engine.runtime.receipts import receipt_of
@@ -46,14 +45,15 @@ from engine.runtime.settings import Settings
 from engine.runtime.snapshot import Snapshot, snapshot_of
 from engine.runtime.timer import Timer
 from engine.runtime.view import View
+from engine.runtime.watch import Sight, Watch
+from engine.supervision.patience import Patience
+from engine.supervision.worker import Worker
 
 _LOG = logging.getLogger(__name__)
 _WARM_UP_BATCHES = 6
-_REST_S = 10.0
 _END_S = 30.0     # so long the pump may take to end before the evaluator is started again
 _MOST_NEWER_ROWS = 400_000
 _FEW_FILES, _FEW_BYTES = 4, 500_000     # so much is read through Spark; more of it at once is read faster here
-_MOST_UNMERGED = 1_000     # while the pump is behind, merging waits until there are so many
 
 
 class Machine:
@@ -84,10 +84,7 @@ class Machine:
         self._failure: BaseException | None = None
         self._patience = Patience(settings.restarts_in_a_row, settings.restart_wait_s)
         self._restarter: threading.Thread | None = None
-        self._silence: str | None = None
-        self._watcher = threading.Thread(target=self._watch, name="evaluator-watch", daemon=True)
-        self._tidy = threading.Event()
-        self._keeper = threading.Thread(target=self._keep_tidy, name="log-keeper", daemon=True)
+        self._watch = Watch(settings, self._sight, backend.alive, self._broken)
 
     # --- start
 
@@ -114,8 +111,9 @@ class Machine:
         self.folder = LogFolder(own.log_folder, own.archive_folder, self.aside)
         self._position = self.results.position
         self.writer = LogWriter(self.folder, self._log_end(), self.clock.now_ms, own.commit_interval_ms, self._arrival_streams,
-                                lambda: self._position)
-        self.timer = Timer(self.clock, self.writer)
+                                lambda: self._position, self._fail)
+        self.timer = Timer(self.clock, self.writer, self._fail)
+        self.keeper = LogKeeper(self.folder, self.room, own.archive_files, lambda: self._position, self._needed, self._seen)
         self.writer.start()
         for stop in (self._stop_parts, self.writer.stop, self.timer.stop):     # the last one is stopped first
             self._opened.callback(stop)
@@ -142,8 +140,8 @@ class Machine:
             self._bring_up(self._life)
             self.writer.call(lambda end, now: end.stay_awake(now))
             self.timer.start()
-            self._keeper.start()
-            self._watcher.start()
+            self.keeper.worker.start()
+            self._watch.worker.start()
             self._become("running", "ready")
         except Exception as failure:  # shown by /health/ready; nothing else can be done with it
             if self._closing.is_set():
@@ -162,7 +160,7 @@ class Machine:
         self._say("restoring the state of the queries")
         limits = Limits(self.settings.ticks_per_job, self.settings.max_result_rows, tail=self.settings.tail_items,
                         tail_bytes=self.settings.tail_bytes)
-        owner = self._owner = Owner()
+        owner = self._owner = Owner(partial(self._broken, life))
         pump = Pump(executor, self.results, self._parse, self._recompile, parse_rules=self._parse_rules,
                     graph_folder=self.settings.graph_folder, limits=limits, now=self.clock.now_ms, alive=self.backend.alive,
                     history=self.folder.history, following=self.folder.holes.after, aside=self.aside,
@@ -175,7 +173,7 @@ class Machine:
 
     def _begin_feed(self, life: int) -> None:
         """Start the feed, catch up with the log, and send a few empty records through: the first batches are slow."""
-        self._merge(1)
+        self.keeper.merge(1)
         self._clear_checkpoints()
         self._feed = self.backend.feed(partial(self._batch, life), partial(self._broken, life))
         self._feed.start()
@@ -214,14 +212,14 @@ class Machine:
             self._become("stopping", "stopping")
         with self._changed:
             self._changed.notify_all()
-        self._tidy.set()
         self._opened.close()
 
     def _stop_parts(self) -> None:
         """Stop what works on the data folder beside the log's end."""
-        for thread in (self._keeper, self._watcher, self._restarter):
-            if thread is not None and thread.ident is not None:
-                thread.join(_END_S)
+        self.keeper.stop()
+        self._watch.stop()
+        if self._restarter is not None:
+            self._restarter.join(_END_S)
         self._end_life(None)
 
     def _end_life(self, within_s: float | None) -> None:
@@ -273,7 +271,7 @@ class Machine:
                 with self._changed:
                     if self._life != life:
                         raise self._failure or EvaluatorDownError("the evaluator has failed again")
-                    self.state, self._silence = "running", None
+                    self.state = "running"
             except Exception as again:  # any of Spark's, or of what is restored
                 if self._closing.is_set():
                     self.backend.stop()
@@ -293,20 +291,10 @@ class Machine:
             if query.state == "running":
                 self.notify(Notice("status", query.name, data={"state": state, "previous": before, "reason": reason}))
 
-    def _watch(self) -> None:
-        """Ask the evaluator whether it is there, all the time: one that has halted hangs every call, and is ended when it has been
-        silent for long."""
-        since: float | None = None
-        while not self._closing.wait(self.settings.watch_s):
-            life = self._life
-            if self.state != "running" or self.backend.alive():
-                since = self._silence = None
-                continue
-            now = time.monotonic()
-            since = now if since is None else since
-            self._silence = f"Spark has not answered for {now - since:.0f} s"
-            if now - since >= self.settings.silence_s:
-                self._broken(life, EvaluatorDownError(self._silence))
+    def _sight(self) -> Sight:
+        owner = self._owner
+        idle = owner is None or not owner.worker.busy_s
+        return Sight(self.state == "running", self._life, self._position, self.backlog, idle)
 
     def _fail(self, failure: BaseException) -> None:
         """The engine cannot go on; what is on disk is whole, a new start takes it up."""
@@ -418,7 +406,7 @@ class Machine:
         if self.writer.appender.catalogue.waits_for(position := pump.position):
             self.writer.submit(lambda end, now: end.reached(position))
         self._tell_progress()
-        self._tidy.set()
+        self.keeper.wake()
 
     def _tell_progress(self) -> None:
         now, end = self.clock.now_ms(), self.writer.appender
@@ -456,41 +444,16 @@ class Machine:
         """Streams that some query reads: their clocks move on together."""
         return sorted({stream for query in self.writer.appender.catalogue.queries.values() for stream in query.streams})
 
-    def _keep_tidy(self) -> None:
-        """Merge the files that the pump is done with, and delete what neither a window nor the retention of a stream needs."""
-        expired = 0.0
-        while True:
-            busy = self._tidy.wait(_REST_S)
-            self._tidy.clear()
-            if self._closing.is_set():
-                return
-            try:
-                if self._feed is not None:
-                    self._feed.seen(self._merge(self._least_to_merge(busy)))
-                if (time.monotonic() - expired > 60 or self.room.low) and self.state == "running":
-                    expired = time.monotonic()
-                    self._expire()
-            except OSError:
-                _LOG.exception("tidying the input log")
+    def _needed(self) -> tuple[int, int] | None:
+        """The longest retention of a stream, and the time from which on items may be read again; None while that is not known."""
+        if self.state != "running":
+            return None
+        longest = max((source.retention_ms for source in self.writer.appender.sources.values()), default=0)
+        return longest, self.snapshot.oldest_needed
 
-    def _merge(self, least: int) -> int:
-        """Merge what the pump is done with; what cannot be merged stays as it is, and is merged another time."""
-        try:
-            return self.folder.merge(self._position, least, self.room.fits)
-        except (OSError, pa.ArrowException):
-            _LOG.warning("files of the input log could not be merged", exc_info=True)
-            return 0
-
-    def _least_to_merge(self, busy: bool) -> int:
-        """How many files are worth merging: what is waited for comes first."""
-        if not busy:
-            return 2
-        return _MOST_UNMERGED if self.folder.waiting(self._position) else self.settings.archive_files
-
-    def _expire(self) -> None:
-        sources = self.writer.appender.sources
-        longest = max((source.retention_ms for source in sources.values()), default=0)
-        self.folder.expire(time.time() - longest / 1000, self.snapshot.oldest_needed)
+    def _seen(self, files: int) -> None:
+        if self._feed is not None:
+            self._feed.seen(files)
 
     # --- health
 
@@ -501,9 +464,20 @@ class Machine:
 
     def health(self) -> tuple[bool, dict[str, Any]]:
         """Whether the engine does its work, and what does not work beside it."""
-        reason = next((text for text in (self._silence, self._without_room) if text is not None), None)
-        shown = {} if reason is None else {"reason": reason}
-        return self.state == "running" and reason is None, {**shown, "degraded": [trouble.to_json() for trouble in self._troubles()]}
+        workers, reasons = self.workers, list[str]()
+        if self._is_open:
+            reasons = [*self._watch.reasons(workers), *([self._without_room] if self._without_room is not None else [])]
+        return self.state == "running" and not reasons, {
+            **({"reason": "; ".join(reasons)} if reasons else {}), "degraded": [trouble.to_json() for trouble in self._troubles()],
+            "threads": {worker.name: worker.to_json() for worker in workers}}
+
+    @property
+    def workers(self) -> list[Worker]:
+        """The threads of the engine."""
+        if not self._is_open:
+            return []
+        parts = [part.worker for part in (self._owner, self._feed) if part is not None]
+        return [self.writer.worker, self.timer.worker, self.keeper.worker, self._watch.worker, *parts]
 
     def _troubles(self) -> Iterator[Trouble]:
         if not self._is_open:

@@ -9,6 +9,7 @@ from concurrent.futures import Future
 from typing import Any, TypeVar
 
 from engine.runtime.errors import unavailable
+from engine.supervision.worker import Worker
 
 Result = TypeVar("Result")
 
@@ -16,12 +17,12 @@ Result = TypeVar("Result")
 class Owner:
     """A thread that runs commands one after another. A command must not call the owner again."""
 
-    def __init__(self) -> None:
+    def __init__(self, on_failure: Callable[[BaseException], None] | None = None) -> None:
         self._commands: queue.SimpleQueue[tuple[Callable[[], Any], Future[Any]] | None] = queue.SimpleQueue()
         self._closed = False
         self._lock = threading.Lock()
-        self._thread = threading.Thread(target=self._run, name="owner", daemon=True)
-        self._thread.start()
+        self.worker = Worker("owner", self._run, on_failure)
+        self.worker.start()
 
     def submit(self, command: Callable[[], Result]) -> Future[Result]:
         """Queue a command."""
@@ -47,13 +48,20 @@ class Owner:
         with self._lock:
             self._closed = True
             self._commands.put(None)
-        self._thread.join(within_s)
-        return not self._thread.is_alive()
+        return self.worker.join(within_s)
 
     def _run(self) -> None:
         while (entry := self._commands.get()) is not None:
-            command, reply = entry
-            try:
-                reply.set_result(command())
-            except BaseException as failure:  # handed to whoever asked
-                reply.set_exception(failure)
+            with self.worker.busy():
+                try:
+                    self._carry_out(*entry)
+                except BaseException as failure:  # the thread's, which is looked after; whoever asked must not wait for ever
+                    if not entry[1].done():
+                        entry[1].set_exception(failure)
+                    raise
+
+    def _carry_out(self, command: Callable[[], Any], reply: Future[Any]) -> None:
+        try:
+            reply.set_result(command())
+        except BaseException as failure:  # handed to whoever asked
+            reply.set_exception(failure)

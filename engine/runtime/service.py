@@ -73,6 +73,8 @@ class Engine(RuleCommands, GraphCommands):
     def info(self) -> dict[str, Any]:
         """What ``/info`` adds of the engine."""
         return {"backlog": self._machine.backlog if self.ready else None, "reserveBytes": self._machine.reserve,
+                "watch": {"silenceSeconds": self.settings.silence_s, "stallSeconds": self.settings.stall_s,
+                          "restartsInARow": self.settings.restarts_in_a_row},
                 "totals": dict(self._machine.snapshot.measured.totals), **self._machine.backend.describe()}
 
     def subscribe(self, listener: Listener) -> Callable[[], None]:

@@ -36,6 +36,7 @@ class Settings:
     room_poll_s: float = 1.0
     watch_s: float = 1.0
     silence_s: float = 20.0
+    stall_s: float = 60.0
     restarts_in_a_row: int = 5
     restart_wait_s: float = 1.0
     warm_up: bool = True

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from engine.runtime.append import Source
 from engine.runtime.clock import Clock
 from engine.runtime.errors import EngineError
 from engine.runtime.log import LogWriter
+from engine.supervision.worker import Worker
 
 _LONGEST_MS = 1_000
 
@@ -21,22 +22,21 @@ _LONGEST_MS = 1_000
 class Timer:
     """A thread that appends records when their time has come."""
 
-    def __init__(self, clock: Clock, writer: LogWriter) -> None:
+    def __init__(self, clock: Clock, writer: LogWriter, on_failure: Callable[[BaseException], None] | None = None) -> None:
         self._clock, self._writer = clock, writer
         self._expected: Sequence[tuple[int, tuple[str, ...]]] = ()
         self._wake = threading.Event()
         self._stopping = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="timer", daemon=True)
+        self.worker = Worker("timer", self._run, on_failure)
 
     def start(self) -> None:
-        self._thread.start()
+        self.worker.start()
 
     def stop(self) -> None:
         """End; nothing is appended afterwards."""
         self._stopping.set()
         self._wake.set()
-        if self._thread.ident is not None:
-            self._thread.join()
+        self.worker.join()
 
     def expect(self, ticks: Sequence[tuple[int, tuple[str, ...]]]) -> None:
         """The next ticks of the queries, with the streams of each (`Pump.next_ticks`)."""
@@ -45,7 +45,8 @@ class Timer:
 
     def _run(self) -> None:
         while not self._stopping.is_set():
-            until = self._tick()
+            with self.worker.busy():
+                until = self._tick()
             self._clock.wait(self._wake, until)
             self._wake.clear()
 

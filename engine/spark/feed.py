@@ -17,6 +17,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.streaming.query import StreamingQuery
 
+from engine.supervision.worker import Worker
+
 OnBatch = Callable[[Callable[[], pa.Table]], None]
 
 
@@ -43,7 +45,7 @@ class Feed:
         self._generation = 0
         self._files_seen = 0
         self._query: StreamingQuery | None = None
-        self._thread = threading.Thread(target=self._run, name="feed", daemon=True)
+        self.worker = Worker("feed", self._run, on_failure, most=0)
 
     def start(self) -> None:
         """Start the first query; returns when it runs."""
@@ -51,7 +53,7 @@ class Feed:
         self._spark.conf.set("spark.sql.streaming.pollingDelay", str(self._settings.poll_ms))
         self._spark.conf.set("spark.sql.streaming.noDataMicroBatches.enabled", "false")
         self._query = self._launch()
-        self._thread.start()
+        self.worker.start()
 
     def stop(self) -> None:
         """Stop after the batch that runs."""
@@ -60,8 +62,7 @@ class Feed:
             if self._query is not None:
                 self._query.stop()
         finally:
-            if self._thread.ident is not None:
-                self._thread.join(30)
+            self.worker.join(30)
 
     def _launch(self) -> StreamingQuery:
         """The log's files are merged and go while the source still lists them: what is gone, the pump reads from the log itself. That

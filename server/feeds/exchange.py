@@ -12,6 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 from engine.runtime.resources import Notice, QueryInfo
+from engine.supervision.worker import Worker
 from server.feeds.channel import Channel, Listener
 from server.feeds.notices import Notices
 from server.feeds.options import Variant
@@ -32,22 +33,20 @@ class Exchange:
         self._channels: dict[str, Channel] = {}
         self._lock = threading.Lock()
         self._notices = Notices(limits)
-        self._thread: threading.Thread | None = None
+        self.worker = Worker("feeds", self._work, most=1 << 30)
         self._unsubscribe: Callable[[], None] | None = None
 
     def start(self) -> None:
         """Begin to listen to the engine."""
         self._unsubscribe = self.engine.subscribe(self._notices.put)
-        self._thread = threading.Thread(target=self._work, name="thalweg-feeds", daemon=True)
-        self._thread.start()
+        self.worker.start()
 
     def stop(self) -> None:
         """Stop listening; what was told before is still passed on."""
-        if self._thread is not None and self._unsubscribe is not None:
+        if self._unsubscribe is not None:
             self._unsubscribe()
             self._notices.put(None)
-            self._thread.join(5)
-            self._thread = None
+            self.worker.join(5)
 
     def close(self) -> None:
         """Let every feed say goodbye."""
@@ -95,20 +94,24 @@ class Exchange:
 
     def _work(self) -> None:
         while (notice := self._notices.get()) is not None:
-            if notice.kind in ("status", "removed", "epoch", "engine"):
-                removed = {"state": "removed"} if notice.kind == "removed" else {}
-                self.everything.add_status({"query": notice.query, **removed, **notice.data})
-                self.everything.wake()
-            with self._lock:
-                channel = self._channels.get(notice.query or "")
-            if channel is None:
-                continue
-            try:
-                self._take(channel, notice)
-            except Exception:  # one result must not end the thread that serves all queries
-                log.exception("an event of query %s could not be passed on", notice.query)
-            self._make_room()
-            channel.wake()
+            with self.worker.busy():
+                self._pass_on(notice)
+
+    def _pass_on(self, notice: Notice) -> None:
+        if notice.kind in ("status", "removed", "epoch", "engine"):
+            removed = {"state": "removed"} if notice.kind == "removed" else {}
+            self.everything.add_status({"query": notice.query, **removed, **notice.data})
+            self.everything.wake()
+        with self._lock:
+            channel = self._channels.get(notice.query or "")
+        if channel is None:
+            return
+        try:
+            self._take(channel, notice)
+        except Exception:  # one result must not end the thread that serves all queries
+            log.exception("an event of query %s could not be passed on", notice.query)
+        self._make_room()
+        channel.wake()
 
     def _make_room(self) -> None:
         """Let the rings of all queries together keep within their limit: the largest gives its oldest results up."""

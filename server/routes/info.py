@@ -8,11 +8,13 @@ from typing import Any
 
 from flask import Blueprint, Response
 
+from engine.supervision.worker import Worker
 from server.formats.media import GRAPH_TYPES, HTML, JSON, PUSH_TYPES, RULE_TYPES, TEXT
 from server.problems import SLUGS, Problem
 from server.web import best, json_reply, reply, route, site
 
 blueprint = Blueprint("info", __name__)
+_MOST_BUSY_S = 60.0
 FEATURES = ("csparql", "rsp-ql", "rdfs", "rif-core", "sse", "jsonl", "sparql", "graph-store", "explain", "gzip", "idempotency")
 
 
@@ -51,9 +53,14 @@ def problem(slug: str) -> Response:
     return reply(f"{status} {slug}: {title}\n", TEXT)
 
 
-def readiness(engine: Any) -> tuple[int, dict[str, Any]]:
-    """Status and body of ``/health/ready``."""
+def readiness(engine: Any, feeds: Worker | None = None) -> tuple[int, dict[str, Any]]:
+    """Status and body of ``/health/ready``; `feeds` is the thread that tells clients what the engine does."""
     well, more = engine.health()
+    trouble = feeds.trouble(_MOST_BUSY_S) if feeds is not None else None
+    if feeds is not None and "threads" in more:
+        more["threads"] = {**more["threads"], feeds.name: feeds.to_json()}
+    if trouble is not None:
+        well, more["reason"] = False, "; ".join([*([more["reason"]] if "reason" in more else []), trouble])
     return (200 if well else 503), {"status": "ready" if well else engine.state, "progress": engine.progress, **more}
 
 

@@ -5,11 +5,14 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
+import pytest
 import requests
 
 from engine.runtime.resources import Notice
 from server.app import create_app
+from server.feeds.channel import Channel
 from server.limits import Limits
 from server.web import Site
 from tests.server.conftest import QUICK, TEXT, Live, wait_until
@@ -296,3 +299,22 @@ def test_a_plain_wsgi_host_serves_a_few_feeds_too() -> None:
 
 def test_limits_default() -> None:
     assert (Limits().heartbeat_seconds, Limits().feed_seconds) == (15.0, 600.0)
+
+
+def test_the_thread_of_the_feeds_survives_a_failure_and_is_named_by_the_readiness(live: Live, monkeypatch: pytest.MonkeyPatch) -> None:
+    exchange, add = live.application.exchange, Channel.add_status
+    failures = [SystemExit("injected")]
+
+    def once(self: Channel, data: Any) -> None:
+        if failures:
+            raise failures.pop()
+        add(self, data)
+    monkeypatch.setattr(Channel, "add_status", once)
+    for _ in range(2):
+        live.engine.tell(Notice("status", "hot", data={"state": "running"}))
+    wait_until(lambda: exchange.worker.failures == 1 and not failures)
+    hot(live.engine)
+    assert requests.get(f"{live.base}/health/ready", timeout=10).status_code == 200
+    exchange.worker.state = "failed"
+    body = requests.get(f"{live.base}/health/ready", timeout=10)
+    assert body.status_code == 503 and "feeds" in body.json()["reason"]

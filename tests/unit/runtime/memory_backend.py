@@ -16,6 +16,7 @@ from engine.runtime.log import LogFile, LogFolder
 from engine.runtime.rows import in_order
 from engine.runtime.settings import Settings
 from engine.spark.executor import Answer, Due
+from engine.supervision.worker import Worker
 from tests.unit.runtime.reference_executor import ReferenceCompiled, ReferenceExecutor
 
 
@@ -33,11 +34,13 @@ class MemoryBackend:
         self.fed, self.reads = threading.Event(), 0
         self.fed.set()
         self._settings = settings
+        self._folder: LogFolder | None = None
         self.die: Callable[[BaseException], None] = lambda failure: None
 
     def start(self, say: Callable[[str], None], on_death: Callable[[BaseException], None]) -> ReferenceExecutor:
         assert self.starting.wait(10)
         self.starts += 1
+        self._folder = self._folder or LogFolder(self._settings.log_folder, self._settings.archive_folder)    # before anything is written
         if self.refusals:
             self.refusals -= 1
             raise RuntimeError("it does not start")
@@ -57,7 +60,8 @@ class MemoryBackend:
             self.fed.wait(10)
             on_batch(lambda: self._read(read))
 
-        return FolderFeed(LogFolder(self._settings.log_folder, self._settings.archive_folder), told, on_failure)
+        assert self._folder is not None
+        return FolderFeed(self._folder, told, on_failure)
 
     def _read(self, read: Callable[[], pa.Table]) -> pa.Table:
         self.reads += 1
@@ -97,14 +101,14 @@ class FolderFeed:
     def __init__(self, folder: LogFolder, on_batch: OnBatch, on_failure: Callable[[BaseException], None]) -> None:
         self._folder, self._on_batch, self._on_failure = folder, on_batch, on_failure
         self._stopping = threading.Event()
-        self._thread = threading.Thread(target=self._run, daemon=True)
+        self.worker = Worker("feed", self._run, on_failure, most=0)
 
     def start(self) -> None:
-        self._thread.start()
+        self.worker.start()
 
     def stop(self) -> None:
         self._stopping.set()
-        self._thread.join()
+        self.worker.join()
 
     def seen(self, files: int) -> None:
         """No checkpoint grows here."""

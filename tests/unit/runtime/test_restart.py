@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from engine.runtime.errors import EngineError
-from engine.runtime.patience import Patience
 from engine.runtime.resources import ResultEvent
+from engine.supervision.patience import Patience
 from tests.unit.runtime.test_engine import EVENTS, NOW, TEXT, Running, item
 
 STEPWISE = ("REGISTER ISTREAM changes AS SELECT ?s (COUNT(*) AS ?n) FROM STREAM <http://ex.org/s> [RANGE 3s STEP 1s] "
