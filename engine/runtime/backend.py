@@ -105,7 +105,8 @@ class SparkBackend:
         """What ``/info`` tells about it."""
         if self._session is None:
             return {}
-        return {"graphframes": self._session.graphframes, "graphframesReason": self._session.graphframes_reason}
+        return {"graphframes": self._session.graphframes, "graphframesReason": self._session.graphframes_reason,
+                "workerMemory": self._session.settings.worker_memory}
 
     def stop(self) -> None:
         session, executor, alive = self._session, self._executor, self.alive()
