@@ -10,13 +10,14 @@ from pathlib import Path
 import duckdb
 import pyarrow as pa
 import pytest
+from pyspark.sql import SparkSession
 
 from engine.ir.expressions import Call
 from engine.ir.terms import Constant, Variable
 from engine.spark.sql.codes import read_aggregate, read_call, write_aggregate, write_call
 from engine.spark.sql.dialect import DUCKDB
 from engine.spark.udf import row_function
-from engine.spark.worker import connect
+from engine.spark.worker import MEMORY_VARIABLE, connect
 
 
 @pytest.fixture(scope="module")
@@ -44,6 +45,19 @@ def test_a_table_is_reached(worker: duckdb.DuckDBPyConnection) -> None:
     worker.register("given", pa.table({"x": ["a", "b"]}))
     code = write_call(Call("UCASE", (Variable("x"),)), ["x"], [], "q", 0)
     assert worker.execute(f"SELECT tw_eval({DUCKDB.quote(code)}, 0, ['\"' || x || '\"']) FROM given").fetchall() == [('"A"',), ('"B"',)]
+
+
+def test_a_worker_of_spark_has_such_a_database(spark: SparkSession) -> None:
+    """With the memory that is set for it."""
+    def told(_: int) -> list[str]:
+        from engine.spark.worker import database
+        names = ("memory_limit", "enable_external_access", "lock_configuration", "temp_directory")
+        return [str(database().execute(f"SELECT current_setting('{name}')").fetchall()[0][0]) for name in names]
+
+    assert spark.conf.get(f"spark.executorEnv.{MEMORY_VARIABLE}") == "2GB"
+    assert spark.sparkContext.parallelize([0], 1).map(told).collect() == [["1.8 GiB", "False", "True", ""]]
+    with pytest.raises(Exception, match="UNSUPPORTED_DATASOURCE_FOR_DIRECT_QUERY|TABLE_OR_VIEW_NOT_FOUND"):
+        spark.sql("SELECT * FROM text.`/etc/passwd`").collect()
 
 
 @pytest.mark.parametrize("code", [
