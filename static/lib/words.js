@@ -40,7 +40,7 @@ export function lagOf(state, lagMs) {
 export function waitsText(waits) {
   if (!waits?.for?.length) return "";
   const items = waits.for.map(({ stream, stamped }) => `an item stamped ${clock(stamped)} or later on ${tail(stream)}`);
-  return `the answer at ${clock(waits.at)} waits for ${items.join(", and ")}, or a push with ?watermark=`;
+  return `the answer at ${clock(waits.at)} waits for ${items.join(", and ")}, or a push with ?watermark=${waits.at}`;
 }
 
 /** How long no answer has come: since the last one, else since the page was opened. */

@@ -1,7 +1,7 @@
 /** The table of evaluations of a query: each a group of rows under its number, window and size; newest first, capped. */
 
 import { arrange, h, keepingPlace, setAttribute, setText } from "../lib/dom.js";
-import { clock, plural, tail } from "../lib/format.js";
+import { clock, count, plural, tail } from "../lib/format.js";
 import { scroll } from "../lib/parts.js";
 import { columnTypes, fillCell, headRow, rowKey } from "../lib/table.js";
 import { emptyText, sizeText } from "../lib/words.js";

@@ -10,15 +10,6 @@ import { problemBox } from "../lib/problems.js";
 import { lagOf, pageState } from "../lib/words.js";
 import { windowText } from "./home.js";
 
-/** What a query over event time that stands still waits for: `[words, the whole sentence]`, empty where it waits for nothing. */
-function waiting({ query, progress }) {
-  const { waits } = progress;
-  if (!waits || (query.state !== "idle" && progress.lastEventId)) return ["", ""];
-  const items = waits.for.map(({ stream, stamped }) => `an item on ${stream} stamped ${stamped} or later`);
-  return [`an item stamped ${waits.for.map(({ stamped }) => clock(stamped)).join(", ")} or later`,
-    `The evaluation at ${waits.at} waits for ${items.join(" and ")}, or for a push with ?watermark=${waits.at}`];
-}
-
 function figures({ query, progress, watermark, connection }) {
   const known = connection === "open";
   return [
@@ -31,7 +22,6 @@ function figures({ query, progress, watermark, connection }) {
       "How far the evaluations are behind what has arrived; none where nothing is to be evaluated"],
     ["Latency", latency(progress.resultLatencyMs), "Of the last answer: from its evaluation time to the moment it was logged"],
     ["Input", rate(known ? progress.inputRowsPerSecond : null), "Triples per second on the query's streams, over ten seconds"],
-    ["Waits for", ...waiting({ query, progress })],
     ["Late", count(progress.lateItems), "Items that came too late, of all on the query's streams"],
   ].filter(([, value]) => value !== "");
 }
@@ -59,6 +49,7 @@ export class Status {
     setAttribute(this.pill, "class", `pill ${state.tone}`);
     setText(this.word, state.word);
     setText(this.why, state.reason);
+    setAttribute(this.why, "title", state.reason || null);
     this.facts.show(figures(this.page));
     const trouble = { closed: state.reason, failed: this.#cause() }[state.word];
     this.#whenChanged("trouble", trouble && `${state.word} ${JSON.stringify(trouble)}`, () => this.#showTrouble(state));

@@ -202,7 +202,7 @@ def test_what_the_server_has_set_aside_is_named(page: Page, standin: Standin) ->
 def test_a_query_that_waits_for_a_watermark_says_so(page: Page, standin: Standin) -> None:
     waits = {"at": canned.iso(START_MS), "for": [{"stream": canned.STREAM, "stamped": canned.iso(START_MS + 2000)}]}
     text = ("the answer at 2025-03-20 05:04:00 waits for an item stamped 2025-03-20 05:04:02 or later on weather, "
-            "or a push with ?watermark=")
+            f"or a push with ?watermark={canned.iso(START_MS)}")
     follow(page, standin, progress={**canned.query("q", "")["progress"], "waits": waits}, state="idle")
     page.state("waiting")
     page.shows(".why", text)
