@@ -10,6 +10,7 @@ from functools import partial
 from pathlib import Path
 
 from engine.ir.builtins import BUILTINS
+from engine.runtime.settings import Settings
 from server.cli import _parser
 from server.limits import Limits
 from server.problems import SLUGS
@@ -33,6 +34,11 @@ def _values(action: argparse.Action) -> list[str]:
         return []
     choices = "|".join(map(str, action.choices)) if action.choices else action.dest.upper()
     return [str(action.metavar) if action.metavar else choices]
+
+
+def engine_limits() -> str:
+    """The engine's bounds with their defaults."""
+    return _table(("bound", "default"), [(f"`{name}`", f"{value:,}") for name, value in Settings().bounds().items()])
 
 
 def limits() -> str:
@@ -68,6 +74,7 @@ TABLES: dict[tuple[str, str], Callable[[], str]] = {
     ("docs/settings.md", "run"): lambda: options("run"),
     ("docs/settings.md", "why"): lambda: options("why"),
     ("docs/settings.md", "limits"): limits,
+    ("docs/settings.md", "engine"): engine_limits,
     ("docs/http-api.md", "slugs"): slugs,
     ("docs/rules.md", "rif-builtins"): rif_builtins,
     **{("docs/owl2rl.md", f"table-{n}"): partial(lambda n: _table(rule_tables.HEAD, rule_tables.owl_rows(n)), n) for n in range(4, 10)},

@@ -60,7 +60,7 @@ class Commands:
             rows, reply = decide(end, View(end.catalogue, snapshot, end.sources), now)
             return rows, (reply, View(end.catalogue, snapshot, end.sources))
 
-        return self._machine.writer.call(decided, soon=True)
+        return self._machine.writer.call(decided, self.settings.command_wait_s, soon=True)
 
     def _write_prepared(self, prepare: Callable[[View], Decision[Reply]]) -> tuple[Reply, View]:
         """`prepare` something slow, then decide; again where the decision finds that too much has changed meanwhile (`StaleError`)."""

@@ -10,6 +10,7 @@ from engine.runtime.append import Appender
 from engine.runtime.commands import Check, Commands, Decision, Rows, StaleError
 from engine.runtime.errors import EngineError
 from engine.runtime.graphs import graph_mark, static_facts
+from engine.runtime.quotas import check_graph
 from engine.runtime.resources import GraphInfo
 from engine.runtime.rows import graph_rows, own_blank_nodes
 from engine.runtime.view import View
@@ -38,6 +39,7 @@ class GraphCommands(Commands):
                     raise StaleError
                 if made is None:
                     return [], False
+                check_graph(view.catalogue, self.settings, iri, made[1].num_rows)
                 self._machine.room.check()
                 return end.graph(iri, made), iri not in view.graphs
 

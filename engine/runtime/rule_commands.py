@@ -16,6 +16,7 @@ from engine.runtime.commands import Check, Decision, Rows, StaleError
 from engine.runtime.errors import EngineError
 from engine.runtime.machine import Machine
 from engine.runtime.query_commands import QueryCommands
+from engine.runtime.quotas import check_rules
 from engine.runtime.resources import RuleSetInfo
 from engine.runtime.rule_store import ParseRules, StoredRules, checked
 from engine.runtime.settings import Settings
@@ -48,6 +49,8 @@ class RuleCommands(QueryCommands):
                     check(view.rule_set(name) if name in view.catalogue.rules else None)
                 if _basis(name, view) != basis:
                     raise StaleError
+                if not same:
+                    check_rules(view.catalogue, self.settings, name, text)
                 return [] if same else end.rules(name, StoredRules(media, text, 0, rules)), before is None
 
             return decide

@@ -24,6 +24,7 @@ from engine.runtime.graph_commands import GraphCommands
 from engine.runtime.machine import Machine
 from engine.runtime.one_shot import check_kept
 from engine.runtime.query import Compiled
+from engine.runtime.quotas import usage
 from engine.runtime.registered import Registered
 from engine.runtime.resources import DEFAULT_GRAPH, Listener, OneShot
 from engine.runtime.rule_commands import RuleCommands
@@ -75,6 +76,7 @@ class Engine(RuleCommands, GraphCommands):
         return {"backlog": self._machine.backlog if self.ready else None, "reserveBytes": self._machine.reserve,
                 "watch": {"silenceSeconds": self.settings.silence_s, "stallSeconds": self.settings.stall_s,
                           "restartsInARow": self.settings.restarts_in_a_row},
+                "engineLimits": self.settings.bounds(), "quotas": usage(self._view().catalogue, self.settings) if self.ready else None,
                 "totals": dict(self._machine.snapshot.measured.totals), **self._machine.backend.describe()}
 
     def subscribe(self, listener: Listener) -> Callable[[], None]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Literal
 
@@ -23,6 +23,11 @@ class Settings:
     ticks_per_job: int = 512
     max_result_rows: int = 250_000
     max_queries: int = 100
+    max_streams: int = 1_000
+    max_graphs: int = 1_000
+    max_graph_triples: int = 5_000_000
+    max_rule_sets: int = 200
+    max_rule_text: int = 16 << 20
     max_window_ms: int = 3_600_000
     result_count: int = 100_000
     result_age_ms: int = 3_600_000
@@ -32,6 +37,7 @@ class Settings:
     tail_bytes: int = 8 << 20
     one_shot_timeout_s: float = 10.0
     push_wait_s: float = 30.0
+    command_wait_s: float = 30.0
     reserve_bytes: int = 64 << 20
     room_poll_s: float = 1.0
     watch_s: float = 1.0
@@ -43,6 +49,11 @@ class Settings:
     force_executor: Literal["local", "sql"] | None = None
     force_strategy: Literal["recompute", "incremental"] | None = None
     spark: SparkSettings | None = None
+
+    def bounds(self) -> dict[str, int | float]:
+        """All of them that are numbers, as ``/info`` shows them."""
+        found = {field.name: getattr(self, field.name) for field in fields(self)}
+        return {name: value for name, value in found.items() if isinstance(value, (int, float)) and not isinstance(value, bool)}
 
     @property
     def log_folder(self) -> Path:

@@ -13,6 +13,7 @@ from engine.runtime.commands import Check, Commands, Rows
 from engine.runtime.describe import made_info, stream_info
 from engine.runtime.errors import EngineError, conflict, not_found, unavailable
 from engine.runtime.output import triples_in
+from engine.runtime.quotas import check_stream
 from engine.runtime.receipts import Terms
 from engine.runtime.registered import Registered
 from engine.runtime.resources import DeadLetter, Item, Receipt, Rejection, StreamInfo, TailEvent, TailPart
@@ -34,6 +35,7 @@ class StreamCommands(Commands):
                 check(self._pushed_info(name, view) if known is not None else None)
             if known is None:
                 _check_free(name, described["iri"], view.catalogue)
+                check_stream(view.catalogue, self.settings)
                 return end.put_stream(name, described, now), True
             if known != described:
                 raise conflict(f"The stream {name!r} has another descriptor.", name=name)

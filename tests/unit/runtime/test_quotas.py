@@ -1,0 +1,65 @@
+"""How much clients may register together: refused with the limit and what there would be, counted at the log's end, shown."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from engine.ir.rules import RuleSet
+from engine.runtime.catalogue import Catalogue
+from engine.runtime.errors import EngineError
+from engine.runtime.quotas import check_rules
+from engine.runtime.rule_store import StoredRules
+from engine.runtime.settings import Settings
+from tests.unit.runtime.test_engine import Running, running
+
+__all__ = ["running"]
+TRIPLES = [("<http://a>", "<http://b>", f'"{number}"') for number in range(5)]
+
+
+def refused(slug: str, call: object, *given: object, **more: object) -> tuple[int, int]:
+    """(limit, current) of the refusal."""
+    with pytest.raises(EngineError) as error:
+        call(*given, **more)  # type: ignore[operator]
+    assert (error.value.slug, error.value.status) == (slug, 429)
+    return error.value.extra["limit"], error.value.extra["current"]
+
+
+def test_streams(running: Running) -> None:  # noqa: F811
+    engine = running.engine
+    engine.settings = replace(engine.settings, max_streams=2)
+    for name in ("a", "b"):
+        engine.put_stream(name, {})
+    assert refused("quota-streams", engine.put_stream, "c", {}) == (2, 3)
+    assert not engine.put_stream("b", {})[1]     # the same again is no further one
+    engine.delete_stream("a")
+    assert engine.put_stream("c", {})[1]
+    assert engine.info()["quotas"]["streams"] == {"current": 2, "limit": 2}
+
+
+def test_graphs_and_their_triples(running: Running) -> None:  # noqa: F811
+    engine = running.engine
+    engine.settings = replace(engine.settings, max_graphs=2, max_graph_triples=8)
+    engine.put_graph("http://g/1", TRIPLES)
+    assert refused("quota-graphs", engine.put_graph, "http://g/2", TRIPLES) == (8, 10)
+    engine.put_graph("http://g/2", TRIPLES[:3])
+    assert refused("quota-graphs", engine.put_graph, "http://g/3", TRIPLES[:1]) == (2, 3)
+    assert refused("quota-graphs", engine.put_graph, "http://g/2", TRIPLES[3:], replace=False) == (8, 10)
+    engine.put_graph("http://g/1", TRIPLES[:4])
+    assert engine.info()["quotas"]["graphTriples"] == {"current": 7, "limit": 8}
+
+
+def test_rule_sets_and_their_text() -> None:
+    catalogue = Catalogue(rules={"a": StoredRules("text/x-rif-ps", "x" * 60, 1, RuleSet("a", ()))})
+    settings = Settings(max_rule_sets=2, max_rule_text=100)
+    check_rules(catalogue, settings, "a", "x" * 100)
+    check_rules(catalogue, settings, "b", "x" * 40)
+    assert refused("quota-rules", check_rules, catalogue, settings, "b", "x" * 41) == (100, 101)
+    assert refused("quota-rules", check_rules, catalogue, replace(settings, max_rule_sets=1), "b", "") == (1, 2)
+
+
+def test_bounds_are_shown(running: Running) -> None:  # noqa: F811
+    shown = running.engine.info()
+    assert shown["engineLimits"]["tail_bytes"] == 8 << 20 and shown["engineLimits"]["command_wait_s"] == 30.0
+    assert set(shown["quotas"]) == {"streams", "queries", "graphs", "graphTriples", "ruleSets", "ruleText"}
