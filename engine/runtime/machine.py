@@ -76,14 +76,13 @@ class Machine:
         self._closing = threading.Event()
         self._opened = ExitStack()
         self._is_open = False
-        self._startup: threading.Thread | None = None
         self._feed: Feed | None = None
         self._owner: Owner | None = None
         self._pump: Pump | None = None
         self._life = 0
         self._failure: BaseException | None = None
         self._patience = Patience(settings.restarts_in_a_row, settings.restart_wait_s)
-        self._restarter: threading.Thread | None = None
+        self._starter: Worker | None = None     # the first start, or the last one since
         self._watch = Watch(settings, self._sight, backend.alive, self._broken)
 
     # --- start
@@ -96,8 +95,8 @@ class Machine:
             self.state, self.progress = "failed", str(failure)
             self._opened.close()
             raise
-        self._startup = threading.Thread(target=self._start_up, name="start-up", daemon=True)
-        self._startup.start()
+        self._starter = Worker("start-up", self._start_up, self._fail, most=0)
+        self._starter.start()
 
     def _open(self) -> None:
         own = self.settings
@@ -218,8 +217,8 @@ class Machine:
         """Stop what works on the data folder beside the log's end."""
         self.keeper.stop()
         self._watch.stop()
-        if self._restarter is not None:
-            self._restarter.join(_END_S)
+        if self._starter is not None and self._life:
+            self._starter.join(_END_S)
         self._end_life(None)
 
     def _end_life(self, within_s: float | None) -> None:
@@ -251,8 +250,8 @@ class Machine:
         if before == "starting":
             self._fail(failure)
         elif before == "running":
-            self._restarter = threading.Thread(target=self._restart, args=(failure,), name="restart", daemon=True)
-            self._restarter.start()
+            self._starter = Worker("restart", partial(self._restart, failure), self._fail, most=0)
+            self._starter.start()
 
     def _restart(self, failure: BaseException) -> None:
         """Bring the evaluator up again, with patience; the input log is written meanwhile."""
@@ -477,6 +476,7 @@ class Machine:
         if not self._is_open:
             return []
         parts = [part.worker for part in (self._owner, self._feed) if part is not None]
+        parts += [self._starter] if self._starter is not None else []
         return [self.writer.worker, self.timer.worker, self.keeper.worker, self._watch.worker, *parts]
 
     def _troubles(self) -> Iterator[Trouble]:

@@ -69,7 +69,8 @@ class Worker:
 
     def trouble(self, most_busy_s: float) -> str | None:
         """What is wrong with it: that it has ended, or does not come back from its work."""
-        if self.state == "failed" or (self.state == "running" and not self._thread.is_alive()):
+        gone = self.state == "running" and self._thread.ident is not None and not self._thread.is_alive()
+        if self.state == "failed" or gone:
             return f"the thread {self.name} has failed"
         busy_s = self.busy_s
         return f"the thread {self.name} has been at the same work for {busy_s:.0f} s" if busy_s > most_busy_s else None

@@ -286,3 +286,9 @@ def rules_are_read() -> Iterator[None]:
     """The texts of this module are understood today."""
     assert parse(TEXT) and parse_rules(RULES, "text/x-rif-ps", "mine")
     yield
+
+
+def test_a_broken_folder_of_checkpoints_is_set_aside(stopped: Path) -> None:
+    (stopped / "checkpoints").write_bytes(b"no folder at all")
+    with Running(stopped) as running:
+        assert any("checkpoints" in name for name in reasons(running.engine)) and not (stopped / "checkpoints").exists()

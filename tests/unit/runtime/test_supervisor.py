@@ -112,6 +112,23 @@ def test_a_thread_that_the_engine_cannot_do_without_fails_it(tmp_path: Path, mon
     engine.stop()
 
 
+@pytest.mark.parametrize("first", [True, False], ids=["start-up", "restart"])
+def test_a_start_that_ends_without_a_word_is_a_failure_that_is_told(
+        tmp_path: Path, monkeypatch: pytest.MonkeyPatch, first: bool) -> None:
+    running = Running(tmp_path)
+    if first:
+        monkeypatch.setattr(running.backend, "start", once(running.backend.start, Injected("no word")))
+        running.engine.subscribe(running._notice)
+        running.engine.start()
+    else:
+        running.start()
+        monkeypatch.setattr(running.backend, "start", once(running.backend.start, Injected("no word")))
+        running.backend.die(RuntimeError("the JVM has died"))
+    running.until(lambda: running.engine.state == "failed")
+    assert "no word" in running.engine.progress and "failed" in running.engine.health()[1]["reason"]
+    running.engine.stop()
+
+
 def test_a_write_of_the_log_of_which_nobody_knows_whether_it_lasts_fails_the_engine(
         tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The file is in place, but its name could not be synced: its positions must not be given again."""
