@@ -95,10 +95,25 @@ class RulesVersion:
 
 
 @dataclass(frozen=True, slots=True)
+class Verdict:
+    """The evaluation of the query at `tick` went over a limit, and the query fails there: `epoch` is its generation, `detail` says why.
+
+    It stands behind the records that made the evaluation due, and counts there: who reads the log again does not try that evaluation.
+    """
+
+    position: int
+    query: str
+    epoch: str
+    tick: int
+    limit: str
+    detail: str
+
+
+@dataclass(frozen=True, slots=True)
 class End:
     """No stream has more: evaluate up to the last close that still sees an event (the end of a replay, never of a live log)."""
 
     position: int
 
 
-Record = Event | Mark | Idle | Register | Unregister | Pause | Resume | GraphVersion | RulesVersion | End
+Record = Event | Mark | Idle | Register | Unregister | Pause | Resume | GraphVersion | RulesVersion | Verdict | End

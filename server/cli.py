@@ -47,6 +47,7 @@ def _serve_arguments(parser: argparse.ArgumentParser) -> None:
     add("--allow-origin", action="append", default=[], type=_read_by(origin_of), metavar="ORIGIN",
         help="pages of this origin may read, feeds included: https://board.example.org (again for more)")
     add("--limit", action="append", default=[], type=_limit, metavar="NAME=VALUE", help="change a limit shown at /info")
+    add("--paused", action="store_true", help="start with all queries paused; let them go on one by one with PATCH")
     add("--workers", type=int, default=1, help="must be 1: one process owns Spark and the log")
     add("--master", help="Spark master: local[N]; a cluster not yet (default: local[2], or THALWEG_MASTER)")
     add("--memory", help="memory of Spark's driver, such as 2g")

@@ -7,6 +7,9 @@ from __future__ import annotations
 
 from dataclasses import asdict, dataclass
 
+from engine.limits import EvaluationLimits
+
+_EVALUATION = EvaluationLimits()
 KIB = 1024
 MIB = 1024 * KIB
 
@@ -69,6 +72,14 @@ class Limits:
     progress_seconds: float = 1.0
     retry_ms: int = 3_000
     retry_when_full_ms: int = 30_000
+
+    evaluation_ms: int = _EVALUATION.evaluation_ms
+    evaluation_rows: int = _EVALUATION.evaluation_rows
+    evaluation_bytes: int = _EVALUATION.evaluation_bytes
+    state_rows: int = _EVALUATION.state_rows
+    commit_evaluations: int = 2_000
+    window_steps: int = 20_000
+    window_items: int = 1_000_000
 
     one_shot_seconds: float = 10.0
     why_triples: int = 100_000

@@ -58,6 +58,7 @@ SLUGS: dict[str, tuple[int, str]] = {
     "name-mismatch": (422, "The name in the text is not the name in the address"),
     "window-unbounded": (422, "A window has no bound"),
     "query-too-large": (422, "The query has more parts than it may have"),
+    "over-limit": (422, "It goes over a limit"),
     "step-not-supported": (422, "The STEP is not supported"),
     "bad-descriptor": (422, "The stream descriptor is not valid"),
     "watermark-ahead": (422, "The watermark is ahead of the clock"),

@@ -10,6 +10,7 @@ import sys
 import time
 from collections.abc import Callable
 
+from engine.limits import NAMES, EvaluationLimits
 from engine.runtime.resources import Notice
 from engine.runtime.service import Engine
 from engine.runtime.settings import Settings
@@ -48,7 +49,7 @@ def serve(given: argparse.Namespace, limits: Limits) -> int:
     base_path = "/" + given.base_path.strip("/") if given.base_path.strip("/") else ""
     address = _address(given.host, listener) + base_path
     base_url = given.base_url or f"http://localhost:{listener.getsockname()[1]}{base_path}"
-    engine = Engine(_settings(given, base_url), parse, parse_rules=parse_rules)
+    engine = Engine(_settings(given, limits, base_url), parse, parse_rules=parse_rules)
     demo = Demo(engine) if given.demo else None
     process = Process(engine, demo, address)
     site = Site(engine, limits, LOOPBACK_NAMES | {host_name(name) for name in given.allow_host}, frozenset(given.allow_origin),
@@ -109,9 +110,12 @@ class Process:
             self.server.end()
 
 
-def _settings(given: argparse.Namespace, base_url: str) -> Settings:
+def _settings(given: argparse.Namespace, limits: Limits, base_url: str) -> Settings:
     spark = from_environment(master=given.master, memory=given.memory)
-    return Settings(data=given.data, base_url=base_url, force_executor=given.executor, force_strategy=given.strategy, spark=spark)
+    return Settings(data=given.data, base_url=base_url, force_executor=given.executor, force_strategy=given.strategy, spark=spark,
+                    paused=given.paused, evaluation=EvaluationLimits(**{name: getattr(limits, name) for name in NAMES}),
+                    commit_evaluations=limits.commit_evaluations, window_steps=limits.window_steps,
+                    window_items=limits.window_items)
 
 
 def _address(host: str, listener: socket.socket) -> str:

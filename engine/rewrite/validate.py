@@ -11,12 +11,14 @@ from engine.ir import expressions as ex
 from engine.ir import patterns as ir
 from engine.ir.rules import Rule, RuleSet
 from engine.ir.spans import Diagnostic, DiagnosticError, Span
-from engine.ir.statement import AllWindow, Program, Statement, TimeWindow
+from engine.ir.statement import AllWindow, Program, Statement, TimeWindow, TupleWindow
 from engine.ir.strata import unstratified
 from engine.ir.times import WINDOW_FUNCTIONS, time_calls, window_argument
 from engine.rewrite.owl2rl import BUILT_IN as BUILT_IN_RULES
 
 HOUR = 3_600_000
+WINDOW_STEPS = 20_000
+WINDOW_ITEMS = 1_000_000
 MAX_RULES = 500     # what a rule leads to is looked for among all of them, several times
 # How to come to what a text names and is not there; ``{}`` is its name. A replay has other ways (runtime/replay.py).
 REMEDIES = {"unknown-stream": "Register the stream first: PUT /streams/NAME with its IRI.",
@@ -32,6 +34,8 @@ class Catalog:
     graphs: Mapping[str, pa.Table] = field(default_factory=dict)
     rules: Mapping[str, RuleSet] = field(default_factory=lambda: dict(BUILT_IN_RULES))
     max_range_ms: int = HOUR
+    max_steps: int = WINDOW_STEPS
+    max_items: int = WINDOW_ITEMS
     mixed_time: bool = False
     remedies: Mapping[str, str] = field(default_factory=lambda: REMEDIES)
 
@@ -92,12 +96,23 @@ def _windows(statement: Statement, catalog: Catalog) -> Iterator[Diagnostic]:
         match stream.window:
             case TimeWindow(range_ms=length) if length > catalog.max_range_ms:
                 yield Diagnostic("window-unbounded", f"RANGE is {length} ms; the limit is {catalog.max_range_ms} ms.", stream.span)
+            case TimeWindow(range_ms=length, step_ms=step) if (times := _times_seen(statement, length, step)) > catalog.max_steps:
+                yield Diagnostic("over-limit", f"RANGE {length} ms has {times} evaluation times; the limit window_steps is "
+                                 f"{catalog.max_steps}.", stream.span, hint="Give the window a longer STEP, or report ON CHANGE.")
+            case TupleWindow(count=count, unit=unit) if count > catalog.max_items:
+                yield Diagnostic("over-limit", f"The window has {count} {unit}; the limit window_items is {catalog.max_items}.",
+                                 stream.span)
             case AllWindow():
                 yield Diagnostic("window-unbounded", "[ALL] keeps everything since registration, without a bound.", stream.span,
                                  hint="Give the window a RANGE, or a number of TRIPLES or ITEMS.")
         if stream.name is not None and stream.name in names:
             yield Diagnostic("query-syntax", f"Two windows are named <{stream.name}>.", stream.span)
         names.add(stream.name or "")
+
+
+def _times_seen(statement: Statement, range_ms: int, step_ms: int) -> int:
+    """At how many evaluation times a window sees an item, where it is not reported on change."""
+    return 0 if statement.on_change else -(-range_ms // min(step_ms, statement.compute_every_ms or step_ms))
 
 
 def _forms(statement: Statement) -> Iterator[Diagnostic]:

@@ -15,6 +15,7 @@ from engine.compiler import BUILT_IN_RULES
 from engine.ir.rule_windows import with_rule_windows
 from engine.ir.rules import RuleSet
 from engine.ir.statement import Statement
+from engine.runtime.ahead import Ahead
 from engine.runtime.append import Source
 from engine.runtime.batch import Compile, Executor, History, Limits, LostError, Outcome, ProducerFailedError
 from engine.runtime.derived import Queries, own_iri
@@ -43,6 +44,7 @@ class Barriers:
         self._parse, self._compile, self._limits, self._history = parse, compile_query, limits, history
         self._numbers = 0
         self._ended = False
+        self.ahead = Ahead()
         self._outcome = Outcome()
         self._changes = Changes(0)
 

@@ -9,9 +9,13 @@ from typing import Protocol
 import pyarrow as pa
 
 from engine.ir.rules import RuleSet
+from engine.limits import EvaluationLimits, LimitExceeded
 from engine.runtime.query import Compiled
 from engine.runtime.resources import Notice, ResultEvent
 from engine.spark.executor import Answer, Due
+
+Decide = Callable[[str, str, int, LimitExceeded], int]
+"""Record in the input log that the evaluation of a query (name, epoch) at a T failed by a limit; its position, once it is on disk."""
 
 Compile = Callable[[str, str, Mapping[str, pa.Table], Mapping[str, RuleSet]], Compiled]
 History = Callable[[Mapping[str, int], int], Iterable[pa.Table]]
@@ -23,6 +27,9 @@ class Executor(Protocol):
     def evaluate(self, dues: Sequence[Due]) -> list[Answer]: ...
 
     def forget(self, query: str) -> None: ...
+
+    def cancel(self, query: str) -> None:
+        """End the evaluations of a query that is removed, now and later; its answers are then errors `Cancelled`. From any thread."""
 
 
 class LogGapError(RuntimeError):
@@ -62,11 +69,13 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """`ticks` per job, `rows` of a result that are logged, how much time of a paused query's backlog is kept, and how many items and
-    bytes of each stream's tail."""
+    """`ticks` per job, `rows` of a result that are logged, how much time of a paused query's backlog is kept, how many items and bytes of
+    each stream's tail, what an `evaluation` may use, and after how many evaluations a batch is committed (`commit`)."""
 
     ticks: int = 512
     rows: int = 250_000
     backlog_ms: int = 3_600_000
     tail: int = 1_000
     tail_bytes: int = 8 << 20
+    evaluation: EvaluationLimits = EvaluationLimits()
+    commit: int = 2_000

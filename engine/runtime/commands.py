@@ -60,7 +60,9 @@ class Commands:
             rows, reply = decide(end, View(end.catalogue, snapshot, end.sources), now)
             return rows, (reply, View(end.catalogue, snapshot, end.sources))
 
-        return self._machine.writer.call(decided, self.settings.command_wait_s, soon=True)
+        written = self._machine.writer.call(decided, self.settings.command_wait_s, soon=True)
+        self._machine.end_removed()
+        return written
 
     def _write_prepared(self, prepare: Callable[[View], Decision[Reply]]) -> tuple[Reply, View]:
         """`prepare` something slow, then decide; again where the decision finds that too much has changed meanwhile (`StaleError`)."""

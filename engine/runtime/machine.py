@@ -21,6 +21,9 @@ import pyarrow.compute as pc
 from engine.compiler import Catalog
 from engine.ir.rules import RuleSet
 from engine.ir.statement import Statement
+from engine.limits import LimitExceeded
+from engine.records import Verdict
+from engine.runtime.ahead import START
 from engine.runtime.append import Appender, Source
 from engine.runtime.backend import Backend, Feed
 from engine.runtime.batch import EvaluatorDownError, Limits
@@ -38,7 +41,7 @@ from engine.runtime.recovery import Recovery
 from engine.runtime.resources import Listener, Notice
 from engine.runtime.results import ResultLog, Retention
 from engine.runtime.room import Room, is_full
-from engine.runtime.rows import ROWS, Kind
+from engine.runtime.rows import ROWS, Control, Kind, controls, verdict_payload
 from engine.runtime.rule_store import ParseRules
 from engine.runtime.set_aside import SetAside, Trouble
 from engine.runtime.settings import Settings
@@ -74,6 +77,7 @@ class Machine:
         self._ahead = False
         self._without_room: str | None = None
         self._closing = threading.Event()
+        self._to_pause = settings.paused
         self._opened = ExitStack()
         self._is_open = False
         self._feed: Feed | None = None
@@ -157,14 +161,18 @@ class Machine:
             self._say("warming up")
             self.backend.warm_up(self._say)
         self._say("restoring the state of the queries")
-        limits = Limits(self.settings.ticks_per_job, self.settings.max_result_rows, tail=self.settings.tail_items,
-                        tail_bytes=self.settings.tail_bytes)
+        own = self.settings
+        limits = Limits(own.ticks_per_job, own.max_result_rows, tail=own.tail_items, tail_bytes=own.tail_bytes,
+                        evaluation=own.evaluation, commit=own.commit_evaluations)
         owner = self._owner = Owner(partial(self._broken, life))
         pump = Pump(executor, self.results, self._parse, self._recompile, parse_rules=self._parse_rules,
                     graph_folder=self.settings.graph_folder, limits=limits, now=self.clock.now_ms, alive=self.backend.alive,
                     history=self.folder.history, following=self.folder.holes.after, aside=self.aside,
-                    full=partial(self._wait_for_room, life))
+                    full=partial(self._wait_for_room, life), decide=self._decide, later=self._later, stands=self._stands)
         owner.call(pump.restore)
+        if self._to_pause:
+            self._pause_all(pump)
+            self._to_pause = False
         self.snapshot = snapshot_of(pump, self._meters.measured())
         with self._changed:
             self._pump, self._position = pump, pump.position
@@ -385,6 +393,10 @@ class Machine:
         self._process_rows(pump, pa.concat_tables([table.cast(ROWS), *newer]))
 
     def _process_rows(self, pump: Pump, table: pa.Table) -> None:
+        for part in pump.parts(table):
+            self._process_part(pump, part)
+
+    def _process_part(self, pump: Pump, table: pa.Table) -> None:
         outcome = pump.process(table)
         if not outcome.rows:
             return
@@ -407,6 +419,34 @@ class Machine:
         self._tell_progress()
         self.keeper.wake()
 
+    def _decide(self, name: str, epoch: str, tick: int, error: LimitExceeded) -> int:
+        """Log that an evaluation failed by a limit; called in the owner's thread."""
+        _LOG.warning("the query %r fails at %d: %s", name, tick, error)
+        payload = verdict_payload(Verdict(0, name, epoch, tick, error.limit, error.detail))
+        return self.writer.call(lambda end, now: end.command(Kind.VERDICT, name, payload))
+
+    def _later(self, position: int) -> list[Control]:
+        """The records of the log beyond a position that are not items."""
+        return [control for table in self.folder.read(position) for control in controls(table)]
+
+    def _stands(self, epoch: str) -> bool:
+        """Whether a generation of a query is neither removed nor replaced by what is in the log."""
+        return self.writer.appender.catalogue.stands(epoch)
+
+    def end_removed(self) -> None:
+        """End the evaluations of queries that are removed or replaced by what is in the log."""
+        if self._pump is not None:
+            self._pump.end_removed()
+
+    def _pause_all(self, pump: Pump) -> None:
+        """Pause all queries from where the pump stands, so that nothing is evaluated until they are let go on, one by one."""
+        def pause(end: Appender, now: int) -> tuple[list[pa.Table], None]:
+            running = [query.name for query in end.catalogue.queries.values() if query.wish == "running"]
+            return [end.change(Kind.PAUSE, name, {START: pump.position}) for name in running], None
+
+        self.writer.call(pause)
+        pump.ahead.note(self._later(pump.position))
+
     def _tell_progress(self) -> None:
         now, end = self.clock.now_ms(), self.writer.appender
         view = View(end.catalogue, self.snapshot, end.sources)
@@ -418,7 +458,7 @@ class Machine:
         """Compile a text that was accepted when it was registered: the limits of then do not matter now."""
         statement = self._parse(text)
         streams = {source.stream: "event" for source in statement.streams}
-        catalog = Catalog(streams, graphs, rules, max_range_ms=1 << 60, mixed_time=True)
+        catalog = Catalog(streams, graphs, rules, max_range_ms=1 << 60, max_steps=1 << 60, max_items=1 << 60, mixed_time=True)
         return self.backend.compile(statement, name, catalog)
 
     def wait_for(self, position: int, timeout_s: float | None, life: int | None = None) -> bool:

@@ -13,7 +13,8 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from itertools import groupby, takewhile
+from dataclasses import replace
+from itertools import groupby, pairwise, takewhile
 from pathlib import Path
 
 import numpy as np
@@ -21,9 +22,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from engine.ir.statement import Statement
+from engine.limits import Cancelled, LimitExceeded
+from engine.records import Verdict
 from engine.runtime import derived
 from engine.runtime.barriers import Barriers
-from engine.runtime.batch import (Compile, EvaluatorDownError, Executor, History, Limits, LogGapError, Outcome,
+from engine.runtime.batch import (Compile, Decide, EvaluatorDownError, Executor, History, Limits, LogGapError, Outcome,
                                   ProducerFailedError)
 from engine.runtime.query import LiveQuery
 from engine.runtime.registered import Definition
@@ -38,6 +41,7 @@ from engine.runtime.sound import BEYOND, sound_items, sound_watermark, storable_
 from engine.runtime.streams import StreamState
 from engine.runtime.ticks import Need
 from engine.spark.executor import Answer, Due
+from engine.spark.sql.sources import needed
 from engine.timeline import MAX, MIN
 
 _LOG = logging.getLogger(__name__)
@@ -53,18 +57,23 @@ class Pump(Barriers):
                  parse_rules: ParseRules = reads_no_rules, graph_folder: Path | None = None, limits: Limits = Limits(),
                  now: Callable[[], int] = lambda: 0, alive: Callable[[], bool] = lambda: True,
                  history: History = lambda needed, position: (), following: Callable[[int], int] = lambda position: position + 1,
-                 aside: SetAside | None = None, full: Callable[[Exception], None] | None = None) -> None:
+                 aside: SetAside | None = None, full: Callable[[Exception], None] | None = None,
+                 decide: Decide = lambda name, epoch, tick, error: 0, later: Callable[[int], Sequence[Control]] = lambda position: (),
+                 stands: Callable[[str], bool] = lambda epoch: True) -> None:
         """`graph_folder` None keeps static graphs in memory only (a replay). `now` dates rows for retention; it decides no result.
         `alive` is asked when an evaluation failed: whether that was the query's fault or the end of the evaluator.
         `history(from_ms by stream, position)` reads the items of the log up to `position` that are not older, in order.
         `following` is the position of the record after one (a later one where records are known to be lost).
-        `full` waits for room on the disk, or raises."""
+        `full` waits for room on the disk, or raises. `decide` logs that an evaluation failed by a limit, before the results of the batch
+        are committed. `later(position)` reads the records of the log beyond a position that are not items, to its end. `stands` tells
+        whether a generation of a query is neither removed nor replaced by any of them."""
         super().__init__(executor, parse, parse_rules, compile_query, graph_folder, limits, history, aside)
         self.results = results
         self.position = 0
         self.set_aside: deque[Trouble] = deque(maxlen=_MOST_SET_ASIDE)
         self._now, self._alive, self._following = now, alive, following
         self._full = full or _give_up
+        self._decide, self._later, self._stands = decide, later, stands
 
     # --- batches
 
@@ -79,18 +88,34 @@ class Pump(Barriers):
         if not table.num_rows:
             return self._outcome
         self._changes = Changes(table["position"][-1].as_py())
-        for segment, barrier in segments(table, self.kept.idle):
+        self.ahead.note(controls(table))
+        for segment, barrier in segments(table, self.kept.idle, self.ahead.cuts):
             if barrier is not None:
                 with self._one_record(barrier):
                     self._apply(barrier, segment)
+            self._pause_ahead(segment["position"][0].as_py())
             self._take(segment)
             self._evaluate(segment["position"][-1].as_py())
             self._changes.evaluated.append((len(self._outcome.results), segment["position"][-1].as_py()))
         self.position = self._changes.position
+        self.ahead.reach(self.position)
         self._evict()
         self._commit()
         self._outcome.total_ms = (time.perf_counter() - began) * 1000
         return self._outcome
+
+    def parts(self, table: pa.Table) -> Iterator[pa.Table]:
+        """A batch in parts in which about `Limits.commit` evaluations become due, each to be processed, and committed, by itself: what a
+        long catch-up has done is kept."""
+        table = self._fresh(table)
+        positions = table["position"].to_numpy()
+        ends = pc.min_max(where(table, "record", int(Kind.EVENT))["t"]).as_py()
+        span = (ends["max"] or 0) - (ends["min"] or 0)
+        expected = sum(query.ticker.timetable.expected(span) for query in self.queries.values() if query.state == "running")
+        count = min(1 + expected // self._limits.commit, len(np.unique(positions)))
+        cuts = np.searchsorted(positions, positions[np.arange(1, count) * len(positions) // count]).tolist() if table.num_rows else []
+        for begin, end in pairwise(sorted({0, *cuts, table.num_rows})):
+            yield table.slice(begin, end - begin)
 
     def _fresh(self, table: pa.Table) -> pa.Table:
         if (pc.min(table["position"]).as_py() or 0) <= self.position:
@@ -189,7 +214,7 @@ class Pump(Barriers):
         """What is due of a level, at most `ticks` of a query at a time."""
         dues = []
         for query in level:
-            if query.state != "running" or query.compiled is None:
+            if query.state != "running" or query.compiled is None or self._is_removed(query):
                 continue
             watermark = self.watermark(query)
             while query.ticker.floor < watermark:
@@ -198,23 +223,61 @@ class Pump(Barriers):
                     break
         return dues
 
+    def _is_removed(self, query: LiveQuery) -> bool:
+        """Whether nobody will see what it finds: the log says further on that it is removed, and those that read it are too."""
+        return not any(self._stands(one.definition.epoch) for one in (query, *self.queries.dependents(query)))
+
+    def _pause_ahead(self, position: int) -> None:
+        for name in self.ahead.pauses(position):
+            if name in self.queries and self.queries[name].state == "running":
+                self._change_state(self.queries[name], Control(position, Kind.PAUSE, name, None, {}))
+
     def _due(self, query: LiveQuery, ticks: Sequence[int]) -> Due:
         self._outcome.ticks += len(ticks)
         contents = {stream: self.kept.content(stream) for stream in query.streams}
         graphs = {graph: self.graphs[graph] for graph in query.graphs if graph in self.graphs}
-        return Due(query.definition.epoch, query.compiled, tuple(ticks), query.definition.since, contents, graphs)  # type: ignore[arg-type]
+        limits = self._limits.evaluation.own(query.definition.options.get("limits", {}))
+        return Due(query.definition.epoch, query.compiled, tuple(ticks), query.definition.since, contents, graphs,  # type: ignore[arg-type]
+                   limits)
 
     def _log_all(self, dues: Sequence[Due], made: Made) -> None:
         """Evaluate, all queries in one call, and log the answers."""
         began = time.perf_counter()
-        answers = self.executor.evaluate(dues)
+        answers = self._answers(dues)
         self._outcome.evaluate_ms += (time.perf_counter() - began) * 1000
-        if failures := [answer.error for answer in answers if answer.error is not None]:
+        self._judge(answers)
+        if failures := [answer.error for answer in answers if answer.error is not None and not isinstance(answer.error, LimitExceeded)]:
             if not self._alive():
                 raise EvaluatorDownError(f"the evaluator is down: {failures[0]}") from failures[0]
         queries = {query.definition.epoch: query for query in self.queries.values()}
         for epoch, found in groupby(answers, lambda answer: answer.query):
             self._log(queries[epoch], list(found), made)
+
+    def _answers(self, dues: Sequence[Due]) -> list[Answer]:
+        """What is found; an evaluation of which the log says that it failed by a limit is not tried."""
+        tried, decided = [], dict[str, Answer]()
+        for due in dues:
+            if (over := _over_state(due)) is not None:
+                decided[due.query] = Answer(due.query, due.ticks[0], None, over)
+                continue
+            if (verdict := self.ahead.verdict(due.query, due.ticks)) is not None:
+                decided[due.query] = Answer(due.query, verdict.tick, None, LimitExceeded(verdict.limit, verdict.detail))
+                due = replace(due, ticks=tuple(tick for tick in due.ticks if tick < verdict.tick))
+            if due.ticks:
+                tried.append(due)
+        found: dict[str, list[Answer]] = {due.query: [] for due in dues}
+        for answer in self.executor.evaluate(tried) if tried else ():
+            found[answer.query].append(answer)
+        return [answer for due in dues for answer in (*found[due.query], *((decided[due.query],) if due.query in decided else ()))]
+
+    def _judge(self, answers: Sequence[Answer]) -> None:
+        """Log which evaluations failed by a limit, before anything else becomes of this batch."""
+        names = {query.definition.epoch: query.name for query in self.queries.values()}
+        bad = {answer.query: answer for answer in reversed(answers) if answer.error is not None}
+        for epoch, answer in bad.items():
+            if isinstance(error := answer.error, LimitExceeded) and self.ahead.verdict(epoch, (answer.tick,)) is None:
+                position = self._decide(names[epoch], epoch, answer.tick, error)
+                self.ahead.add(Verdict(position, names[epoch], epoch, answer.tick, error.limit, error.detail))
 
     def _log(self, query: LiveQuery, answers: Sequence[Answer], made: Made) -> None:
         """Log the answers up to the first failure, which ends the query."""
@@ -226,7 +289,10 @@ class Pump(Barriers):
             if query.makes is not None and shown.num_rows:
                 made.setdefault(query.name, []).append((event.at_ms, shown))
         if len(good) < len(answers):
-            self._fail(query, answers[len(good)].error or RuntimeError("the executor gave no table"))
+            bad = answers[len(good)]
+            if isinstance(bad.error, Cancelled) and self._is_removed(query):
+                return
+            self._fail(query, bad.error or RuntimeError("the executor gave no table"))
 
     def _make(self, query: LiveQuery, stream: str, results: Sequence[tuple[int, pa.Table]], position: int) -> None:
         """The results of a query that makes a stream become items; its watermark is the last evaluation time that is done.
@@ -315,6 +381,13 @@ class Pump(Barriers):
                 self.kept.content(stream).append(table.filter(pc.greater_equal(table["t"], from_ms)))
         self._see_again(list(self.queries.values()))
         self._reach()
+        self.ahead.note(self._later(self.position))
+
+    def end_removed(self) -> None:
+        """End what is being evaluated for queries that the log says further on are removed or replaced. From any thread."""
+        for query in list(self.queries.values()):
+            if query.state == "running" and self._is_removed(query):
+                self.executor.cancel(query.definition.epoch)
 
     def _restore_query(self, definition: Definition, state: dict[str, object], relation: pa.Table | None) -> None:
         statement, failure = self._statement(definition.text)
@@ -341,3 +414,14 @@ class Pump(Barriers):
 def _give_up(failure: Exception) -> None:
     """What a pump does without room that nobody waits for."""
     raise failure
+
+
+def _over_state(due: Due) -> LimitExceeded | None:
+    """Where the windows of a query hold too many rows at the first T that is due. What others keep of its streams does not count."""
+    most = due.limits.state_rows
+    if sum(content.rows for content in due.streams.values()) <= most:
+        return None
+    first = replace(due, ticks=due.ticks[:1])
+    ranges = needed(first.compiled.statement.windows, first.evaluation)
+    rows = sum(due.streams[iri].between(low, high, due.since).num_rows for iri, (low, high) in ranges.items())
+    return LimitExceeded.of("state_rows", most, f"its windows hold {rows} rows") if rows > most else None

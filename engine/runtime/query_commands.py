@@ -13,6 +13,7 @@ from typing import Any
 from engine.compiler import Catalog
 from engine.ir.rule_windows import with_rule_windows
 from engine.ir.statement import Statement
+from engine.limits import NAMES, EvaluationLimits
 from engine.runtime.append import Appender
 from engine.runtime.chains import check_sources, producers
 from engine.runtime.clock import Clock
@@ -41,12 +42,14 @@ class Wish:
     since: int | None
 
     @classmethod
-    def of(cls, given: dict[str, Any]) -> Wish:
-        """From the options of a request; 400 names what is wrong."""
+    def of(cls, given: dict[str, Any], most: EvaluationLimits = EvaluationLimits()) -> Wish:
+        """From the options of a request; 400 names what is wrong. `most` are the limits of the server: a query's may be lower."""
         options = dict(given)
         replace, force, since = options.pop("replace", False), options.pop("force", False), _since(options.pop("since", None))
         for name, value in options.items():
-            if not (name == "mixedTime" and isinstance(value, bool)):
+            if name == "limits":
+                _check_limits(value, most)
+            elif not (name == "mixedTime" and isinstance(value, bool)):
                 raise EngineError("unknown-parameter", 400, f"There is no option {name!r}, or its value is wrong.", {"parameter": name})
         return cls(options, bool(replace), bool(force), since)
 
@@ -62,8 +65,9 @@ class QueryCommands(StreamCommands):
                  check: Check[QueryInfo] = None) -> tuple[QueryInfo, bool]:
         """Register a continuous query under `name`, the name in its text, or a new one. The same again is no change; another text
         under a name is 409, or with ``replace`` a new generation (``force``: also of a query that others read). Options: ``mixedTime``,
-        and ``since``: ``earliest`` or the id of an item, after which its windows see what the log still has."""
-        wish = Wish.of(options or {})
+        ``limits`` of its evaluations (engine/limits.py), and ``since``: ``earliest`` or the id of an item, after which its windows see
+        what the log still has."""
+        wish = Wish.of(options or {}, self.settings.evaluation)
         statement = self._parse(text)
 
         def prepare(view: View) -> Decision[tuple[str, bool]]:
@@ -186,7 +190,7 @@ class QueryCommands(StreamCommands):
 
     def _names(self, options: Mapping[str, Any], view: View) -> Catalog:
         """What a statement may name."""
-        return view.names(self.settings.max_window_ms, bool(options.get("mixedTime", False)))
+        return view.names(self.settings, bool(options.get("mixedTime", False)))
 
     def _own_stream(self, statement: Statement, name: str, view: View) -> str | None:
         """The IRI of the stream that a statement registers: the one in its text, or the query's own. 409 if it is another's."""
@@ -243,6 +247,19 @@ def _check_readers(query: Registered, view: View, change: str, force: bool) -> N
 def _makes(statement: Statement, stream: str | None) -> str | None:
     """The stream of triples that a statement makes, if `stream` is its own."""
     return stream if statement.form in ("CONSTRUCT", "DESCRIBE") else None
+
+
+def _check_limits(given: object, most: EvaluationLimits) -> None:
+    """Refuse limits of a query that are not lower than the server's."""
+    if not isinstance(given, dict):
+        raise EngineError("unknown-parameter", 400, "limits must be an object.", {"parameter": "limits"})
+    for name, value in given.items():
+        if name not in NAMES or isinstance(value, bool) or not isinstance(value, int) or value < 1:
+            raise EngineError("unknown-parameter", 400, f"limits has whole numbers above 0 for {', '.join(NAMES)}.",
+                              {"parameter": "limits"})
+        if value > (highest := getattr(most, name)):
+            raise EngineError("over-limit", 422, f"The limit {name} of a query may be {highest} at most.",
+                              {"limit": name, "most": highest, "actual": value})
 
 
 def _since(value: object) -> int | None:

@@ -132,7 +132,8 @@ def compile_replay(statement: Statement, name: str, streams: Iterable[str], grap
                    rule_sets: Mapping[str, RuleSet] = NO_RULES) -> Compiled:
     """Compile for a recording: all streams have event time, a window may be as long as it likes."""
     known = {**BUILT_IN_RULES, **rule_sets}
-    catalog = Catalog(dict.fromkeys(streams, "event"), graphs, known, max_range_ms=_NO_LIMIT, mixed_time=True, remedies=_REMEDIES)
+    catalog = Catalog(dict.fromkeys(streams, "event"), graphs, known, max_range_ms=_NO_LIMIT, max_steps=_NO_LIMIT, max_items=_NO_LIMIT,
+                      mixed_time=True, remedies=_REMEDIES)
     return compile_statement(statement, catalog, identity=name)
 
 

@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 
 from engine.facts import FACTS
 from engine.functions.typed import typed_columns
-from engine.records import End, Event, GraphVersion, Idle, Mark, Pause, Record, Register, Resume, RulesVersion, Triple, Unregister
+from engine.records import End, Event, GraphVersion, Idle, Mark, Pause, Record, Register, Resume, RulesVersion, Triple, Unregister, Verdict
 
 
 class Kind(IntEnum):
@@ -39,6 +39,7 @@ class Kind(IntEnum):
     NOTE = 11
     RULES = 12
     STREAM = 13
+    VERDICT = 14
 
 
 ROWS = pa.schema([("position", pa.int64()), ("row", pa.int32()), ("record", pa.int8()), ("stream", pa.string()), ("t", pa.int64()),
@@ -201,6 +202,19 @@ def _control(position: int, kind: int, stream: str, watermark: int | None, paylo
         return Control(position, Kind.NOTE, stream, watermark, {UNREADABLE: f"{error}"})
 
 
+def verdict_payload(verdict: Verdict) -> dict[str, Any]:
+    """The payload of a verdict's record."""
+    return {"epoch": verdict.epoch, "tick": verdict.tick, "limit": verdict.limit, "detail": verdict.detail}
+
+
+def verdicts(found: Iterable[Control]) -> Iterator[Verdict]:
+    """The verdicts among records."""
+    for control in found:
+        if control.kind is Kind.VERDICT:
+            payload = control.payload
+            yield Verdict(control.position, control.stream, payload["epoch"], payload["tick"], payload["limit"], payload["detail"])
+
+
 def facts_of(table: pa.Table) -> pa.Table:
     """The triples of rows of items or graphs, in the columns of FACTS."""
     if table["s"].null_count:
@@ -288,6 +302,8 @@ def _encode_run(run: Sequence[Record]) -> pa.Table:
             return graph_rows(position, graph, triples)
         case RulesVersion(position=position, name=name, media=media, text=text):
             return control_rows(Control(position, Kind.RULES, name, None, {"media": media, "text": text}))
+        case Verdict(position=position, query=query):
+            return control_rows(Control(position, Kind.VERDICT, query, None, verdict_payload(run[0])))
         case End(position=position):
             return control_rows(Control(position, Kind.END, "", None, {}))
     raise TypeError(f"not a record: {run[0]!r}")

@@ -18,11 +18,12 @@ from engine.runtime.rows import Control, Kind, controls
 BARRIERS = frozenset((Kind.REGISTER, Kind.UNREGISTER, Kind.PAUSE, Kind.RESUME, Kind.GRAPH, Kind.RULES, Kind.STREAM, Kind.END))
 
 
-def segments(table: pa.Table, idle: Collection[str]) -> Iterator[tuple[pa.Table, Control | None]]:
-    """Cut rows (in order) into segments, each with the barrier that it begins with. `idle` are the streams that are idle before it."""
+def segments(table: pa.Table, idle: Collection[str], cuts: Collection[int] = ()) -> Iterator[tuple[pa.Table, Control | None]]:
+    """Cut rows (in order) into segments, each with the barrier that it begins with. `idle` are the streams that are idle before it, `cuts`
+    further positions before which to cut."""
     found = controls(table)
     barriers = {control.position: control for control in found if control.kind in BARRIERS}
-    cuts: list[int] = sorted(barriers.keys() | set(_returns(table, found, idle)))
+    cuts = sorted(barriers.keys() | set(_returns(table, found, idle)) | set(cuts))
     bounds = [0, *np.searchsorted(table["position"].to_numpy(), cuts).tolist(), table.num_rows]
     for cut, begin, end in zip([-1, *cuts], bounds, bounds[1:], strict=False):
         if end > begin:

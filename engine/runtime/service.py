@@ -6,6 +6,7 @@ log, and of the pump its last snapshot (view.py): no lock is held, and nothing o
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace as changed
@@ -13,6 +14,7 @@ from typing import Any
 
 from engine.ir.spans import Diagnostic
 from engine.ir.statement import GraphSource, Statement
+from engine.limits import LimitExceeded
 from engine.runtime.backend import Backend, SparkBackend
 from engine.runtime.clock import Clock, SystemClock
 from engine.runtime.derived import own_iri
@@ -157,7 +159,8 @@ class Engine(RuleCommands, GraphCommands):
         reached = [snapshot.streams[stream].watermark for stream in streams if stream in snapshot.streams]
         reached += [query.reached for stream in streams for query in snapshot.queries.readers(stream)]  # that of an idle one stands still
         tick = max(reached, default=MIN) + 1 if streams else self.clock.now_ms()
-        due = Due("one-shot", compiled, (max(tick, 0),), -1, contents, view.graphs)  # type: ignore[arg-type]
+        limits = changed(self.settings.evaluation, evaluation_ms=math.ceil(left_s * 1000))
+        due = Due("one-shot", compiled, (max(tick, 0),), -1, contents, view.graphs, limits)  # type: ignore[arg-type]
         for source in statement.streams:
             check_kept(source, contents[source.stream], snapshot.streams.get(source.stream), due.evaluation,
                        snapshot.queries.readers(source.stream))
@@ -167,6 +170,10 @@ class Engine(RuleCommands, GraphCommands):
             raise EngineError("query-timeout", 503, f"The query was cancelled: {late}.") from late
         if answer.error is not None and not self._machine.backend.alive():
             raise unavailable("engine-restarting", "Spark has ended while it evaluated the query; it is started again.", 5)
+        if isinstance(answer.error, LimitExceeded):
+            if answer.error.limit == "evaluation_ms":
+                raise EngineError("query-timeout", 503, f"The query was cancelled: no answer within {left_s:g} s.")
+            raise EngineError("over-limit", 422, f"{answer.error.detail}.", {"limit": answer.error.limit})
         if answer.error is not None or answer.table is None:
             raise EngineError("internal", 500, f"The query failed: {answer.error}")
         table = answer.table

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Literal
 
+from engine.limits import EvaluationLimits
 from engine.spark.settings import SparkSettings
 
 
@@ -22,6 +23,9 @@ class Settings:
     max_backlog_items: int = 5_000_000
     ticks_per_job: int = 512
     max_result_rows: int = 250_000
+    evaluation: EvaluationLimits = EvaluationLimits()
+    commit_evaluations: int = 2_000
+    paused: bool = False
     max_queries: int = 100
     max_streams: int = 1_000
     max_graphs: int = 1_000
@@ -29,6 +33,8 @@ class Settings:
     max_rule_sets: int = 200
     max_rule_text: int = 16 << 20
     max_window_ms: int = 3_600_000
+    window_steps: int = 20_000
+    window_items: int = 1_000_000
     result_count: int = 100_000
     result_age_ms: int = 3_600_000
     result_bytes: int = 256 << 20

@@ -82,6 +82,10 @@ class Timetable:
         """The first evaluation time at or after `time`."""
         return time if self.on_change else self.next_tick(time - 1)
 
+    def expected(self, span_ms: int) -> int:
+        """About how many evaluation times there are in a span of time; of reports on change as many as there are events, so 0."""
+        return sum(span_ms // step for step, _ in self.grids)
+
     def last_tick(self, until: int) -> int:
         """The last grid point at or before `until`."""
         return max(last_close_by(until, step, start) for step, start in self.grids)

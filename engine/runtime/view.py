@@ -14,6 +14,7 @@ from engine.runtime.errors import not_found
 from engine.runtime.registered import Registered
 from engine.runtime.resources import GraphInfo, RuleSetInfo
 from engine.runtime.snapshot import Seen, Snapshot
+from engine.runtime.settings import Settings
 from engine.timeline import MIN
 
 BUILT_IN = "built-in"
@@ -112,6 +113,7 @@ class View:
 
     # --- what a statement may name
 
-    def names(self, max_range_ms: int, mixed_time: bool) -> Catalog:
+    def names(self, settings: Settings, mixed_time: bool) -> Catalog:
         """All that a statement may name."""
-        return Catalog(self.catalogue.times, self.graphs, self.catalogue.rule_sets, max_range_ms=max_range_ms, mixed_time=mixed_time)
+        return Catalog(self.catalogue.times, self.graphs, self.catalogue.rule_sets, settings.max_window_ms, settings.window_steps,
+                       settings.window_items, mixed_time)

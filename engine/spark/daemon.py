@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import gc
 import importlib
+import os
 import sys
 import zipimport
 
@@ -35,8 +36,12 @@ def keep_archives() -> None:
 
 
 if __name__ == "__main__":
+    from engine.spark.guard import bound_process
+    from engine.spark.worker import DEFAULT_MEMORY, MEMORY_VARIABLE
+
     keep_archives()
     preload()
+    bound_process(os.environ.get(MEMORY_VARIABLE, DEFAULT_MEMORY))
     from pyspark import daemon
 
     gc.freeze()     # a worker collects garbage after each task, and would walk all that is imported here (docs/decisions.md)

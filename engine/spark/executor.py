@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import logging
 import math
+import time
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
@@ -19,6 +20,7 @@ import pyarrow.compute as pc
 
 from engine.facts import FACTS
 from engine.ir.statement import Ask, Program
+from engine.limits import EvaluationLimits, LimitExceeded
 from engine.plan.graphs import Way
 from engine.plan.order import Estimate
 from engine.spark.answers import Answers
@@ -27,8 +29,10 @@ from engine.spark.content import StreamContent, merge_estimates, table_estimate
 from engine.spark.graphs.operators import Chosen, Graphs
 from engine.spark.instances import KeptProgram, KeptSolutions
 from engine.spark.kept import KeptClosure
-from engine.spark.local import FINDINGS, Found, QueryFailed, Task, run_local
+from engine.spark.jobs import Jobs
+from engine.spark.local import FINDINGS, Found, QueryFailed, Task
 from engine.spark.mirror import Mirror
+from engine.spark.pace import Pace
 from engine.spark.rounds import close
 from engine.spark.sql.closure import Rounds
 from engine.spark.sql.dialect import DIALECTS, UNDECIDED
@@ -68,6 +72,7 @@ class Due:
     since: int
     streams: Mapping[str, StreamContent]
     graphs: Mapping[str, pa.Table]
+    limits: EvaluationLimits = EvaluationLimits()
 
     @property
     def evaluation(self) -> Evaluation:
@@ -113,6 +118,8 @@ class Executor:
                  force_graphs: Way | None = None, closed_rows: int = CLOSED_ROWS) -> None:
         """`closed_rows`: above it the closures of `sql` are made by rounds of Spark jobs."""
         self.session = session
+        self._jobs = Jobs(session)
+        self._paces: dict[str, Pace] = {}
         self.closed_rows = closed_rows
         self.force_executor = force_executor
         self.force_strategy = force_strategy
@@ -129,6 +136,49 @@ class Executor:
 
     def evaluate(self, dues: Sequence[Due]) -> list[Answer]:
         """One Answer per due tick, in the order of `dues`; a query that fails has answers with `error`, the others are not touched."""
+        if all(self._pace(due).at_once(len(due.ticks)) == len(due.ticks) for due in dues):
+            answers = self._evaluate(dues)
+        else:
+            answers = self._step_by_step(dues)
+        return self._slowly(dues, answers)
+
+    def _pace(self, due: Due) -> Pace:
+        return self._paces.setdefault(due.query, Pace())
+
+    def _step_by_step(self, dues: Sequence[Due]) -> list[Answer]:
+        """Of queries that are slow a few evaluation times after another."""
+        found = {due.query: list[Answer]() for due in dues}
+        left = {due.query: due for due in dues}
+        while left:
+            parts = [replace(due, ticks=due.ticks[:self._pace(due).at_once(len(due.ticks))]) for due in left.values()]
+            for answer in self._evaluate(parts):
+                found[answer.query].append(answer)
+            for part in parts:
+                rest = left[part.query].ticks[len(part.ticks):]
+                if rest and found[part.query][-1].error is None:
+                    left[part.query] = replace(left[part.query], ticks=rest)
+                else:
+                    del left[part.query]
+        return [answer for due in dues for answer in found[due.query]]
+
+    def _slowly(self, dues: Sequence[Due], answers: list[Answer]) -> list[Answer]:
+        """Evaluations that went over a limit together are tried again one by one: the limits are for each."""
+        first_bad = {answer.query: answer.tick for answer in reversed(answers) if isinstance(answer.error, LimitExceeded)}
+        again = []
+        for due in dues:
+            tried = next((tick for tick in due.ticks if tick == first_bad.get(due.query)), None)
+            if tried is not None and self._pace(due).failed():
+                again.append(replace(due, ticks=tuple(tick for tick in due.ticks if tick >= tried)))
+        if not again:
+            return answers
+        for due in again:
+            self._drop(due.query)
+        redone = {due.query for due in again}
+        kept = [answer for answer in answers if answer.query not in redone or answer.tick < first_bad[answer.query]]
+        return sorted([*kept, *self._slowly(again, self._step_by_step(again))],
+                      key=lambda answer: [due.query for due in dues].index(answer.query))
+
+    def _evaluate(self, dues: Sequence[Due]) -> list[Answer]:
         jobs: list[_Job] = []
         failed: dict[int, BaseException] = {}
         for number, due in enumerate(dues):
@@ -148,11 +198,17 @@ class Executor:
     def forget(self, query: str) -> None:
         """Drop what is kept for a query."""
         self._drop(query)
+        self._jobs.forget(query)
+        self._paces.pop(query, None)
         self.choices.pop(query, None)
         self.graph_choices.pop(query, None)
         for view in self._views.pop(query, frozenset()) - frozenset().union(*self._views.values()):
             if mirror := self._mirrors.pop(view, None):
                 mirror.close()
+
+    def cancel(self, query: str) -> None:
+        """End the evaluations of a query that is removed, now and until it is forgotten. From any thread."""
+        self._jobs.cancel(query)
 
     def close(self) -> None:
         """Drop the views and end the threads."""
@@ -292,18 +348,16 @@ class Executor:
     def _run_local(self, jobs: list[_Job]) -> None:
         if not jobs:
             return
-        for job, answer in zip(jobs, self._in_one_job(jobs, [Task(job.text, job.tables, job.cost, job.closings) for job in jobs])):
+        tasks = [Task(job.text, job.tables, job.cost, job.closings, job.due.query, job.due.limits) for job in jobs]
+        for job, answer in zip(jobs, self._in_one_job(jobs, tasks)):
             job.answer = answer
+            if isinstance(answer, Found):
+                self._pace(job.due).took(len(job.due.ticks), answer.ms, job.due.limits.evaluation_ms)
 
-    def _in_one_job(self, jobs: list[_Job], tasks: Sequence[Task]) -> Sequence[Found | QueryFailed]:
+    def _in_one_job(self, jobs: list[_Job], tasks: Sequence[Task]) -> Sequence[Found | Exception]:
         """What the tasks of some jobs give, all run in one Spark job."""
-        data = self._tables(jobs)
-        try:
-            alive = frozenset(kept.name for kept in self._answers.values() if isinstance(kept, KeptClosure))
-            return run_local(self.session.spark, tasks, data, self.session.settings.partitions, alive)
-        except Exception as failure:  # the job as a whole: every query in it fails alike
-            logging.getLogger(__name__).exception("the job of %d small tasks failed", len(tasks))
-            return [QueryFailed(str(failure))] * len(tasks)
+        alive = frozenset(kept.name for kept in self._answers.values() if isinstance(kept, KeptClosure))
+        return self._jobs.run(tasks, self._tables(jobs), alive)
 
     def _tables(self, jobs: list[_Job]) -> dict[str, pa.Table]:
         """The slices of content that the jobs may see, by table name."""
@@ -340,11 +394,11 @@ class Executor:
         for job, answer in zip(ready, self._threads.map(lambda job: self._collect(job, closed.get(id(job), [])), ready)):
             job.answer = answer
 
-    def _close_ahead(self, jobs: list[_Job]) -> list[list[Found | QueryFailed]]:
+    def _close_ahead(self, jobs: list[_Job]) -> list[list[Found | Exception]]:
         """The closures of some jobs, made in one Spark job by the tasks of `local`: rounds of Spark jobs pay for large ones only."""
         if not jobs:
             return []
-        tasks = [Task(f"SELECT * FROM {closing.all}", job.tables, job.cost, job.closings[:number])
+        tasks = [Task(f"SELECT * FROM {closing.all}", job.tables, job.cost, job.closings[:number], job.due.query, job.due.limits)
                  for job in jobs for number, closing in enumerate(job.closings, 1)]
         found = iter(self._in_one_job(jobs, tasks))
         return [[next(found) for _ in job.closings] for job in jobs]
@@ -363,31 +417,44 @@ class Executor:
             if graph_table(iri) in job.tables:
                 spark.createDataFrame(table.select(FACTS.names)).createOrReplaceTempView(graph_table(iri))
 
-    def _collect(self, job: _Job, ahead: Sequence[Found | QueryFailed]) -> Found | BaseException:
-        spark = self.session.spark
+    def _collect(self, job: _Job, ahead: Sequence[Found | Exception]) -> Found | BaseException:
+        findings: list[pa.Table | None] = []
+
+        def work() -> pa.Table:
+            findings.append(self._close(job, ahead))
+            return self._run_rounds(job)
+
+        spark, began = self.session.spark, time.perf_counter()
         try:
-            findings = self._close(job, ahead)
-            chosen = []
-            for rounds, edges, base in job.rounds:
-                if rounds.length:
-                    closed, how = self._graphs.chains(spark.sql(edges), rounds.length, rounds.within)
-                else:
-                    closed, how = self._graphs.reach(spark.sql(edges), spark.sql(base) if rounds.seeded else None, rounds.within)
-                closed.createOrReplaceTempView(rounds.view)
-                chosen.append(how)
-            self.graph_choices[job.due.query] = tuple(chosen)
-            return Found(spark.sql(job.text).toArrow(), findings)
+            table = self._jobs.limited(job.due.query, job.due.limits, work)
+            ms = (time.perf_counter() - began) * 1000
+            self._pace(job.due).took(len(job.due.ticks), ms, job.due.limits.evaluation_ms)
+            return Found(table, findings[0], ms)
         except Exception as failure:  # as above
             return failure
         finally:
             for view in (*(rounds.view for rounds, _, _ in job.rounds), *(view for c in job.closings for view in (c.all, c.new, c.state))):
                 spark.catalog.dropTempView(view)
 
-    def _close(self, job: _Job, ahead: Sequence[Found | QueryFailed]) -> pa.Table | None:
+    def _run_rounds(self, job: _Job) -> pa.Table:
+        """What a plan gives, once its graph problems are solved."""
+        spark = self.session.spark
+        chosen = []
+        for rounds, edges, base in job.rounds:
+            if rounds.length:
+                closed, how = self._graphs.chains(spark.sql(edges), rounds.length, rounds.within)
+            else:
+                closed, how = self._graphs.reach(spark.sql(edges), spark.sql(base) if rounds.seeded else None, rounds.within)
+            closed.createOrReplaceTempView(rounds.view)
+            chosen.append(how)
+        self.graph_choices[job.due.query] = tuple(chosen)
+        return spark.sql(job.text).toArrow()
+
+    def _close(self, job: _Job, ahead: Sequence[Found | Exception]) -> pa.Table | None:
         """Make a plan's closures views, those made ahead as they are; what is inconsistent in them."""
         spark, findings = self.session.spark, None
         for closing, found in zip(job.closings, ahead):
-            if isinstance(found, QueryFailed):
+            if isinstance(found, Exception):
                 raise found
             spark.createDataFrame(found.table).createOrReplaceTempView(closing.all)
             findings = found.findings   # of the last: a task's are those of all closures that it stands on

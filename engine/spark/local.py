@@ -7,14 +7,17 @@ costs tens of milliseconds whatever it does, so at small sizes the number of job
 from __future__ import annotations
 
 import pickle
+import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
 from engine.ipc import pack, unpack
+from engine.limits import EvaluationLimits, LimitExceeded
+from engine.spark.guard import fetched, guarded
 from engine.spark.sql.closing import (Closing, Round, SeenRow, all_seen, beside_table, following_table, new_table, saturate,
                                       seen_text)
 from engine.spark.sql.sources import closure_table
@@ -29,26 +32,29 @@ MOST_KEPT = 64
 MOST_PARSED = 256
 CLOSING = 30    # what a closure costs, in plans over as many rows (docs/decisions.md)
 FINDINGS = pa.schema([("lo", pa.int64()), ("hi", pa.int64()), ("finding", pa.string())])
-Result = tuple[int, bytes, bytes | None, str | None]
-"""What a task gives: its number, the answer and what is inconsistent as Arrow, or why it failed."""
+Result = tuple[int, float, bytes, bytes | None, Exception | None]
+"""What a task gives: its number, its time in ms, the answer and what is inconsistent as Arrow, or why it failed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """One plan text to run over named tables, once its closures are computed; `cost` is its estimated rows."""
+    """One plan text to run over named tables for a `query`, once its closures are computed; `cost` is its estimated rows."""
 
     text: str
     tables: frozenset[str]
     cost: int
     closings: tuple[Closing, ...] = ()
+    query: str = ""
+    limits: EvaluationLimits = EvaluationLimits()
 
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What a plan text gave, and rows `FINDINGS` of what its closures have that is inconsistent."""
+    """What a plan text gave in so many ms, and rows `FINDINGS` of what its closures have that is inconsistent."""
 
     table: pa.Table
     findings: pa.Table | None = None
+    ms: float = 0.0
 
 
 class QueryFailed(RuntimeError):
@@ -56,13 +62,14 @@ class QueryFailed(RuntimeError):
 
 
 def run_local(spark: SparkSession, tasks: Sequence[Task], tables: dict[str, pa.Table], workers: int,
-              alive: frozenset[str] = frozenset()) -> list[Found | QueryFailed]:
-    """Run every task in one Spark job; answers in the order of `tasks`, a failure in place of the answer of a task that failed. Of
-    lasting closures the workers keep those that are `alive`."""
+              alive: frozenset[str] = frozenset()) -> list[Found | Exception]:
+    """Run every task in one Spark job; answers in the order of `tasks`, QueryFailed or LimitExceeded in place of the answer of a task that
+    failed. Of lasting closures the workers keep those that are `alive`."""
     bundles = [_bundle(part, tasks, tables, alive) for part in balanced(tasks, workers)]
-    answers: list[Found | QueryFailed] = [QueryFailed("the task gave no answer")] * len(tasks)
-    for number, answer, findings, error in spark.sparkContext.parallelize(bundles, len(bundles)).mapPartitions(run_bundles).collect():
-        answers[number] = QueryFailed(error) if error else Found(unpack(answer), unpack(findings) if findings else None)
+    answers: list[Found | Exception] = [QueryFailed("the task gave no answer")] * len(tasks)
+    results = spark.sparkContext.parallelize(bundles, len(bundles)).mapPartitions(run_bundles).collect()
+    for number, ms, answer, findings, error in results:
+        answers[number] = error or Found(unpack(answer), unpack(findings) if findings else None, ms)
     return answers
 
 
@@ -84,7 +91,7 @@ def balanced(tasks: Sequence[Task], workers: int) -> list[list[int]]:
 def _bundle(numbers: list[int], tasks: Sequence[Task], tables: dict[str, pa.Table], alive: frozenset[str]) -> bytes:
     wanted = sorted({name for number in numbers for name in tasks[number].tables})
     return pickle.dumps({"alive": alive, "tables": {name: pack(tables[name]) for name in wanted},
-                         "tasks": [(number, tasks[number].text, tasks[number].closings) for number in numbers]})
+                         "tasks": [(number, replace(tasks[number], tables=frozenset())) for number in numbers]})
 
 
 def run_bundles(bundles: Iterable[bytes]) -> Iterator[Result]:
@@ -95,31 +102,31 @@ def run_bundles(bundles: Iterable[bytes]) -> Iterator[Result]:
         yield from _run_bundle(bundle["tables"], bundle["tasks"])
 
 
-def _run_bundle(tables: dict[str, bytes], tasks: list[tuple[int, str, tuple[Closing, ...]]]) -> Iterator[Result]:
+def _run_bundle(tables: dict[str, bytes], tasks: list[tuple[int, Task]]) -> Iterator[Result]:
     connection = database()
     closures = Closures(connection, tables)
     for name, data in tables.items():
         connection.register(name, unpack(data))
     try:
-        for number, text, closings in tasks:
-            found, error = _run(connection, text, closings, closures)
-            if found is None:
-                yield number, b"", None, error
-            else:
-                yield number, pack(found.table), None if found.findings is None else pack(found.findings), None
+        for number, task in tasks:
+            yield _run(connection, number, task, closures)
     finally:
         closures.drop()
         for name in tables:
             connection.unregister(name)
 
 
-def _run(connection: duckdb.DuckDBPyConnection, text: str, closings: Sequence[Closing],
-         closures: Closures) -> tuple[Found | None, str | None]:
+def _run(connection: duckdb.DuckDBPyConnection, number: int, task: Task, closures: Closures) -> Result:
+    began = time.perf_counter()
     try:
-        made = [findings for closing in closings if (findings := closures.make(closing)) is not None]
-        return Found(connection.sql(text).to_arrow_table(), pa.concat_tables(made) if made else None), None
+        with guarded(connection, task.limits):
+            made = [findings for closing in task.closings if (findings := closures.make(closing)) is not None]
+            answer = pack(fetched(connection, task.text, task.limits))
+            return number, (time.perf_counter() - began) * 1000, answer, pack(pa.concat_tables(made)) if made else None, None
+    except LimitExceeded as over:
+        return number, 0.0, b"", None, over
     except Exception as failure:  # whatever DuckDB or a function raises belongs to this query alone
-        return None, f"{type(failure).__name__}: {failure}"
+        return number, 0.0, b"", None, QueryFailed(f"{type(failure).__name__}: {failure}")
 
 
 class Closures:

@@ -74,7 +74,7 @@ def configuration(settings: SparkSettings, work: Path) -> dict[str, str]:
         "spark.master": settings.master,
         "spark.app.name": settings.app_name,
         "spark.driver.memory": settings.memory,
-        "spark.driver.maxResultSize": "0",
+        "spark.driver.maxResultSize": "512m",   # of a job; answers have limits of their own (engine/limits.py)
         "spark.driver.extraJavaOptions": java_options.strip(),
         "spark.local.dir": str(work / "local"),
         "spark.sql.warehouse.dir": str(work / "warehouse"),

@@ -16,6 +16,7 @@ from engine.functions.compare import order_key
 from engine.functions.context import Context, row_key
 from engine.functions.errors import ExpressionError
 from engine.functions.expressions import compile_term, compile_truth
+from engine.spark.guard import check_time
 from engine.spark.sql.calls import is_volatile
 from engine.spark.sql.codes import read_aggregate, read_call
 
@@ -55,6 +56,7 @@ def over_rows(code: str, ticks: Iterable[int], rows: Iterable[Sequence[str | Non
     for tick, tokens in zip(ticks, rows):
         key = (tick, *tokens) if timed else tuple(tokens)
         if key not in known:
+            check_time()
             known[key] = apply(tick, tokens)
         found.append(known[key])
     return found
@@ -62,6 +64,7 @@ def over_rows(code: str, ticks: Iterable[int], rows: Iterable[Sequence[str | Non
 
 def aggregate_tokens(code: str, tokens: Sequence[str]) -> str | None:
     """The aggregate that `code` names over the tokens of one group."""
+    check_time()
     call = _read_aggregate(code)
     return aggregate(call.function, [t or None for t in tokens], call.distinct, call.separator)
 

@@ -19,9 +19,10 @@ from engine.records import Event
 from engine.reference.sparql import Result
 from engine.runtime.rows import encode, facts_of
 from engine.spark import executor as executors
+from engine.spark import jobs
 from engine.spark.content import StreamContent
 from engine.spark.executor import Due, Executor
-from engine.spark.local import Found, QueryFailed, Task, run_local
+from engine.spark.local import Found, Task, run_local
 from engine.spark.session import Session
 from grammar import parse
 from tests.conformance.datasets import GRAPH, Dataset, over_graphs, over_windows
@@ -85,8 +86,10 @@ def apart(cases: Sequence[tuple[Case, str]]) -> list[tuple[Case, str]]:
 def here() -> Iterator[Session]:
     """A session on which the executor `local` runs its tasks in this process instead of in a Spark job."""
     with (tempfile.TemporaryDirectory() as folder, patch.object(executors, "register_spark", lambda spark: None),
-          patch.object(executors, "run_local", _run_here)):
-        yield SimpleNamespace(spark=None, settings=SimpleNamespace(partitions=1), work=Path(folder))  # type: ignore[misc]
+          patch.object(jobs, "run_local", _run_here)):
+        context = SimpleNamespace(addJobTag=lambda tag: None, removeJobTag=lambda tag: None)
+        spark = SimpleNamespace(sparkContext=context)
+        yield SimpleNamespace(spark=spark, alive=True, settings=SimpleNamespace(partitions=1), work=Path(folder))  # type: ignore[misc]
 
 
 @contextmanager
@@ -99,7 +102,7 @@ def in_process() -> Iterator[Executor]:
 
 
 def _run_here(spark: object, tasks: Sequence[Task], tables: dict[str, pa.Table], workers: int,
-              alive: frozenset[str] = frozenset()) -> list[Found | QueryFailed]:
+              alive: frozenset[str] = frozenset()) -> list[Found | Exception]:
     class Bundles:
         """What `run_local` asks of Spark: bundles, mapped."""
 

@@ -13,6 +13,7 @@ from engine.ir.rule_windows import with_rule_windows
 from engine.ir.rules import RuleSet
 from engine.ir.statement import Program, Statement
 from engine.ir.terms import Variable
+from engine.limits import Cancelled, LimitExceeded
 from engine.records import Event, Triple
 from engine.reference.content import History, content_of, dataset_at, window_bounds, window_events
 from engine.reference.dataset import Graph
@@ -48,10 +49,14 @@ class ReferenceCompiled:
 
 
 class ReferenceExecutor:
-    """`failing` names epochs whose evaluation fails; `calls` counts evaluations."""
+    """`failing` names epochs whose evaluation fails; `calls` counts evaluations. `over` has by epoch the evaluation time from which on one
+    goes over a limit, `tried` what was evaluated, by epoch and time, `cancelled` epochs that are removed."""
 
     def __init__(self) -> None:
         self.failing: set[str] = set()
+        self.over: dict[str, int] = {}
+        self.tried: list[tuple[str, int]] = []
+        self.cancelled: set[str] = set()
         self.calls = 0
         self.choices: dict[str, tuple[str, str]] = {}
 
@@ -59,19 +64,30 @@ class ReferenceExecutor:
         self.calls += 1
         return [answer for due in dues for answer in self._answers(due)]
 
+    def cancel(self, query: str) -> None:
+        self.cancelled.add(query)
+
     def forget(self, query: str) -> None:
         self.choices.pop(query, None)
 
     def _answers(self, due: Due) -> list[Answer]:
         if due.query in self.failing:
             return [Answer(due.query, tick, None, ValueError("it was told to fail")) for tick in due.ticks]
+        if due.query in self.cancelled:
+            return [Answer(due.query, tick, None, Cancelled("it is removed")) for tick in due.ticks]
         self.choices[due.query] = ("local", "recompute")
+        self.tried += [(due.query, tick) for tick in due.ticks]
         statement = due.compiled.statement
         history = History()
         for iri, content in due.streams.items():
             for event in _events(iri, content, due.since):
                 history.add(event)
-        return [Answer(due.query, tick, _relation(due, statement, history, tick)) for tick in due.ticks]
+        return [self._answer(due, statement, history, tick) for tick in due.ticks]
+
+    def _answer(self, due: Due, statement: Statement, history: History, tick: int) -> Answer:
+        if tick >= self.over.get(due.query, tick + 1):
+            return Answer(due.query, tick, None, LimitExceeded.of("evaluation_ms", due.limits.evaluation_ms, "it took longer"))
+        return Answer(due.query, tick, _relation(due, statement, history, tick))
 
 
 def as_table(result: Result) -> pa.Table:

@@ -1,0 +1,96 @@
+"""The limits of a task, kept in the worker that runs it: time by an interrupt, the size of the answer while it is read.
+
+What no interrupt ends (one call of a function over a huge value, the planning of a text) is ended by a signal some seconds later,
+and the worker with it: its tasks are then run again, each alone (executor.py).
+"""
+
+from __future__ import annotations
+
+import re
+import resource
+import signal
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+from pyspark import TaskContext
+
+from engine.limits import EvaluationLimits, LimitExceeded
+
+if TYPE_CHECKING:
+    import duckdb
+
+GRACE_S = 5.0
+BATCH_ROWS = 50_000
+_ends_at = [float("inf")]
+
+
+def check_time() -> None:
+    """Raise TimeoutError where the time of the task at hand is over: for loops in Python, which no interrupt of DuckDB ends."""
+    if time.monotonic() > _ends_at[0]:
+        raise TimeoutError("the time of the task is over")
+
+
+@contextmanager
+def guarded(connection: duckdb.DuckDBPyConnection, limits: EvaluationLimits) -> Iterator[None]:
+    """Run a task for at most its time. Raises LimitExceeded where that, or the memory of the worker, was not enough."""
+    seconds = limits.evaluation_ms / 1000
+    ends_at = _ends_at[0] = time.monotonic() + seconds
+    watchdog = threading.Timer(seconds, connection.interrupt)
+    watchdog.daemon = True
+    watchdog.start()
+    if in_task := TaskContext.get() is not None:
+        signal.setitimer(signal.ITIMER_REAL, seconds + GRACE_S)
+    try:
+        yield
+        if time.monotonic() > ends_at:
+            raise TimeoutError
+    except Exception as failure:
+        if time.monotonic() > ends_at:
+            raise LimitExceeded.of("evaluation_ms", limits.evaluation_ms, "the evaluation took longer") from failure
+        if isinstance(failure, MemoryError) or type(failure).__name__ == "OutOfMemoryException":
+            raise LimitExceeded("worker_memory", f"the evaluation needs more memory than a worker has: {failure}") from failure
+        raise
+    finally:
+        if in_task:
+            signal.setitimer(signal.ITIMER_REAL, 0)
+        watchdog.cancel()
+        _ends_at[0] = float("inf")
+
+
+def fetched(connection: duckdb.DuckDBPyConnection, text: str, limits: EvaluationLimits) -> pa.Table:
+    """The answer of a plan text, read for as long as it is within its limits."""
+    reader = connection.sql(text).to_arrow_reader(BATCH_ROWS)
+    batches, rows, size = [], 0, 0
+    try:
+        for batch in reader:
+            rows += batch.num_rows
+            size += batch.nbytes
+            check_size(rows, size, limits)
+            check_time()
+            batches.append(batch)
+    finally:
+        reader.close()      # else the connection could run nothing else
+    return pa.Table.from_batches(batches, reader.schema)
+
+
+def bound_process(memory: str) -> int:
+    """Let this process and its children have no more data than twice the `memory` of DuckDB ("2GB") and 2 GiB more, so that one that
+    wants more fails before the machine does; the bytes."""
+    number, unit = re.fullmatch(r"\s*([0-9.]+)\s*([kKmMgGtT]?)(?:i?[bB])?\s*", memory).groups()  # type: ignore[union-attr]
+    most = int(2 * float(number) * 1024 ** (" kmgt".index(unit.lower() or " ")) + 2 * 1024**3)
+    _, hard = resource.getrlimit(resource.RLIMIT_DATA)
+    most = most if hard == resource.RLIM_INFINITY else min(most, hard)
+    resource.setrlimit(resource.RLIMIT_DATA, (most, hard))
+    return most
+
+
+def check_size(rows: int, size: int, limits: EvaluationLimits) -> None:
+    """Raise LimitExceeded where an answer has too many rows or bytes."""
+    if rows > limits.evaluation_rows:
+        raise LimitExceeded.of("evaluation_rows", limits.evaluation_rows, f"the answer has {rows} rows or more")
+    if size > limits.evaluation_bytes:
+        raise LimitExceeded.of("evaluation_bytes", limits.evaluation_bytes, f"the answer has {size} bytes or more")

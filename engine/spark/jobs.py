@@ -1,0 +1,154 @@
+"""The Spark jobs of an executor: told apart by tags, so that one can be ended; run again where a worker died under one.
+
+The failure of a job is nobody's fault yet: its tasks are run again, each alone, and only one that ends its worker twice is given up.
+"""
+
+from __future__ import annotations
+
+import itertools
+import logging
+import threading
+import time
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+from py4j.protocol import Py4JJavaError
+
+from engine.limits import Cancelled, EvaluationLimits, LimitExceeded
+from engine.spark.guard import GRACE_S, check_size
+from engine.spark.local import Found, QueryFailed, Task, run_local
+
+if TYPE_CHECKING:
+    from engine.spark.session import Session
+
+MOST_DEATHS = 2
+_LOG = logging.getLogger(__name__)
+_NUMBERS = itertools.count(1)
+_DEATHS = ("Python worker exited unexpectedly", "java.io.EOFException", "java.net.SocketException")
+_TOO_LARGE = "spark.driver.maxResultSize"
+
+
+class Jobs:
+    """`run` and `limited` are called by the executor's threads, `cancel` by any."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self._running: dict[str, frozenset[str]] = {}
+        self._cancelled: set[str] = set()
+
+    def cancel(self, query: str) -> None:
+        """End the jobs of a query; what runs beside it in one is run again. It runs no more until it is forgotten."""
+        self._cancelled.add(query)
+        tags = [tag for tag, queries in list(self._running.items()) if query in queries]
+        if tags:
+            threading.Thread(target=self._end, args=(tags,), name="job-ender", daemon=True).start()
+
+    def _end(self, tags: Sequence[str]) -> None:
+        """Cancel what has such a tag, again and again until nothing will: Spark does not remember it for a job that is about to begin."""
+        context = self._session.spark.sparkContext
+        while left := [tag for tag in tags if tag in self._running]:
+            try:
+                for tag in left:
+                    context.cancelJobsWithTag(tag)
+            except Exception:  # a dead JVM raises any of Py4J's and the socket's errors
+                _LOG.warning("a job cannot be cancelled", exc_info=True)
+                return
+            time.sleep(0.2)
+
+    def forget(self, query: str) -> None:
+        """A query is gone."""
+        self._cancelled.discard(query)
+
+    def run(self, tasks: Sequence[Task], tables: dict[str, pa.Table], alive: frozenset[str], deaths: int = 0) -> list[Found | Exception]:
+        """What the tasks give, all run in one Spark job; `deaths` is how often the only one has ended its worker."""
+        left = [task for task in tasks if task.query not in self._cancelled]
+        if len(left) < len(tasks):
+            found = iter(self.run(left, tables, alive, deaths))
+            return [Cancelled("its query is removed") if task.query in self._cancelled and task not in left else next(found)
+                    for task in tasks]
+        if not tasks:
+            return []
+        try:
+            with self._tagged({task.query for task in tasks}):
+                return run_local(self._session.spark, tasks, tables, self._session.settings.partitions, alive)
+        except Exception as failure:  # Spark's and Py4J's errors have no common base
+            return self._again(failure, tasks, tables, alive, deaths)
+
+    def _again(self, failure: Exception, tasks: Sequence[Task], tables: dict[str, pa.Table], alive: frozenset[str],
+               deaths: int) -> list[Found | Exception]:
+        if any(task.query in self._cancelled for task in tasks):
+            return self.run(tasks, tables, alive, deaths)
+        if len(tasks) == 1 and _TOO_LARGE in str(failure):
+            return [LimitExceeded.of("evaluation_bytes", tasks[0].limits.evaluation_bytes, "the answer has more bytes")]
+        died = isinstance(failure, Py4JJavaError) and any(sign in str(failure) for sign in _DEATHS)
+        if not self._session.alive or not died and len(tasks) == 1:
+            _LOG.error("a job of %d tasks failed: %s", len(tasks), failure)
+            return [QueryFailed(str(failure))] * len(tasks)
+        _LOG.warning("a job of %d tasks failed; %s", len(tasks), "each is run alone" if len(tasks) > 1 else "it is run again")
+        if len(tasks) > 1:
+            return [found for task in tasks for found in self.run([task], tables, alive)]
+        if deaths + 1 >= MOST_DEATHS:
+            return [LimitExceeded("worker_deaths", f"its evaluation ended {MOST_DEATHS} worker processes: by memory, or a function that "
+                                  "does not end")]
+        return self.run(tasks, tables, alive, deaths + 1)
+
+    def limited(self, query: str, limits: EvaluationLimits, work: Callable[[], pa.Table]) -> pa.Table:
+        """What some Spark SQL gives, if it does in time."""
+        over = threading.Event()
+        try:
+            with self._tagged({query}) as tag:
+                def end() -> None:
+                    over.set()
+                    self._end([tag])
+
+                watchdog = threading.Timer(limits.evaluation_ms / 1000, end)
+                watchdog.daemon = True
+                watchdog.start()
+                try:
+                    table = work()
+                finally:
+                    watchdog.cancel()
+        except Exception as failure:  # as above
+            if query in self._cancelled:
+                raise Cancelled("its query is removed") from failure
+            if _TOO_LARGE in str(failure):
+                raise LimitExceeded.of("evaluation_bytes", limits.evaluation_bytes, "the answer has more bytes") from failure
+            if not over.is_set():
+                raise
+        if over.is_set():
+            self._end_stuck(tag)
+            raise LimitExceeded.of("evaluation_ms", limits.evaluation_ms, "the evaluation took longer")
+        check_size(table.num_rows, table.nbytes, limits)
+        return table
+
+    def _end_stuck(self, tag: str) -> None:
+        """A task of Spark SQL that is cancelled ends where it asks; one inside a nested loop does not, and would keep a core for ever. Then
+        the JVM is ended, and the server starts it again."""
+        context = self._session.spark.sparkContext
+        tracker, until = context.statusTracker(), time.monotonic() + GRACE_S
+        while True:
+            jobs = [tracker.getJobInfo(job) for job in context._jsc.sc().statusTracker().getJobIdsForTag(tag)]
+            stages = [tracker.getStageInfo(stage) for job in jobs if job is not None for stage in job.stageIds]
+            if not any(stage.numActiveTasks for stage in stages if stage is not None):
+                return
+            if time.monotonic() > until:
+                _LOG.error("a task of Spark does not end; its JVM is ended")
+                self._session.kill()
+                return
+            time.sleep(0.1)
+
+    @contextmanager
+    def _tagged(self, queries: Collection[str]) -> Iterator[str]:
+        """Tag what this thread starts."""
+        context, tag = self._session.spark.sparkContext, f"evaluation-{next(_NUMBERS)}"
+        context.addJobTag(tag)
+        self._running[tag] = frozenset(queries)
+        try:
+            if any(query in self._cancelled for query in queries):     # since the tag was known
+                raise Cancelled("its query is removed")
+            yield tag
+        finally:
+            del self._running[tag]
+            context.removeJobTag(tag)

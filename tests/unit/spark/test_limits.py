@@ -1,0 +1,184 @@
+"""Evaluations that take more than they may, and workers that die: one query fails, the others have their answers."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from engine.compiler import Catalog, compile_statement
+from engine.limits import Cancelled, EvaluationLimits, LimitExceeded
+from engine.records import Event
+from engine.runtime.rows import encode, facts_of
+from engine.spark.content import StreamContent
+from engine.spark.executor import Answer, Due, Executor
+from engine.spark.jobs import Jobs
+from engine.spark.local import Found, Task
+from engine.spark.session import Session
+from engine.spark.sql.closing import Closing
+from grammar import parse
+from tests.differential.plans import in_process
+
+STREAM = "http://ex.org/s"
+QUICK = "SELECT ?s { ?s <urn:p> ?o } ORDER BY ?s LIMIT 3"
+PRODUCT = "SELECT (COUNT(*) AS ?n) { ?a <urn:p> ?x . ?b <urn:p> ?y . ?c <urn:p> ?z }"
+JOINED = f'SELECT (GROUP_CONCAT(?y; SEPARATOR="{"-" * 50}") AS ?all) {{ ?a <urn:p> ?x . ?b <urn:p> ?y }}'
+
+
+def content(rows: int) -> StreamContent:
+    found = StreamContent(STREAM)
+    found.append(facts_of(encode([Event(1, STREAM, 1, None, tuple((f"<urn:s{n}>", "<urn:p>", f'"{n}"') for n in range(rows)), 1)])))
+    return found
+
+
+def due(name: str, text: str, rows: int = 5_000, ticks: Sequence[int] = (1_000,), **limits: int) -> Due:
+    begin = text.index("{")
+    text = f"{text[:begin]} FROM STREAM <{STREAM}> [RANGE 10s STEP 1s] {text[begin:]}".replace("{ ", "WHERE { ", 1)
+    statement = parse(f"REGISTER QUERY {name} AS {text}")
+    compiled = compile_statement(statement, Catalog({STREAM: "event"}), name)
+    return Due(name, compiled, tuple(ticks), -1, {STREAM: content(rows)}, {}, EvaluationLimits(**limits))
+
+
+def errors(answers: Sequence[Answer]) -> dict[str, str | None]:
+    found: dict[str, str | None] = {}
+    for answer in answers:
+        if answer.error is not None and not isinstance(answer.error, (LimitExceeded, Cancelled)):
+            raise answer.error
+        found[answer.query] = answer.error.limit if isinstance(answer.error, LimitExceeded) else answer.error and "cancelled"
+    return found
+
+
+@pytest.fixture
+def local() -> Iterator[Executor]:
+    with in_process() as executor:
+        yield executor
+
+
+def test_a_product_is_ended_in_time_and_the_query_beside_it_is_answered(local: Executor) -> None:
+    began = time.monotonic()
+    answers = local.evaluate([due("before", QUICK), due("product", PRODUCT, evaluation_ms=300), due("after", QUICK)])
+    assert errors(answers) == {"before": None, "product": "evaluation_ms", "after": None}
+    assert "the limit evaluation_ms is 300" in str(answers[1].error)
+    assert time.monotonic() - began < 60     # it would take days
+
+
+def test_rows_and_bytes_of_an_answer_are_bounded_while_it_is_read(local: Executor) -> None:
+    pairs = "SELECT ?a ?b { ?a <urn:p> ?x . ?b <urn:p> ?y }"
+    answers = local.evaluate([due("rows", pairs, evaluation_rows=100_000), due("bytes", pairs, evaluation_bytes=1 << 20),
+                              due("few", QUICK)])
+    assert errors(answers) == {"rows": "evaluation_rows", "bytes": "evaluation_bytes", "few": None}
+
+
+def test_memory_beyond_that_of_a_worker_is_the_failure_of_its_query(local: Executor) -> None:
+    answers = local.evaluate([due("large", JOINED, 20_000, evaluation_ms=600_000), due("quick", QUICK, 20_000)])
+    assert errors(answers)["quick"] is None
+    assert errors(answers)["large"] in ("worker_memory", "evaluation_bytes")
+
+
+def test_evaluations_that_are_too_much_together_are_done_one_by_one(local: Executor) -> None:
+    one = due("pairs", "SELECT ?a ?b { ?a <urn:p> ?x . ?b <urn:p> ?y }", 100, range(1_000, 9_000, 1_000), evaluation_rows=15_000)
+    answers = local.evaluate([one, due("quick", QUICK, ticks=(1_000, 2_000))])
+    assert errors(answers) == {"pairs": None, "quick": None}
+    assert [answer.tick for answer in answers] == [*range(1_000, 9_000, 1_000), 1_000, 2_000]
+    assert [answer.table.num_rows for answer in answers if answer.query == "pairs" and answer.table is not None] == [10_000] * 8
+
+
+def test_a_query_that_is_removed_is_not_evaluated(local: Executor) -> None:
+    local.cancel("gone")
+    assert errors(local.evaluate([due("quick", QUICK), due("gone", PRODUCT)])) == {"quick": None, "gone": "cancelled"}
+    local.forget("gone")
+
+
+@pytest.mark.spark
+def test_on_spark_a_product_is_ended_in_time(spark_session: Session) -> None:
+    executor = Executor(spark_session, force_executor="local", force_strategy="recompute")
+    executor.evaluate([due("warm", QUICK)])
+    began = time.monotonic()
+    answers = executor.evaluate([due("product", PRODUCT, evaluation_ms=2_000), due("quick", QUICK, evaluation_ms=60_000)])
+    assert errors(answers) == {"product": "evaluation_ms", "quick": None}
+    assert time.monotonic() - began < 60
+    executor.close()
+
+
+@pytest.mark.spark
+def test_on_spark_only_a_query_that_ends_its_worker_twice_fails(spark_session: Session) -> None:
+    def task(query: str, *closings: Closing) -> Task:
+        return Task("SELECT 7 AS n", frozenset(), 1, closings, query)
+
+    jobs = Jobs(spark_session)
+    found = jobs.run([task("quick"), task("deadly", Deadly()), task("other")], {}, frozenset())  # type: ignore[arg-type]
+    assert [answer.table.to_pylist() for answer in (found[0], found[2]) if isinstance(answer, Found)] == [[{"n": 7}]] * 2
+    assert isinstance(found[1], LimitExceeded) and found[1].limit == "worker_deaths"
+
+
+class Deadly:
+    """Kills the worker that unpickles it."""
+
+    static = True
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return eval, ("__import__('os').kill(__import__('os').getpid(), 9)",)
+
+
+@pytest.mark.spark
+def test_on_spark_workers_may_be_killed_at_any_time(spark_session: Session) -> None:
+    executor = Executor(spark_session, force_executor="local", force_strategy="recompute")
+    expected = [answer.table for answer in executor.evaluate([due("a", QUICK), due("b", QUICK)])]
+    stopping = threading.Event()
+    killed = []
+
+    def kill() -> None:
+        while not stopping.wait(0.7):
+            for worker in workers(spark_session.jvm_pid):
+                os.kill(worker, signal.SIGKILL)
+                killed.append(worker)
+                break
+
+    with ThreadPoolExecutor(1) as killer:
+        killer.submit(kill)
+        try:
+            for _ in range(30):
+                answers = executor.evaluate([due("a", QUICK, evaluation_ms=60_000), due("b", QUICK, evaluation_ms=60_000)])
+                assert errors(answers) == {"a": None, "b": None}
+                assert [answer.table for answer in answers] == expected
+        finally:
+            stopping.set()
+    assert killed
+    executor.close()
+
+
+@pytest.mark.spark
+def test_on_spark_a_removal_ends_what_is_evaluated_and_nothing_else(spark_session: Session) -> None:
+    executor = Executor(spark_session, force_executor="local", force_strategy="recompute")
+    executor.evaluate([due("warm", QUICK)])
+    with ThreadPoolExecutor(1) as pump:
+        began = time.monotonic()
+        running = pump.submit(executor.evaluate, [due("quick", QUICK, evaluation_ms=60_000), due("product", PRODUCT, evaluation_ms=60_000)])
+        while not executor._jobs._running and time.monotonic() < began + 30:
+            pass    # a condition with a deadline
+        executor.cancel("product")
+        assert errors(running.result(50)) == {"quick": None, "product": "cancelled"}
+        assert time.monotonic() - began < 50
+    executor.close()
+
+
+def workers(jvm: int) -> list[int]:
+    """The Python processes that Spark's daemon has forked: grandchildren of the JVM."""
+    return [worker for daemon in children(jvm) for worker in children(daemon)]
+
+
+def children(parent: int) -> list[int]:
+    found = []
+    for folder in Path("/proc").iterdir():
+        try:
+            if folder.name.isdecimal() and int((folder / "stat").read_text().rpartition(")")[2].split()[1]) == parent:
+                found.append(int(folder.name))
+        except OSError:
+            continue    # it has ended
+    return found
