@@ -15,8 +15,10 @@ from typing import Any
 
 import pyoxigraph
 
+from engine.ir.statement import Statement, TimeWindow
 from engine.records import End, Event, GraphVersion, Idle, Mark, Pause, Record, Register, Resume, RulesVersion, Triple, Unregister
 from engine.timeline import MIN
+from grammar import parse
 from grammar.program import media_of
 from tests.case_rows import PREFIXES, Row, read_row, show_row
 
@@ -44,6 +46,7 @@ class Feed:
     arrival: bool
     lateness: int
     max_ahead: int
+    idle: bool = False
     watermark: int = MIN
     next: int = 0
 
@@ -170,6 +173,7 @@ class _Loader:
         self.rng = rng
         self.position = 0
         self.clock: int | None = None
+        self.registered: dict[str, Statement] = {}
         self.feeds = {name: self._feed(name, spec) for name, spec in case.streams.items()}
 
     def load(self) -> Iterator[Record]:
@@ -210,11 +214,14 @@ class _Loader:
                     if feed.arrival:
                         yield from self._mark(feed, ms)
             case "idle", (name,):
+                self.feeds[name].idle = True
                 yield Idle(self._next(), self.feeds[name].iri)
             case "register", (query, *since):
                 position = self._next()
+                self.registered[query] = parse(self.case.queries[query])
                 yield Register(position, query, self.case.queries[query], since[0] if since else position)
             case "unregister", (query,):
+                self.registered.pop(query, None)
                 yield Unregister(self._next(), query)
             case "pause", (query,):
                 yield Pause(self._next(), query)
@@ -248,6 +255,10 @@ class _Loader:
     def _arrive(self, feed: Feed, item: Item) -> Iterator[Record]:
         """An item is refused (too far ahead), late (older than the watermark) or taken."""
         t = max(item.t, feed.watermark) if feed.arrival else item.t
+        used = self._used(feed) if feed.idle else MIN
+        if t < used:
+            return
+        feed.idle, feed.watermark = False, max(feed.watermark, used)
         if not feed.arrival and (t < feed.watermark or self.clock is not None and t > self.clock + feed.max_ahead):
             return
         if not feed.arrival:
@@ -259,8 +270,23 @@ class _Loader:
             yield from self._mark(feed, t)
 
     def _mark(self, feed: Feed, watermark: int) -> Iterator[Record]:
-        feed.watermark = max(feed.watermark, watermark)
+        feed.watermark = max(feed.watermark, watermark, self._used(feed) if feed.idle else MIN)
+        feed.idle = False
         yield Mark(self._next(), feed.iri, feed.watermark)
+
+    def _used(self, feed: Feed) -> int:
+        """The last evaluation time of the queries on an idle stream: they went on with the watermark of the others."""
+        found = MIN
+        for statement in self.registered.values():
+            own = [other for other in self.feeds.values() if other.iri in {source.stream for source in statement.streams}]
+            if feed in own:
+                watermark = min((f.watermark for f in own if not f.idle), default=max(f.watermark for f in own))
+                steps = {source.window.step_ms for source in statement.streams if isinstance(source.window, TimeWindow)}
+                steps = steps if statement.compute_every_ms is None else {statement.compute_every_ms}
+                begin = statement.start_at_ms
+                found = max(found, watermark if statement.on_change or watermark == MIN else
+                            max(begin + (watermark - begin) // step * step for step in steps))
+        return found
 
     def _shuffled(self, run: list[tuple[Feed, Item]], rng: random.Random) -> list[tuple[Feed, Item]]:
         """Another order of arrival in which no item is late; streams where one was late, or of arrival time, keep theirs."""

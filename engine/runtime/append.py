@@ -24,6 +24,7 @@ from engine.runtime.resources import OMITTED, Receipt, Rejection
 from engine.runtime.rows import Control, Kind, Prepared, at_position, control_rows, controls, graph_rows, item_rows
 from engine.runtime.rule_store import StoredRules
 from engine.runtime.streams import kept_duration_ms
+from engine.runtime.ticks import query_watermark
 from engine.timeline import MIN
 
 Key = tuple[str, str]
@@ -94,7 +95,7 @@ class Appender:
         source = self.source(stream)
         if terms.key is not None and (known := self.keys.get((stream, terms.key))) is not None:
             return [], repeated(known, terms)
-        verdict, rejected = _judge(source, prepared, now_ms), terms.rejected
+        verdict, rejected = _judge(self._woken(source), prepared, now_ms), terms.rejected
         if verdict.ahead and not terms.skip:
             raise EngineError("timestamp-ahead", 422, f"Items are stamped more than {source.ahead_ms} ms ahead of the server's clock; "
                               "nothing was taken.", {"limit": source.ahead_ms, "errors": list(_ahead_errors(verdict, now_ms))})
@@ -103,9 +104,10 @@ class Appender:
         rows = []
         if verdict.accepted:
             rows.append(item_rows(prepared, stream, verdict.taken, positions, verdict.times, verdict.watermarks, source.items))
-        source = replace(source, watermark=verdict.watermark, active_ms=now_ms, items=source.items + verdict.accepted,
-                         late=source.late + verdict.late, refused=source.refused + verdict.ahead + len(rejected),
-                         idle=source.idle and not verdict.accepted)
+        asleep = source.idle and not verdict.accepted
+        source = replace(source, watermark=source.watermark if asleep else verdict.watermark, active_ms=now_ms, idle=asleep,
+                         items=source.items + verdict.accepted, late=source.late + verdict.late,
+                         refused=source.refused + verdict.ahead + len(rejected))
         self.sources[stream] = source
         if verdict.late or verdict.ahead or rejected:
             rows.append(control_rows(Control(self.take(), Kind.REFUSED, stream, None, _refusal(source, prepared, verdict, rejected))))
@@ -127,9 +129,21 @@ class Appender:
         source = self.source(stream)
         if watermark_ms <= source.watermark and not source.idle:
             return []
+        source = self._woken(source)
         source = replace(source, watermark=max(source.watermark, watermark_ms), idle=False, active_ms=now_ms)
         self.sources[stream] = source
         return [control_rows(Control(self.take(), Kind.MARK, stream, source.watermark, {}))]
+
+    def _woken(self, source: Source) -> Source:
+        """A stream as it is when it comes back: while it was idle, what is read together with it was evaluated without it, so that its
+        watermark is the last evaluation time of a query that it comes to, if that is later."""
+        if not source.idle:
+            return source
+
+        def watermark(streams: Iterable[str]) -> int:
+            return query_watermark([(self.sources[iri].watermark, self.sources[iri].idle) if iri in self.sources else (MIN, False)
+                                    for iri in streams])
+        return replace(source, watermark=max(source.watermark, self.catalogue.used(source.iri, watermark)))
 
     def clock_marks(self, streams: Iterable[str], now_ms: int) -> list[pa.Table]:
         """Clock marks for arrival streams: no item will get a stamp before the mark."""

@@ -6,7 +6,7 @@ are decided one after another against what stands in the log, whatever the pump 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -20,7 +20,7 @@ from engine.runtime.derived import FixedQueries, own_iri
 from engine.runtime.registered import Definition, Registered
 from engine.runtime.rule_store import StoredRules
 from engine.runtime.ticks import Timetable
-from engine.timeline import MAX
+from engine.timeline import MAX, MIN
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +54,23 @@ class Catalogue:
     def read_together(self, stream: str) -> frozenset[str]:
         """The pushed streams that some query reads, itself or through others, together with the pushed `stream`; this one included where
         there is such a query."""
-        return frozenset().union(*(streams for streams in self._pushed if stream in streams))
+        return frozenset().union(*(streams for _, streams in self._read.get(stream, ())))
+
+    def used(self, stream: str, watermark: Callable[[frozenset[str]], int]) -> int:
+        """The latest evaluation time that a query on the pushed `stream`, itself or through others, may have done, given the
+        `watermark` of a query on pushed streams; MIN where there is none."""
+        done = (query.timetable.evaluated(watermark(streams)) for query, streams in self._read.get(stream, ()))
+        return max(done, default=MIN)
+
+    @cached_property
+    def _read(self) -> Mapping[str, Sequence[tuple[Registered, frozenset[str]]]]:
+        """By pushed stream: the queries that it comes to, each with all pushed streams that come to it."""
+        found: dict[str, list[tuple[Registered, frozenset[str]]]] = {}
+        for query in self.queries.values():
+            streams = frozenset(self.queries.pushed(query))
+            for stream in streams:
+                found.setdefault(stream, []).append((query, streams))
+        return found
 
     @cached_property
     def times(self) -> Mapping[str, str]:
@@ -82,10 +98,6 @@ class Catalogue:
     @cached_property
     def _epochs(self) -> frozenset[str]:
         return frozenset(query.epoch for query in self.queries.values())
-
-    @cached_property
-    def _pushed(self) -> frozenset[frozenset[str]]:
-        return frozenset(frozenset(self.queries.pushed(query)) for query in self.queries.values())
 
     # --- what the records of commands make of it
 

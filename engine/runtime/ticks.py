@@ -90,6 +90,11 @@ class Timetable:
         """The last grid point at or before `until`."""
         return max(last_close_by(until, step, start) for step, start in self.grids)
 
+    def evaluated(self, watermark: int) -> int:
+        """The last evaluation time that is done, whether or not it was reported, once a query's watermark is there; MIN where there is
+        none."""
+        return watermark if self.on_change or watermark == MIN else self.last_tick(watermark)
+
     def ticks(self, first: int, last: int, limit: int) -> list[int]:
         """At most `limit` grid points from `first` to `last`, both included."""
         if last < first:
@@ -232,9 +237,7 @@ class Ticker:
     @property
     def evaluated(self) -> int:
         """The last evaluation time that is done, whether or not it was reported; MIN where there is none."""
-        if self.timetable.on_change or self.floor == MIN:
-            return self.floor
-        return self.timetable.last_tick(self.floor)
+        return self.timetable.evaluated(self.floor)
 
     def needs(self, least_floor: int = MIN) -> dict[str, Need]:
         """What must be kept of each stream for the ticks after `floor`, or after `least_floor` if that is greater."""

@@ -1,0 +1,167 @@
+"""A stream that was idle comes back: what is older than an evaluation that was done without it is late, never half-used."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from engine.runtime import replay
+from engine.runtime.append import Appender, Source
+from engine.runtime.pump import Pump
+from engine.runtime.resources import Item, ResultEvent
+from engine.runtime.results import ResultLog
+from engine.runtime.rows import Kind, prepare
+from grammar import parse
+from tests.unit.runtime.reference_executor import ReferenceCompiled, ReferenceExecutor
+from tests.unit.runtime.test_engine import NOW, Running, item
+
+A, B = "http://ex.org/a", "http://ex.org/b"
+BOTH = f"REGISTER QUERY both AS SELECT ?o FROM STREAM <{A}> [RANGE 4s STEP 2s] FROM STREAM <{B}> [RANGE 6s STEP 3s] WHERE {{ ?s ?p ?o }}"
+CHANGE = BOTH.replace("both AS", "q REPORT ON CHANGE AS")
+MADE = "REGISTER STREAM <http://ex.org/made> AS CONSTRUCT { ?s ?p ?o } FROM STREAM <%s> [RANGE 2s STEP 1s] WHERE { ?s ?p ?o }" % A
+READER = ("REGISTER QUERY reader AS SELECT ?o FROM STREAM <http://ex.org/made> [RANGE 4s STEP 2s] "
+          f"FROM STREAM <{B}> [RANGE 4s STEP 2s] WHERE {{ ?s ?p ?o }}")
+
+
+def appender(*texts: str, **more: object) -> Appender:
+    end = Appender(sources={iri: Source(iri, arrival=False, **more) for iri in (A, B)})  # type: ignore[arg-type]
+    for number, text in enumerate(texts):
+        end.register(f"q{number}", {"text": text, "stream": "http://ex.org/made"}, parse(text))
+    return end
+
+
+def push(end: Appender, stream: str, *times: int) -> tuple[int, int]:
+    """How many items were taken, and how many late."""
+    _, receipt = end.push(stream, prepare([(t, None, (("<x>", "<p>", f'"{t}"'),)) for t in times]), NOW)
+    return receipt.accepted, receipt.late
+
+
+def sleep(end: Appender, *streams: str) -> list[pa.Table]:
+    """Declare streams idle; what else is idle stays so."""
+    end.sources = {iri: replace(source, active_ms=0 if iri in streams else NOW) for iri, source in end.sources.items()}
+    rows = end.declare_idle(NOW)
+    assert all(end.sources[stream].idle for stream in streams)
+    return rows
+
+
+@pytest.mark.parametrize(("text", "watermark"), [(BOTH, 8_000), (CHANGE, 8_500)])
+def test_what_is_older_than_a_time_that_was_evaluated_is_late(text: str, watermark: int) -> None:
+    end = appender(text)
+    push(end, A, 1_000)
+    push(end, B, 1_000)
+    sleep(end, A)
+    push(end, B, 8_500)
+    assert push(end, A, watermark - 1) == (0, 1) and end.sources[A].idle, "a late item wakes nobody"
+    assert end.sources[A].watermark == 1_000 and end.sources[A].late == 1
+    assert push(end, A, 500, watermark, watermark - 1) == (1, 2)
+    assert (end.sources[A].watermark, end.sources[A].idle) == (watermark, False)
+
+
+def test_a_watermark_that_is_pushed_wakes_a_stream_no_earlier() -> None:
+    end = appender(BOTH)
+    push(end, A, 1_000)
+    sleep(end, A)
+    push(end, B, 8_500)
+    rows = end.mark(A, 2_000, NOW)
+    assert rows[0]["watermark"].to_pylist() == [8_000] and push(end, A, 7_999) == (0, 1)
+
+
+def test_where_no_query_reads_it_a_stream_comes_back_as_it_went() -> None:
+    for texts in ((), (BOTH.replace(B, A),)):
+        end = appender(*texts)
+        push(end, A, 1_000)
+        sleep(end, A)
+        push(end, B, 8_500)
+        assert push(end, A, 1_500) == (1, 0)
+    end = appender(BOTH)
+    end.change(Kind.UNREGISTER, "q0", {})
+    push(end, A, 1_000)
+    sleep(end, A)
+    push(end, B, 8_500)
+    assert push(end, A, 1_500) == (1, 0)
+
+
+def test_where_all_are_idle_the_latest_was_evaluated() -> None:
+    end = appender(BOTH)
+    push(end, A, 1_000)
+    push(end, B, 8_500)
+    sleep(end, A, B)
+    assert push(end, A, 7_999) == (0, 1) and push(end, A, 8_000) == (1, 0)
+
+
+def test_streams_are_read_together_through_those_that_queries_make() -> None:
+    end = appender(MADE, READER)
+    push(end, B, 1_000)
+    sleep(end, B)
+    push(end, A, 8_500)
+    assert push(end, B, 7_999) == (0, 1) and push(end, B, 8_000) == (1, 0)
+
+
+steps = st.one_of(st.tuples(st.just("push"), st.sampled_from([A, B]), st.integers(0, 40).map(lambda t: t * 500)),
+                  st.tuples(st.just("idle"), st.sampled_from([A, B]), st.just(0)),
+                  st.tuples(st.just("mark"), st.sampled_from([A, B]), st.integers(0, 40).map(lambda t: t * 500)))
+SETS = [(BOTH,), (CHANGE,), (BOTH, CHANGE)]
+
+
+@given(st.lists(steps, min_size=1, max_size=25), st.sampled_from(SETS), st.sampled_from([0, 1_000]), st.integers(1, 5))
+def test_no_item_is_half_used(script: list[tuple[str, str, int]], texts: Sequence[str], lateness: int, size: int) -> None:
+    """All that was answered live is what a replay of the items that were taken answers."""
+    end = Appender(sources={iri: Source(iri, arrival=False, lateness_ms=lateness) for iri in (A, B)})
+    statements = {f"q{number}": parse(text) for number, text in enumerate(texts)}
+    tables = [table for name, statement in statements.items()
+              for table in end.register(name, {"text": statement.text, "stream": None}, statement)]
+    taken: dict[str, list[Item]] = {A: [], B: []}
+    for what, stream, t in script:
+        if what == "push":
+            content = (("<x>", "<p>", f'"{t}"'),)
+            rows, receipt = end.push(stream, prepare([(t, None, content)]), NOW)
+            tables += rows
+            taken[stream] += [Item(t, None, content)] * receipt.accepted
+        elif what == "mark":
+            tables += end.mark(stream, t, NOW)
+        elif not end.sources[stream].idle:
+            tables += sleep(end, stream)
+    live = answers(tables, size)
+    whole = {(e.query, e.tick): bag(e) for e in replay.run(statements, taken, {}, ReferenceExecutor())}
+    for (query, tick), found in live.items():
+        assert found == whole.get((query, tick), []), (query, tick)
+
+
+def answers(tables: Sequence[pa.Table], size: int) -> dict[tuple[str, int], list[str]]:
+    """What the pump logs, `size` commits at a time."""
+    pump = Pump(ReferenceExecutor(), ResultLog(None), parse, lambda text, name, graphs, rules: ReferenceCompiled(parse(text), name, rules))
+    found: dict[tuple[str, int], list[str]] = {}
+    for begin in range(0, len(tables), size):
+        outcome = pump.process(pa.concat_tables(tables[begin:begin + size]))
+        found |= {(event.query, event.tick): bag(event) for event in outcome.results}
+    return found
+
+
+def bag(event: ResultEvent) -> list[str]:
+    if event.kind == "graph":
+        return sorted(event.payload.decode().splitlines())
+    return sorted(map(repr, json.loads(event.payload)["results"]["bindings"]))
+
+
+def test_a_stream_that_wakes_after_a_restart_is_late_too(tmp_path: Path) -> None:
+    streams = {"a": {"iri": A, "time": "event"}, "b": {"iri": B, "time": "event"}}
+    with Running(tmp_path) as running:
+        for name, descriptor in streams.items():
+            running.engine.put_stream(name, descriptor)
+        running.engine.register(BOTH)
+        running.engine.push("a", [item(NOW)])
+        running.engine.push("b", [item(NOW)])
+        running.clock.advance(5_000)
+        running.engine._machine.writer.call(lambda end, now: (end.declare_idle(now), None))
+        running.engine.push("b", [item(NOW + 9_000)])
+        assert running.ticks(1, "both")
+    with Running(tmp_path, NOW + 6_000) as running:
+        receipt = running.engine.push("a", [item(NOW + 100), item(NOW + 9_100)])
+        assert (receipt.accepted, receipt.late) == (1, 1) and running.engine.stream("a").state["late"] == 1
