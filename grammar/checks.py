@@ -18,6 +18,9 @@ MAX_VARIABLES = 500
 MAX_ORDER = 50
 MAX_CELLS = 20_000      # of VALUES; 64 KiB have fewer rows of one column
 
+TEXT_LIMITS = {"depth": MAX_DEPTH, "patterns": MAX_PATTERNS, "template_triples": MAX_TEMPLATE, "variables": MAX_VARIABLES,
+               "order_conditions": MAX_ORDER, "values_cells": MAX_CELLS}
+
 _LEAVES = (TriplePattern, Variable, Constant, Span, str, int)
 
 

@@ -9,6 +9,9 @@ from typing import Any
 from flask import Blueprint, Response
 
 from engine.supervision.worker import Worker
+from engine.plan.build import MAX_NODES
+from engine.rewrite.validate import MAX_RULES
+from grammar.checks import TEXT_LIMITS
 from server.formats.media import GRAPH_TYPES, HTML, JSON, PUSH_TYPES, RULE_TYPES, TEXT
 from server.problems import SLUGS, Problem
 from server.web import best, json_reply, reply, route, site
@@ -26,7 +29,8 @@ def info() -> Response:
                        "spark": package_version("pyspark"), "features": list(FEATURES), "state": own.engine.state,
                        "progress": own.engine.progress,
                        "types": {"push": list(PUSH_TYPES), "graphs": list(GRAPH_TYPES), "rules": list(RULE_TYPES)},
-                       "limits": own.limits.as_json(), **_extra(own.engine)})
+                       "limits": own.limits.as_json(), "textLimits": {**TEXT_LIMITS, "rules": MAX_RULES, "plan_steps": MAX_NODES},
+                       **_extra(own.engine)})
 
 
 @route(blueprint, "/health/live", "GET", starting=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from pathlib import Path
 
 import pytest
 
@@ -10,9 +11,11 @@ from engine.compiler import BUILT_IN_RULES, Catalog, compile_statement
 from engine.ir.rules import RuleSet
 from engine.ir.spans import DiagnosticError
 from grammar import parse
+from grammar.checks import TEXT_LIMITS
 from grammar.rif import parse_rules
 from grammar.text import MAX_LENGTH
 
+PAGE = (Path(__file__).parents[2] / "docs/sparql.md").read_text()
 MOST_SECONDS = 10.0     # none takes more than 0.6 s on an idle machine; before, many took minutes
 STREAM = "http://e/s"
 WINDOW = f"FROM STREAM <{STREAM}> [RANGE 10s STEP 1s]"
@@ -114,3 +117,7 @@ def test_a_large_set_of_rules_is_compiled_or_refused_soon(name: str) -> None:
         assert {diagnostic.code for diagnostic in refused.diagnostics} <= {"query-too-large", "nesting-too-deep", "query-syntax",
                                                                            "rule-syntax", "rules-unsafe", "body-too-large"}
     assert time.perf_counter() - began < MOST_SECONDS
+
+
+def test_the_bounds_of_texts_are_told() -> None:
+    assert TEXT_LIMITS["patterns"] == 200 and f"{TEXT_LIMITS['values_cells']:,} cells of VALUES" in PAGE
