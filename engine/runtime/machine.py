@@ -31,7 +31,8 @@ from engine.runtime.clock import Clock
 from engine.runtime.describe import progress
 from engine.runtime.errors import EngineError, unavailable
 from engine.runtime.keeper import LogKeeper
-from engine.runtime.log import Decide, LogFile, LogFolder, LogWriter
+from engine.runtime.log import LogFile, LogFolder
+from engine.runtime.log_writer import Decide, LogWriter
 from engine.runtime.meters import Meters
 from engine.runtime.owner import Owner
 from engine.runtime.pump import Pump

@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from engine.runtime.append import Source
 from engine.runtime.clock import Clock
 from engine.runtime.errors import EngineError
-from engine.runtime.log import LogWriter
+from engine.runtime.log_writer import LogWriter
 from engine.supervision.worker import Worker
 
 _LONGEST_MS = 1_000

@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 from engine.records import Event
 from engine.runtime.append import Appender, Source
 from engine.runtime.errors import EngineError
-from engine.runtime.log import LogFolder, LogWriter, newest_time
+from engine.runtime.log import LogFolder, newest_time
+from engine.runtime.log_writer import LogWriter
 from engine.runtime.receipts import Terms
 from engine.runtime.rows import Control, Kind, control_rows, encode, in_order, prepare
 

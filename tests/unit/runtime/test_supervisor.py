@@ -12,7 +12,8 @@ import pytest
 
 from engine.runtime.errors import EngineError
 from engine.runtime.keeper import LogKeeper
-from engine.runtime.log import LogFolder, LogWriter
+from engine.runtime.log import LogFolder
+from engine.runtime.log_writer import LogWriter
 from engine.runtime.owner import Owner
 from engine.runtime.settings import Settings
 from engine.runtime.timer import Timer
