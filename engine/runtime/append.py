@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections import ChainMap
-from collections.abc import Iterable, Mapping, MutableMapping, Sequence
+from collections.abc import Iterable, MutableMapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -17,47 +17,19 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from engine.ir.statement import Statement
+from engine.runtime.admission import MOST_LETTERS, admit, ahead_errors, refusal
 from engine.runtime.catalogue import Catalogue
 from engine.runtime.errors import EngineError, not_found
 from engine.runtime.receipts import KeptReceipt, Terms, kept_receipt, receipt_payload, repeated
-from engine.runtime.resources import OMITTED, Receipt, Rejection
+from engine.runtime.resources import Receipt
 from engine.runtime.rows import Control, Kind, Prepared, at_position, control_rows, controls, graph_rows, item_rows
 from engine.runtime.rule_store import StoredRules
-from engine.runtime.streams import kept_duration_ms
+from engine.runtime.source import Source
 from engine.runtime.ticks import query_watermark
 from engine.timeline import MIN
 
 Key = tuple[str, str]
 _LOG = logging.getLogger(__name__)
-_LETTER_SIZE = 4_096
-_LETTERS = 100
-
-
-@dataclass(frozen=True, slots=True)
-class Source:
-    """A stream at the end of the log. Durations in ms; `active_ms` is the wall time of its last record."""
-
-    iri: str
-    arrival: bool = True
-    lateness_ms: int = 0
-    idle_ms: int = 5_000
-    ahead_ms: int = 60_000
-    keep_late: bool = False
-    retention_ms: int = 3_600_000
-    watermark: int = MIN
-    idle: bool = False
-    active_ms: int = 0
-    items: int = 0
-    late: int = 0
-    refused: int = 0
-
-    @classmethod
-    def of(cls, descriptor: Mapping[str, Any], state: Mapping[str, Any], now_ms: int) -> Source:
-        """A stream by its descriptor, and its state so far (`StreamState.to_json`, or nothing)."""
-        lateness, idle, ahead, retention = (kept_duration_ms(descriptor[name]) for name in ("lateness", "idle", "maxAhead", "retention"))
-        arrival, keep_late = descriptor["time"] == "arrival", descriptor["late"] == "dead-letter"
-        return cls(descriptor["iri"], arrival, lateness, idle, ahead, keep_late, retention, state.get("watermark", MIN),
-                   state.get("idle", False), now_ms, state.get("items", 0), state.get("late", 0), state.get("refused", 0))
 
 
 @dataclass(slots=True)
@@ -95,25 +67,25 @@ class Appender:
         source = self.source(stream)
         if terms.key is not None and (known := self.keys.get((stream, terms.key))) is not None:
             return [], repeated(known, terms)
-        verdict, rejected = _judge(self._woken(source), prepared, now_ms), terms.rejected
-        if verdict.ahead and not terms.skip:
+        admission, rejected = admit(self._woken(source), prepared, now_ms), terms.rejected
+        if admission.ahead and not terms.skip:
             raise EngineError("timestamp-ahead", 422, f"Items are stamped more than {source.ahead_ms} ms ahead of the server's clock; "
-                              "nothing was taken.", {"limit": source.ahead_ms, "errors": list(_ahead_errors(verdict, now_ms))})
-        first = self.take(verdict.accepted)
-        positions = first + np.cumsum(verdict.taken) - 1
+                              "nothing was taken.", {"limit": source.ahead_ms, "errors": list(ahead_errors(admission, now_ms))})
+        first = self.take(admission.accepted)
+        positions = first + np.cumsum(admission.taken) - 1
         rows = []
-        if verdict.accepted:
-            rows.append(item_rows(prepared, stream, verdict.taken, positions, verdict.times, verdict.watermarks, source.items))
-        asleep = source.idle and not verdict.accepted
-        source = replace(source, watermark=source.watermark if asleep else verdict.watermark, active_ms=now_ms, idle=asleep,
-                         items=source.items + verdict.accepted, late=source.late + verdict.late,
-                         refused=source.refused + verdict.ahead + len(rejected))
+        if admission.accepted:
+            rows.append(item_rows(prepared, stream, admission.taken, positions, admission.times, admission.watermarks, source.items))
+        asleep = source.idle and not admission.accepted
+        source = replace(source, watermark=source.watermark if asleep else admission.watermark, active_ms=now_ms, idle=asleep,
+                         items=source.items + admission.accepted, late=source.late + admission.late,
+                         refused=source.refused + admission.ahead + len(rejected))
         self.sources[stream] = source
-        if verdict.late or verdict.ahead or rejected:
-            rows.append(control_rows(Control(self.take(), Kind.REFUSED, stream, None, _refusal(source, prepared, verdict, rejected))))
-        receipt = Receipt(verdict.accepted, verdict.late, verdict.ahead + len(rejected), str(first) if verdict.accepted else None,
-                          str(first + verdict.accepted - 1) if verdict.accepted else None, None,
-                          tuple({"detail": r.reason, "place": r.place} for r in rejected[:_LETTERS]) + _ahead_errors(verdict, now_ms))
+        if admission.late or admission.ahead or rejected:
+            rows.append(control_rows(Control(self.take(), Kind.REFUSED, stream, None, refusal(source, prepared, admission, rejected))))
+        receipt = Receipt(admission.accepted, admission.late, admission.ahead + len(rejected), str(first) if admission.accepted else None,
+                          str(first + admission.accepted - 1) if admission.accepted else None, None,
+                          tuple({"detail": r.reason, "place": r.place} for r in rejected[:MOST_LETTERS]) + ahead_errors(admission, now_ms))
         if terms.watermark_ms is not None and not receipt.refused:
             if terms.watermark_ms > now_ms + source.ahead_ms:
                 raise EngineError("watermark-ahead", 422, f"The watermark is more than {source.ahead_ms} ms ahead of the server's clock.",
@@ -260,95 +232,13 @@ class Appender:
                 self.sources[stream] = Source.of(descriptor, {}, now_ms)
             return
         if stream in self.sources:
-            self.sources[stream] = _follow(self.sources[stream], watermark, control, now_ms)
+            self.sources[stream] = self.sources[stream].after(watermark, control, now_ms)
         if control is not None and control.kind is Kind.KEY:
             self.keys[stream, control.payload["key"]] = kept_receipt(control.payload)
 
     def _keep(self, stream: str, kept: KeptReceipt) -> pa.Table:
         self.keys[stream, kept.key] = kept
         return control_rows(Control(self.take(), Kind.KEY, stream, None, receipt_payload(kept)))
-
-
-@dataclass(frozen=True, slots=True)
-class _Verdict:
-    """Per item: taken or not, its stamp, the watermark once it is in; and which were late or ahead."""
-
-    taken: np.typing.NDArray[np.bool_]
-    times: np.typing.NDArray[np.int64]
-    watermarks: np.typing.NDArray[np.int64]
-    late_mask: np.typing.NDArray[np.bool_]
-    ahead_mask: np.typing.NDArray[np.bool_]
-    watermark: int
-
-    @property
-    def accepted(self) -> int:
-        return int(self.taken.sum())
-
-    @property
-    def late(self) -> int:
-        return int(self.late_mask.sum())
-
-    @property
-    def ahead(self) -> int:
-        return int(self.ahead_mask.sum())
-
-
-def _judge(source: Source, prepared: Prepared, now_ms: int) -> _Verdict:
-    count = prepared.items
-    none = np.zeros(count, np.bool_)
-    if source.arrival:
-        stamp = max(now_ms, source.watermark)
-        times = np.full(count, stamp, np.int64)
-        return _Verdict(~none, times, np.full(count, source.watermark, np.int64), none, none, source.watermark)
-    if prepared.stamped is not None:
-        bare = np.flatnonzero(~prepared.stamped).tolist()
-        raise EngineError("missing-timestamp", 422, f"The stream {source.iri} has event time: each item must carry a time stamp.",
-                          {"items": bare[:_LETTERS], **({"count": len(bare)} if len(bare) > _LETTERS else {})})
-    times = prepared.times
-    ahead = times > now_ms + source.ahead_ms
-    reached = np.maximum.accumulate(np.concatenate([[source.watermark], np.where(ahead, MIN, times - source.lateness_ms)]))
-    late = ~ahead & (times < reached[:-1])
-    return _Verdict(~ahead & ~late, times, reached[1:], late, ahead, int(reached[-1]))
-
-
-def _refusal(source: Source, prepared: Prepared, verdict: _Verdict, rejected: Sequence[Rejection]) -> dict[str, Any]:
-    """The payload of a REFUSED record: counts, and the letters to keep."""
-    letters = [_letter(r.reason, None, r.text or r.place or "") for r in rejected[:_LETTERS]]
-    left_out = max(0, len(rejected) - _LETTERS)
-    for reason, mask in (("ahead", verdict.ahead_mask), ("late", verdict.late_mask & source.keep_late)):
-        indexes = np.flatnonzero(mask)
-        left_out += max(0, len(indexes) - _LETTERS)
-        for index in indexes[:_LETTERS]:
-            item = prepared.table.filter(pc.equal(prepared.table["item"], int(index)))
-            lines = [" ".join((s, p, o, ".")) for s, p, o in zip(*(item[c].to_pylist() for c in "spo"), strict=True) if s is not None]
-            letters.append(_letter(reason, int(verdict.times[index]), "\n".join(lines)))
-    if left_out:
-        letters.append({"reason": OMITTED, "t": None, "text": "", "more": left_out})
-    return {"late": verdict.late, "refused": verdict.ahead + len(rejected), "letters": letters}
-
-
-def _letter(reason: str, t_ms: int | None, text: str) -> dict[str, Any]:
-    """A dead letter; `more` is how much of its text is not kept."""
-    more = len(text) - _LETTER_SIZE
-    return {"reason": reason, "t": t_ms, "text": text[:_LETTER_SIZE], **({"more": more} if more > 0 else {})}
-
-
-def _ahead_errors(verdict: _Verdict, now_ms: int) -> tuple[dict[str, Any], ...]:
-    return tuple({"detail": f"The item is stamped {int(verdict.times[i]) - now_ms} ms ahead of the server's clock.", "item": int(i)}
-                 for i in np.flatnonzero(verdict.ahead_mask)[:_LETTERS])
-
-
-def _follow(source: Source, watermark: int | None, control: Control | None, now_ms: int) -> Source:
-    """A stream after one more record of its own."""
-    source = replace(source, active_ms=now_ms)
-    if control is None or control.kind is Kind.MARK:
-        return replace(source, watermark=max(source.watermark, MIN if watermark is None else watermark), idle=False,
-                       items=source.items + (control is None))
-    if control.kind is Kind.IDLE:
-        return replace(source, idle=True)
-    if control.kind is Kind.REFUSED:
-        return replace(source, late=source.late + control.payload["late"], refused=source.refused + control.payload["refused"])
-    return source
 
 
 def _known(watermark: int) -> int | None:

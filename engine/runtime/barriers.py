@@ -16,7 +16,7 @@ from engine.ir.rule_windows import with_rule_windows
 from engine.ir.rules import RuleSet
 from engine.ir.statement import Statement
 from engine.runtime.ahead import Ahead
-from engine.runtime.append import Source
+from engine.runtime.source import Source
 from engine.runtime.batch import Compile, Executor, History, Limits, LostError, Outcome, ProducerFailedError
 from engine.runtime.derived import Queries, own_iri
 from engine.runtime.graphs import GraphStore

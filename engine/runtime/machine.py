@@ -24,7 +24,8 @@ from engine.ir.statement import Statement
 from engine.limits import LimitExceeded
 from engine.records import Verdict
 from engine.runtime.ahead import START
-from engine.runtime.append import Appender, Source
+from engine.runtime.append import Appender
+from engine.runtime.source import Source
 from engine.runtime.backend import Backend, Feed
 from engine.runtime.batch import EvaluatorDownError, Limits
 from engine.runtime.clock import Clock

@@ -10,7 +10,7 @@ import logging
 import threading
 from collections.abc import Callable, Mapping, Sequence
 
-from engine.runtime.append import Source
+from engine.runtime.source import Source
 from engine.runtime.clock import Clock
 from engine.runtime.errors import EngineError
 from engine.runtime.log_writer import LogWriter

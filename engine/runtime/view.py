@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import pyarrow as pa
 
 from engine.compiler import BUILT_IN_RULES, Catalog
-from engine.runtime.append import Source
+from engine.runtime.source import Source
 from engine.runtime.catalogue import Catalogue
 from engine.runtime.errors import not_found
 from engine.runtime.registered import Registered

@@ -12,7 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from engine.records import End
-from engine.runtime.append import Appender, Source
+from engine.runtime.append import Appender
+from engine.runtime.source import Source
 from engine.runtime.pump import Pump
 from engine.runtime.results import ResultLog
 from engine.runtime.rows import Kind, encode, prepare, prepare_table

@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.runtime.append import Appender, Source
+from engine.runtime.append import Appender
+from engine.runtime.source import Source
 from engine.runtime.errors import EngineError
 from engine.runtime.receipts import Terms
 from engine.runtime.resources import Rejection

@@ -13,7 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from engine.records import Event
-from engine.runtime.append import Appender, Source
+from engine.runtime.append import Appender
+from engine.runtime.source import Source
 from engine.runtime.errors import EngineError
 from engine.runtime.log import LogFolder, newest_time
 from engine.runtime.log_writer import LogWriter

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from engine.records import Event
 from engine.runtime import streams
-from engine.runtime.append import Source
+from engine.runtime.source import Source
 from engine.runtime.clock import ManualClock, SystemClock
 from engine.runtime.errors import EngineError
 from engine.runtime.resources import iso

@@ -13,7 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from engine.runtime import replay
-from engine.runtime.append import Appender, Source
+from engine.runtime.append import Appender
+from engine.runtime.source import Source
 from engine.runtime.pump import Pump
 from engine.runtime.resources import Item, ResultEvent
 from engine.runtime.results import ResultLog
