@@ -160,16 +160,11 @@ def finish(server: ServerProcess) -> dict[str, tuple[int, int]]:
 
 
 def undisturbed(folder: Path) -> Logged:
-    """The result log of a fresh server that is given the same input log: descriptors and records, no results."""
+    """The result log of a fresh server that is given the same input log, and nothing else."""
     fresh = folder / "fresh"
     log = LogFolder(fresh / "log", fresh / "archive")
     for table in LogFolder(folder / "data" / "log", folder / "data" / "archive").read(0):
         log.write(table)
-    run_log, fresh_log = ResultLog(folder / "data" / "thalweg.db"), ResultLog(fresh / "thalweg.db")
-    for stream in run_log.streams():
-        fresh_log.put_stream(*stream)
-    run_log.close()
-    fresh_log.close()
     with ServerProcess(fresh, ["--base-url", ADDRESS]) as server:
         server.wait_processed(600)
     return logged(fresh)
