@@ -97,7 +97,7 @@ def register(client: Client) -> None:
     look(client, name)
     client.ask("DELETE", f"/queries/{name}", (204, 410))    # 410: the answer to the first attempt was lost
     client.ask("GET", f"/queries/{name}", (410,))
-    client.site.pause(client.random.uniform(0.2, 1.0))
+    client.site.pause(client.random.uniform(1.0, 6.0))
 
 
 def look(client: Client, name: str) -> None:
@@ -116,14 +116,14 @@ def write_graph(client: Client) -> None:
     client.ask("POST", "/graphs", (200, 204), params={"graph": other}, data=f"<{EX}a> <{EX}b> <{EX}c> .", headers=turtle)
     client.ask("GET", "/graphs", (200,), params={"graph": other}, headers={"Accept": "application/n-triples"})
     client.ask("DELETE", "/graphs", (204, 404), params={"graph": other})
-    client.site.pause(client.random.uniform(0.5, 3.0))
+    client.site.pause(client.random.uniform(2.0, 8.0))
 
 
 def write_rules(client: Client) -> None:
     """New versions of the rule set that a query uses."""
     client.ask("PUT", "/rules/trouble", (200, 201), data=RULES % client.random.randrange(80, 99), headers={"Content-Type": "text/x-rif-ps"})
     client.ask("GET", "/rules/trouble", (200,))
-    client.site.pause(client.random.uniform(1.0, 4.0))
+    client.site.pause(client.random.uniform(2.0, 8.0))
 
 
 def read_all(client: Client) -> None:

@@ -29,7 +29,7 @@ from tests.stress.site import Client, Site, start
 
 pytestmark = pytest.mark.spark
 MINUTES = float(os.environ.get("THALWEG_STRESS_MINUTES", "30"))
-KILL_EVERY_S = 120.0
+KILL_EVERY_S = float(os.environ.get("THALWEG_STRESS_KILL_EVERY_S", "120"))
 ADDRESS = "http://stress.example/server"
 Logged = dict[str, list[tuple[Any, ...]]]
 
