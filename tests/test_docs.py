@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from engine.spark.compiled import Compiled
 
 ROOT = Path(__file__).resolve().parents[1]
-DOCUMENTS = [ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").glob("*.md"))]
+DOCUMENTS = [ROOT / "README.md", ROOT / "CHANGELOG.md", ROOT / "SECURITY.md", *sorted((ROOT / "docs").glob("*.md"))]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 
 
@@ -49,6 +49,16 @@ def test_files_that_are_named_exist(document: Path) -> None:
     named = set(re.findall(rf"`({places})`", text)) | set(re.findall(r"\]\(((?!https?:|#)[^)#]+)", text))
     missing = sorted(name for name in named if not (ROOT / name).exists() and not (document.parent / name).exists())
     assert not missing
+
+
+def test_promises_name_their_tests() -> None:
+    """Each row of SECURITY.md's tables names tests, and each of them is there."""
+    rows = [line for line in (ROOT / "SECURITY.md").read_text(encoding="utf-8").splitlines() if line.startswith("| ")]
+    for row in (row for row in rows if not row.startswith(("| promise |", "| --- |"))):
+        named = re.findall(r"`(tests/[\w/]+\.py)(?:::(test_\w+))?`", row)
+        assert named, row
+        for path, test in named:
+            assert f"def {test}(" in (ROOT / path).read_text(encoding="utf-8") if test else (ROOT / path).is_file(), (path, test)
 
 
 def test_sections_that_the_code_names_exist() -> None:
