@@ -9,13 +9,10 @@ from typing import Protocol
 import pyarrow as pa
 
 from engine.ir.rules import RuleSet
-from engine.limits import EvaluationLimits, LimitExceeded
+from engine.limits import EvaluationLimits
 from engine.runtime.query import Compiled
 from engine.runtime.resources import Notice, ResultEvent
 from engine.spark.executor import Answer, Due
-
-Decide = Callable[[str, str, int, LimitExceeded], int]
-"""Record in the input log that the evaluation of a query (name, epoch) at a T failed by a limit; its position, once it is on disk."""
 
 Compile = Callable[[str, str, Mapping[str, pa.Table], Mapping[str, RuleSet]], Compiled]
 History = Callable[[Mapping[str, int], int], Iterable[pa.Table]]

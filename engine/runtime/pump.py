@@ -13,7 +13,6 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from itertools import groupby, pairwise, takewhile
 from pathlib import Path
 
@@ -23,10 +22,9 @@ import pyarrow.compute as pc
 
 from engine.ir.statement import Statement
 from engine.limits import Cancelled, LimitExceeded
-from engine.records import Verdict
 from engine.runtime import derived
 from engine.runtime.barriers import Barriers
-from engine.runtime.batch import (Compile, Decide, EvaluatorDownError, Executor, History, Limits, LogGapError, Outcome,
+from engine.runtime.batch import (Compile, EvaluatorDownError, Executor, History, Limits, LogGapError, Outcome,
                                   ProducerFailedError)
 from engine.runtime.query import LiveQuery
 from engine.runtime.registered import Definition
@@ -40,8 +38,8 @@ from engine.runtime.set_aside import SetAside, Trouble
 from engine.runtime.sound import BEYOND, sound_items, sound_watermark, storable_letters, storable_receipt
 from engine.runtime.streams import StreamState
 from engine.runtime.ticks import Need
+from engine.runtime.verdicts import Decide, Verdicts
 from engine.spark.executor import Answer, Due
-from engine.spark.sql.sources import needed
 from engine.timeline import MAX, MIN
 
 _LOG = logging.getLogger(__name__)
@@ -73,7 +71,8 @@ class Pump(Barriers):
         self.set_aside: deque[Trouble] = deque(maxlen=_MOST_SET_ASIDE)
         self._now, self._alive, self._following = now, alive, following
         self._full = full or _give_up
-        self._decide, self._later, self._stands = decide, later, stands
+        self._verdicts = Verdicts(executor, self.ahead, decide)
+        self._later, self._stands = later, stands
 
     # --- batches
 
@@ -243,41 +242,15 @@ class Pump(Barriers):
     def _log_all(self, dues: Sequence[Due], made: Made) -> None:
         """Evaluate, all queries in one call, and log the answers."""
         began = time.perf_counter()
-        answers = self._answers(dues)
+        answers = self._verdicts.evaluate(dues)
         self._outcome.evaluate_ms += (time.perf_counter() - began) * 1000
-        self._judge(answers)
+        queries = {query.definition.epoch: query for query in self.queries.values()}
+        self._verdicts.log(answers, {epoch: query.name for epoch, query in queries.items()})
         if failures := [answer.error for answer in answers if answer.error is not None and not isinstance(answer.error, LimitExceeded)]:
             if not self._alive():
                 raise EvaluatorDownError(f"the evaluator is down: {failures[0]}") from failures[0]
-        queries = {query.definition.epoch: query for query in self.queries.values()}
         for epoch, found in groupby(answers, lambda answer: answer.query):
             self._log(queries[epoch], list(found), made)
-
-    def _answers(self, dues: Sequence[Due]) -> list[Answer]:
-        """What is found; an evaluation of which the log says that it failed by a limit is not tried."""
-        tried, decided = [], dict[str, Answer]()
-        for due in dues:
-            if (over := _over_state(due)) is not None:
-                decided[due.query] = Answer(due.query, due.ticks[0], None, over)
-                continue
-            if (verdict := self.ahead.verdict(due.query, due.ticks)) is not None:
-                decided[due.query] = Answer(due.query, verdict.tick, None, LimitExceeded(verdict.limit, verdict.detail))
-                due = replace(due, ticks=tuple(tick for tick in due.ticks if tick < verdict.tick))
-            if due.ticks:
-                tried.append(due)
-        found: dict[str, list[Answer]] = {due.query: [] for due in dues}
-        for answer in self.executor.evaluate(tried) if tried else ():
-            found[answer.query].append(answer)
-        return [answer for due in dues for answer in (*found[due.query], *((decided[due.query],) if due.query in decided else ()))]
-
-    def _judge(self, answers: Sequence[Answer]) -> None:
-        """Log which evaluations failed by a limit, before anything else becomes of this batch."""
-        names = {query.definition.epoch: query.name for query in self.queries.values()}
-        bad = {answer.query: answer for answer in reversed(answers) if answer.error is not None}
-        for epoch, answer in bad.items():
-            if isinstance(error := answer.error, LimitExceeded) and self.ahead.verdict(epoch, (answer.tick,)) is None:
-                position = self._decide(names[epoch], epoch, answer.tick, error)
-                self.ahead.add(Verdict(position, names[epoch], epoch, answer.tick, error.limit, error.detail))
 
     def _log(self, query: LiveQuery, answers: Sequence[Answer], made: Made) -> None:
         """Log the answers up to the first failure, which ends the query."""
@@ -414,14 +387,3 @@ class Pump(Barriers):
 def _give_up(failure: Exception) -> None:
     """What a pump does without room that nobody waits for."""
     raise failure
-
-
-def _over_state(due: Due) -> LimitExceeded | None:
-    """Where the windows of a query hold too many rows at the first T that is due. What others keep of its streams does not count."""
-    most = due.limits.state_rows
-    if sum(content.rows for content in due.streams.values()) <= most:
-        return None
-    first = replace(due, ticks=due.ticks[:1])
-    ranges = needed(first.compiled.statement.windows, first.evaluation)
-    rows = sum(due.streams[iri].between(low, high, due.since).num_rows for iri, (low, high) in ranges.items())
-    return LimitExceeded.of("state_rows", most, f"its windows hold {rows} rows") if rows > most else None
