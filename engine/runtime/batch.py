@@ -9,7 +9,7 @@ from typing import Protocol
 import pyarrow as pa
 
 from engine.ir.rules import RuleSet
-from engine.limits import EvaluationLimits
+from engine.limits import UNLIMITED, EvaluationLimits
 from engine.runtime.query import Compiled
 from engine.runtime.resources import Notice, ResultEvent
 from engine.spark.executor import Answer, Due
@@ -74,5 +74,5 @@ class Limits:
     backlog_ms: int = 3_600_000
     tail: int = 1_000
     tail_bytes: int = 8 << 20
-    evaluation: EvaluationLimits = EvaluationLimits()
+    evaluation: EvaluationLimits = UNLIMITED
     commit: int = 2_000

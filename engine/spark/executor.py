@@ -20,7 +20,7 @@ import pyarrow.compute as pc
 
 from engine.facts import FACTS
 from engine.ir.statement import Ask, Program
-from engine.limits import EvaluationLimits, LimitExceeded
+from engine.limits import UNLIMITED, EvaluationLimits, LimitExceeded
 from engine.plan.graphs import Way
 from engine.plan.order import Estimate
 from engine.spark.answers import Answers
@@ -72,7 +72,7 @@ class Due:
     since: int
     streams: Mapping[str, StreamContent]
     graphs: Mapping[str, pa.Table]
-    limits: EvaluationLimits = EvaluationLimits()
+    limits: EvaluationLimits = UNLIMITED
 
     @property
     def evaluation(self) -> Evaluation:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from engine.ipc import pack, unpack
-from engine.limits import EvaluationLimits, LimitExceeded
+from engine.limits import UNLIMITED, EvaluationLimits, LimitExceeded
 from engine.spark.guard import fetched, guarded
 from engine.spark.sql.closing import (Closing, Round, SeenRow, all_seen, beside_table, following_table, new_table, saturate,
                                       seen_text)
@@ -45,7 +45,7 @@ class Task:
     cost: int
     closings: tuple[Closing, ...] = ()
     query: str = ""
-    limits: EvaluationLimits = EvaluationLimits()
+    limits: EvaluationLimits = UNLIMITED
 
 
 @dataclass(frozen=True, slots=True)

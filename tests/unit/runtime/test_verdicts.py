@@ -14,6 +14,7 @@ from engine.ir.spans import DiagnosticError
 from engine.ir.statement import Statement, StreamSource, TimeWindow
 from engine.limits import EvaluationLimits, LimitExceeded
 from engine.records import Event, Record, Register, Resume, Unregister, Verdict
+from engine.runtime.batch import Limits
 from engine.runtime.errors import EngineError
 from engine.runtime.pump import Pump
 from engine.runtime.resources import Item
@@ -62,7 +63,8 @@ class Log:
             executor.over[SLOW] = over
         pump = Pump(executor, results, {"text": STATEMENT}.__getitem__, lambda text, name, graphs, rules: ReferenceCompiled(STATEMENT),
                     history=lambda needed, position: [items(self.table, position)],
-                    decide=self.decide, later=self.following, stands=lambda epoch: epoch not in self.removed)
+                    decide=self.decide, later=self.following, stands=lambda epoch: epoch not in self.removed,
+                    limits=Limits(evaluation=EvaluationLimits()))
         pump.restore()
         return pump
 
@@ -88,11 +90,11 @@ def test_a_query_over_a_limit_fails_alone_and_the_log_has_the_verdict() -> None:
     assert [event.tick for event in results.read("quick", 0)] == [10, 20, 30]
     assert [event.tick for event in results.read("slow", 0)] == [10]
     assert (pump.queries["quick"].state, pump.queries["slow"].state) == ("running", "failed")
-    assert pump.queries["slow"].error == "LimitExceeded: it took longer; the limit evaluation_ms is 10000"
+    assert pump.queries["slow"].error == "LimitExceeded: it took longer; the limit evaluation_ms is 20000"
     [verdict] = log.following(6)
     assert (verdict.kind, verdict.stream) == (Kind.VERDICT, "slow")
     assert verdict.payload == {"epoch": SLOW, "tick": 20, "limit": "evaluation_ms",
-                               "detail": "it took longer; the limit evaluation_ms is 10000"}
+                               "detail": "it took longer; the limit evaluation_ms is 20000"}
 
 
 def test_a_crash_between_verdict_and_commit_gives_the_same_results(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -252,7 +254,7 @@ def test_a_query_may_have_lower_limits_of_its_own_and_no_higher_ones(tmp_path: P
                 running.engine.register(TEXT, "other", {"limits": value})
             assert refused.value.slug == slug
             if slug == "over-limit":
-                assert refused.value.extra == {"limit": "evaluation_ms", "most": 10_000, "actual": 60_000}
+                assert refused.value.extra == {"limit": "evaluation_ms", "most": 20_000, "actual": 60_000}
 
 
 @pytest.mark.parametrize(("window", "numbers"), [("[RANGE 1h STEP 1ms]", "3600000"), ("[TRIPLES 999999999]", "999999999"),
