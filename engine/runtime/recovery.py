@@ -1,4 +1,4 @@
-"""The catalogue at the end of the log, made again at start: what the result log has, and the records beyond its position."""
+"""The end of the log, made again at start: what the result log has, and the records beyond its position."""
 
 from __future__ import annotations
 
@@ -13,14 +13,18 @@ import pyarrow.compute as pc
 from engine.ir.rule_windows import with_rule_windows
 from engine.ir.rules import RuleSet
 from engine.ir.statement import Statement
+from engine.runtime.append import Appender
 from engine.runtime.catalogue import Catalogue, GraphVersion
 from engine.runtime.derived import FixedQueries
 from engine.runtime.graphs import static_facts
+from engine.runtime.log import LogFolder
 from engine.runtime.query import unreadable
+from engine.runtime.receipts import receipt_of
 from engine.runtime.registered import Definition, Registered
 from engine.runtime.results import ResultLog
 from engine.runtime.rows import Control, Kind, controls
 from engine.runtime.rule_store import ParseRules, StoredRules, stored_rules
+from engine.runtime.source import Source
 from engine.runtime.ticks import Timetable
 
 _LOG = logging.getLogger(__name__)
@@ -32,6 +36,21 @@ class Recovery:
 
     parse: Callable[[str], Statement]
     parse_rules: ParseRules
+
+    def end(self, results: ResultLog, folder: LogFolder, now_ms: int) -> Appender:
+        """The end of the log: the streams as the result log has them, and what came after."""
+        states = results.stream_states()
+        end = Appender(results.position + 1, catalogue=self.catalogue(results))
+        for _, iri, descriptor in results.streams():
+            end.sources[iri] = Source.of(descriptor, states.get(iri, {}), now_ms)
+        for stream, text in results.receipts(now_ms):
+            kept = receipt_of(text)
+            end.keys[stream, kept.key] = kept
+        for table in folder.recover(results.position):
+            end.follow(table, now_ms)
+            end.catalogue = self.follow(end.catalogue, table)
+        end.position = folder.holes.after(end.position - 1)
+        return end
 
     def catalogue(self, results: ResultLog) -> Catalogue:
         """As the result log has it, at its position."""

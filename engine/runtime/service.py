@@ -83,7 +83,7 @@ class Engine(RuleCommands, GraphCommands):
 
     def subscribe(self, listener: Listener) -> Callable[[], None]:
         """Call `listener` with each notice, from engine threads, until the returned function is called."""
-        return self._machine.subscribe(listener)
+        return self._machine.listeners.subscribe(listener)
 
     # --- plans
 

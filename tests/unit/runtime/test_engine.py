@@ -13,9 +13,10 @@ import pyarrow as pa
 import pytest
 
 from engine.ir.spans import DiagnosticError
-from engine.runtime import machine
+from engine.runtime import evaluator
 from engine.runtime.clock import ManualClock
 from engine.runtime.errors import EngineError
+from engine.runtime.machine import Machine
 from engine.runtime.resources import Item, Notice, Rejection, ResultEvent
 from engine.runtime.service import Engine
 from engine.runtime.settings import Settings
@@ -48,13 +49,14 @@ class Running:
     parse_rules = staticmethod(parse_rules)
 
     @property
-    def machine(self) -> machine.Machine:
+    def machine(self) -> Machine:
         return self.engine._machine
 
     def without_feed(self) -> None:
         """From now on what is appended to the log waits there."""
-        assert self.machine._feed is not None
-        self.machine._feed.stop()
+        feed = self.machine._evaluator.feed
+        assert feed is not None
+        feed.stop()
 
     def start(self) -> Engine:
         self.engine.subscribe(self._notice)
@@ -123,7 +125,7 @@ def test_from_push_to_result(running: Running) -> None:
 
 def test_a_pump_that_is_behind_reads_the_log_itself(running: Running, monkeypatch: pytest.MonkeyPatch) -> None:
     """A few rows at a time, and without waiting for another batch of the feed."""
-    monkeypatch.setattr(machine, "_MOST_NEWER_ROWS", 3)
+    monkeypatch.setattr(evaluator, "_MOST_NEWER_ROWS", 3)
     engine, backend = running.engine, running.backend
     engine.put_stream("s", EVENTS)
     engine.register(TEXT)
@@ -142,7 +144,7 @@ def test_large_files_are_not_read_through_the_feed(running: Running, monkeypatch
     engine, backend = running.engine, running.backend
     engine.put_stream("s", EVENTS)
     engine.register(TEXT)
-    monkeypatch.setattr(machine, "_FEW_BYTES", 0)
+    monkeypatch.setattr(evaluator, "_FEW_BYTES", 0)
     reads = backend.reads
     engine.push("s", [item(NOW), item(NOW + 1_500)])
     assert running.ticks(1) == [NOW + 1_000] and backend.reads == reads

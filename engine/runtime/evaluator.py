@@ -1,0 +1,249 @@
+"""One start of the evaluator, and all that lives as long as it does: the pump in its own thread, and the feed that brings it the log.
+
+What fails here is told to the machine, which ends this and begins another.
+"""
+
+from __future__ import annotations
+
+import logging
+import shutil
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from engine.compiler import Catalog
+from engine.ir.rules import RuleSet
+from engine.limits import LimitExceeded
+from engine.records import Verdict
+from engine.runtime.ahead import START
+from engine.runtime.append import Appender
+from engine.runtime.backend import Feed
+from engine.runtime.batch import Limits
+from engine.runtime.describe import progress
+from engine.runtime.errors import EngineError, unavailable
+from engine.runtime.log import LogFile
+from engine.runtime.log_writer import Decide
+from engine.runtime.owner import Owner
+from engine.runtime.pump import Pump
+from engine.runtime.query import Compiled
+from engine.runtime.resources import Notice
+from engine.runtime.room import is_full
+from engine.runtime.rows import ROWS, Control, Kind, controls, verdict_payload
+from engine.runtime.snapshot import snapshot_of
+from engine.runtime.view import View
+
+if TYPE_CHECKING:
+    from engine.runtime.machine import Machine
+
+_LOG = logging.getLogger(__name__)
+_WARM_UP_BATCHES = 6
+_MOST_NEWER_ROWS = 400_000
+_FEW_FILES, _FEW_BYTES = 4, 500_000     # so much is read through Spark; more of it at once is read faster here
+
+
+class Evaluator:
+    """`life` is the number of the start; once the machine is at another, nothing is heard of this one. `owner`, `pump` and `feed` are
+    None until they are there."""
+
+    def __init__(self, machine: Machine, life: int) -> None:
+        self.life = life
+        self.owner: Owner | None = None
+        self.pump: Pump | None = None
+        self.feed: Feed | None = None
+        self._machine = machine
+        self._ahead = False
+
+    # --- start and end
+
+    def start(self) -> None:
+        """Start the backend, take up the queries where the result log ends, and let the feed catch up with the input log."""
+        machine, own = self._machine, self._machine.settings
+        machine.say("starting Spark")
+        executor = machine.backend.start(machine.say, self._broken)
+        if own.warm_up:
+            machine.say("warming up")
+            machine.backend.warm_up(machine.say)
+        machine.say("restoring the state of the queries")
+        limits = Limits(own.ticks_per_job, own.max_result_rows, tail=own.tail_items, tail_bytes=own.tail_bytes,
+                        evaluation=own.evaluation, commit=own.commit_evaluations)
+        owner = self.owner = Owner(self._broken)
+        pump = Pump(executor, machine.results, machine.parse, self._recompile, parse_rules=machine.parse_rules,
+                    graph_folder=own.graph_folder, limits=limits, now=machine.clock.now_ms, alive=machine.backend.alive,
+                    history=machine.folder.history, following=machine.folder.holes.after, aside=machine.aside, full=self._wait_for_room,
+                    decide=self._decide, later=self._later, stands=self._stands)
+        owner.call(pump.restore)
+        if own.paused and self.life == 0:
+            self._pause_all(pump)
+        self.pump = pump
+        machine.reached(pump.position, snapshot_of(pump, machine.meters.measured()))
+        self._begin_feed()
+
+    def end(self, within_s: float | None) -> None:
+        """End feed, backend and owner, in an order in which none waits for another that is dead. RuntimeError where the owner does not
+        end in time: its pump may still write."""
+        backend, feed, owner = self._machine.backend, self.feed, self.owner
+        for part in (feed, backend) if backend.alive() else (backend, feed):
+            if part is not None:
+                try:
+                    part.stop()
+                except Exception:  # a dead JVM refuses to be stopped
+                    _LOG.warning("stopping %s", type(part).__name__, exc_info=True)
+        if owner is not None and not owner.stop(within_s):
+            raise RuntimeError("the pump has not ended, and may still write")
+        self.feed = self.owner = None
+
+    def _broken(self, failure: BaseException) -> None:
+        self._machine.broken(self.life, failure)
+
+    @property
+    def _over(self) -> bool:
+        return self.life != self._machine.life
+
+    def _begin_feed(self) -> None:
+        """Start the feed, catch up with the log, and send a few empty records through: the first batches are slow."""
+        machine = self._machine
+        machine.keeper.merge(1)
+        self._clear_checkpoints()
+        self.feed = machine.backend.feed(self._batch, self._broken)
+        self.feed.start()
+        end = max((file.last for file in machine.folder.waiting(machine.position)), default=0)
+        if end > machine.position:
+            machine.say(f"catching up with the input log: {end - machine.position} records")
+            machine.wait_for(end, None, self.life)
+        for number in range(_WARM_UP_BATCHES if machine.settings.warm_up else 1):
+            machine.say(f"warming up the pump, batch {number + 1}")
+            machine.wait_for(self._append(lambda end, now: end.command(Kind.NOTE, "", {"started": now})), None, self.life)
+
+    def _append(self, decide: Decide[int]) -> int:
+        """Append what can be done without where there is no room; the position of its record, or 0."""
+        try:
+            return self._machine.writer.call(decide)
+        except EngineError as full:
+            if not is_full(full):
+                raise
+            _LOG.warning("%s", full)
+            return 0
+
+    def _clear_checkpoints(self) -> None:
+        """The checkpoints of a feed before are of no use; what cannot be removed must not hinder the new one."""
+        folder = self._machine.settings.checkpoint_folder
+        shutil.rmtree(folder, ignore_errors=True)
+        if folder.exists():
+            self._machine.aside.move(folder, "old checkpoints that cannot be removed")
+
+    # --- batches
+
+    def _batch(self, read: Callable[[], pa.Table]) -> None:
+        """The feed has rows. They are not asked for where the pump has had them, or is so far behind that it had better read ahead; the
+        feed is come back to when it is not, for to ask it takes time too, and what it brings then has mostly been read."""
+        machine, owner, pump = self._machine, self.owner, self.pump
+        waiting = machine.folder.waiting(machine.position)
+        if not waiting or self._over:
+            return
+        assert owner is not None and pump is not None
+        table = ROWS.empty_table() if self._ahead or _many(waiting) else self._read(read)
+        self._ahead = False
+        owner.call(lambda: self._process(pump, table))
+        while not self._over and machine.state != "failed" and not machine.closing.is_set():
+            if machine.position >= waiting[-1].last and not _many(waiting := machine.folder.waiting(machine.position)):
+                return
+            self._ahead = True
+            owner.call(lambda: self._process(pump, ROWS.empty_table()))
+
+    def _read(self, read: Callable[[], pa.Table]) -> pa.Table:
+        """What the feed has. Where it cannot read a file that it has listed, the files are read here, and a damaged one is found."""
+        try:
+            return read()
+        except Exception:  # Spark's and Py4J's errors have no common base
+            if not self._machine.backend.alive():
+                raise
+            _LOG.warning("the feed could not read its files; they are read without it", exc_info=True)
+            return ROWS.empty_table()
+
+    def _process(self, pump: Pump, table: pa.Table) -> None:
+        """Run the pump. Files that the feed left out, and those written since it looked, are read here: it will bring them later, and
+        the pump leaves them out then."""
+        folder = self._machine.folder
+        ends = pc.min_max(table["position"]).as_py()
+        first, last = ends["min"] or 0, ends["max"] or 0
+        if first > pump.position + 1:
+            for missing in folder.read(pump.position, first - 1):
+                self._process_rows(pump, missing)
+        newer = folder.some(max(last, pump.position), _MOST_NEWER_ROWS)
+        self._process_rows(pump, pa.concat_tables([table.cast(ROWS), *newer]))
+
+    def _process_rows(self, pump: Pump, table: pa.Table) -> None:
+        for part in pump.parts(table):
+            self._process_part(pump, part)
+
+    def _process_part(self, pump: Pump, table: pa.Table) -> None:
+        machine = self._machine
+        outcome = pump.process(table)
+        if not outcome.rows:
+            return
+        machine.has_room()
+        machine.meters.batch(outcome, machine.clock.now_ms())
+        machine.timer.expect(pump.next_ticks())
+        machine.reached(position := pump.position, snapshot_of(pump, machine.meters.measured()))
+        for event in outcome.results:
+            machine.listeners.notify(Notice("result", event.query, event))
+        for notice in outcome.notices:
+            machine.listeners.notify(notice)
+        if machine.writer.appender.catalogue.waits_for(position):
+            machine.writer.submit(lambda end, now: end.reached(position))
+        self._tell_progress()
+        machine.keeper.wake()
+
+    def _tell_progress(self) -> None:
+        machine = self._machine
+        now, end = machine.clock.now_ms(), machine.writer.appender
+        view = View(end.catalogue, machine.snapshot, end.sources)
+        for query in view.catalogue.queries.values():
+            if view.seen(query) is not None and (news := machine.meters.news(query.name, view.reached(query), now)) is not None:
+                machine.listeners.notify(Notice("progress", query.name, data={**progress(query, view, now), **news}))
+
+    # --- what the pump asks for
+
+    def _wait_for_room(self, failure: Exception) -> None:
+        """The pump cannot write what it did: try again a little later. Raises where the engine is stopped."""
+        machine = self._machine
+        machine.has_no_room(failure)
+        if machine.closing.wait(machine.settings.room_poll_s) or self._over:
+            raise unavailable("shutting-down", "The pump is stopped.")
+
+    def _decide(self, name: str, epoch: str, tick: int, error: LimitExceeded) -> int:
+        """Log that an evaluation failed by a limit; called in the owner's thread."""
+        _LOG.warning("the query %r fails at %d: %s", name, tick, error)
+        payload = verdict_payload(Verdict(0, name, epoch, tick, error.limit, error.detail))
+        return self._machine.writer.call(lambda end, now: end.command(Kind.VERDICT, name, payload))
+
+    def _later(self, position: int) -> list[Control]:
+        """The records of the log beyond a position that are not items."""
+        return [control for table in self._machine.folder.read(position) for control in controls(table)]
+
+    def _stands(self, epoch: str) -> bool:
+        """Whether a generation of a query is neither removed nor replaced by what is in the log."""
+        return self._machine.writer.appender.catalogue.stands(epoch)
+
+    def _recompile(self, text: str, name: str, graphs: Mapping[str, pa.Table], rules: Mapping[str, RuleSet]) -> Compiled:
+        """Compile a text that was accepted when it was registered: the limits of then do not matter now."""
+        statement = self._machine.parse(text)
+        streams = {source.stream: "event" for source in statement.streams}
+        catalog = Catalog(streams, graphs, rules, max_range_ms=1 << 60, max_steps=1 << 60, max_items=1 << 60, mixed_time=True)
+        return self._machine.backend.compile(statement, name, catalog)
+
+    def _pause_all(self, pump: Pump) -> None:
+        """Pause all queries from where the pump stands, so that nothing is evaluated until they are let go on, one by one."""
+        def pause(end: Appender, now: int) -> tuple[list[pa.Table], None]:
+            running = [query.name for query in end.catalogue.queries.values() if query.wish == "running"]
+            return [end.change(Kind.PAUSE, name, {START: pump.position}) for name in running], None
+
+        self._machine.writer.call(pause)
+        pump.ahead.note(self._later(pump.position))
+
+
+def _many(files: Sequence[LogFile]) -> bool:
+    """Whether files are too many, or too large, to be read through Spark."""
+    return len(files) > _FEW_FILES or sum(file.path.stat().st_size for file in files) > _FEW_BYTES
