@@ -13,7 +13,7 @@ from engine.runtime.batch import Executor
 from engine.runtime.query import Compiled
 from engine.runtime.rows import ROWS
 from engine.runtime.settings import Settings
-from engine.spark.executor import Answer, Due
+from engine.spark.due import Answer, Due
 from engine.spark.executor import Executor as SparkExecutor
 from engine.spark.oneshot import OneShots
 from engine.spark.session import Session, start_session

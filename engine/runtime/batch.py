@@ -12,7 +12,7 @@ from engine.ir.rules import RuleSet
 from engine.limits import UNLIMITED, EvaluationLimits
 from engine.runtime.query import Compiled
 from engine.runtime.resources import Notice, ResultEvent
-from engine.spark.executor import Answer, Due
+from engine.spark.due import Answer, Due
 
 Compile = Callable[[str, str, Mapping[str, pa.Table], Mapping[str, RuleSet]], Compiled]
 History = Callable[[Mapping[str, int], int], Iterable[pa.Table]]

@@ -39,7 +39,7 @@ from engine.runtime.sound import BEYOND, sound_items, sound_watermark, storable_
 from engine.runtime.streams import StreamState
 from engine.runtime.ticks import Need
 from engine.runtime.verdicts import Decide, Verdicts
-from engine.spark.executor import Answer, Due
+from engine.spark.due import Answer, Due
 from engine.timeline import MAX, MIN
 
 _LOG = logging.getLogger(__name__)

@@ -33,7 +33,7 @@ from engine.runtime.rule_commands import RuleCommands
 from engine.runtime.rule_store import ParseRules, reads_no_rules
 from engine.runtime.settings import Settings
 from engine.runtime.view import View
-from engine.spark.executor import Due
+from engine.spark.due import Due
 from engine.timeline import MIN
 
 

@@ -10,7 +10,7 @@ from engine.limits import LimitExceeded
 from engine.records import Verdict
 from engine.runtime.ahead import Ahead
 from engine.runtime.batch import Executor
-from engine.spark.executor import Answer, Due
+from engine.spark.due import Answer, Due
 from engine.spark.sql.sources import needed
 
 Decide = Callable[[str, str, int, LimitExceeded], int]

@@ -16,30 +16,29 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Literal
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from engine.facts import FACTS
-from engine.ir.statement import Ask, Program
-from engine.limits import UNLIMITED, EvaluationLimits, LimitExceeded
+from engine.ir.statement import Program
 from engine.plan.graphs import Way
 from engine.plan.order import Estimate
 from engine.spark.answers import Answers
-from engine.spark.compiled import LOCAL_ROWS, Compiled
+from engine.spark.compiled import LOCAL_ROWS
 from engine.spark.content import StreamContent, merge_estimates, table_estimate
+from engine.spark.due import Answer, Due, failures, inconsistencies_at, split
 from engine.spark.graphs.operators import Chosen, Graphs
 from engine.spark.instances import KeptProgram, KeptSolutions
 from engine.spark.kept import KeptClosure
 from engine.spark.jobs import Jobs
 from engine.spark.local import FINDINGS, Found, QueryFailed, Task
 from engine.spark.mirror import Mirror
-from engine.spark.pace import Pace
+from engine.spark.pace import Paces
 from engine.spark.rounds import close
 from engine.spark.sql.closure import Rounds
 from engine.spark.sql.dialect import DIALECTS, UNDECIDED
 from engine.spark.sql.closing import Closing
-from engine.spark.sql.sources import Evaluation, graph_table, needed, source_texts, stream_table, tables
+from engine.spark.sql.sources import graph_table, needed, source_texts, stream_table, tables
 from engine.spark.udf_spark import register_spark
-from engine.timeline import MAX, MIN, evaluation_point
+from engine.timeline import MAX, MIN
 
 if TYPE_CHECKING:
     from engine.spark.session import Session
@@ -57,43 +56,6 @@ def most_changing(rows: int) -> float:
     """The share of windows of so many rows that may change between evaluations before their closure is better made anew: a tenth of
     10,000, a third of 100,000, three fifths of 1,000,000 (docs/maintenance.md)."""
     return 0.25 * math.log10(rows / KEPT_ROWS)
-
-
-@dataclass(frozen=True, slots=True)
-class Due:
-    """The evaluations of one query that a batch made due; `streams` and `graphs` are what it may read, by IRI.
-
-    `ticks` ascend; an evaluation at T sees events with t < T and position > `since`.
-    """
-
-    query: str
-    compiled: Compiled
-    ticks: tuple[int, ...]
-    since: int
-    streams: Mapping[str, StreamContent]
-    graphs: Mapping[str, pa.Table]
-    limits: EvaluationLimits = UNLIMITED
-
-    @property
-    def evaluation(self) -> Evaluation:
-        """What the text of an evaluation needs; `since` is 0 once all that is there came later, so that queries can share."""
-        statement = self.compiled.statement
-        before = any(chunk.first <= self.since for content in self.streams.values() for chunk in content.chunks)
-        return Evaluation(self.ticks, self.since if before else 0, self.compiled.on_change, statement.start_at_ms)
-
-
-@dataclass(frozen=True, slots=True)
-class Answer:
-    """The relation at one tick: a string column of tokens per variable (null: unbound), rows in order where the query orders them.
-
-    ASK has one column ``_`` and a row where true; CONSTRUCT has s, p, o, distinct.
-    """
-
-    query: str
-    tick: int
-    table: pa.Table | None
-    error: BaseException | None = None
-    inconsistencies: tuple[str, ...] = ()
 
 
 @dataclass(slots=True)
@@ -119,7 +81,7 @@ class Executor:
         """`closed_rows`: above it the closures of `sql` are made by rounds of Spark jobs."""
         self.session = session
         self._jobs = Jobs(session)
-        self._paces: dict[str, Pace] = {}
+        self._paces = Paces(self._evaluate, self._drop)
         self.closed_rows = closed_rows
         self.force_executor = force_executor
         self.force_strategy = force_strategy
@@ -136,47 +98,7 @@ class Executor:
 
     def evaluate(self, dues: Sequence[Due]) -> list[Answer]:
         """One Answer per due tick, in the order of `dues`; a query that fails has answers with `error`, the others are not touched."""
-        if all(self._pace(due).at_once(len(due.ticks)) == len(due.ticks) for due in dues):
-            answers = self._evaluate(dues)
-        else:
-            answers = self._step_by_step(dues)
-        return self._slowly(dues, answers)
-
-    def _pace(self, due: Due) -> Pace:
-        return self._paces.setdefault(due.query, Pace())
-
-    def _step_by_step(self, dues: Sequence[Due]) -> list[Answer]:
-        """Of queries that are slow a few evaluation times after another."""
-        found = {due.query: list[Answer]() for due in dues}
-        left = {due.query: due for due in dues}
-        while left:
-            parts = [replace(due, ticks=due.ticks[:self._pace(due).at_once(len(due.ticks))]) for due in left.values()]
-            for answer in self._evaluate(parts):
-                found[answer.query].append(answer)
-            for part in parts:
-                rest = left[part.query].ticks[len(part.ticks):]
-                if rest and found[part.query][-1].error is None:
-                    left[part.query] = replace(left[part.query], ticks=rest)
-                else:
-                    del left[part.query]
-        return [answer for due in dues for answer in found[due.query]]
-
-    def _slowly(self, dues: Sequence[Due], answers: list[Answer]) -> list[Answer]:
-        """Evaluations that went over a limit together are tried again one by one: the limits are for each."""
-        first_bad = {answer.query: answer.tick for answer in reversed(answers) if isinstance(answer.error, LimitExceeded)}
-        again = []
-        for due in dues:
-            tried = next((tick for tick in due.ticks if tick == first_bad.get(due.query)), None)
-            if tried is not None and self._pace(due).failed():
-                again.append(replace(due, ticks=tuple(tick for tick in due.ticks if tick >= tried)))
-        if not again:
-            return answers
-        for due in again:
-            self._drop(due.query)
-        redone = {due.query for due in again}
-        kept = [answer for answer in answers if answer.query not in redone or answer.tick < first_bad[answer.query]]
-        return sorted([*kept, *self._slowly(again, self._step_by_step(again))],
-                      key=lambda answer: [due.query for due in dues].index(answer.query))
+        return self._paces.evaluate(dues)
 
     def _evaluate(self, dues: Sequence[Due]) -> list[Answer]:
         jobs: list[_Job] = []
@@ -193,13 +115,13 @@ class Executor:
         self._run_mended(jobs)
         remaining = iter(jobs)
         return [answer for number, due in enumerate(dues)
-                for answer in (_failures(due, failed[number]) if number in failed else self._answer(next(remaining)))]
+                for answer in (failures(due, failed[number]) if number in failed else self._answer(next(remaining)))]
 
     def forget(self, query: str) -> None:
         """Drop what is kept for a query."""
         self._drop(query)
         self._jobs.forget(query)
-        self._paces.pop(query, None)
+        self._paces.forget(query)
         self.choices.pop(query, None)
         self.graph_choices.pop(query, None)
         for view in self._views.pop(query, frozenset()) - frozenset().union(*self._views.values()):
@@ -352,7 +274,7 @@ class Executor:
         for job, answer in zip(jobs, self._in_one_job(jobs, tasks)):
             job.answer = answer
             if isinstance(answer, Found):
-                self._pace(job.due).took(len(job.due.ticks), answer.ms, job.due.limits.evaluation_ms)
+                self._paces.took(job.due, answer.ms)
 
     def _in_one_job(self, jobs: list[_Job], tasks: Sequence[Task]) -> Sequence[Found | Exception]:
         """What the tasks of some jobs give, all run in one Spark job."""
@@ -428,7 +350,7 @@ class Executor:
         try:
             table = self._jobs.limited(job.due.query, job.due.limits, work)
             ms = (time.perf_counter() - began) * 1000
-            self._pace(job.due).took(len(job.due.ticks), ms, job.due.limits.evaluation_ms)
+            self._paces.took(job.due, ms)
             return Found(table, findings[0], ms)
         except Exception as failure:  # as above
             return failure
@@ -468,13 +390,14 @@ class Executor:
     def _answer(self, job: _Job) -> list[Answer]:
         if isinstance(job.answer, BaseException) or job.answer is None:
             self._drop(job.due.query)
-            return _failures(job.due, job.answer or QueryFailed("no answer"))
+            return failures(job.due, job.answer or QueryFailed("no answer"))
         if job.sample is not None:
             last = max((c.last for s in job.due.streams.values() for c in s.chunks), default=0)
             found = job.sample.answers(job.answer.table, last, job.due.ticks)
-            return [Answer(job.due.query, tick, table, inconsistencies=_at(tick, job.answer.findings))
+            return [Answer(job.due.query, tick, table, inconsistencies=inconsistencies_at(tick, job.answer.findings))
                     for tick, table in zip(job.due.ticks, found)]
-        return [replace(answer, inconsistencies=_at(answer.tick, job.answer.findings)) for answer in _split(job.due, job.answer.table)]
+        return [replace(answer, inconsistencies=inconsistencies_at(answer.tick, job.answer.findings))
+                for answer in split(job.due, job.answer.table)]
 
 
 def _mark(query: str) -> str:
@@ -485,34 +408,3 @@ def _mark(query: str) -> str:
 def _live(due: Due) -> Estimate:
     """Counts of all that the query reads, as it is now."""
     return merge_estimates([*(c.estimate() for c in due.streams.values()), *map(table_estimate, due.graphs.values())])
-
-
-def _failures(due: Due, failure: BaseException) -> list[Answer]:
-    return [Answer(due.query, tick, None, failure) for tick in due.ticks]
-
-
-def _at(tick: int, findings: pa.Table | None) -> tuple[str, ...]:
-    """What was found inconsistent at a tick, in the order of its texts."""
-    if findings is None:
-        return ()
-    point = evaluation_point(tick)
-    here = findings.filter(pc.and_(pc.less_equal(findings["lo"], point), pc.greater_equal(findings["hi"], point)))
-    return tuple(sorted(set(here["finding"].to_pylist())))
-
-
-def _split(due: Due, table: pa.Table) -> list[Answer]:
-    """One table per tick, columns named by variable, rows in order where the plan orders them."""
-    names = due.compiled.column_names
-    if "ord" in table.column_names:
-        table = table.sort_by([("tick", "ascending"), ("ord", "ascending")])
-    answers = []
-    for tick in due.ticks:
-        part = table if len(due.ticks) == 1 else table.filter(pc.equal(table["tick"], tick))
-        columns = [part.column(i) for i in range(len(part.column_names) - len(names), len(part.column_names))]
-        if names:
-            answers.append(Answer(due.query, tick, pa.table(columns, names=list(names))))
-        elif isinstance(due.compiled.statement.query, Ask):
-            answers.append(Answer(due.query, tick, pa.table({"_": pa.nulls(min(1, part.num_rows), pa.string())})))
-        else:
-            answers.append(Answer(due.query, tick, part.select([])))
-    return answers

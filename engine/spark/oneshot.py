@@ -6,7 +6,8 @@ import itertools
 import threading
 from typing import TYPE_CHECKING
 
-from engine.spark.executor import Answer, Due, Executor
+from engine.spark.due import Answer, Due
+from engine.spark.executor import Executor
 
 if TYPE_CHECKING:
     from engine.spark.session import Session

@@ -5,7 +5,11 @@ The limits are for one evaluation. Many are run together because that costs litt
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+from engine.limits import LimitExceeded
+from engine.spark.due import Answer, Due
 
 _SHARE = 4      # a task is expected to take a quarter of the time that it has
 
@@ -34,3 +38,64 @@ class Pace:
         """The last task went over a limit: whether fewer evaluations may do better."""
         self.most, before = 1, self.last
         return before > 1
+
+
+class Paces:
+    """What is known of all queries, and evaluation by that. `at_once` evaluates dues in one go, `drop` forgets what was kept for a query
+    whose evaluation failed."""
+
+    def __init__(self, at_once: Callable[[Sequence[Due]], list[Answer]], drop: Callable[[str], None]) -> None:
+        self._known: dict[str, Pace] = {}
+        self._at_once, self._drop = at_once, drop
+
+    def evaluate(self, dues: Sequence[Due]) -> list[Answer]:
+        """One Answer per due tick, in the order of `dues`."""
+        if all(self._of(due).at_once(len(due.ticks)) == len(due.ticks) for due in dues):
+            answers = self._at_once(dues)
+        else:
+            answers = self._step_by_step(dues)
+        return self._slowly(dues, answers)
+
+    def took(self, due: Due, ms: float) -> None:
+        """The evaluations of `due` together took so many ms."""
+        self._of(due).took(len(due.ticks), ms, due.limits.evaluation_ms)
+
+    def forget(self, query: str) -> None:
+        """A query is gone."""
+        self._known.pop(query, None)
+
+    def _of(self, due: Due) -> Pace:
+        return self._known.setdefault(due.query, Pace())
+
+    def _step_by_step(self, dues: Sequence[Due]) -> list[Answer]:
+        """Of queries that are slow a few evaluation times after another."""
+        found = {due.query: list[Answer]() for due in dues}
+        left = {due.query: due for due in dues}
+        while left:
+            parts = [replace(due, ticks=due.ticks[:self._of(due).at_once(len(due.ticks))]) for due in left.values()]
+            for answer in self._at_once(parts):
+                found[answer.query].append(answer)
+            for part in parts:
+                rest = left[part.query].ticks[len(part.ticks):]
+                if rest and found[part.query][-1].error is None:
+                    left[part.query] = replace(left[part.query], ticks=rest)
+                else:
+                    del left[part.query]
+        return [answer for due in dues for answer in found[due.query]]
+
+    def _slowly(self, dues: Sequence[Due], answers: list[Answer]) -> list[Answer]:
+        """Evaluations that went over a limit together are tried again one by one: the limits are for each."""
+        first_bad = {answer.query: answer.tick for answer in reversed(answers) if isinstance(answer.error, LimitExceeded)}
+        again = []
+        for due in dues:
+            tried = next((tick for tick in due.ticks if tick == first_bad.get(due.query)), None)
+            if tried is not None and self._of(due).failed():
+                again.append(replace(due, ticks=tuple(tick for tick in due.ticks if tick >= tried)))
+        if not again:
+            return answers
+        for due in again:
+            self._drop(due.query)
+        redone = {due.query for due in again}
+        kept = [answer for answer in answers if answer.query not in redone or answer.tick < first_bad[answer.query]]
+        return sorted([*kept, *self._slowly(again, self._step_by_step(again))],
+                      key=lambda answer: [due.query for due in dues].index(answer.query))

@@ -24,7 +24,8 @@ from engine.facts import FACTS
 from engine.functions.typed import Kind
 from engine.runtime.rows import graph_table
 from engine.spark.content import StreamContent
-from engine.spark.executor import Due, Executor
+from engine.spark.due import Due
+from engine.spark.executor import Executor
 from engine.spark.session import Session, start_session
 from engine.spark.settings import from_environment
 from grammar import parse

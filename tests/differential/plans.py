@@ -21,7 +21,8 @@ from engine.runtime.rows import encode, facts_of
 from engine.spark import executor as executors
 from engine.spark import jobs
 from engine.spark.content import StreamContent
-from engine.spark.executor import Due, Executor
+from engine.spark.due import Due
+from engine.spark.executor import Executor
 from engine.spark.local import Found, Task, run_local
 from engine.spark.session import Session
 from grammar import parse

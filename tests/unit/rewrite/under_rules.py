@@ -18,7 +18,8 @@ from engine.reference.sparql import evaluate
 from engine.rewrite.rule_text import OWL, rule_table
 from engine.runtime.rows import encode, facts_of, graph_table
 from engine.spark.content import StreamContent
-from engine.spark.executor import Due, Executor
+from engine.spark.due import Due
+from engine.spark.executor import Executor
 from grammar import parse
 from tests.conformance.executors import result_of
 

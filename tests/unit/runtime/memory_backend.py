@@ -15,7 +15,7 @@ from engine.runtime.backend import OnBatch
 from engine.runtime.log import LogFile, LogFolder
 from engine.runtime.rows import in_order
 from engine.runtime.settings import Settings
-from engine.spark.executor import Answer, Due
+from engine.spark.due import Answer, Due
 from engine.supervision.worker import Worker
 from tests.unit.runtime.reference_executor import ReferenceCompiled, ReferenceExecutor
 

@@ -21,7 +21,7 @@ from engine.reference.program import ProgramState
 from engine.reference.sparql import Result, evaluate
 from engine.rewrite.profiles import RULES_OF
 from engine.spark.content import StreamContent
-from engine.spark.executor import Answer, Due
+from engine.spark.due import Answer, Due
 from engine.spark.instances import ENDS
 
 

@@ -20,7 +20,7 @@ from engine.runtime.machine import Machine
 from engine.runtime.resources import Item, Notice, Rejection, ResultEvent
 from engine.runtime.service import Engine
 from engine.runtime.settings import Settings
-from engine.spark.executor import Answer
+from engine.spark.due import Answer
 from grammar import parse
 from grammar.rif import parse_rules
 from tests.unit.runtime.memory_backend import MemoryBackend

@@ -11,7 +11,8 @@ from engine.ir.terms import RDF_TYPE
 from engine.records import Event, Triple
 from engine.runtime.rows import encode, facts_of, graph_table
 from engine.spark.content import StreamContent
-from engine.spark.executor import Due, Executor
+from engine.spark.due import Due
+from engine.spark.executor import Executor
 from grammar import parse
 from tests.differential.plans import in_process
 

@@ -18,7 +18,8 @@ from engine.ir.terms import RDF_TYPE
 from engine.records import Event, Triple
 from engine.runtime.rows import encode, facts_of, graph_table
 from engine.spark.content import StreamContent
-from engine.spark.executor import Answer, Due, Executor
+from engine.spark.due import Answer, Due
+from engine.spark.executor import Executor
 from engine.spark.sql import sources
 from engine.spark.sql.dialect import DIALECTS
 from engine.spark.sql.sources import stream_table

@@ -17,7 +17,8 @@ from engine.limits import Cancelled, EvaluationLimits, LimitExceeded
 from engine.records import Event
 from engine.runtime.rows import encode, facts_of
 from engine.spark.content import StreamContent
-from engine.spark.executor import Answer, Due, Executor
+from engine.spark.due import Answer, Due
+from engine.spark.executor import Executor
 from engine.spark.jobs import Jobs
 from engine.spark.local import Found, Task
 from engine.spark.session import Session

@@ -16,7 +16,8 @@ from engine.records import Event
 from engine.runtime.rows import encode, facts_of
 from engine.spark import kept, states
 from engine.spark.content import StreamContent
-from engine.spark.executor import Answer, Due, Executor
+from engine.spark.due import Answer, Due
+from engine.spark.executor import Executor
 from engine.spark.feed import Feed, FeedSettings
 from engine.spark.session import Session
 from grammar import parse

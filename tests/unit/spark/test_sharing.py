@@ -10,7 +10,7 @@ from engine.records import Event
 from engine.runtime.rows import encode, facts_of, graph_table
 from engine.spark import local
 from engine.spark.content import StreamContent
-from engine.spark.executor import Due
+from engine.spark.due import Due
 from engine.spark.local import Task
 from engine.spark.sql.closing import Closing
 from grammar import parse

@@ -1,0 +1,85 @@
+"""What the executor is asked, the evaluations that are due, and what it answers: a relation per evaluation, or why there is none."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from engine.ir.statement import Ask
+from engine.limits import UNLIMITED, EvaluationLimits
+from engine.spark.compiled import Compiled
+from engine.spark.content import StreamContent
+from engine.spark.sql.sources import Evaluation
+from engine.timeline import evaluation_point
+
+
+@dataclass(frozen=True, slots=True)
+class Due:
+    """The evaluations of one query that a batch made due; `streams` and `graphs` are what it may read, by IRI.
+
+    `ticks` ascend; an evaluation at T sees events with t < T and position > `since`.
+    """
+
+    query: str
+    compiled: Compiled
+    ticks: tuple[int, ...]
+    since: int
+    streams: Mapping[str, StreamContent]
+    graphs: Mapping[str, pa.Table]
+    limits: EvaluationLimits = UNLIMITED
+
+    @property
+    def evaluation(self) -> Evaluation:
+        """What the text of an evaluation needs; `since` is 0 once all that is there came later, so that queries can share."""
+        statement = self.compiled.statement
+        before = any(chunk.first <= self.since for content in self.streams.values() for chunk in content.chunks)
+        return Evaluation(self.ticks, self.since if before else 0, self.compiled.on_change, statement.start_at_ms)
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """The relation at one tick: a string column of tokens per variable (null: unbound), rows in order where the query orders them.
+
+    ASK has one column ``_`` and a row where true; CONSTRUCT has s, p, o, distinct.
+    """
+
+    query: str
+    tick: int
+    table: pa.Table | None
+    error: BaseException | None = None
+    inconsistencies: tuple[str, ...] = ()
+
+
+def failures(due: Due, failure: BaseException) -> list[Answer]:
+    """The same failure at each tick."""
+    return [Answer(due.query, tick, None, failure) for tick in due.ticks]
+
+
+def inconsistencies_at(tick: int, findings: pa.Table | None) -> tuple[str, ...]:
+    """What was found inconsistent at a tick, in the order of its texts."""
+    if findings is None:
+        return ()
+    point = evaluation_point(tick)
+    here = findings.filter(pc.and_(pc.less_equal(findings["lo"], point), pc.greater_equal(findings["hi"], point)))
+    return tuple(sorted(set(here["finding"].to_pylist())))
+
+
+def split(due: Due, table: pa.Table) -> list[Answer]:
+    """One table per tick, columns named by variable, rows in order where the plan orders them."""
+    names = due.compiled.column_names
+    if "ord" in table.column_names:
+        table = table.sort_by([("tick", "ascending"), ("ord", "ascending")])
+    answers = []
+    for tick in due.ticks:
+        part = table if len(due.ticks) == 1 else table.filter(pc.equal(table["tick"], tick))
+        columns = [part.column(i) for i in range(len(part.column_names) - len(names), len(part.column_names))]
+        if names:
+            answers.append(Answer(due.query, tick, pa.table(columns, names=list(names))))
+        elif isinstance(due.compiled.statement.query, Ask):
+            answers.append(Answer(due.query, tick, pa.table({"_": pa.nulls(min(1, part.num_rows), pa.string())})))
+        else:
+            answers.append(Answer(due.query, tick, part.select([])))
+    return answers
