@@ -9,15 +9,12 @@ from __future__ import annotations
 import hashlib
 import logging
 import math
-import time
-from collections.abc import Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field, replace
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Literal
 
 import pyarrow as pa
 
-from engine.facts import FACTS
 from engine.ir.statement import Program
 from engine.plan.graphs import Way
 from engine.plan.order import Estimate
@@ -25,25 +22,22 @@ from engine.spark.answers import Answers
 from engine.spark.compiled import LOCAL_ROWS
 from engine.spark.content import StreamContent, merge_estimates, table_estimate
 from engine.spark.due import Answer, Due, failures, inconsistencies_at, split
-from engine.spark.graphs.operators import Chosen, Graphs
+from engine.spark.graphs.operators import Chosen
 from engine.spark.instances import KeptProgram, KeptSolutions
 from engine.spark.kept import KeptClosure
 from engine.spark.jobs import Jobs
-from engine.spark.local import FINDINGS, Found, QueryFailed, Task
-from engine.spark.mirror import Mirror
+from engine.spark.local import Found, QueryFailed, Task
 from engine.spark.pace import Paces
-from engine.spark.rounds import close
-from engine.spark.sql.closure import Rounds
+from engine.spark.plan_job import ExecutorName, PlanJob
 from engine.spark.sql.dialect import DIALECTS, UNDECIDED
-from engine.spark.sql.closing import Closing
 from engine.spark.sql.sources import graph_table, needed, source_texts, stream_table, tables
+from engine.spark.sql_plans import SqlPlans
 from engine.spark.udf_spark import register_spark
 from engine.timeline import MAX, MIN
 
 if TYPE_CHECKING:
     from engine.spark.session import Session
 
-ExecutorName = Literal["local", "sql"]
 StrategyName = Literal["recompute", "incremental"]
 
 INCREMENTAL_ROWS = 20_000
@@ -56,21 +50,6 @@ def most_changing(rows: int) -> float:
     """The share of windows of so many rows that may change between evaluations before their closure is better made anew: a tenth of
     10,000, a third of 100,000, three fifths of 1,000,000 (docs/maintenance.md)."""
     return 0.25 * math.log10(rows / KEPT_ROWS)
-
-
-@dataclass(slots=True)
-class _Job:
-    due: Due
-    executor: ExecutorName
-    text: str
-    tables: frozenset[str]
-    cost: int
-    sample: Answers | KeptClosure | None = None
-    own: Mapping[str, pa.Table] = field(default_factory=dict)
-    rounds: tuple[tuple[Rounds, str, str], ...] = ()
-    closings: tuple[Closing, ...] = ()
-    ahead: bool = False     # the closures are made in one job before the plan's own
-    answer: Found | BaseException | None = field(default=None)
 
 
 class Executor:
@@ -86,22 +65,23 @@ class Executor:
         self.force_executor = force_executor
         self.force_strategy = force_strategy
         self.choices: dict[str, tuple[ExecutorName, StrategyName]] = {}
-        self.graph_choices: dict[str, tuple[Chosen, ...]] = {}
         self.force_graphs = force_graphs
-        self._graphs = Graphs(session, force_graphs)
         self._answers: dict[str, Answers | KeptClosure] = {}
         self._marks = 0
-        self._mirrors: dict[str, Mirror] = {}
-        self._views: dict[str, frozenset[str]] = {}
-        self._threads = ThreadPoolExecutor(session.settings.partitions, "plan")
+        self._sql = SqlPlans(session, self._jobs, force_graphs, self._close_ahead, self._paces.took)
         register_spark(session.spark)
+
+    @property
+    def graph_choices(self) -> dict[str, tuple[Chosen, ...]]:
+        """How the graph problems of each query were solved last."""
+        return self._sql.graph_choices
 
     def evaluate(self, dues: Sequence[Due]) -> list[Answer]:
         """One Answer per due tick, in the order of `dues`; a query that fails has answers with `error`, the others are not touched."""
         return self._paces.evaluate(dues)
 
     def _evaluate(self, dues: Sequence[Due]) -> list[Answer]:
-        jobs: list[_Job] = []
+        jobs: list[PlanJob] = []
         failed: dict[int, BaseException] = {}
         for number, due in enumerate(dues):
             try:
@@ -123,10 +103,7 @@ class Executor:
         self._jobs.forget(query)
         self._paces.forget(query)
         self.choices.pop(query, None)
-        self.graph_choices.pop(query, None)
-        for view in self._views.pop(query, frozenset()) - frozenset().union(*self._views.values()):
-            if mirror := self._mirrors.pop(view, None):
-                mirror.close()
+        self._sql.forget(query)
 
     def cancel(self, query: str) -> None:
         """End the evaluations of a query that is removed, now and until it is forgotten. From any thread."""
@@ -134,19 +111,18 @@ class Executor:
 
     def close(self) -> None:
         """Drop the views and end the threads."""
-        self._threads.shutdown()
+        self._sql.end()
         for query in list(self._answers):
             self._drop(query)
-        for mirror in self._mirrors.values():
-            mirror.close()
+        self._sql.close()
 
     def abandon(self) -> None:
         """End the threads where Spark has gone: there is nothing to drop."""
-        self._threads.shutdown(wait=False, cancel_futures=True)
+        self._sql.abandon()
 
     # -- choosing
 
-    def _job(self, due: Due) -> _Job:
+    def _job(self, due: Due) -> PlanJob:
         compiled, evaluation = due.compiled, due.evaluation
         ranges = needed(compiled.statement.windows, evaluation)
         rows = sum(due.streams[iri].rows for iri in ranges)
@@ -174,7 +150,7 @@ class Executor:
             own = {closing.name: f"{closing.name}_{_mark(due.query)}" for closing in closings}
             closings = tuple(closing.own(own, DIALECTS[closer]) for closing in closings)
             statement = DIALECTS[executor].renamed(statement, own)
-        return _Job(due, executor, statement, names, rows * len(due.ticks), rounds=rounds, closings=closings, ahead=ahead)
+        return PlanJob(due, executor, statement, names, rows * len(due.ticks), rounds=rounds, closings=closings, ahead=ahead)
 
     def _strategy(self, due: Due, rows: int) -> StrategyName:
         if due.compiled.delta is None and due.compiled.kept is None:
@@ -187,7 +163,7 @@ class Executor:
             return "incremental" if rows > INCREMENTAL_ROWS else "recompute"
         return "incremental" if rows > KEPT_ROWS and due.compiled.changing <= most_changing(rows) else "recompute"
 
-    def _incremental_job(self, due: Due, typed: bool, rows: int) -> _Job:
+    def _incremental_job(self, due: Due, typed: bool, rows: int) -> PlanJob:
         """A star's new answers need only what its new facts touch, which mostly is small however large the window is."""
         kept = self._answers.get(due.query)
         if not isinstance(kept, Answers) or kept.compiled is not due.compiled:
@@ -201,9 +177,9 @@ class Executor:
         if touched is not None and executor == "local":
             names = {iri: f"{name}_{_mark(due.query)}" for iri, name in names.items()}
             own = dict.fromkeys(names.values(), touched)
-        return _Job(due, executor, kept.delta_text(due.since, executor, typed, names), frozenset(names.values()), shipped, kept, own)
+        return PlanJob(due, executor, kept.delta_text(due.since, executor, typed, names), frozenset(names.values()), shipped, kept, own)
 
-    def _kept_job(self, due: Due, typed: bool) -> _Job:
+    def _kept_job(self, due: Due, typed: bool) -> PlanJob:
         """What rules derive from what is new, beside what they have derived before; with `recompute` from all there is."""
         kept = self._answers.get(due.query)
         if not isinstance(kept, KeptClosure) or kept.compiled is not due.compiled or self.force_strategy == "recompute":
@@ -219,7 +195,7 @@ class Executor:
             own = {names[iri]: table for iri, table in fresh.items()}
         closings = kept.closings(executor, typed, due.evaluation, names)
         read = frozenset(names.values()) | frozenset(map(graph_table, due.graphs))
-        return _Job(due, executor, kept.text(executor), read, rows, kept, own, closings=closings)
+        return PlanJob(due, executor, kept.text(executor), read, rows, kept, own, closings=closings)
 
     def _keep(self, due: Due) -> KeptClosure:
         """Begin to keep the closure of a query."""
@@ -236,11 +212,11 @@ class Executor:
 
     # -- running
 
-    def _run(self, jobs: list[_Job]) -> None:
+    def _run(self, jobs: list[PlanJob]) -> None:
         self._run_local([job for job in jobs if job.executor == "local"])
-        self._run_sql([job for job in jobs if job.executor == "sql"])
+        self._sql.run([job for job in jobs if job.executor == "sql"])
 
-    def _run_undecided(self, jobs: list[_Job]) -> None:
+    def _run_undecided(self, jobs: list[PlanJob]) -> None:
         """Run the plans again whose text met a value that SQL does not decide; such a query is left to Python from then on."""
         again = [number for number, job in enumerate(jobs) if isinstance(job.answer, BaseException) and UNDECIDED in str(job.answer)]
         for number in again:
@@ -248,16 +224,15 @@ class Executor:
             jobs[number] = self._job(jobs[number].due)
         self._run([jobs[number] for number in again])
 
-    def _run_mended(self, jobs: list[_Job]) -> None:
+    def _run_mended(self, jobs: list[PlanJob]) -> None:
         """Run the plans again, once, that failed since a segment cannot be read: it is written anew, or the closure that kept it begins
         anew. An answer does not depend on what became of a file; where it cannot be mended the failure names it."""
         failed = {number: str(job.answer) for number, job in enumerate(jobs) if isinstance(job.answer, BaseException)}
-        views = frozenset().union(*(self._views.get(jobs[number].due.query, frozenset()) for number in failed)) & self._mirrors.keys()
-        mended = {view for view in views if self._mirrors[view].mend("\n".join(failed.values()))}
+        mended = self._sql.mend({jobs[number].due.query: failure for number, failure in failed.items()})
         again = []
         for number, failure in failed.items():
             job = jobs[number]
-            if mended & self._views.get(job.due.query, frozenset()) or isinstance(job.sample, KeptClosure) and job.sample.lacks(failure):
+            if job.due.query in mended or isinstance(job.sample, KeptClosure) and job.sample.lacks(failure):
                 logging.getLogger(__name__).warning("the evaluation of %s is made again: %s", job.due.query, failure)
                 self._drop(job.due.query)
                 try:
@@ -267,7 +242,7 @@ class Executor:
                     job.answer = another
         self._run(again)
 
-    def _run_local(self, jobs: list[_Job]) -> None:
+    def _run_local(self, jobs: list[PlanJob]) -> None:
         if not jobs:
             return
         tasks = [Task(job.text, job.tables, job.cost, job.closings, job.due.query, job.due.limits) for job in jobs]
@@ -276,12 +251,12 @@ class Executor:
             if isinstance(answer, Found):
                 self._paces.took(job.due, answer.ms)
 
-    def _in_one_job(self, jobs: list[_Job], tasks: Sequence[Task]) -> Sequence[Found | Exception]:
+    def _in_one_job(self, jobs: list[PlanJob], tasks: Sequence[Task]) -> Sequence[Found | Exception]:
         """What the tasks of some jobs give, all run in one Spark job."""
         alive = frozenset(kept.name for kept in self._answers.values() if isinstance(kept, KeptClosure))
         return self._jobs.run(tasks, self._tables(jobs), alive)
 
-    def _tables(self, jobs: list[_Job]) -> dict[str, pa.Table]:
+    def _tables(self, jobs: list[PlanJob]) -> dict[str, pa.Table]:
         """The slices of content that the jobs may see, by table name."""
         found: dict[str, pa.Table] = {}
         ranges: dict[str, tuple[int, int]] = {}
@@ -303,20 +278,7 @@ class Executor:
             found[stream_table(iri)] = contents[iri].between(low, high, -1)
         return found
 
-    def _run_sql(self, jobs: list[_Job]) -> None:
-        """A Spark job per plan, as many at a time as Spark has cores: small ones wait more than they work."""
-        for job in jobs:
-            try:
-                self._show(job)
-            except Exception as failure:  # Spark's and Py4J's errors have no common base; the query fails with it
-                job.answer = failure
-        ahead = [job for job in jobs if job.answer is None and job.ahead and job.closings]
-        closed = dict(zip(map(id, ahead), self._close_ahead(ahead)))
-        ready = [job for job in jobs if job.answer is None]
-        for job, answer in zip(ready, self._threads.map(lambda job: self._collect(job, closed.get(id(job), [])), ready)):
-            job.answer = answer
-
-    def _close_ahead(self, jobs: list[_Job]) -> list[list[Found | Exception]]:
+    def _close_ahead(self, jobs: list[PlanJob]) -> list[list[Found | Exception]]:
         """The closures of some jobs, made in one Spark job by the tasks of `local`: rounds of Spark jobs pay for large ones only."""
         if not jobs:
             return []
@@ -325,69 +287,9 @@ class Executor:
         found = iter(self._in_one_job(jobs, tasks))
         return [[next(found) for _ in job.closings] for job in jobs]
 
-    def _show(self, job: _Job) -> None:
-        """Bring the views that a plan reads up to date."""
-        spark, streams = self.session.spark, job.due.compiled.statement.windows
-        self._views[job.due.query] = frozenset(stream_table(source.stream) for source in streams)
-        for source in streams:
-            view = stream_table(source.stream)
-            mirror = self._mirrors.get(view)
-            if mirror is None:
-                mirror = self._mirrors[view] = Mirror(view, self.session.work / "segments")
-            mirror.show(spark, job.due.streams[source.stream])
-        for iri, table in job.due.graphs.items():
-            if graph_table(iri) in job.tables:
-                spark.createDataFrame(table.select(FACTS.names)).createOrReplaceTempView(graph_table(iri))
-
-    def _collect(self, job: _Job, ahead: Sequence[Found | Exception]) -> Found | BaseException:
-        findings: list[pa.Table | None] = []
-
-        def work() -> pa.Table:
-            findings.append(self._close(job, ahead))
-            return self._run_rounds(job)
-
-        spark, began = self.session.spark, time.perf_counter()
-        try:
-            table = self._jobs.limited(job.due.query, job.due.limits, work)
-            ms = (time.perf_counter() - began) * 1000
-            self._paces.took(job.due, ms)
-            return Found(table, findings[0], ms)
-        except Exception as failure:  # as above
-            return failure
-        finally:
-            for view in (*(rounds.view for rounds, _, _ in job.rounds), *(view for c in job.closings for view in (c.all, c.new, c.state))):
-                spark.catalog.dropTempView(view)
-
-    def _run_rounds(self, job: _Job) -> pa.Table:
-        """What a plan gives, once its graph problems are solved."""
-        spark = self.session.spark
-        chosen = []
-        for rounds, edges, base in job.rounds:
-            if rounds.length:
-                closed, how = self._graphs.chains(spark.sql(edges), rounds.length, rounds.within)
-            else:
-                closed, how = self._graphs.reach(spark.sql(edges), spark.sql(base) if rounds.seeded else None, rounds.within)
-            closed.createOrReplaceTempView(rounds.view)
-            chosen.append(how)
-        self.graph_choices[job.due.query] = tuple(chosen)
-        return spark.sql(job.text).toArrow()
-
-    def _close(self, job: _Job, ahead: Sequence[Found | Exception]) -> pa.Table | None:
-        """Make a plan's closures views, those made ahead as they are; what is inconsistent in them."""
-        spark, findings = self.session.spark, None
-        for closing, found in zip(job.closings, ahead):
-            if isinstance(found, Exception):
-                raise found
-            spark.createDataFrame(found.table).createOrReplaceTempView(closing.all)
-            findings = found.findings   # of the last: a task's are those of all closures that it stands on
-        if not job.ahead:
-            made = [table for closing in job.closings if (table := close(spark, closing)) is not None]
-            findings = pa.concat_tables([table.cast(FINDINGS) for table in made]) if made else None
-        return findings
-
     # -- answering
 
-    def _answer(self, job: _Job) -> list[Answer]:
+    def _answer(self, job: PlanJob) -> list[Answer]:
         if isinstance(job.answer, BaseException) or job.answer is None:
             self._drop(job.due.query)
             return failures(job.due, job.answer or QueryFailed("no answer"))

@@ -25,7 +25,8 @@ from engine.runtime.pump import Pump
 from engine.runtime.results import ResultLog
 from engine.runtime.rows import encode
 from engine.spark.due import Due
-from engine.spark.executor import Executor, ExecutorName
+from engine.spark.executor import Executor
+from engine.spark.plan_job import ExecutorName
 from engine.spark.session import Session, start_session
 from engine.spark.settings import from_environment
 from grammar import parse

@@ -102,7 +102,7 @@ def test_a_lost_segment_of_a_stream(spark_session: Session, break_: Break, mends
     executor = Executor(spark_session, force_executor="sql", force_strategy="recompute")
     query = Query(executor, COUNT)
     assert [rows(query.next())[0]["n"][1] for _ in range(3)] == ["1", "2", "3"]
-    [mirror] = executor._mirrors.values()
+    [mirror] = executor._sql.mirrors.values()
     segment = list(mirror._segments.values())[1]
     break_(segment)
     if not mends:
@@ -123,7 +123,7 @@ def test_a_segment_that_is_lost_while_it_is_read(spark_session: Session, break_:
     executor = Executor(spark_session, force_executor="sql", force_strategy="recompute")
     query = Query(executor, COUNT)
     assert rows(query.next())[0]["n"][1] == "1"
-    [mirror] = executor._mirrors.values()
+    [mirror] = executor._sql.mirrors.values()
     show = mirror.show
 
     def broken(spark: object, content: StreamContent) -> None:

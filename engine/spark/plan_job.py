@@ -1,0 +1,35 @@
+"""A plan that is ready to be run: its text, the tables that it reads, and what is to be made before it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+import pyarrow as pa
+
+from engine.spark.answers import Answers
+from engine.spark.due import Due
+from engine.spark.kept import KeptClosure
+from engine.spark.local import Found
+from engine.spark.sql.closing import Closing
+from engine.spark.sql.closure import Rounds
+
+ExecutorName = Literal["local", "sql"]
+
+
+@dataclass(slots=True)
+class PlanJob:
+    """A plan as it is run once, in a job of its own or together with others in one; `answer` is there when it was."""
+
+    due: Due
+    executor: ExecutorName
+    text: str
+    tables: frozenset[str]
+    cost: int
+    sample: Answers | KeptClosure | None = None
+    own: Mapping[str, pa.Table] = field(default_factory=dict)
+    rounds: tuple[tuple[Rounds, str, str], ...] = ()
+    closings: tuple[Closing, ...] = ()
+    ahead: bool = False     # the closures are made in one job before the plan's own
+    answer: Found | BaseException | None = field(default=None)

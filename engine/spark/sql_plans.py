@@ -1,0 +1,140 @@
+"""Plans as Spark SQL: a job per plan, over views of the segments that the streams' contents have on disk."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from engine.facts import FACTS
+from engine.plan.graphs import Way
+from engine.spark.due import Due
+from engine.spark.graphs.operators import Chosen, Graphs
+from engine.spark.jobs import Jobs
+from engine.spark.local import FINDINGS, Found
+from engine.spark.mirror import Mirror
+from engine.spark.plan_job import PlanJob
+from engine.spark.rounds import close
+from engine.spark.sql.sources import graph_table, stream_table
+
+if TYPE_CHECKING:
+    from engine.spark.session import Session
+
+CloseAhead = Callable[[list[PlanJob]], list[list[Found | Exception]]]
+
+
+class SqlPlans:
+    """`close_ahead` makes the closures of plans in one job of their own, `took` is told how many ms a job took. `mirrors` go by view,
+    `graph_choices` by query."""
+
+    def __init__(self, session: Session, jobs: Jobs, force_graphs: Way | None, close_ahead: CloseAhead,
+                 took: Callable[[Due, float], None]) -> None:
+        self._session, self._jobs = session, jobs
+        self._close_ahead, self._took = close_ahead, took
+        self.graph_choices: dict[str, tuple[Chosen, ...]] = {}
+        self.mirrors: dict[str, Mirror] = {}
+        self._graphs = Graphs(session, force_graphs)
+        self._views: dict[str, frozenset[str]] = {}
+        self._threads = ThreadPoolExecutor(session.settings.partitions, "plan")
+
+    def run(self, jobs: Sequence[PlanJob]) -> None:
+        """A Spark job per plan, as many at a time as Spark has cores: small ones wait more than they work."""
+        for job in jobs:
+            try:
+                self._show(job)
+            except Exception as failure:  # Spark's and Py4J's errors have no common base; the query fails with it
+                job.answer = failure
+        ahead = [job for job in jobs if job.answer is None and job.ahead and job.closings]
+        closed = dict(zip(map(id, ahead), self._close_ahead(ahead)))
+        ready = [job for job in jobs if job.answer is None]
+        for job, answer in zip(ready, self._threads.map(lambda job: self._collect(job, closed.get(id(job), [])), ready)):
+            job.answer = answer
+
+    def mend(self, failed: Mapping[str, str]) -> frozenset[str]:
+        """Write anew the segments that failures, by query, are about; the queries that read one which was."""
+        views = frozenset().union(*(self._views.get(query, frozenset()) for query in failed)) & self.mirrors.keys()
+        mended = {view for view in views if self.mirrors[view].mend("\n".join(failed.values()))}
+        return frozenset(query for query in failed if mended & self._views.get(query, frozenset()))
+
+    def forget(self, query: str) -> None:
+        """Drop the views that only this query has read."""
+        self.graph_choices.pop(query, None)
+        for view in self._views.pop(query, frozenset()) - frozenset().union(*self._views.values()):
+            if mirror := self.mirrors.pop(view, None):
+                mirror.close()
+
+    def end(self) -> None:
+        """End the threads, once they have done what they are at."""
+        self._threads.shutdown()
+
+    def close(self) -> None:
+        """Drop the views."""
+        for mirror in self.mirrors.values():
+            mirror.close()
+
+    def abandon(self) -> None:
+        """End the threads where Spark has gone: there is nothing to drop."""
+        self._threads.shutdown(wait=False, cancel_futures=True)
+
+    def _show(self, job: PlanJob) -> None:
+        """Bring the views that a plan reads up to date."""
+        spark, streams = self._session.spark, job.due.compiled.statement.windows
+        self._views[job.due.query] = frozenset(stream_table(source.stream) for source in streams)
+        for source in streams:
+            view = stream_table(source.stream)
+            mirror = self.mirrors.get(view)
+            if mirror is None:
+                mirror = self.mirrors[view] = Mirror(view, self._session.work / "segments")
+            mirror.show(spark, job.due.streams[source.stream])
+        for iri, table in job.due.graphs.items():
+            if graph_table(iri) in job.tables:
+                spark.createDataFrame(table.select(FACTS.names)).createOrReplaceTempView(graph_table(iri))
+
+    def _collect(self, job: PlanJob, ahead: Sequence[Found | Exception]) -> Found | BaseException:
+        findings: list[pa.Table | None] = []
+
+        def work() -> pa.Table:
+            findings.append(self._close(job, ahead))
+            return self._run_rounds(job)
+
+        spark, began = self._session.spark, time.perf_counter()
+        try:
+            table = self._jobs.limited(job.due.query, job.due.limits, work)
+            ms = (time.perf_counter() - began) * 1000
+            self._took(job.due, ms)
+            return Found(table, findings[0], ms)
+        except Exception as failure:  # as above
+            return failure
+        finally:
+            for view in (*(rounds.view for rounds, _, _ in job.rounds), *(view for c in job.closings for view in (c.all, c.new, c.state))):
+                spark.catalog.dropTempView(view)
+
+    def _run_rounds(self, job: PlanJob) -> pa.Table:
+        """What a plan gives, once its graph problems are solved."""
+        spark = self._session.spark
+        chosen = []
+        for rounds, edges, base in job.rounds:
+            if rounds.length:
+                closed, how = self._graphs.chains(spark.sql(edges), rounds.length, rounds.within)
+            else:
+                closed, how = self._graphs.reach(spark.sql(edges), spark.sql(base) if rounds.seeded else None, rounds.within)
+            closed.createOrReplaceTempView(rounds.view)
+            chosen.append(how)
+        self.graph_choices[job.due.query] = tuple(chosen)
+        return spark.sql(job.text).toArrow()
+
+    def _close(self, job: PlanJob, ahead: Sequence[Found | Exception]) -> pa.Table | None:
+        """Make a plan's closures views, those made ahead as they are; what is inconsistent in them."""
+        spark, findings = self._session.spark, None
+        for closing, found in zip(job.closings, ahead):
+            if isinstance(found, Exception):
+                raise found
+            spark.createDataFrame(found.table).createOrReplaceTempView(closing.all)
+            findings = found.findings   # of the last: a task's are those of all closures that it stands on
+        if not job.ahead:
+            made = [table for closing in job.closings if (table := close(spark, closing)) is not None]
+            findings = pa.concat_tables([table.cast(FINDINGS) for table in made]) if made else None
+        return findings
