@@ -27,7 +27,7 @@ class Pool:
     """The threads of one kind of work, and a bound on what waits for them."""
 
     def __init__(self, kind: Kind, threads: int, waiting: int) -> None:
-        self.kind, self.threads, self.most = kind, threads, threads + waiting
+        self.kind, self.most = kind, threads + waiting
         self.busy = 0
         self._pool = ThreadPoolExecutor(threads, thread_name_prefix=f"thalweg-{kind}")
 

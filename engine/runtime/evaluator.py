@@ -117,7 +117,7 @@ class Evaluator:
             machine.wait_for(self._append(lambda end, now: end.command(Kind.NOTE, "", {"started": now})), None, self.life)
 
     def _append(self, decide: Decide[int]) -> int:
-        """Append what can be done without where there is no room; the position of its record, or 0."""
+        """Append a record that is not needed where there is no room for it; its position, or 0."""
         try:
             return self._machine.writer.call(decide)
         except EngineError as full:
@@ -136,8 +136,8 @@ class Evaluator:
     # --- batches
 
     def _batch(self, read: Callable[[], pa.Table]) -> None:
-        """The feed has rows. They are not asked for where the pump has had them, or is so far behind that it had better read ahead; the
-        feed is come back to when it is not, for to ask it takes time too, and what it brings then has mostly been read."""
+        """The feed has rows. They are not read from it where the pump has had them, or is so far behind that the log itself is read faster.
+        Then the log is read until the pump has caught up: asking the feed takes time too, and mostly brings what has been read."""
         machine, owner, pump = self._machine, self.owner, self.pump
         waiting = machine.folder.waiting(machine.position)
         if not waiting or self._over:

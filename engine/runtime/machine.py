@@ -36,7 +36,7 @@ from engine.runtime.snapshot import Snapshot
 from engine.runtime.timer import Timer
 from engine.runtime.view import View
 from engine.runtime.watch import Sight, Watch
-from engine.supervision.patience import Patience
+from engine.supervision.backoff import Backoff
 from engine.supervision.worker import Worker
 
 _LOG = logging.getLogger(__name__)
@@ -63,7 +63,7 @@ class Machine:
         self._is_open = False
         self._evaluator = Evaluator(self, self.life)
         self._failure: BaseException | None = None
-        self._patience = Patience(settings.restarts_in_a_row, settings.restart_wait_s)
+        self._backoff = Backoff(settings.restarts_in_a_row, settings.restart_wait_s)
         self._starter: Worker | None = None     # the first start, or the last one since
         self._watch = Watch(settings, self._sight, backend.alive, self.broken)
 
@@ -156,9 +156,9 @@ class Machine:
             self._starter.start()
 
     def _restart(self, failure: BaseException) -> None:
-        """Bring the evaluator up again, with patience; the input log is written meanwhile."""
+        """Bring the evaluator up again, after longer and longer waits; the input log is written meanwhile."""
         self._tell_queries("running", "restarting", "the evaluator has failed")
-        while (wait_s := self._patience.failed(self.position)) is not None:
+        while (wait_s := self._backoff.failed(self.position)) is not None:
             _LOG.error("the evaluator is started again after %g s: %s", wait_s, failure, exc_info=failure)
             try:
                 self._become("restarting", f"starting again after: {failure}")
@@ -182,7 +182,7 @@ class Machine:
                     self.life += 1     # no more is heard of this one
                 failure = again
                 continue
-            self._patience.began()
+            self._backoff.began()
             self._become("running", "ready")
             self._tell_queries("restarting", "running", "the evaluator was started again")
             return

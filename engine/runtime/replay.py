@@ -25,7 +25,6 @@ from engine.records import End, Event, GraphVersion, Record, Register, Triple
 from engine.runtime.batch import Executor, Limits
 from engine.runtime.chains import check_sources
 from engine.runtime.derived import Queries, given_name, own_iri
-from engine.runtime.doubts import doubts
 from engine.runtime.evidence import Evidence, events_of
 from engine.runtime.output import triples_in
 from engine.runtime.pump import Pump
@@ -33,6 +32,7 @@ from engine.runtime.registered import Definition, Registered
 from engine.runtime.resources import Item, ResultEvent
 from engine.runtime.results import ResultLog, Retention
 from engine.runtime.rows import ROWS, Kind, encode, graph_table, item_rows, own_blank_nodes, prepare, short_name
+from engine.runtime.statement_warnings import statement_warnings
 from engine.runtime.ticks import Timetable
 from engine.spark.settings import SparkSettings
 
@@ -87,7 +87,7 @@ def warnings(queries: Mapping[str, Statement], graphs: Mapping[str, Sequence[Tri
     def of(statement: Statement) -> list[Diagnostic]:
         read = {source.stream for source in statement.streams}
         words = frozenset().union(*(shown[iri] for iri in read)) if shown is not None and read <= set(shown) else None
-        return doubts(statement, tables, known, words)
+        return statement_warnings(statement, tables, known, words)
     return [(name, found) for name, statement in with_rules(queries, rules).items() for found in of(statement)]
 
 

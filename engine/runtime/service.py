@@ -19,7 +19,6 @@ from engine.runtime.backend import Backend, SparkBackend
 from engine.runtime.clock import Clock, SystemClock
 from engine.runtime.derived import own_iri
 from engine.runtime.describe import variables
-from engine.runtime.doubts import doubts, shown_by
 from engine.runtime.errors import EngineError, unavailable
 from engine.runtime.evidence import Evidence, evidence_of
 from engine.runtime.graph_commands import GraphCommands
@@ -32,6 +31,7 @@ from engine.runtime.resources import DEFAULT_GRAPH, Listener, OneShot
 from engine.runtime.rule_commands import RuleCommands
 from engine.runtime.rule_store import ParseRules, reads_no_rules
 from engine.runtime.settings import Settings
+from engine.runtime.statement_warnings import shown_by, statement_warnings
 from engine.runtime.view import View
 from engine.spark.due import Due
 from engine.timeline import MIN
@@ -94,12 +94,12 @@ class Engine(RuleCommands, GraphCommands):
         name = self._query_name(statement, None, view) if statement.registered else ""
         compiled = self._compile(statement, name, {}, view, own_iri(statement, f"{self.settings.base_url}/queries/{name}"))
         return {"stage": stage, "plan": compiled.explain(stage), "form": statement.form, "vars": list(variables(statement)),
-                "nodes": compiled.tree(), "streams": _sources(statement, view), "warnings": _doubts(statement, view)}
+                "nodes": compiled.tree(), "streams": _sources(statement, view), "warnings": _warnings(statement, view)}
 
     def warnings(self, text: str) -> list[Diagnostic]:
         """What may keep a valid text from ever answering, by what there is now."""
         view = self._view()
-        return _doubts(_with_data(self._parse(text), view), view)
+        return _warnings(_with_data(self._parse(text), view), view)
 
     def plan(self, name: str, stage: str = "logical") -> str:
         """The plan of a query at `stage` as text."""
@@ -195,8 +195,8 @@ def _with_data(statement: Statement, view: View) -> Statement:
     return changed(statement, graphs=tuple(GraphSource(iri, named=iri != DEFAULT_GRAPH) for iri in sorted(view.graphs)))
 
 
-def _doubts(statement: Statement, view: View) -> list[Diagnostic]:
-    return doubts(statement, view.graphs, view.catalogue.rule_sets, shown_by(view.snapshot, statement))
+def _warnings(statement: Statement, view: View) -> list[Diagnostic]:
+    return statement_warnings(statement, view.graphs, view.catalogue.rule_sets, shown_by(view.snapshot, statement))
 
 
 def _sources(statement: Statement, view: View) -> list[dict[str, str | None]]:

@@ -1,1 +1,1 @@
-"""Threads that are looked after, and patience with what fails: used by the engine and the server alike."""
+"""Threads that are looked after, and waits before what failed is begun again: used by the engine and the server alike."""

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from engine.supervision.patience import Patience
+from engine.supervision.backoff import Backoff
 
 _LOG = logging.getLogger(__name__)
 _WAIT_S = 0.1
@@ -34,7 +34,7 @@ class Worker:
         self.name, self.state = name, "waiting"
         self.failures = 0
         self._body, self._on_failure = body, on_failure
-        self._patience = Patience(most, _WAIT_S)
+        self._backoff = Backoff(most, _WAIT_S)
         self._busy_since: float | None = None
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
 
@@ -80,7 +80,7 @@ class Worker:
 
     def _run(self) -> None:
         while True:
-            self._patience.began()
+            self._backoff.began()
             try:
                 self._body()
                 self.state = "ended"
@@ -88,7 +88,7 @@ class Worker:
             except BaseException as failure:  # whatever it is, nobody else would see it
                 self.failures += 1
                 _LOG.exception("the thread %s failed", self.name)
-                wait_s = None if isinstance(failure, FatalError) else self._patience.failed(self.failures)
+                wait_s = None if isinstance(failure, FatalError) else self._backoff.failed(self.failures)
                 if wait_s is None:
                     self.state = "failed"
                     if self._on_failure is not None:

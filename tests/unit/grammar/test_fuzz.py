@@ -13,7 +13,7 @@ from engine.compiler import Catalog, compile_statement
 from engine.ir.printer import show
 from engine.ir.spans import DiagnosticError
 from engine.ir.statement import Statement
-from engine.runtime.doubts import doubts
+from engine.runtime.statement_warnings import statement_warnings
 from engine.runtime.rows import graph_table
 from grammar import parse
 from tests.case_files import CASES
@@ -84,7 +84,7 @@ def compiled(statement: Statement) -> None:
     """Plan a statement over streams and graphs that are all there, and look for what may be doubtful: a plan, or diagnostics."""
     graphs = {source.iri: EMPTY for source in (*statement.graphs, *statement.reasoning_graphs)}
     catalog = Catalog({source.stream: "event" for source in statement.streams}, graphs, max_range_ms=1 << 60, mixed_time=True)
-    doubts(statement, graphs, catalog.rules, frozenset())
+    statement_warnings(statement, graphs, catalog.rules, frozenset())
     try:
         compile_statement(statement, catalog, identity="q").explain("spark")
     except DiagnosticError as error:

@@ -9,7 +9,7 @@ import pytest
 
 from engine.runtime.errors import EngineError
 from engine.runtime.resources import ResultEvent
-from engine.supervision.patience import Patience
+from engine.supervision.backoff import Backoff
 from tests.unit.runtime.test_engine import EVENTS, NOW, TEXT, Running, item
 
 STEPWISE = ("REGISTER ISTREAM changes AS SELECT ?s (COUNT(*) AS ?n) FROM STREAM <http://ex.org/s> [RANGE 3s STEP 1s] "
@@ -168,12 +168,12 @@ def test_a_file_of_the_log_that_vanishes_while_the_engine_runs_is_a_loss_that_is
         assert any("lost" in entry["reason"] for entry in running.engine.health()[1]["degraded"])
 
 
-def test_patience_grows_and_ends() -> None:
+def test_the_waits_grow_and_end() -> None:
     now = [0.0]
-    patience = Patience(4, 1.0, 60.0, lambda: now[0])
-    assert [patience.failed(0) for _ in range(5)] == [0.0, 1.0, 2.0, 4.0, None]
-    patience = Patience(2, 1.0, 60.0, lambda: now[0])
+    backoff = Backoff(4, 1.0, 60.0, lambda: now[0])
+    assert [backoff.failed(0) for _ in range(5)] == [0.0, 1.0, 2.0, 4.0, None]
+    backoff = Backoff(2, 1.0, 60.0, lambda: now[0])
     for reached, lasts_s, wait_s in ((1, 100, 0.0), (5, 100, 0.0), (5, 10, 1.0), (9, 10, None)):
-        assert patience.failed(reached) == wait_s, reached
-        patience.began()
+        assert backoff.failed(reached) == wait_s, reached
+        backoff.began()
         now[0] += lasts_s

@@ -8,7 +8,7 @@ import pytest
 
 from engine.compiler import BUILT_IN_RULES
 from engine.ir.spans import Diagnostic, DiagnosticError
-from engine.runtime.doubts import doubts
+from engine.runtime.statement_warnings import statement_warnings
 from engine.runtime.rows import graph_table
 from grammar import parse
 from grammar.rif import parse_rules
@@ -28,7 +28,7 @@ GRAPH = graph_table([(G % "Thermo", "<http://www.w3.org/2000/01/rdf-schema#subCl
 def found_in(text: str, shown: Sequence[str] | None = ("p",)) -> list[Diagnostic]:
     words = None if shown is None else frozenset(G % word for word in shown)
     rules = {**BUILT_IN_RULES, "mine": RULES, "any": OPEN}
-    return doubts(parse("PREFIX : <http://ex.org/> " + text), {"http://ex.org/g": GRAPH}, rules, words)
+    return statement_warnings(parse("PREFIX : <http://ex.org/> " + text), {"http://ex.org/g": GRAPH}, rules, words)
 
 
 # The place is between guillemets; then the code.
@@ -83,7 +83,7 @@ def test_any_valid_statement_can_be_looked_at() -> None:
         except DiagnosticError:
             continue
         looked += 1
-        for one in [*doubts(statement, {}, dict(BUILT_IN_RULES), None), *doubts(statement, {}, {}, frozenset())]:
+        for one in [*statement_warnings(statement, {}, dict(BUILT_IN_RULES), None), *statement_warnings(statement, {}, {}, frozenset())]:
             assert one.span is None or one.span.source == text, name
     assert looked > 100
 

@@ -25,8 +25,8 @@ _CASTS = "casts are xsd:integer, xsd:decimal, xsd:double, xsd:float, xsd:string,
 _OF_UNBOUND = frozenset(("BOUND", "COALESCE"))
 
 
-def doubts(statement: Statement, graphs: Mapping[str, pa.Table], rules: Mapping[str, RuleSet],
-           shown: frozenset[str] | None) -> list[Diagnostic]:
+def statement_warnings(statement: Statement, graphs: Mapping[str, pa.Table], rules: Mapping[str, RuleSet],
+                       shown: frozenset[str] | None) -> list[Diagnostic]:
     """The warnings, in the order of the text. `graphs` and `rules` are those of the catalogue by name; `shown` the properties and classes
     on its streams so far, None where a stream has shown nothing yet."""
     found = [*_steps(statement), *_unbound(statement), *_functions(statement)]

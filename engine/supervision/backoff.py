@@ -8,7 +8,7 @@ from collections.abc import Callable
 _LONGEST_S = 30.0
 
 
-class Patience:
+class Backoff:
     """Counts failures in a row. A failure is the first again once what was begun has lasted `steady_s` and got further than before."""
 
     def __init__(self, most: int, wait_s: float, steady_s: float = 60.0, now: Callable[[], float] = time.monotonic) -> None:
