@@ -34,7 +34,7 @@ class Audience(Protocol):
     def subscribers(self, query: str) -> int: ...
 
 
-class Pace:
+class RateLimit:
     """At most `most` uses in the last minute; `take` raises `rate-limited` beyond that."""
 
     def __init__(self, most: int, clock: Callable[[], float] = time.monotonic) -> None:
@@ -66,10 +66,10 @@ class Site:
     base_url: str = "http://127.0.0.1:8175"
     static: Path = STATIC
     audience: Audience | None = None
-    registrations: Pace = field(init=False)
+    registrations: RateLimit = field(init=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "registrations", Pace(self.limits.registrations_per_minute))
+        object.__setattr__(self, "registrations", RateLimit(self.limits.registrations_per_minute))
 
 
 def site() -> Site:

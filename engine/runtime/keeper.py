@@ -14,13 +14,12 @@ import pyarrow as pa
 
 from engine.runtime.log import LogFolder
 from engine.runtime.room import Room
-from engine.supervision.worker import Worker
+from engine.supervision.worker import ANY_NUMBER, Worker
 
 _LOG = logging.getLogger(__name__)
 _REST_S = 10.0
 _EXPIRE_S = 60.0
 _MOST_UNMERGED = 1_000     # while the pump is behind, merging waits until there are so many
-_EVER = 1 << 30
 
 
 class LogKeeper:
@@ -29,7 +28,7 @@ class LogKeeper:
 
     def __init__(self, folder: LogFolder, room: Room, archive_files: int, position: Callable[[], int],
                  needed: Callable[[], tuple[int, int] | None], seen: Callable[[int], None]) -> None:
-        self.worker = Worker("log-keeper", self._run, most=_EVER)
+        self.worker = Worker("log-keeper", self._run, most=ANY_NUMBER)
         self._folder, self._room, self._archive_files = folder, room, archive_files
         self._position, self._needed, self._seen = position, needed, seen
         self._wake = threading.Event()

@@ -9,9 +9,7 @@ from threading import Event
 
 from engine.runtime.batch import EvaluatorDownError
 from engine.runtime.settings import Settings
-from engine.supervision.worker import Worker, troubles
-
-_EVER = 1 << 30
+from engine.supervision.worker import ANY_NUMBER, Worker, troubles
 
 
 class StalledError(RuntimeError):
@@ -35,7 +33,7 @@ class Watch:
 
     def __init__(self, settings: Settings, sight: Callable[[], Sight], alive: Callable[[], bool],
                  broken: Callable[[int, BaseException], None], now: Callable[[], float] = time.monotonic) -> None:
-        self.worker = Worker("evaluator-watch", self._run, most=_EVER)
+        self.worker = Worker("evaluator-watch", self._run, most=ANY_NUMBER)
         self._settings, self._sight, self._alive, self._broken = settings, sight, alive, broken
         self._now = now
         self._closing = Event()

@@ -1,7 +1,7 @@
 """The limits of a task, kept in the worker that runs it: time by an interrupt, the size of the answer while it is read.
 
 What no interrupt ends (one call of a function over a huge value, the planning of a text) is ended by a signal some seconds later,
-and the worker with it: its tasks are then run again, each alone (executor.py).
+and the worker with it: its tasks are then run again, each alone (jobs.py).
 """
 
 from __future__ import annotations

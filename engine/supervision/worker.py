@@ -19,6 +19,8 @@ _LOG = logging.getLogger(__name__)
 _WAIT_S = 0.1
 MOST_FAILURES = 5
 """So many failures of a thread in a row are borne, where it is one that the engine cannot do without."""
+ANY_NUMBER = 1 << 30
+"""As many, where the thread is one whose failures do no harm."""
 
 
 class FatalError(RuntimeError):

@@ -8,7 +8,7 @@ from flask.testing import FlaskClient
 from server.app import create_app
 from server.limits import Limits
 from server.problems import Problem
-from server.web import Pace, Site
+from server.web import RateLimit, Site
 from tests.server.conftest import TEXT, problem
 from tests.server.fake_engine import FakeEngine, rows
 
@@ -81,11 +81,11 @@ def test_registrations_have_a_pace(engine: FakeEngine) -> None:
     body = problem(refused, 429, "rate-limited")
     assert (body["limit"], body["current"]) == (2, 2) and 0 < int(refused.headers["Retry-After"]) <= 61
     times = iter([0.0, 59.0, 59.5, 61.0])
-    pace = Pace(2, lambda: next(times))
-    pace.take(), pace.take()
+    rate = RateLimit(2, lambda: next(times))
+    rate.take(), rate.take()
     with pytest.raises(Problem):
-        pace.take()
-    pace.take()
+        rate.take()
+    rate.take()
 
 
 def test_plans_and_statistics(hot: FlaskClient) -> None:
