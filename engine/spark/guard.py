@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 import resource
 import signal
-import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -19,6 +18,7 @@ import pyarrow as pa
 from pyspark import TaskContext
 
 from engine.limits import EvaluationLimits, LimitExceeded
+from engine.supervision.deadline import deadline
 
 if TYPE_CHECKING:
     import duckdb
@@ -39,26 +39,23 @@ def guarded(connection: duckdb.DuckDBPyConnection, limits: EvaluationLimits) -> 
     """Run a task for at most its time. Raises LimitExceeded where that, or the memory of the worker, was not enough."""
     seconds = limits.evaluation_ms / 1000
     ends_at = _ends_at[0] = time.monotonic() + seconds
-    watchdog = threading.Timer(seconds, connection.interrupt)
-    watchdog.daemon = True
-    watchdog.start()
-    if in_task := TaskContext.get() is not None:
-        signal.setitimer(signal.ITIMER_REAL, seconds + GRACE_S)
-    try:
-        yield
-        if time.monotonic() > ends_at:
-            raise TimeoutError
-    except Exception as failure:
-        if time.monotonic() > ends_at:
-            raise LimitExceeded.of("evaluation_ms", limits.evaluation_ms, "the evaluation took longer") from failure
-        if isinstance(failure, MemoryError) or type(failure).__name__ == "OutOfMemoryException":
-            raise LimitExceeded("worker_memory", f"the evaluation needs more memory than a worker has: {failure}") from failure
-        raise
-    finally:
-        if in_task:
-            signal.setitimer(signal.ITIMER_REAL, 0)
-        watchdog.cancel()
-        _ends_at[0] = float("inf")
+    with deadline(seconds, connection.interrupt):
+        if in_task := TaskContext.get() is not None:
+            signal.setitimer(signal.ITIMER_REAL, seconds + GRACE_S)
+        try:
+            yield
+            if time.monotonic() > ends_at:
+                raise TimeoutError
+        except Exception as failure:
+            if time.monotonic() > ends_at:
+                raise LimitExceeded.of("evaluation_ms", limits.evaluation_ms, "the evaluation took longer") from failure
+            if isinstance(failure, MemoryError) or type(failure).__name__ == "OutOfMemoryException":
+                raise LimitExceeded("worker_memory", f"the evaluation needs more memory than a worker has: {failure}") from failure
+            raise
+        finally:
+            if in_task:
+                signal.setitimer(signal.ITIMER_REAL, 0)
+            _ends_at[0] = float("inf")
 
 
 def fetched(connection: duckdb.DuckDBPyConnection, text: str, limits: EvaluationLimits) -> pa.Table:

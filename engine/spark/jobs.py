@@ -19,6 +19,7 @@ from py4j.protocol import Py4JJavaError
 from engine.limits import Cancelled, EvaluationLimits, LimitExceeded
 from engine.spark.guard import GRACE_S, check_size
 from engine.spark.local import Found, QueryFailed, Task, run_local
+from engine.supervision.deadline import deadline
 
 if TYPE_CHECKING:
     from engine.spark.session import Session
@@ -103,13 +104,8 @@ class Jobs:
                     over.set()
                     self._end([tag])
 
-                watchdog = threading.Timer(limits.evaluation_ms / 1000, end)
-                watchdog.daemon = True
-                watchdog.start()
-                try:
+                with deadline(limits.evaluation_ms / 1000, end):
                     table = work()
-                finally:
-                    watchdog.cancel()
         except Exception as failure:  # as above
             if query in self._cancelled:
                 raise Cancelled("its query is removed") from failure
