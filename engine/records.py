@@ -34,10 +34,12 @@ class Mark:
 
 @dataclass(frozen=True, slots=True)
 class Idle:
-    """The stream was silent for its `idle` time: it holds no other back until its next Event or Mark."""
+    """The stream was silent for its `idle` time: it holds no other back until its next Event or Mark. With a `watermark`, said of a stream
+    that is idle: what it brings when it comes back is not older."""
 
     position: int
     stream: str
+    watermark: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

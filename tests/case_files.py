@@ -165,6 +165,15 @@ def _plain(label: str) -> str:
     return re.sub(r"[^A-Za-z0-9]", "", label)
 
 
+def _last_tick(statement: Statement, time: int) -> int:
+    """The last evaluation time at or before a time."""
+    if statement.on_change or time == MIN:
+        return time
+    steps = {source.window.step_ms for source in statement.streams if isinstance(source.window, TimeWindow)}
+    steps = steps if statement.compute_every_ms is None else {statement.compute_every_ms}
+    return max(statement.start_at_ms + (time - statement.start_at_ms) // step * step for step in steps)
+
+
 class _Loader:
     """Runs the script of a case."""
 
@@ -275,18 +284,29 @@ class _Loader:
         yield Mark(self._next(), feed.iri, feed.watermark)
 
     def _used(self, feed: Feed) -> int:
-        """The last evaluation time of the queries on an idle stream: they went on with the watermark of the others."""
-        found = MIN
-        for statement in self.registered.values():
-            own = [other for other in self.feeds.values() if other.iri in {source.stream for source in statement.streams}]
-            if feed in own:
-                watermark = min((f.watermark for f in own if not f.idle), default=max(f.watermark for f in own))
-                steps = {source.window.step_ms for source in statement.streams if isinstance(source.window, TimeWindow)}
-                steps = steps if statement.compute_every_ms is None else {statement.compute_every_ms}
-                begin = statement.start_at_ms
-                found = max(found, watermark if statement.on_change or watermark == MIN else
-                            max(begin + (watermark - begin) // step * step for step in steps))
-        return found
+        """The last evaluation time of the queries that an idle stream comes to, itself or through others: they went on with the watermark
+        of the other streams, and a query with nothing but idle ones as far as those that read what it makes."""
+        reads = {query: {source.stream for source in statement.streams} for query, statement in self.registered.items()}
+        makers = {statement.name: query for query, statement in self.registered.items() if statement.kind == "stream"}
+        reached = dict.fromkeys(self.registered, MIN)
+
+        def below(query: str) -> set[str]:
+            return {iri for stream in reads[query] for iri in (below(makers[stream]) if stream in makers else {stream})}
+
+        def state(iri: str) -> tuple[int, bool]:
+            if iri in makers:
+                own = [feed for feed in self.feeds.values() if feed.iri in below(makers[iri])]
+                return _last_tick(self.registered[makers[iri]], reached[makers[iri]]), all(feed.idle for feed in own)
+            return next(((feed.watermark, feed.idle) for feed in self.feeds.values() if feed.iri == iri), (MIN, False))
+
+        for _ in range(2 * len(reached)):
+            for query, statement in self.registered.items():
+                own = [state(iri) for iri in reads[query]]
+                readers = [reached[other] for other in reached if statement.kind == "stream" and statement.name in reads[other]]
+                awake = [watermark for watermark, idle in own if not idle]
+                reached[query] = min(awake) if awake else max([MIN, *(watermark for watermark, _ in own), *readers])
+        return max((_last_tick(statement, reached[query]) for query, statement in self.registered.items() if feed.iri in below(query)),
+                   default=MIN)
 
     def _shuffled(self, run: list[tuple[Feed, Item]], rng: random.Random) -> list[tuple[Feed, Item]]:
         """Another order of arrival in which no item is late; streams where one was late, or of arrival time, keep theirs."""

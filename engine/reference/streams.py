@@ -81,7 +81,8 @@ class _System:
             case Mark():
                 _advance(self.streams.setdefault(record.stream, Stream()), record.watermark)
             case Idle():
-                self.streams.setdefault(record.stream, Stream()).idle = True
+                _advance(self.streams.setdefault(record.stream, Stream()), MIN if record.watermark is None else record.watermark)
+                self.streams[record.stream].idle = True
             case Register():
                 self._register(record)
             case Unregister():
@@ -96,7 +97,7 @@ class _System:
             case RulesVersion():
                 self._set_rules(record)
         for query in self._producers_first():
-            until = query.last_tick() if isinstance(record, End) else query.watermark(self.streams)
+            until = query.last_tick() if isinstance(record, End) else self._until(query)
             found = list(query.evaluate_until(until, self.graphs, self.rules))
             if query.held is None:
                 self._log(query, found, record.position)
@@ -107,7 +108,7 @@ class _System:
 
     def _register(self, record: Register) -> None:
         query = self.live[record.query] = ContinuousQuery(record, with_rule_windows(self.parse(record.text), self.rules))
-        query.done = query.watermark(self.streams)
+        query.done = self._until(query)
         if query.makes in self.streams:
             query.done = max(query.done, self.streams[query.makes].watermark)
         self.logged.setdefault(record.query, [])
@@ -115,6 +116,37 @@ class _System:
             self.logged.setdefault(f"{record.query}/n", [])
         for event in self.past:
             query.see(event)
+
+    def _until(self, query: ContinuousQuery) -> int:
+        """The time up to which a query is evaluated. While all that it reads is idle nobody waits for it, so it goes as far as its readers
+        do, for what they see of it must be there before."""
+        own = query.watermark(self.streams)
+        asleep = all(self.streams.get(iri, Stream()).idle for iri in query.reads)
+        return max(own, self._as_if_none_was_paused()[query.name]) if asleep and query.makes else own
+
+    def _as_if_none_was_paused(self) -> dict[str, int]:
+        """By query the time that it could have reached by the pushed streams: what a query with idle streams needs depends on its readers,
+        what others need on what they read, so they rise in turns until none does."""
+        queries = self._producers_first()
+        makers = {query.makes: query for query in queries if query.makes}
+        until = dict.fromkeys((query.name for query in queries), MIN)
+
+        def stream(iri: str) -> Stream:
+            if iri not in makers:
+                return self.streams.get(iri, Stream())
+            maker = makers[iri]
+            return Stream(maker.last_tick_by(until[maker.name]), all(stream(below).idle for below in maker.reads))
+
+        while True:
+            risen = {}
+            for query in queries:
+                own = {iri: stream(iri) for iri in query.reads}
+                readers = [until[reader.name] for reader in queries if query.makes in reader.reads]
+                asleep = all(one.idle for one in own.values())
+                risen[query.name] = max([query.watermark(own), *(readers if asleep else [])])
+            if risen == until:
+                return until
+            until = risen
 
     def _set_rules(self, record: RulesVersion) -> None:
         self.rules.pop(record.name, None)
@@ -217,9 +249,13 @@ class ContinuousQuery:
 
     def last_evaluated(self) -> int:
         """The last tick that is done, whether or not it was reported."""
-        if self.on_change or self.done == MIN:
-            return self.done
-        return max(last_close_by(self.done, step, self.statement.start_at_ms) for step in self.steps)
+        return self.last_tick_by(self.done)
+
+    def last_tick_by(self, time: int) -> int:
+        """The last tick at or before a time."""
+        if self.on_change or time == MIN:
+            return time
+        return max(last_close_by(time, step, self.statement.start_at_ms) for step in self.steps)
 
     def evaluate_until(self, watermark: int, graphs: Mapping[str, Graph], rules: Mapping[str, RuleSet]) -> Iterator[Evaluation]:
         """Evaluate the ticks that are due: those after the last done up to `watermark`, unless skipped."""

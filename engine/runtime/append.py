@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections import ChainMap
-from collections.abc import Iterable, MutableMapping
+from collections.abc import Iterable, Mapping, MutableMapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -25,8 +25,7 @@ from engine.runtime.resources import Receipt
 from engine.runtime.rows import Control, Kind, Prepared, at_position, control_rows, controls, graph_rows, item_rows
 from engine.runtime.rule_store import StoredRules
 from engine.runtime.source import Source
-from engine.runtime.ticks import query_watermark
-from engine.timeline import MIN
+from engine.timeline import MAX, MIN
 
 Key = tuple[str, str]
 _LOG = logging.getLogger(__name__)
@@ -67,7 +66,8 @@ class Appender:
         source = self.source(stream)
         if terms.key is not None and (known := self.keys.get((stream, terms.key))) is not None:
             return [], repeated(known, terms)
-        admission, rejected = admit(self._woken(source), prepared, now_ms), terms.rejected
+        before = self._done() if source.idle else {}
+        admission, rejected = admit(self._woken(source, before), prepared, now_ms), terms.rejected
         if admission.ahead and not terms.skip:
             raise EngineError("timestamp-ahead", 422, f"Items are stamped more than {source.ahead_ms} ms ahead of the server's clock; "
                               "nothing was taken.", {"limit": source.ahead_ms, "errors": list(ahead_errors(admission, now_ms))})
@@ -81,6 +81,7 @@ class Appender:
                          items=source.items + admission.accepted, late=source.late + admission.late,
                          refused=source.refused + admission.ahead + len(rejected))
         self.sources[stream] = source
+        rows += self._settle(before)
         if admission.late or admission.ahead or rejected:
             rows.append(control_rows(Control(self.take(), Kind.REFUSED, stream, None, refusal(source, prepared, admission, rejected))))
         receipt = Receipt(admission.accepted, admission.late, admission.ahead + len(rejected), str(first) if admission.accepted else None,
@@ -101,21 +102,36 @@ class Appender:
         source = self.source(stream)
         if watermark_ms <= source.watermark and not source.idle:
             return []
-        source = self._woken(source)
+        before = self._done() if source.idle else {}
+        source = self._woken(source, before)
         source = replace(source, watermark=max(source.watermark, watermark_ms), idle=False, active_ms=now_ms)
         self.sources[stream] = source
-        return [control_rows(Control(self.take(), Kind.MARK, stream, source.watermark, {}))]
+        return [control_rows(Control(self.take(), Kind.MARK, stream, source.watermark, {})), *self._settle(before)]
 
-    def _woken(self, source: Source) -> Source:
+    def _done(self) -> dict[str, int]:
+        """The last evaluation time that each query may have done, by epoch."""
+        known = {iri: (source.watermark, source.idle) for iri, source in self.sources.items()}
+        return self.catalogue.done(lambda iri: known.get(iri, (MIN, False)))
+
+    def _woken(self, source: Source, done: Mapping[str, int]) -> Source:
         """A stream as it is when it comes back: while it was idle, what is read together with it was evaluated without it, so that its
         watermark is the last evaluation time of a query that it comes to, if that is later."""
         if not source.idle:
             return source
+        return replace(source, watermark=max(source.watermark, self.catalogue.used(source.iri, done)))
 
-        def watermark(streams: Iterable[str]) -> int:
-            return query_watermark([(self.sources[iri].watermark, self.sources[iri].idle) if iri in self.sources else (MIN, False)
-                                    for iri in streams])
-        return replace(source, watermark=max(source.watermark, self.catalogue.used(source.iri, watermark)))
+    def _settle(self, before: Mapping[str, int]) -> list[pa.Table]:
+        """What queries had done `before` a stream came back, or a query went, is not to be found any more where less is due now: the
+        streams that are idle still, and come to such a query, get it as their watermark."""
+        if not before:
+            return []
+        after, rows = self._done(), []
+        fell = {epoch: at for epoch, at in before.items() if after.get(epoch, MAX) < at}
+        for iri, source in self.sources.items() if fell else ():
+            if source.idle and (used := self.catalogue.used(iri, fell)) > source.watermark:
+                self.sources[iri] = replace(source, watermark=used)
+                rows.append(control_rows(Control(self.take(), Kind.IDLE, iri, used, {})))
+        return rows
 
     def clock_marks(self, streams: Iterable[str], now_ms: int) -> list[pa.Table]:
         """Clock marks for arrival streams: no item will get a stamp before the mark."""
@@ -167,21 +183,22 @@ class Appender:
     def register(self, name: str, payload: dict[str, Any], statement: Statement) -> list[pa.Table]:
         """Register a query, or replace it; `statement` has the windows of its rules. The record says which generation it is: the pump
         and what is registered here cannot count differently."""
-        position = self.position
+        position, before = self.position, self._done() if name in self.catalogue.queries else {}
         payload = {"since": position, **payload}
         self.catalogue = self.catalogue.with_query(name, payload, position, statement)
         definition = self.catalogue.queries[name].definition
         payload |= {"number": definition.number, "generation": definition.generation}
-        return self.command(Kind.REGISTER, name, payload)[0]
+        return [*self.command(Kind.REGISTER, name, payload)[0], *self._settle(before)]
 
-    def change(self, kind: Kind, name: str, payload: dict[str, Any]) -> pa.Table:
+    def change(self, kind: Kind, name: str, payload: dict[str, Any]) -> list[pa.Table]:
         """The end of a query, a pause or a resumption."""
         position, known = self.position, self.catalogue
+        before = self._done() if kind is Kind.UNREGISTER else {}
         if kind is Kind.UNREGISTER:
             self.catalogue = known.without_query(name, position)
         else:
             self.catalogue = known.with_wish(name, "paused" if kind is Kind.PAUSE else "running", position)
-        return self.command(kind, name, payload)[0][0]
+        return [*self.command(kind, name, payload)[0], *self._settle(before)]
 
     def rules(self, name: str, stored: StoredRules | None) -> list[pa.Table]:
         """A new version of a rule set, or its removal (None)."""

@@ -59,8 +59,13 @@ class Barriers:
         return {**BUILT_IN_RULES, **self.rule_store.sets}
 
     def watermark(self, query: LiveQuery) -> int:
-        """The time up to which the query may be evaluated."""
-        return query.ticker.last() if self._ended else self.kept.watermark(query.streams)
+        """The time up to which the query may be evaluated; while all its streams are idle, as far as those that read what it makes."""
+        if self._ended:
+            return query.ticker.last()
+        own = self.kept.watermark(query.streams)
+        if query.makes is None or not self.kept.all_idle(query.streams) or not self.queries.readers(query.makes):
+            return own
+        return max(own, self.queries.reaches(self.kept.reached)[query.name])
 
     def _apply(self, control: Control, segment: pa.Table) -> None:
         """Carry out the record at a barrier."""

@@ -56,11 +56,15 @@ class Catalogue:
         there is such a query."""
         return frozenset().union(*(streams for _, streams in self._read.get(stream, ())))
 
-    def used(self, stream: str, watermark: Callable[[frozenset[str]], int]) -> int:
-        """The latest evaluation time that a query on the pushed `stream`, itself or through others, may have done, given the
-        `watermark` of a query on pushed streams; MIN where there is none."""
-        done = (query.timetable.evaluated(watermark(streams)) for query, streams in self._read.get(stream, ()))
-        return max(done, default=MIN)
+    def done(self, pushed: Callable[[str], tuple[int, bool]]) -> dict[str, int]:
+        """The last evaluation time that each query may have done, by its epoch, given (watermark, idle) of pushed streams."""
+        reaches = self.queries.reaches(pushed)
+        return {query.epoch: query.timetable.evaluated(reaches[name]) for name, query in self.queries.items()}
+
+    def used(self, stream: str, done: Mapping[str, int]) -> int:
+        """The latest of the times `done` of the queries that the pushed `stream` comes to, itself or through others; MIN where there is
+        none."""
+        return max((done.get(query.epoch, MIN) for query, _ in self._read.get(stream, ())), default=MIN)
 
     @cached_property
     def _read(self) -> Mapping[str, Sequence[tuple[Registered, frozenset[str]]]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import TypeVar
 
@@ -14,6 +14,8 @@ from engine.facts import FACTS
 from engine.functions.typed import typed_columns
 from engine.ir.statement import Statement
 from engine.runtime.registered import Reader
+from engine.runtime.ticks import query_watermark
+from engine.timeline import MIN
 
 
 Query = TypeVar("Query", bound=Reader)
@@ -57,6 +59,35 @@ class Queries(dict[str, Query]):
         for query in self.values():
             levels.setdefault(depth(query), []).append(query)
         return [levels[number] for number in sorted(levels)]
+
+    def reaches(self, pushed: Callable[[str], tuple[int, bool]]) -> dict[str, int]:
+        """The time up to which each query may be evaluated, by name, given (watermark, idle) of pushed streams.
+
+        A query all of whose streams are idle is evaluated as far as those that read what it makes, for they do not wait for it: what they
+        see of it must be there before. Pauses and failures do not count.
+        """
+        makers, order = self.makers, [query for level in self.levels() for query in level]
+        reach, asleep = dict[str, int](), set[str]()
+
+        def known(iri: str) -> tuple[int, bool]:
+            maker = makers.get(iri)
+            return pushed(iri) if maker is None else (maker.timetable.evaluated(reach[maker.name]), maker.name in asleep)
+
+        for query in order:
+            found = [known(iri) for iri in query.streams]
+            reach[query.name] = query_watermark(found)
+            if all(idle for _, idle in found):
+                asleep.add(query.name)
+        waiting = [query for query in order if query.name in asleep]
+        before: dict[str, int] = {}
+        while before != reach:
+            before = dict(reach)
+            for query in reversed(waiting):
+                readers = self.readers(query.makes) if query.makes is not None else ()
+                reach[query.name] = max(reach[query.name], *(reach[reader.name] for reader in readers), MIN)
+            for query in waiting:
+                reach[query.name] = max(reach[query.name], *(known(iri)[0] for iri in query.streams), MIN)
+        return reach
 
     def pushed(self, query: Query) -> set[str]:
         """The streams that everything a query sees comes from."""

@@ -238,7 +238,7 @@ class Evaluator:
         """Pause all queries from where the pump stands, so that nothing is evaluated until they are let go on, one by one."""
         def pause(end: Appender, now: int) -> tuple[list[pa.Table], None]:
             running = [query.name for query in end.catalogue.queries.values() if query.wish == "running"]
-            return [end.change(Kind.PAUSE, name, {START: pump.position}) for name in running], None
+            return [rows for name in running for rows in end.change(Kind.PAUSE, name, {START: pump.position})], None
 
         self._machine.writer.call(pause)
         pump.ahead.note(self._later(pump.position))

@@ -38,8 +38,12 @@ class KeptStreams:
 
     def watermark(self, streams: Iterable[str]) -> int:
         """The time up to which a query on these streams may be evaluated."""
-        states = [self.states.get(stream) for stream in streams]
-        return query_watermark([(s.watermark, s.idle) if s else (MIN, False) for s in states])
+        return query_watermark([self.reached(stream) for stream in streams])
+
+    def reached(self, stream: str) -> tuple[int, bool]:
+        """The watermark of a stream, and whether it is idle."""
+        state = self.states.get(stream)
+        return (state.watermark, state.idle) if state else (MIN, False)
 
     def all_idle(self, streams: Iterable[str]) -> bool:
         """Whether every one of the streams is idle."""

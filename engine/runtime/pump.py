@@ -150,7 +150,7 @@ class Pump(Barriers):
             case Kind.MARK:
                 self.kept.state(control.stream).advance(sound_watermark(control.watermark))
             case Kind.IDLE:
-                self.kept.state(control.stream).idle = True
+                self.kept.state(control.stream).sleep(sound_watermark(control.watermark))
             case Kind.REFUSED:
                 letters = storable_letters(control.payload["letters"])
                 self.kept.state(control.stream).refuse(control.payload)

@@ -115,7 +115,7 @@ class QueryCommands(StreamCommands):
             query = self._checked(name, view, check)
             _check_readers(query, view, "removed", force)
             readers = reversed(view.catalogue.queries.dependents(query))
-            return [end.change(Kind.UNREGISTER, reader.name, {}) for reader in (*readers, query)], None
+            return [rows for one in (*readers, query) for rows in end.change(Kind.UNREGISTER, one.name, {})], None
 
         self._write(decide)
 
@@ -132,9 +132,10 @@ class QueryCommands(StreamCommands):
             if state == "paused":
                 _check_readers(query, view, "paused", force)
                 affected = (*reversed(view.catalogue.queries.dependents(query)), query)
-                return [end.change(Kind.PAUSE, one.name, {}) for one in affected if view.standing(one) == "running"], None
+                running = [one.name for one in affected if view.standing(one) == "running"]
+                return [rows for one in running for rows in end.change(Kind.PAUSE, one, {})], None
             _check_producers(query.statement, name, view)
-            return [end.change(Kind.RESUME, name, {"backlog": resume == "backlog"})], None
+            return end.change(Kind.RESUME, name, {"backlog": resume == "backlog"}), None
 
         _, view = self._write(decide)
         return self._info(view.catalogue.queries[name], view)
@@ -148,7 +149,7 @@ class QueryCommands(StreamCommands):
             if reset or failed:
                 _check_producers(query.statement, name, view)
             if not reset:
-                return [end.change(Kind.RESUME, name, {"backlog": False})] if failed else [], None
+                return end.change(Kind.RESUME, name, {"backlog": False}) if failed else [], None
             if not failed:
                 _check_readers(query, view, "reset", force)
             seen = view.seen(query)

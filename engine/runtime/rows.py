@@ -288,8 +288,8 @@ def _encode_run(run: Sequence[Record]) -> pa.Table:
     match run[0]:
         case Mark(position=position, stream=stream, watermark=watermark):
             return control_rows(Control(position, Kind.MARK, stream, watermark, {}))
-        case Idle(position=position, stream=stream):
-            return control_rows(Control(position, Kind.IDLE, stream, None, {}))
+        case Idle(position=position, stream=stream, watermark=watermark):
+            return control_rows(Control(position, Kind.IDLE, stream, watermark, {}))
         case Register(position=position, query=query, text=text, since=since, stream=stream):
             return control_rows(Control(position, Kind.REGISTER, query, None, {"text": text, "since": since, "stream": stream}))
         case Unregister(position=position, query=query):

@@ -44,7 +44,7 @@ class Source:
             return replace(source, watermark=max(source.watermark, MIN if watermark is None else watermark), idle=False,
                            items=source.items + (control is None))
         if control.kind is Kind.IDLE:
-            return replace(source, idle=True)
+            return replace(source, idle=True, watermark=max(source.watermark, MIN if watermark is None else watermark))
         if control.kind is Kind.REFUSED:
             return replace(source, late=source.late + control.payload["late"], refused=source.refused + control.payload["refused"])
         return source

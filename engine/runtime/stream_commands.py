@@ -72,7 +72,8 @@ class StreamCommands(Commands):
                 raise made_by_a_query(name, f"Remove the query {name!r}.")
             if info.used_by and not force:
                 raise EngineError("in-use", 409, f"Queries use the stream {name!r}.", {"usedBy": list(info.used_by)})
-            removed = [end.change(Kind.UNREGISTER, query.name, {}) for query in reversed(view.catalogue.queries.below(info.iri))]
+            removed = [rows for query in reversed(view.catalogue.queries.below(info.iri))
+                       for rows in end.change(Kind.UNREGISTER, query.name, {})]
             return [*removed, *end.remove_stream(name)], None
 
         self._write(decide)

@@ -131,6 +131,11 @@ class StreamState:
         self.watermark = max(self.watermark, MIN if watermark is None else watermark)
         self.idle = False
 
+    def sleep(self, watermark: int | None) -> None:
+        """It is idle (still, perhaps), and has nothing to bring that is older than `watermark`."""
+        self.advance(watermark)
+        self.idle = True
+
     def refuse(self, payload: Mapping[str, Any]) -> None:
         self.late += payload["late"]
         self.refused += payload["refused"]

@@ -12,27 +12,35 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from engine.ir.statement import Statement
 from engine.runtime import replay
 from engine.runtime.append import Appender
 from engine.runtime.source import Source
 from engine.runtime.pump import Pump
 from engine.runtime.resources import Item, ResultEvent
 from engine.runtime.results import ResultLog
-from engine.runtime.rows import Kind, prepare
+from engine.runtime.rows import Control, Kind, control_rows, controls, prepare
 from grammar import parse
 from tests.unit.runtime.reference_executor import ReferenceCompiled, ReferenceExecutor
 from tests.unit.runtime.test_engine import NOW, Running, item
 
-A, B = "http://ex.org/a", "http://ex.org/b"
+A, B, C = "http://ex.org/a", "http://ex.org/b", "http://ex.org/c"
 BOTH = f"REGISTER QUERY both AS SELECT ?o FROM STREAM <{A}> [RANGE 4s STEP 2s] FROM STREAM <{B}> [RANGE 6s STEP 3s] WHERE {{ ?s ?p ?o }}"
 CHANGE = BOTH.replace("both AS", "q REPORT ON CHANGE AS")
-MADE = "REGISTER STREAM <http://ex.org/made> AS CONSTRUCT { ?s ?p ?o } FROM STREAM <%s> [RANGE 2s STEP 1s] WHERE { ?s ?p ?o }" % A
+AFTER = 600_000
+
+
+def made(name: str, source: str, report: str = "") -> str:
+    return f"REGISTER STREAM <http://ex.org/{name}> {report}AS CONSTRUCT {{ ?s ?p ?o }} {source} WHERE {{ ?s ?p ?o }}"
+
+
+MADE = made("made", f"FROM STREAM <{A}> [RANGE 2s STEP 1s]")
 READER = ("REGISTER QUERY reader AS SELECT ?o FROM STREAM <http://ex.org/made> [RANGE 4s STEP 2s] "
           f"FROM STREAM <{B}> [RANGE 4s STEP 2s] WHERE {{ ?s ?p ?o }}")
 
 
 def appender(*texts: str, **more: object) -> Appender:
-    end = Appender(sources={iri: Source(iri, arrival=False, **more) for iri in (A, B)})  # type: ignore[arg-type]
+    end = Appender(sources={iri: Source(iri, arrival=False, **more) for iri in (A, B, C)})  # type: ignore[arg-type]
     for number, text in enumerate(texts):
         end.register(f"q{number}", {"text": text, "stream": "http://ex.org/made"}, parse(text))
     return end
@@ -105,21 +113,83 @@ def test_streams_are_read_together_through_those_that_queries_make() -> None:
     assert push(end, B, 7_999) == (0, 1) and push(end, B, 8_000) == (1, 0)
 
 
-steps = st.one_of(st.tuples(st.just("push"), st.sampled_from([A, B]), st.integers(0, 40).map(lambda t: t * 500)),
-                  st.tuples(st.just("idle"), st.sampled_from([A, B]), st.just(0)),
-                  st.tuples(st.just("mark"), st.sampled_from([A, B]), st.integers(0, 40).map(lambda t: t * 500)))
-SETS = [(BOTH,), (CHANGE,), (BOTH, CHANGE)]
+def test_a_producer_with_idle_streams_alone_is_evaluated_as_far_as_its_readers() -> None:
+    end = appender()
+    tables = [table for number, text in enumerate((MADE, READER)) for table in register(end, f"q{number}", parse(text))]
+    tables += rows_of(end, (A, 1_000), (A, 6_500), (B, 1_000))
+    tables += [*sleep(end, A), *rows_of(end, (B, 8_500))]
+    found = answers(tables, 1, ["q1c1", "q2c1"])
+    assert ("q0", 7_000) in found and found["q1", 8_000] == [show("6500")]
+    assert push(end, A, 7_999) == (0, 1) and push(end, A, 8_000) == (1, 0)
 
 
-@given(st.lists(steps, min_size=1, max_size=25), st.sampled_from(SETS), st.sampled_from([0, 1_000]), st.integers(1, 5))
+def test_what_a_query_that_is_removed_had_done_stays_done() -> None:
+    end = appender(MADE, READER)
+    push(end, A, 1_000)
+    push(end, B, 1_000)
+    sleep(end, A)
+    push(end, B, 8_500)
+    rows = end.change(Kind.UNREGISTER, "q1", {})
+    assert [(c.kind, c.stream, c.watermark) for table in rows for c in controls(table)] == [
+        (Kind.UNREGISTER, "q1", None), (Kind.IDLE, A, 8_000)]
+    assert end.sources[A].idle and push(end, A, 7_999) == (0, 1) and push(end, A, 8_000) == (1, 0)
+
+
+def test_what_was_done_stays_done_where_another_stream_comes_back() -> None:
+    fine = made("made", f"FROM STREAM <{A}> [RANGE 2s STEP 500ms]")
+    end = appender(fine, READER.replace(" WHERE", f" FROM STREAM <{C}> [RANGE 4s STEP 2s] WHERE"))
+    for stream in (A, B, C):
+        push(end, stream, 1_000)
+    sleep(end, A, C)
+    push(end, B, 8_750)
+    push(end, C, 8_000)
+    assert (end.sources[C].watermark, end.sources[A].watermark, end.sources[A].idle) == (8_000, 8_500, True)
+    assert push(end, A, 8_499) == (0, 1)
+    again = appender(fine, READER)
+    again.sources[A] = replace(again.sources[A], idle=True)
+    again.follow(pa.concat_tables([control_rows(Control(again.position, Kind.IDLE, A, 8_500, {}))]), NOW)
+    assert (again.sources[A].watermark, again.sources[A].idle) == (8_500, True)
+
+
+def rows_of(end: Appender, *items: tuple[str, int]) -> list[pa.Table]:
+    return [table for stream, t in items for table in end.push(stream, prepare([(t, None, (("<x>", "<p>", f'"{t}"'),))]), NOW)[0]]
+
+
+def show(text: str) -> str:
+    return repr({"o": {"type": "literal", "value": text}})
+
+
+SLOW = made("slow", f"FROM STREAM <{A}> [RANGE 6s STEP 3s]")
+FINE = made("fine", f"FROM STREAM <{A}> [RANGE 1s STEP 500ms]")
+CHANGED = made("changed", f"FROM STREAM <{C}> [RANGE 2s STEP 1s]", "REPORT ON CHANGE ")
+JOINED = made("joined", f"FROM STREAM <http://ex.org/fine> [RANGE 2s STEP 1s] FROM STREAM <{C}> [RANGE 1s STEP 500ms]")
+
+
+def reader(*streams: str, step: str = "2s") -> str:
+    windows = " ".join(f"FROM STREAM <http://ex.org/{stream}> [RANGE 4s STEP {step}]" for stream in streams)
+    return f"REGISTER QUERY r AS SELECT ?o {windows} WHERE {{ ?s ?p ?o }}"
+
+
+SETS = [(BOTH,), (CHANGE,), (BOTH, CHANGE), (MADE, READER), (SLOW, reader("slow", "b")), (FINE, reader("fine", "b", "c", step="1s")),
+        (FINE, JOINED, reader("joined", "b")), (FINE, CHANGED, reader("fine", "changed", step="1s"), reader("changed", "b")),
+        (CHANGED, SLOW, reader("slow", "changed", step="500ms"), reader("slow", "b", "c")), (FINE, JOINED, reader("fine", "joined", "b"))]
+steps = st.tuples(st.sampled_from([*["push"] * 6, *["idle"] * 3, "mark", "remove", "add"]), st.sampled_from([A, B, C]),
+                  st.integers(-3, 6).map(lambda t: t * 250))
+
+
+@given(st.lists(steps, min_size=10, max_size=40), st.sampled_from(SETS), st.sampled_from([0, 1_000]), st.integers(1, 5))
 def test_no_item_is_half_used(script: list[tuple[str, str, int]], texts: Sequence[str], lateness: int, size: int) -> None:
-    """All that was answered live is what a replay of the items that were taken answers."""
-    end = Appender(sources={iri: Source(iri, arrival=False, lateness_ms=lateness) for iri in (A, B)})
+    """All that was answered live is what a replay of the items that were taken answers, also where queries read what others make. Times are
+    offsets to the latest before. The last query may go and come back (as another, that has not seen all)."""
+    end = Appender(sources={iri: Source(iri, arrival=False, lateness_ms=lateness) for iri in (A, B, C)})
     statements = {f"q{number}": parse(text) for number, text in enumerate(texts)}
-    tables = [table for name, statement in statements.items()
-              for table in end.register(name, {"text": statement.text, "stream": None}, statement)]
-    taken: dict[str, list[Item]] = {A: [], B: []}
-    for what, stream, t in script:
+    tables = [table for name, statement in statements.items() for table in register(end, name, statement)]
+    taken: dict[str, list[Item]] = {A: [], B: [], C: []}
+    *_, last = statements
+    clock = 1_000
+    for what, stream, offset in script:
+        t = max(0, clock + offset)
+        clock = max(clock, t)
         if what == "push":
             content = (("<x>", "<p>", f'"{t}"'),)
             rows, receipt = end.push(stream, prepare([(t, None, content)]), NOW)
@@ -127,21 +197,30 @@ def test_no_item_is_half_used(script: list[tuple[str, str, int]], texts: Sequenc
             taken[stream] += [Item(t, None, content)] * receipt.accepted
         elif what == "mark":
             tables += end.mark(stream, t, NOW)
-        elif not end.sources[stream].idle:
-            tables += sleep(end, stream)
-    live = answers(tables, size)
-    whole = {(e.query, e.tick): bag(e) for e in replay.run(statements, taken, {}, ReferenceExecutor())}
+        elif what == "remove" and last in end.catalogue.queries:
+            tables += end.change(Kind.UNREGISTER, last, {})
+        elif what == "add" and last not in end.catalogue.queries:
+            tables += register(end, last, statements[last])
+        elif what == "idle" and not end.sources[stream].idle:
+            tables += sleep(end, *(iri for iri in (A, B, C) if iri == stream or end.sources[iri].idle))
+    live = answers(tables, size, [f"q{number}c1" for number, _ in enumerate(texts, 1)])
+    later = {stream: [*items, Item(AFTER, None, (("<x>", "<p>", '"after"'),))] for stream, items in taken.items()}
+    whole = {(e.query, e.tick): bag(e) for e in replay.run(statements, later, {}, ReferenceExecutor())}
     for (query, tick), found in live.items():
         assert found == whole.get((query, tick), []), (query, tick)
 
 
-def answers(tables: Sequence[pa.Table], size: int) -> dict[tuple[str, int], list[str]]:
-    """What the pump logs, `size` commits at a time."""
+def register(end: Appender, name: str, statement: Statement) -> list[pa.Table]:
+    return end.register(name, {"text": statement.text, "stream": None}, statement)
+
+
+def answers(tables: Sequence[pa.Table], size: int, epochs: Sequence[str]) -> dict[tuple[str, int], list[str]]:
+    """What the pump logs of generations of queries, `size` commits at a time."""
     pump = Pump(ReferenceExecutor(), ResultLog(None), parse, lambda text, name, graphs, rules: ReferenceCompiled(parse(text), name, rules))
     found: dict[tuple[str, int], list[str]] = {}
     for begin in range(0, len(tables), size):
         outcome = pump.process(pa.concat_tables(tables[begin:begin + size]))
-        found |= {(event.query, event.tick): bag(event) for event in outcome.results}
+        found |= {(event.query, event.tick): bag(event) for event in outcome.results if event.epoch in epochs}
     return found
 
 
