@@ -27,8 +27,7 @@ _A_TERM = 'a variable is written ?{0}, an IRI <http://ex.org/{0}> or prefix:{0},
 _REGISTER = "REGISTER QUERY name AS SELECT ..."
 _QUOTES = frozenset("\u2018\u2019\u201a\u201c\u201d\u201e\u00ab\u00bb`")
 # What stood before a place where only a bracket or brace fits.
-_BRACED = {"WHERE": "WHERE", "OPTIONAL": "OPTIONAL", "MINUS": "MINUS", "EXISTS": "EXISTS", "UNION": "UNION", "ASK": "ASK",
-           "CONSTRUCT": "CONSTRUCT"}
+_BRACED = frozenset(("WHERE", "OPTIONAL", "MINUS", "EXISTS", "UNION", "ASK", "CONSTRUCT"))
 _BRACKETED = {"FILTER": "a condition stands in brackets: FILTER({0} > 30)", "HAVING": "a condition stands in brackets: HAVING({0} > 30)",
               "BIND": "write BIND({0} AS ?name)", "ASC": "write ASC({0})", "DESC": "write DESC({0})",
               "NOT": "write FILTER(!{0}), or FILTER NOT EXISTS {{ ... }}"}
@@ -176,7 +175,7 @@ def _body_hint(tokens: tuple[Token, ...], index: int, expected: set[str]) -> str
         return "a string stands in straight quotes: \"...\" or '...'"
     if (hint := _prologue_hint(tokens, index, expected)) is not None:
         return hint
-    if before is not None and (hint := _bracket_hint(before, token, after, expected)) is not None:
+    if before is not None and (hint := _bracket_hint(before, token, expected)) is not None:
         return hint
     if token.text == "," and "WHERE" in expected:
         return "no commas in SELECT: SELECT ?x ?y"
@@ -222,11 +221,11 @@ def _prologue_hint(tokens: tuple[Token, ...], index: int, expected: set[str]) ->
     return None
 
 
-def _bracket_hint(before: Token, token: Token, after: Token | None, expected: set[str]) -> str | None:
+def _bracket_hint(before: Token, token: Token, expected: set[str]) -> str | None:
     """Where a bracket or brace must stand and does not."""
     if "'{'" in expected and before.word in _BRACED and token.text != "{":
         what = "template" if before.word == "CONSTRUCT" else "pattern"
-        return f"the {what} stands in braces: {_BRACED[before.word]} {{ ... }}"
+        return f"the {what} stands in braces: {before.word} {{ ... }}"
     if before.word in _BRACKETED and token.kind in ("variable", "word", "number", "name"):
         return _BRACKETED[before.word].format(token.text)
     if before.word in ("ORDER", "GROUP") and expected == {"BY"}:
