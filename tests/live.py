@@ -18,6 +18,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from tests.waiting import wait_until
+
 ROOT = Path(__file__).resolve().parents[1]
 START_SECONDS = 180.0
 _LISTENS = re.compile(r"listens on (http://\S+)")
@@ -126,14 +128,6 @@ class ServerProcess:
 
     def _tail(self) -> str:
         return self.log.read_text(errors="replace")[-2000:]
-
-
-def wait_until(condition: Callable[[], Any], seconds: float, complaint: Callable[[], str] = lambda: "waited in vain") -> None:
-    """Return when `condition` holds; AssertionError after `seconds`."""
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, complaint()
-        time.sleep(0.02)
 
 
 def ready(base: str) -> bool:

@@ -21,7 +21,8 @@ from tests.bench.figures import Figure, at_most, holds, plain
 from tests.bench.join import milliseconds
 from tests.bench.offers import OFFER_PRICE, TRIPLES, Offers, Row
 from tests.bench.settings import Settings, running_server
-from tests.live import ServerProcess, wait_until
+from tests.live import ServerProcess
+from tests.waiting import wait_until
 
 EXAMPLE = Path(__file__).parents[2] / "static" / "examples" / "offers.rifps"
 WINDOWS_S = (1, 5, 10, 60)

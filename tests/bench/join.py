@@ -20,7 +20,8 @@ from tests.bench.figures import Figure, Trend, holds, percentile, plain, spread,
 from tests.bench.hashing import Bag, bag_of_bindings
 from tests.bench.observations import QUERY, TRIPLES, Observations, Oracle
 from tests.bench.settings import Settings, running_server
-from tests.live import ServerProcess, wait_until
+from tests.live import ServerProcess
+from tests.waiting import wait_until
 
 _SLICE_MS = 250
 _STREAM = "http://bench.example/join"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,6 +19,7 @@ from server.problems import MEDIA, SLUGS
 from server.serving import Server, listen
 from server.web import Site
 from tests.server.fake_engine import FakeEngine
+from tests.waiting import wait_until
 
 PATIENCE_SECONDS = 30.0
 TEMPS = {"iri": "http://ex.org/temps"}
@@ -93,14 +93,6 @@ def serve(tmp_path: Path) -> Iterator[Callable[..., Live]]:
 def live(serve: Callable[..., Live]) -> Live:
     """A running server with the usual limits."""
     return serve()
-
-
-def wait_until(condition: Callable[[], Any], seconds: float = PATIENCE_SECONDS) -> None:
-    """Return when `condition` holds; fail after `seconds`."""
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, "waited in vain"
-        time.sleep(0.005)
 
 
 def problem(reply: TestResponse, status: int | tuple[int, ...], slug: str | None = None) -> Any:

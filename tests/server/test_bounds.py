@@ -23,7 +23,8 @@ from server.formats.columns import read_columns
 from server.formats.items import Reader
 from server.formats.reading import read_graph, read_items
 from server.problems import Problem
-from tests.server.conftest import PATIENCE_SECONDS, QUICK, Live, wait_until
+from tests.server.conftest import PATIENCE_SECONDS, QUICK, Live
+from tests.waiting import wait_until
 from tests.server.fake_engine import FakeEngine, rows
 from tests.server.sse import Events
 from tests.server.test_feed import answer, hot

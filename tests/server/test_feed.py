@@ -15,7 +15,8 @@ from server.app import create_app
 from server.feeds.channel import Channel
 from server.limits import Limits
 from server.web import Site
-from tests.server.conftest import QUICK, TEXT, Live, wait_until
+from tests.server.conftest import QUICK, TEXT, Live
+from tests.waiting import wait_until
 from tests.server.fake_engine import FakeEngine, rows
 from tests.server.sse import Events
 

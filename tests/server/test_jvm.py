@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 import requests
 
-from tests.live import ServerProcess, ready, wait_until
+from tests.live import ServerProcess, ready
+from tests.waiting import wait_until
 from tests.server.follower import Follower
 from tests.server.pusher import Pusher, Unanswered
 from tests.server.test_kill import MEDIA, QUERIES, Logged, Taken, finish, logged, pushes, register, send, undisturbed

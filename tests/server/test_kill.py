@@ -22,7 +22,8 @@ import pytest
 import requests
 
 from engine.runtime.results import ResultLog
-from tests.live import ServerProcess, wait_until
+from tests.live import ServerProcess
+from tests.waiting import wait_until
 from tests.server.follower import Follower
 from tests.server.pusher import Pusher, Unanswered
 

@@ -12,7 +12,8 @@ from engine.runtime.resources import DeadLetter, Item, TailEvent, TailPart
 from server.feeds.channel import Channel
 from server.feeds.render import rsp
 from server.feeds.tail import Tail
-from tests.server.conftest import QUICK, Live, wait_until
+from tests.server.conftest import QUICK, Live
+from tests.waiting import wait_until
 from tests.server.fake_engine import NOW, FakeEngine, rows
 from tests.server.sse import Events
 from tests.server.test_feed import hot

@@ -19,7 +19,8 @@ import requests
 from server import guard
 from server.cli import main
 from server.serving import listen
-from tests.server.conftest import PATIENCE_SECONDS, QUICK, TEXT, Live, wait_until
+from tests.server.conftest import PATIENCE_SECONDS, QUICK, TEXT, Live
+from tests.waiting import wait_until
 from tests.server.fake_engine import FakeEngine, rows
 from tests.server.sse import Events
 from tests.server.test_feed import answer, hot

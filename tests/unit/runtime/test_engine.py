@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import threading
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -25,6 +24,7 @@ from grammar import parse
 from grammar.rif import parse_rules
 from tests.unit.runtime.memory_backend import MemoryBackend
 from tests.unit.runtime.settled import SettledEngine
+from tests.waiting import wait_until
 
 NOW = 1_700_000_000_000
 S, P = "<http://ex.org/x>", "<http://ex.org/p>"
@@ -84,10 +84,7 @@ class Running:
 
     def eventually(self, condition: Callable[[], bool]) -> None:
         """Wait for what no notice tells."""
-        deadline = time.monotonic() + 10
-        while not condition():
-            assert time.monotonic() < deadline, f"did not happen: {self.engine.state} {self.engine.progress}"
-            time.sleep(0.002)
+        wait_until(condition, 10, lambda: f"did not happen: {self.engine.state} {self.engine.progress}")
 
     def results(self, query: str = "q") -> list[ResultEvent]:
         return self.engine.results.read(query, 0)

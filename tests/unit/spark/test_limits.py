@@ -25,6 +25,7 @@ from engine.spark.session import Session
 from engine.spark.sql.closing import Closing
 from grammar import parse
 from tests.differential.plans import in_process
+from tests.waiting import wait_until
 
 STREAM = "http://ex.org/s"
 QUICK = "SELECT ?s { ?s <urn:p> ?o } ORDER BY ?s LIMIT 3"
@@ -161,8 +162,7 @@ def test_on_spark_a_removal_ends_what_is_evaluated_and_nothing_else(spark_sessio
     with ThreadPoolExecutor(1) as pump:
         began = time.monotonic()
         running = pump.submit(executor.evaluate, [due("quick", QUICK, evaluation_ms=60_000), due("product", PRODUCT, evaluation_ms=60_000)])
-        while not executor._jobs._running and time.monotonic() < began + 30:
-            pass    # a condition with a deadline
+        wait_until(lambda: executor._jobs._running, 30)
         executor.cancel("product")
         assert errors(running.result(50)) == {"quick": None, "product": "cancelled"}
         assert time.monotonic() - began < 50

@@ -1,0 +1,17 @@
+"""Waiting for a condition with a deadline, for what nobody tells."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+_PAUSE_S = 0.005
+
+
+def wait_until(condition: Callable[[], Any], seconds: float = 30, complaint: Callable[[], str] = lambda: "waited in vain") -> None:
+    """Return when `condition` holds; AssertionError with the complaint after `seconds`."""
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, complaint()
+        time.sleep(_PAUSE_S)
