@@ -16,8 +16,13 @@ from engine.runtime.rows import Prepared
 from engine.runtime.source import Source
 from engine.timeline import MIN
 
-MOST_LETTERS = 100      # of a push, of each kind
-_LETTER_SIZE = 4_096    # characters
+
+@dataclass(frozen=True, slots=True)
+class LetterLimits:
+    """Of a push: letters of each kind, and as many errors in its answer; the characters of a letter's text."""
+
+    most: int = 100
+    text: int = 4_096
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,8 +49,9 @@ class Admission:
         return int(self.ahead_mask.sum())
 
 
-def admit(source: Source, prepared: Prepared, now_ms: int) -> Admission:
-    """Decide on the items of a push, in their order. EngineError (422 missing-timestamp) where one should carry a stamp and does not."""
+def admit(source: Source, prepared: Prepared, now_ms: int, told: int) -> Admission:
+    """Decide on the items of a push, in their order. EngineError (422 missing-timestamp) where one should carry a stamp and does not; so
+    many of these are `told`."""
     count = prepared.items
     none = np.zeros(count, np.bool_)
     if source.arrival:
@@ -55,7 +61,7 @@ def admit(source: Source, prepared: Prepared, now_ms: int) -> Admission:
     if prepared.stamped is not None:
         bare = np.flatnonzero(~prepared.stamped).tolist()
         raise EngineError("missing-timestamp", 422, f"The stream {source.iri} has event time: each item must carry a time stamp.",
-                          {"items": bare[:MOST_LETTERS], **({"count": len(bare)} if len(bare) > MOST_LETTERS else {})})
+                          {"items": bare[:told], **({"count": len(bare)} if len(bare) > told else {})})
     times = prepared.times
     ahead = times > now_ms + source.ahead_ms
     reached = np.maximum.accumulate(np.concatenate([[source.watermark], np.where(ahead, MIN, times - source.lateness_ms)]))
@@ -63,29 +69,30 @@ def admit(source: Source, prepared: Prepared, now_ms: int) -> Admission:
     return Admission(~ahead & ~late, times, reached[1:], late, ahead, int(reached[-1]))
 
 
-def refusal(source: Source, prepared: Prepared, admission: Admission, rejected: Sequence[Rejection]) -> dict[str, Any]:
+def refusal(source: Source, prepared: Prepared, admission: Admission, rejected: Sequence[Rejection],
+            limits: LetterLimits) -> dict[str, Any]:
     """The payload of a REFUSED record: counts, and the letters to keep."""
-    letters = [_letter(r.reason, None, r.text or r.place or "") for r in rejected[:MOST_LETTERS]]
-    left_out = max(0, len(rejected) - MOST_LETTERS)
+    letters = [_letter(r.reason, None, r.text or r.place or "", limits) for r in rejected[:limits.most]]
+    left_out = max(0, len(rejected) - limits.most)
     for reason, mask in (("ahead", admission.ahead_mask), ("late", admission.late_mask & source.keep_late)):
         indexes = np.flatnonzero(mask)
-        left_out += max(0, len(indexes) - MOST_LETTERS)
-        for index in indexes[:MOST_LETTERS]:
+        left_out += max(0, len(indexes) - limits.most)
+        for index in indexes[:limits.most]:
             item = prepared.table.filter(pc.equal(prepared.table["item"], int(index)))
             lines = [" ".join((s, p, o, ".")) for s, p, o in zip(*(item[c].to_pylist() for c in "spo"), strict=True) if s is not None]
-            letters.append(_letter(reason, int(admission.times[index]), "\n".join(lines)))
+            letters.append(_letter(reason, int(admission.times[index]), "\n".join(lines), limits))
     if left_out:
         letters.append({"reason": OMITTED, "t": None, "text": "", "more": left_out})
     return {"late": admission.late, "refused": admission.ahead + len(rejected), "letters": letters}
 
 
-def _letter(reason: str, t_ms: int | None, text: str) -> dict[str, Any]:
+def _letter(reason: str, t_ms: int | None, text: str, limits: LetterLimits) -> dict[str, Any]:
     """A dead letter; `more` is how much of its text is not kept."""
-    more = len(text) - _LETTER_SIZE
-    return {"reason": reason, "t": t_ms, "text": text[:_LETTER_SIZE], **({"more": more} if more > 0 else {})}
+    more = len(text) - limits.text
+    return {"reason": reason, "t": t_ms, "text": text[:limits.text], **({"more": more} if more > 0 else {})}
 
 
-def ahead_errors(admission: Admission, now_ms: int) -> tuple[dict[str, Any], ...]:
-    """What a receipt says of the items ahead of the clock."""
+def ahead_errors(admission: Admission, now_ms: int, most: int) -> tuple[dict[str, Any], ...]:
+    """What a receipt says of the items ahead of the clock, `most` of them."""
     return tuple({"detail": f"The item is stamped {int(admission.times[i]) - now_ms} ms ahead of the server's clock.", "item": int(i)}
-                 for i in np.flatnonzero(admission.ahead_mask)[:MOST_LETTERS])
+                 for i in np.flatnonzero(admission.ahead_mask)[:most])

@@ -7,8 +7,7 @@ forks for each group of commands and adopts when the group is on disk.
 from __future__ import annotations
 
 import logging
-from collections import ChainMap
-from collections.abc import Iterable, Mapping, MutableMapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -17,38 +16,38 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from engine.ir.statement import Statement
-from engine.runtime.admission import MOST_LETTERS, admit, ahead_errors, refusal
+from engine.runtime.admission import LetterLimits, admit, ahead_errors, refusal
 from engine.runtime.catalogue import Catalogue
 from engine.runtime.errors import EngineError, not_found
-from engine.runtime.receipts import KeptReceipt, Terms, kept_receipt, receipt_payload, repeated
+from engine.runtime.receipts import KeptKeys, KeptReceipt, Terms, kept_receipt, receipt_payload, repeated
 from engine.runtime.resources import Receipt
 from engine.runtime.rows import Control, Kind, Prepared, at_position, control_rows, controls, graph_rows, item_rows
 from engine.runtime.rule_store import StoredRules
 from engine.runtime.source import Source
 from engine.timeline import MAX, MIN
 
-Key = tuple[str, str]
 _LOG = logging.getLogger(__name__)
 
 
 @dataclass(slots=True)
 class Appender:
-    """The end of the log: the next position, the streams, the keys of pushes that were answered, and what is registered."""
+    """The end of the log: the next position, the streams, the keys of pushes that were answered, and what is registered. `letters` bounds
+    what is kept of items that are refused."""
 
     position: int = 1
     sources: dict[str, Source] = field(default_factory=dict)
-    keys: MutableMapping[Key, KeptReceipt] = field(default_factory=dict)
+    keys: KeptKeys = field(default_factory=KeptKeys)
     catalogue: Catalogue = field(default_factory=Catalogue)
+    letters: LetterLimits = LetterLimits()
 
     def fork(self) -> Appender:
         """A copy to decide on; `adopt` makes it real."""
-        return Appender(self.position, dict(self.sources), ChainMap({}, self.keys), self.catalogue)
+        return Appender(self.position, dict(self.sources), self.keys.fork(), self.catalogue, self.letters)
 
     def adopt(self, fork: Appender) -> None:
         """Take over the decisions of a fork whose rows are on disk."""
         self.position, self.sources, self.catalogue = fork.position, fork.sources, fork.catalogue
-        if isinstance(fork.keys, ChainMap):
-            self.keys.update(fork.keys.maps[0])
+        self.keys.adopt(fork.keys)
 
     def source(self, stream: str) -> Source:
         if stream not in self.sources:
@@ -64,13 +63,14 @@ class Appender:
         """Append items, in their order. An item older than the watermark before it is late; a watermark pushed along comes after all,
         unless all was refused."""
         source = self.source(stream)
-        if terms.key is not None and (known := self.keys.get((stream, terms.key))) is not None:
+        if terms.key is not None and (known := self.keys.get(stream, terms.key)) is not None:
             return [], repeated(known, terms)
         before = self._done() if source.idle else {}
-        admission, rejected = admit(self._woken(source, before), prepared, now_ms), terms.rejected
+        admission, rejected = admit(self._woken(source, before), prepared, now_ms, self.letters.most), terms.rejected
+        told = ahead_errors(admission, now_ms, self.letters.most)
         if admission.ahead and not terms.skip:
             raise EngineError("timestamp-ahead", 422, f"Items are stamped more than {source.ahead_ms} ms ahead of the server's clock; "
-                              "nothing was taken.", {"limit": source.ahead_ms, "errors": list(ahead_errors(admission, now_ms))})
+                              "nothing was taken.", {"limit": source.ahead_ms, "errors": list(told)})
         first = self.take(admission.accepted)
         positions = first + np.cumsum(admission.taken) - 1
         rows = []
@@ -83,10 +83,11 @@ class Appender:
         self.sources[stream] = source
         rows += self._settle(before)
         if admission.late or admission.ahead or rejected:
-            rows.append(control_rows(Control(self.take(), Kind.REFUSED, stream, None, refusal(source, prepared, admission, rejected))))
+            payload = refusal(source, prepared, admission, rejected, self.letters)
+            rows.append(control_rows(Control(self.take(), Kind.REFUSED, stream, None, payload)))
         receipt = Receipt(admission.accepted, admission.late, admission.ahead + len(rejected), str(first) if admission.accepted else None,
                           str(first + admission.accepted - 1) if admission.accepted else None, None,
-                          tuple({"detail": r.reason, "place": r.place} for r in rejected[:MOST_LETTERS]) + ahead_errors(admission, now_ms))
+                          tuple({"detail": r.reason, "place": r.place} for r in rejected[:self.letters.most]) + told)
         if terms.watermark_ms is not None and not receipt.refused:
             if terms.watermark_ms > now_ms + source.ahead_ms:
                 raise EngineError("watermark-ahead", 422, f"The watermark is more than {source.ahead_ms} ms ahead of the server's clock.",
@@ -172,6 +173,7 @@ class Appender:
         """Forget a stream."""
         iri = self.catalogue.streams[name]["iri"]
         self.sources.pop(iri, None)
+        self.keys.drop(iri)
         self.catalogue = self.catalogue.with_stream(name, None)
         return [control_rows(Control(self.take(), Kind.STREAM, iri, None, {"name": name, "descriptor": None}))]
 
@@ -221,8 +223,7 @@ class Appender:
 
     def forget_keys(self, now_ms: int) -> None:
         """Drop the keys whose time is over."""
-        for key in [k for k, kept in self.keys.items() if kept.until_ms < now_ms]:
-            del self.keys[key]
+        self.keys.forget(now_ms)
 
     def follow(self, table: pa.Table, now_ms: int) -> None:
         """Take in rows that are on disk already: recovery of the log's end from its last files."""
@@ -245,16 +246,17 @@ class Appender:
         """Take in one record that is on disk already; `control` is None for an item."""
         if control is not None and control.kind is Kind.STREAM:
             self.sources.pop(stream, None)
+            self.keys.drop(stream)
             if (descriptor := control.payload["descriptor"]) is not None:
                 self.sources[stream] = Source.of(descriptor, {}, now_ms)
             return
         if stream in self.sources:
             self.sources[stream] = self.sources[stream].after(watermark, control, now_ms)
         if control is not None and control.kind is Kind.KEY:
-            self.keys[stream, control.payload["key"]] = kept_receipt(control.payload)
+            self.keys.add(stream, kept_receipt(control.payload))
 
     def _keep(self, stream: str, kept: KeptReceipt) -> pa.Table:
-        self.keys[stream, kept.key] = kept
+        self.keys.add(stream, kept)
         return control_rows(Control(self.take(), Kind.KEY, stream, None, receipt_payload(kept)))
 
 

@@ -32,6 +32,7 @@ create table if not exists results (id integer primary key, query text not null,
                                     bytes integer not null, logged integer not null, position integer);
 create table if not exists made (stream text not null, position integer not null, newest integer not null, facts blob not null,
                                  primary key (stream, position)) without rowid;
+create index if not exists receipts_by_age on receipts (stream, until);
 create unique index if not exists results_by_seq on results (query, epoch, seq);
 create index if not exists results_by_age on results (query, id, bytes);
 """

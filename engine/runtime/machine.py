@@ -86,12 +86,13 @@ class Machine:
             folder.mkdir(parents=True, exist_ok=True)
         self._opened.enter_context(_lock(own.data / "lock"))
         self.aside, self.room = SetAside(own.data / "set-aside"), Room(own.data, own.reserve_bytes)
-        self.results = ResultLog(own.database, Retention(own.result_count, own.result_age_ms, own.result_bytes), own.dead_letters)
+        self.results = ResultLog(own.database, Retention(own.result_count, own.result_age_ms, own.result_bytes), own.dead_letters,
+                                 own.idempotency_keys)
         self._opened.callback(self.results.close)
         self.clock.not_before(self.results.meta("clock", 0))
         self.folder = LogFolder(own.log_folder, own.archive_folder, self.aside)
         self.position = self.results.position
-        end = Recovery(self.parse, self.parse_rules).end(self.results, self.folder, self.clock.now_ms())
+        end = Recovery(self.parse, self.parse_rules).end(self.results, self.folder, self.clock.now_ms(), own)
         self.writer = LogWriter(self.folder, end, self.clock.now_ms, own.commit_interval_ms, self._arrival_streams,
                                 lambda: self.position, self._fail)
         self.timer = Timer(self.clock, self.writer, self._fail)

@@ -32,6 +32,50 @@ class KeptReceipt:
     digest: str | None = None
 
 
+class KeptKeys:
+    """The answers that are kept, by stream and key: of each stream the last `most`; the oldest is forgotten first."""
+
+    def __init__(self, most: int = 100_000, base: KeptKeys | None = None) -> None:
+        self._most, self._base = most, base
+        self._streams: dict[str, dict[str, KeptReceipt]] = {}
+        self._dropped = set[str]()
+
+    def get(self, stream: str, key: str) -> KeptReceipt | None:
+        """The answer to the push with a key; None where it is not known (any more)."""
+        found = self._streams.get(stream, {}).get(key)
+        return found if found is not None or self._base is None or stream in self._dropped else self._base.get(stream, key)
+
+    def add(self, stream: str, kept: KeptReceipt) -> None:
+        """Keep an answer, as the youngest."""
+        own = self._streams.setdefault(stream, {})
+        own.pop(kept.key, None)
+        own[kept.key] = kept
+        if len(own) > self._most:
+            del own[next(iter(own))]
+
+    def drop(self, stream: str) -> None:
+        """The stream is gone."""
+        self._streams.pop(stream, None)
+        if self._base is not None:
+            self._dropped.add(stream)
+
+    def forget(self, now_ms: int) -> None:
+        """Drop the keys whose time is over."""
+        young = {stream: {key: kept for key, kept in own.items() if kept.until_ms >= now_ms} for stream, own in self._streams.items()}
+        self._streams = {stream: own for stream, own in young.items() if own}
+
+    def fork(self) -> KeptKeys:
+        """A copy to decide on, which costs nothing; `adopt` takes over what was changed in it."""
+        return KeptKeys(self._most, self)
+
+    def adopt(self, fork: KeptKeys) -> None:
+        for stream in fork._dropped:
+            self.drop(stream)
+        for stream, own in fork._streams.items():
+            for kept in own.values():
+                self.add(stream, kept)
+
+
 def receipt_payload(kept: KeptReceipt) -> dict[str, Any]:
     """A kept receipt as JSON."""
     receipt = kept.receipt

@@ -13,17 +13,19 @@ import pyarrow.compute as pc
 from engine.ir.rule_windows import with_rule_windows
 from engine.ir.rules import RuleSet
 from engine.ir.statement import Statement
+from engine.runtime.admission import LetterLimits
 from engine.runtime.append import Appender
 from engine.runtime.catalogue import Catalogue, GraphVersion
 from engine.runtime.derived import FixedQueries
 from engine.runtime.graphs import static_facts
 from engine.runtime.log import LogFolder
 from engine.runtime.query import unreadable
-from engine.runtime.receipts import receipt_of
+from engine.runtime.receipts import KeptKeys, receipt_of
 from engine.runtime.registered import Definition, Registered
 from engine.runtime.results import ResultLog
 from engine.runtime.rows import Control, Kind, controls
 from engine.runtime.rule_store import ParseRules, StoredRules, stored_rules
+from engine.runtime.settings import Settings
 from engine.runtime.source import Source
 from engine.runtime.ticks import Timetable
 
@@ -37,15 +39,15 @@ class Recovery:
     parse: Callable[[str], Statement]
     parse_rules: ParseRules
 
-    def end(self, results: ResultLog, folder: LogFolder, now_ms: int) -> Appender:
+    def end(self, results: ResultLog, folder: LogFolder, now_ms: int, settings: Settings) -> Appender:
         """The end of the log: the streams as the result log has them, and what came after."""
         states = results.stream_states()
-        end = Appender(results.position + 1, catalogue=self.catalogue(results))
+        end = Appender(results.position + 1, keys=KeptKeys(settings.idempotency_keys), catalogue=self.catalogue(results),
+                       letters=LetterLimits(settings.push_letters, settings.letter_text))
         for _, iri, descriptor in results.streams():
             end.sources[iri] = Source.of(descriptor, states.get(iri, {}), now_ms)
         for stream, text in results.receipts(now_ms):
-            kept = receipt_of(text)
-            end.keys[stream, kept.key] = kept
+            end.keys.add(stream, receipt_of(text))
         for table in folder.recover(results.position):
             end.follow(table, now_ms)
             end.catalogue = self.follow(end.catalogue, table)

@@ -71,11 +71,12 @@ class Changes:
 class ResultLog(Database):
     """Written by one thread at a time; read by any."""
 
-    def __init__(self, path: Path | None, retention: Retention = Retention(), letters: int = 1_000) -> None:
+    def __init__(self, path: Path | None, retention: Retention = Retention(), letters: int = 1_000,
+                 keys: int = 100_000) -> None:
         """`path` None keeps everything in memory (a replay)."""
         super().__init__(path)
         self._retention = retention
-        self._letters = letters
+        self._letters, self._keys = letters, keys
         self._new: dict[str, _New] = {}
 
     # --- what the pump writes
@@ -88,6 +89,7 @@ class ResultLog(Database):
                 db.execute("delete from made where stream = ?", (iri,))
             self._write_descriptors(db, changes)
             self._write_definitions(db, changes)
+            self._write_receipts(db, changes, now_ms)
             self._write_made(db, changes)
             db.executemany(f"insert into results ({_RESULT}, bytes, logged, position) values (?,?,?,?,?,?,?,?,?,?,?,?,?)",
                            [(r.query, r.epoch, r.seq, r.tick, r.at_ms, r.kind, r.output, r.payload, r.relation, json.dumps(r.meta),
@@ -128,14 +130,20 @@ class ResultLog(Database):
                            [(name, json.dumps(definition)) for name, definition in definitions.items() if definition is not None])
         db.executemany("insert or replace into stream_states values (?,?)",
                        [(iri, json.dumps(state)) for iri, state in changes.streams.items()])
-        db.executemany("insert or replace into receipts values (?,?,?,?)",
-                       [(stream, payload["key"], payload["until"], json.dumps(payload)) for stream, payload in changes.receipts])
         for stream, position, letters in changes.letters:
             db.executemany("insert or replace into letters (stream, position, number, reason, t, content, more) values (?,?,?,?,?,?,?)",
                            [(stream, position, number, letter["reason"], letter["t"], letter["text"], letter.get("more", 0))
                             for number, letter in enumerate(letters)])
             db.execute("delete from letters where stream = ? and position < (select position from letters where stream = ? "
                        "order by position desc limit 1 offset ?)", (stream, stream, self._letters))
+
+    def _write_receipts(self, db: sqlite3.Connection, changes: Changes, now_ms: int) -> None:
+        """Keep the answers to pushes with a key; of those whose time is over, or that are too many, nothing."""
+        db.executemany("insert or replace into receipts values (?,?,?,?)",
+                       [(stream, payload["key"], payload["until"], json.dumps(payload)) for stream, payload in changes.receipts])
+        for stream in {stream for stream, _ in changes.receipts}:
+            found = db.execute("select until from receipts where stream = ? order by until desc limit 1 offset ?", (stream, self._keys))
+            db.execute("delete from receipts where stream = ? and until <= ?", (stream, max([now_ms - 1, *(row[0] for row in found)])))
 
     @staticmethod
     def _write_made(db: sqlite3.Connection, changes: Changes) -> None:
@@ -211,7 +219,7 @@ class ResultLog(Database):
         """(stream, JSON) of the answers to pushes that are still kept; the others are deleted."""
         with suppress(EngineError), self._writing() as db:     # on a full disk they stay a while longer
             db.execute("delete from receipts where until < ?", (now_ms,))
-        return list(self._read("select stream, receipt from receipts where until >= ?", (now_ms,)))
+        return list(self._read("select stream, receipt from receipts where until >= ? order by until", (now_ms,)))
 
     def letters(self, stream: str, limit: int = 100) -> list[DeadLetter]:
         """The latest dead letters of a stream, newest first."""

@@ -39,6 +39,10 @@ class Settings:
     result_age_ms: int = 3_600_000
     result_bytes: int = 256 << 20
     dead_letters: int = 1_000
+    push_letters: int = 100
+    letter_text: int = 4_096
+    letters_shown: int = 100
+    idempotency_keys: int = 100_000
     tail_items: int = 1_000
     tail_bytes: int = 8 << 20
     one_shot_timeout_s: float = 10.0

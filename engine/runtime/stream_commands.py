@@ -113,7 +113,7 @@ class StreamCommands(Commands):
 
     def dead_letters(self, name: str) -> list[DeadLetter]:
         """Items that were not taken, the latest first."""
-        return self.results.letters(self.stream(name).iri)
+        return self.results.letters(self.stream(name).iri, self.settings.letters_shown)
 
     def _push(self, name: str, prepared: Prepared, terms: Terms) -> Receipt:
         view = self._view()

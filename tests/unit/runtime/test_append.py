@@ -9,10 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from engine.runtime.admission import LetterLimits
 from engine.runtime.append import Appender
 from engine.runtime.source import Source
 from engine.runtime.errors import EngineError
-from engine.runtime.receipts import Terms
+from engine.runtime.receipts import KeptKeys, Terms
 from engine.runtime.resources import Rejection
 from engine.runtime.rows import Kind, controls, prepare
 from engine.timeline import MIN
@@ -120,6 +121,40 @@ def test_a_known_key_appends_nothing() -> None:
     assert push(end, [6], key="k")[0] is not None
 
 
+def test_of_the_keys_of_a_stream_the_oldest_are_forgotten() -> None:
+    end = appender()
+    end.keys = KeptKeys(2)
+    for key in "abc":
+        fork = end.fork()
+        push(fork, [5], key=key)
+        end.adopt(fork)
+    assert [end.keys.get("s", key) is not None for key in "abc"] == [False, True, True]
+    assert push(end, [6], key="c")[0] is None
+    assert push(end, [6], key="a")[0] is not None, "a push under a forgotten key is a new one"
+    assert [end.keys.get("s", key) is not None for key in "abc"] == [True, False, True]
+    assert push(end, [7], key="c")[0] is None and end.keys.get("other", "a") is None
+
+
+def test_the_keys_of_a_stream_go_with_it() -> None:
+    end = appender()
+    end.catalogue = end.catalogue.with_stream("s", {"iri": "s"})
+    push(end, [5], key="k")
+    fork = end.fork()
+    fork.remove_stream("s")
+    assert end.keys.get("s", "k") is not None and fork.keys.get("s", "k") is None
+    end.adopt(fork)
+    assert end.keys.get("s", "k") is None
+
+
+def test_bounds_of_dead_letters() -> None:
+    end = appender(keep_late=True, watermark=100)
+    end.letters = LetterLimits(2, 5)
+    rows, _ = end.push("s", prepare([(t, None, (("<x>", "<p>", '"late"'),)) for t in range(3)]), NOW)
+    letters = controls(rows[0])[0].payload["letters"]
+    assert [(found["reason"], found["text"], found.get("more")) for found in letters] == [
+        ("late", "<x> <", 11), ("late", "<x> <", 11), ("omitted", "", 1)]
+
+
 def test_idle_streams_and_their_return() -> None:
     end = appender(idle_ms=10, active_ms=NOW)
     assert end.silent(NOW + 9) == [] and end.next_silence() == NOW + 10
@@ -133,9 +168,9 @@ def test_a_fork_that_is_not_adopted_has_not_happened() -> None:
     end = appender()
     fork = end.fork()
     push(fork, [5], key="k")
-    assert end.position == 1 and not end.keys and end.sources["s"].watermark == MIN
+    assert end.position == 1 and end.keys.get("s", "k") is None and end.sources["s"].watermark == MIN
     end.adopt(fork)
-    assert end.position == 3 and ("s", "k") in end.keys
+    assert end.position == 3 and end.keys.get("s", "k") is not None
 
 
 def test_the_end_of_a_log_is_found_again_from_its_rows() -> None:
@@ -143,7 +178,7 @@ def test_the_end_of_a_log_is_found_again_from_its_rows() -> None:
     rows = [push(end, [5, 9, 3], key="k")[0], *end.declare_idle(NOW + 5), *end.mark("s", 11, NOW), *end.command(Kind.NOTE, "", {})[0]]
     found = appender(idle_ms=1, keep_late=True)
     found.follow(pa.concat_tables(rows), 0)
-    assert found.position == end.position and found.keys["s", "k"].receipt == end.keys["s", "k"].receipt
+    assert found.position == end.position and found.keys.get("s", "k").receipt == end.keys.get("s", "k").receipt  # type: ignore[union-attr]
     old, new = end.sources["s"], found.sources["s"]
     assert (new.watermark, new.idle, new.items, new.late) == (old.watermark, old.idle, old.items, old.late)
 

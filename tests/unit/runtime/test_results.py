@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
@@ -98,6 +99,17 @@ def test_letters_and_receipts(log: ResultLog) -> None:
     assert [(letter.position, letter.text) for letter in log.letters("s", 2)] == [(3, "<a> 3"), (2, "<a> 2")]
     assert [letter.more for letter in log.letters("s", 2)] == [3, 2]
     assert [stream for stream, _ in log.receipts(20)] == ["s", "s"]
+
+
+def test_receipts_are_bounded_in_number_and_time() -> None:
+    log = ResultLog(None, keys=2)
+    for number, until in enumerate([50, 60, 70, 80]):
+        changes = Changes(number)
+        changes.receipts = [("s", {"key": str(number), "until": until}), ("other", {"key": "k", "until": 55})]
+        log.commit(changes, 0)
+    assert [json.loads(text)["key"] for _, text in log.receipts(0)] == ["k", "2", "3"]
+    log.commit(Changes(9, receipts=[("s", {"key": "last", "until": 100})]), 75)
+    assert [text for text in log._read("select key from receipts where stream = 's' order by until")] == [("3",), ("last",)]
 
 
 def test_only_so_many_letters_are_kept(tmp_path: Path) -> None:
