@@ -59,6 +59,21 @@ def test_rule_sets_and_their_text() -> None:
     assert refused("quota-rules", check_rules, catalogue, replace(settings, max_rule_sets=1), "b", "") == (1, 2)
 
 
+def test_what_is_over_a_limit_already_may_shrink_and_stay_but_not_grow(running: Running) -> None:  # noqa: F811
+    engine = running.engine
+    for iri in ("http://g/1", "http://g/2"):
+        engine.put_graph(iri, TRIPLES)
+    engine.settings = replace(engine.settings, max_graphs=1, max_graph_triples=4, max_streams=0, max_rule_sets=0, max_rule_text=10)
+    engine.put_graph("http://g/1", TRIPLES[:4])
+    engine.put_graph("http://g/1", [*TRIPLES[:3], TRIPLES[4]])
+    assert refused("quota-graphs", engine.put_graph, "http://g/1", TRIPLES) == (4, 10)
+    assert refused("quota-graphs", engine.put_graph, "http://g/3", []) == (1, 3)
+    assert refused("quota-streams", engine.put_stream, "a", {}) == (0, 1)
+    catalogue = Catalogue(rules={"a": StoredRules("text/x-rif-ps", "x" * 60, 1, RuleSet("a", ()))})
+    check_rules(catalogue, engine.settings, "a", "x" * 60)
+    assert refused("quota-rules", check_rules, catalogue, engine.settings, "a", "x" * 61) == (10, 61)
+
+
 def test_bounds_are_shown(running: Running) -> None:  # noqa: F811
     shown = running.engine.info()
     assert shown["engineLimits"]["tail_bytes"] == 8 << 20 and shown["engineLimits"]["command_wait_s"] == 30.0
