@@ -5,14 +5,12 @@ The nesting is checked before pyoxigraph reads: very deep JSON-LD or triple term
 
 from __future__ import annotations
 
-import json
 import re
 import sys
 import zlib
 from typing import IO, BinaryIO
 from xml.parsers import expat
 
-from engine.ir.quoting import is_language_tag
 from server.formats.media import JSONL, JSONLD, NQUADS, NTRIPLES, RDFXML, TIMED
 from server.formats.syntax import syntax_problem
 from server.problems import Problem
@@ -27,7 +25,6 @@ _TURTLE_TOKENS = re.compile(
     rb'|"[^"\\\n]*(?:\\.[^"\\\n]*)*(?:"|(?=\n)|\\?\Z)' rb"|'[^'\\\n]*(?:\\.[^'\\\n]*)*(?:'|(?=\n)|\\?\Z)"
     rb"|<(?:[^<>\"{}|^`\x00-\x20]*>)?|#[^\n]*|\\.", re.DOTALL)
 _JSON_STRINGS = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*(?:"|\\?\Z)', re.DOTALL)
-_LANGUAGES = re.compile(rb'"@language"\s*:\s*("(?:[^"\\\x00-\x1f]|\\(?:["\\/bfnrt]|u[0-9A-Fa-f]{4}))*")')
 _NOT_BRACKETS = bytes(set(range(256)) - set(b"()[]{}"))
 _OPEN = frozenset(b"([{")
 
@@ -99,15 +96,6 @@ def check_lines(body: bytes, media: str, most: int) -> None:
 def check_json_nesting(text: bytes, nesting: int) -> None:
     """Refuse JSON that is nested deeper than `nesting`."""
     check_nesting(text, _JSON_STRINGS, nesting)
-
-
-def check_languages(text: bytes) -> None:
-    """Refuse JSON-LD with an ill-formed language tag: the parser would leave out the literals that have it (JSON-LD 1.1 API, section
-    8.2.2) and say nothing."""
-    for written in _LANGUAGES.findall(text) if b'"@language"' in text else ():
-        tag = json.loads(written.decode(errors="replace"))
-        if not is_language_tag(tag):
-            raise Problem("rdf-syntax", f"{tag!r} is no language tag.", errors=[{"detail": f"not a language tag: {tag[:200]!r}"}])
 
 
 def check_nesting(text: bytes, tokens: re.Pattern[bytes], nesting: int) -> None:

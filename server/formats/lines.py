@@ -8,8 +8,9 @@ from pyoxigraph import RdfFormat, parse
 
 from engine.records import Triple
 from engine.timeline import is_moment
-from server.formats.bodies import check_json_nesting, check_languages
+from server.formats.bodies import check_json_nesting
 from server.formats.items import Reading, located
+from server.formats.languages import check_languages
 from server.formats.syntax import from_parser, syntax_problem
 from server.formats.terms import tokens
 from server.problems import Problem

@@ -9,8 +9,9 @@ from dataclasses import replace
 from pyoxigraph import RdfFormat, parse
 
 from engine.records import Triple
-from server.formats.bodies import check_languages, check_lines, prepared
+from server.formats.bodies import check_lines, prepared
 from server.formats.items import STAMPS, Quad, Reader, Reading, TooManyTriples, capped, located
+from server.formats.languages import check_languages
 from server.formats.lines import read_json_lines, read_line_by_line, read_timed
 from server.formats.media import JSONL, JSONLD, NQUADS, NTRIPLES, RDF_FORMATS, RDFXML, TIMED, TURTLE
 from server.formats.syntax import from_parser, syntax_problem

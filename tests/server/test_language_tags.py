@@ -42,6 +42,19 @@ DOORS: dict[str, Callable[[str], object]] = {
                                                 media.JSONLD, Reader()),
     "JSON lines": lambda tag: read_items(json.dumps({"@id": "urn:s", "urn:p": {"@value": "a", "@language": tag}}).encode(), media.JSONL,
                                          Reader()),
+    "JSON-LD, an escaped key": lambda tag: json_ld('{"@id": "urn:s", "urn:p": {"@value": "a", "@l\\u0061nguage": %s}}' % json.dumps(tag)),
+    "JSON-LD, another name": lambda tag: json_ld({"@context": {"l": "@language"}, "@id": "urn:s", "urn:p": {"@value": "a", "l": tag}}),
+    "JSON-LD, a name of a name": lambda tag: json_ld({"@context": [{"m": {"@id": "@language"}}, {"l": "m"}], "@id": "urn:s",
+                                                      "urn:p": [{"@value": "a", "l": tag}]}),
+    "JSON-LD, a scoped name": lambda tag: json_ld({"@context": {"k": {"@id": "urn:k", "@context": {"l": "@language"}}}, "@id": "urn:s",
+                                                   "k": {"@id": "urn:o", "urn:p": {"@value": "a", "l": tag}}}),
+    "JSON-LD, of a term": lambda tag: json_ld({"@context": {"p": {"@id": "urn:p", "@language": tag}}, "@id": "urn:s", "p": "a"}),
+    "JSON-LD, a language map": lambda tag: json_ld({"@context": {"p": {"@id": "urn:p", "@container": ["@language", "@set"]}},
+                                                    "@id": "urn:s", "p": {"@none": "b", tag: ["a"]}}),
+    "JSON-LD, beside a long number": lambda tag: json_ld('{"@id": "urn:s", "urn:q": %s, "urn:p": {"@value": "a", "@language": %s}}'
+                                                         % ("1" * 5_000, json.dumps(tag))),
+    "JSON lines, another name": lambda tag: read_items(json.dumps({"@context": {"l": "@language"}, "@id": "urn:s", "urn:p": {
+        "@value": "a", "l": tag}}).encode(), media.JSONL, Reader()),
     "SPARQL": lambda tag: parse(f'SELECT * FROM STREAM <urn:s> [RANGE 1s STEP 1s] WHERE {{ ?s ?p "a"@{tag} }}'),
     "RIF": lambda tag: parse_rules(f'Document( Group( <urn:s>[<urn:p> -> "a"@{tag}] ) )', "text/x-rif-ps", "r"),
     "RIF, a plain literal": lambda tag: parse_rules(f'Document( Group( <urn:s>[<urn:p> -> {quote(f"a@{tag}")}^^rdf:PlainLiteral] ) )',
@@ -51,6 +64,13 @@ DOORS: dict[str, Callable[[str], object]] = {
     "RIF's function": lambda tag: called(f"<{FUNC}PlainLiteral-from-string-lang>", quote("a"), quote(tag)),
     "RIF's function of a plain literal": lambda tag: called(f"<{FUNC}lang-from-PlainLiteral>", f"{quote(f'a@{tag}')}^^<{RDF}PlainLiteral>"),
 }
+
+
+def json_ld(body: object) -> object:
+    """The triples of a graph; what is left out silently is not among them."""
+    found = read_graph((body if isinstance(body, str) else json.dumps(body)).encode(), media.JSONLD, Limits())
+    assert any("@" in triple[2] for triple in found)
+    return found
 
 
 def called(function: str, *tokens: str) -> str:
@@ -75,4 +95,7 @@ def test_a_language_tag_is_taken(door: str, tag: str) -> None:
 def test_a_tag_in_a_text_is_no_tag() -> None:
     text = json.dumps({"@id": "urn:s", "urn:p": '"@language": "not a tag"'}).encode()
     assert read_graph(text, media.JSONLD, Limits())
+    for body in ({"@context": {"l": "@language"}, "@id": "urn:s", "urn:p": {"@value": "a", "l": "en"}, "urn:q": "@language"},
+                 {"@context": {"p": {"@id": "urn:p", "@container": "@language"}}, "@id": "urn:s", "p": {"@none": "a"}}):
+        assert read_graph(json.dumps(body).encode(), media.JSONLD, Limits())
     assert called("STRLEN", quote("a@toolonglanguage")) == f'"17"^^<{XSD}integer>'
