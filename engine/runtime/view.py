@@ -55,7 +55,11 @@ class View:
         seen = self.seen(query)
         if self.standing(query) != "failed":
             return None
-        return seen.error if seen is not None else "Its registration could not be carried out: /health/ready says why."
+        if seen is not None:
+            return seen.error
+        reason = next((trouble.reason for trouble in self.snapshot.troubles
+                       if trouble.kind == "record" and trouble.name == str(query.registered)), "it is no longer known why")
+        return f"Its registration could not be carried out: {reason}."
 
     def _passed_over(self, query: Registered) -> bool:
         """Whether the pump has gone past the registration without the query: the record was set aside."""

@@ -238,7 +238,7 @@ def test_a_registration_that_the_pump_sets_aside_has_failed_and_the_next_ones_ha
     assert engine.register(TEXT.replace("QUERY q", "QUERY next"))[0].epoch == "q2c1"
     standing.catch_up()
     assert {info.name: info.state for info in engine.queries()} == {"next": "running", "q": "failed"}
-    assert "/health/ready" in str(engine.query("q").error)
+    assert engine.query("q").error == "Its registration could not be carried out: REGISTER of q: ValueError: nobody can do this."
     refused(lambda: engine.plan("q"), "query-failed")
     engine.delete_query("q")
     assert engine.stats("next")["results"]["epoch"] == "q2c1"
