@@ -80,6 +80,7 @@ class Limits:
     commit_evaluations: int = 2_000
     window_steps: int = 20_000
     window_items: int = 1_000_000
+    product_rows: int = 1_000_000_000
 
     one_shot_seconds: float = 10.0
     why_triples: int = 100_000

@@ -47,9 +47,13 @@ class Measured:
     def query(self, name: str, streams: Iterable[str], now_ms: int) -> dict[str, Any]:
         """What `describe` shows of a query: rows per second over the last ten seconds, when its last result of this run was logged,
         and how old it was then."""
-        total = sum(batch.rows.get(stream, 0) for batch in self._recent(now_ms) for stream in streams)
-        return {"inputRowsPerSecond": round(total * 1000 / _SPAN_MS, 1), "resultLatencyMs": self.latency.get(name),
+        rate = sum(self.rows(stream, now_ms) for stream in streams)
+        return {"inputRowsPerSecond": round(rate, 1), "resultLatencyMs": self.latency.get(name),
                 "lastResultAt": iso(self.answered.get(name))}
+
+    def rows(self, iri: str, now_ms: int) -> float:
+        """Triples per second of a stream over the last ten seconds."""
+        return sum(batch.rows.get(iri, 0) for batch in self._recent(now_ms)) * 1000 / _SPAN_MS
 
     def stream(self, iri: str, now_ms: int) -> float:
         """Items per second of a stream over the last ten seconds."""

@@ -21,6 +21,7 @@ from engine.runtime.commands import Check, Decision, Rows, StaleError
 from engine.runtime.derived import given_name, own_iri
 from engine.runtime.describe import query_info
 from engine.runtime.errors import EngineError, conflict, not_found
+from engine.runtime.estimates import needs_of
 from engine.runtime.machine import Machine
 from engine.runtime.query import Compiled
 from engine.runtime.registered import Registered
@@ -74,6 +75,7 @@ class QueryCommands(StreamCommands):
             chosen = self._query_name(statement, name, view)
             stream = self._own_stream(statement, chosen, view)
             self._compile(statement, chosen, wish.options, view, stream)
+            needs_of(statement, view, self.clock.now_ms()).check(self.settings)
             basis = view.catalogue.basis(statement)
 
             def decide(end: Appender, view: View, now: int) -> tuple[Rows, tuple[str, bool]]:

@@ -20,6 +20,7 @@ from engine.runtime.clock import Clock, SystemClock
 from engine.runtime.derived import own_iri
 from engine.runtime.describe import variables
 from engine.runtime.errors import EngineError, unavailable
+from engine.runtime.estimates import needs_of
 from engine.runtime.evidence import Evidence, evidence_of
 from engine.runtime.graph_commands import GraphCommands
 from engine.runtime.machine import Machine
@@ -94,7 +95,8 @@ class Engine(RuleCommands, GraphCommands):
         name = self._query_name(statement, None, view) if statement.registered else ""
         compiled = self._compile(statement, name, {}, view, own_iri(statement, f"{self.settings.base_url}/queries/{name}"))
         return {"stage": stage, "plan": compiled.explain(stage), "form": statement.form, "vars": list(variables(statement)),
-                "nodes": compiled.tree(), "streams": _sources(statement, view), "warnings": _warnings(statement, view)}
+                "nodes": compiled.tree(), "streams": _sources(statement, view), "warnings": _warnings(statement, view),
+                "estimate": needs_of(statement, view, self.clock.now_ms()).to_json()}
 
     def warnings(self, text: str) -> list[Diagnostic]:
         """What may keep a valid text from ever answering, by what there is now."""

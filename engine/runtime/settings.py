@@ -35,6 +35,7 @@ class Settings:
     max_window_ms: int = 3_600_000
     window_steps: int = 20_000
     window_items: int = 1_000_000
+    product_rows: int = 1_000_000_000
     result_count: int = 100_000
     result_age_ms: int = 3_600_000
     result_bytes: int = 256 << 20

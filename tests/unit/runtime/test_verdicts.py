@@ -267,3 +267,22 @@ def test_a_window_that_would_be_too_much_is_refused_with_the_numbers(window: str
         [diagnostic] = refused.value.diagnostics
         assert diagnostic.code == "over-limit"
         assert numbers in diagnostic.message and ("20000" in diagnostic.message or "1000000" in diagnostic.message)
+
+
+def test_a_product_that_would_be_too_much_is_refused_with_the_numbers(tmp_path: Path) -> None:
+    head, _, _ = TEXT.partition("WHERE")
+    product = head.replace("QUERY q", "QUERY product") + "WHERE { ?s ?b ?o . ?d ?e ?f . ?g ?h ?i }"
+    with Running(tmp_path / "data") as running:
+        running.engine.put_stream("s", EVENTS)
+        running.engine.register(TEXT)
+        receipt = running.engine.push("s", [Item(NOW, None, tuple((S, P, f'"{n}"') for n in range(2_000)))])
+        running.until(lambda: running.engine.results.position >= int(receipt.last_id or 0))
+        assert running.engine.explain(product)["estimate"] == {"windowRows": 400, "productRows": 400**3}
+        running.engine.settings = replace(running.engine.settings, product_rows=1_000_000)
+        with pytest.raises(EngineError) as refused:
+            running.engine.register(product)
+        assert (refused.value.slug, refused.value.extra) == ("over-limit", {"limit": "product_rows", "most": 1_000_000, "actual": 400**3})
+        running.engine.settings = replace(running.engine.settings, evaluation=EvaluationLimits(state_rows=399))
+        with pytest.raises(EngineError) as refused:
+            running.engine.register(TEXT.replace("QUERY q", "QUERY much"))
+        assert refused.value.extra == {"limit": "state_rows", "most": 399, "actual": 400}
