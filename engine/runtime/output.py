@@ -86,10 +86,8 @@ def json_terms(column: pa.ChunkedArray | pa.Array) -> pa.ChunkedArray | pa.Array
         return parts[present[0]](column)
     result = pa.chunked_array([pa.nulls(len(column), pa.large_string())])
     for kind in present:
-        mask = pc.fill_null(pc.equal(first, pa.scalar(kind, pa.large_binary())), False)
-        chosen = parts[kind](column.filter(mask))
-        flat = chosen.combine_chunks() if isinstance(chosen, pa.ChunkedArray) else chosen
-        result = pc.replace_with_mask(result, mask, flat)
+        mask = _one(pc.fill_null(pc.equal(first, pa.scalar(kind, pa.large_binary())), False))    # Arrow takes no mask in chunks
+        result = pc.replace_with_mask(result, mask, _one(parts[kind](column.filter(mask))))
     return result
 
 
@@ -128,11 +126,14 @@ def _cells(name: str, column: pa.ChunkedArray) -> pa.ChunkedArray:
     sample = column.slice(0, 2048)
     if len(column) > 4096 and pc.count_distinct(sample).as_py() > 1024:
         return pc.binary_join_element_wise(mark, json_terms(column), _text(""))
-    coded = column.combine_chunks().dictionary_encode() if isinstance(column, pa.ChunkedArray) else column.dictionary_encode()
-    coded = coded.combine_chunks() if isinstance(coded, pa.ChunkedArray) else coded
-    words = pc.binary_join_element_wise(mark, json_terms(coded.dictionary), _text(""))
-    words = words.combine_chunks() if isinstance(words, pa.ChunkedArray) else words
+    coded = _one(_one(column).dictionary_encode())
+    words = _one(pc.binary_join_element_wise(mark, json_terms(coded.dictionary), _text("")))
     return pa.chunked_array([words.take(coded.indices)])
+
+
+def _one(column: pa.ChunkedArray | pa.Array) -> pa.Array:
+    """A column in one piece."""
+    return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
 
 
 def _iris(column: pa.ChunkedArray) -> pa.ChunkedArray:

@@ -29,7 +29,7 @@ from engine.runtime.batch import (Compile, EvaluatorDownError, Executor, History
 from engine.runtime.query import LiveQuery
 from engine.runtime.registered import Definition
 from engine.runtime.results import Changes, ResultLog
-from engine.runtime.resources import Notice
+from engine.runtime.resources import Notice, ResultEvent
 from engine.runtime.room import is_full
 from engine.runtime.rows import UNREADABLE, Control, Kind, controls, in_order, where
 from engine.runtime.rule_store import ParseRules, reads_no_rules
@@ -257,15 +257,37 @@ class Pump(Barriers):
         if query.state != "running":
             return
         good = list(takewhile(lambda answer: answer.error is None and answer.table is not None, answers))
-        for event, shown in query.log(good, self._limits.rows):
+        logged, failure = self._written(query, good)
+        for event, shown in logged:
             self._outcome.results.append(event)
             if query.makes is not None and shown.num_rows:
                 made.setdefault(query.name, []).append((event.at_ms, shown))
-        if len(good) < len(answers):
+        if failure is not None:
+            _LOG.error("an answer of the query %r cannot be written", query.name, exc_info=failure)
+            self._fail(query, failure)
+        elif len(good) < len(answers):
             bad = answers[len(good)]
             if isinstance(bad.error, Cancelled) and self._is_removed(query):
                 return
             self._fail(query, bad.error or RuntimeError("the executor gave no table"))
+
+    def _written(self, query: LiveQuery, answers: Sequence[Answer]) -> tuple[list[tuple[ResultEvent, pa.Table]], Exception | None]:
+        """The results of answers up to the first that cannot be written, whatever the reason, and that reason: however the log is cut,
+        those before it are there."""
+        before = query.relation, query.relation_changed, query.seq
+        try:
+            return query.log(answers, self._limits.rows), None
+        except Exception as failure:  # the query's own, not the pump's
+            query.relation, query.relation_changed, query.seq = before
+            if len(answers) == 1:
+                return [], failure
+        found: list[tuple[ResultEvent, pa.Table]] = []
+        for answer in answers:
+            written, failed = self._written(query, [answer])
+            found += written
+            if failed is not None:
+                return found, failed
+        return found, None
 
     def _make(self, query: LiveQuery, stream: str, results: Sequence[tuple[int, pa.Table]], position: int) -> None:
         """The results of a query that makes a stream become items; its watermark is the last evaluation time that is done.
@@ -274,7 +296,11 @@ class Pump(Barriers):
         """
         users = self._users(stream)
         if results:
-            facts = derived.facts(results, position)
+            try:
+                facts = derived.facts(results, position)
+            except Exception as failure:  # the query's own, not the pump's
+                self._fail(query, failure)
+                return
             times = self.kept.make(stream, facts, len(results), bool(users))
             self._outcome.count(stream, facts.num_rows, len(results))
             for reader in users:

@@ -290,6 +290,13 @@ class Executor:
     # -- answering
 
     def _answer(self, job: PlanJob) -> list[Answer]:
+        try:
+            return self._answers_of(job)
+        except Exception as failure:  # an answer that cannot be read is that query's failure
+            self._drop(job.due.query)
+            return failures(job.due, failure)
+
+    def _answers_of(self, job: PlanJob) -> list[Answer]:
         if isinstance(job.answer, BaseException) or job.answer is None:
             self._drop(job.due.query)
             return failures(job.due, job.answer or QueryFailed("no answer"))

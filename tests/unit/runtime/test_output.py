@@ -67,6 +67,16 @@ def test_many_rows_of_fresh_values_are_written_without_a_dictionary() -> None:
     assert [int(row["n"]["value"]) for row in bindings] == list(range(6_000))
 
 
+def test_many_rows_of_fresh_values_of_several_kinds_are_written() -> None:
+    rows: list[tuple[str | None, str | None]] = [(f"<http://ex.org/{n}>", [f'"{n}"', f"<http://ex.org/o{n}>", f"_:b{n}", None][n % 4])
+                                                 for n in range(6_000)]
+    whole = table(rows)
+    for content in (whole, pa.concat_tables([whole.slice(0, 2_500), whole.slice(2_500)])):
+        written = json.loads(payload("SELECT", content))["results"]["bindings"]
+        parts = [json.loads(payload("SELECT", whole.slice(start, 500)))["results"]["bindings"] for start in range(0, 6_000, 500)]
+        assert written == [row for part in parts for row in part]
+
+
 @pytest.mark.parametrize(("form", "content", "expected"), [
     ("ASK", pa.table({"_": pa.nulls(1, pa.string())}), b'{"head":{},"boolean":true}'),
     ("ASK", pa.table({"_": pa.nulls(0, pa.string())}), b'{"head":{},"boolean":false}'),

@@ -20,6 +20,7 @@ from engine.ir.terms import Constant, Variable
 from engine.records import End, Event, GraphVersion, Idle, Mark, Pause, Record, Register, Resume, RulesVersion, Unregister
 from engine.reference import streams as oracle
 from engine.runtime.batch import LogGapError
+from engine.runtime.output import payloads
 from engine.runtime.pump import Pump
 from engine.runtime.resources import ResultEvent
 from engine.runtime.results import ResultLog
@@ -224,6 +225,26 @@ def test_a_failing_query_leaves_the_others_alone() -> None:
     pump.executor.failing.clear()  # type: ignore[attr-defined]
     again = pump.process(encode([Resume(5, "bad", False), event(6, 35), event(7, 45)]))
     assert [(e.tick, e.seq) for e in again.results if e.query == "bad"] == [(40, 1)]
+
+
+@pytest.mark.parametrize("cut", [2, 3, 4, 5, 6])
+def test_an_answer_that_cannot_be_written_fails_its_query_alone(cut: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However the log is cut: the results before it are there."""
+    def refuse(form: str, tables: Sequence[pa.Table]) -> list[bytes]:
+        if form == "SELECT" and any('"15"' in table["o"].to_pylist() for table in tables):
+            raise ValueError("told to fail")
+        return payloads(form, tables)
+
+    monkeypatch.setattr("engine.runtime.query.payloads", refuse)
+    parsed = {"text": statement(TimeWindow(10, 10)),
+              "ask": Statement(Ask(PATTERN), "ask", "good", streams=(StreamSource(A, TimeWindow(10, 10)),))}
+    records = [Register(1, "bad", "text", 1), Register(2, "good", "ask", 2), event(3, 5), event(4, 15), event(5, 25), event(6, 35)]
+    results = ResultLog(None)
+    pump = make_pump(results, parsed)
+    for part in (records[:cut], records[cut:]):
+        pump.process(encode(part))
+    assert [e.tick for e in results.read("bad", 0)] == [10] and [e.tick for e in results.read("good", 0)] == [10, 20, 30]
+    assert pump.queries["bad"].state == "failed" and "told to fail" in str(pump.queries["bad"].error)
 
 
 def test_pause_and_resume_with_and_without_the_backlog() -> None:
