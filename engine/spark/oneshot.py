@@ -1,9 +1,13 @@
-"""One-shot queries: evaluated beside the pump, in a thread and a scheduler pool of their own, cancelled when their time is over."""
+"""One-shot queries: evaluated beside the pump, in a thread and a scheduler pool of their own, cancelled when their time is over.
+
+A task of Spark is not pre-empted. So at most one less of them run at once than Spark has slots: the pump always finds one.
+"""
 
 from __future__ import annotations
 
 import itertools
 import threading
+import time
 from typing import TYPE_CHECKING
 
 from engine.spark.due import Answer, Due
@@ -20,14 +24,19 @@ class OneShots:
         self._session = session
         self._numbers = itertools.count(1)
         self._executor = Executor(session, force_executor="local", force_strategy="recompute")
+        self._free = threading.Semaphore(max(1, session.settings.partitions - 1))
 
     def evaluate(self, due: Due, timeout_s: float) -> Answer:
-        """The answer of one evaluation; TimeoutError after `timeout_s`, the jobs are then cancelled."""
+        """The answer of one evaluation; TimeoutError after `timeout_s`, the jobs are then cancelled. What waits for others waits within
+        its time."""
+        ends_at = time.monotonic() + timeout_s
+        if not self._free.acquire(timeout=timeout_s):
+            raise TimeoutError(f"others took the {timeout_s:g} s that it had")
         tag = f"one-shot-{next(self._numbers)}"
         answers: list[Answer] = []
         worker = threading.Thread(target=self._work, args=(due, tag, answers), name=tag, daemon=True)
         worker.start()
-        worker.join(timeout_s)
+        worker.join(max(0.0, ends_at - time.monotonic()))
         if worker.is_alive():
             self._session.spark.sparkContext.cancelJobsWithTag(tag)
             raise TimeoutError(f"no answer within {timeout_s:g} s")
@@ -42,4 +51,5 @@ class OneShots:
         except Exception as failure:  # told to whoever asked
             answers.append(Answer(due.query, due.ticks[0], None, failure))
         finally:
+            self._free.release()
             context.clearJobTags()
