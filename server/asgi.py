@@ -22,12 +22,13 @@ from server.formats.media import GRAPH_RESULT_TYPES, HTML, JSONL, SSE, TABLE_TYP
 from server.hub import Hub
 from server.outbox import Outbox
 from server.pools import Kind
-from server.problems import Problem, dumps, form_for, from_error
+from server.problems import Problem, dumps, form_for, from_error, head_too_large
 from server.routes.info import readiness
 from server.web import Site
 
 log = logging.getLogger("thalweg.server")
 _RESULTS, _ITEMS, _EVENTS = (re.compile(p) for p in (r"/queries/([^/]+)/results", r"/streams/([^/]+)/items", "/events"))
+_BESIDE_A_HEADER = len(": \r\n")
 # What is offered as a live feed, and what Flask gives as a document at the same address.
 _OFFERED: dict[re.Pattern[str], tuple[tuple[str, ...], tuple[str, ...]]] = {
     _RESULTS: ((SSE, JSONL), (*TABLE_TYPES, *GRAPH_RESULT_TYPES, HTML)), _ITEMS: ((SSE,), (JSONL, TRIG)), _EVENTS: ((SSE, JSONL), ())}
@@ -97,6 +98,7 @@ class Application:
             await noted(message)
 
         try:
+            self._check_head(scope)
             path = self._local_path(scope)
             if await self._preflight(scope, own):
                 return
@@ -111,6 +113,13 @@ class Application:
             if started:
                 raise
             await self._refuse(scope, own, from_error(error))
+
+    def _check_head(self, scope: Scope) -> None:
+        """Raise Problem where a head that came whole, and so was not counted on its way (connection.py), is too large."""
+        most = self.site.limits.header_bytes
+        target = len(scope.get("raw_path") or scope["path"].encode()) + len(scope["query_string"])
+        if target + sum(len(name) + len(value) + _BESIDE_A_HEADER for name, value in scope["headers"]) > most:
+            raise head_too_large(most)
 
     async def _preflight(self, scope: Scope, send: Send) -> bool:
         """Answer a preflight of an origin that may read."""

@@ -11,7 +11,7 @@ from typing import Any
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from server.limits import Limits
-from server.problems import Problem
+from server.problems import Problem, head_too_large
 
 # The application says itself that a body did not come in time; this is for bodies that it does not read.
 _GRACE_SECONDS = 5.0
@@ -50,8 +50,7 @@ class Connection(HttpToolsProtocol):
             self._expect(self.limits.header_seconds)
         super().data_received(data)
         if self._in_head and self._head_bytes > self.limits.header_bytes:
-            self._refuse(Problem("headers-too-large", f"The head of a request may have {self.limits.header_bytes} bytes.",
-                                 extra={"limit": self.limits.header_bytes}))
+            self._refuse(head_too_large(self.limits.header_bytes))
 
     def on_message_begin(self) -> None:
         """A request begins. Its first bytes are counted with the next that come, for others may stand before them."""

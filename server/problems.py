@@ -196,6 +196,11 @@ def from_error(error: BaseException) -> Problem:
                    extra={"requestId": request_id})
 
 
+def head_too_large(most: int) -> Problem:
+    """The head of a request has more than `most` bytes."""
+    return Problem("headers-too-large", f"The head of a request may have {most} bytes.", extra={"limit": most})
+
+
 def form_for(accept: str) -> str:
     """``json``, ``text`` or ``html`` for an Accept header (``*/*`` and everything else get JSON)."""
     ranges = [part.split(";")[0].strip().lower() for part in accept.split(",")]

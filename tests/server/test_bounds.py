@@ -110,6 +110,16 @@ def test_a_head_without_end_is_refused(serve: Serve) -> None:
     assert head.startswith(b"HTTP/1.1 431 ") and json.loads(body)["limit"] == 10_000
 
 
+@pytest.mark.parametrize("more", [b"X-Long: " + b"x" * 10_000 + b"\r\n", b"X: 1\r\n" * 1_700])
+@pytest.mark.parametrize("path", [b"/queries", b"/health/live", b"/events", b"/none?" + b"x" * 9_900])
+def test_a_large_head_that_comes_whole_is_refused(serve: Serve, path: bytes, more: bytes) -> None:
+    live = serve(replace(QUICK, header_bytes=10_000))
+    with client(live) as found:
+        found.sendall(b"GET " + path + b" HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n" + more + b"\r\n")
+        head, _, body = until_closed(found).partition(b"\r\n\r\n")
+    assert head.startswith(b"HTTP/1.1 431 ") and json.loads(body)["limit"] == 10_000
+
+
 def test_connections_are_counted(serve: Serve) -> None:
     live = serve(replace(QUICK, connections=2))
     with client(live) as first, client(live), client(live) as third:
