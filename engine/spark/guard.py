@@ -50,12 +50,19 @@ def guarded(connection: duckdb.DuckDBPyConnection, limits: EvaluationLimits) -> 
             if time.monotonic() > ends_at:
                 raise LimitExceeded.of("evaluation_ms", limits.evaluation_ms, "the evaluation took longer") from failure
             if isinstance(failure, MemoryError) or type(failure).__name__ == "OutOfMemoryException":
-                raise LimitExceeded("worker_memory", f"the evaluation needs more memory than a worker has: {failure}") from failure
+                raise out_of_memory(failure) from failure
             raise
         finally:
             if in_task:
                 signal.setitimer(signal.ITIMER_REAL, 0)
             _ends_at[0] = float("inf")
+
+
+def out_of_memory(failure: Exception) -> LimitExceeded:
+    """The error of an evaluation with too little memory: what was asked for, without DuckDB's advice on settings that are locked here."""
+    found = re.search(r"[^:\n]*\([^()]* used\)", str(failure))
+    return LimitExceeded("worker_memory", "the evaluation needs more memory than a worker has"
+                         f"{': ' + found[0].strip() if found else ''}; the limit workerMemory is set by THALWEG_WORKER_MEMORY")
 
 
 def fetched(connection: duckdb.DuckDBPyConnection, text: str, limits: EvaluationLimits) -> pa.Table:

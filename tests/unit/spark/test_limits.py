@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import threading
 import time
@@ -10,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import duckdb
 import pytest
 
 from engine.compiler import Catalog, compile_statement
@@ -19,6 +21,7 @@ from engine.runtime.rows import encode, facts_of
 from engine.spark.content import StreamContent
 from engine.spark.due import Answer, Due
 from engine.spark.executor import Executor
+from engine.spark.guard import guarded, out_of_memory
 from engine.spark.jobs import Jobs
 from engine.spark.local import Found, Task
 from engine.spark.session import Session
@@ -81,6 +84,17 @@ def test_memory_beyond_that_of_a_worker_is_the_failure_of_its_query(local: Execu
     answers = local.evaluate([due("large", JOINED, 20_000, evaluation_ms=600_000), due("quick", QUICK, 20_000)])
     assert errors(answers)["quick"] is None
     assert errors(answers)["large"] in ("worker_memory", "evaluation_bytes")
+
+
+def test_too_little_memory_is_told_with_the_limit_and_without_advice_on_duckdb() -> None:
+    connection = duckdb.connect(config={"memory_limit": "20MB", "temp_directory": ""})
+    with pytest.raises(LimitExceeded) as caught, guarded(connection, EvaluationLimits()):
+        connection.sql("SELECT list(range) FROM range(100_000_000)").fetchall()
+    told = str(caught.value)
+    assert re.fullmatch(r"the evaluation needs more memory than a worker has: .*MiB used\); the limit workerMemory is set by "
+                        "THALWEG_WORKER_MEMORY", told), told
+    assert str(out_of_memory(MemoryError())) == ("the evaluation needs more memory than a worker has; the limit workerMemory is set by "
+                                                 "THALWEG_WORKER_MEMORY")
 
 
 def test_evaluations_that_are_too_much_together_are_done_one_by_one(local: Executor) -> None:
