@@ -50,7 +50,7 @@ def _parse(text: Text) -> Statement:
         raise DiagnosticError(*found, _first(text, errors, body_diagnostic(text, tokens, error.place, error.expected))) from None
     except TooMuchEffort as error:
         raise DiagnosticError(*found, text.error("The statement is too long: its parse was given up here.", error.place, error.place,
-                                                 code="body-too-large", hint="put long lists of data into a graph")) from None
+                                                 code="query-too-large", hint="put long lists of data into a graph")) from None
     if errors:
         raise DiagnosticError(*found, *errors)
     names = Names(text)

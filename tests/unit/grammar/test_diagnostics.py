@@ -156,6 +156,10 @@ def test_a_text_that_is_too_long_is_refused_unread() -> None:
     assert only("#" * 70_000).code == "body-too-large"
 
 
+def test_a_text_that_needs_too_much_work_is_one_query_with_too_many_parts() -> None:
+    assert only("SELECT * { VALUES ?x {" + " 1" * 21_000 + " } }").code == "query-too-large"
+
+
 @pytest.mark.parametrize("text", ["", "  \n", "# nothing", "SELECT", "REGISTER", "REGISTER QUERY q AS", "SELECT * FROM", "FROM",
                                   "}", "\x00"])
 def test_next_to_nothing(text: str) -> None:
