@@ -38,7 +38,7 @@ def _parser() -> argparse.ArgumentParser:
 def _serve_arguments(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("--host", default="127.0.0.1", help="address to listen on; loopback only (default: %(default)s)")
-    add("--port", type=int, default=8175, help="port, 0 for any free one (default: %(default)s)")
+    add("--port", type=_read_by(count(65_535)), default=8175, help="port, 0 for any free one (default: %(default)s)")
     add("--data", type=Path, default=Path(".thalweg"), metavar="DIR", help="folder of logs and definitions (default: %(default)s)")
     add("--demo", action="store_true", help="load and feed the weather demo")
     add("--base-path", default="", metavar="/PATH", help="serve below this path")

@@ -101,6 +101,8 @@ def told(work: Callable[[], None]) -> int:
         return _fail(from_diagnostics(error).text())
     except Problem as problem:
         return _fail(problem.text())
+    except FileNotFoundError as error:
+        return _fail(f"thalweg: There is no file {error.filename}.\n")
     except (EngineError, OSError, ValueError, RuntimeError) as error:
         return _fail(f"thalweg: {error}\n")
     return 0
@@ -201,12 +203,14 @@ def _with_rules(queries: Mapping[str, Statement], given: Iterable[str]) -> tuple
 
 def _named_file(text: str) -> tuple[str | None, Path]:
     """``IRI=FILE`` or ``FILE``; both may hold ``=``."""
-    if Path(text).is_file():
-        return None, Path(text)
-    for place in [found.start() for found in re.finditer("=", text)]:
-        path = Path(text[place + 1:])
-        if ":" in text[:place] and path.is_file():
-            return text[:place].strip("<>"), path
+    read = [(None, Path(text)), *((text[:found.start()].strip("<>"), Path(text[found.end():])) for found in re.finditer("=", text)
+                                  if ":" in text[:found.start()])]
+    for iri, path in read:
+        if path.is_file():
+            return iri, path
+    for _, path in read:
+        if path.exists():
+            raise ValueError(f"{path} is not a regular file.")
     raise ValueError(f"There is no file {text.partition('=')[2] or text}.")
 
 

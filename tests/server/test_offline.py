@@ -85,7 +85,9 @@ def test_rule_sets_come_from_files(write: Callable[..., str], capsys: pytest.Cap
     (QUERY % "", ["--stream", "bad.trig"], "bad.trig: "), (QUERY % "", ["--graph", "t.ttl"], "names no graph for it"),
     (QUERY % "FROM <http://ex.org/x>", ["--stream", "s.trig"], "http://ex.org/x"),
     (QUERY % "FROM STREAM <http://ex.org/b> [NOW]", ["--stream", "s.trig"], "write IRI=FILE"),
-    (QUERY % "USING RULES none", ["--stream", "s.trig"], "none"), (None, [], "No such file")])
+    (QUERY % "USING RULES none", ["--stream", "s.trig"], "none"), (None, [], "There is no file q.rq."),
+    (QUERY % "", ["--stream", "http://ex.org/temps=/dev/null"], "/dev/null is not a regular file"),
+    (QUERY % "", ["--stream", "."], ". is not a regular file")])
 def test_mistakes_are_told_in_words(write: Callable[..., str], capsys: pytest.CaptureFixture[str], query: str | None, arguments: list[str],
                                     complaint: str) -> None:
     for name, text in (("s.trig", TRIG), ("bad.trig", "<http://g> {\n<http://a>"), ("t.ttl", TBOX)):

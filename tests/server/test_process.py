@@ -185,6 +185,10 @@ def test_what_the_command_line_refuses(capsys: pytest.CaptureFixture[str]) -> No
     with listen("127.0.0.1", 0) as taken:
         assert main(["serve", "--port", str(taken.getsockname()[1])]) == 1
     assert "cannot listen" in capsys.readouterr().err
+    for port in ("99999", "-1", "x"):
+        with pytest.raises(SystemExit) as ended:
+            main(["serve", f"--port={port}"])
+        assert ended.value.code == 2 and "argument --port" in capsys.readouterr().err
     for wrong in (["serve", "--limit", "none=1"], ["run"], ["fly"], []):
         with pytest.raises(SystemExit):
             main(wrong)
