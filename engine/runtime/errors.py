@@ -1,8 +1,10 @@
-"""Why the engine refused a command: a problem slug of docs/http-api.md with its HTTP status."""
+"""Why the engine refused a command: a problem slug of docs/http-api.md with its HTTP status; and why the evaluator failed, in words."""
 
 from __future__ import annotations
 
 from typing import Any
+
+_LONGEST_LINE = 300
 
 
 class EngineError(Exception):
@@ -30,3 +32,13 @@ def conflict(detail: str, **extra: Any) -> EngineError:
 def unavailable(slug: str, detail: str, retry_after_s: int = 2) -> EngineError:
     """503 with the number of seconds after which to try again."""
     return EngineError(slug, 503, detail, {"retryAfter": retry_after_s})
+
+
+def plain(failure: BaseException) -> str:
+    """A failure of the evaluator in one line, for people; the server's log has the whole of it."""
+    if isinstance(failure, ConnectionError) or type(failure).__name__ == "Py4JNetworkError":
+        return "Spark's JVM has ended"
+    text = str(failure).strip() or type(failure).__name__
+    if text.startswith("[STREAM_FAILED]"):
+        text = f"Spark's feed of the input log has failed: {text.partition('terminated with exception: ')[2].strip() or 'no reason is given'}"
+    return text.splitlines()[0][:_LONGEST_LINE]

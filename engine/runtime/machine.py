@@ -18,7 +18,7 @@ from engine.ir.statement import Statement
 from engine.runtime.backend import Backend
 from engine.runtime.batch import EvaluatorDownError
 from engine.runtime.clock import Clock
-from engine.runtime.errors import EngineError, unavailable
+from engine.runtime.errors import EngineError, plain, unavailable
 from engine.runtime.evaluator import Evaluator
 from engine.runtime.keeper import LogKeeper
 from engine.runtime.listeners import Listeners
@@ -162,7 +162,7 @@ class Machine:
         while (wait_s := self._backoff.failed(self.position)) is not None:
             _LOG.error("the evaluator is started again after %g s: %s", wait_s, failure, exc_info=failure)
             try:
-                self._become("restarting", f"starting again after: {failure}")
+                self._become("restarting", f"starting again after: {plain(failure)}")
                 self._evaluator.end(_END_S)
                 if self.closing.wait(wait_s):
                     return
@@ -204,7 +204,7 @@ class Machine:
         if self.closing.is_set() or self.state == "failed":
             return
         _LOG.error("the engine failed: %s", failure)
-        self._become("failed", f"{type(failure).__name__}: {failure}")
+        self._become("failed", f"{type(failure).__name__}: {plain(failure)}")
         with self._changed:
             self._changed.notify_all()
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from engine.runtime.errors import EngineError
+from engine.runtime.errors import EngineError, plain
 from engine.runtime.resources import ResultEvent
 from engine.supervision.backoff import Backoff
 from tests.unit.runtime.test_engine import EVENTS, NOW, TEXT, Running, item
@@ -52,6 +52,15 @@ def test_a_death_in_mid_stream_changes_no_result(tmp_path: Path, undisturbed: di
         push(running, *range(30, 40))
         assert logged(running, 39) == undisturbed
         assert running.backend.starts == 4
+
+
+@pytest.mark.parametrize(("failure", "told"), [
+    (ConnectionRefusedError(111, "Connection refused"), "Spark's JVM has ended"),
+    (RuntimeError("[STREAM_FAILED] Query [id = 1, runId = 2] terminated with exception: Job aborted\n\tat org.apache.Spark SQLSTATE: X"),
+     "Spark's feed of the input log has failed: Job aborted"),
+    (RuntimeError("one line\nand a stack"), "one line"), (KeyError(), "KeyError"), (ValueError("x" * 9_000), "x" * 300)])
+def test_why_the_evaluator_is_started_again_is_one_plain_line(failure: Exception, told: str) -> None:
+    assert plain(failure) == told
 
 
 def test_pushes_and_reads_go_on_while_the_evaluator_is_started_again(
