@@ -33,7 +33,7 @@ def endless(layer: Sequence[Rule]) -> tuple[str, ...]:
     for ever."""
     makers = [rule for rule in layer if any(map(_makes, rule.body))]
     links = [(_heads(rule), _asked(rule)) for rule in layer] if makers else []
-    return tuple(dict.fromkeys(rule.name or "?" for rule in makers if _returns(_heads(rule), _asked(rule), links)))
+    return tuple(dict.fromkeys(_named(rule) for rule in makers if _returns(_heads(rule), _asked(rule), links)))
 
 
 def rounds(names: Sequence[str]) -> Iterator[int]:
@@ -44,6 +44,11 @@ def rounds(names: Sequence[str]) -> Iterator[int]:
             raise Unending(f"after {MOST_ROUNDS} rounds the rules still derive something new, by {', '.join(names)}: terms that are made "
                            "from what follows from such terms")
         yield number
+
+
+def _named(rule: Rule) -> str:
+    """What a person knows a rule by."""
+    return rule.name or f"a rule without a name{f' (line {rule.span.line})' if rule.span is not None else ''}"
 
 
 def _makes(part: Formula) -> bool:

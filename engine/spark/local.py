@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from engine.ipc import pack, unpack
+from engine.ir.growth import Unending
 from engine.limits import UNLIMITED, EvaluationLimits, LimitExceeded
 from engine.spark.guard import fetched, guarded
 from engine.spark.sql.closing import (Closing, Round, SeenRow, all_seen, beside_table, following_table, new_table, saturate,
@@ -125,6 +126,8 @@ def _run(connection: duckdb.DuckDBPyConnection, number: int, task: Task, closure
             return number, (time.perf_counter() - began) * 1000, answer, pack(pa.concat_tables(made)) if made else None, None
     except LimitExceeded as over:
         return number, 0.0, b"", None, over
+    except Unending as endless:
+        return number, 0.0, b"", None, QueryFailed(str(endless))
     except Exception as failure:  # whatever DuckDB or a function raises belongs to this query alone
         return number, 0.0, b"", None, QueryFailed(f"{type(failure).__name__}: {failure}")
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import cache
 
 import duckdb
@@ -16,6 +17,7 @@ from engine.ir import growth
 from engine.ir import rules as ir
 from engine.ir.expressions import Call
 from engine.ir.rules import TRIPLE, Assign, Atom, Fact, Formula, Negation, Rule, RuleSet, Table, rule_variables
+from engine.ir.spans import Span
 from engine.ir.strata import Unstratified, strata
 from engine.ir.terms import XSD, Constant, Term, Variable
 from engine.plan.nodes import ClosedSource, MergedSource, StaticSource, WindowSource
@@ -122,6 +124,13 @@ def test_rules_that_derive_for_ever_are_ended(monkeypatch: pytest.MonkeyPatch) -
                     Fact(Atom(TRIPLE, tuple(map(Constant, fact))), granule(0, 1000)) for fact in facts], 0)):
         with pytest.raises(growth.Unending, match="after 20 rounds the rules still derive something new, by longer:"):
             run()
+
+
+def test_endless_rules_without_names_are_told_by_their_lines() -> None:
+    made = Assign(Y, Call("CONCAT", (Call("STR", (X,)), Constant(literal("!")))))
+    rule = Rule(Atom("p", (Y,)), (Atom("p", (X,)), made), span=Span("one\ntwo\n", 4, 7))
+    assert growth.endless([rule]) == ("a rule without a name (line 2)",)
+    assert growth.endless([replace(rule, span=None)]) == ("a rule without a name",)
 
 
 def least_model(program: list[Rule], facts: list[Triple]) -> set[tuple[str, tuple[str, ...]]]:
