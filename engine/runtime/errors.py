@@ -40,5 +40,6 @@ def plain(failure: BaseException) -> str:
         return "Spark's JVM has ended"
     text = str(failure).strip() or type(failure).__name__
     if text.startswith("[STREAM_FAILED]"):
-        text = f"Spark's feed of the input log has failed: {text.partition('terminated with exception: ')[2].strip() or 'no reason is given'}"
+        reason = text.partition("terminated with exception: ")[2].strip()
+        text = f"Spark's feed of the input log has failed: {reason or 'no reason is given'}"
     return text.splitlines()[0][:_LONGEST_LINE]
