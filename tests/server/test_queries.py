@@ -55,6 +55,9 @@ def test_a_query_is_shown_paused_and_removed(hot: FlaskClient) -> None:
                            ({"state": "paused", "force": "yes"}, "force")):
         assert problem(hot.patch("/queries/hot", json=change), 422, "unknown-parameter")["parameter"] == member
     problem(hot.patch("/queries/hot", json={"text": "x"}), 422, "unknown-parameter")
+    for path in ("/explain", "/queries"):
+        problem(hot.post(path, json={"text": 5}), 422, "json-syntax")
+        problem(hot.post(path, data="{", content_type="application/json"), 400, "json-syntax")
     assert hot.post("/queries/hot/restart?reset=true").status_code == 202
     problem(hot.delete("/streams/temps"), 409, "in-use")
     removed = hot.delete("/queries/hot")
