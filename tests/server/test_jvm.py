@@ -21,7 +21,8 @@ __all__ = ["pushes", "undisturbed"]
 pytestmark = pytest.mark.spark
 
 NOTICED_S = 5.0     # the bound that docs/http-api.md promises
-KILLS = {60: signal.SIGKILL, 130: signal.SIGTERM, 200: signal.SIGKILL}
+ONCE = {130: signal.SIGKILL}
+AGAIN = {60: signal.SIGKILL, 130: signal.SIGTERM, 200: signal.SIGKILL}
 """By the number of the push after which they come."""
 
 
@@ -38,8 +39,9 @@ def not_ready_in_time(server: ServerProcess, began: float) -> None:
 
 
 @pytest.mark.timeout(600)
+@pytest.mark.parametrize("kills", [pytest.param(ONCE, id="once"), pytest.param(AGAIN, id="again", marks=pytest.mark.long)])
 def test_a_jvm_killed_in_mid_stream_changes_nothing(
-        pushes: list[bytes], undisturbed: tuple[Logged, Taken], tmp_path: Path) -> None:
+        pushes: list[bytes], undisturbed: tuple[Logged, Taken], tmp_path: Path, kills: dict[int, signal.Signals]) -> None:
     """Pushes go on while Spark is started again, and clients of the feeds stay connected."""
     expected, taken = undisturbed
     with ExitStack() as ends, ServerProcess(tmp_path / "data") as server:
@@ -55,13 +57,13 @@ def test_a_jvm_killed_in_mid_stream_changes_nothing(
             except Unanswered:      # what came before it took longer than the server keeps a connection that is not used
                 pusher.connect(server.base)
                 send(server, pusher, number)
-            if number in KILLS:
+            if number in kills:
                 began = time.monotonic()
-                os.kill(jvm(server), KILLS[number])
+                os.kill(jvm(server), kills[number])
                 not_ready_in_time(server, began)
                 states = {query["state"] for query in requests.get(f"{server.base}/queries", timeout=30).json()["queries"]}
                 assert states == {"restarting"}
-                if number == max(KILLS):
+                if number == max(kills):
                     server.wait_ready()
         server.wait_ready()
         assert finish(server) == taken, "a push was lost, or taken twice"
