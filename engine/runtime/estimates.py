@@ -51,8 +51,9 @@ def needs_of(statement: Statement, view: View, now_ms: int) -> Needs:
     products = [parts for parts in _products(statement.query.pattern) if len(parts) > 1]
     if not products:
         return Needs(sum(rows.values()), 0)
+    graphs = view.graphs
     estimate = merge_estimates([*(_scaled(view.snapshot.content(source.stream).estimate(), count) for source, count in rows.items()),
-                                *(table_estimate(view.graphs[graph.iri]) for graph in statement.graphs if graph.iri in view.graphs)])
+                                *(table_estimate(graphs[graph.iri]) for graph in statement.graphs if graph.iri in graphs)])
     return Needs(sum(rows.values()), max(math.prod(int(_least(part, estimate)) for part in parts) for parts in products))
 
 
