@@ -72,7 +72,7 @@ class Jobs:
         if not tasks:
             return []
         try:
-            with self._tagged({task.query for task in tasks}):
+            with self._tagged({task.query for task in tasks}, _new_tag()):
                 return run_local(self._session.spark, tasks, tables, self._session.settings.partitions, alive)
         except Exception as failure:  # Spark's and Py4J's errors have no common base
             return self._again(failure, tasks, tables, alive, deaths)
@@ -97,9 +97,9 @@ class Jobs:
 
     def limited(self, query: str, limits: EvaluationLimits, work: Callable[[], pa.Table]) -> pa.Table:
         """What some Spark SQL gives, if it does in time."""
-        over = threading.Event()
+        over, tag = threading.Event(), _new_tag()
         try:
-            with self._tagged({query}) as tag:
+            with self._tagged({query}, tag):
                 def end() -> None:
                     over.set()
                     self._end([tag])
@@ -108,6 +108,7 @@ class Jobs:
                     table = work()
         except Exception as failure:  # as above
             if query in self._cancelled:
+                self._end_stuck(tag)
                 raise Cancelled("its query is removed") from failure
             if _TOO_LARGE in str(failure):
                 raise LimitExceeded.of("evaluation_bytes", limits.evaluation_bytes, "the answer has more bytes") from failure
@@ -122,29 +123,39 @@ class Jobs:
     def _end_stuck(self, tag: str) -> None:
         """A task of Spark SQL that is cancelled ends where it asks; one inside a nested loop does not, and would keep a core for ever. Then
         the JVM is ended, and the server starts it again."""
+        until = time.monotonic() + GRACE_S
+        try:
+            while self._has_active_tasks(tag):
+                if time.monotonic() > until:
+                    _LOG.error("a task of Spark does not end; its JVM is ended")
+                    self._session.kill()
+                    return
+                time.sleep(0.1)
+        except Exception:  # a dead JVM, as above: it has no tasks
+            if self._session.alive:
+                raise
+
+    def _has_active_tasks(self, tag: str) -> bool:
         context = self._session.spark.sparkContext
-        tracker, until = context.statusTracker(), time.monotonic() + GRACE_S
-        while True:
-            jobs = [tracker.getJobInfo(job) for job in context._jsc.sc().statusTracker().getJobIdsForTag(tag)]
-            stages = [tracker.getStageInfo(stage) for job in jobs if job is not None for stage in job.stageIds]
-            if not any(stage.numActiveTasks for stage in stages if stage is not None):
-                return
-            if time.monotonic() > until:
-                _LOG.error("a task of Spark does not end; its JVM is ended")
-                self._session.kill()
-                return
-            time.sleep(0.1)
+        tracker = context.statusTracker()
+        jobs = [tracker.getJobInfo(job) for job in context._jsc.sc().statusTracker().getJobIdsForTag(tag)]
+        stages = [tracker.getStageInfo(stage) for job in jobs if job is not None for stage in job.stageIds]
+        return any(stage.numActiveTasks for stage in stages if stage is not None)
 
     @contextmanager
-    def _tagged(self, queries: Collection[str]) -> Iterator[str]:
+    def _tagged(self, queries: Collection[str], tag: str) -> Iterator[None]:
         """Tag what this thread starts."""
-        context, tag = self._session.spark.sparkContext, f"evaluation-{next(_NUMBERS)}"
+        context = self._session.spark.sparkContext
         context.addJobTag(tag)
         self._running[tag] = frozenset(queries)
         try:
             if any(query in self._cancelled for query in queries):     # since the tag was known
                 raise Cancelled("its query is removed")
-            yield tag
+            yield
         finally:
             del self._running[tag]
             context.removeJobTag(tag)
+
+
+def _new_tag() -> str:
+    return f"evaluation-{next(_NUMBERS)}"

@@ -18,6 +18,7 @@ from engine.compiler import Catalog, compile_statement
 from engine.limits import Cancelled, EvaluationLimits, LimitExceeded
 from engine.records import Event
 from engine.runtime.rows import encode, facts_of
+from engine.spark import guard
 from engine.spark.content import StreamContent
 from engine.spark.due import Answer, Due
 from engine.spark.executor import Executor
@@ -131,6 +132,46 @@ def test_on_spark_only_a_query_that_ends_its_worker_twice_fails(spark_session: S
     found = jobs.run([task("quick"), task("deadly", Deadly()), task("other")], {}, frozenset())  # type: ignore[arg-type]
     assert [answer.table.to_pylist() for answer in (found[0], found[2]) if isinstance(answer, Found)] == [[{"n": 7}]] * 2
     assert isinstance(found[1], LimitExceeded) and found[1].limit == "worker_deaths"
+
+
+@pytest.mark.spark
+def test_on_spark_a_call_that_no_interrupt_ends_is_ended_by_the_signal(spark_session: Session) -> None:
+    def task(query: str, *closings: Closing) -> Task:
+        return Task("SELECT 7 AS n", frozenset(), 1, closings, query, EvaluationLimits(evaluation_ms=200 if closings else 60_000))
+
+    jobs = Jobs(spark_session)
+    found = jobs.run([task("quick"), task("deaf", Deaf()), task("other")], {}, frozenset())  # type: ignore[arg-type]
+    assert [answer.table.to_pylist() for answer in (found[0], found[2]) if isinstance(answer, Found)] == [[{"n": 7}]] * 2
+    assert isinstance(found[1], LimitExceeded) and found[1].limit == "worker_deaths"
+
+
+class Deaf:
+    """Sleeps where it should be made. The worker that runs it ends, and so its shorter grace with it."""
+
+    static, name, first = False, "deaf", ""
+
+    def __setstate__(self, state: object) -> None:
+        guard.GRACE_S = 0.2
+
+    def __getstate__(self) -> tuple[int]:
+        return (1,)
+
+    @property
+    def kept(self) -> None:
+        time.sleep(600)
+
+
+@pytest.mark.spark
+def test_on_spark_a_product_in_spark_sql_is_ended_in_time(spark_session: Session) -> None:
+    executor = Executor(spark_session, force_executor="sql", force_strategy="recompute")
+    executor.evaluate([due("warm", QUICK)])
+    began = time.monotonic()
+    tested = 'SELECT (COUNT(*) AS ?n) { ?a <urn:p> ?x . ?b <urn:p> ?y FILTER(REPLACE(?x, "(.)", "$1$1") < ?y) }'     # by Python workers
+    answers = executor.evaluate([due("before", QUICK, evaluation_ms=60_000), due("product", tested, evaluation_ms=2_000),
+                                 due("after", QUICK, evaluation_ms=60_000)])
+    assert errors(answers) == {"before": None, "product": "evaluation_ms", "after": None}
+    assert time.monotonic() - began < 60 and spark_session.alive
+    executor.close()
 
 
 class Deadly:

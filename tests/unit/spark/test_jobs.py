@@ -1,0 +1,142 @@
+"""Spark SQL that is over its time: it is cancelled, and what does not react costs the JVM. Spark is a stand-in here."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from engine.limits import Cancelled, EvaluationLimits, LimitExceeded
+from engine.spark import jobs as module
+from engine.spark.jobs import Jobs
+from tests.waiting import wait_until
+
+ANSWER = pa.table({"n": [7]})
+SOON = EvaluationLimits(evaluation_ms=1)
+
+
+class StandIn:
+    """A session and its context. What runs ends when it is cancelled; its task has ended when it was asked for `deaf` times."""
+
+    def __init__(self, deaf: int) -> None:
+        self.deaf, self.asked = deaf, 0
+        self.alive, self.killed = True, False
+        self.cancelled = threading.Event()
+        self.tags: set[str] = set()
+        self.spark = SimpleNamespace(sparkContext=self)
+        self._jsc = SimpleNamespace(sc=lambda: self)
+
+    addJobTag = property(lambda self: self.tags.add)
+    removeJobTag = property(lambda self: self.tags.discard)
+
+    def cancelJobsWithTag(self, tag: str) -> None:
+        assert tag in self.tags
+        self.cancelled.set()
+
+    def statusTracker(self) -> StandIn:
+        if not self.alive:
+            raise ConnectionRefusedError("the JVM is gone")
+        return self
+
+    def getJobIdsForTag(self, tag: str) -> list[int]:
+        assert tag.startswith("evaluation-")
+        return [1, 2]
+
+    def getJobInfo(self, job: int) -> Any:
+        return SimpleNamespace(stageIds=[5, 6]) if job == 2 else None
+
+    def getStageInfo(self, stage: int) -> Any:
+        self.asked += stage == 6
+        return SimpleNamespace(numActiveTasks=int(self.asked <= self.deaf)) if stage == 6 else None
+
+    def kill(self) -> None:
+        self.alive, self.killed = False, True
+
+    def work(self) -> pa.Table:
+        assert self.cancelled.wait(30)
+        raise RuntimeError("the job was cancelled")
+
+
+def limited(session: StandIn, work: Callable[[], pa.Table], limits: EvaluationLimits = SOON) -> pa.Table:
+    return Jobs(session).limited("q", limits, work)  # type: ignore[arg-type]
+
+
+def test_spark_sql_over_its_time_is_cancelled_and_its_task_waited_for() -> None:
+    session = StandIn(deaf=3)
+    with pytest.raises(LimitExceeded) as caught:
+        limited(session, session.work)
+    assert (caught.value.limit, str(caught.value)) == ("evaluation_ms", "the evaluation took longer; the limit evaluation_ms is 1")
+    assert session.asked == 4 and not session.killed and not session.tags
+
+
+def test_a_task_of_spark_sql_that_does_not_react_costs_the_jvm(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "GRACE_S", 0)
+    session = StandIn(deaf=1_000)
+    with pytest.raises(LimitExceeded) as caught:
+        limited(session, session.work)
+    assert caught.value.limit == "evaluation_ms" and session.killed
+
+
+def test_a_jvm_that_died_of_what_was_over_its_time_has_no_tasks() -> None:
+    session = StandIn(deaf=1_000)
+
+    def work() -> pa.Table:
+        try:
+            return session.work()
+        finally:
+            session.alive = False
+
+    with pytest.raises(LimitExceeded) as caught:
+        limited(session, work)
+    assert caught.value.limit == "evaluation_ms"
+
+
+def test_an_answer_that_comes_after_its_time_is_none() -> None:
+    session = StandIn(deaf=0)
+
+    def work() -> pa.Table:
+        assert session.cancelled.wait(30)
+        return ANSWER
+
+    with pytest.raises(LimitExceeded):
+        limited(session, work)
+    assert not session.killed
+
+
+def test_what_fails_or_ends_in_time_is_not_cancelled() -> None:
+    session = StandIn(deaf=0)
+    assert limited(session, lambda: ANSWER, EvaluationLimits()) is ANSWER
+
+    def fail() -> pa.Table:
+        raise ValueError("its own")
+
+    with pytest.raises(ValueError, match="its own"):
+        limited(session, fail, EvaluationLimits())
+    with pytest.raises(LimitExceeded) as caught:
+        limited(session, lambda: pa.table({"n": [1, 2]}), EvaluationLimits(evaluation_rows=1))
+    assert caught.value.limit == "evaluation_rows"
+    assert not session.cancelled.is_set() and not session.asked and not session.tags
+
+
+def test_the_task_of_a_removed_query_that_does_not_react_costs_the_jvm_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "GRACE_S", 0)
+    session = StandIn(deaf=1_000)
+    jobs = Jobs(session)  # type: ignore[arg-type]
+    found: list[BaseException] = []
+
+    def evaluate() -> None:
+        try:
+            jobs.limited("q", EvaluationLimits(), session.work)
+        except BaseException as failure:
+            found.append(failure)
+
+    thread = threading.Thread(target=evaluate)
+    thread.start()
+    wait_until(lambda: session.tags, 30)
+    jobs.cancel("q")
+    thread.join(30)
+    assert isinstance(found[0], Cancelled) and session.killed
