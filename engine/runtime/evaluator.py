@@ -32,6 +32,7 @@ from engine.runtime.resources import Notice
 from engine.runtime.room import is_full
 from engine.runtime.rows import ROWS, Control, Kind, controls, verdict_payload
 from engine.runtime.snapshot import snapshot_of
+from engine.runtime.suspects import Suspects
 from engine.runtime.view import View
 
 if TYPE_CHECKING:
@@ -61,7 +62,8 @@ class Evaluator:
         """Start the backend, take up the queries where the result log ends, and let the feed catch up with the input log."""
         machine, own = self._machine, self._machine.settings
         machine.say("starting Spark")
-        executor = machine.backend.start(machine.say, self._broken)
+        executor = Suspects(machine.backend.start(machine.say, self._broken), machine.deaths, machine.backend.alive,
+                            lambda: not machine.closing.is_set())
         if own.warm_up:
             machine.say("warming up")
             machine.backend.warm_up(machine.say)

@@ -46,7 +46,7 @@ _END_S = 30.0     # so long the pump may take to end before the evaluator is sta
 class Machine:
     """Everything behind `service.Engine`. `state`: ``starting``, ``running``, ``restarting`` (the evaluator is started again),
     ``stopping`` or ``failed``; `progress` says more. `position` is how far the pump is. `life` numbers the starts of the evaluator: what
-    comes from one before the last is not heard."""
+    comes from one before the last is not heard. `deaths`: by query in how many evaluations it died (suspects.py)."""
 
     def __init__(self, settings: Settings, parse: Callable[[str], Statement], parse_rules: ParseRules, clock: Clock,
                  backend: Backend) -> None:
@@ -61,6 +61,7 @@ class Machine:
         self._without_room: str | None = None
         self._opened = ExitStack()
         self._is_open = False
+        self.deaths: dict[str, int] = {}
         self._evaluator = Evaluator(self, self.life)
         self._failure: BaseException | None = None
         self._backoff = Backoff(settings.restarts_in_a_row, settings.restart_wait_s)

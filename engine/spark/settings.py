@@ -89,8 +89,9 @@ def configuration(settings: SparkSettings, work: Path) -> dict[str, str]:
     return entries | _SEMANTICS | _SPEED | _STREAMING | _QUIET | dict(settings.extra)
 
 
-# Forking a JVM of gigabytes to start the Python daemon or chmod is slow; VFORK does not copy page tables.
-_JAVA_OPTIONS = "-Djdk.lang.Process.launchMechanism=VFORK -Duser.timezone=UTC"
+# Forking a JVM of gigabytes to start the Python daemon or chmod is slow; VFORK does not copy page tables. A JVM without memory left
+# collects garbage for minutes, and what it answers then is not to be trusted: it ends at once, and is started again.
+_JAVA_OPTIONS = "-Djdk.lang.Process.launchMechanism=VFORK -Duser.timezone=UTC -XX:+ExitOnOutOfMemoryError"
 
 # What decides answers. Literals must reach SQL as they are: no ${...} in them is a variable.
 _SEMANTICS = {

@@ -26,7 +26,7 @@ class MemoryBackend:
     `refusals` fail; they wait for `starting`."""
 
     def __init__(self, settings: Settings) -> None:
-        self.executor = _Halting(threading.Event(), set())
+        self.executor = _Halting(threading.Event(), set(), {})
         self.down = False
         self.halted, self.starting = threading.Event(), threading.Event()
         self.starting.set()
@@ -46,7 +46,7 @@ class MemoryBackend:
             raise RuntimeError("it does not start")
         self.die = on_death
         self.halted.clear()
-        self.executor = _Halting(self.halted, self.executor.failing)
+        self.executor = _Halting(self.halted, self.executor.failing, self.executor.deadly)
         return self.executor
 
     def warm_up(self, say: Callable[[str], None]) -> None:
@@ -82,16 +82,19 @@ class MemoryBackend:
 
 
 class _Halting(ReferenceExecutor):
-    """Hangs while it is halted, until it is ended."""
+    """Hangs while it is halted, until it is ended. `deadly` has by epoch the evaluation time from which on one ends the evaluator."""
 
-    def __init__(self, halted: threading.Event, failing: set[str]) -> None:
+    def __init__(self, halted: threading.Event, failing: set[str], deadly: dict[str, int]) -> None:
         super().__init__()
-        self.failing, self.ended, self._halted = failing, threading.Event(), halted
+        self.failing, self.deadly, self.ended, self._halted = failing, deadly, threading.Event(), halted
 
     def evaluate(self, dues: Sequence[Due]) -> list[Answer]:
         if self._halted.is_set():
             self.ended.wait(10)
             raise RuntimeError("the evaluator was ended")
+        if any(due.query in self.deadly and due.ticks[-1] >= self.deadly[due.query] for due in dues):
+            self._halted.set()
+            return [Answer(due.query, tick, None, ConnectionResetError("the JVM has died")) for due in dues for tick in due.ticks]
         return super().evaluate(dues)
 
 

@@ -101,6 +101,21 @@ def test_the_end_of_the_evaluator_is_never_put_down_to_a_query(tmp_path: Path) -
         assert running.ticks(2)[:2] == [NOW + 1_000, NOW + 2_000]
 
 
+def test_a_query_that_ends_the_evaluator_twice_fails_alone(tmp_path: Path, undisturbed: dict[str, list[ResultEvent]]) -> None:
+    with Running(tmp_path / "killed") as running:
+        ready(running)
+        running.engine.register(TEXT.replace("QUERY q", "QUERY deadly"))
+        running.backend.executor.deadly["q3c1"] = NOW + 5_000
+        push(running, *range(40))
+        running.until(lambda: running.engine.query("deadly").state == "failed")
+        running.until(lambda: running.engine.state == "running")
+        results = logged(running, 39)
+        assert {name: results[name] for name in undisturbed} == undisturbed
+        assert [event.tick for event in running.results("deadly")] == [NOW + 1_000 * n for n in range(1, 5)]
+        assert "its evaluation ended the evaluator 2 times" in str(running.engine.query("deadly"))
+        assert running.backend.starts == 3 and not running.engine._machine.deaths
+
+
 def test_failures_in_a_row_are_given_up(tmp_path: Path) -> None:
     running = Running(tmp_path)
     engine = running.start()
