@@ -23,6 +23,11 @@ def with_rule_windows(statement: Statement, rules: Mapping[str, RuleSet]) -> Sta
                                                  for length in lengths for source in statement.streams))
 
 
+def has_steps(statement: Statement) -> bool:
+    """Whether evaluation times are those of a clock, and not of the items that come."""
+    return bool(statement.compute_every_ms) or any(isinstance(source.window, TimeWindow) for source in statement.streams)
+
+
 def rule_windows(rule_sets: Iterable[RuleSet]) -> tuple[int, ...]:
     """The lengths of the windows that rules have, in ms."""
     return tuple(sorted({rule.window_ms for rules in rule_sets for rule in rules.rules if rule.window_ms is not None}))

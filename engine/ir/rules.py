@@ -159,7 +159,8 @@ class Import:
 
 @dataclass(frozen=True, slots=True)
 class RuleSet:
-    """Rules with the timeline they speak of; `granularity_ms` 0 is dense time (every point counts)."""
+    """Rules with the timeline they speak of; `granularity_ms` 0 is dense time (every point counts). At
+    `window_span` stands their Window."""
 
     name: str
     rules: tuple[Rule, ...]
@@ -167,6 +168,7 @@ class RuleSet:
     granularity_ms: int = 0
     start_at_ms: int | None = None
     imports: tuple[Import, ...] = ()
+    window_span: Span | None = field(default=None, compare=False, repr=False)
 
     @property
     def written(self) -> tuple[Rule, ...]:

@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from engine.ir import expressions as ex
 from engine.ir import patterns as ir
+from engine.ir.rule_windows import has_steps
 from engine.ir.rules import Rule, RuleSet
 from engine.ir.spans import Diagnostic, DiagnosticError, Span
 from engine.ir.statement import AllWindow, Program, Statement, TimeWindow, TupleWindow
@@ -89,9 +90,15 @@ def _windows(statement: Statement, catalog: Catalog) -> Iterator[Diagnostic]:
                          statement.query.pattern.span)
     names: set[str] = set()
     for source in statement.rule_windows:
-        if isinstance(source.window, TimeWindow) and source.window.range_ms > catalog.max_range_ms:
-            yield Diagnostic("window-unbounded", f"A Window of the rules is {source.window.range_ms} ms; the limit is "
-                             f"{catalog.max_range_ms} ms.", statement.rules[0].span)
+        assert isinstance(source.window, TimeWindow)
+        length, step = source.window.range_ms, source.window.step_ms
+        if length > catalog.max_range_ms:
+            yield Diagnostic("window-unbounded", f"A Window of the rules is {length} ms; the limit is {catalog.max_range_ms} ms.",
+                             statement.rules[0].span)
+        elif has_steps(statement) and (times := _times_seen(statement, length, step)) > catalog.max_steps:
+            yield Diagnostic("over-limit", f"A Window of the rules, {length} ms, has {times} evaluation times of this query; the limit "
+                             f"window_steps is {catalog.max_steps}.", source.span,
+                             hint="Give the query's window a longer STEP, or report ON CHANGE.")
     for stream in statement.streams:
         match stream.window:
             case TimeWindow(range_ms=length) if length > catalog.max_range_ms:

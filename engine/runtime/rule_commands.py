@@ -35,7 +35,7 @@ class RuleCommands(QueryCommands):
     def put_rules(self, name: str, media: str, text: str, check: Check[RuleSetInfo] = None) -> tuple[RuleSetInfo, bool]:
         """Set a rule set, or replace it: the queries that use it are planned anew. The same text again is no change."""
         _check_writable(check_name(name))
-        rules = checked(self._parse_rules(text, media, name))
+        rules = checked(self._parse_rules(text, media, name), self.settings.max_window_ms)
 
         def prepare(view: View) -> Decision[bool]:
             before = view.catalogue.rules.get(name)

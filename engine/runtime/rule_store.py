@@ -7,10 +7,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from engine.ir.rule_windows import rule_windows
 from engine.ir.rules import RuleSet
 from engine.ir.spans import Diagnostic, DiagnosticError
 from engine.ir.strata import unstratified
 from engine.runtime.rows import Control
+from engine.timeline import LONGEST_MS
 
 _LOG = logging.getLogger(__name__)
 ParseRules = Callable[[str, str, str], RuleSet]
@@ -75,12 +77,15 @@ def stored_rules(parse: ParseRules, name: str, definition: Mapping[str, Any]) ->
         return StoredRules(media, text, version, RuleSet(name, ()), False), f"the rule set {name!r} is not understood: {error}"
 
 
-def checked(rules: RuleSet) -> RuleSet:
-    """The rule set itself; raises DiagnosticError where it cannot be stratified, or imports what would have to be found elsewhere."""
+def checked(rules: RuleSet, max_window_ms: int = LONGEST_MS) -> RuleSet:
+    """The rule set itself; raises DiagnosticError where it cannot be stratified, imports what would have to be found elsewhere, or has a
+    longer Window than a query may have."""
     found = [Diagnostic("unsupported-in-streaming", f"The import of <{imported.iri}> is not followed: rules come from the rule sets, "
                         "triples from the graphs, that a query names.", imported.span,
                         hint="USING RULES a, b takes rule sets together; USING GRAPH <iri> takes a graph to reason with.")
              for imported in rules.imports]
+    if (length := max(rule_windows([rules]), default=0)) > max_window_ms:
+        found.append(Diagnostic("window-unbounded", f"The Window is {length} ms; the limit is {max_window_ms} ms.", rules.window_span))
     if unsafe := unstratified(rules.rules):
         found.append(unsafe)
     if found:

@@ -36,7 +36,9 @@ class Parser(Reader):
         imports = []
         while self.token.kind == "note" and self._note_before("Import") or self.at("Import"):
             imports.append(self._import())
+        begin = self.token.start
         window = self._window()
+        window_span = self.span(begin) if window is not None else None
         clauses: list[Clause] = []
         name = self.skip_note()
         if self.at("Group"):
@@ -46,7 +48,7 @@ class Parser(Reader):
                       "rules stand in a group: Document(... Group( ... ))")
         self.expect(")")
         self._end()
-        return Document(tuple(clauses), tuple(imports), window)
+        return Document(tuple(clauses), tuple(imports), window, window_span)
 
     def condition(self) -> Formula:
         """A formula, up to the end of the text."""

@@ -124,3 +124,4 @@ class Document:
     clauses: tuple[Clause, ...]
     imports: tuple[Import, ...]
     window_ms: int | None
+    window_span: Span | None = None

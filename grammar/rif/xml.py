@@ -40,17 +40,17 @@ class Parser:
         self._take_base(root)
         imports: list[Import] = []
         clauses: list[Clause] = []
-        window = None
+        window = window_span = None
         for child in _content(root):
             if child.namespace == EXTENSION and child.name == "Window":
-                window = self._window(child)
+                window, window_span = self._window(child), child.span
             elif self._known(child) == "directive":
                 imports.append(self._import(self._only(child, "Import")))
             elif child.name == "payload":
                 self._group(self._only(child, "Group"), clauses)
             else:
                 self._unexpected(child, "directive or payload")
-        return Document(tuple(clauses), tuple(imports), window)
+        return Document(tuple(clauses), tuple(imports), window, window_span)
 
     def condition(self) -> Formula:
         """A formula as the root element."""

@@ -9,6 +9,7 @@ from functools import partial
 import pyarrow as pa
 
 from engine.compiler import Catalog
+from engine.ir.rule_windows import with_rule_windows
 from engine.ir.statement import Statement
 from engine.rewrite.validate import validate
 from engine.runtime.backend import OnBatch
@@ -53,7 +54,7 @@ class MemoryBackend:
         """Nothing is slow here."""
 
     def compile(self, statement: Statement, name: str, catalog: Catalog) -> ReferenceCompiled:
-        return ReferenceCompiled(validate(statement, catalog), name, catalog.rules)
+        return ReferenceCompiled(validate(with_rule_windows(statement, catalog.rules), catalog), name, catalog.rules)
 
     def feed(self, on_batch: OnBatch, on_failure: Callable[[BaseException], None]) -> FolderFeed:
         def told(read: Callable[[], pa.Table]) -> None:

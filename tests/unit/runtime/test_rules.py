@@ -212,3 +212,34 @@ def test_a_replay_compiles_with_the_rule_sets_that_it_is_given() -> None:
         replay.explain(queries, streams, {}, ["alarms"], "logical")
     with pytest.raises(DiagnosticError, match="other"):
         next(replay.replay(queries, streams, {}, ["other"], sets))
+
+
+def windowed(window: str) -> str:
+    """The rule set `alarm` with a Window in line 2."""
+    return alarm("1").replace("\n      Group", f"\n  Window {window} Group")
+
+
+def test_a_window_of_rules_is_held_to_the_limits_of_a_query_s(tmp_path: Path) -> None:
+    with Running(tmp_path, max_window_ms=60_000, window_steps=20) as running:
+        engine = running.engine
+        engine.put_stream("s", EVENTS)
+        with pytest.raises(DiagnosticError) as caught:
+            engine.put_rules("alarms", RIF, windowed("61 s"))
+        [found] = caught.value.diagnostics
+        assert (found.code, found.message) == ("window-unbounded", "The Window is 61000 ms; the limit is 60000 ms.")
+        assert found.span is not None and found.span.source[found.span.start:found.span.end] == "Window 61 s"
+        engine.put_rules("alarms", RIF, windowed("60 s"))
+        with pytest.raises(DiagnosticError) as caught:
+            engine.register(TEXT)
+        [found] = caught.value.diagnostics
+        assert (found.code, found.message) == ("over-limit", "A Window of the rules, 60000 ms, has 60 evaluation times of this query; the "
+                                               "limit window_steps is 20.")
+        for window in ("[RANGE 9s STEP 3s]", "[TRIPLES 10]"):
+            engine.register(TEXT.replace("[RANGE 2s STEP 1s]", window), options={"replace": True})
+
+
+def test_the_window_of_a_rif_xml_document_has_its_place() -> None:
+    text = """<Document xmlns="http://www.w3.org/2007/rif#">
+      <Window xmlns="urn:thalweg:rif">10 s</Window><payload><Group/></payload></Document>"""
+    found = parse_rules(text, "application/rif+xml", "r").window_span
+    assert found is not None and found.line == 2
