@@ -6,6 +6,10 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from typing import Any
 
+HOUR = 3_600_000
+WINDOW_STEPS = 20_000
+WINDOW_ITEMS = 1_000_000
+
 
 @dataclass(frozen=True, slots=True)
 class EvaluationLimits:

@@ -8,8 +8,10 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 
 from engine.limits import EvaluationLimits
+from engine.runtime.settings import Settings
 
 _EVALUATION = EvaluationLimits()
+_ENGINE = Settings()
 KIB = 1024
 MIB = 1024 * KIB
 
@@ -77,10 +79,10 @@ class Limits:
     evaluation_rows: int = _EVALUATION.evaluation_rows
     evaluation_bytes: int = _EVALUATION.evaluation_bytes
     state_rows: int = _EVALUATION.state_rows
-    commit_evaluations: int = 2_000
-    window_steps: int = 20_000
-    window_items: int = 1_000_000
-    product_rows: int = 1_000_000_000
+    commit_evaluations: int = _ENGINE.commit_evaluations
+    window_steps: int = _ENGINE.window_steps
+    window_items: int = _ENGINE.window_items
+    product_rows: int = _ENGINE.product_rows
 
     one_shot_seconds: float = 10.0
     why_triples: int = 100_000

@@ -15,11 +15,9 @@ from engine.ir.spans import Diagnostic, DiagnosticError, Span
 from engine.ir.statement import AllWindow, Program, Statement, TimeWindow, TupleWindow
 from engine.ir.strata import unstratified
 from engine.ir.times import WINDOW_FUNCTIONS, time_calls, window_argument
+from engine.limits import HOUR, WINDOW_ITEMS, WINDOW_STEPS
 from engine.rewrite.owl2rl import BUILT_IN as BUILT_IN_RULES
 
-HOUR = 3_600_000
-WINDOW_STEPS = 20_000
-WINDOW_ITEMS = 1_000_000
 MAX_RULES = 500     # what a rule leads to is looked for among all of them, several times
 # How to come to what a text names and is not there; ``{}`` is its name. A replay has other ways (runtime/replay.py).
 REMEDIES = {"unknown-stream": "Register the stream first: PUT /streams/NAME with its IRI.",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 _LONGEST_LINE = 300
@@ -27,6 +28,11 @@ def not_found(kind: str, name: str) -> EngineError:
 def conflict(detail: str, **extra: Any) -> EngineError:
     """409: the name is taken by something else."""
     return EngineError("name-exists", 409, detail, extra)
+
+
+def in_use(what: str, users: Sequence[str]) -> EngineError:
+    """409: queries use `what`."""
+    return EngineError("in-use", 409, f"Queries use {what}.", {"usedBy": list(users)})
 
 
 def unavailable(slug: str, detail: str, retry_after_s: int = 2) -> EngineError:

@@ -24,7 +24,7 @@ from engine.runtime.batch import Limits
 from engine.runtime.describe import progress
 from engine.runtime.errors import EngineError, unavailable
 from engine.runtime.log import LogFile
-from engine.runtime.log_writer import Decide
+from engine.runtime.log_writer import DecideAtEnd
 from engine.runtime.owner import Owner
 from engine.runtime.pump import Pump
 from engine.runtime.query import Compiled
@@ -118,7 +118,7 @@ class Evaluator:
             machine.say(f"warming up the pump, batch {number + 1}")
             machine.wait_for(self._append(lambda end, now: end.command(Kind.NOTE, "", {"started": now})), None, self.life)
 
-    def _append(self, decide: Decide[int]) -> int:
+    def _append(self, decide: DecideAtEnd[int]) -> int:
         """Append a record that is not needed where there is no room for it; its position, or 0."""
         try:
             return self._machine.writer.call(decide)

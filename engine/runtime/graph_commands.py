@@ -8,7 +8,7 @@ from engine.compiler import triples as triples_of
 from engine.records import Triple
 from engine.runtime.append import Appender
 from engine.runtime.commands import Check, Commands, Decision, Rows, StaleError
-from engine.runtime.errors import EngineError
+from engine.runtime.errors import in_use
 from engine.runtime.graphs import graph_mark, static_facts
 from engine.runtime.quotas import check_graph
 from engine.runtime.resources import GraphInfo
@@ -64,7 +64,7 @@ class GraphCommands(Commands):
             if check is not None:
                 check(info)
             if info.used_by:
-                raise EngineError("in-use", 409, f"Queries use the graph <{iri}>.", {"usedBy": list(info.used_by)})
+                raise in_use(f"the graph <{iri}>", info.used_by)
             return end.graph(iri, None), None
 
         self._write(decide)

@@ -26,7 +26,7 @@ from engine.runtime.rows import Kind
 from engine.supervision.worker import Worker
 
 Reply = TypeVar("Reply")
-Decide = Callable[[Appender, int], tuple[list[pa.Table], Reply]]
+DecideAtEnd = Callable[[Appender, int], tuple[list[pa.Table], Reply]]
 _STOP = object()
 _SWEEP_MS = 60_000
 _FILES_AT_ONCE = 8
@@ -35,7 +35,7 @@ _MOST_SLOWNESS = 10
 
 @dataclass(slots=True)
 class _Command:
-    decide: Decide[Any]
+    decide: DecideAtEnd[Any]
     reply: Future[Any]
     soon: bool = False
 
@@ -68,14 +68,14 @@ class LogWriter:
         self._commands.put(_STOP)
         self.worker.join()
 
-    def submit(self, decide: Decide[Reply], soon: bool = False) -> Future[Reply]:
+    def submit(self, decide: DecideAtEnd[Reply], soon: bool = False) -> Future[Reply]:
         """Queue a command; its reply is there when its rows are on disk. One that is wanted `soon` waits no longer than the usual
         interval, however slow the pump is."""
         reply: Future[Reply] = Future()
         self._commands.put(_Command(decide, reply, soon))
         return reply
 
-    def call(self, decide: Decide[Reply], timeout_s: float = 30.0, soon: bool = False) -> Reply:
+    def call(self, decide: DecideAtEnd[Reply], timeout_s: float = 30.0, soon: bool = False) -> Reply:
         """Submit a command and wait for its reply."""
         if not self.worker.alive:
             raise unavailable("shutting-down", "The input log is closed.")

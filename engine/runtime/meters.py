@@ -41,12 +41,12 @@ class Measured:
     batches: tuple[dict[str, Any], ...] = ()
     totals: Mapping[str, int] = field(default_factory=dict)
     came: tuple[_Came, ...] = ()
-    latency: Mapping[str, int] = field(default_factory=dict)
+    latency: Mapping[str, int | None] = field(default_factory=dict)
     answered: Mapping[str, int] = field(default_factory=dict)
 
     def query(self, name: str, streams: Iterable[str], now_ms: int) -> dict[str, Any]:
         """What `describe` shows of a query: rows per second over the last ten seconds, when its last result of this run was logged,
-        and how old it was then."""
+        and how old it was then: None where its time was yet to come."""
         rate = sum(self.rows(stream, now_ms) for stream in streams)
         return {"inputRowsPerSecond": round(rate, 1), "resultLatencyMs": self.latency.get(name),
                 "lastResultAt": iso(self.answered.get(name))}
@@ -70,7 +70,7 @@ class Meters:
         self.batches: deque[dict[str, Any]] = deque(maxlen=batches)
         self.totals: dict[str, int] = defaultdict(int)
         self._came: deque[_Came] = deque()
-        self._latency: dict[str, int] = {}
+        self._latency: dict[str, int | None] = {}
         self._answered: dict[str, int] = {}
         self._told: dict[str, _Told] = {}
 
@@ -92,7 +92,7 @@ class Meters:
         for event in outcome.results:
             if event.epoch != begun.get(event.query, event.epoch):
                 continue
-            self._latency[event.query] = now_ms - event.at_ms
+            self._latency[event.query] = None if event.at_ms > now_ms else now_ms - event.at_ms
             self._answered[event.query] = now_ms
             told = self._told.setdefault(event.query, _Told())
             told.closed += 1

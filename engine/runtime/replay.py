@@ -32,7 +32,7 @@ from engine.runtime.registered import Definition, Registered
 from engine.runtime.resources import Item, ResultEvent
 from engine.runtime.results import ResultLog, Retention
 from engine.runtime.rows import ROWS, Kind, encode, graph_table, item_rows, own_blank_nodes, prepare, short_name
-from engine.runtime.statement_warnings import statement_warnings
+from engine.runtime.statement_warnings import statement_warnings, words_of
 from engine.runtime.ticks import Timetable
 from engine.spark.settings import SparkSettings
 
@@ -82,19 +82,18 @@ def warnings(queries: Mapping[str, Statement], graphs: Mapping[str, Sequence[Tri
              rule_sets: Mapping[str, RuleSet], streams: Mapping[str, Sequence[Item]] | None = None) -> list[tuple[str, Diagnostic]]:
     """What may keep valid statements from ever answering, with their names; by `streams` too where they are given."""
     tables, known = _tables(graphs), {**BUILT_IN_RULES, **rule_sets}
-    shown = None if streams is None else {iri: _words(items) for iri, items in streams.items()}
+    shown = None if streams is None else {iri: words_of(_properties_and_classes(items)) for iri, items in streams.items()}
 
     def of(statement: Statement) -> list[Diagnostic]:
         read = {source.stream for source in statement.streams}
-        words = frozenset().union(*(shown[iri] for iri in read)) if shown is not None and read <= set(shown) else None
+        words = frozenset[str]().union(*(shown[iri] for iri in read)) if shown is not None and read <= set(shown) else None
         return statement_warnings(statement, tables, known, words)
     return [(name, found) for name, statement in with_rules(queries, rules).items() for found in of(statement)]
 
 
-def _words(items: Sequence[Item]) -> frozenset[str]:
-    """The properties of triples, and the classes of the members among them."""
-    triples = {(p, o if p == RDF_TYPE else p) for item in items for _, p, o in item.triples}
-    return frozenset(word for pair in triples for word in pair)
+def _properties_and_classes(items: Sequence[Item]) -> pa.Table:
+    pairs = {(p, o if p == RDF_TYPE else None) for item in items for _, p, o in item.triples}
+    return pa.table({name: pa.array([pair[n] for pair in pairs], pa.string()) for n, name in enumerate("po")})
 
 
 def with_rules(queries: Mapping[str, Statement], rules: Sequence[str]) -> dict[str, Statement]:

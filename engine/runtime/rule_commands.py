@@ -13,7 +13,7 @@ from engine.ir.statement import Statement
 from engine.runtime.append import Appender
 from engine.runtime.clock import Clock
 from engine.runtime.commands import Check, Decision, Rows, StaleError
-from engine.runtime.errors import EngineError
+from engine.runtime.errors import EngineError, in_use
 from engine.runtime.machine import Machine
 from engine.runtime.query_commands import QueryCommands
 from engine.runtime.quotas import check_rules
@@ -76,7 +76,7 @@ class RuleCommands(QueryCommands):
             if check is not None:
                 check(info)
             if info.used_by:
-                raise EngineError("in-use", 409, f"Queries use the rule set {name!r}.", {"usedBy": list(info.used_by)})
+                raise in_use(f"the rule set {name!r}", info.used_by)
             return end.rules(name, None), None
 
         self._write(decide)

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Literal
 
-from engine.limits import EvaluationLimits
+from engine.limits import HOUR, WINDOW_ITEMS, WINDOW_STEPS, EvaluationLimits
 from engine.spark.settings import SparkSettings
 
 
@@ -32,9 +32,9 @@ class Settings:
     max_graph_triples: int = 5_000_000
     max_rule_sets: int = 200
     max_rule_text: int = 16 << 20
-    max_window_ms: int = 3_600_000
-    window_steps: int = 20_000
-    window_items: int = 1_000_000
+    max_window_ms: int = HOUR
+    window_steps: int = WINDOW_STEPS
+    window_items: int = WINDOW_ITEMS
     product_rows: int = 1_000_000_000
     result_count: int = 100_000
     result_age_ms: int = 3_600_000

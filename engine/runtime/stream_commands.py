@@ -11,7 +11,7 @@ from engine.runtime.append import Appender
 from engine.runtime.catalogue import Catalogue
 from engine.runtime.commands import Check, Commands, Rows
 from engine.runtime.describe import made_info, stream_info
-from engine.runtime.errors import EngineError, conflict, not_found, unavailable
+from engine.runtime.errors import conflict, in_use, not_found, unavailable
 from engine.runtime.output import triples_in
 from engine.runtime.quotas import check_stream
 from engine.runtime.receipts import Terms
@@ -71,7 +71,7 @@ class StreamCommands(Commands):
             if name in _makers(view):
                 raise made_by_a_query(name, f"Remove the query {name!r}.")
             if info.used_by and not force:
-                raise EngineError("in-use", 409, f"Queries use the stream {name!r}.", {"usedBy": list(info.used_by)})
+                raise in_use(f"the stream {name!r}", info.used_by)
             removed = [rows for query in reversed(view.catalogue.queries.below(info.iri))
                        for rows in end.change(Kind.UNREGISTER, query.name, {})]
             return [*removed, *end.remove_stream(name)], None

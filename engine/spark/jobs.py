@@ -28,6 +28,7 @@ MOST_DEATHS = 2
 _LOG = logging.getLogger(__name__)
 _NUMBERS = itertools.count(1)
 _DEATHS = ("Python worker exited unexpectedly", "java.io.EOFException", "java.net.SocketException")
+_CANCELLED = "[SPARK_JOB_CANCELLED]"
 _TOO_LARGE = "spark.driver.maxResultSize"
 
 
@@ -85,7 +86,8 @@ class Jobs:
             return [LimitExceeded.of("evaluation_bytes", tasks[0].limits.evaluation_bytes, "the answer has more bytes")]
         died = isinstance(failure, Py4JJavaError) and any(sign in str(failure) for sign in _DEATHS)
         if not self._session.alive or not died and len(tasks) == 1:
-            _LOG.error("a job of %d tasks failed: %s", len(tasks), failure)
+            cancelled = _CANCELLED in str(failure)      # by whoever waited for it, who knows
+            _LOG.log(logging.DEBUG if cancelled else logging.ERROR, "a job of %d tasks failed: %s", len(tasks), failure)
             return [QueryFailed(str(failure))] * len(tasks)
         _LOG.warning("a job of %d tasks failed; %s", len(tasks), "each is run alone" if len(tasks) > 1 else "it is run again")
         if len(tasks) > 1:

@@ -13,6 +13,7 @@ import pytest
 from engine.limits import Cancelled, EvaluationLimits, LimitExceeded
 from engine.spark import jobs as module
 from engine.spark.jobs import Jobs
+from engine.spark.local import QueryFailed, Task
 from tests.waiting import wait_until
 
 ANSWER = pa.table({"n": [7]})
@@ -28,6 +29,7 @@ class StandIn:
         self.cancelled = threading.Event()
         self.tags: set[str] = set()
         self.spark = SimpleNamespace(sparkContext=self)
+        self.settings = SimpleNamespace(partitions=2)
         self._jsc = SimpleNamespace(sc=lambda: self)
 
     addJobTag = property(lambda self: self.tags.add)
@@ -140,3 +142,16 @@ def test_the_task_of_a_removed_query_that_does_not_react_costs_the_jvm_too(monke
     jobs.cancel("q")
     thread.join(30)
     assert isinstance(found[0], Cancelled) and session.killed
+
+
+@pytest.mark.parametrize(("failure", "told"), [
+    ("[SPARK_JOB_CANCELLED] Job 1 cancelled part of cancelled job tags one-shot-2", []), ("[SOME_OTHER] failure", ["ERROR"])])
+def test_a_job_that_was_cancelled_is_no_error_in_the_log(
+        failure: str, told: list[str], monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
+    def run_local(*_: object) -> None:
+        raise RuntimeError(f"An error occurred while calling collectAndServe.\n: org.apache.spark.SparkException: {failure}\n\tat x.y(z)")
+
+    monkeypatch.setattr(module, "run_local", run_local)
+    [found] = Jobs(StandIn(deaf=0)).run([Task("SELECT 1", frozenset(), 1)], {}, frozenset())  # type: ignore[arg-type]
+    assert isinstance(found, QueryFailed)
+    assert [record.levelname for record in caplog.records if record.levelname != "DEBUG"] == told
