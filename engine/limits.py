@@ -47,5 +47,9 @@ class LimitExceeded(RuntimeError):
         return type(self), (self.limit, self.detail)
 
 
+class Postponed(RuntimeError):
+    """An evaluation was ended because others wait beside it. It is no failure: it is made again where nobody waits."""
+
+
 class Cancelled(RuntimeError):
     """An evaluation was ended because its query is removed: nobody waits for it."""

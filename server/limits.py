@@ -80,6 +80,7 @@ class Limits:
     evaluation_bytes: int = _EVALUATION.evaluation_bytes
     state_rows: int = _EVALUATION.state_rows
     commit_evaluations: int = _ENGINE.commit_evaluations
+    batch_patience_ms: int = _ENGINE.batch_patience_ms
     window_steps: int = _ENGINE.window_steps
     window_items: int = _ENGINE.window_items
     product_rows: int = _ENGINE.product_rows

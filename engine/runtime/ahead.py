@@ -37,6 +37,10 @@ class Ahead:
         """The verdict about one of the evaluations of a query."""
         return next((self._verdicts[epoch, tick] for tick in ticks if (epoch, tick) in self._verdicts), None) if self._verdicts else None
 
+    def verdicts(self, position: int) -> list[Verdict]:
+        """The verdicts that stand up to a position."""
+        return [verdict for verdict in self._verdicts.values() if verdict.position <= position]
+
     def pauses(self, position: int) -> Iterator[str]:
         """Queries that are paused when the record at a position is processed."""
         return (query for query, (start, end) in list(self._pauses.items()) if start < position <= end)

@@ -9,10 +9,11 @@ import pyarrow as pa
 
 from engine.compiler import Catalog, compile_statement
 from engine.ir.statement import Statement
-from engine.runtime.batch import Executor
+from engine.runtime.batch import BesideExecutor, Executor
 from engine.runtime.query import Compiled
 from engine.runtime.rows import ROWS
 from engine.runtime.settings import Settings
+from engine.spark.beside import Beside
 from engine.spark.due import Answer, Due
 from engine.spark.executor import Executor as SparkExecutor
 from engine.spark.oneshot import OneShots
@@ -49,6 +50,9 @@ class Backend(Protocol):
     def feed(self, on_batch: OnBatch, on_failure: OnFailure) -> Feed: ...
 
     def one_shot(self, due: Due, timeout_s: float) -> Answer: ...
+
+    def beside(self) -> BesideExecutor | None:
+        """What evaluates registered queries beside the pump; None where nothing does."""
 
     def alive(self) -> bool:
         """Whether it answers, told within about two seconds."""
@@ -96,6 +100,10 @@ class SparkBackend:
     def one_shot(self, due: Due, timeout_s: float) -> Answer:
         assert self._one_shots is not None
         return self._one_shots.evaluate(due, timeout_s)
+
+    def beside(self) -> BesideExecutor:
+        assert self._executor is not None and self._one_shots is not None
+        return Beside(self._executor.beside(), self._one_shots.free)
 
     def alive(self) -> bool:
         session = self._session

@@ -91,6 +91,21 @@ class Barriers:
             case _ if control.stream in self.queries:
                 self._change_state(self.queries[control.stream], control)
 
+    def changed_by(self, control: Control) -> list[LiveQuery]:
+        """The queries that see something else from the record at a barrier on, and those that read what they make."""
+        match control.kind:
+            case Kind.GRAPH:
+                users = [query for query in self.queries.values() if control.stream in query.graphs]
+            case Kind.RULES:
+                users = [query for query in self.queries.values() if control.stream in query.rules]
+            case Kind.PAUSE | Kind.RESUME if control.stream in self.queries:
+                users = [self.queries[control.stream]]
+            case Kind.END:
+                users = list(self.queries.values())
+            case _:
+                users = []
+        return [query for user in users for query in (user, *self.queries.dependents(user))]
+
     def troubles(self) -> Iterator[Trouble]:
         """The queries, graphs and rule sets that cannot be used."""
         yield from (Trouble("graph", iri, reason) for iri, reason in sorted(self.store.lost.items()))
@@ -116,7 +131,7 @@ class Barriers:
         query = LiveQuery(definition, statement, None, MIN)
         self._plan(query, failure)
         if old is not None:
-            self.executor.forget(old.definition.epoch)
+            self._forget_epoch(old.definition.epoch)
             del self.queries[name]      # the new one is evaluated last
         self.queries[name] = query
         if old is not None and old.makes is not None and old.makes != query.makes:
@@ -138,7 +153,7 @@ class Barriers:
     def _unregister(self, query: LiveQuery) -> None:
         del self.queries[query.name]
         self._changes.queries[query.name] = None
-        self.executor.forget(query.definition.epoch)
+        self._forget_epoch(query.definition.epoch)
         if query.makes is not None:
             self._forget(query.makes)
         self._outcome.notices.append(Notice("removed", query.name, data={"epoch": query.definition.epoch}))
@@ -153,6 +168,10 @@ class Barriers:
             self.kept.forget(iri)
             changes.letters = [entry for entry in changes.letters if entry[0] != iri]
             changes.receipts = [entry for entry in changes.receipts if entry[0] != iri]
+
+    def _forget_epoch(self, epoch: str) -> None:
+        """A generation of a query is not evaluated any more, or in another way."""
+        self.executor.forget(epoch)
 
     def _forget(self, made: str) -> None:
         """A stream is no longer made."""
@@ -216,7 +235,7 @@ class Barriers:
         """A query fails, and with it those that read what it makes: they would wait for ever."""
         before = query.state
         query.fail(error, producer)
-        self.executor.forget(query.definition.epoch)
+        self._forget_epoch(query.definition.epoch)
         self._status(query, before, "failure")
         for reader in self.queries.readers(query.makes) if query.makes is not None else ():
             if reader.state != "failed":
@@ -239,7 +258,7 @@ class Barriers:
             if query.state == "failed":
                 continue
             before = query.state
-            self.executor.forget(query.definition.epoch)
+            self._forget_epoch(query.definition.epoch)
             self._plan(query)
             if query.state == "failed":
                 query.state = before

@@ -29,6 +29,13 @@ class Executor(Protocol):
         """End the evaluations of a query that is removed, now and later; its answers are then errors `Cancelled`. From any thread."""
 
 
+class BesideExecutor(Protocol):
+    """What evaluates beside the pump (lane.py); any number of threads, a query in one of them at a time."""
+
+    def evaluate(self, due: Due, given_up: Callable[[], bool]) -> tuple[list[Answer], float]:
+        """The answers, and how many ms they took without what it waited for its turn; nothing is begun once it is `given_up`."""
+
+
 class LogGapError(RuntimeError):
     """A batch does not begin where the one before ended: files of the input log are missing."""
 
@@ -47,7 +54,8 @@ class ProducerFailedError(RuntimeError):
 
 @dataclass(slots=True)
 class Outcome:
-    """What a batch brought: the results logged, what listeners should know, and how long each phase took."""
+    """What a batch brought: the results logged, what listeners should know, and how long each phase took. `committed`: there was
+    something, rows of the log or what was evaluated beside them."""
 
     results: list[ResultEvent] = field(default_factory=list)
     notices: list[Notice] = field(default_factory=list)
@@ -57,6 +65,7 @@ class Outcome:
     ticks: int = 0
     evaluate_ms: float = 0.0
     total_ms: float = 0.0
+    committed: bool = False
 
     def count(self, stream: str, rows: int, items: int) -> None:
         """Note items that came into a stream, and their rows."""
@@ -67,7 +76,8 @@ class Outcome:
 @dataclass(frozen=True, slots=True)
 class Limits:
     """`ticks` per job, `rows` of a result that are logged, how much time of a paused query's backlog is kept, how many items and bytes of
-    each stream's tail, what an `evaluation` may use, and after how many evaluations a batch is committed (`commit`)."""
+    each stream's tail, what an `evaluation` may use, after how many evaluations a batch is committed (`commit`), and how long a batch waits
+    for one query (`patience_ms`)."""
 
     ticks: int = 512
     rows: int = 250_000
@@ -76,3 +86,4 @@ class Limits:
     tail_bytes: int = 8 << 20
     evaluation: EvaluationLimits = UNLIMITED
     commit: int = 2_000
+    patience_ms: int = 2_000

@@ -23,6 +23,7 @@ from engine.runtime.backend import Feed
 from engine.runtime.batch import Limits
 from engine.runtime.describe import progress
 from engine.runtime.errors import EngineError, unavailable
+from engine.runtime.lane import Lane
 from engine.runtime.log import LogFile
 from engine.runtime.log_writer import DecideAtEnd
 from engine.runtime.owner import Owner
@@ -53,6 +54,7 @@ class Evaluator:
         self.owner: Owner | None = None
         self.pump: Pump | None = None
         self.feed: Feed | None = None
+        self._lane: Lane | None = None
         self._machine = machine
         self._ahead = False
 
@@ -69,12 +71,14 @@ class Evaluator:
             machine.backend.warm_up(machine.say)
         machine.say("restoring the state of the queries")
         limits = Limits(own.ticks_per_job, own.max_result_rows, tail=own.tail_items, tail_bytes=own.tail_bytes,
-                        evaluation=own.evaluation, commit=own.commit_evaluations)
+                        evaluation=own.evaluation, commit=own.commit_evaluations, patience_ms=own.batch_patience_ms)
         owner = self.owner = Owner(self._broken)
+        beside = machine.backend.beside()
+        lane = self._lane = None if beside is None else Lane(executor, executor.watch(beside), self._decide, self._wake)
         pump = Pump(executor, machine.results, machine.parse, self._recompile, parse_rules=machine.parse_rules,
                     graph_folder=own.graph_folder, limits=limits, now=machine.clock.now_ms, alive=machine.backend.alive,
                     history=machine.folder.history, following=machine.folder.holes.after, aside=machine.aside, full=self._wait_for_room,
-                    decide=self._decide, later=self._later, stands=self._stands)
+                    decide=self._decide, later=self._later, stands=self._stands, lane=lane)
         owner.call(pump.restore)
         if own.paused and self.life == 0:
             self._pause_all(pump)
@@ -86,7 +90,10 @@ class Evaluator:
         """End feed, backend and owner, in an order in which none waits for another that is dead. RuntimeError where the owner does not
         end in time: its pump may still write."""
         backend, feed, owner = self._machine.backend, self.feed, self.owner
-        for part in (feed, backend) if backend.alive() else (backend, feed):
+        alive = backend.alive()
+        if self._lane is not None:
+            self._lane.close(cancel=alive)
+        for part in (feed, backend) if alive else (backend, feed):
             if part is not None:
                 try:
                     part.stop()
@@ -183,7 +190,7 @@ class Evaluator:
     def _process_part(self, pump: Pump, table: pa.Table) -> None:
         machine = self._machine
         outcome = pump.process(table)
-        if not outcome.rows:
+        if not outcome.committed:
             return
         machine.has_room()
         machine.meters.batch(outcome, machine.clock.now_ms())
@@ -197,6 +204,19 @@ class Evaluator:
             machine.writer.submit(lambda end, now: end.reached(position))
         self._tell_progress()
         machine.keeper.wake()
+
+    def _wake(self) -> None:
+        """The lane beside the pump has found something."""
+        if (owner := self.owner) is not None:
+            owner.submit(self._take_back)
+
+    def _take_back(self) -> None:
+        if self._over or self.pump is None:
+            return
+        try:
+            self._process_part(self.pump, ROWS.empty_table())
+        except BaseException as failure:  # nobody waits for this command
+            self._broken(failure)
 
     def _tell_progress(self) -> None:
         machine = self._machine

@@ -13,7 +13,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from itertools import groupby, pairwise, takewhile
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -21,15 +21,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from engine.ir.statement import Statement
-from engine.limits import Cancelled, LimitExceeded
-from engine.runtime import derived
-from engine.runtime.barriers import Barriers
 from engine.runtime.batch import (Compile, EvaluatorDownError, Executor, History, Limits, LogGapError, Outcome,
                                   ProducerFailedError)
+from engine.runtime.evaluations import Evaluations
+from engine.runtime.lane import Lane
 from engine.runtime.query import LiveQuery
 from engine.runtime.registered import Definition
 from engine.runtime.results import Changes, ResultLog
-from engine.runtime.resources import Notice, ResultEvent
+from engine.runtime.resources import Notice
 from engine.runtime.room import is_full
 from engine.runtime.rows import UNREADABLE, Control, Kind, controls, in_order, where
 from engine.runtime.rule_store import ParseRules, reads_no_rules
@@ -38,17 +37,15 @@ from engine.runtime.set_aside import SetAside, Trouble
 from engine.runtime.sound import BEYOND, sound_items, sound_watermark, storable_letters, storable_receipt
 from engine.runtime.streams import StreamState
 from engine.runtime.ticks import Need
-from engine.runtime.verdicts import Decide, Verdicts
-from engine.spark.due import Answer, Due
+from engine.runtime.verdicts import Decide
 from engine.timeline import MAX, MIN
 
 _LOG = logging.getLogger(__name__)
 _MOST_SET_ASIDE = 100
 _LONGEST_REASON, _LONGEST_TEXT = 500, 4_096
-Made = dict[str, list[tuple[int, pa.Table]]]
 
 
-class Pump(Barriers):
+class Pump(Evaluations):
     """All state that results depend on, moved on by `process` alone. One thread at a time."""
 
     def __init__(self, executor: Executor, results: ResultLog, parse: Callable[[str], Statement], compile_query: Compile, *,
@@ -57,51 +54,71 @@ class Pump(Barriers):
                  history: History = lambda needed, position: (), following: Callable[[int], int] = lambda position: position + 1,
                  aside: SetAside | None = None, full: Callable[[Exception], None] | None = None,
                  decide: Decide = lambda name, epoch, tick, error: 0, later: Callable[[int], Sequence[Control]] = lambda position: (),
-                 stands: Callable[[str], bool] = lambda epoch: True) -> None:
+                 stands: Callable[[str], bool] = lambda epoch: True, lane: Lane | None = None) -> None:
         """`graph_folder` None keeps static graphs in memory only (a replay). `now` dates rows for retention; it decides no result.
         `alive` is asked when an evaluation failed: whether that was the query's fault or the end of the evaluator.
         `history(from_ms by stream, position)` reads the items of the log up to `position` that are not older, in order.
         `following` is the position of the record after one (a later one where records are known to be lost).
         `full` waits for room on the disk, or raises. `decide` logs that an evaluation failed by a limit, before the results of the batch
         are committed. `later(position)` reads the records of the log beyond a position that are not items, to its end. `stands` tells
-        whether a generation of a query is neither removed nor replaced by any of them."""
-        super().__init__(executor, parse, parse_rules, compile_query, graph_folder, limits, history, aside)
+        whether a generation of a query is neither removed nor replaced by any of them. `lane` is where slow queries are evaluated; without
+        one every batch waits for them."""
+        super().__init__(executor, parse, parse_rules, compile_query, graph_folder, limits, history, aside, alive=alive, decide=decide,
+                         stands=stands, lane=lane)
         self.results = results
         self.position = 0
         self.set_aside: deque[Trouble] = deque(maxlen=_MOST_SET_ASIDE)
-        self._now, self._alive, self._following = now, alive, following
+        self._now, self._following = now, following
         self._full = full or _give_up
-        self._verdicts = Verdicts(executor, self.ahead, decide)
-        self._later, self._stands = later, stands
+        self._later = later
+        self._failure: BaseException | None = None
 
     # --- batches
 
     def process(self, table: pa.Table) -> Outcome:
-        """Take in rows of the log (`rows.ROWS`, any order, those processed before are left out) and log what is due.
+        """Take in rows of the log (`rows.ROWS`, any order, those processed before are left out) and log what is due, after what the lane
+        has found meanwhile.
 
         An exception leaves the pump unusable: make a new one and `restore` it.
         """
         began = time.perf_counter()
         table = self._fresh(table)
         self._outcome = Outcome(rows=table.num_rows)
-        if not table.num_rows:
+        if not table.num_rows and (self._lane is None or not self._lane.has_ended):
             return self._outcome
-        self._changes = Changes(table["position"][-1].as_py())
+        if self._failure is not None:
+            raise EvaluatorDownError("the pump has failed") from self._failure
+        try:
+            self._process(table)
+        except BaseException as failure:
+            self._failure = failure
+            raise
+        self._outcome.total_ms = (time.perf_counter() - began) * 1000
+        return self._outcome
+
+    def _process(self, table: pa.Table) -> None:
+        self._changes = Changes(table["position"][-1].as_py() if table.num_rows else self.position)
+        self._at = self.position
         self.ahead.note(controls(table))
+        self._take_back()
+        if not table.num_rows:
+            self._evaluate(self.position)
         for segment, barrier in segments(table, self.kept.idle, self.ahead.cuts):
             if barrier is not None:
+                self._settle(self.changed_by(barrier))
                 with self._one_record(barrier):
                     self._apply(barrier, segment)
             self._pause_ahead(segment["position"][0].as_py())
             self._take(segment)
-            self._evaluate(segment["position"][-1].as_py())
-            self._changes.evaluated.append((len(self._outcome.results), segment["position"][-1].as_py()))
+            self._at = segment["position"][-1].as_py()
+            self._evaluate(self._at)
+            self._changes.evaluated.append((len(self._outcome.results), self._at))
         self.position = self._changes.position
+        self._settle_late(self.position)
         self.ahead.reach(self.position)
         self._evict()
         self._commit()
-        self._outcome.total_ms = (time.perf_counter() - began) * 1000
-        return self._outcome
+        self._outcome.committed = True
 
     def parts(self, table: pa.Table) -> Iterator[pa.Table]:
         """A batch in parts in which about `Limits.commit` evaluations become due, each to be processed, and committed, by itself: what a
@@ -194,122 +211,6 @@ class Pump(Barriers):
         for query in users:
             query.ticker.see(stream, times)
 
-    def _users(self, stream: str) -> list[LiveQuery]:
-        return [query for query in self.queries.readers(stream) if query.state != "failed"]
-
-    # --- what is due
-
-    def _evaluate(self, position: int) -> None:
-        """Evaluate all that is due. What a level of queries makes is there, all of it, before the next level is looked at."""
-        for level in self.queries.levels():
-            made: Made = {}
-            while dues := self._dues(level):
-                self._log_all(dues, made)
-            for query in level:
-                if query.makes is not None and query.state == "running":
-                    self._make(query, query.makes, made.get(query.name, []), position)
-
-    def _dues(self, level: Sequence[LiveQuery]) -> list[Due]:
-        """What is due of a level, at most `ticks` of a query at a time."""
-        dues = []
-        for query in level:
-            if query.state != "running" or query.compiled is None or self._is_removed(query):
-                continue
-            watermark = self.watermark(query)
-            while query.ticker.floor < watermark:
-                if ticks := query.ticker.due(watermark, self._limits.ticks):
-                    dues.append(self._due(query, ticks))
-                    break
-        return dues
-
-    def _is_removed(self, query: LiveQuery) -> bool:
-        """Whether nobody will see what it finds: the log says further on that it is removed, and those that read it are too."""
-        return not any(self._stands(one.definition.epoch) for one in (query, *self.queries.dependents(query)))
-
-    def _pause_ahead(self, position: int) -> None:
-        for name in self.ahead.pauses(position):
-            if name in self.queries and self.queries[name].state == "running":
-                self._change_state(self.queries[name], Control(position, Kind.PAUSE, name, None, {}))
-
-    def _due(self, query: LiveQuery, ticks: Sequence[int]) -> Due:
-        self._outcome.ticks += len(ticks)
-        contents = {stream: self.kept.content(stream) for stream in query.streams}
-        graphs = {graph: self.graphs[graph] for graph in query.graphs if graph in self.graphs}
-        limits = self._limits.evaluation.own(query.definition.options.get("limits", {}))
-        return Due(query.definition.epoch, query.compiled, tuple(ticks), query.definition.since, contents, graphs,  # type: ignore[arg-type]
-                   limits)
-
-    def _log_all(self, dues: Sequence[Due], made: Made) -> None:
-        """Evaluate, all queries in one call, and log the answers."""
-        began = time.perf_counter()
-        answers = self._verdicts.evaluate(dues)
-        self._outcome.evaluate_ms += (time.perf_counter() - began) * 1000
-        queries = {query.definition.epoch: query for query in self.queries.values()}
-        self._verdicts.log(answers, {epoch: query.name for epoch, query in queries.items()})
-        if failures := [answer.error for answer in answers if answer.error is not None and not isinstance(answer.error, LimitExceeded)]:
-            if not self._alive():
-                raise EvaluatorDownError(f"the evaluator is down: {failures[0]}") from failures[0]
-        for epoch, found in groupby(answers, lambda answer: answer.query):
-            self._log(queries[epoch], list(found), made)
-
-    def _log(self, query: LiveQuery, answers: Sequence[Answer], made: Made) -> None:
-        """Log the answers up to the first failure, which ends the query."""
-        if query.state != "running":
-            return
-        good = list(takewhile(lambda answer: answer.error is None and answer.table is not None, answers))
-        logged, failure = self._written(query, good)
-        for event, shown in logged:
-            self._outcome.results.append(event)
-            if query.makes is not None and shown.num_rows:
-                made.setdefault(query.name, []).append((event.at_ms, shown))
-        if failure is not None:
-            _LOG.error("an answer of the query %r cannot be written", query.name, exc_info=failure)
-            self._fail(query, failure)
-        elif len(good) < len(answers):
-            bad = answers[len(good)]
-            if isinstance(bad.error, Cancelled) and self._is_removed(query):
-                return
-            self._fail(query, bad.error or RuntimeError("the executor gave no table"))
-
-    def _written(self, query: LiveQuery, answers: Sequence[Answer]) -> tuple[list[tuple[ResultEvent, pa.Table]], Exception | None]:
-        """The results of answers up to the first that cannot be written, whatever the reason, and that reason: however the log is cut,
-        those before it are there."""
-        before = query.relation, query.relation_changed, query.seq
-        try:
-            return query.log(answers, self._limits.rows), None
-        except Exception as failure:  # the query's own, not the pump's
-            query.relation, query.relation_changed, query.seq = before
-            if len(answers) == 1:
-                return [], failure
-        found: list[tuple[ResultEvent, pa.Table]] = []
-        for answer in answers:
-            written, failed = self._written(query, [answer])
-            found += written
-            if failed is not None:
-                return found, failed
-        return found, None
-
-    def _make(self, query: LiveQuery, stream: str, results: Sequence[tuple[int, pa.Table]], position: int) -> None:
-        """The results of a query that makes a stream become items; its watermark is the last evaluation time that is done.
-
-        A stream that is made is idle while all streams are that its query reads.
-        """
-        users = self._users(stream)
-        if results:
-            try:
-                facts = derived.facts(results, position)
-            except Exception as failure:  # the query's own, not the pump's
-                self._fail(query, failure)
-                return
-            times = self.kept.make(stream, facts, len(results), bool(users))
-            self._outcome.count(stream, facts.num_rows, len(results))
-            for reader in users:
-                reader.ticker.see(stream, times)
-            if users:
-                self._changes.made.append((stream, facts))
-        self.kept.state(stream).advance(query.ticker.evaluated)
-        self.kept.state(stream).idle = self.kept.all_idle(query.streams)
-
     # --- after the segments
 
     def _evict(self) -> None:
@@ -347,7 +248,8 @@ class Pump(Barriers):
 
     def _reach(self) -> None:
         for query in self.queries.values():
-            query.reached = self.watermark(query)
+            watermark = self.watermark(query)   # one that is in the lane, or was when the process ended, has not come there
+            query.reached = min(watermark, query.ticker.floor) if query.state == "running" else watermark
 
     def next_ticks(self) -> list[tuple[int, tuple[str, ...]]]:
         """Times that pushed streams must reach for the next ticks of the running queries, if nothing else comes."""

@@ -27,7 +27,7 @@ from engine.spark.content import Chunk, StreamContent
 @dataclass(frozen=True, slots=True)
 class Seen(Reader):
     """A query at the pump after a batch. `reached` is the watermark up to which its results are committed, `next_tick` its next
-    evaluation that will be logged if nothing else comes."""
+    evaluation that will be logged if nothing else comes. `beside`: it is being evaluated beside the pump."""
 
     definition: Definition
     statement: Statement
@@ -38,6 +38,7 @@ class Seen(Reader):
     seq: int
     reached: int
     next_tick: int | None = None
+    beside: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +67,8 @@ class Snapshot:
 def snapshot_of(pump: Pump, measured: Measured) -> Snapshot:
     """The pump as it is; called by its owner between batches."""
     queries = {name: Seen(query.definition, query.statement, query.timetable, query.compiled, query.state, query.error, query.seq,
-                          query.reached, query.ticker.next() if query.state == "running" else None) for name, query in pump.queries.items()}
+                          query.reached, query.ticker.next() if query.state == "running" else None, pump.is_beside(query))
+               for name, query in pump.queries.items()}
     kept, executor = pump.kept, pump.executor
     return Snapshot(pump.position, FixedQueries(queries), {stream: replace(state) for stream, state in kept.states.items()},
                     {stream: content.chunks for stream, content in kept.contents.items()},

@@ -7,11 +7,11 @@ again. So memory that one query wants, or a task of it that does not end, costs 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
-from engine.limits import Cancelled, LimitExceeded
-from engine.runtime.batch import EvaluatorDownError, Executor
+from engine.limits import Cancelled, LimitExceeded, Postponed
+from engine.runtime.batch import BesideExecutor, EvaluatorDownError, Executor
 from engine.spark.due import Answer, Due
 
 MOST_DEATHS = 2
@@ -59,7 +59,7 @@ class Suspects:
         for tick in due.ticks:
             if not self._alive():
                 return [*found, Answer(due.query, tick, None, EvaluatorDownError("the evaluator has ended"))]
-            found += self._tried([replace(due, ticks=(tick,))])
+            found += self._tried([replace(due, ticks=(tick,), patience_ms=None)])    # to end it is known to be of no use
             if found[-1].error is not None:
                 return found
         del self._deaths[due.query]
@@ -72,14 +72,39 @@ class Suspects:
         except Exception:   # any of Spark's and Py4J's
             self._note_death(dues)
             raise
-        if any(answer.error is not None and not isinstance(answer.error, (LimitExceeded, Cancelled)) for answer in answers):
+        if _may_have_died(answers):
             self._note_death(dues)
             if len(dues) == len(dues[0].ticks) == 1 and (count := self._deaths.get(dues[0].query, 0)) >= MOST_DEATHS:
                 return [Answer(dues[0].query, dues[0].ticks[0], None, LimitExceeded(
                     "worker_deaths", f"its evaluation ended the evaluator {count} times: by memory, or a task that does not end"))]
         return answers
 
+    def watch(self, beside: BesideExecutor) -> BesideExecutor:
+        """What evaluates beside this executor, watched too."""
+        return _WatchedBeside(beside, self._note_death)
+
     def _note_death(self, dues: Sequence[Due]) -> None:
         if not self._alive() and self._blamed():
             for due in dues:
                 self._deaths[due.query] = self._deaths.get(due.query, 0) + 1
+
+
+@dataclass(frozen=True, slots=True)
+class _WatchedBeside:
+    beside: BesideExecutor
+    note_death: Callable[[Sequence[Due]], None]
+
+    def evaluate(self, due: Due, given_up: Callable[[], bool]) -> tuple[list[Answer], float]:
+        try:
+            found = self.beside.evaluate(due, given_up)
+        except Exception:   # as above
+            self.note_death([due])
+            raise
+        if _may_have_died(found[0]):
+            self.note_death([due])
+        return found
+
+
+def _may_have_died(answers: Sequence[Answer]) -> bool:
+    """Whether some answer is missing for a reason that the end of the evaluator may be."""
+    return any(answer.error is not None and not isinstance(answer.error, (LimitExceeded, Cancelled, Postponed)) for answer in answers)

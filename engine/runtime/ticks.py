@@ -156,6 +156,14 @@ class Ticker:
         self._content = [r for r in self._content if r[1] > self.floor]
         return found
 
+    def mark(self) -> tuple[int, bool, list[Range], Times]:
+        """Where it stands, for `back`."""
+        return self.floor, self.filled, self._content, self._changes
+
+    def back(self, mark: tuple[int, bool, list[Range], Times]) -> None:
+        """Stand where it stood: what was due since is due again. Nothing may have been seen since."""
+        self.floor, self.filled, self._content, self._changes = mark
+
     def _due_changes(self, watermark: int, limit: int) -> list[int]:
         ready = [int(t) for t in self._changes[:limit] if t <= watermark]
         if len(ready) < limit:

@@ -23,18 +23,24 @@ class Verdicts:
     def __init__(self, executor: Executor, ahead: Ahead, decide: Decide) -> None:
         self._executor, self._ahead, self._decide = executor, ahead, decide
 
+    def known(self, due: Due) -> tuple[Due, Answer | None]:
+        """What is to be tried of some evaluations, and the failure that follows, where it is known."""
+        if (over := _over_state(due)) is not None:
+            return replace(due, ticks=()), Answer(due.query, due.ticks[0], None, over)
+        if (verdict := self._ahead.verdict(due.query, due.ticks)) is None:
+            return due, None
+        failure = Answer(due.query, verdict.tick, None, LimitExceeded(verdict.limit, verdict.detail))
+        return replace(due, ticks=tuple(tick for tick in due.ticks if tick < verdict.tick)), failure
+
     def evaluate(self, dues: Sequence[Due]) -> list[Answer]:
         """The answers, in the order of `dues`; an evaluation of which the log says that it failed by a limit is not tried."""
         tried, decided = [], dict[str, Answer]()
         for due in dues:
-            if (over := _over_state(due)) is not None:
-                decided[due.query] = Answer(due.query, due.ticks[0], None, over)
-                continue
-            if (verdict := self._ahead.verdict(due.query, due.ticks)) is not None:
-                decided[due.query] = Answer(due.query, verdict.tick, None, LimitExceeded(verdict.limit, verdict.detail))
-                due = replace(due, ticks=tuple(tick for tick in due.ticks if tick < verdict.tick))
-            if due.ticks:
-                tried.append(due)
+            to_try, known = self.known(due)
+            if known is not None:
+                decided[due.query] = known
+            if to_try.ticks:
+                tried.append(to_try)
         found: dict[str, list[Answer]] = {due.query: [] for due in dues}
         for answer in self._executor.evaluate(tried) if tried else ():
             found[answer.query].append(answer)

@@ -20,7 +20,8 @@ from engine.timeline import evaluation_point
 class Due:
     """The evaluations of one query that a batch made due; `streams` and `graphs` are what it may read, by IRI.
 
-    `ticks` ascend; an evaluation at T sees events with t < T and position > `since`.
+    `ticks` ascend; an evaluation at T sees events with t < T and position > `since`. With `patience_ms`, which is how long others wait,
+    what is not answered by then is an error `Postponed`.
     """
 
     query: str
@@ -30,6 +31,7 @@ class Due:
     streams: Mapping[str, StreamContent]
     graphs: Mapping[str, pa.Table]
     limits: EvaluationLimits = UNLIMITED
+    patience_ms: int | None = None
 
     @property
     def evaluation(self) -> Evaluation:

@@ -7,15 +7,17 @@ evaluates the content at each T anew, all due T in one job; ``incremental`` keep
 from __future__ import annotations
 
 import hashlib
+import itertools
 import logging
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Literal
 
 import pyarrow as pa
 
 from engine.ir.statement import Program
+from engine.limits import Postponed
 from engine.plan.graphs import Way
 from engine.plan.order import Estimate
 from engine.spark.answers import Answers
@@ -43,6 +45,7 @@ StrategyName = Literal["recompute", "incremental"]
 INCREMENTAL_ROWS = 20_000
 KEPT_ROWS = 4_000       # the same of closures, where nothing changes
 MOST_TOUCHED = 150_000
+BESIDE = "beside"       # the scheduler's pool of what is evaluated beside the pump, one-shot queries too
 CLOSED_ROWS = 2_000_000    # a round of Spark jobs costs more than a whole closure in one task (docs/decisions.md)
 
 
@@ -53,28 +56,39 @@ def most_changing(rows: int) -> float:
 
 
 class Executor:
-    """Belongs to the pump's thread. The `force_` options take a choice away, for tests and benchmarks."""
+    """Belongs to the pump's thread; one that is made by `beside` to any others, a query at a time to one of them. The `force_` options
+    take a choice away, for tests and benchmarks."""
 
     def __init__(self, session: Session, *, force_executor: ExecutorName | None = None, force_strategy: StrategyName | None = None,
-                 force_graphs: Way | None = None, closed_rows: int = CLOSED_ROWS) -> None:
-        """`closed_rows`: above it the closures of `sql` are made by rounds of Spark jobs."""
+                 force_graphs: Way | None = None, closed_rows: int = CLOSED_ROWS, forgets: bool = True,
+                 pump: Executor | None = None) -> None:
+        """`closed_rows`: above it the closures of `sql` are made by rounds of Spark jobs. `forgets`: workers forget the closures that it
+        does not keep. With what `pump` keeps of each query this one goes on, and the other way round."""
         self.session = session
-        self._jobs = Jobs(session)
-        self._paces = Paces(self._evaluate, self._drop)
+        self._jobs: Jobs = Jobs(session) if pump is None else pump._jobs
+        self._paces: Paces = Paces(self._evaluate, self._drop, None if pump is None else pump._paces.known)
+        self._forgets = forgets
+        self._beside: Executor | None = None
         self.closed_rows = closed_rows
         self.force_executor = force_executor
         self.force_strategy = force_strategy
-        self.choices: dict[str, tuple[ExecutorName, StrategyName]] = {}
+        self.choices: dict[str, tuple[ExecutorName, StrategyName]] = {} if pump is None else pump.choices
         self.force_graphs = force_graphs
-        self._answers: dict[str, Answers | KeptClosure] = {}
-        self._marks = 0
-        self._sql = SqlPlans(session, self._jobs, force_graphs, self._close_ahead, self._paces.took)
+        self._answers: dict[str, Answers | KeptClosure] = {} if pump is None else pump._answers
+        self._marks: Iterator[int] = itertools.count(1) if pump is None else pump._marks
+        self._sql = SqlPlans(session, self._jobs, force_graphs, self._close_ahead, self._paces.took, None if pump is None else BESIDE)
         register_spark(session.spark)
+
+    def beside(self) -> Executor:
+        """One for other threads: it shares what is kept of each query, and has views and segments of its own."""
+        self._beside = Executor(self.session.beside(), force_executor=self.force_executor, force_strategy=self.force_strategy,
+                                force_graphs=self.force_graphs, closed_rows=self.closed_rows, pump=self)
+        return self._beside
 
     @property
     def graph_choices(self) -> dict[str, tuple[Chosen, ...]]:
         """How the graph problems of each query were solved last."""
-        return self._sql.graph_choices
+        return self._sql.graph_choices | ({} if self._beside is None else self._beside._sql.graph_choices)
 
     def evaluate(self, dues: Sequence[Due]) -> list[Answer]:
         """One Answer per due tick, in the order of `dues`; a query that fails has answers with `error`, the others are not touched."""
@@ -87,7 +101,11 @@ class Executor:
             try:
                 if due.compiled.schema_words and any(c.mentions(due.compiled.schema_words) for c in due.streams.values()):
                     due = replace(due, compiled=due.compiled.general)
-                jobs.append(self._job(due))
+                job = self._job(due)
+                if job.executor == "sql" and due.patience_ms is not None:   # to cancel it may take long, and end the JVM
+                    failed[number] = Postponed("its plan is one of Spark SQL")
+                else:
+                    jobs.append(job)
             except Exception as failure:  # a plan that cannot be made is that query's failure
                 failed[number] = failure
         self._run(jobs)
@@ -104,13 +122,17 @@ class Executor:
         self._paces.forget(query)
         self.choices.pop(query, None)
         self._sql.forget(query)
+        if self._beside is not None:
+            self._beside._sql.forget(query)
 
     def cancel(self, query: str) -> None:
-        """End the evaluations of a query that is removed, now and until it is forgotten. From any thread."""
+        """End the evaluations of a query that is removed, here and beside, now and until it is forgotten. From any thread."""
         self._jobs.cancel(query)
 
     def close(self) -> None:
-        """Drop the views and end the threads."""
+        """Drop the views and end the threads. What is evaluated beside is not waited for."""
+        if self._beside is not None:
+            self._beside.abandon()
         self._sql.end()
         for query in list(self._answers):
             self._drop(query)
@@ -118,6 +140,8 @@ class Executor:
 
     def abandon(self) -> None:
         """End the threads where Spark has gone: there is nothing to drop."""
+        if self._beside is not None:
+            self._beside.abandon()
         self._sql.abandon()
 
     # -- choosing
@@ -200,9 +224,8 @@ class Executor:
     def _keep(self, due: Due) -> KeptClosure:
         """Begin to keep the closure of a query."""
         self._drop(due.query)
-        self._marks += 1
         kind = KeptProgram if isinstance(due.compiled.statement.query, Program) else KeptSolutions
-        kept = self._answers[due.query] = kind(due.compiled, self.session.work / "closures", f"k{self._marks}")
+        kept = self._answers[due.query] = kind(due.compiled, self.session.work / "closures", f"k{next(self._marks)}")
         return kept
 
     def _drop(self, query: str) -> None:
@@ -245,7 +268,8 @@ class Executor:
     def _run_local(self, jobs: list[PlanJob]) -> None:
         if not jobs:
             return
-        tasks = [Task(job.text, job.tables, job.cost, job.closings, job.due.query, job.due.limits) for job in jobs]
+        tasks = [Task(job.text, job.tables, job.cost, job.closings, job.due.query, job.due.limits, job.due.patience_ms)
+                 for job in jobs]
         for job, answer in zip(jobs, self._in_one_job(jobs, tasks)):
             job.answer = answer
             if isinstance(answer, Found):
@@ -253,7 +277,8 @@ class Executor:
 
     def _in_one_job(self, jobs: list[PlanJob], tasks: Sequence[Task]) -> Sequence[Found | Exception]:
         """What the tasks of some jobs give, all run in one Spark job."""
-        alive = frozenset(kept.name for kept in self._answers.values() if isinstance(kept, KeptClosure))
+        kept = list(self._answers.values())     # others may add to it
+        alive = frozenset(closure.name for closure in kept if isinstance(closure, KeptClosure)) if self._forgets else None
         return self._jobs.run(tasks, self._tables(jobs), alive)
 
     def _tables(self, jobs: list[PlanJob]) -> dict[str, pa.Table]:
@@ -297,6 +322,8 @@ class Executor:
             return failures(job.due, failure)
 
     def _answers_of(self, job: PlanJob) -> list[Answer]:
+        if isinstance(job.answer, Postponed):   # what was kept before it stays
+            return failures(job.due, job.answer)
         if isinstance(job.answer, BaseException) or job.answer is None:
             self._drop(job.due.query)
             return failures(job.due, job.answer or QueryFailed("no answer"))

@@ -17,13 +17,14 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 from pyspark import TaskContext
 
-from engine.limits import EvaluationLimits, LimitExceeded
+from engine.limits import EvaluationLimits, LimitExceeded, Postponed
 from engine.supervision.deadline import deadline
 
 if TYPE_CHECKING:
     import duckdb
 
 GRACE_S = 5.0
+PATIENT_GRACE_S = 2.0   # of an evaluation that others wait for
 BATCH_ROWS = 50_000
 _ends_at = [float("inf")]
 
@@ -35,18 +36,22 @@ def check_time() -> None:
 
 
 @contextmanager
-def guarded(connection: duckdb.DuckDBPyConnection, limits: EvaluationLimits) -> Iterator[None]:
-    """Run a task for at most its time. Raises LimitExceeded where that, or the memory of the worker, was not enough."""
-    seconds = limits.evaluation_ms / 1000
+def guarded(connection: duckdb.DuckDBPyConnection, limits: EvaluationLimits, patience_ms: int | None = None) -> Iterator[None]:
+    """Run a task for at most its time. Raises LimitExceeded where that, or the memory of the worker, was not enough; Postponed where
+    the patience of others (ms) was over before."""
+    hurried = patience_ms is not None and patience_ms < limits.evaluation_ms
+    seconds = (patience_ms if hurried and patience_ms is not None else limits.evaluation_ms) / 1000
     ends_at = _ends_at[0] = time.monotonic() + seconds
     with deadline(seconds, connection.interrupt):
         if in_task := TaskContext.get() is not None:
-            signal.setitimer(signal.ITIMER_REAL, seconds + GRACE_S)
+            signal.setitimer(signal.ITIMER_REAL, seconds + (PATIENT_GRACE_S if hurried else GRACE_S))
         try:
             yield
             if time.monotonic() > ends_at:
                 raise TimeoutError
         except Exception as failure:
+            if time.monotonic() > ends_at and hurried:
+                raise Postponed(f"it was not done within {patience_ms} ms") from failure
             if time.monotonic() > ends_at:
                 raise LimitExceeded.of("evaluation_ms", limits.evaluation_ms, "the evaluation took longer") from failure
             if isinstance(failure, MemoryError) or type(failure).__name__ == "OutOfMemoryException":

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 from py4j.protocol import Py4JJavaError
 
-from engine.limits import Cancelled, EvaluationLimits, LimitExceeded
+from engine.limits import Cancelled, EvaluationLimits, LimitExceeded, Postponed
 from engine.spark.guard import GRACE_S, check_size
 from engine.spark.local import Found, QueryFailed, Task, run_local
 from engine.supervision.deadline import deadline
@@ -63,7 +63,8 @@ class Jobs:
         """A query is gone."""
         self._cancelled.discard(query)
 
-    def run(self, tasks: Sequence[Task], tables: dict[str, pa.Table], alive: frozenset[str], deaths: int = 0) -> list[Found | Exception]:
+    def run(self, tasks: Sequence[Task], tables: dict[str, pa.Table], alive: frozenset[str] | None,
+            deaths: int = 0) -> list[Found | Exception]:
         """What the tasks give, all run in one Spark job; `deaths` is how often the only one has ended its worker."""
         left = [task for task in tasks if task.query not in self._cancelled]
         if len(left) < len(tasks):
@@ -78,8 +79,8 @@ class Jobs:
         except Exception as failure:  # Spark's and Py4J's errors have no common base
             return self._again(failure, tasks, tables, alive, deaths)
 
-    def _again(self, failure: Exception, tasks: Sequence[Task], tables: dict[str, pa.Table], alive: frozenset[str],
-               deaths: int) -> list[Found | Exception]:
+    def _again(self, failure: Exception, tasks: Sequence[Task], tables: dict[str, pa.Table],
+               alive: frozenset[str] | None, deaths: int) -> list[Found | Exception]:
         if any(task.query in self._cancelled for task in tasks):
             return self.run(tasks, tables, alive, deaths)
         if len(tasks) == 1 and _TOO_LARGE in str(failure):
@@ -92,6 +93,8 @@ class Jobs:
         _LOG.warning("a job of %d tasks failed; %s", len(tasks), "each is run alone" if len(tasks) > 1 else "it is run again")
         if len(tasks) > 1:
             return [found for task in tasks for found in self.run([task], tables, alive)]
+        if tasks[0].patience_ms is not None:
+            return [Postponed("its evaluation ended a worker process")]
         if deaths + 1 >= MOST_DEATHS:
             return [LimitExceeded("worker_deaths", f"its evaluation ended {MOST_DEATHS} worker processes: by memory, or a function that "
                                   "does not end")]

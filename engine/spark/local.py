@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from engine.ipc import pack, unpack
 from engine.ir.growth import Unending
-from engine.limits import UNLIMITED, EvaluationLimits, LimitExceeded
+from engine.limits import UNLIMITED, EvaluationLimits, LimitExceeded, Postponed
 from engine.spark.guard import fetched, guarded
 from engine.spark.sql.closing import (Closing, Round, SeenRow, all_seen, beside_table, following_table, new_table, saturate,
                                       seen_text)
@@ -39,7 +39,8 @@ Result = tuple[int, float, bytes, bytes | None, Exception | None]
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """One plan text to run over named tables for a `query`, once its closures are computed; `cost` is its estimated rows."""
+    """One plan text to run over named tables for a `query`, once its closures are computed; `cost` is its estimated rows. `patience_ms`
+    is as in Due."""
 
     text: str
     tables: frozenset[str]
@@ -47,6 +48,7 @@ class Task:
     closings: tuple[Closing, ...] = ()
     query: str = ""
     limits: EvaluationLimits = UNLIMITED
+    patience_ms: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,9 +65,9 @@ class QueryFailed(RuntimeError):
 
 
 def run_local(spark: SparkSession, tasks: Sequence[Task], tables: dict[str, pa.Table], workers: int,
-              alive: frozenset[str] = frozenset()) -> list[Found | Exception]:
-    """Run every task in one Spark job; answers in the order of `tasks`, QueryFailed or LimitExceeded in place of the answer of a task that
-    failed. Of lasting closures the workers keep those that are `alive`."""
+              alive: frozenset[str] | None = frozenset()) -> list[Found | Exception]:
+    """Run every task in one Spark job; answers in the order of `tasks`, QueryFailed, LimitExceeded or Postponed in place of the answer of
+    a task that failed. Of lasting closures the workers keep those that are `alive`, all of them where that is None."""
     bundles = [_bundle(part, tasks, tables, alive) for part in balanced(tasks, workers)]
     answers: list[Found | Exception] = [QueryFailed("the task gave no answer")] * len(tasks)
     results = spark.sparkContext.parallelize(bundles, len(bundles)).mapPartitions(run_bundles).collect()
@@ -89,7 +91,7 @@ def balanced(tasks: Sequence[Task], workers: int) -> list[list[int]]:
     return [part for part in parts if part]
 
 
-def _bundle(numbers: list[int], tasks: Sequence[Task], tables: dict[str, pa.Table], alive: frozenset[str]) -> bytes:
+def _bundle(numbers: list[int], tasks: Sequence[Task], tables: dict[str, pa.Table], alive: frozenset[str] | None) -> bytes:
     wanted = sorted({name for number in numbers for name in tasks[number].tables})
     return pickle.dumps({"alive": alive, "tables": {name: pack(tables[name]) for name in wanted},
                          "tasks": [(number, replace(tasks[number], tables=frozenset())) for number in numbers]})
@@ -99,7 +101,8 @@ def run_bundles(bundles: Iterable[bytes]) -> Iterator[Result]:
     """In a Spark task: run bundles."""
     for packed in bundles:
         bundle = pickle.loads(packed)   # of the driver's own making: nothing that a document says is a part of it but as text
-        forget(database(), bundle["alive"])
+        if bundle["alive"] is not None:
+            forget(database(), bundle["alive"])
         yield from _run_bundle(bundle["tables"], bundle["tasks"])
 
 
@@ -120,11 +123,11 @@ def _run_bundle(tables: dict[str, bytes], tasks: list[tuple[int, Task]]) -> Iter
 def _run(connection: duckdb.DuckDBPyConnection, number: int, task: Task, closures: Closures) -> Result:
     began = time.perf_counter()
     try:
-        with guarded(connection, task.limits):
+        with guarded(connection, task.limits, task.patience_ms):
             made = [findings for closing in task.closings if (findings := closures.make(closing)) is not None]
             answer = pack(fetched(connection, task.text, task.limits))
             return number, (time.perf_counter() - began) * 1000, answer, pack(pa.concat_tables(made)) if made else None, None
-    except LimitExceeded as over:
+    except (LimitExceeded, Postponed) as over:
         return number, 0.0, b"", None, over
     except Unending as endless:
         return number, 0.0, b"", None, QueryFailed(str(endless))

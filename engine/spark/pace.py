@@ -5,11 +5,12 @@ The limits are for one evaluation. Many are run together because that costs litt
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from engine.limits import LimitExceeded
-from engine.spark.due import Answer, Due
+from engine.limits import LimitExceeded, Postponed
+from engine.spark.due import Answer, Due, failures
 
 _SHARE = 4      # a task is expected to take a quarter of the time that it has
 
@@ -42,10 +43,11 @@ class Pace:
 
 class Paces:
     """What is known of all queries, and evaluation by that. `at_once` evaluates dues in one go, `drop` forgets what was kept for a query
-    whose evaluation failed."""
+    whose evaluation failed. `known` is shared with an executor beside this one."""
 
-    def __init__(self, at_once: Callable[[Sequence[Due]], list[Answer]], drop: Callable[[str], None]) -> None:
-        self._known: dict[str, Pace] = {}
+    def __init__(self, at_once: Callable[[Sequence[Due]], list[Answer]], drop: Callable[[str], None],
+                 known: dict[str, Pace] | None = None) -> None:
+        self.known: dict[str, Pace] = {} if known is None else known
         self._at_once, self._drop = at_once, drop
 
     def evaluate(self, dues: Sequence[Due]) -> list[Answer]:
@@ -58,38 +60,49 @@ class Paces:
 
     def took(self, due: Due, ms: float) -> None:
         """The evaluations of `due` together took so many ms."""
-        self._of(due).took(len(due.ticks), ms, due.limits.evaluation_ms)
+        self._of(due).took(len(due.ticks), ms, min(due.limits.evaluation_ms, due.patience_ms or due.limits.evaluation_ms))
 
     def forget(self, query: str) -> None:
         """A query is gone."""
-        self._known.pop(query, None)
+        self.known.pop(query, None)
 
     def _of(self, due: Due) -> Pace:
-        return self._known.setdefault(due.query, Pace())
+        return self.known.setdefault(due.query, Pace())
 
     def _step_by_step(self, dues: Sequence[Due]) -> list[Answer]:
-        """Of queries that are slow a few evaluation times after another."""
+        """Of queries that are slow a few evaluation times after another, until the patience with them is over."""
+        began = time.monotonic()
         found = {due.query: list[Answer]() for due in dues}
         left = {due.query: due for due in dues}
         while left:
             parts = [replace(due, ticks=due.ticks[:self._of(due).at_once(len(due.ticks))]) for due in left.values()]
             for answer in self._at_once(parts):
                 found[answer.query].append(answer)
+            over_ms = (time.monotonic() - began) * 1000
             for part in parts:
                 rest = left[part.query].ticks[len(part.ticks):]
-                if rest and found[part.query][-1].error is None:
+                if rest and part.patience_ms is not None and over_ms > part.patience_ms and found[part.query][-1].error is None:
+                    found[part.query] += failures(replace(part, ticks=rest), Postponed("others have waited long enough"))
+                    del left[part.query]
+                elif rest and found[part.query][-1].error is None:
                     left[part.query] = replace(left[part.query], ticks=rest)
                 else:
                     del left[part.query]
         return [answer for due in dues for answer in found[due.query]]
 
     def _slowly(self, dues: Sequence[Due], answers: list[Answer]) -> list[Answer]:
-        """Evaluations that went over a limit together are tried again one by one: the limits are for each."""
+        """Evaluations that went over a limit together are tried again one by one: the limits are for each. Where others wait, that is
+        postponed."""
         first_bad = {answer.query: answer.tick for answer in reversed(answers) if isinstance(answer.error, LimitExceeded)}
         again = []
         for due in dues:
             tried = next((tick for tick in due.ticks if tick == first_bad.get(due.query)), None)
-            if tried is not None and self._of(due).failed():
+            if tried is None or not self._of(due).failed():
+                continue
+            if due.patience_ms is not None:
+                answers = [replace(answer, table=None, error=Postponed(str(answer.error)))
+                           if answer.query == due.query and answer.tick >= tried else answer for answer in answers]
+            else:
                 again.append(replace(due, ticks=tuple(tick for tick in due.ticks if tick >= tried)))
         if not again:
             return answers

@@ -8,6 +8,7 @@ signals meant for this process, that its death is noticed, and that PySpark's gl
 
 from __future__ import annotations
 
+import copy
 import logging
 import subprocess
 import sys
@@ -71,6 +72,16 @@ class Session:
     def jvm_pid(self) -> int:
         """The process id of the JVM."""
         return self._process.pid
+
+    def beside(self) -> Session:
+        """The same Spark with temporary views and a folder of its own. It leaves one of the slots free."""
+        other = copy.copy(self)
+        other.spark = self.spark.newSession()
+        other.work = self.work / "beside"
+        other.work.mkdir(exist_ok=True)
+        for name in ("spark.sql.shuffle.partitions", "spark.sql.leafNodeDefaultParallelism", "spark.sql.files.maxPartitionNum"):
+            other.spark.conf.set(name, str(max(1, self.settings.partitions - 1)))
+        return other
 
     def on_death(self, callback: Callable[[], None]) -> None:
         """Call `callback` once, from a thread of its own, when the JVM ends without `stop` having been asked for."""

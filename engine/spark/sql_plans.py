@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import queue
+import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -31,17 +33,31 @@ class SqlPlans:
     `graph_choices` by query."""
 
     def __init__(self, session: Session, jobs: Jobs, force_graphs: Way | None, close_ahead: CloseAhead,
-                 took: Callable[[Due, float], None]) -> None:
+                 took: Callable[[Due, float], None], pool: str | None = None) -> None:
+        """`pool` is the scheduler's pool of its jobs, where it is not the pump's."""
         self._session, self._jobs = session, jobs
         self._close_ahead, self._took = close_ahead, took
         self.graph_choices: dict[str, tuple[Chosen, ...]] = {}
         self.mirrors: dict[str, Mirror] = {}
         self._graphs = Graphs(session, force_graphs)
         self._views: dict[str, frozenset[str]] = {}
-        self._threads = ThreadPoolExecutor(session.settings.partitions, "plan")
+        self._threads = ThreadPoolExecutor(session.settings.partitions, "plan", self._begin, (pool,))
+        self._lock = threading.Lock()   # of the views; those that run beside the pump take turns
+        self._gone: queue.SimpleQueue[str] = queue.SimpleQueue()
+
+    def _begin(self, pool: str | None) -> None:
+        if pool is not None:
+            self._session.spark.sparkContext.setLocalProperty("spark.scheduler.pool", pool)
 
     def run(self, jobs: Sequence[PlanJob]) -> None:
         """A Spark job per plan, as many at a time as Spark has cores: small ones wait more than they work."""
+        if not jobs:
+            return
+        with self._lock:
+            self._run(jobs)
+        self._forget_gone()
+
+    def _run(self, jobs: Sequence[PlanJob]) -> None:
         for job in jobs:
             try:
                 self._show(job)
@@ -55,12 +71,29 @@ class SqlPlans:
 
     def mend(self, failed: Mapping[str, str]) -> frozenset[str]:
         """Write anew the segments that failures, by query, are about; the queries that read one which was."""
+        with self._lock:
+            return self._mend(failed)
+
+    def _mend(self, failed: Mapping[str, str]) -> frozenset[str]:
         views = frozenset().union(*(self._views.get(query, frozenset()) for query in failed)) & self.mirrors.keys()
         mended = {view for view in views if self.mirrors[view].mend("\n".join(failed.values()))}
         return frozenset(query for query in failed if mended & self._views.get(query, frozenset()))
 
     def forget(self, query: str) -> None:
-        """Drop the views that only this query has read."""
+        """Drop the views that only this query has read, as soon as nothing runs. From any thread."""
+        self._gone.put(query)
+        self._forget_gone()
+
+    def _forget_gone(self) -> None:
+        while not self._gone.empty() and self._lock.acquire(blocking=False):
+            try:
+                self._drop_views(self._gone.get_nowait())
+            except queue.Empty:     # another thread has done it
+                pass
+            finally:
+                self._lock.release()
+
+    def _drop_views(self, query: str) -> None:
         self.graph_choices.pop(query, None)
         for view in self._views.pop(query, frozenset()) - frozenset().union(*self._views.values()):
             if mirror := self.mirrors.pop(view, None):

@@ -74,8 +74,15 @@ def forget(connection: duckdb.DuckDBPyConnection, alive: frozenset[str]) -> None
 
 def go_on(connection: duckdb.DuckDBPyConnection, closing: Closing, tables: Tables) -> pa.Table | None:
     """Derive from what is new, beside what is kept; keep what is found; what is inconsistent in all of it."""
-    kept = closing.kept
-    assert kept is not None
+    assert closing.kept is not None
+    try:
+        return _go_on(connection, closing, closing.kept, tables)
+    except BaseException:   # whatever it was, and wherever: what is kept is read again from its segments
+        _states().pop(closing.name, None)
+        raise
+
+
+def _go_on(connection: duckdb.DuckDBPyConnection, closing: Closing, kept: Kept, tables: Tables) -> pa.Table | None:
     state = _caught_up(connection, closing, kept, tables)
     connection.execute(f"CREATE OR REPLACE TEMP TABLE {closing.all} AS {closing.first}")
     check = saturate(closing, tables, state.like)

@@ -103,7 +103,7 @@ def in_process() -> Iterator[Executor]:
 
 
 def _run_here(spark: object, tasks: Sequence[Task], tables: dict[str, pa.Table], workers: int,
-              alive: frozenset[str] = frozenset()) -> list[Found | Exception]:
+              alive: frozenset[str] | None = frozenset()) -> list[Found | Exception]:
     class Bundles:
         """What `run_local` asks of Spark: bundles, mapped."""
 

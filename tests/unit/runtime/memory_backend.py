@@ -71,6 +71,9 @@ class MemoryBackend:
     def one_shot(self, due: Due, timeout_s: float) -> Answer:
         return ReferenceExecutor().evaluate([due])[0]
 
+    def beside(self) -> None:
+        """Every batch waits for all queries."""
+
     def alive(self) -> bool:
         return not self.down and not self.halted.is_set()
 

@@ -1,0 +1,272 @@
+"""What is due, evaluated and logged: the middle of the pump. In a batch, or in the lane beside it (lane.py) where that would take long.
+
+Of a query in the lane nothing more is due until it has come back, and its ticker stands where it stood before: that is what is written
+with the batches meanwhile, so that whoever takes up the result log evaluates it again.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from itertools import groupby, takewhile
+from typing import Any
+
+import pyarrow as pa
+
+from engine.limits import Cancelled, LimitExceeded, Postponed
+from engine.runtime import derived
+from engine.runtime.barriers import Barriers
+from engine.runtime.batch import EvaluatorDownError
+from engine.runtime.lane import Lane, Task
+from engine.runtime.query import LiveQuery
+from engine.runtime.resources import ResultEvent
+from engine.runtime.rows import Control, Kind
+from engine.runtime.verdicts import Decide, Verdicts
+from engine.spark.content import StreamContent
+from engine.spark.due import Answer, Due
+
+_LOG = logging.getLogger(__name__)
+Made = dict[str, list[tuple[int, pa.Table]]]
+
+
+class Evaluations(Barriers):
+    """Evaluates what `Barriers` holds."""
+
+    def __init__(self, *given: Any, alive: Callable[[], bool], decide: Decide, stands: Callable[[str], bool], lane: Lane | None) -> None:
+        """`given` as Barriers has it, the others as Pump has them."""
+        super().__init__(*given)
+        self._alive, self._stands, self._lane = alive, stands, lane
+        self._verdicts = Verdicts(self.executor, self.ahead, decide)
+        self._slow: dict[str, int] = {}     # by epoch: how many evaluations of a slow query the lane takes at a time
+        self._marks: dict[str, Any] = {}    # by epoch: where its ticker stood before what it gave last
+        self._at = 0    # the position of the last record that was seen when all that was due had been evaluated
+
+    # --- what is due
+
+    def _evaluate(self, position: int) -> None:
+        """Evaluate all that is due. What a level of queries makes is there, all of it, before the next level is looked at."""
+        for level in self.queries.levels():
+            made: Made = {}
+            while dues := self._dues(level):
+                self._log_all(dues, made)
+            for query in level:
+                if query.makes is not None and query.state == "running":
+                    self._make(query, query.makes, made.get(query.name, []), position)
+
+    def _dues(self, level: Sequence[LiveQuery]) -> list[Due]:
+        """What is due of a level, at most `ticks` of a query at a time."""
+        dues = []
+        for query in level:
+            if query.state != "running" or query.compiled is None or self._is_removed(query):
+                continue
+            if self.is_beside(query):
+                continue
+            watermark = self.watermark(query)
+            while query.ticker.floor < watermark:
+                self._marks[query.definition.epoch] = query.ticker.mark()
+                if ticks := query.ticker.due(watermark, self._slow.get(query.definition.epoch, self._limits.ticks)):
+                    dues.append(self._due(query, ticks))
+                    break
+        return dues
+
+    def _is_removed(self, query: LiveQuery) -> bool:
+        """Whether nobody will see what it finds: the log says further on that it is removed, and those that read it are too."""
+        return not any(self._stands(one.definition.epoch) for one in (query, *self.queries.dependents(query)))
+
+    def _pause_ahead(self, position: int) -> None:
+        for name in self.ahead.pauses(position):
+            if name in self.queries and self.queries[name].state == "running":
+                if self.queries[name].definition.epoch in self._slow:   # after a start nothing is evaluated before
+                    self._settle([self.queries[name]])
+                self._change_state(self.queries[name], Control(position, Kind.PAUSE, name, None, {}))
+
+    def _due(self, query: LiveQuery, ticks: Sequence[int]) -> Due:
+        self._outcome.ticks += len(ticks)
+        contents = {stream: self.kept.content(stream) for stream in query.streams}
+        graphs = {graph: self.graphs[graph] for graph in query.graphs if graph in self.graphs}
+        limits = self._limits.evaluation.own(query.definition.options.get("limits", {}))
+        return Due(query.definition.epoch, query.compiled, tuple(ticks), query.definition.since, contents, graphs,  # type: ignore[arg-type]
+                   limits)
+
+    def _log_all(self, dues: Sequence[Due], made: Made, *, here: bool = False) -> None:
+        """Evaluate, all queries in one call, and log the answers; of slow queries begin it in the lane, unless it must be done `here`."""
+        if self._lane is not None and not here:
+            dues = [self._with_patience(due) for due in dues if not self._begin_beside(self._lane, due)]
+        if not dues:
+            return
+        began = time.perf_counter()
+        answers = self._verdicts.evaluate(dues)
+        self._outcome.evaluate_ms += (time.perf_counter() - began) * 1000
+        self._log_answers(self._without_postponed(answers), made)
+
+    def _log_answers(self, answers: Sequence[Answer], made: Made) -> None:
+        queries = {query.definition.epoch: query for query in self.queries.values()}
+        self._verdicts.log(answers, {epoch: query.name for epoch, query in queries.items()})
+        if failures := [answer.error for answer in answers if answer.error is not None and not isinstance(answer.error, LimitExceeded)]:
+            if not self._alive():
+                raise EvaluatorDownError(f"the evaluator is down: {failures[0]}") from failures[0]
+        for epoch, found in groupby(answers, lambda answer: answer.query):
+            self._log(queries[epoch], list(found), made)
+
+    def _log(self, query: LiveQuery, answers: Sequence[Answer], made: Made) -> None:
+        """Log the answers up to the first failure, which ends the query."""
+        if query.state != "running":
+            return
+        good = list(takewhile(lambda answer: answer.error is None and answer.table is not None, answers))
+        logged, failure = self._written(query, good)
+        for event, shown in logged:
+            self._outcome.results.append(event)
+            if query.makes is not None and shown.num_rows:
+                made.setdefault(query.name, []).append((event.at_ms, shown))
+        if failure is not None:
+            _LOG.error("an answer of the query %r cannot be written", query.name, exc_info=failure)
+            self._fail(query, failure)
+        elif len(good) < len(answers):
+            bad = answers[len(good)]
+            if isinstance(bad.error, Cancelled) and self._is_removed(query):
+                return
+            self._fail(query, bad.error or RuntimeError("the executor gave no table"))
+
+    def _written(self, query: LiveQuery, answers: Sequence[Answer]) -> tuple[list[tuple[ResultEvent, pa.Table]], Exception | None]:
+        """The results of answers up to the first that cannot be written, whatever the reason, and that reason: however the log is cut,
+        those before it are there."""
+        before = query.relation, query.relation_changed, query.seq
+        try:
+            return query.log(answers, self._limits.rows), None
+        except Exception as failure:  # the query's own, not the pump's
+            query.relation, query.relation_changed, query.seq = before
+            if len(answers) == 1:
+                return [], failure
+        found: list[tuple[ResultEvent, pa.Table]] = []
+        for answer in answers:
+            written, failed = self._written(query, [answer])
+            found += written
+            if failed is not None:
+                return found, failed
+        return found, None
+
+    def _make(self, query: LiveQuery, stream: str, results: Sequence[tuple[int, pa.Table]], position: int) -> None:
+        """The results of a query that makes a stream become items; its watermark is the last evaluation time that is done.
+
+        A stream that is made is idle while all streams are that its query reads.
+        """
+        users = self._users(stream)
+        if results:
+            try:
+                facts = derived.facts(results, position)
+            except Exception as failure:  # the query's own, not the pump's
+                self._fail(query, failure)
+                return
+            times = self.kept.make(stream, facts, len(results), bool(users))
+            self._outcome.count(stream, facts.num_rows, len(results))
+            for reader in users:
+                reader.ticker.see(stream, times)
+            if users:
+                self._changes.made.append((stream, facts))
+        self.kept.state(stream).advance(query.ticker.evaluated)
+        self.kept.state(stream).idle = self.kept.all_idle(query.streams)
+
+    def _users(self, stream: str) -> list[LiveQuery]:
+        return [query for query in self.queries.readers(stream) if query.state != "failed"]
+
+    # --- the lane beside the pump
+
+    def is_beside(self, query: LiveQuery) -> bool:
+        """Whether a query is evaluated beside the pump."""
+        return self._lane is not None and query.definition.epoch in self._lane
+
+    def _with_patience(self, due: Due) -> Due:
+        """Nobody waits for a query that is alone; those that read what it makes must."""
+        running = sum(query.state == "running" for query in self.queries.values())
+        if running < 2 or self._of_epoch(due.query).makes is not None:
+            return due
+        return replace(due, patience_ms=self._limits.patience_ms)
+
+    def _without_postponed(self, answers: Sequence[Answer]) -> list[Answer]:
+        """The answers before one that is postponed; what is due of its query from there on goes to the lane."""
+        kept: list[Answer] = []
+        for epoch, found in groupby(answers, lambda answer: answer.query):
+            of_query = list(found)
+            good = list(takewhile(lambda answer: answer.error is None, of_query))
+            if len(good) == len(of_query) or not isinstance(of_query[len(good)].error, Postponed):
+                kept += of_query
+                continue
+            self._slow[epoch] = 1
+            ticker = self._of_epoch(epoch).ticker
+            ticker.back(self._marks[epoch])
+            if good:
+                ticker.due(good[-1].tick, self._limits.ticks)
+            kept += good
+        return kept
+
+    def _begin_beside(self, lane: Lane, due: Due) -> bool:
+        """Begin the evaluations of a slow query in the lane; whether that was done."""
+        if due.query not in self._slow:
+            return False
+        to_try, known = self._verdicts.known(due)
+        if not to_try.ticks:
+            return False
+        ticker = self._of_epoch(due.query).ticker
+        floor = ticker.floor
+        ticker.back(self._marks[due.query])
+        fixed = {iri: StreamContent(iri, content.chunks) for iri, content in due.streams.items()}
+        lane.begin(Task(self._of_epoch(due.query).name, replace(to_try, streams=fixed), floor, known))
+        return True
+
+    def _take_back(self) -> None:
+        """Log what the lane has found."""
+        for task in self._lane.take_ended() if self._lane is not None else ():
+            self._log_task(task)
+        self._changes.evaluated.append((len(self._outcome.results), self._at))
+
+    def _log_task(self, task: Task) -> None:
+        """Log the answers of the lane. What it saw is what was there at every position since it began."""
+        query, limits = self._of_epoch(task.due.query), self._limits
+        query.ticker.due(task.floor, limits.ticks)
+        if task.verdict is not None:
+            self.ahead.add(task.verdict)
+        if task.ms * 2 < limits.patience_ms:
+            self._slow.pop(task.due.query, None)
+        else:
+            quick = task.ms * 4 < task.due.limits.evaluation_ms
+            most = self._slow.get(task.due.query, 1)
+            self._slow[task.due.query] = min(most * 2, limits.ticks) if quick else max(1, most // 2)
+        self._log_answers(task.found, {})
+
+    def _settle(self, queries: Sequence[LiveQuery]) -> None:
+        """Wait for the lane with some queries, and evaluate what else is due of them, before they see something else."""
+        late = [query for query in queries if query.state == "running" and query.makes is None]
+        for query in late:
+            if self._lane is not None and query.definition.epoch in self._lane:
+                self._log_task(self._lane.wait(query.definition.epoch))
+        while dues := self._dues(late):
+            self._log_all(dues, {}, here=True)
+        self._changes.evaluated.append((len(self._outcome.results), self._at))
+
+    def _settle_late(self, position: int) -> None:
+        """Wait for queries that are behind a verdict on them, which is forgotten after `position`, and for those whose streams have come
+        to more rows than windows may hold: what they have not seen must be kept."""
+        for verdict in self.ahead.verdicts(position):
+            self._settle([query for query in self.queries.values() if query.definition.epoch == verdict.epoch])
+        for query in [query for query in self.queries.values() if self.is_beside(query)]:
+            if sum(self.kept.content(stream).rows for stream in query.streams) > self._limits.evaluation.state_rows:
+                self._settle([query])
+
+    def _fail(self, query: LiveQuery, error: BaseException, producer: str | None = None) -> None:
+        if producer is not None:    # what was due before its producer failed
+            self._settle([query])
+        if query.state != "failed":
+            super()._fail(query, error, producer)
+
+    def _forget_epoch(self, epoch: str) -> None:
+        self._slow.pop(epoch, None)
+        self._marks.pop(epoch, None)
+        if self._lane is not None:
+            self._lane.forget(epoch)
+        else:
+            super()._forget_epoch(epoch)
+
+    def _of_epoch(self, epoch: str) -> LiveQuery:
+        return next(query for query in self.queries.values() if query.definition.epoch == epoch)

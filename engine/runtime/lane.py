@@ -1,0 +1,138 @@
+"""The lane beside the pump: evaluations of queries that are too slow for a batch, each in a thread of its own.
+
+What an evaluation at T sees is final once the query's watermark is at T. So it may come at any time, over values that nobody changes; only
+what changes the query itself, or what it uses, has to wait for it (Evaluations.settle).
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from engine.limits import LimitExceeded
+from engine.records import Verdict
+from engine.runtime.batch import BesideExecutor, EvaluatorDownError, Executor
+from engine.runtime.errors import EngineError
+from engine.runtime.verdicts import Decide
+from engine.spark.due import Answer, Due, failures
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+_LOG = logging.getLogger(__name__)
+
+
+@dataclass(eq=False, slots=True)
+class Task:
+    """Evaluations of the query `name`; `floor` is how far its ticker is with them, `decided` what the log says about the one after them.
+    The answers took so many `ms`; `verdict` is what was recorded about one of them."""
+
+    name: str
+    due: Due
+    floor: int
+    decided: Answer | None = None
+    answers: Sequence[Answer] = ()
+    ms: float = 0.0
+    verdict: Verdict | None = None
+    ended: threading.Event = field(default_factory=threading.Event)
+    given_up: bool = False
+
+    @property
+    def found(self) -> list[Answer]:
+        """All answers, once they are there."""
+        return [*self.answers, *([] if self.decided is None else [self.decided])]
+
+
+class Lane:
+    """At most one task of each query, by its epoch. Belongs to the pump's thread but for `close`; `wake` is called, from any thread, when
+    a task has ended."""
+
+    def __init__(self, executor: Executor, beside: BesideExecutor, decide: Decide, wake: Callable[[], object]) -> None:
+        """`executor` is the pump's, which cancels and forgets for both; `decide` as the pump has it, from any thread."""
+        self._executor, self._beside, self._decide, self._wake = executor, beside, decide, wake
+        self._tasks: dict[str, Task] = {}
+        self._lock = threading.Lock()   # of the end of a task against its being given up
+        self._closed = False
+
+    def __contains__(self, epoch: str) -> bool:
+        return epoch in self._tasks
+
+    def begin(self, task: Task) -> None:
+        """Evaluate. The query has no other task."""
+        if self._closed:
+            raise EvaluatorDownError("the evaluator is stopped")
+        self._tasks[task.due.query] = task
+        threading.Thread(target=self._work, args=(task,), name=f"beside-{task.due.query}", daemon=True).start()
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether there is something to take."""
+        return not self._closed and any(task.ended.is_set() for task in self._tasks.values())
+
+    def take_ended(self) -> Iterator[Task]:
+        """The tasks that have ended; they are the caller's. None once the lane is closed: such a task may have no answers."""
+        for epoch, task in list(self._tasks.items()):
+            if task.ended.is_set() and not self._closed:
+                del self._tasks[epoch]
+                yield task
+
+    def wait(self, epoch: str) -> Task:
+        """The task of a query, once it has ended; it is the caller's. EvaluatorDownError where the lane is closed before."""
+        task = self._tasks[epoch]
+        task.ended.wait()
+        if self._closed:
+            raise EvaluatorDownError("the evaluator is stopped")
+        del self._tasks[epoch]
+        return task
+
+    def forget(self, epoch: str) -> None:
+        """The executor forgets a query; what it evaluates of it is ended first, and no one hears of that."""
+        task = self._tasks.pop(epoch, None)
+        with self._lock:
+            if task is not None and not task.ended.is_set():
+                task.given_up = True
+                self._executor.cancel(epoch)
+                return
+        self._executor.forget(epoch)
+
+    def close(self, cancel: bool) -> None:
+        """Give up everything, and let go who waits; what is evaluated is cancelled if there is an evaluator. From any thread."""
+        self._closed = True
+        for epoch, task in list(self._tasks.items()):
+            if cancel:
+                task.given_up = True
+                self._executor.cancel(epoch)
+            task.ended.set()
+
+    def _recorded(self, task: Task, answers: Sequence[Answer]) -> Verdict | None:
+        """The verdict on what failed by a limit, which is recorded before anything else: it counts even where the evaluator has ended."""
+        bad = next((answer for answer in answers if answer.error is not None), None)
+        if bad is None or not isinstance(bad.error, LimitExceeded):
+            return None
+        try:
+            position = self._decide(task.name, bad.query, bad.tick, bad.error)
+        except Exception:   # the log is closed, or there is no room: who takes the answers decides
+            _LOG.warning("the verdict on the query %r is not recorded yet", task.name, exc_info=True)
+            return None
+        return Verdict(position, task.name, bad.query, bad.tick, bad.error.limit, bad.error.detail)
+
+    def _work(self, task: Task) -> None:
+        try:
+            answers, ms = self._beside.evaluate(task.due, lambda: task.given_up)
+        except Exception as failure:  # that of a dead JVM, which is found out when the answers are taken
+            answers, ms = failures(task.due, failure), 0.0
+        if not task.given_up:
+            task.verdict = self._recorded(task, answers)
+        with self._lock:
+            task.answers, task.ms = answers, ms
+            task.ended.set()
+            if self._closed:
+                return
+            if task.given_up:
+                self._executor.forget(task.due.query)
+        with suppress(EngineError):     # the owner has ended
+            self._wake()

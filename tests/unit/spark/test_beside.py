@@ -1,0 +1,189 @@
+"""Evaluations that others wait for, and those beside the pump: nothing that is kept of a query is lost between them."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from dataclasses import replace
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+
+from engine.limits import EvaluationLimits, LimitExceeded, Postponed
+from engine.records import Event, Mark, Record, Register
+from engine.runtime.batch import Limits
+from engine.runtime.lane import Lane
+from engine.runtime.pump import Pump
+from engine.runtime.results import ResultLog
+from engine.runtime.rows import ROWS, encode
+from engine.runtime.verdicts import Decide
+from engine.spark import states
+from engine.spark.beside import Beside
+from engine.spark.due import Answer, Due
+from engine.spark.executor import Executor
+from engine.spark.oneshot import OneShots
+from engine.spark.session import Session
+from grammar import parse
+from tests.differential.plans import here
+from tests.sparks import compiler
+from tests.unit.runtime.test_pump import shown
+from tests.unit.spark.test_limits import PRODUCT, QUICK, STREAM, due
+from tests.unit.spark.test_segments import CLOSED, Query, rows
+
+
+class Impatient:
+    """An executor with whose `hurried` calls nobody is patient."""
+
+    def __init__(self, executor: Executor) -> None:
+        self.executor, self.hurried = executor, False
+
+    def evaluate(self, dues: Sequence[Due]) -> list[Answer]:
+        return self.executor.evaluate([replace(due, patience_ms=1) for due in dues] if self.hurried else dues)
+
+
+def test_what_takes_longer_than_others_wait_is_postponed_and_no_failure() -> None:
+    with here() as session:
+        executor = Executor(session, force_executor="local", force_strategy="recompute")
+        slow = replace(due("product", PRODUCT, ticks=(1_000, 2_000)), patience_ms=300)
+        answers = executor.evaluate([slow, replace(due("quick", QUICK), patience_ms=60_000)])
+        assert [type(answer.error) for answer in answers] == [Postponed, Postponed, type(None)]
+        [failed] = executor.evaluate([replace(due("product", PRODUCT, evaluation_ms=300), patience_ms=300)])
+        assert isinstance(failed.error, LimitExceeded) and failed.error.limit == "evaluation_ms"
+        executor.close()
+
+
+def test_a_limit_that_several_evaluations_reach_together_is_postponed_where_others_wait() -> None:
+    with here() as session:
+        executor = Executor(session, force_executor="local", force_strategy="recompute")
+        pairs = due("pairs", "SELECT ?a ?b { ?a <urn:p> ?x . ?b <urn:p> ?y }", 100, range(1_000, 9_000, 1_000), evaluation_rows=15_000)
+        answers = executor.evaluate([replace(pairs, patience_ms=60_000)])
+        assert {type(answer.error) for answer in answers} == {Postponed}
+        answers = executor.evaluate([pairs])
+        assert [answer.error for answer in answers] == [None] * 8
+        executor.close()
+
+
+def test_a_plan_of_spark_sql_is_not_begun_while_others_wait() -> None:
+    with here() as session:
+        executor = Executor(session, force_executor="sql", force_strategy="recompute")
+        [answer] = executor.evaluate([replace(due("quick", QUICK), patience_ms=60_000)])
+        assert isinstance(answer.error, Postponed)
+        executor.close()
+
+
+def test_a_closure_that_is_kept_stays_when_its_evaluation_is_postponed() -> None:
+    with here() as session:
+        executor = Executor(session, force_executor="local", force_strategy="incremental")
+        impatient = Impatient(executor)
+        query = Query(impatient, CLOSED)  # type: ignore[arg-type]
+        assert [len(rows(query.next())) for _ in range(3)] == [1, 3, 6]
+        [kept] = executor._answers.values()
+        impatient.hurried = True
+        for _ in range(2):
+            assert isinstance(query.next().error, Postponed)
+        impatient.hurried = False
+        assert [len(rows(query.next())) for _ in range(2)] == [21, 28]
+        assert list(executor._answers.values()) == [kept]
+        executor.close()
+
+
+def test_a_one_shot_query_makes_workers_forget_nothing() -> None:
+    with here() as session:
+        executor = Executor(session, force_executor="local", force_strategy="incremental")
+        query = Query(executor, CLOSED)
+        assert [len(rows(query.next())) for _ in range(3)] == [1, 3, 6]
+        before = dict(states._states())
+        assert before
+        [answer] = OneShots(session)._executor.evaluate([due("one-shot", QUICK)])
+        assert answer.error is None
+        assert dict(states._states()) == before
+        executor.evaluate([due("quick", QUICK)])
+        assert dict(states._states()) == before
+        executor.forget("q")
+        executor.evaluate([due("quick", QUICK)])
+        assert not states._states()
+        executor.close()
+
+
+# --- on Spark
+
+
+def pump(executor: Executor, results: ResultLog, texts: dict[str, str], lane: Lane | None, decide: Decide) -> Pump:
+    """A pump over texts."""
+    statements = {name: parse(text) for name, text in texts.items()}
+    return Pump(executor, results, statements.__getitem__, compiler(statements.__getitem__), lane=lane, decide=decide,
+                limits=Limits(patience_ms=500, evaluation=EvaluationLimits(evaluation_ms=8_000)))
+
+
+def no_verdict(name: str, epoch: str, tick: int, error: LimitExceeded) -> int:
+    raise error
+
+
+def texts(**bodies: str) -> dict[str, str]:
+    return {name: f"REGISTER QUERY {name} AS " + body.replace("{", f"FROM STREAM <{STREAM}> [RANGE 1000s STEP 1s] WHERE {{", 1)
+            for name, body in bodies.items()}
+
+
+def records(queries: Sequence[str], first: int, seconds: int) -> list[Record]:
+    """Registrations, an item of `first` triples, and one of one triple at each second."""
+    found: list[Record] = [Register(n, name, name, n) for n, name in enumerate(queries, 1)]
+    n = len(found)
+    for second in range(seconds):
+        triples = tuple((f"<urn:s{i}>", "<urn:p>", f'"{i}"') for i in range(first if not second else 1))
+        found += [Event(n + 1, STREAM, 1_000 * second + 500, None, triples, 0), Mark(n + 2, STREAM, 1_000 * (second + 1))]
+        n += 2
+    return found
+
+
+def upto(table: pa.Table, first: int, last: int) -> pa.Table:
+    return table.filter(pc.and_(pc.greater_equal(table["position"], first), pc.less_equal(table["position"], last))).cast(ROWS)
+
+
+@pytest.mark.spark
+def test_on_spark_the_results_of_a_quick_query_go_on_beside_a_product(spark_session: Session) -> None:
+    executor = Executor(spark_session, force_executor="local", force_strategy="recompute")
+    executor.evaluate([due("warm", QUICK, evaluation_ms=60_000)])
+    ended, verdicts, results = threading.Event(), list[int](), ResultLog(None)
+
+    def decide(name: str, epoch: str, tick: int, error: LimitExceeded) -> int:
+        verdicts.append(len(results.read("quick", 0)))
+        return 1 << 40
+
+    lane = Lane(executor, Beside(executor.beside(), OneShots(spark_session).free), decide, ended.set)
+    running = pump(executor, results, texts(quick=QUICK, product=PRODUCT), lane, decide)
+    table = encode(records(("quick", "product"), 5_000, 12))
+    running.process(upto(table, 1, 4))
+    assert running.is_beside(running.queries["product"])
+    for position in range(5, 27, 2):
+        running.process(upto(table, position, position + 1))
+    assert len(results.read("quick", 0)) == 12
+    assert ended.wait(60)
+    running.process(ROWS.empty_table())
+    assert running.queries["quick"].state == "running"
+    assert running.queries["product"].error is not None and "the limit evaluation_ms is 8000" in running.queries["product"].error
+    assert verdicts[0] >= 5 and not results.read("product", 0)
+    executor.close()
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("kind", ["sql", "local"])
+def test_on_spark_what_is_evaluated_beside_the_pump_is_the_same(kind: str, spark_session: Session) -> None:
+    wanted = texts(quick=QUICK, counted="SELECT (COUNT(*) AS ?n) { ?s <urn:p> ?o }",
+                   joined="SELECT ?a ?y { ?a <urn:p> ?x . ?a <urn:p> ?y }")
+    table, found = encode(records(tuple(wanted), 50, 6)), []
+    last = table["position"][-1].as_py()
+    for beside in (False, True):
+        executor = Executor(spark_session, force_executor=kind, force_strategy="recompute")  # type: ignore[arg-type]
+        results, ended = ResultLog(None), threading.Semaphore(0)
+        lane = Lane(executor, Beside(executor.beside(), OneShots(spark_session).free), no_verdict, ended.release) if beside else None
+        running = pump(executor, results, wanted, lane, no_verdict)
+        running._limits = replace(running._limits, patience_ms=1, evaluation=EvaluationLimits(evaluation_ms=60_000))
+        for position in range(1, last + 1, 3):
+            running.process(upto(table, position, position + 2))
+        while any(running.is_beside(query) for query in running.queries.values()):
+            assert ended.acquire(timeout=60)
+            running.process(ROWS.empty_table())
+        found.append([shown(event) for name in wanted for event in results.read(name, 0)])
+        executor.close()
+    assert len(found[0]) == 18 and found[0] == found[1]
