@@ -106,6 +106,25 @@ def test_a_query_that_is_replaced_is_there_all_the_time(running: Unsettled, clie
         one.feed.close()
 
 
+@pytest.mark.parametrize("order", ["removal first", "result first"])
+def test_a_feed_does_not_go_over_to_another_query_of_its_name_unsaid(running: Unsettled, client: FlaskClient, exchange: Exchange,
+                                                                     order: str) -> None:
+    """Removed, registered again and answered within one batch: the results of a batch are told before its other notices."""
+    old = Client(exchange)
+    running.catch_up()
+    running.backend.fed.clear()
+    assert client.delete("/queries/q").status_code == 204
+    assert client.put("/queries/q", data=OTHER, **BODY).status_code == 201
+    running.engine.push("s", [item(NOW + 2_500), item(NOW + 3_500)])
+    if order == "result first":
+        old.feed.channel.begin("q2c1")
+    running.catch_up()
+    running.until(lambda: any(event.epoch == "q2c1" for event in running.results()))
+    old.until("gap", "bye")
+    assert not {"snapshot", "result"} & set(old.frames[2:old.frames.index("gap" if "gap" in old.frames else "bye")])
+    old.feed.close()
+
+
 def test_a_version_is_the_same_before_and_after_the_pump_comes_to_it(running: Unsettled, client: FlaskClient) -> None:
     running.catch_up()
     running.backend.fed.clear()
