@@ -36,6 +36,11 @@ export function lagOf(state, lagMs) {
   return ["idle", "failed", "finished"].includes(state) ? null : lagMs;
 }
 
+/** How far a query has been evaluated; a failed one has not been since, whatever its streams bring. */
+export function reachedOf(state, watermark) {
+  return state === "failed" ? null : watermark;
+}
+
 /** What the next evaluation waits for, where the server tells of it; the empty text where it waits for nothing. */
 export function waitsText(waits) {
   if (!waits?.for?.length) return "";

@@ -4,7 +4,7 @@ import { catalog, lostMs, watch } from "../lib/catalog.js";
 import { h, keyed, setAttribute, setText } from "../lib/dom.js";
 import { clock, count, duration, durationText, latency, rate, tail } from "../lib/format.js";
 import { head, scroll, section } from "../lib/parts.js";
-import { lagOf, queryState } from "../lib/words.js";
+import { lagOf, queryState, reachedOf } from "../lib/words.js";
 
 const STEPS = [
   ["#/streams", "Add a stream", "A stream is a name to which RDF is pushed: by curl, by a program, or from its page here."],
@@ -56,13 +56,15 @@ function table(label, kind, heads, texts) {
 /** Something that the server has set aside, or that has failed. */
 function trouble({ kind, name }) {
   const reason = h("td");
-  const node = h("tr", null, h("td", { class: "with-dot warn" }, kind ?? ""), h("th", { scope: "row" }, name ?? ""), reason);
+  const shown = kind === "query" ? h("a", { href: `#/queries/${encodeURIComponent(name)}` }, name) : name ?? "";
+  const node = h("tr", null, h("td", { class: "with-dot warn" }, kind ?? ""), h("th", { scope: "row" }, shown), reason);
   return { node, update: (now) => setText(reason, now.reason ?? "") };
 }
 
 function queryTexts(query) {
   const { watermark, watermarkLagMs, resultLatencyMs, stateRows } = query.progress ?? {};
-  return [queryState(query, lostMs()).word, query.form ?? "", (query.windows ?? []).map(windowText).join(", "), clock(watermark),
+  return [queryState(query, lostMs()).word, query.form ?? "", (query.windows ?? []).map(windowText).join(", "),
+    clock(reachedOf(query.state, watermark)),
     duration(lagOf(query.state, lostMs() === null ? watermarkLagMs : null)), latency(resultLatencyMs), count(stateRows)];
 }
 

@@ -7,7 +7,7 @@ import { button, h, setAttribute, setText, toast } from "../lib/dom.js";
 import { clock, count, duration, latency, rate, tail } from "../lib/format.js";
 import { facts, head } from "../lib/parts.js";
 import { problemBox } from "../lib/problems.js";
-import { lagOf, pageState } from "../lib/words.js";
+import { lagOf, pageState, reachedOf } from "../lib/words.js";
 import { windowText } from "./home.js";
 
 function figures({ query, progress, watermark, connection }) {
@@ -17,7 +17,7 @@ function figures({ query, progress, watermark, connection }) {
     ["Windows", (query.windows ?? []).map(windowText).join(", ") || "–"],
     ["Graphs", (query.graphs ?? []).map(tail).join(", "), (query.graphs ?? []).join("\n")],
     ["Rules", (query.rules ?? []).join(", ")],
-    ["Complete up to", clock(watermark), "UTC: the query has seen every event before this time"],
+    ["Complete up to", clock(reachedOf(query.state, watermark)), "UTC: the query has seen every event before this time"],
     ["Lag", duration(lagOf(query.state, known ? progress.watermarkLagMs : null)),
       "How far the evaluations are behind what has arrived; none where nothing is to be evaluated"],
     ["Latency", latency(progress.resultLatencyMs), "Of the last answer: from its evaluation time to the moment it was logged"],

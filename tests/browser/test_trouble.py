@@ -199,6 +199,20 @@ def test_what_the_server_has_set_aside_is_named(page: Page, standin: Standin) ->
     assert (page.text("#server"), page.find("#server").get_attribute("class")) == ("Thalweg 0.1.0: 1 trouble", "server warn")
 
 
+def test_a_failed_query_is_complete_up_to_no_time_and_found_from_the_troubles(page: Page, standin: Standin) -> None:
+    """Its watermark goes on with its streams, and it is not evaluated."""
+    standin.queries["q"] = canned.query("q", canned.STATIONS_TEXT, state="failed", lastError="It took longer.")
+    standin.queries["q"]["progress"]["watermark"] = canned.iso(START_MS)
+    standin.readiness = Reply(200, {"status": "ready", "progress": "", "degraded": [{"kind": "query", "name": "q", "reason": "It took."}]})
+    page.open("#/")
+    page.shows("section[aria-label='Queries'] tbody", "failed")
+    assert not any("05:04:00" in text for text in page.texts("section[aria-label='Queries'] tbody"))
+    page.click("section[aria-label='What does not work'] a")
+    page.state("failed")
+    facts = dict(zip(page.texts("#main .facts dt"), page.texts("#main .facts dd")))
+    assert facts["Complete up to"] == "–"
+
+
 def test_a_query_that_waits_for_a_watermark_says_so(page: Page, standin: Standin) -> None:
     waits = {"at": canned.iso(START_MS), "for": [{"stream": canned.STREAM, "stamped": canned.iso(START_MS + 2000)}]}
     text = ("the answer at 2025-03-20 05:04:00 waits for an item stamped 2025-03-20 05:04:02 or later on weather, "

@@ -46,6 +46,13 @@ def test_the_tree_of_a_row(page: Page, standin: Standin) -> None:
     page.until(lambda: not page.all("dialog"), "the dialog closed")
 
 
+def test_a_proof_is_no_wider_than_its_dialog(page: Page, standin: Standin) -> None:
+    page.size(360, 800)
+    answered(page, standin)
+    ask(page, 1)
+    assert page.js("const d = document.querySelector('dialog.why'); return d.scrollWidth - d.clientWidth") <= 0
+
+
 def test_what_cannot_be_explained_is_said(page: Page, standin: Standin) -> None:
     answered(page, standin)
     detail = "What the result was made from is no longer kept. The graph <http://example.org/tbox> has been replaced since."
