@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 GRACE_S = 5.0
 PATIENT_GRACE_S = 2.0   # of an evaluation that others wait for
 BATCH_ROWS = 50_000
+_IN_FUNCTION = re.compile(r"(?:executing the UDF: |\n)MemoryError\b")
 _ends_at = [float("inf")]
 
 
@@ -54,13 +55,19 @@ def guarded(connection: duckdb.DuckDBPyConnection, limits: EvaluationLimits, pat
                 raise Postponed(f"it was not done within {patience_ms} ms") from failure
             if time.monotonic() > ends_at:
                 raise LimitExceeded.of("evaluation_ms", limits.evaluation_ms, "the evaluation took longer") from failure
-            if isinstance(failure, MemoryError) or type(failure).__name__ == "OutOfMemoryException":
+            if is_out_of_memory(failure):
                 raise out_of_memory(failure) from failure
             raise
         finally:
             if in_task:
                 signal.setitimer(signal.ITIMER_REAL, 0)
             _ends_at[0] = float("inf")
+
+
+def is_out_of_memory(failure: Exception) -> bool:
+    """Whether memory was not enough: DuckDB's, Python's, or that of a function which one of DuckDB or Spark called."""
+    return (isinstance(failure, MemoryError) or type(failure).__name__ == "OutOfMemoryException"
+            or _IN_FUNCTION.search(str(failure)) is not None)
 
 
 def out_of_memory(failure: Exception) -> LimitExceeded:

@@ -17,7 +17,7 @@ import pyarrow as pa
 from py4j.protocol import Py4JJavaError
 
 from engine.limits import Cancelled, EvaluationLimits, LimitExceeded, Postponed
-from engine.spark.guard import GRACE_S, check_size
+from engine.spark.guard import GRACE_S, check_size, is_out_of_memory, out_of_memory
 from engine.spark.local import Found, QueryFailed, Task, run_local
 from engine.supervision.deadline import deadline
 
@@ -118,7 +118,7 @@ class Jobs:
             if _TOO_LARGE in str(failure):
                 raise LimitExceeded.of("evaluation_bytes", limits.evaluation_bytes, "the answer has more bytes") from failure
             if not over.is_set():
-                raise
+                raise out_of_memory(failure) if is_out_of_memory(failure) else failure
         if over.is_set():
             self._end_stuck(tag)
             raise LimitExceeded.of("evaluation_ms", limits.evaluation_ms, "the evaluation took longer")

@@ -155,3 +155,12 @@ def test_a_job_that_was_cancelled_is_no_error_in_the_log(
     [found] = Jobs(StandIn(deaf=0)).run([Task("SELECT 1", frozenset(), 1)], {}, frozenset())  # type: ignore[arg-type]
     assert isinstance(found, QueryFailed)
     assert [record.levelname for record in caplog.records if record.levelname != "DEBUG"] == told
+
+
+def test_memory_that_a_function_in_spark_sql_wants_is_the_limit_of_a_worker() -> None:
+    def work() -> pa.Table:
+        raise RuntimeError("An exception was thrown from the Python worker:\nTraceback (most recent call last):\n  File x\nMemoryError\n")
+
+    with pytest.raises(LimitExceeded) as caught:
+        limited(StandIn(deaf=0), work, EvaluationLimits())
+    assert caught.value.limit == "worker_memory"

@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import re
 import signal
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Iterator, Sequence
@@ -96,6 +98,24 @@ def test_too_little_memory_is_told_with_the_limit_and_without_advice_on_duckdb()
                         "THALWEG_WORKER_MEMORY", told), told
     assert str(out_of_memory(MemoryError())) == ("the evaluation needs more memory than a worker has; the limit workerMemory is set by "
                                                  "THALWEG_WORKER_MEMORY")
+
+
+def test_memory_that_a_function_wants_is_the_limit_of_a_worker_too() -> None:
+    """A worker may have so much data and no more (`bound_process`); here by a process of its own."""
+    text = ("import resource, sys; resource.setrlimit(resource.RLIMIT_DATA, (1 << 30, resource.RLIM_INFINITY)); "
+            "from tests.unit.spark.test_limits import doubled; print(doubled(sys.argv[1]))")
+    function = "STRDT(CONCAT(STR(?o), STR(?o)), <urn:d>)"      # in Python
+    done = subprocess.run([sys.executable, "-c", text, function], capture_output=True, text=True, timeout=120, check=True)
+    assert done.stdout.splitlines()[-1] == "worker_memory"
+
+
+def doubled(function: str) -> str | None:
+    """Which limit a text meets that doubles a term forty times."""
+    steps = [f"BIND({function.replace('?o', '?o' if number == 0 else f'?v{number - 1}')} AS ?v{number})" for number in range(40)]
+    with in_process() as executor:
+        query = f"SELECT (STRLEN(?v39) AS ?n) {{ ?s <urn:p> ?o {' '.join(steps)} }}"
+        [answer] = executor.evaluate([due("doubled", query, 1, evaluation_ms=600_000)])
+    return answer.error.limit if isinstance(answer.error, LimitExceeded) else str(answer.error)
 
 
 def test_evaluations_that_are_too_much_together_are_done_one_by_one(local: Executor) -> None:
