@@ -19,6 +19,7 @@ PATIENCE = {503: {"engine-starting", "engine-restarting", "engine-overloaded", "
             429: {"rate-limited"}}
 _TRY_AGAIN_S = 0.25
 _GIVE_UP_S = 240.0
+_IDLE_S = 3.0       # the server closes a connection after 5 s without a request, and may do so while one is on its way
 
 
 class Ended(Exception):
@@ -54,6 +55,7 @@ class Client:
         self.site = site
         self.random = random.Random(seed)
         self._session = requests.Session()
+        self._used = time.monotonic()
 
     def ask(self, method: str, path: str, good: tuple[int, ...], **more: Any) -> requests.Response | None:
         """The answer if its status is among `good`. Any other is noted as wrong, and None. A call that must end well is made again."""
@@ -75,6 +77,8 @@ class Client:
     def _once(self, method: str, path: str, **more: Any) -> requests.Response | None:
         """One attempt; None where the server was killed under it."""
         life = self.site.lives
+        if time.monotonic() - self._used > _IDLE_S:
+            self._session.close()
         headers = {"Accept": "application/json", **more.pop("headers", {})}
         try:
             answer = self._session.request(method, self.site.server.base + path, headers=headers, timeout=90, **more)
@@ -85,6 +89,8 @@ class Client:
             if not self.site.down.is_set() and life == self.site.lives:
                 self.site.complain(f"{method} {path}: {gone}")
             return None
+        finally:
+            self._used = time.monotonic()
         with self.site.lock:
             self.site.counts[f"{method} {path.split('/')[1].split('?')[0]} {answer.status_code}"] += 1
         return answer
