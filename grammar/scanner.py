@@ -19,9 +19,11 @@ _BASE = ("A-Za-z\u00C0-\u00D6\u00D8-\u00F6\u00F8-\u02FF\u0370-\u037D\u037F-\u1FF
 _WORD = f"{_BASE}_0-9\u00B7\u0300-\u036F\u203F-\u2040"
 _NAME = f"{_WORD}-"
 _ESCAPED = r"\\[_~.\-!$&\"'()*+,;=/?#@%]|%[0-9A-Fa-f]{2}"
-_LOCAL = f"(?:[{_BASE}_:0-9]|{_ESCAPED})(?:(?:[{_NAME}.:]|{_ESCAPED})*(?:[{_NAME}:]|{_ESCAPED}))?"
+LOCAL_NAME = f"(?:[{_BASE}_:0-9]|{_ESCAPED})(?:(?:[{_NAME}.:]|{_ESCAPED})*(?:[{_NAME}:]|{_ESCAPED}))?"
 
-PREFIXED_NAME = f"(?:[{_BASE}](?:[{_NAME}.]*[{_NAME}])?)?:(?:{_LOCAL})?"
+WORD = f"[{_BASE}_][{_WORD}]*"
+SHORT_PREFIX = f"[{_BASE}](?:[{_NAME}.]{{0,60}}[{_NAME}])?"     # a bound on what is read again where no colon follows
+PREFIXED_NAME = f"(?:[{_BASE}](?:[{_NAME}.]*[{_NAME}])?)?:(?:{LOCAL_NAME})?"
 IRI_REFERENCE = r"<[^<>\"{}|^`\\\x00-\x20]*>"
 
 _TOKEN = re.compile("|".join((
@@ -35,7 +37,7 @@ _TOKEN = re.compile("|".join((
     f"(?P<name>{PREFIXED_NAME})",
     r"(?P<language>@[A-Za-z]+(?:-[A-Za-z0-9]+)*)",
     r"(?P<number>(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?)",
-    f"(?P<word>[{_BASE}_][{_WORD}]*)",
+    f"(?P<word>{WORD})",
     r"(?P<mark>&&|\|\||!=|<=|>=|\^\^|[{}()\[\].,;*/+!=<>|^?$&-])",
     r"(?P<bad>.)",
 )), re.DOTALL)

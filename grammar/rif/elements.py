@@ -17,7 +17,7 @@ from defusedxml import DefusedXmlException
 from defusedxml.expatreader import DefusedExpatParser
 
 from engine.ir.spans import Span
-from grammar.rif.text import MAX_LENGTH, Report, Stop
+from grammar.rule_text import MAX_LENGTH, Report, Stop
 
 XML = "http://www.w3.org/XML/1998/namespace"
 MAX_DEPTH = 256

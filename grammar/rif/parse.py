@@ -11,7 +11,7 @@ from engine.ir.terms import RDF_TYPE, Constant, Variable
 from grammar.rif import presentation, xml
 from grammar.rif.profiles import conflicts, problems
 from grammar.rif.syntax import Document
-from grammar.rif.text import Report, Stop
+from grammar.rule_text import Report, Stop
 from grammar.rif.translate import SUBCLASS, Translator
 
 PRESENTATION = "text/x-rif-ps"

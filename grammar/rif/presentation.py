@@ -15,7 +15,7 @@ from engine.timeline import LONGEST_MS
 from grammar.rif.reader import Reader
 from grammar.rif.syntax import (Apply, Clause, Connective, Const, Document, External, Foreign, Formula, Frame, ListTerm, Pair,
                                 Quantified, Term, Var)
-from grammar.rif.text import Report
+from grammar.rule_text import Report
 
 _PLAIN = re.compile(r"[0-9]{1,12}(?:\.[0-9]{1,6})?")
 UNITS = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000}

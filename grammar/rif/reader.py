@@ -1,87 +1,35 @@
-"""Reading tokens of the presentation syntax one after the other: expectations with their messages, names, constants."""
+"""Names and constants of the presentation syntax."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from difflib import get_close_matches
-from typing import NoReturn
 
-from engine.ir.spans import Span
 from engine.ir.terms import XSD
 from grammar.rif import constants
 from grammar.rif.scanner import scan
+from grammar.rule_text import Report, unescaped
 from grammar.scanner import Token
-from grammar.rif.text import Report, Stop
+from grammar.token_reader import TokenReader
 
 WORDS = ("Document", "Base", "Prefix", "Import", "Window", "Group", "Forall", "Exists", "And", "Or", "External", "List", "If", "Then")
 # Words of other languages, in lower case.
 _OTHERS = {"not": "negation is not in RIF-Core", "and": "conditions that must all hold stand in And( ... )",
            "or": "conditions of which one must hold stand in Or( ... )", "true": '"true"^^xs:boolean', "false": '"false"^^xs:boolean'}
-_ESCAPE = re.compile(r"\\(?:u([0-9A-Fa-f]{4})|U([0-9A-Fa-f]{8})|(.))", re.DOTALL)
-_ESCAPES = {"t": "\t", "b": "\b", "n": "\n", "r": "\r", "f": "\f"}
 
 
-class Reader:
+class Reader(TokenReader):
     """The tokens of a text, with the names it declares; `document` is what its local constants belong to."""
 
     def __init__(self, report: Report, document: str, base: str | None) -> None:
-        self.report = report
+        super().__init__(report, scan(report))
         self.document = document
         self.base = base
         self.prefixes = dict(constants.PREFIXES)
-        self._tokens = scan(report)
-        self._place = 0
         self._unknown: set[str] = set()
 
-    @property
-    def token(self) -> Token:
-        """The next token."""
-        return self._tokens[self._place]
-
-    @property
-    def after(self) -> Token:
-        """The token after the next one."""
-        return self._tokens[min(self._place + 1, len(self._tokens) - 1)]
-
-    def next(self) -> Token:
-        """Take the next token."""
-        token = self._tokens[self._place]
-        self._place = min(self._place + 1, len(self._tokens) - 1)
-        return token
-
-    def at(self, *texts: str) -> bool:
-        """Whether the next token is one of these words or marks."""
-        return self.token.kind in ("word", "mark") and self.token.text in texts
-
-    def take(self, text: str) -> Token | None:
-        """Take the next token if it is this word or mark."""
-        return self.next() if self.at(text) else None
-
-    def expect(self, text: str) -> Token:
-        """Take this word or mark."""
-        return self.take(text) or self.fail(f"'{text}'" if not text.isalpha() else text)
-
-    def expect_kind(self, kind: str, readable: str) -> Token:
-        """Take a token of this kind."""
-        return self.next() if self.token.kind == kind else self.fail(readable)
-
-    def span(self, start: int) -> Span:
-        """From `start` to the end of the last token taken."""
-        return self.report.span(start, max(start, self._tokens[self._place - 1].end if self._place else start))
-
-    def fail(self, expected: str, hint: str | None = None) -> NoReturn:
-        """Note that something else stands here, and stop."""
-        token = self.token
-        if token.kind == "eof":
-            self.report.error(f"The text ends too early: expected {expected}.", self.report.span(token.start, token.end), hint=hint)
-            raise Stop
-        found = token.text if len(token.text) <= 40 else token.text[:37] + "..."
-        self.report.error(f"Expected {expected}, found '{found}'.", self.report.span(token.start, token.end),
-                          hint=hint or self._hint(token))
-        raise Stop
-
-    def _hint(self, token: Token) -> str | None:
+    def hint(self, token: Token) -> str | None:
+        """A word of this language that looks like it, or how a constant is written."""
         if token.kind != "word":
             return None
         if token.text.lower() in _OTHERS:
@@ -128,7 +76,7 @@ class Reader:
             case "number":
                 kind = "double" if "e" in token.text.lower() else "decimal" if "." in token.text else "integer"
                 return f'"{token.text}"^^<{XSD}{kind}>'
-        text = _unescaped(token.text[1:-1])
+        text = unescaped(token.text[1:-1])
         if self.token.kind == "language":
             tag = self.next()
             return self._checked(tag, lambda: constants.plain(text, tag.text[1:]))
@@ -154,15 +102,3 @@ class Reader:
         except constants.NotAConstant as error:
             self.report.error(f"{error}.", self.report.span(token.start, token.end))
             return "<urn:not-a-constant>"
-
-
-def _unescaped(text: str) -> str:
-    return _ESCAPE.sub(_character, text) if "\\" in text else text
-
-
-def _character(match: re.Match[str]) -> str:
-    short, long, char = match.groups()
-    if char is not None:
-        return _ESCAPES.get(char, char)
-    code = int(short or long, 16)
-    return chr(code) if code <= 0x10FFFF and not 0xD800 <= code <= 0xDFFF else "\ufffd"

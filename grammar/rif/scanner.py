@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from grammar.rif.text import MAX_NESTING, Report, Stop
+from grammar.rule_text import MAX_NESTING, Report, Stop
 from grammar.scanner import Token
 
 _START = r"[^\W\d]"

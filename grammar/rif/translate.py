@@ -22,7 +22,7 @@ from engine.timeline import ALWAYS
 from grammar.rif.bodies import Conjunct, Equality, Ordered, Places, Predicate, in_order
 from grammar.rif.syntax import (Apply, Clause, Connective, Const, External, Foreign, Formula, Frame, ListTerm, Pair, Quantified, Term,
                                 Var)
-from grammar.rif.text import Report
+from grammar.rule_text import Report
 
 SUBCLASS = f"<{RDFS}subClassOf>"
 MOST_CONJUNCTS = 20_000

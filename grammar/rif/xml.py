@@ -14,7 +14,7 @@ from grammar.rif.elements import XML, Element, read
 from grammar.rif.presentation import UNITS, window_ms
 from grammar.rif.syntax import (Apply, Clause, Connective, Const, Document, External, Foreign, Formula, Frame, ListTerm, Pair,
                                 Quantified, Term, Var)
-from grammar.rif.text import Report, Stop
+from grammar.rule_text import Report, Stop
 
 EXTENSION = "urn:thalweg:rif"
 """The namespace of ``<Window>10 s</Window>``, which stands between the directives and the payload of a Document."""

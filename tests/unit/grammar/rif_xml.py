@@ -10,7 +10,7 @@ from engine.ir.terms import RDF
 from grammar.rif.presentation import Parser
 from grammar.rif.syntax import (Apply, Clause, Connective, Const, Document, External, Formula, Frame, ListTerm, Pair, Quantified, Term,
                                 Var)
-from grammar.rif.text import Report
+from grammar.rule_text import Report
 from grammar.rif.xml import EXTENSION
 
 _PAIRS = {"=": ("Equal", "left", "right"), "#": ("Member", "instance", "class"), "##": ("Subclass", "sub", "super")}

@@ -6,7 +6,7 @@ import pytest
 
 from engine.ir.spans import Diagnostic, DiagnosticError
 from grammar.rif import link, parse_condition, parse_rules
-from grammar.rif.text import MAX_LENGTH
+from grammar.rule_text import MAX_LENGTH
 
 PS, XML = "text/x-rif-ps", "application/rif+xml"
 OWL_DIRECT = "http://www.w3.org/ns/entailment/OWL-Direct"

@@ -9,7 +9,7 @@ import pytest
 
 from engine.ir.spans import DiagnosticError
 from grammar.rif import parse_rules
-from grammar.rif.text import MAX_LENGTH, MAX_NESTING
+from grammar.rule_text import MAX_LENGTH, MAX_NESTING
 from grammar.rif.translate import MOST_CONJUNCTS
 
 PAGE = (Path(__file__).parents[3] / "docs" / "rules.md").read_text(encoding="utf-8")
