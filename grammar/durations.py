@@ -51,6 +51,14 @@ def milliseconds(written: str) -> int:
     return int(total)
 
 
+def amount(number: str, unit: str) -> int:
+    """A number with a unit that may be spelt out, in ms: ``10 sec``, ``2 minutes``. Raises DurationError."""
+    short = SPELT_OUT.get(unit.lower(), unit.lower())
+    if re.fullmatch(_NUMBER, number) is None:
+        raise _not_a_duration(f"{number} {unit}")
+    return milliseconds(f"{number}{short}")
+
+
 def instant(written: str) -> int:
     """An xsd:dateTime as ms since the epoch; without a time zone it is UTC. Raises DurationError."""
     match = _DATE_TIME.fullmatch(written)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Collection, Iterable, Iterator, Sequence
 
 from engine.ir.rules import TRIPLE, Atom, Formula, Head, Negation, Rule, atoms
@@ -9,35 +10,34 @@ from engine.ir.spans import Diagnostic
 from engine.ir.terms import Constant
 
 Predicate = tuple[str, str | None]
+Edges = dict[Predicate, dict[tuple[Predicate, bool], Rule]]
 
 
 class Unstratified(ValueError):
     """Predicates that depend on their own negation; `cycle` names them, the first again at the end. `rule` has the negation."""
 
     def __init__(self, cycle: Sequence[str], rule: Rule) -> None:
-        super().__init__("a cycle through negation: " + " -> ".join(cycle))
+        shown = [*cycle[:8], f"... ({len(cycle) - 9} more)", cycle[-1]] if len(cycle) > 12 else cycle
+        super().__init__("a cycle through negation: " + " -> ".join(shown))
         self.cycle = tuple(cycle)
         self.rule = rule
 
 
 def strata(rules: Iterable[Rule]) -> list[list[Rule]]:
     """The rules in the fewest layers, each complete before the next. Raises Unstratified where there is none."""
-    waiting = list(rules)
-    level = {predicate: 0 for rule in waiting for predicate in heads(rule)}
-    while True:
-        raised = dict(level)
-        for rule in waiting:
-            least = max((level[p] + negated for p, negated in needs(rule, level)), default=0)
-            for head in heads(rule):
-                raised[head] = max(raised[head], least)
-        if raised == level:
-            break
-        if max(raised.values()) > len(level):
-            raise Unstratified(*_cycle(waiting, level))
-        level = raised
+    ordered = list(rules)
+    edges = _edges(ordered)
+    level: dict[Predicate, int] = {}
+    for members in _components(edges):
+        inside = set(members)
+        if any(negated and p in inside for head in members for p, negated in edges[head]):
+            raise Unstratified(*_cycle(edges, inside))
+        least = max((level[p] + negated for head in members for p, negated in edges[head] if p not in inside), default=0)
+        level |= dict.fromkeys(members, least)
     layers: dict[int, list[Rule]] = {}
-    for rule in waiting:
-        least = max((level[p] + negated for p, negated in needs(rule, level)), default=0)
+    needs = _Needs(level)
+    for rule in ordered:
+        least = max((level[p] + negated for p, negated in needs.of(rule)), default=0)
         layers.setdefault(max([least, *(level[head] for head in heads(rule))]), []).append(rule)
     return [layers[number] for number in sorted(layers)]
 
@@ -65,13 +65,23 @@ def heads(rule: Rule) -> list[Predicate]:
     return [predicate_of(atom) for atom in atoms(rule.head)]
 
 
-def needs(rule: Rule, known: Iterable[Predicate]) -> Iterator[tuple[Predicate, bool]]:
-    """The predicates of `known` that the body asks for, and whether under ``not``; a variable property meets all triples."""
-    for formula in rule.body:
-        for atom, negated in _literals(formula, False):
-            asked = predicate_of(atom)
-            yield from ((p, negated) for p in known
-                        if p == asked or p[0] == asked[0] == TRIPLE and None in (p[1], asked[1]))
+class _Needs:
+    """The predicates of `known` that a body asks for, and whether under ``not``; a variable property meets all triples."""
+
+    def __init__(self, known: Iterable[Predicate]) -> None:
+        self._known = set(known)
+        self._triples = [predicate for predicate in known if predicate[0] == TRIPLE]
+
+    def of(self, rule: Rule) -> Iterator[tuple[Predicate, bool]]:
+        """Each with whether it stands under ``not``."""
+        for formula in rule.body:
+            for atom, negated in _literals(formula, False):
+                asked = predicate_of(atom)
+                if asked == (TRIPLE, None):
+                    yield from ((p, negated) for p in self._triples)
+                else:
+                    either = {asked, (TRIPLE, None)} if asked[0] == TRIPLE else {asked}
+                    yield from ((p, negated) for p in either & self._known)
 
 
 def _literals(formula: Formula | Head, negated: bool) -> Iterator[tuple[Atom, bool]]:
@@ -81,25 +91,58 @@ def _literals(formula: Formula | Head, negated: bool) -> Iterator[tuple[Atom, bo
         yield from _literals(formula.body, negated or isinstance(formula, Negation))
 
 
-def _cycle(rules: Sequence[Rule], known: Iterable[Predicate]) -> tuple[list[str], Rule]:
-    """A cycle with a negative step: from a head to itself through what its rules need; and the rule of that step."""
-    edges = {(head, p, negated): rule for rule in reversed(rules) for head in heads(rule) for p, negated in needs(rule, known)}
-    for (start, asked, negated), rule in sorted(edges.items(), key=lambda edge: str(edge[0])):
-        path = _path(edges.keys(), asked, start) if negated else None
-        if path is not None:
-            return [p[1] or p[0] for p in (start, *path)], rule
-    raise AssertionError("levels rise without end only along such a cycle")
+def _edges(rules: Sequence[Rule]) -> Edges:
+    """For each derived predicate what its rules need, with the first rule that does."""
+    edges: Edges = {head: {} for rule in rules for head in heads(rule)}
+    needs = _Needs(edges)
+    for rule in rules:
+        for head in heads(rule):
+            for need in needs.of(rule):
+                edges[head].setdefault(need, rule)
+    return edges
 
 
-def _path(edges: Collection[tuple[Predicate, Predicate, bool]], start: Predicate, end: Predicate) -> list[Predicate] | None:
-    paths = {start: [start]}
-    frontier = [start]
-    while frontier:
-        here = frontier.pop(0)
-        if here == end:
-            return paths[here]
-        for head, asked, _ in sorted(edges, key=str):
-            if head == here and asked not in paths:
-                paths[asked] = [*paths[here], asked]
-                frontier.append(asked)
-    return None
+def _components(edges: Edges) -> Iterator[list[Predicate]]:
+    """Predicates that depend on one another, together; what a component needs comes before it (Tarjan 1972, with a stack of its own)."""
+    number: dict[Predicate, int] = {}
+    low: dict[Predicate, int] = {}
+    open_: dict[Predicate, None] = {}
+    for root in edges:
+        path = [] if root in number else [(root, iter(edges[root]))]
+        while path:
+            here, needs = path[-1]
+            if here not in number:
+                number[here] = low[here] = len(number)
+                open_[here] = None
+            for need, _ in needs:
+                if need not in number:
+                    path.append((need, iter(edges[need])))
+                    break
+                if need in open_:
+                    low[here] = min(low[here], low[need])
+            else:
+                path.pop()
+                if path:
+                    low[path[-1][0]] = min(low[path[-1][0]], low[here])
+                if low[here] == number[here]:
+                    members = [here]
+                    while (last := open_.popitem()[0]) != here:
+                        members.append(last)
+                    yield members
+
+
+def _cycle(edges: Edges, inside: Collection[Predicate]) -> tuple[list[str], Rule]:
+    """A cycle with a negative step among predicates that depend on one another; and the rule of that step."""
+    start, asked, rule = min(((head, p, rule) for head in inside for (p, negated), rule in edges[head].items() if negated and p in inside),
+                             key=lambda step: str(step[:2]))
+    reached = {asked: asked}     # each from the one before it
+    frontier = deque([asked])
+    while start not in reached:
+        here = frontier.popleft()
+        for need in sorted({p for p, _ in edges[here] if p in inside and p not in reached}, key=str):
+            reached[need] = here
+            frontier.append(need)
+    back = [start]
+    while back[-1] != asked:
+        back.append(reached[back[-1]])
+    return [p[1] or p[0] for p in (start, *reversed(back))], rule

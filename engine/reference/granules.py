@@ -117,7 +117,8 @@ class Granules:
                 yield from self._solve(body, row, k, View(view.now, max(k - size, self.start)))
             case WindowFormula(size=size, body=body):
                 last = sorted({(point, atom) for point, atom in self.events if point <= k})[-size:]
-                yield from self._solve(body, row, k, View(view.now, self.start, frozenset(last)))
+                first = last[0][0] if len(last) == size else self.start
+                yield from self._solve(body, row, k, View(view.now, first, frozenset(last)))
             case Negation(body=body):
                 if not any(True for _ in self._solve(body, row, k, view)):
                     yield row
@@ -135,8 +136,8 @@ class Granules:
         if view.first is not None and k < view.first:
             return
         for atom in {*self.always, *self.known}:
-            holds = atom in self.always or k in self.known[atom] and self.known[atom][k] <= view.now
-            if holds and (view.only is None or (k, atom) in view.only):
+            holds = k in self.known.get(atom, ()) and self.known[atom][k] <= view.now and (view.only is None or (k, atom) in view.only)
+            if holds or atom in self.always:
                 extended = unify(pattern, atom, row)
                 if extended is not None:
                     yield extended

@@ -15,7 +15,7 @@ ARITHMETIC = ("+", "-", "*", "/")
 # As other languages write them.
 _OTHERS = {"==": "equality is written =", "<>": "not equal is written !=", ":=": "equality is written =, and so is Z = X + 1",
            "<-": "put a space between < and a negative number"}
-_AGGREGATES = frozenset("count sum min max avg".split())
+AGGREGATES = frozenset("count sum min max avg".split())
 AN_EXPRESSION = "a variable, a constant or '('"
 
 
@@ -77,8 +77,8 @@ class ComparisonReader(SourceReader):
             return inner
         if not self.starts_term():
             self.fail(AN_EXPRESSION, "aggregates are not in this language" if self.at("#") else None)
-        if self.token.kind in ("word", "name", "iri") and self.after.text == "(":
-            aggregate = self.token.text.lower() in _AGGREGATES
+        if self.token.kind in ("word", "name", "iri") and self.after.text in ("(", "{"):
+            aggregate = self.token.text.lower() in AGGREGATES
             what = f"The aggregate {self.token.text}" if aggregate else f"The function {self.token.text}"
             self.report.error(f"{what} is not in this language.", self.here(),
                               hint=None if aggregate else "values are made by + - * / only")

@@ -22,7 +22,7 @@ A_TERM = "a term"
 class AtomReader(TokenReader):
     """Reads terms and atoms. `places` has where each variable of the rule stands first; clear it before each rule.
 
-    `reserved` are words that name no predicate of arguments or without.
+    `reserved` are the words, in lower case, that no predicate has as its name.
     """
 
     reserved: frozenset[str] = frozenset()
@@ -124,7 +124,7 @@ class AtomReader(TokenReader):
 
     def starts_atom(self) -> bool:
         """Whether an atom may begin here."""
-        return self.token.kind in ("iri", "name") or (self.token.kind == "word" and self.token.text not in self.reserved)
+        return self.token.kind in ("iri", "name") or (self.token.kind == "word" and self.token.text.lower() not in self.reserved)
 
     def atom(self, expected: str = "an atom such as p(X, a)") -> Atom:
         """``p(X, a)``, ``p()`` or ``p``; those that are triples as triples."""

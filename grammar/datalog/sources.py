@@ -42,6 +42,7 @@ class SourceReader(AtomReader):
 
     def _prefix(self) -> None:
         token = self.token
+        self._unknown.add(token.text.rstrip(":"))        # of a declaration that cannot be read, one mistake is told
         if token.kind != "name" or not token.text.endswith(":") or token.text.count(":") != 1:
             self.fail("a prefix with its colon", f"a prefix ends with a colon: PREFIX {token.text if token.kind == 'word' else 'ex'}: "
                       "<http://ex.org/>")

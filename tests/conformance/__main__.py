@@ -9,12 +9,12 @@ import argparse
 import sys
 from pathlib import Path
 
-from tests.conformance import csrbench, entailment, health, lubm, owl2rl, rdf_mt, rif, sparql
+from tests.conformance import csrbench, entailment, health, lars, lubm, owl2rl, rdf_mt, rif, sparql
 from tests.conformance.executors import EXECUTORS
 from tests.conformance.outcomes import Verdict
 
 SUITES = {"csrbench": csrbench.run, "sparql": sparql.run, "health": health.run, "owl2rl": owl2rl.run,
-          "entailment": entailment.run, "rif": rif.run, "lubm": lubm.run, "rdf-mt": rdf_mt.run}
+          "entailment": entailment.run, "rif": rif.run, "lubm": lubm.run, "rdf-mt": rdf_mt.run, "lars": lars.run}
 
 
 def main(arguments: list[str] | None = None) -> int:

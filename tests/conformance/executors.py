@@ -16,10 +16,11 @@ from typing import Any
 import pyarrow as pa
 
 from engine.compiler import BUILT_IN_RULES
-from engine.ir.rules import RuleSet
+from engine.ir.rules import Fact, RuleSet
 from engine.ir.statement import Ask, Select, Statement
 from engine.records import GraphVersion, Record, Register, RulesVersion
-from engine.reference import streams
+from engine.reference import streams, temporal
+from engine.reference.model import Model
 from engine.reference.sparql import Result
 from engine.runtime.rows import graph_table
 from grammar.rif import parse_rules
@@ -38,14 +39,18 @@ class Evaluation:
     inconsistencies: tuple[str, ...] | None = None
 
 
+Models = Callable[[RuleSet, Sequence[Fact], int], Model]
+"""What holds of a program and the facts of its input, up to an instant in ms."""
 Evaluations = Callable[[Mapping[str, Statement], Sequence[Record], Mapping[str, RuleSet]], dict[str, list[Evaluation]]]
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """Evaluates queries over the records of an input log; called for one statement, registered as QUERY."""
+    """Evaluates queries over the records of an input log; called for one statement, registered as QUERY. `model` evaluates rule programs
+    with a time of their own, where the evaluator can (None: not)."""
 
     evaluations: Evaluations
+    model: Models | None = None
 
     def together(self, statements: Mapping[str, Statement], records: Sequence[Record]) -> dict[str, Logged]:
         """The answers of all queries that the records register."""
@@ -63,7 +68,7 @@ def reference() -> Iterator[Answer]:
         found = streams.run(records, statements.__getitem__, _reader(rules), BUILT_IN_RULES)
         return {query: [Evaluation(e.at, e.result) for e in logged] for query, logged in found.items()}
 
-    yield Answer(evaluations)
+    yield Answer(evaluations, temporal.evaluate)
 
 
 @contextmanager
