@@ -26,7 +26,7 @@ from engine.runtime.resources import Item, ResultEvent, iso
 from engine.runtime.rule_store import checked
 from engine.runtime.streams import check_name
 from grammar import parse
-from grammar.rif import parse_rules
+from grammar.rule_sets import parse_rules
 from server.formats import media
 from server.formats.bodies import gunzip
 from server.formats.items import Reader

@@ -16,7 +16,7 @@ from engine.runtime.service import Engine
 from engine.runtime.settings import Settings
 from engine.spark.settings import from_environment
 from grammar import parse
-from grammar.rif import parse_rules
+from grammar.rule_sets import parse_rules
 from server.asgi import Application
 from server.demo import QUERIES, Demo
 from server.guard import LOOPBACK_NAMES, host_name, refuse_foreign_address

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 
 from engine.ir.rules import TRIPLE, Atom, Formula, Head, Negation, Rule, atoms
 from engine.ir.spans import Diagnostic
-from engine.ir.terms import Constant
+from engine.ir.terms import RDF_TYPE, Constant
 
 Predicate = tuple[str, str | None]
 Edges = dict[Predicate, dict[tuple[Predicate, bool], Rule]]
@@ -35,9 +35,9 @@ def strata(rules: Iterable[Rule]) -> list[list[Rule]]:
         least = max((level[p] + negated for head in members for p, negated in edges[head] if p not in inside), default=0)
         level |= dict.fromkeys(members, least)
     layers: dict[int, list[Rule]] = {}
-    needs = _Needs(level)
+    known = Known(level)
     for rule in ordered:
-        least = max((level[p] + negated for p, negated in needs.of(rule)), default=0)
+        least = max((level[p] + negated for p, negated in known.needs(rule)), default=0)
         layers.setdefault(max([least, *(level[head] for head in heads(rule))]), []).append(rule)
     return [layers[number] for number in sorted(layers)]
 
@@ -53,10 +53,12 @@ def unstratified(rules: Iterable[Rule]) -> Diagnostic | None:
 
 
 def predicate_of(atom: Atom) -> Predicate:
-    """What an atom is about: its predicate; for triples with a known property, that property as well."""
+    """What an atom is about: its predicate; for triples with a known property, that property as well, for rdf:type with the class."""
     if atom.predicate != TRIPLE:
         return atom.predicate, None
-    property_ = atom.terms[1]
+    _, property_, class_ = atom.terms
+    if property_ == Constant(RDF_TYPE) and isinstance(class_, Constant):
+        return TRIPLE, f"{RDF_TYPE} {class_.token}"
     return TRIPLE, property_.token if isinstance(property_, Constant) else None
 
 
@@ -65,23 +67,27 @@ def heads(rule: Rule) -> list[Predicate]:
     return [predicate_of(atom) for atom in atoms(rule.head)]
 
 
-class _Needs:
-    """The predicates of `known` that a body asks for, and whether under ``not``; a variable property meets all triples."""
+class Known:
+    """Some predicates, found by what meets them: a variable property meets all triples, a variable class all with rdf:type."""
 
-    def __init__(self, known: Iterable[Predicate]) -> None:
-        self._known = set(known)
-        self._triples = [predicate for predicate in known if predicate[0] == TRIPLE]
+    def __init__(self, predicates: Iterable[Predicate]) -> None:
+        self._all = set(predicates)
+        self._triples = sorted((p for p in self._all if p[0] == TRIPLE), key=str)
 
-    def of(self, rule: Rule) -> Iterator[tuple[Predicate, bool]]:
-        """Each with whether it stands under ``not``."""
+    def meeting(self, asked: Predicate) -> Iterable[Predicate]:
+        """Those that may be about the same facts."""
+        name, property_ = asked
+        if name != TRIPLE or property_ is None:
+            return self._triples if name == TRIPLE else self._all & {asked}
+        if property_ == RDF_TYPE:
+            return [p for p in self._triples if p[1] is None or p[1].startswith(RDF_TYPE)]
+        return self._all & {asked, (TRIPLE, property_.partition(" ")[0]), (TRIPLE, None)}
+
+    def needs(self, rule: Rule) -> Iterator[tuple[Predicate, bool]]:
+        """Those that a body asks for, each with whether it stands under ``not``."""
         for formula in rule.body:
             for atom, negated in _literals(formula, False):
-                asked = predicate_of(atom)
-                if asked == (TRIPLE, None):
-                    yield from ((p, negated) for p in self._triples)
-                else:
-                    either = {asked, (TRIPLE, None)} if asked[0] == TRIPLE else {asked}
-                    yield from ((p, negated) for p in either & self._known)
+                yield from ((p, negated) for p in self.meeting(predicate_of(atom)))
 
 
 def _literals(formula: Formula | Head, negated: bool) -> Iterator[tuple[Atom, bool]]:
@@ -94,10 +100,10 @@ def _literals(formula: Formula | Head, negated: bool) -> Iterator[tuple[Atom, bo
 def _edges(rules: Sequence[Rule]) -> Edges:
     """For each derived predicate what its rules need, with the first rule that does."""
     edges: Edges = {head: {} for rule in rules for head in heads(rule)}
-    needs = _Needs(edges)
+    known = Known(edges)
     for rule in rules:
         for head in heads(rule):
-            for need in needs.of(rule):
+            for need in known.needs(rule):
                 edges[head].setdefault(need, rule)
     return edges
 
@@ -145,4 +151,4 @@ def _cycle(edges: Edges, inside: Collection[Predicate]) -> tuple[list[str], Rule
     back = [start]
     while back[-1] != asked:
         back.append(reached[back[-1]])
-    return [p[1] or p[0] for p in (start, *reversed(back))], rule
+    return [(p[1] or p[0]).removeprefix(f"{RDF_TYPE} ") for p in (start, *reversed(back))], rule

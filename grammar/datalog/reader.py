@@ -172,7 +172,7 @@ class AtomReader(TokenReader):
             case "open", _:
                 return f"this string is never closed: close it with {token.text[0]}"
             case "mark", "<":
-                return "an IRI ends with > and holds no spaces, quotes, braces or backslashes"
+                return "an IRI begins with its scheme, ends with > and holds no spaces, quotes, braces or backslashes"
             case "mark", "{" | "}":
                 return "brackets are round"
             case "mark", ";" | "|" | "||":

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from engine.ir.rules import TRIPLE, Atom, Rule
+from engine.ir.rules import Atom, Rule
 from engine.ir.spans import Diagnostic
-from engine.ir.strata import Predicate, heads, predicate_of, unstratified
+from engine.ir.strata import Known, heads, predicate_of, unstratified
 from grammar.lars.timeline import Window
 
 
@@ -15,16 +15,9 @@ def problems(rules: Sequence[Rule], tuple_windows: Sequence[tuple[Atom, Window]]
     found = unstratified(rules)
     if found is not None:
         yield found
-    derived = {predicate for rule in rules for predicate in heads(rule)} if tuple_windows else set()
+    derived = Known(predicate for rule in rules for predicate in heads(rule))
     for atom, window in tuple_windows:
-        if _meets(predicate_of(atom), derived):
+        if derived.meeting(predicate_of(atom)):
             written = atom.span.text if atom.span is not None else atom.predicate
             yield Diagnostic("rules-unsafe", f"A tuple window counts what the stream brings, and {written} is derived.", window.span,
                              hint="take a time window, such as [10 sec]")
-
-
-def _meets(asked: Predicate, derived: set[Predicate]) -> bool:
-    """Whether rules derive what is asked for; a variable property meets all triples."""
-    if asked in derived or asked[0] == TRIPLE and (TRIPLE, None) in derived:
-        return True
-    return asked == (TRIPLE, None) and any(predicate == TRIPLE for predicate, _ in derived)

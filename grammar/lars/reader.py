@@ -44,7 +44,10 @@ class RuleReader(TimelineReader):
                     imports += self.sources()
                     continue
                 found = self._rule()
-                (rules if isinstance(found, Rule) else facts).append(found)     # type: ignore[arg-type]
+                if isinstance(found, Rule):
+                    rules.append(found)
+                else:
+                    facts.append(found)
             except Stop:
                 self._recover(begin, is_rule)
         if not (rules or facts or self.report.diagnostics):
@@ -84,6 +87,10 @@ class RuleReader(TimelineReader):
             self.fail("'<-' or '.'", "a head has one atom; write a rule for each")
         if self.at(":="):
             self.fail("'<-' or '.'", "a rule is written head <- body.")
+        if self.token.word == "OR":
+            self.fail("',' or '.'", "write a rule for each alternative")
+        if arrow and self.at(*ARROWS):
+            self.fail("',' or '.'", "end the rule before this one with a dot, or put a space between < and a negative number")
         if self.at("<", "<=", ">", ">=", "=", "!=", "<>", "=="):
             self.fail("',' or '.'", "an atom has no value to compare; " + NO_AGGREGATES)
         self.fail("',' or '.'" if arrow else "'<-' or '.'", "a rule ends with a dot" if begins else None)

@@ -34,7 +34,8 @@ def programs(draw: st.DrawFn) -> RuleSet:
     rules = tuple(draw(st.lists(rule(length), max_size=5)))
     facts = tuple(draw(st.lists(fact(length), min_size=0 if rules else 1, max_size=3)))
     start = draw(st.none() | st.integers(-10_000, 10_000))
-    imports = draw(st.lists(st.builds(Import, st.sampled_from(["http://ex.org/s", "urn:g"]), st.sampled_from([STREAM, SIMPLE])), max_size=3))
+    source = st.builds(Import, st.sampled_from(["http://ex.org/s", "urn:g"]), st.sampled_from([STREAM, SIMPLE]))
+    imports = draw(st.lists(source, max_size=3))
     return RuleSet("test", rules, facts, length, None if start is None else start * length, tuple(imports))
 
 
