@@ -64,17 +64,17 @@ def instant(ms: int) -> int:
     return 2 * ms
 
 
-def interval(start_ms: int, end_ms: int, *, closed_start: bool = True, closed_end: bool = True) -> Interval | None:
-    """Encode an interval of milliseconds; None where it is empty. ``[a, b)`` is ``closed_end=False``."""
-    return _proper(2 * start_ms + (not closed_start), 2 * end_ms - (not closed_end))
+def interval(start_ms: int | None, end_ms: int | None, *, closed_start: bool = True, closed_end: bool = True) -> Interval | None:
+    """Encode an interval of milliseconds; None where it is empty. ``[a, b)`` is ``closed_end=False``; an end of None is infinite."""
+    return _proper(MIN if start_ms is None else 2 * start_ms + (not closed_start), MAX if end_ms is None else 2 * end_ms - (not closed_end))
 
 
-def operator(start_ms: int, end_ms: int, *, closed_start: bool = True, closed_end: bool = True) -> Interval:
+def operator(start_ms: int, end_ms: int | None, *, closed_start: bool = True, closed_end: bool = True) -> Interval:
     """Encode the distances of a temporal operator such as diamond-minus[a,b]: like the ends of a fact."""
-    lo, hi = 2 * start_ms + (not closed_start), 2 * end_ms - (not closed_end)
-    if lo > hi or lo < 0:
+    found = interval(start_ms, end_ms, closed_start=closed_start, closed_end=closed_end)
+    if found is None or found.lo < 0:
         raise ValueError(f"not an interval of distances: {start_ms} to {end_ms}")
-    return Interval(lo, hi)
+    return found
 
 
 def granule(index: int, length_ms: int) -> Interval:
@@ -108,6 +108,8 @@ def diamond_minus(fact: Interval, op: Interval) -> Interval:
 
 def box_minus(fact: Interval, op: Interval) -> Interval | None:
     """Where "held at all points between op.lo and op.hi ago" is true of the *coalesced* `fact`; None where nowhere."""
+    if op.hi == MAX and fact.lo != MIN:
+        return None     # what began at some time does not reach back for ever
     lo = add(fact.lo, op.hi)
     hi = add(fact.hi, op.lo)
     return _proper(lo if lo in (MIN, MAX) else lo + (not _odd(fact.lo) and _odd(op.hi)),

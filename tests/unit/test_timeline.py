@@ -101,6 +101,24 @@ def test_infinite_ends_stay_infinite(op):
     assert tm.add(MAX, -5) == MAX and tm.add(MIN, 5) == MIN and tm.add(3, MAX) == MAX
 
 
+@given(facts(), ms)
+def test_looking_back_for_ever(fact, start):
+    """diamond-minus[a,inf): from the fact on, for ever; box-minus[a,inf): only where the fact has no beginning."""
+    begun, distance = encode(fact), abs(start)
+    endless = tm.operator(distance, None)
+    assert endless == Interval(2 * distance, MAX)
+    assert tm.diamond_minus(begun, endless) == Interval(begun.lo + 2 * distance, MAX)
+    assert tm.box_minus(begun, endless) is None
+    assert tm.box_minus(Interval(begun.lo, MAX), endless) is None
+    assert tm.box_minus(Interval(MIN, begun.hi), endless) == Interval(MIN, begun.hi + 2 * distance)
+
+
+def test_ends_without_bound():
+    assert tm.interval(None, None) == ALWAYS
+    assert tm.interval(3, None, closed_start=False, closed_end=False) == Interval(7, MAX)
+    assert tm.interval(None, 3, closed_end=False) == Interval(MIN, 5)
+
+
 @given(ms, st.integers(1, 40), st.integers(1, 15), st.integers(-20, 20), st.integers(0, 10))
 def test_an_event_is_valid_where_the_last_closed_window_holds_it(t, length, step, start, delay):
     #      C - delay - range <= t < C - delay          last close C <= T
