@@ -71,6 +71,7 @@ SLUGS: dict[str, tuple[int, str]] = {
     "rif-feature-not-core": (422, "The rules are not RIF-Core"),
     "rif-import-rejected": (422, "A document cannot be imported so"),
     "rules-unsafe": (422, "A rule is not safe"),
+    "rules-not-forward": (422, "A rule reaches back from what is yet to come"),
     "unsupported-in-streaming": (422, "This is not supported"),
     "has-warnings": (422, "The text is valid and has warnings"),
     "window-not-kept": (422, "The window shows items that are not kept"),

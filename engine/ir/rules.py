@@ -159,8 +159,8 @@ class Import:
 
 @dataclass(frozen=True, slots=True)
 class RuleSet:
-    """Rules with the timeline they speak of; `granularity_ms` 0 is dense time (every point counts). At
-    `window_span` stands their Window."""
+    """Rules with the timeline they speak of; `granularity_ms` 0 is dense time (every point counts). `unit_ms` is what 1 means where
+    the text writes a time as a number; all times here are ms. At `window_span` stands their Window."""
 
     name: str
     rules: tuple[Rule, ...]
@@ -168,6 +168,7 @@ class RuleSet:
     granularity_ms: int = 0
     start_at_ms: int | None = None
     imports: tuple[Import, ...] = ()
+    unit_ms: int = 1_000
     window_span: Span | None = field(default=None, compare=False, repr=False)
 
     @property

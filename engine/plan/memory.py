@@ -1,0 +1,119 @@
+"""How much a program of forward-propagating rules has to keep, from its text alone.
+
+Wałęga et al., "Stream reasoning with DatalogMTL", Web Semantics 76 (2023): the window of Algorithm 1 and its bound for streams of a known
+resolution (Theorem 12); the bound of Algorithm 6, which no stream can break (Theorem 15). Times are milliseconds.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+
+from engine.ir.rules import Assign, At, DiamondMinus, Negation, Rule, WindowFormula, atoms
+from engine.plan.normal_form import distances, normal_form
+from engine.timeline import MAX, Interval
+
+MOST_WRITTEN = 15
+"""A bound of more digits than this is told by its magnitude only."""
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """At most `facts` facts, where that can be written; in any case at most 10 to the power of `log10`."""
+
+    facts: int | None
+    log10: float
+
+
+@dataclass(frozen=True, slots=True)
+class Memory:
+    """What the paper's algorithms need to know of a program, and what bounds follow.
+
+    `window_ms` is t_Pi: facts older than this are forgotten, but for `history`: the predicates of which must be known for ever that
+    they held once (an operator looks back at them without bound). `granularity_ms` is gran(Pi), the length of the shortest interval:
+    None without intervals, and 0 where one is punctual. `rules`, `predicates` and `arity` are those of the normal form.
+    `unbounded` says why no bound holds, if none does.
+    """
+
+    window_ms: int
+    history: tuple[str, ...]
+    granularity_ms: int | None
+    least_end_ms: int | None
+    rules: int
+    predicates: int
+    arity: int
+    unbounded: str | None = None
+
+    @property
+    def stream_independent(self) -> bool:
+        """Whether Theorem 15 gives a bound: whatever the stream's time stamps, and however dense they are."""
+        return self.unbounded is None and self.granularity_ms != 0
+
+    def bound(self, objects: int, step_ms: int) -> Bound | None:
+        """Theorem 15: the most facts that Algorithm 6 holds over a stream of so many constants, moving on by at most `step_ms` at once.
+
+        An exponent that is no whole number is rounded up. None where the program has a punctual interval, or `unbounded` says why.
+        """
+        if not self.stream_independent or not self.rules:
+            return None
+        kept = 2 * ((Fraction(self.window_ms, self.granularity_ms) if self.granularity_ms else 0) + 2)
+        steps = -(-(self.window_ms + step_ms) // self.least_end_ms) if self.least_end_ms else 0
+        size = math.log10(9) + 2 * (math.log10(kept) + steps * math.log10(self.rules)) + self._atoms(objects)
+        return _bound(size, lambda: 9 * (kept * self.rules ** steps) ** 2 * self.predicates * objects ** self.arity)
+
+    def bound_of_stream(self, objects: int, step_ms: int, resolution_ms: int) -> Bound | None:
+        """Theorem 12: the most facts that Algorithm 1 holds over a stream whose time stamps, like the program's ends and its steps, are
+        multiples of `resolution_ms`."""
+        if self.unbounded is not None:
+            return None
+        cells = Fraction(self.window_ms + step_ms, resolution_ms) + 1
+        return _bound(math.log10(4 * cells ** 2 + 1) + self._atoms(objects),
+                      lambda: (4 * cells ** 2 + 1) * self.predicates * objects ** self.arity)
+
+    def _atoms(self, objects: int) -> float:
+        return math.log10(self.predicates or 1) + self.arity * math.log10(max(objects, 1))
+
+
+def memory(rules: Iterable[Rule]) -> Memory:
+    """The analysis of rules, whatever their form: they are brought into normal form first."""
+    normal = normal_form(rules)
+    ends = [end for distance in distances(normal) for end in _ends(distance)]
+    lengths = [length for distance in distances(normal) if (length := _length(distance)) is not None]
+    predicates = {(atom.predicate, len(atom.terms)) for rule in normal for part in (rule.head, *rule.body) for atom in atoms(part)}
+    history = sorted({atom.predicate for rule in normal for part in rule.body if isinstance(part, DiamondMinus) and part.distance.hi == MAX
+                      for atom in atoms(part)})
+    return Memory(window_ms=max(ends, default=0), history=tuple(history), granularity_ms=min(lengths, default=None),
+                  least_end_ms=min((end for end in ends if end), default=None), rules=len(normal), predicates=len(predicates),
+                  arity=max((arity for _, arity in predicates), default=0), unbounded=next(_beyond(normal), None))
+
+
+def _beyond(rules: Iterable[Rule]) -> Iterator[str]:
+    """What the theorems do not speak of."""
+    for rule in rules:
+        if any(isinstance(part, Assign) for part in rule.body):
+            yield "rules make terms, so there are endlessly many"
+        for part in (rule.head, *rule.body):
+            if isinstance(part, Negation):
+                yield "there is no theorem about negation"
+            if isinstance(part, (At, WindowFormula)) or rule.window_ms is not None:
+                yield "there is no theorem about windows and instants"
+
+
+def _ends(distance: Interval) -> Iterator[int]:
+    """The ends of an interval in ms, without infinite ones."""
+    yield distance.lo // 2
+    if distance.hi != MAX:
+        yield (distance.hi + 1) // 2
+
+
+def _length(distance: Interval) -> int | None:
+    if distance.hi == MAX:
+        return None
+    low, high = _ends(distance)
+    return high - low
+
+
+def _bound(log10: float, exact: Callable[[], Fraction | int]) -> Bound:
+    return Bound(math.ceil(exact()) if log10 <= MOST_WRITTEN else None, log10)

@@ -1,0 +1,140 @@
+"""From rules as written to the IR, where they are forward-propagating (Wałęga et al., Web Semantics 76, 2023: Definition 4).
+
+Only diamond-minus and box-minus stand in bodies, only box-plus in heads, and neither Top nor Bottom anywhere: then what a rule derives
+at a time follows from that time and those before it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from engine.ir.rules import Atom, BoxMinus, BoxPlus, DiamondMinus, Formula, Head, Negation, Test
+from engine.ir.spans import Span
+from engine.timeline import Interval, diamond_minus
+from grammar.datalog.comparisons import Equality
+from grammar.datalogmtl.times import Range, distances
+from grammar.rule_text import Report
+
+BOX_MINUS, BOX_PLUS, DIAMOND_MINUS, DIAMOND_PLUS = "Boxminus", "Boxplus", "Diamondminus", "Diamondplus"
+CONSTANTS = ("Top", "Bottom")
+_CODE = "rules-not-forward"
+_NOTE = "forward-propagating rules have Diamondminus and Boxminus in bodies, Boxplus in heads, and no other operators"
+
+
+@dataclass(frozen=True, slots=True)
+class Operator:
+    """A temporal operator with its interval; `name` is one of the four above, however it was written."""
+
+    name: str
+    range: Range
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class Metric:
+    """A metric atom: operators, the outermost first, before an atom; or where `binary` has its place, one with Since or Until."""
+
+    operators: tuple[Operator, ...]
+    atom: Atom
+    span: Span
+    binary: Span | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Without:
+    """``not`` before a metric atom."""
+
+    body: Metric
+
+
+Part = Metric | Without | Test | Equality
+
+
+@dataclass(frozen=True, slots=True)
+class Clause:
+    """A rule as written."""
+
+    head: Metric
+    body: tuple[Part, ...]
+    span: Span
+
+    @property
+    def name(self) -> str:
+        """What a person knows it by."""
+        return f"The rule for {self.head.atom.predicate} (line {self.span.line})"
+
+    @property
+    def binary(self) -> bool:
+        """Whether Since or Until stands in it."""
+        found = (part.body if isinstance(part, Without) else part for part in (self.head, *self.body))
+        return any(isinstance(part, Metric) and part.binary is not None for part in found)
+
+
+class Translator:
+    """Brings one rule into the IR and reports why it cannot be."""
+
+    def __init__(self, clause: Clause, unit_ms: int, report: Report) -> None:
+        self.clause = clause
+        self.unit_ms = unit_ms
+        self.report = report
+
+    def head(self) -> Head | None:
+        """The head; box-plus of box-plus is one, over the sum of their intervals (Proposition 6)."""
+        reaches: list[Interval | None] = []
+        for operator in self._unary(self.clause.head):
+            if operator.name != BOX_PLUS:
+                what = ("derives that something will hold without saying when" if operator.name == DIAMOND_PLUS else
+                        "derives what held before")
+                self._refuse(f"{operator.span.text} in its head {what}.", operator.span,
+                             "write Boxplus, or none" if operator.name == DIAMOND_PLUS else
+                             "let the head say what holds from now on, and ask for the past in the body")
+            reaches.append(distances(operator.range, self.unit_ms, self.report))
+        total: Interval | None = None
+        for reach in reaches:
+            if reach is None:
+                return None
+            total = reach if total is None else diamond_minus(total, reach)
+        atom = self.clause.head.atom
+        return atom if total is None else BoxPlus(total, atom)
+
+    def body(self) -> Iterator[Formula | Equality]:
+        """The parts of the body, without those that were reported."""
+        for part in self.clause.body:
+            match part:
+                case Metric():
+                    found = self._formula(part)
+                    if found is not None:
+                        yield found
+                case Without(body=inner):
+                    found = self._formula(inner)
+                    if found is not None:
+                        yield Negation(found)
+                case _:
+                    yield part
+
+    def _formula(self, metric: Metric) -> Formula | None:
+        found: Formula | None = metric.atom
+        for operator in reversed(self._unary(metric)):
+            distance = distances(operator.range, self.unit_ms, self.report)
+            if operator.name in (BOX_PLUS, DIAMOND_PLUS):
+                self._refuse(f"{operator.span.text} in its body looks at what is yet to come.", operator.span,
+                             "ask from the later point: let the rule look back with Diamondminus or Boxminus")
+            if found is not None:
+                found = None if distance is None else (DiamondMinus if operator.name == DIAMOND_MINUS else BoxMinus)(distance, found)
+        return found
+
+    def _unary(self, metric: Metric) -> tuple[Operator, ...]:
+        """The operators of a metric atom, after a look at all else that may be wrong with it."""
+        if metric.binary is not None:
+            word = metric.binary.text
+            ahead = word.lower() == "until"
+            self._refuse(f"{word} {'looks at what is yet to come' if ahead else 'is none of its operators'}.", metric.binary,
+                         None if ahead else "often Diamondminus of the one and Boxminus of the other say it")
+        if metric.atom.predicate in CONSTANTS and not metric.atom.terms:
+            self._refuse(f"{metric.atom.predicate} stands in no such rule.", metric.atom.span or metric.span,
+                         "a rule without a condition is a fact: A@(-inf,inf)" if metric.atom.predicate == "Top" else None)
+        return metric.operators
+
+    def _refuse(self, why: str, span: Span, hint: str | None) -> None:
+        self.report.error(f"{self.clause.name} is not forward-propagating: {why}", span, code=_CODE, note=_NOTE, hint=hint)

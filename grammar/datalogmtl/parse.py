@@ -1,0 +1,128 @@
+"""Texts of DatalogMTL to rule sets and facts: the entrance."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import lru_cache
+
+from engine.ir.rules import Atom, Fact, Negation, Rule, RuleSet
+from engine.ir.spans import Diagnostic, DiagnosticError, Span
+from engine.ir.strata import unstratified
+from engine.ir.terms import XSD, Constant
+from engine.timeline import Interval, interval, is_moment
+from grammar.datalogmtl.reader import Reader
+from grammar.rule_text import MAX_ERRORS, Report
+from grammar.terms import literal
+
+MEDIA = "text/x-datalogmtl"
+
+_NAME = r"[A-Za-z][A-Za-z0-9_]*"
+_INTEGER = r"-?[0-9]{1,15}"
+_QUICK = re.compile(rf"({_NAME})(?:\(((?:{_NAME}|{_INTEGER})(?:, ?(?:{_NAME}|{_INTEGER}))*)\))?@([\[(]?[-+.,0-9inf]+[\])]?)\.?", re.ASCII)
+_PUNCTUAL = re.compile(r"-?[0-9]{1,15}(?:\.[0-9]{1,15})?", re.ASCII)
+# Names that are not what they look like: a triple needs three arguments, these two are truth values, and those are no predicates.
+_SPECIAL = re.compile(r"triple|Top|Bottom|not|Boxminus|Boxplus|Diamondminus|Diamondplus|SOMETIME|ALWAYS|Since|Until|UNTIL")
+
+
+def parse_datalogmtl(text: str, name: str) -> RuleSet:
+    """The rule set `name` that a text says. Raises DiagnosticError with all that is wrong, in the order of the text."""
+    report = Report(text.removeprefix("\ufeff"))
+    reader = Reader(report)
+    rules: list[Rule] = []
+    facts: list[Fact] = []
+    for found in reader.clauses():
+        if isinstance(found, Fact):
+            facts.append(found)
+        else:
+            rules.append(found)
+    if any(isinstance(part, Negation) for rule in rules for part in rule.body):
+        cycle = unstratified(rules)
+        report.diagnostics += [cycle] if cycle is not None else []
+    report.raise_if_any()
+    return RuleSet(name, tuple(rules), tuple(facts), imports=tuple(reader.imports), unit_ms=reader.unit_ms)
+
+
+def parse_facts(text: str, unit_ms: int = 1_000) -> list[Fact]:
+    """The facts of a text, one a line, in units of `unit_ms` where it declares no other; it may be of any length.
+
+    Raises DiagnosticError with all that is wrong, at most MAX_ERRORS.
+    """
+    facts: list[Fact] = []
+    found: list[Diagnostic] = []
+    prefixes: dict[str, str] = {}
+    for start, line in _lines_of(text.removeprefix("\ufeff")):
+        quick = _quick(line, unit_ms)
+        if quick is not None:
+            facts.append(quick)
+            continue
+        reader = None
+        try:
+            reader = Reader(Report(line))
+            reader.prefixes, reader.unit_ms = prefixes, unit_ms
+            for clause in reader.clauses():
+                if isinstance(clause, Fact):
+                    facts.append(clause)
+                else:
+                    reader.report.error("Here stand facts only, and this is a rule.", clause.span or reader.here(),
+                                        hint="rules belong to the program")
+            unit_ms = reader.unit_ms
+            reader.report.raise_if_any()
+        except DiagnosticError as error:
+            found += [_moved(diagnostic, text, start) for diagnostic in error.diagnostics]
+            if len(found) >= MAX_ERRORS:
+                break
+    if found:
+        raise DiagnosticError(*found[:MAX_ERRORS])
+    return facts
+
+
+def _lines_of(text: str) -> Iterator[tuple[int, str]]:
+    """Each line that has anything, with its place."""
+    start = 0
+    while start < len(text):
+        end = text.find("\n", start)
+        end = len(text) if end < 0 else end
+        line = text[start:end].strip()
+        if line and line[0] != "%":
+            yield start + text[start:end].index(line[0]), line
+        start = end + 1
+
+
+def _moved(diagnostic: Diagnostic, text: str, by: int) -> Diagnostic:
+    """A diagnostic about a line as one about the text."""
+    span = diagnostic.span
+    return diagnostic if span is None else replace(diagnostic, span=Span(text, span.start + by, span.end + by))
+
+
+def _quick(line: str, unit_ms: int) -> Fact | None:
+    """The fact of a line that has only plain names, integers and a time; None where it may have more. It says what `Reader` would."""
+    match = _QUICK.fullmatch(line)
+    if match is None or _SPECIAL.fullmatch(match[1]):
+        return None
+    when = _time(match[3], unit_ms)
+    if when is None:
+        return None
+    terms = tuple(map(_constant, match[2].replace(" ", "").split(","))) if match[2] else ()
+    return Fact(Atom(match[1], terms), when)
+
+
+@lru_cache(maxsize=1 << 16)
+def _constant(text: str) -> Constant:
+    if text[0] in "-0123456789":
+        return literal(text, f"{XSD}integer")
+    return literal(text, f"{XSD}boolean") if text in ("true", "false") else literal(text)
+
+
+@lru_cache(maxsize=1 << 16)
+def _time(text: str, unit_ms: int) -> Interval | None:
+    """When a fact holds; None where the reader has to say what is wrong."""
+    if _PUNCTUAL.fullmatch(text):
+        whole, _, fraction = text.partition(".")
+        ms, rest = divmod(int(whole + fraction) * unit_ms, 10 ** len(fraction))
+        return interval(ms, ms) if not rest and is_moment(ms) else None
+    reader = Reader(Report(f"A@{text}"))
+    reader.unit_ms = unit_ms
+    found = list(reader.clauses())
+    return found[0].interval if found and isinstance(found[0], Fact) and not reader.report.diagnostics else None

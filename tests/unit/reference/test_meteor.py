@@ -1,0 +1,84 @@
+"""The oracle of temporal rules beside MeTeoR, the reasoner of the language's authors, on random programs.
+
+MeTeoR applies rules round after round without an end for recursion through time, so it is asked until what holds up to HORIZON stays
+as it is: what follows there follows from what holds before.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+from collections.abc import Iterable
+from decimal import Decimal
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+
+from engine.ir.printer_metric import print_facts, show_metric_rule
+from engine.ir.rules import Fact, Rule, RuleSet
+from engine.plan.normal_form import normal_form
+from engine.reference.temporal import evaluate
+from engine.timeline import MIN, Interval, instant, interval, intersect
+from tests.random_programs import Program, programs
+
+HORIZON = 12_000        # ms
+MOST_ROUNDS = 200
+
+Held = dict[tuple[str, tuple[str, ...]], list[Interval]]
+
+
+def in_meteor(rules: Iterable[Rule], facts: Iterable[Fact]) -> Held:
+    """What holds up to HORIZON, by MeTeoR."""
+    loader = pytest.importorskip("meteor_reasoner.utils.loader", reason="meteor-reasoner is not installed: pip install -e .[dev]")
+    from meteor_reasoner.materialization.coalesce import coalescing_d
+    from meteor_reasoner.materialization.materialize import materialize
+    data = loader.load_dataset(print_facts(facts).splitlines())
+    program = loader.load_program([show_metric_rule(rule).replace(".normal", "normal") for rule in rules])
+    coalescing_d(data)
+    before: Held = {}
+    for _ in range(MOST_ROUNDS):
+        with contextlib.redirect_stdout(io.StringIO()):
+            finished = materialize(data, program, mode="naive", K=1)
+        found = held(data)
+        if finished or found == before:
+            return found
+        before = found
+    raise AssertionError("MeTeoR goes on")
+
+
+def held(data: Any) -> Held:
+    """MeTeoR's facts up to HORIZON."""
+    found: Held = {}
+    for predicate, entities in data.items():
+        for entity, intervals in entities.items():
+            terms = tuple(term.name for term in entity if term.name != "nan")
+            when = [cut for one in intervals if (cut := intersect(encoded(one), Interval(MIN, instant(HORIZON)))) is not None]
+            if when:
+                found[predicate, terms] = sorted(when)
+    return found
+
+
+def encoded(one: Any) -> Interval:
+    low, high = (None if abs(Decimal(end)) == Decimal("inf") else int(Decimal(end) * 1_000) for end in (one.left_value, one.right_value))
+    when = interval(low, high, closed_start=not one.left_open, closed_end=not one.right_open)
+    assert when is not None
+    return when
+
+
+def in_the_oracle(rules: RuleSet, facts: Iterable[Fact]) -> Held:
+    found = evaluate(rules, facts, HORIZON).facts
+    cut = {atom: [i for one in when if (i := intersect(one, Interval(MIN, instant(HORIZON)))) is not None] for atom, when in found.items()}
+    return {(name, tuple(token.strip('"') for token in terms)): when for (name, terms), when in cut.items() if when}
+
+
+def agree(program: Program) -> None:
+    rules, facts = program
+    found = in_meteor(normal_form(rules.rules), facts)
+    assert {atom: when for atom, when in found.items() if not atom[0].startswith("normal")} == in_the_oracle(rules, facts)
+
+
+@settings(max_examples=100)
+@given(programs(punctual=False))
+def test_as_meteor(program: Program) -> None:
+    agree(program)
