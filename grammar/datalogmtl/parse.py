@@ -12,18 +12,21 @@ from engine.ir.spans import Diagnostic, DiagnosticError, Span
 from engine.ir.strata import unstratified
 from engine.ir.terms import XSD, Constant
 from engine.timeline import Interval, interval, is_moment
+from grammar.datalogmtl.forward import CONSTANTS
 from grammar.datalogmtl.reader import Reader
 from grammar.rule_text import MAX_ERRORS, Report
 from grammar.terms import literal
 
 MEDIA = "text/x-datalogmtl"
 
-_NAME = r"[A-Za-z][A-Za-z0-9_]*"
+_NAME = r"[A-Za-z_][A-Za-z0-9_]*"
+_PREDICATE = r"[A-Za-z][A-Za-z0-9_]*(?::[A-Za-z][A-Za-z0-9_]*)?"
 _INTEGER = r"-?[0-9]{1,15}"
-_QUICK = re.compile(rf"({_NAME})(?:\(((?:{_NAME}|{_INTEGER})(?:, ?(?:{_NAME}|{_INTEGER}))*)\))?@([\[(]?[-+.,0-9inf]+[\])]?)\.?", re.ASCII)
+_CONSTANTS = rf"(?:{_NAME}|{_INTEGER})(?:, ?(?:{_NAME}|{_INTEGER}))*"
+_QUICK = re.compile(rf"({_PREDICATE})(?:\(({_CONSTANTS})\))?@([\[(]?[-+.,0-9inf]+[\])]?)\.?", re.ASCII)
 _PUNCTUAL = re.compile(r"-?[0-9]{1,15}(?:\.[0-9]{1,15})?", re.ASCII)
-# Names that are not what they look like: a triple needs three arguments, these two are truth values, and those are no predicates.
-_SPECIAL = re.compile(r"triple|Top|Bottom|not|Boxminus|Boxplus|Diamondminus|Diamondplus|SOMETIME|ALWAYS|Since|Until|UNTIL")
+# Names that are not what they look like: a triple needs three arguments, the others are no predicates.
+_SPECIAL = frozenset(("triple", *map(str.lower, CONSTANTS), *Reader.reserved))
 
 
 def parse_datalogmtl(text: str, name: str) -> RuleSet:
@@ -53,7 +56,7 @@ def parse_facts(text: str, unit_ms: int = 1_000) -> list[Fact]:
     found: list[Diagnostic] = []
     prefixes: dict[str, str] = {}
     for start, line in _lines_of(text.removeprefix("\ufeff")):
-        quick = _quick(line, unit_ms)
+        quick = _quick(line, unit_ms) if ":" not in line or not prefixes else None
         if quick is not None:
             facts.append(quick)
             continue
@@ -99,7 +102,7 @@ def _moved(diagnostic: Diagnostic, text: str, by: int) -> Diagnostic:
 def _quick(line: str, unit_ms: int) -> Fact | None:
     """The fact of a line that has only plain names, integers and a time; None where it may have more. It says what `Reader` would."""
     match = _QUICK.fullmatch(line)
-    if match is None or _SPECIAL.fullmatch(match[1]):
+    if match is None or match[1].lower() in _SPECIAL:
         return None
     when = _time(match[3], unit_ms)
     if when is None:

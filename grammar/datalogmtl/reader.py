@@ -15,12 +15,13 @@ from typing import NoReturn
 from engine.ir.rules import Atom, Fact, Import, Rule
 from engine.ir.spans import Span
 from engine.ir.terms import Constant, Term, Variable
-from engine.timeline import ALWAYS, LONGEST_MS, Interval
+from engine.timeline import ALWAYS, Interval
 from grammar.datalog.comparisons import ComparisonReader
 from grammar.datalog.safety import report_unsafe, resolved
 from grammar.datalogmtl.forward import (BOX_MINUS, BOX_PLUS, CONSTANTS, DIAMOND_MINUS, DIAMOND_PLUS, Clause, Metric, Operator, Part,
                                         Translator, Without)
-from grammar.datalogmtl.times import UNITS, Range, number, when
+from grammar.datalogmtl.times import Range, number, when
+from grammar.durations import DurationError, amount
 from grammar.rule_text import MAX_NESTING, Report, Stop
 from grammar.scanner import Token
 from grammar.terms import literal
@@ -39,7 +40,7 @@ class Reader(ComparisonReader):
     """Reads a text; what is wrong is in the report, and what is not wrong is given all the same."""
 
     directives = ("PREFIX", "FROM", "UNIT")
-    reserved = frozenset(("not", *_SPELLED))
+    reserved = frozenset(("not", *map(str.lower, _SPELLED)))
     unit_ms = 1_000
     _fact = False
 
@@ -87,15 +88,17 @@ class Reader(ComparisonReader):
 
     def directive(self, word: str, start: int) -> None:
         """``UNIT 1 sec``: what 1 means in all times of the text."""
-        amount = number(self.next().text) if self.token.kind == "number" else Fraction(1)
-        if self.token.kind != "word" or self.token.text.lower() not in UNITS:
-            self.fail("ms, sec, min, h or d", "UNIT 1 sec")
-        ms = (amount or 0) * UNITS[self.next().text.lower()]
-        if ms != int(ms) or not 1 <= ms <= LONGEST_MS:
-            self.report.error("A unit is a whole number of milliseconds, from 1 to those of 1,000 years.", self.span(start),
-                              hint="UNIT 1 sec")
+        count = self.next().text if self.token.kind == "number" else "1"
+        unit = self.expect_kind("word", "ms, sec, min, h or d").text
+        try:
+            ms = amount(count, unit)
+        except DurationError as error:
+            self.report.error(error.message, self.span(start), hint="UNIT 1 sec")
+            return
+        if ms == 0:
+            self.report.error("A unit of no length.", self.span(start), hint="UNIT 1 sec")
         else:
-            self.unit_ms = int(ms)
+            self.unit_ms = ms
 
     # ------------------------------------------------------------------ rules and facts
 
@@ -263,10 +266,19 @@ class Reader(ComparisonReader):
             raise Stop
         return sign * value
 
-    # ------------------------------------------------------------------ terms of facts
+    # ------------------------------------------------------------------ atoms and terms
+
+    def atom(self, expected: str = "an atom such as p(X, a)") -> Atom:
+        """As all languages of this kind have them; but in a text without PREFIX, as MeTeoR's are, ``a1:p(X)`` is about ``a1:p``."""
+        if not self._named_plainly():
+            return super().atom(expected)
+        token = self.next()
+        return Atom(token.text, self._arguments(), self.span(token.start))
 
     def term(self) -> Term:
-        """As all languages of this kind have them, and blank nodes."""
+        """As all languages of this kind have them, blank nodes, and without PREFIX ``a1:b`` as a string."""
+        if self._named_plainly():
+            return literal(self.next().text)
         if self.token.text == "_" and self.after.kind == "name" and self.after.text[0] == ":" and self.after.start == self.token.end:
             start = self.next().start
             label = self.next().text[1:]
@@ -274,10 +286,13 @@ class Reader(ComparisonReader):
             return Constant(f"_:{label}")
         return super().term()
 
+    def _named_plainly(self) -> bool:
+        return self.token.kind == "name" and self.token.text[0] != ":" and not self.prefixes
+
     def _argument(self) -> Term:
-        """In facts also names that begin with a digit or have hyphens or dots in them, as MeTeoR takes them."""
+        """In facts also names that begin with a digit or ``_``, or have hyphens or dots in them, as MeTeoR takes them."""
         match = _PLAIN.match(self.report.text, self.token.start) if self._fact and self.token.kind in ("word", "number") else None
-        if match is None or match.end() == self.token.end:
+        if match is None or match.end() == self.token.end and match[0][0] != "_":
             return super()._argument()
         while self.token.start < match.end() and self.token.kind != "eof":
             self.next()

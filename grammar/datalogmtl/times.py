@@ -13,8 +13,6 @@ from grammar.rule_text import Report
 
 Number = Fraction | float       # the float is infinite
 
-UNITS = {"ms": 1, **dict.fromkeys(("s", "sec", "second", "seconds"), 1_000), **dict.fromkeys(("m", "min", "minute", "minutes"), 60_000),
-         **dict.fromkeys(("h", "hour", "hours"), 3_600_000), **dict.fromkeys(("d", "day", "days"), 86_400_000)}
 _LONGEST_NUMBER, _MOST_EXPONENT = 40, 40
 
 

@@ -8,7 +8,7 @@ import math
 import pytest
 from hypothesis import given
 
-from engine.ir.printer_metric import show_metric_rule
+from engine.ir.printer_datalogmtl import show_metric_rule
 from engine.ir.rules import Atom, BoxMinus, BoxPlus, DiamondMinus, RuleSet
 from engine.plan import normal_form as module
 from engine.plan.memory import Memory, memory

@@ -70,7 +70,7 @@ def _formula(formula: Formula | Head, unit_ms: int) -> str:
         case Test(condition=Call() as condition):
             return _expression(condition)
         case Assign(variable=variable, expression=expression):
-            return f"{variable.name} = {_expression(expression)}"
+            return f"{_term(variable, CONSTANT)} = {_expression(expression)}"
     raise ValueError(f"not in this language: {formula}")
 
 
@@ -79,7 +79,7 @@ def _expression(expression: Expression) -> str:
     if any(isinstance(part, Call) and part.function not in _OPERATORS or not isinstance(part, (Call, Variable, Constant))
            for part in _parts(expression)):
         raise ValueError(f"not in this language: {expression}")
-    names = {part: part.name for part in _parts(expression) if isinstance(part, Variable)}
+    names = {part: _term(part, CONSTANT) for part in _parts(expression) if isinstance(part, Variable)}
     return Expressions(lambda pattern: "", names).show(expression)
 
 
@@ -98,13 +98,15 @@ def _atom(atom: Atom, plain: re.Pattern[str]) -> str:
         if isinstance(link, Constant) and link.token[0] == "<":
             typed = link.token == RDF_TYPE and isinstance(object_, Constant) and object_.token[0] == "<"
             predicate, terms = (object_.token, (subject,)) if typed and isinstance(object_, Constant) else (link.token, (subject, object_))
+    elif predicate[0] == "<" and len(terms) in (1, 2):
+        raise ValueError(f"not in this language: {predicate} of {len(terms)} arguments that is no triple")
     return f"{predicate}({','.join(_term(term, plain) for term in terms)})" if terms else predicate
 
 
 @lru_cache(maxsize=1 << 16)
 def _term(term: Term, plain: re.Pattern[str]) -> str:
     if isinstance(term, Variable):
-        return term.name
+        return term.name if term.name[0].isupper() else f"?{term.name}"
     text = term.token[1:-1]
     if term.token[0] == '"' and term.token[-1] == '"' and plain.fullmatch(text):
         return text
