@@ -1,7 +1,7 @@
 """How much a program of forward-propagating rules has to keep, from its text alone.
 
-Wałęga et al., "Stream reasoning with DatalogMTL", Web Semantics 76 (2023): the window of Algorithm 1 and its bound for streams of a known
-resolution (Theorem 12); the bound of Algorithm 6, which no stream can break (Theorem 15). Times are milliseconds.
+Wałęga et al., Web Semantics, 2023: the window of Algorithm 1 and its bound for streams of a known resolution (Theorem 12); the bound of
+Algorithm 6, which no stream can break (Theorem 15). Times are milliseconds.
 """
 
 from __future__ import annotations

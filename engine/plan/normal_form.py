@@ -1,5 +1,5 @@
-"""Rules without nested temporal operators: the normal form of forward-propagating rules (Wałęga et al., "Stream reasoning with
-DatalogMTL", Web Semantics 76, 2023: Definition 5).
+"""Rules without nested temporal operators: the normal form of forward-propagating rules (Wałęga et al., Web Semantics, 2023:
+Definition 5).
 
 >>> from engine.ir.rules import BoxMinus
 >>> from engine.ir.terms import Variable

@@ -1,4 +1,4 @@
-"""From rules as written to the IR, where they are forward-propagating (Wałęga et al., Web Semantics 76, 2023: Definition 4).
+"""From rules as written to the IR, where they are forward-propagating (Wałęga et al., Web Semantics, 2023: Definition 4).
 
 Only diamond-minus and box-minus stand in bodies, only box-plus in heads, and neither Top nor Bottom anywhere: then what a rule derives
 at a time follows from that time and those before it.

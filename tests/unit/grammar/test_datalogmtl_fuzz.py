@@ -16,7 +16,8 @@ from tests.unit.grammar.test_rif_fuzz import LONGEST, filled, mutated
 
 _PIECES = ["(", ")", "[", "]", "{", "<", ">", '"', "'", "\\", "^^", "@", "@en", "#", "=",
            "!=", ":-", "<-", ",", ".", "\n", "\r", "\t", "%",
-           "?x", "X", "a", "_", "_:b", "ex:p", "1", "1e9", "1e999", "1/3", "-", "+", "*", "/", "inf", "-inf", "\x00", "\u2028", "\U0001F600",
+           "?x", "X", "a", "_", "_:b", "ex:p", "1", "1e9",
+           "1e999", "1/3", "-", "+", "*", "/", "inf", "-inf", "\x00", "\u2028", "\U0001F600",
            "\ud800", "not ", "Boxminus[1,2]", "Boxplus(0,inf)", "Diamondminus[0,1]", "Diamondplus", "SOMETIME[-2,1)", "ALWAYS",
            "Since[1,2]", "UNTIL", "<->[0,1]", "[+]", "Top", "UNIT 1 h\n", f"PREFIX ex: <{EX}>\n", "FROM STREAM ", "triple(", "Z = X + 1",
            "A(X):-B(X)\n", "B(a)@[1,3)\n"]

@@ -1,4 +1,4 @@
-"""The normal form of temporal rules, and what a program must keep: the examples and theorems of Wałęga et al. (Web Semantics 76, 2023)."""
+"""The normal form of temporal rules, and what a program must keep: the examples and theorems of Wałęga et al. (Web Semantics, 2023)."""
 
 from __future__ import annotations
 
