@@ -19,7 +19,7 @@ from engine.plan.explain import explain_plan, plan_tree
 from engine.plan.graphs import growing
 from engine.plan.nodes import ClosedSource, Instances, Plan, closures
 from engine.plan.order import Estimate
-from engine.spark.sql.calls import is_volatile
+from engine.sql.calls import is_volatile
 from engine.spark.sql.companions import typed_variables
 from engine.spark.sql.dialect import DIALECTS, Dialect
 from engine.spark.sql.emit import Emitter, PlanText

@@ -19,6 +19,7 @@ from pyspark import TaskContext
 
 from engine.limits import EvaluationLimits, LimitExceeded, Postponed
 from engine.supervision.deadline import deadline
+from engine.worker.time_limit import check_time, end_at
 
 if TYPE_CHECKING:
     import duckdb
@@ -27,13 +28,6 @@ GRACE_S = 5.0
 PATIENT_GRACE_S = 2.0   # of an evaluation that others wait for
 BATCH_ROWS = 50_000
 _IN_FUNCTION = re.compile(r"(?:executing the UDF: |\n)MemoryError\b")
-_ends_at = [float("inf")]
-
-
-def check_time() -> None:
-    """Raise TimeoutError where the time of the task at hand is over: for loops in Python, which no interrupt of DuckDB ends."""
-    if time.monotonic() > _ends_at[0]:
-        raise TimeoutError("the time of the task is over")
 
 
 @contextmanager
@@ -42,7 +36,8 @@ def guarded(connection: duckdb.DuckDBPyConnection, limits: EvaluationLimits, pat
     the patience of others (ms) was over before."""
     hurried = patience_ms is not None and patience_ms < limits.evaluation_ms
     seconds = (patience_ms if hurried and patience_ms is not None else limits.evaluation_ms) / 1000
-    ends_at = _ends_at[0] = time.monotonic() + seconds
+    ends_at = time.monotonic() + seconds
+    end_at(ends_at)
     with deadline(seconds, connection.interrupt):
         if in_task := TaskContext.get() is not None:
             signal.setitimer(signal.ITIMER_REAL, seconds + (PATIENT_GRACE_S if hurried else GRACE_S))
@@ -61,7 +56,7 @@ def guarded(connection: duckdb.DuckDBPyConnection, limits: EvaluationLimits, pat
         finally:
             if in_task:
                 signal.setitimer(signal.ITIMER_REAL, 0)
-            _ends_at[0] = float("inf")
+            end_at()
 
 
 def is_out_of_memory(failure: Exception) -> bool:

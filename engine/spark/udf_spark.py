@@ -1,4 +1,4 @@
-"""The functions of udf.py as Arrow (pandas) UDFs of a Spark session."""
+"""The functions of worker/functions.py as Arrow (pandas) UDFs of a Spark session."""
 
 from typing import Any, cast
 
@@ -7,7 +7,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql.functions import pandas_udf
 
 from engine.functions.compare import order_key
-from engine.spark.udf import aggregate_tokens, over_rows
+from engine.worker.functions import aggregate_tokens, over_rows
 
 
 def _over_rows(codes: pd.Series, ticks: pd.Series, tokens: tuple[pd.Series, ...], truth: bool) -> pd.Series:

@@ -10,7 +10,7 @@ import os
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from engine.spark.udf import register_duckdb
+from engine.worker.functions import register_duckdb
 
 if TYPE_CHECKING:
     import duckdb

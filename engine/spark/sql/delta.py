@@ -12,7 +12,7 @@ from engine.ir.statement import StreamSource, TimeWindow
 from engine.ir.terms import Constant, Variable
 from engine.plan.incremental import DeltaPlan
 from engine.plan.nodes import Scan, WindowSource
-from engine.spark.sql.calls import Columns
+from engine.sql.calls import Columns
 from engine.spark.sql.dialect import Dialect
 from engine.spark.sql.leaves import place
 from engine.spark.sql.lower import Lowering

@@ -57,7 +57,7 @@ class Dialect:
         return either.sub(lambda found: names[found[1]] if found[1] else found[0], text)
 
     def call(self, function: str, code: str, at: str, columns: Sequence[str]) -> str:
-        """A call of one of the Python functions of udf.py over the tokens in `columns`."""
+        """A call of one of the Python functions of worker/functions.py over the tokens in `columns`."""
         return f"{function}({self.quote(code)}, {at}, CAST([{', '.join(columns)}] AS VARCHAR[]))"
 
     def order_key(self, column: str) -> str:
@@ -69,7 +69,7 @@ class Dialect:
         return f"list(coalesce({column}, '')) FILTER (WHERE {guard} IS NOT NULL)"
 
     def aggregate(self, code: str, tokens: str) -> str:
-        """The call of an aggregate of udf.py over a list of tokens."""
+        """The call of an aggregate of worker/functions.py over a list of tokens."""
         return f"tw_agg({self.quote(code)}, {tokens})"
 
     def sorted_text(self, column: str) -> str:

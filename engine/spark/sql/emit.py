@@ -16,9 +16,9 @@ from engine.ir.terms import Constant, Term, Variable
 from engine.plan import nodes
 from engine.plan.nodes import BoundsSource, Plan, Source
 from engine.spark.sql import closure, joins, leaves, modifiers
-from engine.spark.sql.calls import Columns, is_volatile
+from engine.sql.calls import Columns, is_volatile
 from engine.spark.sql.closure import Rounds
-from engine.spark.sql.codes import write_call
+from engine.sql.codes import write_call
 from engine.spark.sql.dialect import Dialect
 from engine.spark.sql.functions.values import NULL_STRING
 from engine.spark.sql.lower import Lowering

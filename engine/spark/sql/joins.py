@@ -9,7 +9,7 @@ from engine.ir import expressions as ex
 from engine.ir.expressions import Expression
 from engine.ir.terms import Variable
 from engine.plan import nodes
-from engine.spark.sql.calls import Columns, is_volatile
+from engine.sql.calls import Columns, is_volatile
 from engine.spark.sql.relation import (COMPANIONS, Relation, columns, compatible, joined_columns, joined_variables, key_condition, padded,
                                        shared_variables)
 

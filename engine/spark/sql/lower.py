@@ -11,8 +11,8 @@ from engine.functions.typed import Kind, typed
 from engine.ir import expressions as ex
 from engine.ir.expressions import Call, Expression, is_iri
 from engine.ir.terms import Constant, Variable
-from engine.spark.sql.calls import Columns, is_rowwise
-from engine.spark.sql.codes import write_call
+from engine.sql.calls import Columns, is_rowwise
+from engine.sql.codes import write_call
 from engine.spark.sql.dialect import Dialect, fixed
 from engine.spark.sql.functions import arithmetic, comparisons, constants, dates, patterns, strings
 from engine.spark.sql.functions.comparisons import MIRRORED, OF_NUMBERS

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from engine.ir.expressions import Aggregate as AggregateCall
 from engine.ir.terms import Constant, Variable
 from engine.plan import nodes
-from engine.spark.sql.codes import write_aggregate
+from engine.sql.codes import write_aggregate
 from engine.spark.sql.functions.aggregates import Gathered, by_function, count, extreme, group_concat, number_of, sample, total
 from engine.spark.sql.functions.order import order_keys
 from engine.spark.sql.functions.values import NULL_STRING

@@ -8,7 +8,7 @@ from engine.functions.terms import split
 from engine.functions.typed import Kind, typed
 from engine.ir.expressions import Call, Expression
 from engine.ir.terms import Constant, Variable
-from engine.spark.sql.calls import Columns
+from engine.sql.calls import Columns
 from engine.spark.sql.dialect import Dialect
 from engine.spark.sql.functions import arithmetic, dates, strings
 from engine.spark.sql.functions.strings import Text

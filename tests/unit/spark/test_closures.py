@@ -30,7 +30,7 @@ from engine.spark.sql.dialect import DUCKDB
 from engine.spark.sql.fixpoint import closure_text
 from engine.spark.sql.lower import Lowering
 from engine.spark.sql.sources import graph_table
-from engine.spark.udf import register_duckdb
+from engine.worker.functions import register_duckdb
 from engine.runtime.rows import graph_table as facts_of
 from engine.timeline import ALWAYS, granule
 

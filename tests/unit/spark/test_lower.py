@@ -16,10 +16,10 @@ from engine.functions.typed import Kind, typed, typed_columns
 from engine.ir.expressions import Call, Expression
 from engine.ir.quoting import quote
 from engine.ir.terms import XSD, Constant, Variable
-from engine.spark.sql.calls import Columns
+from engine.sql.calls import Columns
 from engine.spark.sql.dialect import DUCKDB, SPARK, Dialect
 from engine.spark.sql.lower import Lowering
-from engine.spark.udf import register_duckdb
+from engine.worker.functions import register_duckdb
 
 V = Variable("v")
 

@@ -18,7 +18,7 @@ from engine.ir.terms import XSD, Constant
 from engine.spark.sql.dialect import DUCKDB, UNDECIDED
 from engine.spark.sql.functions.comparisons import OF_NUMBERS
 from engine.spark.sql.lower import Lowering
-from engine.spark.udf import register_duckdb
+from engine.worker.functions import register_duckdb
 from tests.unit.spark.samples import TOKENS, A, B
 from tests.unit.spark.test_sql_functions import by_functions, pairs_table, spelled
 

@@ -15,7 +15,7 @@ from engine.functions.expressions import compile_term, compile_truth
 from engine.functions.typed import Kind, typed_columns
 from engine.ir.expressions import Expression
 from engine.ir.terms import Variable
-from engine.spark.sql.calls import Columns
+from engine.sql.calls import Columns
 from engine.spark.sql.dialect import DUCKDB, SPARK
 from engine.spark.sql.lower import Lowering
 from tests.unit.spark.samples import TOKENS, A, B, expressions

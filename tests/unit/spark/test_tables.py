@@ -11,7 +11,7 @@ from engine.functions.library import FUNCTIONS
 from engine.ir.expressions import Call, Expression
 from engine.ir.terms import Variable
 from engine.ir.times import TIME_FUNCTIONS
-from engine.spark.sql.calls import Columns
+from engine.sql.calls import Columns
 from engine.spark.sql.dialect import DIALECTS, SPARK, Dialect
 from engine.spark.sql.functions.page import AGGREGATES, OF_PLANS, PAGE, form, page
 from engine.spark.sql.functions.tables import LOWERED, REFUSED, SIMPLE, TABLES, UDF

@@ -14,9 +14,9 @@ from pyspark.sql import SparkSession
 
 from engine.ir.expressions import Call
 from engine.ir.terms import Constant, Variable
-from engine.spark.sql.codes import read_aggregate, read_call, write_aggregate, write_call
+from engine.sql.codes import read_aggregate, read_call, write_aggregate, write_call
 from engine.spark.sql.dialect import DUCKDB
-from engine.spark.udf import row_function
+from engine.worker.functions import row_function
 from engine.spark.worker import MEMORY_VARIABLE, connect
 
 

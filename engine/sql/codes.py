@@ -1,4 +1,4 @@
-"""What plans hand to the Python functions of spark/udf.py, as text of a SQL literal and back: JSON, which says nothing but data.
+"""What plans hand to the Python functions of worker/functions.py, as text of a SQL literal and back: JSON, which says nothing but data.
 
 An expression is a token (a string), ``["?", name]``, or ``[function, place in the statement's text or null, argument, ...]``.
 

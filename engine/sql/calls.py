@@ -1,4 +1,4 @@
-"""Calls of the Python functions of spark/udf.py from SQL: how columns are spelled, and what an expression depends on."""
+"""Calls of the Python functions of worker/functions.py from SQL: how columns are spelled, and what an expression depends on."""
 
 from __future__ import annotations
 

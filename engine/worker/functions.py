@@ -16,9 +16,9 @@ from engine.functions.compare import order_key
 from engine.functions.context import Context, row_key
 from engine.functions.errors import ExpressionError
 from engine.functions.expressions import compile_term, compile_truth
-from engine.spark.guard import check_time
-from engine.spark.sql.calls import is_volatile
-from engine.spark.sql.codes import read_aggregate, read_call
+from engine.sql.calls import is_volatile
+from engine.sql.codes import read_aggregate, read_call
+from engine.worker.time_limit import check_time
 
 if TYPE_CHECKING:
     import duckdb

@@ -1,0 +1,290 @@
+"""Rules in normal form (engine/rewrite/temporal.py) as plans over interval relations: for each atom that may be new, one derivation.
+
+Strata are the strongly connected components of what depends on what, so only what is truly recursive takes rounds.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+
+from engine.ir.expressions import Expression, variables_of
+from engine.ir.growth import endless
+from engine.ir.rules import (TRIPLE, Assign, At, Atom, BoxMinus, DiamondMinus, Formula, Negation, Rule, RuleSet, Table, Test,
+                             WindowFormula, atoms, rule_variables)
+from engine.ir.spans import Diagnostic, DiagnosticError
+from engine.ir.strata import Unstratified
+from engine.ir.terms import Constant, Term, Variable
+from engine.plan import intervals as plan
+from engine.plan.components import components
+from engine.timeline import MAX, Interval
+
+INSTANT = Variable(".instant")
+_Make = Callable[[plan.Scan], plan.Node]
+
+
+def relation_name(predicate: str, arity: int) -> str:
+    """The relation of a predicate with so many terms."""
+    return f"{predicate}/{arity}"
+
+
+class Relations:
+    """Which relation has an atom: the triples of one property are a relation where no atom leaves the property open."""
+
+    def __init__(self, rules: Sequence[Rule]) -> None:
+        listed = [atom for rule in rules for part in (rule.head, *rule.body) for atom in atoms(part)]
+        self.by_property = all(isinstance(atom.terms[1], Constant) for atom in listed if atom.predicate == TRIPLE)
+
+    def of(self, atom: Atom) -> tuple[str, tuple[Term, ...]]:
+        """The relation of an atom, and its terms there."""
+        if atom.predicate == TRIPLE and self.by_property and isinstance(atom.terms[1], Constant):
+            return relation_name(f"{TRIPLE} {atom.terms[1].token}", 2), (atom.terms[0], atom.terms[2])
+        return relation_name(atom.predicate, len(atom.terms)), atom.terms
+
+
+def late_name(relation: str) -> str:
+    """The relation of the atoms of another that became known late, with their instants."""
+    return f".late {relation}"
+
+
+def build(program: RuleSet, rules: Sequence[Rule], checks: Sequence[tuple[str, Rule]] = ()) -> plan.Program:
+    """The plan of a program by its rules in normal form. Raises DiagnosticError for an unsafe rule, and Unstratified."""
+    return _Builder(program, rules).program(checks)
+
+
+class _Builder:
+    def __init__(self, program: RuleSet, rules: Sequence[Rule]) -> None:
+        self.source = program
+        self.rules = rules
+        self.granule = 2 * program.granularity_ms
+        self.relations = Relations(rules)
+        self.rules_of: dict[str, list[Rule]] = defaultdict(list)
+        self.arity: dict[str, int] = {}
+        self.windows: dict[str, plan.TupleWindow] = {}
+        self.late = {self.named(atom)[0] for rule in rules if isinstance(rule.head, At) for atom in atoms(rule.head)}
+        if self.late and not self.granule:
+            raise _refused("a head with an instant needs a program with a granularity")
+
+    def named(self, atom: Atom) -> tuple[str, tuple[Term, ...]]:
+        """The relation of an atom and its terms there; it is then one of the program's."""
+        name, terms = self.relations.of(atom)
+        self.arity[name] = len(terms)
+        return name, terms
+
+    def program(self, checks: Sequence[tuple[str, Rule]]) -> plan.Program:
+        """The plan."""
+        needs: dict[str, list[str]] = {}
+        negative: dict[tuple[str, str], Rule] = {}
+        for rule in self.rules:
+            head, _ = self.named(next(atoms(rule.head)))
+            asked = [name for part in rule.body for name in self.asked(part)]
+            for made in (head, late_name(head)) if isinstance(rule.head, At) else (head,):
+                self.rules_of[made].append(rule)
+                needs.setdefault(made, []).extend(asked)
+                negative |= {(made, name): rule for part in rule.body if isinstance(part, Negation) for name in self.asked(part)}
+        for name in self.late:
+            self.arity[late_name(name)] = self.arity[name] + 1
+        for name in self.arity:
+            needs.setdefault(name, [])
+        groups = components(needs)
+        for (made, name), rule in negative.items():
+            if any(made in group and name in group for group in groups):
+                raise Unstratified(_cycle(needs, made, name), rule)
+        strata = tuple(self.stratum(group, group[0] in needs[group[0]] or len(group) > 1) for group in groups)
+        late = tuple((name, late_name(name)) for name in sorted(self.late))
+        return plan.Program(strata, self.granule, self.source.start_at_ms, tuple(self.windows.values()), late, tuple(checks))
+
+    def asked(self, part: Formula) -> list[str]:
+        """The relations that a part of a body reads."""
+        match part:
+            case Negation(body=body):
+                return self.asked(body)
+            case WindowFormula(unit="tuple"):
+                return [self.window(part)]
+            case DiamondMinus(body=Atom() as atom) | WindowFormula(body=At(body=Atom() as atom)):
+                name, _ = self.named(atom)
+                return [name, *([late_name(name)] if name in self.late else [])]
+            case BoxMinus(body=Atom() as atom) if self.named(atom)[0] in self.late:
+                raise _refused("box over an atom that a head marks with an instant")
+        return [self.named(atom)[0] for atom in atoms(part)]
+
+    def window(self, formula: WindowFormula) -> str:
+        """The relation of a window of tuples over one predicate."""
+        atom = next(atoms(formula))
+        name, terms = self.named(atom)
+        own = f".last {formula.size} {name}"
+        self.arity[own] = len(terms) + 1
+        self.windows.setdefault(own, plan.TupleWindow(own, name, len(terms), formula.size))
+        return own
+
+    def stratum(self, names: Sequence[str], recursive: bool) -> plan.Stratum:
+        """The relations of a component with their derivations."""
+        rules = {id(rule): rule for name in names for rule in self.rules_of[name]}
+        made = []
+        for name in names:
+            found = [derivation for rule in self.rules_of[name] for derivation in self.derivations(rule, name, names)]
+            if not recursive:
+                found = [derivation for derivation in found if derivation.part == "new"]
+            made.append(plan.Relation(name, self.arity[name], tuple(found), shown=not name.startswith(".")))
+        return plan.Stratum(tuple(made), recursive, endless(list(rules.values())))
+
+    def derivations(self, rule: Rule, made: str, own: Sequence[str]) -> Iterator[plan.Derivation]:
+        """The derivations of a rule: of what is new in the step, and for relations of the component since the last round."""
+        parts: tuple[plan.Part, ...] = ("new", "round")
+        for part in parts:
+            for delta, node in self.bodies(rule, part, own):
+                if part == "new" or delta in own:
+                    yield self.headed(rule, made, delta, part, node)
+
+    def headed(self, rule: Rule, made: str, delta: str, part: plan.Part, node: plan.Node) -> plan.Derivation:
+        """A derivation of a rule's head."""
+        atom = next(atoms(rule.head))
+        _, terms = self.named(atom)
+        if isinstance(rule.head, At):
+            late = made.startswith(".late ")
+            node = plan.Place(node, rule.head.instant, late, self.kept(self.named(atom)[0]))
+            terms = (*terms, rule.head.instant) if late else terms
+        unbound = {t for t in terms if isinstance(t, Variable)} - set(plan.variables(node))
+        if unbound:
+            raise _unsafe(rule, unbound)
+        return plan.Derivation(terms, node, delta, part)
+
+    def kept(self, name: str) -> int:
+        """How long (in points) an operator looks back at atoms of a relation."""
+        looks = [0]
+        for rule in self.rules:
+            for part in rule.body:
+                match part:
+                    case DiamondMinus(distance=distance, body=Atom() as atom) if self.named(atom)[0] == name:
+                        looks.append(distance.hi)
+                    case WindowFormula(unit="time", size=size, body=At(body=Atom() as atom)) if self.named(atom)[0] == name:
+                        looks.append(size * self.granule)
+        return max(looks)
+
+    def bodies(self, rule: Rule, part: plan.Part, own: Sequence[str]) -> Iterator[tuple[str, plan.Node]]:
+        """A rule's body as plans, each with the relation of which it reads `part`; of the others it reads all."""
+        match rule.body:
+            case (DiamondMinus(distance=distance, body=Atom() as atom),):
+                yield self.scanned(atom, part, lambda scan: plan.Shift(scan, self.whole(distance)))
+                yield from self.recalled(atom, part, INSTANT, distance)
+            case (BoxMinus(distance=distance, body=Atom() as atom),):
+                name, terms = self.named(atom)
+                yield name, plan.Box(plan.Scan(name, terms, part, whole=True), self.whole(distance), bool(self.granule))
+            case (At(instant=instant, body=Atom() as atom),):
+                yield self.at(atom, part, instant, 0)
+            case (WindowFormula(unit="time", size=size, body=At(instant=instant, body=Atom() as atom)),):
+                yield self.at(atom, part, instant, size)
+                yield from self.recalled(atom, part, instant, Interval(0, size * self.granule))
+            case (WindowFormula() as window,):
+                yield self.last(window, part)
+            case _ if isinstance(rule.head, At):
+                atom = next(atoms(rule.body[0]))
+                name, terms = self.named(atom)
+                yield name, plan.Scan(name, terms, part, whole=True)
+            case (Atom() as atom, *rest) if any(isinstance(p, Negation) for p in rest):
+                name, terms = self.named(atom)
+                without = tuple(plan.Scan(*self.named(next(atoms(p)))) for p in rest)
+                asked = {v for scan in without for v in plan.variables(scan)} - set(plan.variables(plan.Scan(name, terms)))
+                if asked:
+                    raise _unsafe(rule, asked)
+                yield name, plan.AntiJoin(plan.Clip(plan.Scan(name, terms, "round" if part == "round" else "all")), without)
+            case body:
+                yield from self.conjunctions(rule, body, part)
+
+    def scanned(self, atom: Atom, part: plan.Part, make: _Make) -> tuple[str, plan.Node]:
+        name, terms = self.named(atom)
+        return name, make(plan.Scan(name, terms, part))
+
+    def at(self, atom: Atom, part: plan.Part, instant: Term, window: int) -> tuple[str, plan.Node]:
+        """Rows with their instants: of a variable one for each granule, so far as these are in the step."""
+        name, terms = self.named(atom)
+        scan = plan.Scan(name, terms, part, whole=not self.granule)
+        if isinstance(instant, Variable) and self.granule:
+            return name, plan.At(plan.Clip(replace(scan, part="round" if part == "round" else "all")), instant, window)
+        return name, plan.At(scan, instant, window)
+
+    def recalled(self, atom: Atom, part: plan.Part, instant: Term, distance: Interval) -> Iterator[tuple[str, plan.Node]]:
+        """What became known late."""
+        name, terms = self.named(atom)
+        if name in self.late:
+            scan = plan.Scan(late_name(name), (*terms, instant), part)
+            yield late_name(name), plan.Recall(scan, instant, self.whole(distance))
+
+    def last(self, window: WindowFormula, part: plan.Part) -> tuple[str, plan.Node]:
+        """An operator over the last atoms of the input."""
+        name = self.window(window)
+        _, terms = self.named(next(atoms(window)))
+        match window.body:
+            case DiamondMinus(distance=distance):
+                return name, plan.Recall(plan.Scan(name, (*terms, INSTANT), part), INSTANT, self.whole(distance))
+            case At(instant=instant):
+                return name, plan.Recall(plan.Scan(name, (*terms, instant), part), instant, Interval(0, MAX))
+        raise _refused("box in a window of tuples")
+
+    def whole(self, distance: Interval) -> Interval:
+        """A distance, which on a timeline of granules is one of whole granules."""
+        if self.granule and any(end != MAX and end % self.granule for end in (distance.lo, distance.hi)):
+            raise _refused("the distances of a LARS program are whole granules")
+        return distance
+
+    def conjunctions(self, rule: Rule, body: Sequence[Formula], part: plan.Part) -> Iterator[tuple[str, plan.Node]]:
+        """A conjunction for each of its atoms: that atom first."""
+        listed = [formula for formula in body if isinstance(formula, Atom)]
+        seen: set[tuple[str, tuple[Term, ...]]] = set()
+        for number, first in enumerate(listed):
+            name, terms = self.named(first)
+            if (name, terms) in seen:
+                continue
+            seen.add((name, terms))
+            others = [f for f in body if f not in listed] + listed[:number] + listed[number + 1:]
+            yield name, self.joined(rule, plan.Scan(name, terms, part), others)
+
+    def joined(self, rule: Rule, node: plan.Node, waiting: Sequence[Formula]) -> plan.Node:
+        """A node with the rest of a body: first what can be tested or computed, then an atom that shares most variables."""
+        rest = list(waiting)
+        while rest:
+            bound = set(plan.variables(node))
+            ready: Formula | None = next((f for f in rest if isinstance(f, (Test, Assign)) and variables_of(_read(f)) <= bound), None)
+            if ready is None:
+                tables = [f for f in rest if isinstance(f, (Atom, Table))]
+                if not tables:
+                    raise _unsafe(rule, {v for f in rest if isinstance(f, (Test, Assign)) for v in variables_of(_read(f))} - bound)
+                ready = max(tables, key=lambda f: (len(rule_variables(f) & bound), isinstance(f, Table)))
+            rest.remove(ready)
+            match ready:
+                case Test(condition=condition):
+                    node = plan.Filter(node, condition)
+                case Assign(variable=variable, expression=expression):
+                    node = plan.Extend(node, variable, expression)
+                case Table():
+                    node = plan.Join(node, ready)
+                case Atom():
+                    node = plan.Join(node, plan.Scan(*self.named(ready)))
+        return node
+
+
+def _read(formula: Test | Assign) -> Expression:
+    return formula.condition if isinstance(formula, Test) else formula.expression
+
+
+def _unsafe(rule: Rule, unbound: set[Variable]) -> DiagnosticError:
+    names = ", ".join(f"?{v.name}" for v in sorted(unbound))
+    return _refused(f"nothing binds {names}", rule)
+
+
+def _refused(message: str, rule: Rule | None = None) -> DiagnosticError:
+    named = f" {rule.name}" if rule is not None and rule.name else ""
+    return DiagnosticError(Diagnostic("rules-unsafe", f"The rule{named} cannot be evaluated: {message}.", rule.span if rule else None))
+
+
+def _cycle(needs: dict[str, list[str]], made: str, asked: str) -> list[str]:
+    """A way from a relation to itself through what it asks for."""
+    paths = {asked: [made, asked]}
+    frontier = [asked]
+    for here in frontier:
+        for name in needs[here]:
+            if name not in paths:
+                paths[name] = [*paths[here], name]
+                frontier.append(name)
+    return paths.get(made, [made, asked, made])

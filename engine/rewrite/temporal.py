@@ -1,0 +1,213 @@
+"""Rules over facts with intervals in normal form: what a plan of interval relations is made of (engine/plan/intervals.py).
+
+A rule of a normal form says one thing: an operator over one atom (``q(x) <- diamond-minus[0s,5s] p(x)``), a conjunction of atoms, tests,
+assignments and tables, an atom without what is negated (``q(x) <- p(x), not n(x)``), or where an atom holds by its instant
+(``@t q(x) <- p(x, t)``). What is nested gets predicates of its own, whose names begin with a full stop, which no document can write.
+Formulas, and rules, that are equal but for the names of their variables are one (Wałęga et al., "Stream reasoning with DatalogMTL",
+definition 5 and proposition 6; LARS windows become distances of the operators inside).
+
+>>> from engine.ir.printer import show_group
+>>> from engine.ir.rule_printer import show_rule
+>>> from engine.timeline import operator
+>>> nested = BoxMinus(operator(0, 2), DiamondMinus(operator(0, 1), Atom("p", (Variable("x"),))))
+>>> both = (nested, Atom("r", (Variable("x"),)))
+>>> for rule in normal_form(RuleSet("", (Rule(Atom("q", (Variable("x"),)), both),))).rules:
+...     print(show_rule(rule, show_group))
+.diamond 1(?.1) <- diamond-minus[0s,1ms] p(?.1) .
+.box 2(?.1) <- box-minus[0s,2ms] .diamond 1(?.1) .
+q(?.1) <- .box 2(?.1), r(?.1) .
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from engine.ir.expressions import Call, Expression, variables_of
+from engine.ir.rules import (Assign, At, Atom, BoxMinus, BoxPlus, DiamondMinus, Falsum, Formula, Head, Negation, Rule, RuleSet, Table, Test,
+                             WindowFormula, rule_variables)
+from engine.ir.spans import Diagnostic, DiagnosticError
+from engine.ir.terms import Term, Variable
+from engine.timeline import Interval
+
+ALWAYS_HELD = ".always"
+"""A predicate without terms that holds at every point: the body of a rule that asks for no atom."""
+
+
+@dataclass(frozen=True, slots=True)
+class NormalForm:
+    """The rules; `checks` are the predicates that stand for rules with head ``false``, with these rules."""
+
+    rules: tuple[Rule, ...]
+    checks: tuple[tuple[str, Rule], ...] = ()
+
+
+def is_auxiliary(predicate: str) -> bool:
+    """Whether a predicate is a normal form's own."""
+    return predicate.startswith(".")
+
+
+def normal_form(program: RuleSet) -> NormalForm:
+    """The normal form of a program. Raises DiagnosticError for what no plan of interval relations evaluates."""
+    made = _Normaliser(program.granularity_ms)
+    for rule in program.rules:
+        made.add(rule)
+    return NormalForm(tuple(made.rules.values()), tuple(made.checks))
+
+
+class _Normaliser:
+    def __init__(self, granularity_ms: int) -> None:
+        self.granule = 2 * granularity_ms
+        self.rules: dict[tuple[Head, tuple[Formula, ...]], Rule] = {}
+        self.checks: list[tuple[str, Rule]] = []
+        self.known: dict[tuple[object, ...], str] = {}
+        self.rule: Rule | None = None
+
+    def add(self, rule: Rule) -> None:
+        """Add what a rule becomes, unless it is there."""
+        self.rule = rule
+        if rule.window_ms is not None:
+            raise self.refusal("a window of Streaming RIF-Core is not known to interval relations")
+        body, head = rule.body, rule.head
+        if isinstance(head, Falsum):
+            bound = sorted({v for formula in body for v in rule_variables(formula)})
+            head = Atom(f".false {len(self.checks) + 1}", tuple(bound))
+            self.checks.append((head.predicate, rule))
+        if not any(isinstance(part, (Atom, DiamondMinus, BoxMinus, At, WindowFormula)) for part in body):
+            body = (Atom(ALWAYS_HELD, ()), *body)
+        match head:
+            case Atom():
+                self.plain(head, body)
+            case BoxPlus(distance=distance, body=atom):
+                self.put(atom, (DiamondMinus(distance, self.one("head", _in_order(atom), body)),))
+            case At(body=Atom()):
+                self.put(head, (self.one("head", _in_order(head), body),))
+            case _:
+                raise self.refusal("no head of this form")
+
+    def one(self, kind: str, variables: tuple[Variable, ...], body: tuple[Formula, ...]) -> Atom:
+        """An atom that holds of these variables where a body does."""
+        if len(body) == 1 and isinstance(body[0], Atom):
+            return body[0]
+        names = _names((*variables, *_in_order(*body)))
+        key = tuple(names[v] for v in variables), tuple(_renamed(part, names) for part in body)
+        if key not in self.known:
+            self.known[key] = f".{kind} {len(self.known) + 1}"
+            self.plain(Atom(self.known[key], variables), body)
+        return Atom(self.known[key], variables)
+
+    def plain(self, head: Atom, body: tuple[Formula, ...]) -> None:
+        """Rules for an atom as head."""
+        negated = [part for part in body if isinstance(part, Negation)]
+        positive = tuple(part for part in body if not isinstance(part, Negation))
+        if negated:
+            without = tuple(Negation(self.flat(part.body)) for part in negated)
+            self.put(head, (self.one("held", _in_order(head, *without), positive), *without))
+        elif len(body) == 1 and isinstance(body[0], (DiamondMinus, BoxMinus, At, WindowFormula)):
+            self.put(head, (self.single(body[0]),))
+        else:
+            self.put(head, tuple(part if isinstance(part, (Test, Assign, Table)) else self.flat(part) for part in body))
+
+    def flat(self, formula: Formula) -> Atom:
+        """An atom that holds where a formula does."""
+        single = formula if isinstance(formula, Atom) else self.single(formula)
+        if isinstance(single, Atom):
+            return single
+        variables = _in_order(single)
+        names = _names(variables)
+        key = (_renamed(single, names),)
+        if key not in self.known:
+            kind = {DiamondMinus: "diamond", BoxMinus: "box", At: "at"}.get(type(single), "window")
+            self.known[key] = f".{kind} {len(self.known) + 1}"
+            self.put(Atom(self.known[key], variables), (single,))
+        return Atom(self.known[key], variables)
+
+    def single(self, formula: Formula) -> Formula:
+        """A formula with what is inside its operator flattened; a window of time is left around ``@`` only."""
+        match formula:
+            case DiamondMinus(body=body) | BoxMinus(body=body) | At(body=body):
+                return replace(formula, body=self.flat(body))
+            case WindowFormula(unit="time", size=size, body=body):
+                return self.in_window(size * self.granule, formula, body)
+            case WindowFormula(body=Atom() as body):
+                return replace(formula, body=DiamondMinus(Interval(0, 0), body))
+            case WindowFormula(body=DiamondMinus(body=Atom()) | BoxMinus(body=Atom()) | At(body=Atom())):
+                return formula
+            case WindowFormula():
+                raise self.refusal("a window of tuples is around one operator over one atom")
+        raise self.refusal("'not', a test or an assignment does not stand inside an operator")
+
+    def in_window(self, length: int, window: WindowFormula, body: Formula) -> Formula:
+        """What a window of time sees of a formula: a distance that ends where the window does."""
+        match body:
+            case Atom():
+                return body
+            case DiamondMinus(distance=distance, body=Atom()) | BoxMinus(distance=distance, body=Atom()) if distance.lo <= length:
+                return replace(body, distance=Interval(distance.lo, min(distance.hi, length)))
+            case At(body=Atom()):
+                return window
+        raise self.refusal("a window is around one operator over one atom, whose distance begins inside it")
+
+    def put(self, head: Head, body: tuple[Formula, ...]) -> None:
+        """A rule in normal form; its variables are numbered by their places."""
+        names = _names(_in_order(head, *body))
+        found = Rule(_renamed(head, names), tuple(_renamed(part, names) for part in body), self.rule.name if self.rule else None)
+        self.rules.setdefault((found.head, found.body), found)
+
+    def refusal(self, message: str) -> DiagnosticError:
+        """An error at the rule at hand."""
+        span = self.rule.span if self.rule else None
+        return DiagnosticError(Diagnostic("rules-unsafe", f"The rule cannot be evaluated: {message}.", span))
+
+
+def _in_order(*parts: Formula | Head) -> tuple[Variable, ...]:
+    """The variables of some parts, each once, as they come."""
+    found: dict[Variable, None] = {}
+    for part in parts:
+        match part:
+            case Atom(terms=terms):
+                found.update((t, None) for t in terms if isinstance(t, Variable))
+            case Test(condition=condition):
+                found.update((v, None) for v in sorted(variables_of(condition)))
+            case Assign(variable=variable, expression=expression):
+                found.update((v, None) for v in (*sorted(variables_of(expression)), variable))
+            case Table(variables=variables):
+                found.update((v, None) for v in variables)
+            case At(instant=instant, body=body):
+                found.update((v, None) for v in _in_order(Atom("", (instant,)), body))
+            case DiamondMinus() | BoxMinus() | BoxPlus() | WindowFormula() | Negation():
+                found.update((v, None) for v in _in_order(part.body))
+    return tuple(found)
+
+
+def _names(variables: Iterable[Variable]) -> dict[Variable, Variable]:
+    return {v: Variable(f".{number}") for number, v in enumerate(dict.fromkeys(variables), 1)}
+
+
+def _renamed(part: Any, names: Mapping[Variable, Variable]) -> Any:
+    """A formula or head with other names for its variables."""
+    def term(given: Term) -> Term:
+        return names.get(given, given) if isinstance(given, Variable) else given
+
+    match part:
+        case Atom(terms=terms):
+            return Atom(part.predicate, tuple(map(term, terms)))
+        case Test(condition=condition):
+            return Test(_read(condition, names))
+        case Assign(variable=variable, expression=expression):
+            return Assign(names.get(variable, variable), _read(expression, names))
+        case Table(variables=variables):
+            return Table(tuple(names.get(v, v) for v in variables), part.rows)
+        case At(instant=instant, body=body):
+            return At(term(instant), _renamed(body, names))
+    return replace(part, body=_renamed(part.body, names))
+
+
+def _read(expression: Expression, names: Mapping[Variable, Variable]) -> Expression:
+    match expression:
+        case Variable():
+            return names.get(expression, expression)
+        case Call(args=args):
+            return replace(expression, args=tuple(_read(arg, names) for arg in args))
+    return expression
