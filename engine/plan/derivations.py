@@ -112,10 +112,9 @@ class _Builder:
     def window(self, formula: WindowFormula) -> str:
         """The relation of a window of tuples over one predicate."""
         atom = next(atoms(formula))
-        name, terms = self.named(atom)
-        own = f".last {formula.size} {name}"
-        self.arity[own] = len(terms) + 1
-        self.windows.setdefault(own, plan.TupleWindow(own, name, len(terms), formula.size))
+        own = f".last {formula.size} {relation_name(atom.predicate, len(atom.terms))}"
+        self.arity[own] = len(atom.terms) + 1
+        self.windows.setdefault(own, plan.TupleWindow(own, atom.predicate, len(atom.terms), formula.size))
         return own
 
     def stratum(self, names: Sequence[str], recursive: bool) -> plan.Stratum:
@@ -213,8 +212,7 @@ class _Builder:
 
     def last(self, window: WindowFormula, part: plan.Part) -> tuple[str, plan.Node]:
         """An operator over the last atoms of the input."""
-        name = self.window(window)
-        _, terms = self.named(next(atoms(window)))
+        name, terms = self.window(window), next(atoms(window)).terms
         match window.body:
             case DiamondMinus(distance=distance):
                 return name, plan.Recall(plan.Scan(name, (*terms, INSTANT), part), INSTANT, self.whole(distance))

@@ -1,0 +1,309 @@
+"""Nodes over interval relations (engine/plan/intervals.py) as syntax trees of SQL for DuckDB.
+
+A relation ``r3`` is a table of tokens ``a1 a2 ...`` and the points ``lo hi``; up to the point ``seen`` the steps before have read a row,
+up to ``taken`` the rounds of this step. ``r3_round`` are the rows that the last round touched. Statements have parameters: ``$past`` is the
+last point of the step before, ``$until`` that of this step, ``$start`` the first of the timeline. What a document says is a literal of the
+tree and nothing else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from sqlglot import exp
+
+from engine.functions.terms import integer
+from engine.ir.expressions import Expression, variables_of
+from engine.ir.rules import Table as Values
+from engine.ir.terms import Constant, Term, Variable
+from engine.plan import intervals as plan
+from engine.sql.codes import write_call
+from engine.sql.tree import (Value, above, below, both, column, flag, greatest, least, number, parameter, plus, select, text,
+                             union_all, when)
+from engine.timeline import MAX, MIN, Interval
+
+_INTEGER = integer(0)[2:]       # what follows the digits of an xsd:integer
+_DIGITS = "[+-]*[0-9]+"
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """A query for rows: the columns of its variables, beside ``lo`` and ``hi``."""
+
+    query: exp.Query
+    columns: Mapping[Variable, str]
+
+
+class Emitter:
+    """Writes the nodes of one program; `tables` are the names of its relations' tables."""
+
+    def __init__(self, tables: Mapping[str, str], granule: int, identity: str = "") -> None:
+        self.tables = tables
+        self.granule = granule
+        self.identity = identity
+
+    def derivation(self, derivation: plan.Derivation) -> exp.Query:
+        """Rows ``a1 a2 ... lo hi`` for a relation."""
+        rows = self.rows(derivation.input)
+        cells = [self._term(term, rows.columns).as_(f"a{place}") for place, term in enumerate(derivation.terms, 1)]
+        return select(*cells, "lo", "hi").from_(rows.query.subquery("f"))
+
+    def rows(self, node: plan.Node) -> Rows:
+        """The rows of a node."""
+        match node:
+            case plan.Scan():
+                return self._scan(node)
+            case plan.Clip(input=inner):
+                return self._inside(self.rows(inner), greatest(column("lo"), plus(parameter("past"), 1)),
+                                    least(column("hi"), parameter("until")))
+            case plan.Join(left=left, right=right):
+                return self._join(self.rows(left), self.rows(right), None)
+            case plan.RunOn(input=inner, guard=guard, distance=distance):
+                return self._run_on(self.rows(inner), self.rows(guard) if guard is not None else None, distance)
+            case plan.AntiJoin(input=inner, without=without):
+                return self._without(self.rows(inner), [self.rows(scan) for scan in without])
+            case plan.Shift(input=inner, distance=distance):
+                return self._inside(self.rows(inner), _moved("lo", distance.lo, -1, MAX), _moved("hi", distance.hi, 1, MAX))
+            case plan.Box():
+                return self._box(node)
+            case plan.At():
+                return self._at(node)
+            case plan.Recall():
+                return self._recall(node)
+            case plan.Place():
+                return self._place(node)
+            case plan.Filter(input=inner, condition=condition):
+                rows = self.rows(inner)
+                called = self._call("tw_test", condition, rows.columns)
+                return Rows(_all(rows).where(called), rows.columns)
+            case plan.Extend():
+                return self._extend(node)
+            case Values():
+                return _values(node)
+
+    def _scan(self, scan: plan.Scan) -> Rows:
+        table = self.tables[scan.relation]
+        found: dict[Variable, str] = {}
+        tests: list[exp.Expr] = []
+        for place, term in enumerate(scan.terms, 1):
+            cell = column(f"a{place}")
+            if isinstance(term, Constant):
+                tests.append(exp.EQ(this=cell, expression=text(term.token)))
+            elif term in found:
+                tests.append(exp.EQ(this=cell, expression=column(found[term])))
+            else:
+                found[term] = f"a{place}"
+        columns = {variable: f"v{number}" for number, variable in enumerate(found)}
+        cells = [column(found[variable]).as_(name) for variable, name in columns.items()]
+        first: Value = "lo"
+        if scan.part == "new":
+            tests += pending("seen")
+            first = "lo" if scan.whole else plus("seen", 1).as_("lo")
+        elif scan.part == "round":
+            table += "_round"
+            tests += pending("taken")
+            first = "lo" if scan.whole else plus("taken", 1).as_("lo")
+        query = select(*cells, first, "hi").from_(table)
+        return Rows(query.where(*tests) if tests else query, columns)
+
+    def _inside(self, rows: Rows, lo: exp.Expr, hi: exp.Expr, *more: exp.Expr) -> Rows:
+        """The same rows with other points, those without any left out."""
+        moved = select(*rows.columns.values(), lo.as_("lo"), hi.as_("hi")).from_(rows.query.subquery("f"))
+        found = select(*rows.columns.values(), "lo", "hi").from_(moved.where(*more).subquery("g") if more else moved.subquery("g"))
+        return Rows(found.where(exp.LTE(this=column("lo"), expression=column("hi"))), rows.columns)
+
+    def _join(self, left: Rows, right: Rows, hi: exp.Expr | None) -> Rows:
+        """Rows that agree on the variables of both, where both hold (or up to `hi`)."""
+        columns = {v: f"v{place}" for place, v in enumerate(dict.fromkeys((*left.columns, *right.columns)))}
+        cells = [column(left.columns[v], "l").as_(name) if v in left.columns else column(right.columns[v], "r").as_(name)
+                 for v, name in columns.items()]
+        same = [exp.EQ(this=column(left.columns[v], "l"), expression=column(right.columns[v], "r"))
+                for v in left.columns if v in right.columns]
+        timed = "lo" in right.query.named_selects
+        if not timed:       # a table of constants
+            listed = select(*cells, column("lo", "l"), column("hi", "l")).from_(left.query.subquery("l"))
+            return Rows(listed.join(right.query.subquery("r"), on=both(*same) if same else flag(True)), columns)
+        met = [exp.LTE(this=column("lo", "l"), expression=column("hi", "r")), exp.LTE(this=column("lo", "r"), expression=column("hi", "l"))]
+        points = [greatest(column("lo", "l"), column("lo", "r")).as_("lo"), (hi or least(column("hi", "l"), column("hi", "r"))).as_("hi")]
+        query = select(*cells, *points).from_(left.query.subquery("l")).join(right.query.subquery("r"), on=both(*same, *met))
+        return Rows(query, columns)
+
+    def _run_on(self, rows: Rows, guard: Rows | None, distance: Interval) -> Rows:
+        """Where what `distance` derives of a row touches it, the row holds as long as the guard does."""
+        lo: exp.Expr = column("lo") if guard is None else greatest(column("lo", "l"), column("lo", "r"))
+        hi: exp.Expr = column("hi") if guard is None else least(column("hi", "l"), column("hi", "r"))
+        end: exp.Expr = number(MAX) if guard is None else column("hi", "r")
+        again = exp.LTE(this=_moved(lo, distance.lo, -1, MAX), expression=plus(hi, 1))
+        if guard is not None:
+            return self._join(rows, guard, when(again, end, hi))
+        query = select(*rows.columns.values(), "lo", when(again, end, hi).as_("hi")).from_(rows.query.subquery("f"))
+        return Rows(query, rows.columns)
+
+    def _without(self, rows: Rows, without: Sequence[Rows]) -> Rows:
+        """The gaps that are left of each row: before each row that is taken away, and after the last."""
+        cells = list(rows.columns.values())
+        pieces: list[exp.Query] = [select(*cells, "lo", plus("hi", 1).as_("first"), exp.cast(exp.null(), "BIGINT").as_("last"))
+                                   .from_(rows.query.subquery("f"))]
+        for other in without:
+            same = [exp.EQ(this=column(rows.columns[v], "f"), expression=column(name, "n")) for v, name in other.columns.items()]
+            met = [exp.LTE(this=column("lo", "n"), expression=column("hi", "f")),
+                   exp.GTE(this=column("hi", "n"), expression=column("lo", "f"))]
+            pieces.append(select(*(column(cell, "f") for cell in cells), column("lo", "f"), column("lo", "n").as_("first"),
+                                 column("hi", "n").as_("last")).from_(rows.query.subquery("f"))
+                          .join(other.query.subquery("n"), on=both(*same, *met)))
+        together = union_all(pieces)
+        before = running_max("last", [*cells, "lo"], ["first"])
+        gaps = select(*cells, greatest(column("lo"), exp.func("coalesce", plus(before, 1), column("lo"))).as_("begin"),
+                      plus("first", -1).as_("hi")).from_(together.subquery("p"))
+        return Rows(select(*cells, column("begin").as_("lo"), "hi").from_(gaps.subquery("g"))
+                    .where(exp.LTE(this=column("begin"), expression=column("hi"))), rows.columns)
+
+    def _box(self, box: plan.Box) -> Rows:
+        rows = self.rows(box.input)
+        if box.from_start:
+            first = when(exp.LTE(this=column("lo"), expression=parameter("start")), number(MIN), column("lo"))
+            rows = Rows(select(*rows.columns.values(), first.as_("lo"), "hi").from_(rows.query.subquery("s")), rows.columns)
+        lo, hi = _moved("lo", box.distance.hi, 1, MAX, even=True), _moved("hi", box.distance.lo, -1, MAX, even=True)
+        return self._inside(rows, greatest(lo, parameter("start")) if box.from_start else lo, hi, below("lo", number(MAX)))
+
+    def _at(self, node: plan.At) -> Rows:
+        """Rows with instants: of a constant the row that has it; of a variable one row for each of the granules, or punctual rows."""
+        rows = self.rows(node.input)
+        cells = list(rows.columns.values())
+        inner = rows.query.subquery("f")
+        if isinstance(node.instant, Constant):
+            value = _number(node.instant.token)
+            if value is None:
+                return Rows(select(*cells, "lo", "hi").from_(inner).where(flag(False)), rows.columns)
+            length = self.granule or 2
+            lo, hi = value * length, (value + 1 + node.window) * length - 1 if self.granule else value * length
+            held = [exp.LTE(this=column("lo"), expression=number(lo)), exp.GTE(this=column("hi"), expression=number(lo))]
+            return Rows(select(*cells, number(lo).as_("lo"), number(hi).as_("hi")).from_(inner).where(*held), rows.columns)
+        if not self.granule:
+            point = when(exp.EQ(this=column("lo"), expression=column("hi")), column("lo"),
+                         exp.func("error", text("@ of a fact with a duration has endless instants")))
+            even = exp.EQ(this=exp.paren(exp.BitwiseAnd(this=column("lo"), expression=number(1))), expression=number(0))
+            made = select(*cells, _half("lo", 2).as_("k"), exp.cast(point, "BIGINT").as_("lo"), "hi").from_(inner).where(even)
+            return self._bound(Rows(made, rows.columns), node.instant)
+        listed = exp.Explode(this=exp.GenerateSeries(start=_half("lo", self.granule), end=_half(plus("hi", 1), self.granule),
+                                                     is_end_exclusive=True))
+        spread = select(*cells, listed.as_("k")).from_(inner)
+        lo_at = exp.Mul(this=column("k"), expression=number(self.granule))
+        made = select(*cells, "k", lo_at.as_("lo"), plus(lo_at.copy(), (1 + node.window) * self.granule - 1).as_("hi"))
+        return self._bound(Rows(made.from_(spread.subquery("k")), rows.columns), node.instant)
+
+    def _bound(self, rows: Rows, instant: Variable) -> Rows:
+        """Rows with a column ``k``: the variable is bound to its token, or tested."""
+        token = _integer_token("k")
+        if instant in rows.columns:
+            same = exp.EQ(this=column(rows.columns[instant]), expression=token)
+            return Rows(_all(rows).where(same), rows.columns)
+        columns = {**rows.columns, instant: f"v{len(rows.columns)}"}
+        query = select(*rows.columns.values(), token.as_(columns[instant]), "lo", "hi").from_(rows.query.subquery("b"))
+        return Rows(query, columns)
+
+    def _recall(self, node: plan.Recall) -> Rows:
+        rows = self.rows(node.input)
+        k = self._instant(node.instant, rows.columns)
+        begin = exp.Mul(this=k, expression=number(self.granule))
+        far = number(MAX) if node.distance.hi == MAX else plus(begin, node.distance.hi + self.granule - 1)
+        there = exp.GTE(this=begin.copy(), expression=parameter("start"))
+        return self._inside(rows, greatest(column("lo"), plus(begin.copy(), node.distance.lo)), least(column("hi"), far), there)
+
+    def _place(self, node: plan.Place) -> Rows:
+        rows = self.rows(node.input)
+        cells = list(rows.columns.values())
+        named = select(*cells, "lo", "hi", self._instant(node.instant, rows.columns).as_("k")).from_(rows.query.subquery("f"))
+        lo = exp.Mul(this=column("k"), expression=number(self.granule))
+        if node.late:
+            kept: exp.Expr = number(MAX) if node.keep == MAX else greatest(column("lo"), plus(lo, node.keep + self.granule - 1))
+            query = select(*cells, "lo", kept.as_("hi")).from_(named.subquery("k")).where(exp.LT(this=lo.copy(), expression=column("lo")))
+            return Rows(query, rows.columns)
+        query = select(*cells, lo.as_("lo"), plus(lo.copy(), self.granule - 1).as_("hi")).from_(named.subquery("k"))
+        return Rows(query.where(exp.GTE(this=lo.copy(), expression=column("lo"))), rows.columns)
+
+    def _instant(self, term: Term, columns: Mapping[Variable, str]) -> exp.Expr:
+        """The number of a granule; NULL where a token is none."""
+        if isinstance(term, Constant):
+            value = _number(term.token)
+            return exp.cast(exp.null(), "BIGINT") if value is None else number(value)
+        lexical = exp.SplitPart(this=column(columns[term]), delimiter=text('"'), part_index=number(2))
+        digits = exp.RegexpFullMatch(this=lexical, expression=text(_DIGITS))
+        return exp.Case(ifs=[exp.If(this=digits, true=exp.TryCast(this=lexical.copy(), to=exp.DataType.build("BIGINT")))])
+
+    def _extend(self, node: plan.Extend) -> Rows:
+        rows = self.rows(node.input)
+        value = self._call("tw_eval", node.expression, rows.columns)
+        if node.variable in rows.columns:
+            return Rows(_all(rows).where(exp.EQ(this=column(rows.columns[node.variable]), expression=value)), rows.columns)
+        name = f"v{len(rows.columns)}"
+        made = select(*rows.columns.values(), value.as_(name), "lo", "hi").from_(rows.query.subquery("f"))
+        columns = {**rows.columns, node.variable: name}
+        there = exp.Not(this=exp.Is(this=column(name), expression=exp.null()))
+        return Rows(select(*columns.values(), "lo", "hi").from_(made.subquery("g")).where(there), columns)
+
+    def _call(self, function: str, expression: Expression, columns: Mapping[Variable, str]) -> exp.Expr:
+        """A call of a Python function (engine/worker/functions.py) over the variables of an expression."""
+        names = sorted(v for v in variables_of(expression) if v in columns)
+        code = write_call(expression, [v.name for v in names], [], self.identity, 0)
+        listed = exp.Array(expressions=[column(columns[v]) for v in names], value_constructor=False)
+        tokens = exp.cast(listed, "VARCHAR[]", dialect="duckdb")
+        return exp.Anonymous(this=function, expressions=[text(code), exp.cast(number(0), "BIGINT"), tokens])
+
+    def _term(self, term: Term, columns: Mapping[Variable, str]) -> exp.Expr:
+        return text(term.token) if isinstance(term, Constant) else column(columns[term])
+
+
+def running_max(value: str, keys: Sequence[str], order: Sequence[exp.Expr | str]) -> exp.Window:
+    """The greatest value of the rows before, among those of the same keys."""
+    listed = [o if isinstance(o, exp.Expr) else exp.Ordered(this=column(o), nulls_first=False) for o in order]
+    ordered = exp.Order(expressions=listed)
+    return exp.Window(this=exp.Max(this=column(value)), partition_by=[column(key) for key in keys], order=ordered,
+                      spec=exp.WindowSpec(kind="ROWS", start="UNBOUNDED", start_side="PRECEDING", end=number(1), end_side="PRECEDING"))
+
+
+def pending(mark: str) -> list[exp.Expr]:
+    """That a row has points behind a mark, the first of them in the step."""
+    return [below(mark, "hi"), below(mark, parameter("until"))]
+
+
+def _all(rows: Rows) -> exp.Select:
+    return select(*rows.columns.values(), "lo", "hi").from_(rows.query.subquery("f"))
+
+
+def _values(table: Values) -> Rows:
+    """A table of constants: no points, it always holds."""
+    names = [f"v{place}" for place in range(len(table.variables))]
+    rows = [select(*(text(cell.token).as_(name) for cell, name in zip(row, names)), *([] if names else [number(1).as_("one")]))
+            for row in table.rows]
+    empty = select(*(exp.cast(exp.null(), "VARCHAR").as_(name) for name in names), *([] if names else [number(1).as_("one")]))
+    return Rows(union_all(rows) if rows else empty.where(flag(False)), dict(zip(table.variables, names)))
+
+
+def _moved(end: Value, distance: int, towards: int, infinite: int, even: bool = False) -> exp.Expr:
+    """A point moved on by an encoded distance (timeline.diamond_minus and box_minus); an infinite point stays."""
+    point = column(end) if isinstance(end, str) else end
+    if distance == infinite:
+        return number(MAX) if end == "hi" else when(below(point, number(MIN + 1)), point.copy(), number(MAX))
+    moved = plus(point, distance)
+    if distance & 1:
+        odd = exp.BitwiseAnd(this=point.copy() if not even else exp.paren(plus(point, 1)), expression=number(1))
+        moved = (exp.Sub if towards < 0 else exp.Add)(this=moved, expression=exp.paren(odd))
+    inside = exp.And(this=above(point, number(MIN)), expression=below(point, number(MAX)))
+    return when(inside, least(moved, number(MAX)), point.copy())
+
+
+def _half(value: Value, length: int) -> exp.Expr:
+    inner = column(value) if isinstance(value, str) else exp.paren(value)
+    return exp.IntDiv(this=inner, expression=number(length))
+
+
+def _integer_token(name: str) -> exp.Expr:
+    return exp.DPipe(this=exp.DPipe(this=text('"'), expression=column(name)), expression=text(_INTEGER))
+
+
+def _number(token: str) -> int | None:
+    """The integer that an instant's token stands for."""
+    lexical = token[1:].partition('"')[0] if token.startswith('"') else ""
+    return int(lexical) if lexical.lstrip("+-").isdigit() else None

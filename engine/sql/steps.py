@@ -1,0 +1,139 @@
+"""The statements of a step of a program over interval relations, for DuckDB.
+
+What is derived for a relation goes into ``_round``, coalesced with the rows of the same terms; then these rows take the place of the old
+ones. Statements are written once; what changes from step to step are parameters (intervals.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from sqlglot import exp
+
+from engine.plan import intervals as plan
+from engine.sql.intervals import Emitter, pending, running_max
+from engine.sql.tree import above, below, both, column, greatest, number, parameter, plus, select, union_all, when
+from engine.timeline import MAX
+
+_POINTS = "lo", "hi", "seen", "taken"
+
+
+@dataclass(frozen=True)
+class Statements:
+    """The statements of a program's relations, whose tables are ``{prefix}1``, ``{prefix}2``, ..."""
+
+    program: plan.Program
+    prefix: str = "r"
+
+    @cached_property
+    def tables(self) -> dict[str, str]:
+        """The names of the relations' tables."""
+        return {relation.name: f"{self.prefix}{place}" for place, relation in enumerate(self.program.relations, 1)}
+
+    @cached_property
+    def emitter(self) -> Emitter:
+        """Writes what is derived."""
+        return Emitter(self.tables, self.program.granule, self.prefix)
+
+    def create(self, relation: plan.Relation) -> list[exp.Expr]:
+        """The tables of a relation."""
+        terms = [(name, "VARCHAR") for name in _terms(relation)]
+        points = [(name, "BIGINT") for name in ("lo", "hi", "seen", "taken")]
+        table = self.tables[relation.name]
+        return [_create(table, [*terms, *points]), _create(f"{table}_round", [*terms, *points, ("turn", "BIGINT")])]
+
+    def clear(self, relation: plan.Relation) -> exp.Expr:
+        """Forget the round before."""
+        return exp.delete(f"{self.tables[relation.name]}_round", where=below("turn", parameter("turn")))
+
+    def merge(self, relation: plan.Relation, derivations: Sequence[plan.Derivation], given: bool) -> exp.Expr:
+        """What is derived (and, from the table ``_given``, what came in), coalesced with the rows of the same terms, into ``_round``."""
+        table, terms = self.tables[relation.name], _terms(relation)
+        new = [self.emitter.derivation(derivation) for derivation in derivations]
+        if given:
+            new.append(self._given(relation))
+        seen = plus("lo", -1)
+        same = [exp.EQ(this=column(name, "n"), expression=column(name, "k")) for name in terms]
+        there = exp.Exists(this=select(number(1)).from_("new AS n").where(*same) if same else select(number(1)).from_("new AS n"))
+        pieces = union_all([
+            select(*terms, "lo", "hi", seen.as_("seen"), seen.copy().as_("taken")).from_("new"),
+            select(*(column(c, "k") for c in (*terms, *_POINTS))).from_(f"{table} AS k").where(there)])
+        order = [exp.Ordered(this=column("lo"), nulls_first=False),
+                 *(exp.Ordered(this=column(name), desc=True, nulls_first=True) for name in ("seen", "taken"))]
+        last = exp.Window(this=exp.Max(this=column("hi")), partition_by=[column(name) for name in terms])
+        ordered = select(*terms, "lo", "hi", "seen", "taken", running_max("hi", terms, order).as_("before"),
+                         last.as_("last")).from_("pieces")
+        starts = select(*terms, "lo", "seen", "taken", "before", "last").from_("ordered").where(
+            exp.or_(exp.Is(this=column("before"), expression=exp.null()), above("lo", plus("before", 1))))
+        following = exp.Window(this=exp.Lead(this=column("before")), partition_by=[column(name) for name in terms],
+                               order=exp.Order(expressions=[exp.Ordered(this=column("lo"), nulls_first=False)]))
+        coalesced = select(*terms, "lo", exp.func("coalesce", following, column("last")).as_("hi"), "seen", "taken",
+                           parameter("turn").as_("turn")).from_("starts")
+        for name, query in (("new", union_all(new)), ("pieces", pieces), ("ordered", ordered), ("starts", starts)):
+            coalesced = coalesced.with_(name, as_=query, copy=False)
+        return exp.insert(coalesced, f"{table}_round", columns=[*terms, *_POINTS, "turn"])
+
+    def replace(self, relation: plan.Relation) -> list[exp.Expr]:
+        """The rows of ``_round`` take the place of those of the same terms; the next round takes them in."""
+        table, terms = self.tables[relation.name], _terms(relation)
+        same = [exp.EQ(this=column(name, "n"), expression=column(name, table)) for name in terms]
+        touched = exp.Exists(this=select(number(1)).from_(f"{table}_round AS n").where(both(*same)))
+        taken = when(below("taken", parameter("until")), column("hi"), column("taken"))
+        rows = select(*terms, "lo", "hi", "seen", taken.as_("taken")).from_(f"{table}_round")
+        return [exp.delete(table, where=touched), exp.insert(rows, table, columns=[*terms, *_POINTS])]
+
+    def fresh(self, relation: plan.Relation) -> exp.Expr:
+        """How many rows are new to the next round."""
+        return select(exp.Count(this=exp.Star())).from_(f"{self.tables[relation.name]}_round").where(*pending("taken"))
+
+    def news(self, relation: plan.Relation) -> exp.Expr:
+        """What is new in the step: terms and the new points."""
+        return select(*_terms(relation), plus("seen", 1).as_("lo"), "hi").from_(self.tables[relation.name]).where(*pending("seen"))
+
+    def ended(self, relation: plan.Relation) -> exp.Expr:
+        """Rows that are final: nothing can extend them any more. Those of steps before that are kept are not told again."""
+        where = [below("hi", parameter("until")), *([exp.GTE(this=column("hi"), expression=parameter("past"))] if relation.keep else [])]
+        return select(*_terms(relation), "lo", "hi").from_(self.tables[relation.name]).where(*where)
+
+    def evict(self, relation: plan.Relation) -> exp.Expr:
+        """Forget what ended and is not looked back at."""
+        return exp.delete(self.tables[relation.name], where=below("hi", plus(parameter("until"), -relation.keep)))
+
+    def begin(self, relation: plan.Relation) -> exp.Expr:
+        """The first round takes in what has waited for this step."""
+        return exp.update(self.tables[relation.name], {"taken": column("hi")}, where=both(*pending("taken")))
+
+    def settle(self, relation: plan.Relation, recursive: bool) -> exp.Expr:
+        """All readers have taken in what the step had; the rounds of a recursive relation nothing that lies beyond it."""
+        table = self.tables[relation.name]
+        if recursive:
+            return exp.update(table, {"seen": column("taken")}, where=below("seen", "taken"))
+        return exp.update(table, {"seen": column("hi")}, where=both(*pending("seen")))
+
+    def size(self, relation: plan.Relation) -> exp.Expr:
+        """The number of rows, and the last point that is seen of one that reaches beyond."""
+        waiting = exp.Min(this=exp.Case(ifs=[exp.If(this=below("seen", "hi"), true=column("seen"))]))
+        return select(exp.Count(this=exp.Star()), waiting).from_(self.tables[relation.name])
+
+    def _given(self, relation: plan.Relation) -> exp.Query:
+        """What came in; on a timeline of granules whole ones from its first on."""
+        table, terms, granule = f"{self.tables[relation.name]}_given", _terms(relation), self.program.granule
+        if not granule:
+            return select(*terms, "lo", "hi").from_(table)
+        lo, hi = (exp.Sub(this=column(end), expression=exp.Mod(this=exp.paren(plus(exp.Mod(this=column(end), expression=number(granule)),
+                                                                                   granule)), expression=number(granule)))
+                  for end in ("lo", "hi"))
+        ends = when(above("hi", number(MAX - 1)), column("hi"), plus(hi, granule - 1))
+        aligned = select(*terms, greatest(lo, parameter("start")).as_("lo"), ends.as_("hi")).from_(table)
+        return select(*terms, "lo", "hi").from_(aligned.subquery("g")).where(exp.LTE(this=column("lo"), expression=column("hi")))
+
+
+def _terms(relation: plan.Relation) -> list[str]:
+    return [f"a{place}" for place in range(1, relation.arity + 1)]
+
+
+def _create(table: str, columns: Sequence[tuple[str, str]]) -> exp.Expr:
+    listed = [exp.ColumnDef(this=exp.to_identifier(name), kind=exp.DataType.build(kind, dialect="duckdb")) for name, kind in columns]
+    return exp.Create(this=exp.Schema(this=exp.to_table(table), expressions=listed), kind="TABLE")

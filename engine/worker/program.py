@@ -1,0 +1,259 @@
+"""A program of rules in the DuckDB of a worker: its relations as tables, taken on step by step.
+
+A step takes in facts that begin after the last point of the step before, and makes all points up to its own last final. What ended then
+is told, and forgotten: nothing that is derived later looks at it. So what is held follows from the program's distances, not from the length
+of the stream; the state can be taken as Arrow tables and gone on with in another worker.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from engine.ir.growth import rounds
+from engine.ir.rules import TRIPLE
+from engine.plan import intervals as plan
+from engine.sql.steps import Statements
+from engine.sql.tree import parameters, written
+from engine.timeline import MAX, MIN
+from engine.worker.events import Events
+
+if TYPE_CHECKING:
+    import duckdb
+    from sqlglot import exp
+
+ALWAYS_HELD = ".always/0"
+Tables = Mapping[str, pa.Table]
+"""Rows ``a1 a2 ... lo hi`` by relation: the predicate and its number of terms (``triple/3``, ``alarm/0``)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Advanced:
+    """What a step gives, by relation: points that are `new` (they may lie beyond the step), and rows that have `ended`: complete, and not
+    told again."""
+
+    new: dict[str, pa.Table]
+    ended: dict[str, pa.Table]
+
+
+@dataclass(slots=True)
+class _Size:
+    """Rows of a relation, and where the first of those that wait for a later step begins."""
+
+    rows: int = 0
+    waiting: int = MAX
+
+
+@dataclass(slots=True)
+class Mark:
+    """How far a program is: the last point of its last step, and the first point of the timeline (None: not known yet)."""
+
+    past: int = MIN - 1
+    start: int | None = None
+    waiting: list[tuple[str, pa.Table]] = field(default_factory=list)
+
+
+class ProgramState:
+    """The relations of one program; `shown` are the relations whose rows a step gives (by default those of the program's predicates)."""
+
+    def __init__(self, connection: duckdb.DuckDBPyConnection, program: plan.Program, prefix: str = "r",
+                 shown: Iterable[str] | None = None) -> None:
+        self.connection = connection
+        self.program = program
+        self.statements = Statements(program, prefix)
+        self.relations = {relation.name: relation for relation in program.relations}
+        self.recursive = {relation.name for stratum in program.strata if stratum.recursive for relation in stratum.relations}
+        self.shown = [name for name in (self.relations if shown is None else shown) if self.relations[name].shown or shown]
+        self.sizes = {name: _Size() for name in self.relations}
+        self.mark = Mark(start=None if program.start_ms is None else _granule(2 * program.start_ms, program.granule))
+        self.events = Events(program) if program.windows else None
+        self._prepared: dict[object, tuple[duckdb.Statement, frozenset[str]]] = {}
+        for relation in program.relations:
+            for statement in self.statements.create(relation):
+                connection.execute(written(statement))
+
+    @property
+    def held(self) -> int:
+        """The rows of all relations."""
+        return sum(size.rows for size in self.sizes.values()) + (self.events.held if self.events else 0)
+
+    def advance(self, facts: Tables, until: int) -> Advanced:
+        """Take in facts that begin after the last step, and make all up to the point `until` final. Raises ValueError where a fact begins
+        before that, and growth.Unending."""
+        if until <= self.mark.past:
+            raise ValueError("a step goes on from the one before")
+        given = self._taken(facts)
+        if self.program.granule and self.mark.start is None:
+            self.mark.past = until
+            return Advanced({}, {})
+        point = {"past": self.mark.past, "until": until, "start": self.mark.start if self.mark.start is not None else MIN, "turn": 0}
+        if self.events is not None:
+            given += self.events.advance(given, self.mark.past, until, point["start"])
+        step = _Step(self, _by_relation(self.relations, given), point)
+        try:
+            for stratum in self.program.strata:
+                step.take(stratum)
+            return step.end()
+        finally:
+            step.close()
+            self.mark.past = until
+
+    def rows(self, name: str) -> pa.Table:
+        """The rows of a relation that are held."""
+        terms = [f"a{place}" for place in range(1, self.relations[name].arity + 1)]
+        table = self.statements.tables[name]
+        return self.connection.sql(f"SELECT {', '.join([*terms, 'lo', 'hi'])} FROM {table}").to_arrow_table()
+
+    def run(self, key: object, make: Callable[[], exp.Expr], point: Mapping[str, int]) -> list[tuple[int, ...]]:
+        """The rows of a statement, which is written and parsed once."""
+        prepared, names = self._prepared.get(key) or self._prepare(key, make())
+        return self.connection.execute(prepared, {name: point[name] for name in names}).fetchall()
+
+    def table(self, key: object, make: Callable[[], exp.Expr], point: Mapping[str, int]) -> pa.Table:
+        """The same as an Arrow table."""
+        prepared, names = self._prepared.get(key) or self._prepare(key, make())
+        return self.connection.sql(prepared, params={name: point[name] for name in names}).to_arrow_table()
+
+    def _prepare(self, key: object, make: exp.Expr) -> tuple[duckdb.Statement, frozenset[str]]:
+        [statement] = self.connection.extract_statements(written(make))
+        self._prepared[key] = statement, parameters(make)
+        return self._prepared[key]
+
+    def _taken(self, facts: Tables) -> list[tuple[str, pa.Table]]:
+        """The facts of a step; on a timeline of granules none before its first point is known."""
+        listed = [(name, table) for name, table in facts.items() if table.num_rows]
+        for name, table in listed:
+            first = pc.min(table["lo"]).as_py()
+            if first <= self.mark.past and not (first == MIN and self.mark.past < MIN):
+                raise ValueError(f"a fact of {name} begins before the step")
+        if self.mark.past < MIN:
+            listed.append((ALWAYS_HELD, pa.table({"lo": [MIN], "hi": [MAX]})))
+        if not self.program.granule:
+            return listed
+        listed = self.mark.waiting + listed
+        if self.mark.start is None:
+            firsts = [pc.min(table["lo"].filter(pc.greater(table["lo"], MIN))).as_py() for _, table in listed]
+            known = [first for first in firsts if first is not None]
+            self.mark.start = _granule(min(known), self.program.granule) if known else None
+        self.mark.waiting = listed if self.mark.start is None else []
+        return listed
+
+
+class _Step:
+    """One step of a program."""
+
+    def __init__(self, state: ProgramState, given: dict[str, pa.Table], point: dict[str, int]) -> None:
+        self.state = state
+        self.given = given
+        self.point = point
+        self.touched: set[str] = set()
+        for name, table in given.items():
+            state.connection.register(f"{state.statements.tables[name]}_given", table)
+
+    def close(self) -> None:
+        """Forget what came in."""
+        for name in self.given:
+            self.state.connection.unregister(f"{self.state.statements.tables[name]}_given")
+
+    def take(self, stratum: plan.Stratum) -> None:
+        """Take the relations of a stratum on to the end of the step."""
+        for relation in stratum.relations if stratum.recursive else ():
+            if self._waits(relation.name):
+                self._run(("begin", relation.name), partial(self.state.statements.begin, relation))
+        for relation in stratum.relations:
+            active = tuple(n for n, d in enumerate(relation.derivations) if d.part == "new" and self._is_new(d))
+            self._merge(relation, active, relation.name in self.given)
+        if not stratum.recursive:
+            return
+        fresh = {relation.name: self._fresh(relation) for relation in stratum.relations}
+        for _ in rounds(stratum.endless):
+            if not any(fresh.values()):
+                return
+            for relation in stratum.relations:
+                active = tuple(n for n, d in enumerate(relation.derivations) if d.part == "round" and fresh[d.delta])
+                fresh[relation.name] = bool(self._merge(relation, active, False)) and self._fresh(relation)
+
+    def end(self) -> Advanced:
+        """What is new and what ended; then forget what ended."""
+        state, statements = self.state, self.state.statements
+        new, ended = {}, {}
+        for name, relation in state.relations.items():
+            size = state.sizes[name]
+            if not size.rows and name not in self.touched:
+                continue
+            changed = self._waits(name)
+            if name in state.shown:
+                if changed:
+                    new[name] = state.table(("news", name), lambda: statements.news(relation), self.point)
+                ended[name] = state.table(("ended", name), lambda: statements.ended(relation), self.point)
+            [(gone,)] = self._run(("evict", name), lambda: statements.evict(relation))
+            if changed:
+                self._run(("settle", name), lambda: statements.settle(relation, name in state.recursive))
+            if gone or changed:
+                [(rows, waiting)] = self._run(("size", name), lambda: statements.size(relation))
+                state.sizes[name] = _Size(rows, MAX if waiting is None else waiting)
+        return Advanced(new, ended)
+
+    def _is_new(self, derivation: plan.Derivation) -> bool:
+        if _clipped(derivation.input):
+            return bool(derivation.delta in self.touched or self.state.sizes[derivation.delta].rows)
+        return self._waits(derivation.delta)
+
+    def _waits(self, name: str) -> bool:
+        """Whether a relation has something new in this step."""
+        return name in self.touched or self.state.sizes[name].waiting < self.point["until"]
+
+    def _merge(self, relation: plan.Relation, active: tuple[int, ...], given: bool) -> int:
+        """What derivations give, merged; the number of rows that it touched."""
+        name, statements = relation.name, self.state.statements
+        self.point["turn"] += 1
+        count = 0
+        if active or given:
+            derivations = [relation.derivations[n] for n in active]
+            [(count,)] = self._run((name, active, given), lambda: statements.merge(relation, derivations, given))
+        self._run(("clear", name), lambda: statements.clear(relation))
+        if count:
+            for number in range(2):
+                self._run(("replace", name, number), lambda: statements.replace(relation)[number])
+            self.touched.add(name)
+        return count
+
+    def _fresh(self, relation: plan.Relation) -> bool:
+        [(count,)] = self._run(("fresh", relation.name), lambda: self.state.statements.fresh(relation))
+        return bool(count)
+
+    def _run(self, key: object, make: Callable[[], exp.Expr]) -> list[tuple[int, ...]]:
+        return self.state.run(key, make, self.point)
+
+
+def _by_relation(relations: Mapping[str, plan.Relation], given: Sequence[tuple[str, pa.Table]]) -> dict[str, pa.Table]:
+    """The given tables of the program's relations; triples by their property, where the program has them so."""
+    found: dict[str, list[pa.Table]] = {}
+    for name, table in given:
+        if name == f"{TRIPLE}/3" and name not in relations:
+            for property_ in table["a2"].unique().to_pylist():
+                of = table.filter(pc.equal(table["a2"], property_)).drop_columns(["a2"]).rename_columns(["a1", "a2", "lo", "hi"])
+                found.setdefault(f"{TRIPLE} {property_}/2", []).append(of)
+        else:
+            found.setdefault(name, []).append(table)
+    return {name: pa.concat_tables(listed) for name, listed in found.items() if name in relations}
+
+
+def _clipped(node: plan.Node) -> bool:
+    """Whether a derivation reads all rows in each step: what it gives is known up to the end of the step only."""
+    match node:
+        case plan.Clip():
+            return True
+        case plan.AntiJoin(input=inner) | plan.At(input=inner):
+            return _clipped(inner)
+    return False
+
+
+def _granule(point: int, length: int) -> int:
+    """The first point of the granule of a point."""
+    return point // length * length if length else point

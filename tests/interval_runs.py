@@ -1,0 +1,101 @@
+"""A program over interval relations run in DuckDB, in one step or in many, and its model beside that of the reference evaluator."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import duckdb
+
+from engine.ir.rules import Fact, RuleSet
+from engine.plan import derivations, intervals
+from engine.reference.formulas import Ground
+from engine.reference.temporal import evaluate
+from engine.rewrite.temporal import normal_form
+from engine.timeline import ALWAYS, MIN, Interval, coalesce, instant, intersect
+from engine.worker.functions import register_duckdb
+from engine.worker.program import ProgramState
+from engine.worker.tables import tables
+
+Held = dict[Ground, tuple[Interval, ...]]
+
+
+def planned(program: RuleSet) -> intervals.Program:
+    """The plan of a program."""
+    made = normal_form(program)
+    return derivations.build(program, made.rules, made.checks)
+
+
+def connection() -> duckdb.DuckDBPyConnection:
+    """A database with the functions that plans call."""
+    made = duckdb.connect(":memory:", config={"threads": 1})
+    register_duckdb(made)
+    return made
+
+
+class Run:
+    """A program that is taken on step by step; what it tells is gathered."""
+
+    def __init__(self, program: RuleSet, facts: Iterable[Fact], cursor: duckdb.DuckDBPyConnection | None = None) -> None:
+        self.program = program
+        self.plan = planned(program)
+        self.state = ProgramState(cursor or connection(), self.plan)
+        self.waiting = [*program.facts, *facts]
+        self.found: dict[Ground, list[Interval]] = {}
+        self.most = 0
+
+    def to(self, until_ms: int) -> None:
+        """One step up to an instant, or to the end of its granule."""
+        length = 2 * self.program.granularity_ms
+        point = instant(until_ms) // length * length + length - 1 if length else instant(until_ms)
+        due = [fact for fact in self.waiting if fact.interval.lo <= point]
+        self.waiting = [fact for fact in self.waiting if fact.interval.lo > point]
+        told = self.state.advance(tables(due), point)
+        self.most = max(self.most, self.state.held)
+        for name, table in told.ended.items():
+            self.add(name, table.to_pylist())
+
+    def add(self, name: str, rows: Sequence[dict[str, object]]) -> None:
+        """Take rows into the model."""
+        predicate, late = name.rpartition("/")[0], False
+        for row in rows:
+            *terms, lo, hi = row.values()
+            atom = predicate, tuple(str(term) for term in terms)
+            self.found.setdefault(atom, []).append(Interval(int(str(lo)), int(str(hi))))
+        assert not late
+
+    def model(self, until: Interval) -> Held:
+        """What holds, as far as the last step went."""
+        before = {atom: list(held) for atom, held in self.found.items()}
+        for name in self.state.shown:
+            self.add(name, self.state.rows(name).to_pylist())
+        found, self.found = self.found, before
+        return clipped({atom: tuple(coalesce(held)) for atom, held in found.items()}, until)
+
+
+def clipped(facts: Held, to: Interval) -> Held:
+    """What holds inside an interval."""
+    inside = {atom: tuple(i for held in intervals if (i := intersect(held, to)) is not None) for atom, intervals in facts.items()}
+    return {atom: held for atom, held in sorted(inside.items()) if held}
+
+
+def horizon(program: RuleSet, facts: Iterable[Fact], until_ms: int) -> Interval:
+    """What is compared: up to the end of the instant or granule, on a timeline of granules from its first on."""
+    if not program.granularity_ms:
+        return Interval(MIN, instant(until_ms))
+    length = 2 * program.granularity_ms
+    firsts = [fact.interval.lo for fact in facts if fact.interval != ALWAYS]
+    start = instant(program.start_at_ms) if program.start_at_ms is not None else min(firsts, default=0)
+    return Interval(start // length * length, instant(until_ms) // length * length + length - 1)
+
+
+def assert_like_the_oracle(program: RuleSet, facts: Sequence[Fact], until_ms: int, cuts: Sequence[int]) -> None:
+    """One step, and steps up to each of `cuts`, give what the reference evaluator does."""
+    to = horizon(program, [*program.facts, *facts], until_ms)
+    expected = clipped(dict(evaluate(program, facts, until_ms).facts), to)
+    asked = {(r.name.rpartition("/")[0], r.arity) for r in planned(program).relations}
+    expected = {atom: held for atom, held in expected.items() if (atom[0], len(atom[1])) in asked}
+    for steps in ([until_ms], [*(cut for cut in sorted(set(cuts)) if cut < until_ms), until_ms]):
+        run = Run(program, facts)
+        for step in steps:
+            run.to(step)
+        assert run.model(to) == expected, steps

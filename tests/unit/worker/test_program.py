@@ -1,0 +1,44 @@
+"""Programs over interval relations, one by one: each operator, what recursion does, and what is held."""
+
+from __future__ import annotations
+
+from engine.ir.rules import Atom, BoxMinus, BoxPlus, DiamondMinus, Fact, Negation, Rule, RuleSet
+from engine.ir.terms import Constant, Variable
+from engine.timeline import MAX, Interval, interval, operator
+from tests.interval_runs import Run, assert_like_the_oracle
+
+X, A = Variable("x"), Constant("<a>")
+
+
+def p(name: str = "p", term: Variable | Constant = X) -> Atom:
+    return Atom(name, (term,))
+
+
+def during(start: int, end: int, name: str = "p", term: Constant = A) -> Fact:
+    held = interval(start, end)
+    assert held is not None
+    return Fact(p(name, term), held)
+
+
+def test_operators() -> None:
+    rules = (Rule(p("d"), (DiamondMinus(operator(1, 2), p()),)), Rule(p("b"), (BoxMinus(operator(0, 2), p()),)),
+             Rule(BoxPlus(operator(1, 1), p("h")), (p(), DiamondMinus(operator(0, 1), p()))))
+    assert_like_the_oracle(RuleSet("", rules), [during(1, 4), during(7, 7), during(12, 16)], 20, range(20))
+
+
+def test_negation() -> None:
+    rules = (Rule(p("r"), (p("q"), Negation(p()), Negation(p("n")))),)
+    assert_like_the_oracle(RuleSet("", rules), [during(0, 9, "q"), during(2, 3), during(5, 5), during(5, 6, "n")], 12, (1, 2, 4, 5, 8))
+
+
+def test_recursion_through_time() -> None:
+    rules = (Rule(p(), (DiamondMinus(operator(1, 1), p()),)), Rule(p("on"), (DiamondMinus(operator(0, 1), p("on")), p("g"))))
+    assert_like_the_oracle(RuleSet("", rules), [during(1, 1), during(2, 2, "on"), during(0, 8, "g")], 10, (3, 5, 6))
+
+
+def test_what_is_held_does_not_grow() -> None:
+    run = Run(RuleSet("", (Rule(p("d"), (DiamondMinus(operator(0, 5), p()),)),)), [during(t, t) for t in range(0, 2000, 10)])
+    for t in range(0, 2000, 20):
+        run.to(t)
+    assert run.most <= 4
+    assert Interval(0, 10) in run.found["d", ("<a>",)] and MAX not in [i.hi for i in run.found["d", ("<a>",)]]
