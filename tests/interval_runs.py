@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 
 import duckdb
 
@@ -11,7 +12,8 @@ from engine.plan import derivations, intervals
 from engine.reference.formulas import Ground
 from engine.reference.temporal import evaluate
 from engine.rewrite.temporal import normal_form
-from engine.timeline import ALWAYS, MIN, Interval, coalesce, instant, intersect
+from engine.sql.steps import Statements
+from engine.timeline import ALWAYS, MIN, Interval, coalesce, granule, instant, intersect
 from engine.worker.functions import register_duckdb
 from engine.worker.program import ProgramState
 from engine.worker.tables import tables
@@ -25,6 +27,7 @@ def planned(program: RuleSet) -> intervals.Program:
     return derivations.build(program, made.rules, made.checks)
 
 
+@lru_cache(maxsize=1)
 def connection() -> duckdb.DuckDBPyConnection:
     """A database with the functions that plans call."""
     made = duckdb.connect(":memory:", config={"threads": 1})
@@ -32,13 +35,23 @@ def connection() -> duckdb.DuckDBPyConnection:
     return made
 
 
-class Run:
-    """A program that is taken on step by step; what it tells is gathered."""
+_ALIVE: list[ProgramState] = []
 
-    def __init__(self, program: RuleSet, facts: Iterable[Fact], cursor: duckdb.DuckDBPyConnection | None = None) -> None:
+
+class Run:
+    """A program that is taken on step by step; what it tells is gathered. There is one at a time: the next one takes its place."""
+
+    def __init__(self, program: RuleSet, facts: Iterable[Fact], statements: Statements | None = None) -> None:
+        for made in _ALIVE:
+            made.drop()
+        _ALIVE.clear()
+        statements = statements or Statements(planned(program))
         self.program = program
-        self.plan = planned(program)
-        self.state = ProgramState(cursor or connection(), self.plan)
+        self.plan = statements.program
+        self.late = {late: name for name, late in self.plan.late}
+        shown = [relation.name for relation in self.plan.relations if relation.shown or relation.name in self.late]
+        self.state = ProgramState(connection(), statements, shown)
+        _ALIVE.append(self.state)
         self.waiting = [*program.facts, *facts]
         self.found: dict[Ground, list[Interval]] = {}
         self.most = 0
@@ -48,6 +61,7 @@ class Run:
         length = 2 * self.program.granularity_ms
         point = instant(until_ms) // length * length + length - 1 if length else instant(until_ms)
         due = [fact for fact in self.waiting if fact.interval.lo <= point]
+        _ALIVE.append(self.state)
         self.waiting = [fact for fact in self.waiting if fact.interval.lo > point]
         told = self.state.advance(tables(due), point)
         self.most = max(self.most, self.state.held)
@@ -55,13 +69,14 @@ class Run:
             self.add(name, table.to_pylist())
 
     def add(self, name: str, rows: Sequence[dict[str, object]]) -> None:
-        """Take rows into the model."""
-        predicate, late = name.rpartition("/")[0], False
+        """Take rows into the model; of what became known late the granule that it is about."""
+        predicate = self.late.get(name, name).rpartition("/")[0]
         for row in rows:
             *terms, lo, hi = row.values()
-            atom = predicate, tuple(str(term) for term in terms)
-            self.found.setdefault(atom, []).append(Interval(int(str(lo)), int(str(hi))))
-        assert not late
+            held = Interval(int(str(lo)), int(str(hi)))
+            if name in self.late:
+                held = granule(int(str(terms.pop()).split('"')[1]), self.program.granularity_ms)
+            self.found.setdefault((predicate, tuple(map(str, terms))), []).append(held)
 
     def model(self, until: Interval) -> Held:
         """What holds, as far as the last step went."""
@@ -92,10 +107,11 @@ def assert_like_the_oracle(program: RuleSet, facts: Sequence[Fact], until_ms: in
     """One step, and steps up to each of `cuts`, give what the reference evaluator does."""
     to = horizon(program, [*program.facts, *facts], until_ms)
     expected = clipped(dict(evaluate(program, facts, until_ms).facts), to)
-    asked = {(r.name.rpartition("/")[0], r.arity) for r in planned(program).relations}
+    statements = Statements(planned(program))
+    asked = {(r.name.rpartition("/")[0], r.arity) for r in statements.program.relations}
     expected = {atom: held for atom, held in expected.items() if (atom[0], len(atom[1])) in asked}
     for steps in ([until_ms], [*(cut for cut in sorted(set(cuts)) if cut < until_ms), until_ms]):
-        run = Run(program, facts)
+        run = Run(program, facts, statements)
         for step in steps:
             run.to(step)
         assert run.model(to) == expected, steps

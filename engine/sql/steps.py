@@ -6,15 +6,15 @@ ones. Statements are written once; what changes from step to step are parameters
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 
 from sqlglot import exp
 
 from engine.plan import intervals as plan
 from engine.sql.intervals import Emitter, pending, running_max
-from engine.sql.tree import above, below, both, column, greatest, number, parameter, plus, select, union_all, when
+from engine.sql.tree import above, below, both, column, greatest, number, parameter, parameters, plus, select, union_all, when, written
 from engine.timeline import MAX
 
 _POINTS = "lo", "hi", "seen", "taken"
@@ -26,6 +26,14 @@ class Statements:
 
     program: plan.Program
     prefix: str = "r"
+    _texts: dict[object, tuple[str, frozenset[str]]] = field(default_factory=dict, repr=False, compare=False)
+
+    def text(self, key: object, make: Callable[[], exp.Expr]) -> tuple[str, frozenset[str]]:
+        """The text of a statement and its parameters; it is made and written once."""
+        if key not in self._texts:
+            tree = make()
+            self._texts[key] = written(tree), parameters(tree)
+        return self._texts[key]
 
     @cached_property
     def tables(self) -> dict[str, str]:
@@ -91,6 +99,10 @@ class Statements:
     def news(self, relation: plan.Relation) -> exp.Expr:
         """What is new in the step: terms and the new points."""
         return select(*_terms(relation), plus("seen", 1).as_("lo"), "hi").from_(self.tables[relation.name]).where(*pending("seen"))
+
+    def rows(self, relation: plan.Relation) -> exp.Expr:
+        """All rows that are held."""
+        return select(*_terms(relation), "lo", "hi").from_(self.tables[relation.name])
 
     def ended(self, relation: plan.Relation) -> exp.Expr:
         """Rows that are final: nothing can extend them any more. Those of steps before that are kept are not told again."""

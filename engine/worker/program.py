@@ -19,7 +19,6 @@ from engine.ir.growth import rounds
 from engine.ir.rules import TRIPLE
 from engine.plan import intervals as plan
 from engine.sql.steps import Statements
-from engine.sql.tree import parameters, written
 from engine.timeline import MAX, MIN
 from engine.worker.events import Events
 
@@ -61,11 +60,10 @@ class Mark:
 class ProgramState:
     """The relations of one program; `shown` are the relations whose rows a step gives (by default those of the program's predicates)."""
 
-    def __init__(self, connection: duckdb.DuckDBPyConnection, program: plan.Program, prefix: str = "r",
-                 shown: Iterable[str] | None = None) -> None:
+    def __init__(self, connection: duckdb.DuckDBPyConnection, statements: Statements, shown: Iterable[str] | None = None) -> None:
         self.connection = connection
-        self.program = program
-        self.statements = Statements(program, prefix)
+        self.statements = statements
+        self.program = program = statements.program
         self.relations = {relation.name: relation for relation in program.relations}
         self.recursive = {relation.name for stratum in program.strata if stratum.recursive for relation in stratum.relations}
         self.shown = [name for name in (self.relations if shown is None else shown) if self.relations[name].shown or shown]
@@ -74,8 +72,8 @@ class ProgramState:
         self.events = Events(program) if program.windows else None
         self._prepared: dict[object, tuple[duckdb.Statement, frozenset[str]]] = {}
         for relation in program.relations:
-            for statement in self.statements.create(relation):
-                connection.execute(written(statement))
+            for number in range(2):
+                connection.execute(statements.text(("create", relation.name, number), lambda: statements.create(relation)[number])[0])
 
     @property
     def held(self) -> int:
@@ -105,23 +103,30 @@ class ProgramState:
 
     def rows(self, name: str) -> pa.Table:
         """The rows of a relation that are held."""
-        terms = [f"a{place}" for place in range(1, self.relations[name].arity + 1)]
-        table = self.statements.tables[name]
-        return self.connection.sql(f"SELECT {', '.join([*terms, 'lo', 'hi'])} FROM {table}").to_arrow_table()
+        relation = self.relations[name]
+        return self.table(("rows", name), lambda: self.statements.rows(relation), {})
+
+    def drop(self) -> None:
+        """Forget all, the tables included."""
+        for table in self.statements.tables.values():
+            self.connection.execute(f"DROP TABLE IF EXISTS {table}")
+            self.connection.execute(f"DROP TABLE IF EXISTS {table}_round")
 
     def run(self, key: object, make: Callable[[], exp.Expr], point: Mapping[str, int]) -> list[tuple[int, ...]]:
         """The rows of a statement, which is written and parsed once."""
-        prepared, names = self._prepared.get(key) or self._prepare(key, make())
+        prepared, names = self._statement(key, make)
         return self.connection.execute(prepared, {name: point[name] for name in names}).fetchall()
 
     def table(self, key: object, make: Callable[[], exp.Expr], point: Mapping[str, int]) -> pa.Table:
         """The same as an Arrow table."""
-        prepared, names = self._prepared.get(key) or self._prepare(key, make())
+        prepared, names = self._statement(key, make)
         return self.connection.sql(prepared, params={name: point[name] for name in names}).to_arrow_table()
 
-    def _prepare(self, key: object, make: exp.Expr) -> tuple[duckdb.Statement, frozenset[str]]:
-        [statement] = self.connection.extract_statements(written(make))
-        self._prepared[key] = statement, parameters(make)
+    def _statement(self, key: object, make: Callable[[], exp.Expr]) -> tuple[duckdb.Statement, frozenset[str]]:
+        if key not in self._prepared:
+            text, names = self.statements.text(key, make)
+            [statement] = self.connection.extract_statements(text)
+            self._prepared[key] = statement, names
         return self._prepared[key]
 
     def _taken(self, facts: Tables) -> list[tuple[str, pa.Table]]:

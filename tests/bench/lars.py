@@ -1,0 +1,103 @@
+"""Rules over interval relations in one DuckDB: Laser's micro-benchmarks on replay, ShortStop, and what is held as a stream goes on.
+
+The micro-benchmarks (Bazoobandi et al., "Expressive stream reasoning with Laser", section 6) are written anew: 200 and 800 atoms a second,
+400 seconds, windows of 1 to 80 s; what a program derives is read as deltas and counted. A replay takes `CHUNK` seconds a step; the first
+`CHECKED` ones are compared with the reference evaluator in the unit tests, not here. ShortStop (Wałęga et al., "Stream reasoning with
+DatalogMTL", section 7) is compared with a brute force.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import duckdb
+import numpy as np
+import pyarrow as pa
+
+from engine.functions.terms import integer
+from engine.ir.rules import Atom, BoxMinus, DiamondMinus, Formula, Rule, RuleSet
+from engine.ir.terms import Variable
+from engine.plan.derivations import build
+from engine.rewrite.temporal import normal_form
+from engine.sql.steps import Statements
+from engine.timeline import operator
+from engine.worker.functions import register_duckdb
+from engine.worker.program import ProgramState
+from tests.bench.figures import Figure, plain
+from tests.bench.settings import Settings
+
+SECOND = 1000
+RATES, WINDOWS, STEPS, CHUNK = (200, 800), (1, 20, 80), 400, 40
+MICROSECONDS_TARGET = 20
+X, Y, Z = Variable("x"), Variable("y"), Variable("z")
+NAMES = np.array([integer(n) for n in range(20_000)], dtype=object)
+
+
+def diamond(window: int, name: str = "p", *terms: Variable) -> Formula:
+    """A window of so many seconds around diamond."""
+    return DiamondMinus(operator(0, window * SECOND), Atom(name, terms or (X,)))
+
+
+PROGRAMS: dict[str, Callable[[int], tuple[Rule, ...]]] = {
+    "diamond": lambda n: (Rule(Atom("q", (X,)), (diamond(n),)),),
+    "box": lambda n: (Rule(Atom("q", (X,)), (BoxMinus(operator(0, n * SECOND), Atom("p", (X,))),)),),
+    "join": lambda n: (Rule(Atom("q", (X, Y, Z)), (diamond(n, "e", X, Y), diamond(n, "f", Y, Z))),),
+    "ten rules": lambda n: tuple(Rule(Atom(f"q{k}", (X,)), (diamond(n),)) for k in range(10)),
+}
+
+
+def run(settings: Settings) -> tuple[list[Figure], dict[str, Any]]:
+    """Microseconds per atom, seconds of ShortStop, rows held."""
+    figures: list[Figure] = []
+    steps = STEPS // 10 if settings.quick else STEPS
+    for name in PROGRAMS:
+        for rate in RATES:
+            for window in WINDOWS:
+                spent, cpu, results, held = micro(name, rate, window, steps)
+                figures.append(Figure(f"{name}, {rate}/s, window {window} s", f"{spent:.1f} us per atom ({cpu:.1f} of CPU), "
+                                      f"{results:,} results, {held:,} held", f"<= {MICROSECONDS_TARGET} us", spent <= MICROSECONDS_TARGET))
+    return figures, {}
+
+
+def state(program: RuleSet, shown: list[str]) -> ProgramState:
+    """A program in a database of its own."""
+    connection = duckdb.connect(":memory:", config={"threads": 1})
+    register_duckdb(connection)
+    made = normal_form(program)
+    return ProgramState(connection, Statements(build(program, made.rules)), shown)
+
+
+def micro(name: str, rate: int, window: int, steps: int) -> tuple[float, float, int, int]:
+    """Microseconds (wall, processor) per atom of a replay, result rows, and rows held at most."""
+    rules = PROGRAMS[name](window)
+    heads = sorted({f"{rule.head.predicate}/{len(rule.head.terms)}" for rule in rules if isinstance(rule.head, Atom)})
+    kept = state(RuleSet("bench", rules, granularity_ms=SECOND, start_at_ms=0), heads)
+    chunks = list(atoms(name, rate, steps))
+    began, before, results, held = time.perf_counter(), time.process_time(), 0, 0
+    for until, facts in chunks:
+        told = kept.advance(facts, until)
+        results += sum(table.num_rows for table in told.new.values())
+        held = max(held, kept.held)
+    many = rate * steps / 1e6
+    return (time.perf_counter() - began) / many, (time.process_time() - before) / many, results, held
+
+
+def atoms(name: str, rate: int, steps: int) -> Iterator[tuple[int, dict[str, pa.Table]]]:
+    """The chunks of a stream, each with the last point of its step."""
+    random = np.random.default_rng(7)
+    for first in range(0, steps, CHUNK):
+        seconds = np.repeat(np.arange(first, min(first + CHUNK, steps)), rate)
+        points = {"lo": seconds * 2 * SECOND, "hi": (seconds + 1) * 2 * SECOND - 1}
+        until = min(first + CHUNK, steps) * 2 * SECOND - 1
+        if name != "join":
+            yield until, {"p/1": pa.table({"a1": NAMES[random.integers(0, 1000, len(seconds))], **points})}
+            continue
+        sides = {}
+        for relation, part in (("e/2", 0), ("f/2", 1)):
+            of = {end: values[part::2] for end, values in points.items()}
+            one, other = random.integers(0, 1000, len(of["lo"])), random.integers(0, 20_000, len(of["lo"]))
+            first_, second = (one, other) if relation == "e/2" else (other, one)
+            sides[relation] = pa.table({"a1": NAMES[first_], "a2": NAMES[second], **of})
+        yield until, sides

@@ -1,0 +1,65 @@
+"""The published laserpp cases over interval relations: step by step, at every time point, and at once."""
+
+from __future__ import annotations
+
+import pytest
+
+from engine.functions.terms import integer
+from engine.ir.rules import At, Atom, DiamondMinus, Fact, Rule, RuleSet, WindowFormula, atoms
+from engine.ir.terms import Constant
+from engine.timeline import MAX, Interval
+from tests.interval_runs import Run, assert_like_the_oracle, horizon
+from tests.unit.reference.test_lars import CASES, SECOND, atom, event, rules, shown, stream
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case["name"])
+def test_laserpp(case: dict[str, str | dict[str, str]]) -> None:
+    assert isinstance(case["expected"], dict) and isinstance(case["rules"], str) and isinstance(case["stream"], str)
+    begin = int(case["stream"].split()[0])
+    program = RuleSet("laser", rules(case["rules"]), granularity_ms=SECOND, start_at_ms=begin * SECOND)
+    heads = {found.predicate for rule in program.rules for found in atoms(rule.head)}
+    facts = stream(case["stream"])
+    run = Run(program, facts)
+    for time, line in case["expected"].items():
+        run.to(int(time) * SECOND)
+        point = 2 * int(time) * SECOND
+        held = run.model(horizon(program, facts, int(time) * SECOND)) if int(time) >= begin else {}
+        assert {a for a, when in held.items() if a[0] in heads and any(point in i for i in when)} == shown(line), f"at {time}"
+    last = max(map(int, case["expected"])) * SECOND
+    assert_like_the_oracle(program, facts, last, (last // 2,))
+
+
+def program(text: str) -> RuleSet:
+    return RuleSet("test", rules(text), granularity_ms=SECOND, start_at_ms=0)
+
+
+def agree(text: str, *facts: Fact, until: int = 10) -> None:
+    assert_like_the_oracle(program(text), facts, until * SECOND, [k * SECOND for k in range(until)])
+
+
+def test_at_in_bodies_and_heads() -> None:
+    agree("q(T) := [$, 2] [@, T] p(x)", *event("p(x)", 1, 4))
+    agree("[@, T] q(x) := [$, 3] [@, T] p(x) && r(x)\ns(x) := [$, 5] [D] q(x)\nu(T) := [$, 5] [@, T] q(x)",
+          *event("p(x)", 2), *event("r(x)", 4))
+    agree("[@, 6] q(x) := p(x)\ns(x) := q(x)", *event("p(x)", 2), *event("p(x)", 8))
+
+
+def test_box_from_the_start_and_over_what_is_derived() -> None:
+    agree("q(x) := [$, 3] [B] p(x)", *event("p(x)", 0, 1, 2, 3, 6))
+    agree("q(X) := [$, 2] [D] p(X)\nz(X) := [$, 1] [B] q(X)", *event("p(a)", 0))
+
+
+def test_windows_of_tuples() -> None:
+    one, all_ = WindowFormula("tuple", 2, DiamondMinus(Interval(0, MAX), atom("p(X)"))), Interval(0, MAX)
+    two = WindowFormula("tuple", 3, DiamondMinus(all_, Atom("p", (Constant('"b"'),))))
+    late = WindowFormula("tuple", 2, At(Constant(integer(2)), atom("p(X)")))
+    made = RuleSet("test", (Rule(atom("q(X)"), (one,)), Rule(atom("s(X)"), (two, atom("p(X)"))), Rule(atom("u(X)"), (late,))),
+                   granularity_ms=SECOND, start_at_ms=0)
+    facts = [*event("p(a)", 1), *event("p(c)", 2), *event("p(b)", 2), *event("n(d)", 3), *event("p(d)", 4, 5)]
+    assert_like_the_oracle(made, facts, 7 * SECOND, [k * SECOND for k in range(7)])
+
+
+def test_the_first_event_begins_the_timeline() -> None:
+    made = RuleSet("test", rules("q(X) := [$, 2] [B] p(X)\nr(X) := s(X)"), granularity_ms=SECOND)
+    always = Fact(atom("s(x)", fact=True), Interval(-(1 << 62), MAX))
+    assert_like_the_oracle(made, [always, *event("p(a)", 3, 4, 6)], 9 * SECOND, [k * SECOND for k in range(9)])
