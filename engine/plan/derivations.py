@@ -6,8 +6,9 @@ Strata are the strongly connected components of what depends on what, so only wh
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import reduce
 
 from engine.ir.expressions import Expression, variables_of
 from engine.ir.growth import endless
@@ -21,7 +22,6 @@ from engine.plan.components import components
 from engine.timeline import MAX, Interval
 
 INSTANT = Variable(".instant")
-_Make = Callable[[plan.Scan], plan.Node]
 
 
 def relation_name(predicate: str, arity: int) -> str:
@@ -165,7 +165,11 @@ class _Builder:
         """A rule's body as plans, each with the relation of which it reads `part`; of the others it reads all."""
         match rule.body:
             case (DiamondMinus(distance=distance, body=Atom() as atom),):
-                yield self.scanned(atom, part, lambda scan: plan.Shift(scan, self.whole(distance)))
+                name, terms = self.named(atom)
+                if isinstance(rule.head, Atom) and self.named(rule.head) == (name, terms) and distance.hi > 0:
+                    yield name, plan.RunOn(plan.Shift(plan.Scan(name, terms, part, whole=True), self.whole(distance)), None, distance)
+                else:
+                    yield name, plan.Shift(plan.Scan(name, terms, part), self.whole(distance))
                 yield from self.recalled(atom, part, INSTANT, distance)
             case (BoxMinus(distance=distance, body=Atom() as atom),):
                 name, terms = self.named(atom)
@@ -189,11 +193,7 @@ class _Builder:
                     raise _unsafe(rule, asked)
                 yield name, plan.AntiJoin(plan.Clip(plan.Scan(name, terms, "round" if part == "round" else "all")), without)
             case body:
-                yield from self.conjunctions(rule, body, part)
-
-    def scanned(self, atom: Atom, part: plan.Part, make: _Make) -> tuple[str, plan.Node]:
-        name, terms = self.named(atom)
-        return name, make(plan.Scan(name, terms, part))
+                yield from self.conjunctions(rule, body, part, own)
 
     def at(self, atom: Atom, part: plan.Part, instant: Term, window: int) -> tuple[str, plan.Node]:
         """Rows with their instants: of a variable one for each granule, so far as these are in the step."""
@@ -226,7 +226,34 @@ class _Builder:
             raise _refused("the distances of a LARS program are whole granules")
         return distance
 
-    def conjunctions(self, rule: Rule, body: Sequence[Formula], part: plan.Part) -> Iterator[tuple[str, plan.Node]]:
+    def again(self, rule: Rule, own: Sequence[str]) -> tuple[Atom, Interval] | None:
+        """An atom of a rule's body that is the rule's head moved on in time, ``q(x) <- diamond-minus[..] q(x), ...``, and the distance; the
+        other atoms are not recursive."""
+        if not isinstance(rule.head, Atom) or any(not isinstance(part, (Atom, Test)) for part in rule.body):
+            return None
+        recursive = [part for part in rule.body if isinstance(part, Atom) and self.named(part)[0] in own]
+        if len(recursive) != 1 or not all(isinstance(t, Variable) for t in recursive[0].terms):
+            return None
+        for moving in self.rules_of[self.named(recursive[0])[0]]:
+            match moving:
+                case Rule(head=Atom() as moved, body=(DiamondMinus(distance=distance, body=Atom() as origin),)) if distance.hi > 0:
+                    places = dict(zip(moved.terms, recursive[0].terms))
+                    same = Atom(origin.predicate, tuple(places.get(term, term) for term in origin.terms))
+                    if len(places) == len(moved.terms) and same == rule.head:
+                        return recursive[0], distance
+        return None
+
+    def run_on(self, rule: Rule, listed: Sequence[Atom], first: int, part: plan.Part, moved: Atom, distance: Interval) -> plan.Node:
+        """A conjunction whose rows go on for as long as what is beside the recursive atom holds."""
+        def scan(atom: Atom) -> plan.Node:
+            return plan.Scan(*self.named(atom), part if atom is listed[first] else "all", whole=atom is moved)
+
+        beside = [atom for atom in listed if atom is not moved]
+        guard = reduce(lambda one, other: plan.Join(one, other), map(scan, beside)) if beside else None
+        return self.joined(rule, plan.RunOn(scan(moved), guard, distance), [f for f in rule.body if isinstance(f, Test)])
+
+    def conjunctions(self, rule: Rule, body: Sequence[Formula], part: plan.Part,
+                     own: Sequence[str]) -> Iterator[tuple[str, plan.Node]]:
         """A conjunction for each of its atoms: that atom first."""
         listed = [formula for formula in body if isinstance(formula, Atom)]
         seen: set[tuple[str, tuple[Term, ...]]] = set()
@@ -236,7 +263,11 @@ class _Builder:
                 continue
             seen.add((name, terms))
             others = [f for f in body if f not in listed] + listed[:number] + listed[number + 1:]
-            yield name, self.joined(rule, plan.Scan(name, terms, part), others)
+            again = self.again(rule, own)
+            if again is None:
+                yield name, self.joined(rule, plan.Scan(name, terms, part), others)
+            else:
+                yield name, self.run_on(rule, listed, number, part, *again)
 
     def joined(self, rule: Rule, node: plan.Node, waiting: Sequence[Formula]) -> plan.Node:
         """A node with the rest of a body: first what can be tested or computed, then an atom that shares most variables."""

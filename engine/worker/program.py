@@ -69,6 +69,7 @@ class ProgramState:
         self.shown = [name for name in (self.relations if shown is None else shown) if self.relations[name].shown or shown]
         self.sizes = {name: _Size() for name in self.relations}
         self.mark = Mark(start=None if program.start_ms is None else _granule(2 * program.start_ms, program.granule))
+        self.turns = 0      # how often the last step looked for something new for a relation
         self.events = Events(program) if program.windows else None
         self._prepared: dict[object, tuple[duckdb.Statement, frozenset[str]]] = {}
         for relation in program.relations:
@@ -99,7 +100,7 @@ class ProgramState:
             return step.end()
         finally:
             step.close()
-            self.mark.past = until
+            self.turns, self.mark.past = point["turn"], until
 
     def rows(self, name: str) -> pa.Table:
         """The rows of a relation that are held."""

@@ -73,7 +73,7 @@ def heads(name: str, bound: frozenset[Variable], granular: bool, late: bool) -> 
     made: list[st.SearchStrategy[Head]] = [st.just(atom), st.just(atom), st.builds(BoxPlus, distances(granular).filter(
         lambda d: d.hi < MAX or not granular), st.just(atom))]
     if late:
-        made += [st.just(At(Constant(integer(5)), atom))] + ([st.just(At(T, atom))] if T in bound else [])
+        made += [st.just(At(Constant(integer(5)), atom))] * 2 + [st.just(At(T, atom))] * (4 * (T in bound))
     return st.one_of(made)
 
 
@@ -111,7 +111,7 @@ def facts(granular: bool) -> st.SearchStrategy[list[Fact]]:
 
     one = st.builds(made, st.sampled_from("ppqqe"), st.sampled_from(NAMES), st.sampled_from(NAMES), st.integers(0, 9),
                     st.sampled_from([0, 0, 0, 1, 3]), st.tuples(st.booleans(), st.booleans()), st.sampled_from([False] * 9 + [True]))
-    return st.lists(one, max_size=9)
+    return st.lists(one, min_size=4, max_size=12)
 
 
 def scenarios(granular: bool) -> st.SearchStrategy[Scenario]:

@@ -42,3 +42,24 @@ def test_what_is_held_does_not_grow() -> None:
         run.to(t)
     assert run.most <= 4
     assert Interval(0, 10) in run.found["d", ("<a>",)] and MAX not in [i.hi for i in run.found["d", ("<a>",)]]
+
+
+def test_holds_from_now_on_is_one_step() -> None:
+    """Rows that touch what is derived from them go on at once: to the end of what stands beside them, or for ever."""
+    hour = 3_600_000
+    on = Rule(p("on"), (DiamondMinus(operator(0, 1), p("on")), p("g")))
+    ever = Rule(p("ever"), (DiamondMinus(operator(0, 1000), p("ever")),))
+    run = Run(RuleSet("", (on, ever, Rule(p("on"), (p(),)), Rule(p("ever"), (p(),)))), [during(1, 1), during(0, hour, "g")])
+    run.to(2 * hour)
+    assert run.model(Interval(0, 4 * hour))["on", ("<a>",)] == (Interval(2, 2 * hour),)
+    assert run.model(Interval(0, 4 * hour))["ever", ("<a>",)] == (Interval(2, 4 * hour),)
+    assert run.state.turns < 20
+
+
+def test_holds_on_like_the_oracle() -> None:
+    on = Rule(p("on"), (DiamondMinus(operator(1, 2), p("on")), p("g"), p("k")))
+    ahead = Rule(BoxPlus(operator(0, 1, closed_end=False), p("h")), (p("h"), p("g")))
+    not_yet = Rule(p("u"), (DiamondMinus(operator(0, 1), p("u")), p("g"), Negation(p("q"))))
+    facts = [during(1, 1, "on"), during(0, 5, "g"), during(7, 9, "g"), during(0, 8, "k"), during(2, 2, "h"),
+             during(1, 1, "u"), during(4, 4, "q")]
+    assert_like_the_oracle(RuleSet("", (on, ahead, not_yet)), facts, 12, (2, 3, 4, 7))
