@@ -15,11 +15,12 @@ from typing import Literal
 
 from engine.ir.expressions import Expression
 from engine.ir.rules import Rule
-from engine.ir.rules import Table as Values
+from engine.ir.rules import Table
 from engine.ir.terms import Term, Variable
 from engine.timeline import Interval
 
 Part = Literal["all", "new", "round"]
+Values = Table
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,6 +130,9 @@ class Extend:
 
 
 Node = Scan | Clip | Join | RunOn | AntiJoin | Shift | Box | At | Recall | Place | Filter | Extend | Values
+
+
+NODES = Scan, Clip, Join, RunOn, AntiJoin, Shift, Box, At, Recall, Place, Filter, Extend, Values
 
 
 @dataclass(frozen=True, slots=True)

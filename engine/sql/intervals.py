@@ -64,7 +64,7 @@ class Emitter:
             case plan.AntiJoin(input=inner, without=without):
                 return self._without(self.rows(inner), [self.rows(scan) for scan in without])
             case plan.Shift(input=inner, distance=distance):
-                return self._inside(self.rows(inner), _moved("lo", distance.lo, -1, MAX), _moved("hi", distance.hi, 1, MAX))
+                return self._inside(self.rows(inner), moved("lo", distance.lo, -1, MAX), moved("hi", distance.hi, 1, MAX))
             case plan.Box():
                 return self._box(node)
             case plan.At():
@@ -109,8 +109,8 @@ class Emitter:
 
     def _inside(self, rows: Rows, lo: exp.Expr, hi: exp.Expr, *more: exp.Expr) -> Rows:
         """The same rows with other points, those without any left out."""
-        moved = select(*rows.columns.values(), lo.as_("lo"), hi.as_("hi")).from_(rows.query.subquery("f"))
-        found = select(*rows.columns.values(), "lo", "hi").from_(moved.where(*more).subquery("g") if more else moved.subquery("g"))
+        made = select(*rows.columns.values(), lo.as_("lo"), hi.as_("hi")).from_(rows.query.subquery("f"))
+        found = select(*rows.columns.values(), "lo", "hi").from_((made.where(*more) if more else made).subquery("g"))
         return Rows(found.where(exp.LTE(this=column("lo"), expression=column("hi"))), rows.columns)
 
     def _join(self, left: Rows, right: Rows, hi: exp.Expr | None) -> Rows:
@@ -134,7 +134,7 @@ class Emitter:
         lo: exp.Expr = column("lo") if guard is None else greatest(column("lo", "l"), column("lo", "r"))
         hi: exp.Expr = column("hi") if guard is None else least(column("hi", "l"), column("hi", "r"))
         end: exp.Expr = number(MAX) if guard is None else column("hi", "r")
-        again = exp.LTE(this=_moved(lo, distance.lo, -1, MAX), expression=plus(hi, 1))
+        again = exp.LTE(this=moved(lo, distance.lo, -1, MAX), expression=plus(hi, 1))
         if guard is not None:
             return self._join(rows, guard, when(again, end, hi))
         query = select(*rows.columns.values(), "lo", when(again, end, hi).as_("hi")).from_(rows.query.subquery("f"))
@@ -164,7 +164,7 @@ class Emitter:
         if box.from_start:
             first = when(exp.LTE(this=column("lo"), expression=parameter("start")), number(MIN), column("lo"))
             rows = Rows(select(*rows.columns.values(), first.as_("lo"), "hi").from_(rows.query.subquery("s")), rows.columns)
-        lo, hi = _moved("lo", box.distance.hi, 1, MAX, even=True), _moved("hi", box.distance.lo, -1, MAX, even=True)
+        lo, hi = moved("lo", box.distance.hi, 1, MAX, even=True), moved("hi", box.distance.lo, -1, MAX, even=True)
         return self._inside(rows, greatest(lo, parameter("start")) if box.from_start else lo, hi, below("lo", number(MAX)))
 
     def _at(self, node: plan.At) -> Rows:
@@ -281,17 +281,18 @@ def _values(table: Values) -> Rows:
     return Rows(union_all(rows) if rows else empty.where(flag(False)), dict(zip(table.variables, names)))
 
 
-def _moved(end: Value, distance: int, towards: int, infinite: int, even: bool = False) -> exp.Expr:
-    """A point moved on by an encoded distance (timeline.diamond_minus and box_minus); an infinite point stays."""
+def moved(end: Value, distance: int, towards: int, infinite: int, even: bool = False) -> exp.Expr:
+    """A point moved on by an encoded distance; an infinite one stays. Ends that are both open (in an erosion `even`: a closed and an open one)
+    are a point nearer or further: timeline.diamond_minus and box_minus."""
     point = column(end) if isinstance(end, str) else end
     if distance == infinite:
         return number(MAX) if end == "hi" else when(below(point, number(MIN + 1)), point.copy(), number(MAX))
-    moved = plus(point, distance)
+    further = plus(point, distance)
     if distance & 1:
         odd = exp.BitwiseAnd(this=point.copy() if not even else exp.paren(plus(point, 1)), expression=number(1))
-        moved = (exp.Sub if towards < 0 else exp.Add)(this=moved, expression=exp.paren(odd))
+        further = (exp.Sub if towards < 0 else exp.Add)(this=further, expression=exp.paren(odd))
     inside = exp.And(this=above(point, number(MIN)), expression=below(point, number(MAX)))
-    return when(inside, least(moved, number(MAX)), point.copy())
+    return when(inside, least(further, number(MAX)), point.copy())
 
 
 def _half(value: Value, length: int) -> exp.Expr:

@@ -104,6 +104,15 @@ class Statements:
         """All rows that are held."""
         return select(*_terms(relation), "lo", "hi").from_(self.tables[relation.name])
 
+    def kept(self, relation: plan.Relation) -> exp.Expr:
+        """All rows with how far they are read."""
+        return select(*_terms(relation), *_POINTS).from_(self.tables[relation.name])
+
+    def load(self, relation: plan.Relation) -> exp.Expr:
+        """Take in such rows, from the table ``_given``."""
+        table, columns = self.tables[relation.name], [*_terms(relation), *_POINTS]
+        return exp.insert(select(*columns).from_(f"{table}_given"), table, columns=columns)
+
     def ended(self, relation: plan.Relation) -> exp.Expr:
         """Rows that are final: nothing can extend them any more. Those of steps before that are kept are not told again."""
         where = [below("hi", parameter("until")), *([exp.GTE(this=column("hi"), expression=parameter("past"))] if relation.keep else [])]

@@ -7,6 +7,7 @@ from functools import reduce
 
 from sqlglot import exp
 
+Tree = exp.Expr
 Value = str | exp.Expr
 """A column by its name, or a tree."""
 

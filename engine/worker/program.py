@@ -20,11 +20,12 @@ from engine.ir.rules import TRIPLE
 from engine.plan import intervals as plan
 from engine.sql.steps import Statements
 from engine.timeline import MAX, MIN
-from engine.worker.events import Events
+from engine.worker.events import Event, Events
 
 if TYPE_CHECKING:
     import duckdb
-    from sqlglot import exp
+
+    from engine.sql.tree import Tree
 
 ALWAYS_HELD = ".always/0"
 Tables = Mapping[str, pa.Table]
@@ -55,6 +56,17 @@ class Mark:
     past: int = MIN - 1
     start: int | None = None
     waiting: list[tuple[str, pa.Table]] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """The state of a program between two steps: its relations' rows with how far each is read, and its mark."""
+
+    relations: dict[str, pa.Table]
+    past: int
+    start: int | None
+    waiting: tuple[tuple[str, pa.Table], ...]
+    events: tuple[Event, ...]
 
 
 class ProgramState:
@@ -107,23 +119,42 @@ class ProgramState:
         relation = self.relations[name]
         return self.table(("rows", name), lambda: self.statements.rows(relation), {})
 
+    def snapshot(self) -> Snapshot:
+        """The state between two steps, as a value."""
+        kept = {name: self.table(("kept", name), partial(self.statements.kept, relation), {}) for name, relation in self.relations.items()
+                if self.sizes[name].rows}
+        return Snapshot(kept, self.mark.past, self.mark.start, tuple(self.mark.waiting), tuple(self.events.kept) if self.events else ())
+
+    def restore(self, snapshot: Snapshot) -> None:
+        """Go on from a snapshot of the same program, in tables that have nothing yet."""
+        for name, table in snapshot.relations.items():
+            given = f"{self.statements.tables[name]}_given"
+            self.connection.register(given, table)
+            self.run(("load", name), partial(self.statements.load, self.relations[name]), {})
+            self.connection.unregister(given)
+            [(rows, waiting)] = self.run(("size", name), partial(self.statements.size, self.relations[name]), {})
+            self.sizes[name] = _Size(rows, MAX if waiting is None else waiting)
+        self.mark = Mark(snapshot.past, snapshot.start, list(snapshot.waiting))
+        if self.events is not None:
+            self.events.kept = list(snapshot.events)
+
     def drop(self) -> None:
         """Forget all, the tables included."""
         for table in self.statements.tables.values():
             self.connection.execute(f"DROP TABLE IF EXISTS {table}")
             self.connection.execute(f"DROP TABLE IF EXISTS {table}_round")
 
-    def run(self, key: object, make: Callable[[], exp.Expr], point: Mapping[str, int]) -> list[tuple[int, ...]]:
+    def run(self, key: object, make: Callable[[], Tree], point: Mapping[str, int]) -> list[tuple[int, ...]]:
         """The rows of a statement, which is written and parsed once."""
         prepared, names = self._statement(key, make)
         return self.connection.execute(prepared, {name: point[name] for name in names}).fetchall()
 
-    def table(self, key: object, make: Callable[[], exp.Expr], point: Mapping[str, int]) -> pa.Table:
+    def table(self, key: object, make: Callable[[], Tree], point: Mapping[str, int]) -> pa.Table:
         """The same as an Arrow table."""
         prepared, names = self._statement(key, make)
         return self.connection.sql(prepared, params={name: point[name] for name in names}).to_arrow_table()
 
-    def _statement(self, key: object, make: Callable[[], exp.Expr]) -> tuple[duckdb.Statement, frozenset[str]]:
+    def _statement(self, key: object, make: Callable[[], Tree]) -> tuple[duckdb.Statement, frozenset[str]]:
         if key not in self._prepared:
             text, names = self.statements.text(key, make)
             [statement] = self.connection.extract_statements(text)
@@ -233,7 +264,7 @@ class _Step:
         [(count,)] = self._run(("fresh", relation.name), lambda: self.state.statements.fresh(relation))
         return bool(count)
 
-    def _run(self, key: object, make: Callable[[], exp.Expr]) -> list[tuple[int, ...]]:
+    def _run(self, key: object, make: Callable[[], Tree]) -> list[tuple[int, ...]]:
         return self.state.run(key, make, self.point)
 
 

@@ -87,14 +87,18 @@ def rules(name: str, names: str, negated: str, granular: bool, late: bool = Fals
                                 *([negations] if negated else [])), max_size=2)
     bodies = st.tuples(st.sampled_from([n for n in names if n != "e"]).map(lambda n: Atom(n, (X,))), others)
 
-    def with_head(body: tuple[Atom, list[Formula]]) -> st.SearchStrategy[Rule]:
+    def with_head(drawn: tuple[tuple[Atom, list[Formula]], int]) -> st.SearchStrategy[Rule]:
+        body, marked = drawn
         whole = (body[0], *body[1])
+        if marked < 3 and late:     # marks, from now on, when something was
+            whole = (*whole[:marked], WindowFormula("time", 3, At(T, Atom("p", (X,)))))
+            return st.just(Rule(At(T, Atom(name, (X,))), whole))
         instants = frozenset({T}) if any(T in _instants(part) for part in whole) else frozenset()
         return heads(name, frozenset({X}) | instants, granular, late).map(lambda head: Rule(head, whole))
 
     single = formulas(names.replace("e", ""), granular).filter(lambda f: X in {t for t in _terms(f)}).map(
         lambda f: Rule(Atom(name, (X,)), (f,)))
-    return st.lists(st.one_of(bodies.flatmap(with_head), single), min_size=1, max_size=2)
+    return st.lists(st.one_of(st.tuples(bodies, st.integers(0, 9)).flatmap(with_head), single), min_size=1, max_size=2)
 
 
 def facts(granular: bool) -> st.SearchStrategy[list[Fact]]:

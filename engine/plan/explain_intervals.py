@@ -1,0 +1,58 @@
+"""A plan over interval relations as text: relations by stratum, each with how it is derived; one line for each node."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import fields, is_dataclass
+
+from engine.ir.notation import Expressions, duration, term
+from engine.ir.notation import interval as show_interval
+from engine.ir.printer import show_group
+from engine.plan import intervals as plan
+from engine.timeline import Interval
+
+
+def explain(program: plan.Program) -> str:
+    """The plan; what is read since the last round is not told, it is as what is new."""
+    lines = []
+    for number, stratum in enumerate(program.strata, 1):
+        lines.append(f"stratum {number}{', in rounds' if stratum.recursive else ''}")
+        for relation in stratum.relations:
+            lines.append(f"  {relation.name}{'' if relation.derivations else ' (input)'}")
+            for derivation in relation.derivations:
+                if derivation.part == "new":
+                    lines.append(f"    ({', '.join(map(term, derivation.terms))}) <-")
+                    lines += [f"      {line}" for line in _lines(derivation.input)]
+    return "\n".join(lines) + "\n"
+
+
+def _lines(node: plan.Node) -> Iterator[str]:
+    yield _headline(node)
+    for field in fields(node):
+        value = getattr(node, field.name)
+        for child in value if isinstance(value, tuple) else (value,):
+            if is_dataclass(child) and isinstance(child, plan.NODES):
+                yield from (f"  {line}" for line in _lines(child))
+
+
+def _headline(node: plan.Node) -> str:
+    match node:
+        case plan.Scan(relation=relation, terms=terms, part=part, whole=whole):
+            return f"Scan({part}{' whole' if whole else ''}) {relation} ({', '.join(map(term, terms))})"
+        case plan.Shift(distance=distance) | plan.Box(distance=distance) | plan.Recall(distance=distance) | plan.RunOn(distance=distance):
+            return f"{type(node).__name__} {_distance(distance)}"
+        case plan.At(instant=instant, window=window):
+            return f"At {term(instant)}{f', for {window} granules' if window else ''}"
+        case plan.Place(instant=instant, late=late):
+            return f"Place {term(instant)}{', known late' if late else ''}"
+        case plan.Filter(condition=condition):
+            return f"Filter {Expressions(show_group).show(condition)}"
+        case plan.Extend(variable=variable, expression=expression):
+            return f"Extend {term(variable)} := {Expressions(show_group).show(expression)}"
+        case plan.Values(rows=rows):
+            return f"Values, {len(rows)} rows"
+    return type(node).__name__
+
+
+def _distance(distance: Interval) -> str:
+    return show_interval(distance, duration)
