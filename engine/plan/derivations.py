@@ -124,7 +124,7 @@ class _Builder:
         for name in names:
             found = [derivation for rule in self.rules_of[name] for derivation in self.derivations(rule, name, names)]
             if not recursive:
-                found = [derivation for derivation in found if derivation.part == "new"]
+                found = [derivation for derivation in found if derivation.part != "round"]
             made.append(plan.Relation(name, self.arity[name], tuple(found), shown=not name.startswith(".")))
         return plan.Stratum(tuple(made), recursive, endless(list(rules.values())))
 
@@ -135,6 +135,12 @@ class _Builder:
             for delta, node in self.bodies(rule, part, own):
                 if part == "new" or delta in own:
                     yield self.headed(rule, made, delta, part, node)
+        listed = [formula for formula in rule.body if isinstance(formula, Atom)]
+        if len(listed) > 1 and not any(isinstance(part, Negation) for part in rule.body) and self.again(rule, own) is None:
+            name, terms = self.named(listed[0])
+            others = [f for f in rule.body if f is not listed[0]]
+            node = self.joined(rule, plan.Scan(name, terms, "later"), others, "later")
+            yield self.headed(rule, made, name, "later", node)
 
     def headed(self, rule: Rule, made: str, delta: str, part: plan.Part, node: plan.Node) -> plan.Derivation:
         """A derivation of a rule's head."""
@@ -147,7 +153,7 @@ class _Builder:
         unbound = {t for t in terms if isinstance(t, Variable)} - set(plan.variables(node))
         if unbound:
             raise _unsafe(rule, unbound)
-        return plan.Derivation(terms, node, delta, part)
+        return plan.Derivation(terms, node, delta, part, self.rules.index(rule))
 
     def kept(self, name: str) -> int:
         """How long (in points) an operator looks back at atoms of a relation."""
@@ -269,7 +275,7 @@ class _Builder:
             else:
                 yield name, self.run_on(rule, listed, number, part, *again)
 
-    def joined(self, rule: Rule, node: plan.Node, waiting: Sequence[Formula]) -> plan.Node:
+    def joined(self, rule: Rule, node: plan.Node, waiting: Sequence[Formula], part: plan.Part = "all") -> plan.Node:
         """A node with the rest of a body: first what can be tested or computed, then an atom that shares most variables."""
         rest = list(waiting)
         while rest:
@@ -289,7 +295,7 @@ class _Builder:
                 case Table():
                     node = plan.Join(node, ready)
                 case Atom():
-                    node = plan.Join(node, plan.Scan(*self.named(ready)))
+                    node = plan.Join(node, plan.Scan(*self.named(ready), part))
         return node
 
 

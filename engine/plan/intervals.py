@@ -5,11 +5,12 @@ evaluated in steps; a step takes in what holds from a point W + 1 on and makes a
 after what it is derived from, so what ended before W is not looked at again (engine/worker/program.py).
 
 A `Scan` reads of a relation ``all`` rows, what is ``new`` in the step, or what is new since the last ``round``; of the latter two the new
-points only, unless it reads rows `whole`.
+points only, unless it reads rows `whole`. ``later`` are the points behind those of the step before, new or not.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
@@ -19,7 +20,7 @@ from engine.ir.rules import Table
 from engine.ir.terms import Term, Variable
 from engine.timeline import Interval
 
-Part = Literal["all", "new", "round"]
+Part = Literal["all", "new", "round", "later"]
 Values = Table
 
 
@@ -137,12 +138,14 @@ NODES = Scan, Clip, Join, RunOn, AntiJoin, Shift, Box, At, Recall, Place, Filter
 
 @dataclass(frozen=True, slots=True)
 class Derivation:
-    """Rows for a relation, of what is new in `delta`."""
+    """Rows for a relation, by rule number `rule`, of what is new in `delta`. One of ``later`` parts gives what all those of a conjunction
+    for ``new`` ones do: where most of what is held is new, one join costs less than one for each atom."""
 
     terms: tuple[Term, ...]
     input: Node
     delta: str
     part: Part
+    rule: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,6 +196,26 @@ class Program:
     def relations(self) -> tuple[Relation, ...]:
         """All relations, in the order of evaluation."""
         return tuple(relation for stratum in self.strata for relation in stratum.relations)
+
+
+def scans(node: Node) -> Iterator[Scan]:
+    """The scans of a node, left to right."""
+    match node:
+        case Scan():
+            yield node
+        case Join(left=left, right=right):
+            yield from scans(left)
+            yield from scans(right)
+        case RunOn(input=inner, guard=guard):
+            yield from scans(inner)
+            yield from scans(guard) if guard is not None else ()
+        case AntiJoin(input=inner, without=without):
+            yield from scans(inner)
+            yield from without
+        case Values():
+            return
+        case _:
+            yield from scans(node.input)
 
 
 def variables(node: Node) -> tuple[Variable, ...]:

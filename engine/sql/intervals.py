@@ -100,6 +100,9 @@ class Emitter:
         if scan.part == "new":
             tests += pending("seen")
             first = "lo" if scan.whole else plus("seen", 1).as_("lo")
+        elif scan.part == "later":
+            tests.append(above("hi", parameter("past")))
+            first = greatest(column("lo"), plus(parameter("past"), 1)).as_("lo")
         elif scan.part == "round":
             table += "_round"
             tests += pending("taken")
@@ -282,8 +285,8 @@ def _values(table: Values) -> Rows:
 
 
 def moved(end: Value, distance: int, towards: int, infinite: int, even: bool = False) -> exp.Expr:
-    """A point moved on by an encoded distance; an infinite one stays. Ends that are both open (in an erosion `even`: a closed and an open one)
-    are a point nearer or further: timeline.diamond_minus and box_minus."""
+    """A point moved on by an encoded distance; an infinite one stays. Ends that are both open (in an erosion, `even`: a closed and an open
+    one) are a point nearer or further: timeline.diamond_minus and box_minus."""
     point = column(end) if isinstance(end, str) else end
     if distance == infinite:
         return number(MAX) if end == "hi" else when(below(point, number(MIN + 1)), point.copy(), number(MAX))

@@ -18,7 +18,7 @@ Event = tuple[int, tuple[str, tuple[str, ...]]]
 
 
 class Events:
-    """The events that windows of tuples can still see."""
+    """The events that windows of tuples can still see, and those of facts that go on beyond the step."""
 
     def __init__(self, program: plan.Program) -> None:
         self.windows = program.windows
@@ -33,9 +33,10 @@ class Events:
     def advance(self, given: Iterable[tuple[str, pa.Table]], past: int, until: int, start: int) -> list[tuple[str, pa.Table]]:
         """The rows of the windows' relations in a step, given the facts that came in."""
         came = {event for name, table in given for event in self._events(name, table, start)}
-        events = [*self.kept, *sorted(came)]
+        events = sorted({*self.kept, *came})
         made = [(window.relation, self._rows(window, events, past, until)) for window in self.windows]
-        self.kept = events[-max(window.size for window in self.windows):]
+        there = [event for event in events if event[0] * self.granule <= until]
+        self.kept = there[-max(window.size for window in self.windows):] + events[len(there):]
         return made
 
     def _events(self, name: str, table: pa.Table, start: int) -> Iterable[Event]:

@@ -188,7 +188,7 @@ class _Step:
         self.state = state
         self.given = given
         self.point = point
-        self.touched: set[str] = set()
+        self.touched: dict[str, int] = {}
         for name, table in given.items():
             state.connection.register(f"{state.statements.tables[name]}_given", table)
 
@@ -203,8 +203,7 @@ class _Step:
             if self._waits(relation.name):
                 self._run(("begin", relation.name), partial(self.state.statements.begin, relation))
         for relation in stratum.relations:
-            active = tuple(n for n, d in enumerate(relation.derivations) if d.part == "new" and self._is_new(d))
-            self._merge(relation, active, relation.name in self.given)
+            self._merge(relation, self._active(relation), relation.name in self.given)
         if not stratum.recursive:
             return
         fresh = {relation.name: self._fresh(relation) for relation in stratum.relations}
@@ -236,6 +235,17 @@ class _Step:
                 state.sizes[name] = _Size(rows, MAX if waiting is None else waiting)
         return Advanced(new, ended)
 
+    def _active(self, relation: plan.Relation) -> tuple[int, ...]:
+        """The derivations of a relation in the first round; of a conjunction one for all its atoms, where most rows are new."""
+        active = [n for n, d in enumerate(relation.derivations) if d.part == "new" and self._is_new(d)]
+        for n, derivation in enumerate(relation.derivations):
+            same = [m for m in active if relation.derivations[m].rule == derivation.rule]
+            if derivation.part == "later" and len(same) > 1:
+                read = [scan.relation for scan in plan.scans(derivation.input)]
+                if sum(self.state.sizes[name].rows for name in read) <= len(same) * sum(self.touched.get(name, 0) for name in read):
+                    active = [m for m in active if m not in same] + [n]
+        return tuple(sorted(active))
+
     def _is_new(self, derivation: plan.Derivation) -> bool:
         if _clipped(derivation.input):
             return bool(derivation.delta in self.touched or self.state.sizes[derivation.delta].rows)
@@ -257,7 +267,7 @@ class _Step:
         if count:
             for number in range(2):
                 self._run(("replace", name, number), lambda: statements.replace(relation)[number])
-            self.touched.add(name)
+            self.touched[name] = self.touched.get(name, 0) + count
         return count
 
     def _fresh(self, relation: plan.Relation) -> bool:

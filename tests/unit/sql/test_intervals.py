@@ -51,7 +51,8 @@ def test_points_move_as_the_timeline_says() -> None:
     points = [MIN, -3, -2, 0, 1, 2, 7, MAX]
     pairs = [(lo, hi) for lo in points for hi in points if lo <= hi and hi > MIN]
     given = union_all([select(number(lo).as_("lo"), number(hi).as_("hi")) for lo, hi in pairs])
-    for distance in [operator(0, 0), operator(0, 2), operator(1, 3, closed_start=False), operator(1, 3, closed_end=False), Interval(1, MAX)]:
+    for distance in (operator(0, 0), operator(0, 2), operator(1, 3, closed_start=False), operator(1, 3, closed_end=False),
+                     Interval(1, MAX)):
         ends = [moved("lo", distance.lo, -1, MAX), moved("hi", distance.hi, 1, MAX),
                 moved("lo", distance.hi, 1, MAX, even=True), moved("hi", distance.lo, -1, MAX, even=True)]
         query = select("lo", "hi", *(end.as_(f"e{place}") for place, end in enumerate(ends))).from_(given.copy().subquery("f"))

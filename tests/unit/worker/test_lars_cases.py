@@ -57,6 +57,8 @@ def test_windows_of_tuples() -> None:
                    granularity_ms=SECOND, start_at_ms=0)
     facts = [*event("p(a)", 1), *event("p(c)", 2), *event("p(b)", 2), *event("n(d)", 3), *event("p(d)", 4, 5)]
     assert_like_the_oracle(made, facts, 7 * SECOND, [k * SECOND for k in range(7)])
+    lasting = Fact(atom("p(x)", fact=True), Interval(2000, 5999))
+    assert_like_the_oracle(made, [lasting, *event("n(y)", 2)], 4 * SECOND, [0, SECOND])
 
 
 def test_the_first_event_begins_the_timeline() -> None:
