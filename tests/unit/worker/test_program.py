@@ -63,3 +63,44 @@ def test_holds_on_like_the_oracle() -> None:
     facts = [during(1, 1, "on"), during(0, 5, "g"), during(7, 9, "g"), during(0, 8, "k"), during(2, 2, "h"),
              during(1, 1, "u"), during(4, 4, "q")]
     assert_like_the_oracle(RuleSet("", (on, ahead, not_yet)), facts, 12, (2, 3, 4, 7))
+
+
+def held(rules: tuple[Rule, ...], facts: list[Fact], until: int, cuts: tuple[int, ...]) -> dict[str, list[Interval]]:
+    """What a program of unary predicates derives, in steps; it is what the reference evaluator says."""
+    assert_like_the_oracle(RuleSet("", rules), facts, until, cuts)
+    run = Run(RuleSet("", rules), facts)
+    for cut in (*cuts, until):
+        run.to(cut)
+    return {f"{name}({terms[0]})": list(when) for (name, terms), when in run.model(Interval(0, 2 * until)).items() if name == "d"}
+
+
+def test_fractional_time_stamps_are_exact() -> None:
+    """A at 2.5 s, B at 1.9 s: one second after B is 2.9 s."""
+    both = Rule(p("d"), (p("a"), DiamondMinus(operator(1000, 1000), p("b"))))
+    assert held((both,), [during(1900, 1900, "b"), during(2500, 2500, "a")], 4000, (2000, 2600)) == {}
+    assert held((both,), [during(1900, 1900, "b"), during(2900, 2900, "a")], 4000, (2000,)) == {"d(<a>)": [Interval(5800, 5800)]}
+
+
+def test_facts_with_intervals() -> None:
+    assert held((Rule(p("d"), (BoxMinus(operator(0, 2), p()),)),), [during(1, 9)], 20, (2, 5)) == {"d(<a>)": [Interval(6, 18)]}
+
+
+def test_nested_operators_and_unbounded_looks_back() -> None:
+    nested = Rule(p("d"), (BoxMinus(operator(0, 2), DiamondMinus(operator(0, 3), p())),))
+    assert held((nested,), [during(1, 1), during(4, 4)], 20, (2, 5)) == {"d(<a>)": [Interval(6, 14)]}
+    ever = Rule(p("d"), (DiamondMinus(Interval(0, MAX), p()),))
+    assert held((ever,), [during(3, 3)], 20, (2, 5, 9)) == {"d(<a>)": [Interval(6, 40)]}
+
+
+def test_what_is_derived_between_the_points_of_the_input() -> None:
+    rule, b = Rule(p("d"), (DiamondMinus(operator(1, 1), p()),)), Constant("<b>")
+    assert held((rule,), [during(1, 1), during(5, 5, term=b)], 9, (1, 5)) == {"d(<a>)": [Interval(4, 4)], "d(<b>)": [Interval(12, 12)]}
+
+
+def test_rows_beyond_a_step_wait_for_theirs() -> None:
+    """A rule that reaches further each time makes one row a step, not endless ones."""
+    run = Run(RuleSet("", (Rule(BoxPlus(operator(10, 10), p()), (p(),)),)), [during(0, 0)])
+    for until in (5, 10, 40, 45):
+        run.to(until)
+        assert run.state.held <= 4
+    assert run.model(Interval(0, 90))["p", ("<a>",)] == tuple(Interval(t, t) for t in range(0, 91, 20))
