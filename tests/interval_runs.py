@@ -54,6 +54,7 @@ class Run:
         _ALIVE.append(self.state)
         self.waiting = [*program.facts, *facts]
         self.found: dict[Ground, list[Interval]] = {}
+        self.told: dict[str, list[dict[str, object]]] = {}
         self.most = 0
 
     def to(self, until_ms: int) -> None:
@@ -66,7 +67,11 @@ class Run:
         told = self.state.advance(tables(due), point)
         self.most = max(self.most, self.state.held)
         for name, table in told.ended.items():
-            self.add(name, table.to_pylist())
+            rows = table.to_pylist()
+            before = self.told.setdefault(name, [])
+            assert not any(row in before for row in rows), "told twice"
+            before += rows
+            self.add(name, rows)
 
     def add(self, name: str, rows: Sequence[dict[str, object]]) -> None:
         """Take rows into the model; of what became known late the granule that it is about."""

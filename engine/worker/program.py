@@ -81,7 +81,7 @@ class ProgramState:
         self.shown = [name for name in (self.relations if shown is None else shown) if self.relations[name].shown or shown]
         self.sizes = {name: _Size() for name in self.relations}
         self.mark = Mark(start=None if program.start_ms is None else _granule(2 * program.start_ms, program.granule))
-        self.turns = 0      # how often the last step looked for something new for a relation
+        self.turns = 0      # how often steps have looked for something new for a relation
         self.events = Events(program) if program.windows else None
         self._prepared: dict[object, tuple[duckdb.Statement, frozenset[str]]] = {}
         for relation in program.relations:
@@ -102,7 +102,8 @@ class ProgramState:
         if self.program.granule and self.mark.start is None:
             self.mark.past = until
             return Advanced({}, {})
-        point = {"past": self.mark.past, "until": until, "start": self.mark.start if self.mark.start is not None else MIN, "turn": 0}
+        start = self.mark.start if self.mark.start is not None else MIN
+        point = {"past": self.mark.past, "until": until, "start": start, "turn": self.turns}
         if self.events is not None:
             given += self.events.advance(given, self.mark.past, until, point["start"])
         step = _Step(self, _by_relation(self.relations, given), point)

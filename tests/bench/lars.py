@@ -29,7 +29,7 @@ from tests.bench.figures import Figure, plain
 from tests.bench.settings import Settings
 
 SECOND = 1000
-RATES, WINDOWS, STEPS, CHUNK = (200, 800), (1, 20, 80), 400, 40
+RATES, WINDOWS, STEPS, CHUNK = (200, 800), (1, 20, 80), 400, 50
 MICROSECONDS_TARGET = 20
 X, Y, Z = Variable("x"), Variable("y"), Variable("z")
 NAMES = np.array([integer(n) for n in range(20_000)], dtype=object)
