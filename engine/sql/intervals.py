@@ -167,8 +167,8 @@ class Emitter:
         if box.from_start:
             first = when(exp.LTE(this=column("lo"), expression=parameter("start")), number(MIN), column("lo"))
             rows = Rows(select(*rows.columns.values(), first.as_("lo"), "hi").from_(rows.query.subquery("s")), rows.columns)
-        lo, hi = moved("lo", box.distance.hi, 1, MAX, even=True), moved("hi", box.distance.lo, -1, MAX, even=True)
-        return self._inside(rows, greatest(lo, parameter("start")) if box.from_start else lo, hi, below("lo", number(MAX)))
+        lo, hi, reached = eroded(box.distance)
+        return self._inside(rows, greatest(lo, parameter("start")) if box.from_start else lo, hi, reached)
 
     def _at(self, node: plan.At) -> Rows:
         """Rows with instants: of a constant the row that has it; of a variable one row for each of the granules, or punctual rows."""
@@ -296,6 +296,12 @@ def moved(end: Value, distance: int, towards: int, infinite: int, even: bool = F
         further = (exp.Sub if towards < 0 else exp.Add)(this=further, expression=exp.paren(odd))
     inside = exp.And(this=above(point, number(MIN)), expression=below(point, number(MAX)))
     return when(inside, least(further, number(MAX)), point.copy())
+
+
+def eroded(distance: Interval) -> tuple[exp.Expr, exp.Expr, exp.Expr]:
+    """The ends of what is left of a coalesced row, and of which rows something is: timeline.box_minus."""
+    reached = exp.EQ(this=column("lo"), expression=number(MIN)) if distance.hi == MAX else below("lo", number(MAX))
+    return moved("lo", distance.hi, 1, MAX, even=True), moved("hi", distance.lo, -1, MAX, even=True), reached
 
 
 def _half(value: Value, length: int) -> exp.Expr:

@@ -12,7 +12,7 @@ from engine.ir.expressions import Call
 from engine.ir.rules import Assign, At, Atom, BoxMinus, DiamondMinus, Negation, Rule, RuleSet, Table, WindowFormula
 from engine.ir.rules import Test as Condition
 from engine.ir.terms import Constant, Variable
-from engine.sql.intervals import moved
+from engine.sql.intervals import eroded, moved
 from engine.sql.steps import Statements
 from engine.sql.tree import number, select, union_all, written
 from engine.timeline import MAX, MIN, Interval, box_minus, diamond_minus, operator
@@ -53,10 +53,9 @@ def test_points_move_as_the_timeline_says() -> None:
     given = union_all([select(number(lo).as_("lo"), number(hi).as_("hi")) for lo, hi in pairs])
     for distance in (operator(0, 0), operator(0, 2), operator(1, 3, closed_start=False), operator(1, 3, closed_end=False),
                      Interval(1, MAX)):
-        ends = [moved("lo", distance.lo, -1, MAX), moved("hi", distance.hi, 1, MAX),
-                moved("lo", distance.hi, 1, MAX, even=True), moved("hi", distance.lo, -1, MAX, even=True)]
+        ends = [moved("lo", distance.lo, -1, MAX), moved("hi", distance.hi, 1, MAX), *eroded(distance)]
         query = select("lo", "hi", *(end.as_(f"e{place}") for place, end in enumerate(ends))).from_(given.copy().subquery("f"))
-        for lo, hi, *found in duckdb.connect().execute(written(query)).fetchall():
+        for lo, hi, first, last, *left in duckdb.connect().execute(written(query)).fetchall():
             shifted, boxed = diamond_minus(Interval(lo, hi), distance), box_minus(Interval(lo, hi), distance)
-            assert found[:2] == [shifted.lo, shifted.hi], (lo, hi, distance)
-            assert (Interval(*found[2:]) if found[2] <= found[3] else None) == boxed, (lo, hi, distance)
+            assert (first, last) == (shifted.lo, shifted.hi), (lo, hi, distance)
+            assert (Interval(*left[:2]) if left[2] and left[0] <= left[1] else None) == boxed, (lo, hi, distance)
