@@ -300,7 +300,7 @@ def moved(end: Value, distance: int, towards: int, infinite: int, even: bool = F
 
 def eroded(distance: Interval) -> tuple[exp.Expr, exp.Expr, exp.Expr]:
     """The ends of what is left of a coalesced row, and of which rows something is: timeline.box_minus."""
-    reached = exp.EQ(this=column("lo"), expression=number(MIN)) if distance.hi == MAX else below("lo", number(MAX))
+    reached = exp.EQ(this=column("lo"), expression=number(MIN)) if distance.hi == MAX else flag(True)
     return moved("lo", distance.hi, 1, MAX, even=True), moved("hi", distance.lo, -1, MAX, even=True), reached
 
 
