@@ -116,6 +116,12 @@ class ServerProcess:
         """Wait until the pump has processed everything that was pushed."""
         self._wait(lambda: self.info()["backlog"] == 0, "its backlog does not end", seconds)
 
+    def wait_caught_up(self, seconds: float) -> None:
+        """Wait until that is done, and what is evaluated beside the pump too."""
+        self.wait_processed(seconds)
+        self._wait(lambda: not any(query["progress"]["slow"] for query in get_json(f"{self.base}/queries")["queries"]),
+                   "a slow query does not come to its end", seconds)
+
     def _reap(self, seconds: float) -> int:
         assert self._process is not None
         return self._process.wait(seconds)

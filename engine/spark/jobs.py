@@ -55,7 +55,8 @@ class Jobs:
                 for tag in left:
                     context.cancelJobsWithTag(tag)
             except Exception:  # a dead JVM raises any of Py4J's and the socket's errors
-                _LOG.warning("a job cannot be cancelled", exc_info=True)
+                if self._session.alive:
+                    _LOG.warning("a job cannot be cancelled", exc_info=True)
                 return
             time.sleep(0.2)
 

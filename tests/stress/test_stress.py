@@ -154,7 +154,7 @@ def _parent(pid: int) -> int:
 def finish(server: ServerProcess) -> dict[str, tuple[int, int]]:
     """Wait until all that was pushed is processed; how many items each stream has taken, and how many were late."""
     server.wait_ready()
-    server.wait_processed(180)
+    server.wait_caught_up(300)
     states = {name: requests.get(f"{server.base}/streams/{name}", timeout=60).json()["state"] for name in ("events", "arrivals")}
     return {name: (state["items"], state["late"]) for name, state in states.items()}
 
@@ -169,7 +169,7 @@ def undisturbed(folder: Path) -> Logged:
     try:
         server.start()
         server.wait_ready(MINUTES * 60 + 600)
-        server.wait_processed(600)
+        server.wait_caught_up(MINUTES * 60 + 600)
         server.stop()
     finally:
         if server.running:
