@@ -1,7 +1,8 @@
 """Who ended the evaluator: queries in whose evaluation it died are evaluated alone afterwards, one time after another.
 
-One that it does not outlive even then, twice in all, has failed by a limit; its verdict is recorded before the evaluator is started
-again. So memory that one query wants, or a task of it that does not end, costs the others a restart or two, and not the server.
+If the evaluator ends again then, the second time in all, the query has failed by a limit; its verdict is recorded before the evaluator
+is started again. Where other queries were evaluated beside it, one of them may have been the cause: then the third end counts. So memory
+that one query wants, or a task of it that does not end, costs the others a restart or two, and not the server.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from engine.runtime.batch import BesideExecutor, EvaluatorDownError, Executor
 from engine.spark.due import Answer, Due
 
 MOST_DEATHS = 2
+MOST_DEATHS_BESIDE = 3      # where others were evaluated at the same time
 
 
 class Suspects:
@@ -23,6 +25,7 @@ class Suspects:
     def __init__(self, executor: Executor, deaths: dict[str, int], alive: Callable[[], bool], blamed: Callable[[], bool]) -> None:
         self._executor, self._deaths = executor, deaths
         self._alive, self._blamed = alive, blamed
+        self._beside: set[str] = set()      # what is evaluated beside this executor now
 
     @property
     def choices(self) -> Mapping[str, Any]:
@@ -67,42 +70,53 @@ class Suspects:
 
     def _tried(self, dues: Sequence[Due]) -> list[Answer]:
         """The answers; if the evaluator ends meanwhile, all these queries are suspects."""
+        most = MOST_DEATHS_BESIDE if self._beside else MOST_DEATHS
         try:
             answers = self._executor.evaluate(dues)
         except Exception:   # any of Spark's and Py4J's
-            self._note_death(dues)
+            if failed := self._failed(dues, most):
+                return failed
             raise
-        if _may_have_died(answers):
-            self._note_death(dues)
-            if len(dues) == len(dues[0].ticks) == 1 and (count := self._deaths.get(dues[0].query, 0)) >= MOST_DEATHS:
-                return [Answer(dues[0].query, dues[0].ticks[0], None, LimitExceeded(
-                    "worker_deaths", f"its evaluation ended the evaluator {count} times: by memory, or a task that does not end"))]
-        return answers
+        return (_may_have_died(answers) and self._failed(dues, most)) or answers
+
+    def _failed(self, dues: Sequence[Due], most: int) -> list[Answer]:
+        """Note an end of the evaluator, if there was one; the failure of a query that was evaluated alone when it came to so many."""
+        if not self._note_death(dues) or not len(dues) == len(dues[0].ticks) == 1 or self._deaths[dues[0].query] < most:
+            return []
+        error = LimitExceeded("worker_deaths", f"its evaluation ended the evaluator {self._deaths[dues[0].query]} times: by memory, or a "
+                              "task that does not end")
+        return [Answer(dues[0].query, dues[0].ticks[0], None, error)]
 
     def watch(self, beside: BesideExecutor) -> BesideExecutor:
         """What evaluates beside this executor, watched too."""
-        return _WatchedBeside(beside, self._note_death)
+        return _WatchedBeside(beside, self._note_death, self._beside)
 
-    def _note_death(self, dues: Sequence[Due]) -> None:
-        if not self._alive() and self._blamed():
-            for due in dues:
-                self._deaths[due.query] = self._deaths.get(due.query, 0) + 1
+    def _note_death(self, dues: Sequence[Due]) -> bool:
+        """Count an end of the evaluator, if there was one."""
+        if self._alive() or not self._blamed():
+            return False
+        for due in dues:
+            self._deaths[due.query] = self._deaths.get(due.query, 0) + 1
+        return True
 
 
 @dataclass(frozen=True, slots=True)
 class _WatchedBeside:
     beside: BesideExecutor
-    note_death: Callable[[Sequence[Due]], None]
+    note_death: Callable[[Sequence[Due]], bool]
+    running: set[str]
 
     def evaluate(self, due: Due, given_up: Callable[[], bool]) -> tuple[list[Answer], float]:
+        self.running.add(due.query)
+        died = True
         try:
             found = self.beside.evaluate(due, given_up)
-        except Exception:   # as above
-            self.note_death([due])
-            raise
-        if _may_have_died(found[0]):
-            self.note_death([due])
-        return found
+            died = _may_have_died(found[0])
+            return found
+        finally:
+            if died and not given_up():     # what is given up is ended from outside
+                self.note_death([due])
+            self.running.discard(due.query)
 
 
 def _may_have_died(answers: Sequence[Answer]) -> bool:

@@ -383,6 +383,63 @@ def test_who_ends_the_evaluator_in_the_lane_is_evaluated_alone_and_without_haste
     assert answer.error is None and deaths == {}
 
 
+def died(suspects: Suspects, query: str) -> BaseException | None:
+    """The error of a query in whose evaluation the evaluator ends."""
+    return suspects.evaluate([task(query).due])[0].error
+
+
+class Mortal(ImpatientExecutor):
+    """Gives no answers of "q"; with each it ends while it is `mortal`."""
+
+    alive = mortal = True
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.failing.add("q")
+
+    def evaluate(self, dues: Sequence[Due]) -> list[Answer]:
+        self.alive = not self.mortal
+        return super().evaluate(dues)
+
+
+def test_who_may_not_have_ended_the_evaluator_has_not_failed() -> None:
+    """Another was evaluated in the lane meanwhile. It is a suspect too from then on, and is evaluated alone after the restart."""
+    deaths, executor = {"q": 1}, Mortal()
+    suspects = Suspects(executor, deaths, lambda: executor.alive, lambda: True)
+
+    class InLane(Beside):
+        def evaluate(self, due: Due, given_up: Callable[[], bool]) -> tuple[list[Answer], float]:
+            assert not isinstance(died(suspects, "q"), LimitExceeded)
+            raise ConnectionResetError("the JVM has died")
+
+    with pytest.raises(ConnectionResetError):
+        suspects.watch(InLane(executor)).evaluate(task("beside").due, lambda: False)
+    assert deaths == {"q": 2, "beside": 1}
+    executor.alive, executor.mortal = True, False
+    assert not isinstance(died(suspects, "q"), LimitExceeded), "it has not ended this time"
+    executor.mortal = True
+    assert isinstance(died(suspects, "q"), LimitExceeded)
+
+
+def test_who_ends_the_evaluator_again_has_failed_even_where_the_executor_gives_no_answer() -> None:
+    alive, executor = iter([True, False]), ImpatientExecutor()
+    suspects = Suspects(executor, {"q": 1}, lambda: next(alive), lambda: True)
+
+    def evaluate(dues: Sequence[Due]) -> list[Answer]:
+        raise ConnectionResetError("the JVM has died")
+
+    executor.evaluate = evaluate  # type: ignore[method-assign]
+    error = died(suspects, "q")
+    assert isinstance(error, LimitExceeded) and error.limit == "worker_deaths"
+
+
+def test_what_is_given_up_in_the_lane_ends_nothing() -> None:
+    deaths, executor = dict[str, int](), ImpatientExecutor()
+    executor.failing.add("q")
+    Suspects(executor, deaths, lambda: False, lambda: True).watch(Beside(executor)).evaluate(task("q").due, lambda: True)
+    assert deaths == {}
+
+
 class RunningBeside(Running):
     """An engine whose second query is slow until `gate` is opened."""
 
