@@ -67,11 +67,11 @@ class Jobs:
     def run(self, tasks: Sequence[Task], tables: dict[str, pa.Table], alive: frozenset[str] | None,
             deaths: int = 0) -> list[Found | Exception]:
         """What the tasks give, all run in one Spark job; `deaths` is how often the only one has ended its worker."""
-        left = [task for task in tasks if task.query not in self._cancelled]
+        cancelled = frozenset(self._cancelled)      # one that is forgotten meanwhile was so all the same
+        left = [task for task in tasks if task.query not in cancelled]
         if len(left) < len(tasks):
             found = iter(self.run(left, tables, alive, deaths))
-            return [Cancelled("its query is removed") if task.query in self._cancelled and task not in left else next(found)
-                    for task in tasks]
+            return [Cancelled("its query is removed") if task.query in cancelled else next(found) for task in tasks]
         if not tasks:
             return []
         try:

@@ -71,6 +71,8 @@ class SqlPlans:
 
     def mend(self, failed: Mapping[str, str]) -> frozenset[str]:
         """Write anew the segments that failures, by query, are about; the queries that read one which was."""
+        if not failed:      # nor is there a reason to wait for a plan that runs
+            return frozenset()
         with self._lock:
             return self._mend(failed)
 

@@ -106,6 +106,19 @@ def test_a_one_shot_query_makes_workers_forget_nothing() -> None:
         executor.close()
 
 
+def test_what_has_not_failed_waits_for_no_plan_of_spark_sql() -> None:
+    with here() as session:
+        executor = Executor(session, force_executor="local", force_strategy="recompute")
+        answers: list[Answer] = []
+        worker = threading.Thread(target=lambda: answers.extend(executor.evaluate([due("quick", QUICK)])), daemon=True)
+        with executor._sql._lock:   # as while a plan of another query runs
+            worker.start()
+            worker.join(20)
+        assert [answer.error for answer in answers] == [None]
+        worker.join()
+        executor.close()
+
+
 # --- on Spark
 
 

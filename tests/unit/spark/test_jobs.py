@@ -13,7 +13,7 @@ import pytest
 from engine.limits import Cancelled, EvaluationLimits, LimitExceeded
 from engine.spark import jobs as module
 from engine.spark.jobs import Jobs
-from engine.spark.local import QueryFailed, Task
+from engine.spark.local import Found, QueryFailed, Task
 from tests.waiting import wait_until
 
 ANSWER = pa.table({"n": [7]})
@@ -164,3 +164,17 @@ def test_memory_that_a_function_in_spark_sql_wants_is_the_limit_of_a_worker() ->
     with pytest.raises(LimitExceeded) as caught:
         limited(StandIn(deaf=0), work, EvaluationLimits())
     assert caught.value.limit == "worker_memory"
+
+
+def test_a_query_that_is_forgotten_while_the_others_of_its_job_run_is_cancelled_all_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    jobs = Jobs(StandIn(deaf=0))  # type: ignore[arg-type]
+    jobs.cancel("a")
+    found = Found(ANSWER)
+
+    def run(spark: object, tasks: list[Task], *more: object) -> list[Found]:
+        jobs.forget("a")
+        return [found] * len(tasks)
+
+    monkeypatch.setattr(module, "run_local", run)
+    answers = jobs.run([Task("", frozenset(), 1, query=query) for query in "abc"], {}, None)
+    assert isinstance(answers[0], Cancelled) and answers[1:] == [found, found]
