@@ -19,6 +19,7 @@ from engine.limits import Cancelled, LimitExceeded, Postponed
 from engine.runtime import derived
 from engine.runtime.barriers import Barriers
 from engine.runtime.batch import EvaluatorDownError
+from engine.runtime.derived import Queries
 from engine.runtime.lane import Lane, Task
 from engine.runtime.query import LiveQuery
 from engine.runtime.resources import ResultEvent
@@ -59,9 +60,7 @@ class Evaluations(Barriers):
         """What is due of a level, at most `ticks` of a query at a time."""
         dues = []
         for query in level:
-            if query.state != "running" or query.compiled is None or self._is_removed(query):
-                continue
-            if self.is_beside(query):
+            if query.state != "running" or query.compiled is None or self.is_beside(query) or self._is_removed(query, self.queries):
                 continue
             watermark = self.watermark(query)
             while query.ticker.floor < watermark:
@@ -71,9 +70,9 @@ class Evaluations(Barriers):
                     break
         return dues
 
-    def _is_removed(self, query: LiveQuery) -> bool:
-        """Whether nobody will see what it finds: the log says further on that it is removed, and those that read it are too."""
-        return not any(self._stands(one.definition.epoch) for one in (query, *self.queries.dependents(query)))
+    def _is_removed(self, query: LiveQuery, queries: Queries[LiveQuery]) -> bool:
+        """Whether nobody will see what it finds: the log says further on that it is removed, and so are those of `queries` that read it."""
+        return not any(self._stands(one.definition.epoch) for one in (query, *queries.dependents(query)))
 
     def _pause_ahead(self, position: int) -> None:
         for name in self.ahead.pauses(position):
@@ -125,7 +124,7 @@ class Evaluations(Barriers):
             self._fail(query, failure)
         elif len(good) < len(answers):
             bad = answers[len(good)]
-            if isinstance(bad.error, Cancelled) and self._is_removed(query):
+            if isinstance(bad.error, Cancelled) and self._is_removed(query, self.queries):
                 return
             self._fail(query, bad.error or RuntimeError("the executor gave no table"))
 

@@ -236,7 +236,7 @@ class Evaluator:
             raise unavailable("shutting-down", "The pump is stopped.")
 
     def _decide(self, name: str, epoch: str, tick: int, error: LimitExceeded) -> int:
-        """Log that an evaluation failed by a limit; called in the owner's thread."""
+        """Log that an evaluation failed by a limit; called in the owner's thread and in those of the lane."""
         _LOG.warning("the query %r fails at %d: %s", name, tick, error)
         payload = verdict_payload(Verdict(0, name, epoch, tick, error.limit, error.detail))
         return self._machine.writer.call(lambda end, now: end.command(Kind.VERDICT, name, payload))

@@ -55,7 +55,7 @@ class Lane:
         """`executor` is the pump's, which cancels and forgets for both; `decide` as the pump has it, from any thread."""
         self._executor, self._beside, self._decide, self._wake = executor, beside, decide, wake
         self._tasks: dict[str, Task] = {}
-        self._lock = threading.Lock()   # of the end of a task against its being given up
+        self._lock = threading.Lock()   # a task ends, is given up, or is begun while the lane is closed
         self._closed = False
 
     def __contains__(self, epoch: str) -> bool:
@@ -63,9 +63,10 @@ class Lane:
 
     def begin(self, task: Task) -> None:
         """Evaluate. The query has no other task."""
-        if self._closed:
-            raise EvaluatorDownError("the evaluator is stopped")
-        self._tasks[task.due.query] = task
+        with self._lock:
+            if self._closed:
+                raise EvaluatorDownError("the evaluator is stopped")
+            self._tasks[task.due.query] = task
         threading.Thread(target=self._work, args=(task,), name=f"beside-{task.due.query}", daemon=True).start()
 
     @property
@@ -101,7 +102,8 @@ class Lane:
 
     def close(self, cancel: bool) -> None:
         """Give up everything, and let go who waits; what is evaluated is cancelled if there is an evaluator. From any thread."""
-        self._closed = True
+        with self._lock:
+            self._closed = True
         for epoch, task in list(self._tasks.items()):
             if cancel:
                 task.given_up = True
@@ -130,9 +132,9 @@ class Lane:
         with self._lock:
             task.answers, task.ms = answers, ms
             task.ended.set()
-            if self._closed:
-                return
-            if task.given_up:
-                self._executor.forget(task.due.query)
+        if self._closed:
+            return
+        if task.given_up:   # after `ended`, before which `forget` leaves it to this thread; outside the lock, for Spark may be slow
+            self._executor.forget(task.due.query)
         with suppress(EngineError):     # the owner has ended
             self._wake()

@@ -23,6 +23,7 @@ import pyarrow.compute as pc
 from engine.ir.statement import Statement
 from engine.runtime.batch import (Compile, EvaluatorDownError, Executor, History, Limits, LogGapError, Outcome,
                                   ProducerFailedError)
+from engine.runtime.derived import Queries
 from engine.runtime.evaluations import Evaluations
 from engine.runtime.lane import Lane
 from engine.runtime.query import LiveQuery
@@ -286,8 +287,9 @@ class Pump(Evaluations):
 
     def end_removed(self) -> None:
         """End what is being evaluated for queries that the log says further on are removed or replaced. From any thread."""
-        for query in list(self.queries.values()):
-            if query.state == "running" and self._is_removed(query):
+        queries = Queries[LiveQuery](self.queries)      # in one step: the pump changes its own meanwhile
+        for query in queries.values():
+            if query.state == "running" and self._is_removed(query, queries):
                 self.executor.cancel(query.definition.epoch)
 
     def _restore_query(self, definition: Definition, state: dict[str, object], relation: pa.Table | None) -> None:

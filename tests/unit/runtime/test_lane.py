@@ -21,6 +21,7 @@ from engine.records import End, GraphVersion, Pause, Record, Register, Resume, R
 from engine.runtime.batch import EvaluatorDownError, Limits
 from engine.runtime.lane import Lane, Task
 from engine.runtime.pump import Pump
+from engine.runtime.query import LiveQuery
 from engine.runtime.results import ResultLog
 from engine.runtime.rows import ROWS, Kind, encode
 from engine.runtime.suspects import Suspects
@@ -352,6 +353,56 @@ def test_who_waits_for_a_lane_that_is_closed_is_let_go() -> None:
     with pytest.raises(EvaluatorDownError):
         lane.begin(task("b"))
     closer.join()
+
+
+def test_what_is_begun_while_a_lane_is_closed_is_given_up_or_refused() -> None:
+    lane = Lane(ImpatientExecutor(), Gate(ImpatientExecutor), lambda *given: 0, lambda: None)
+    begun = task("a")
+
+    class ClosedMeanwhile(dict[str, Task]):
+        def __setitem__(self, epoch: str, given: Task) -> None:
+            closer = threading.Thread(target=lane.close, args=(True,))
+            closer.start()
+            closer.join(0.05)
+            super().__setitem__(epoch, given)
+
+    lane._tasks = ClosedMeanwhile()
+    lane.begin(begun)
+    wait_until(lambda: begun.given_up and begun.ended.is_set(), 5)
+
+
+def test_forgetting_a_query_waits_for_no_other_that_is_being_forgotten() -> None:
+    executor, forgotten, slow = ImpatientExecutor(), list[str](), threading.Event()
+
+    def forget(epoch: str) -> None:
+        forgotten.append(epoch)
+        assert epoch != "a" or slow.wait(10)
+
+    executor.forget = forget  # type: ignore[method-assign]
+    lane = Lane(executor, Gate(lambda: executor), lambda *given: 0, lambda: None)
+    lane.begin(task("a"))
+    lane.forget("a")
+    wait_until(lambda: forgotten == ["a"])
+    other = threading.Thread(target=lane.forget, args=("b",))
+    other.start()
+    other.join(5)
+    slow.set()
+    assert not other.is_alive() and forgotten == ["a", "b"]
+
+
+def test_a_removal_is_told_while_the_pump_takes_in_queries(monkeypatch: pytest.MonkeyPatch) -> None:
+    beheld = Beheld([Register(1, "quick", "text", 1), Register(2, "slow", "maker", 2)])
+    beheld.process()
+    queries, streams = beheld.pump.queries, LiveQuery.streams
+
+    def meanwhile(query: LiveQuery) -> tuple[str, ...]:
+        queries[f"new {len(queries)}"] = queries["quick"]
+        return streams.fget(query)  # type: ignore[attr-defined,no-any-return]
+
+    monkeypatch.setattr(LiveQuery, "streams", property(meanwhile))
+    beheld.log.removed.add(SLOW)
+    beheld.pump.end_removed()
+    assert beheld.executor.cancelled == {SLOW}
 
 
 def test_a_verdict_of_the_lane_is_recorded_even_where_the_evaluator_has_ended() -> None:
