@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Collection, Iterable, Iterator, Sequence
 
+from engine.ir.components import components
 from engine.ir.rules import TRIPLE, Atom, Formula, Head, Negation, Rule, atoms
 from engine.ir.spans import Diagnostic
 from engine.ir.terms import RDF_TYPE, Constant
@@ -28,7 +29,7 @@ def strata(rules: Iterable[Rule]) -> list[list[Rule]]:
     ordered = list(rules)
     edges = _edges(ordered)
     level: dict[Predicate, int] = {}
-    for members in _components(edges):
+    for members in components({head: [need for need, _ in needs] for head, needs in edges.items()}):
         inside = set(members)
         if any(negated and p in inside for head in members for p, negated in edges[head]):
             raise Unstratified(*_cycle(edges, inside))
@@ -106,35 +107,6 @@ def _edges(rules: Sequence[Rule]) -> Edges:
             for need in known.needs(rule):
                 edges[head].setdefault(need, rule)
     return edges
-
-
-def _components(edges: Edges) -> Iterator[list[Predicate]]:
-    """Predicates that depend on one another, together; what a component needs comes before it (Tarjan 1972, with a stack of its own)."""
-    number: dict[Predicate, int] = {}
-    low: dict[Predicate, int] = {}
-    open_: dict[Predicate, None] = {}
-    for root in edges:
-        path = [] if root in number else [(root, iter(edges[root]))]
-        while path:
-            here, needs = path[-1]
-            if here not in number:
-                number[here] = low[here] = len(number)
-                open_[here] = None
-            for need, _ in needs:
-                if need not in number:
-                    path.append((need, iter(edges[need])))
-                    break
-                if need in open_:
-                    low[here] = min(low[here], low[need])
-            else:
-                path.pop()
-                if path:
-                    low[path[-1][0]] = min(low[path[-1][0]], low[here])
-                if low[here] == number[here]:
-                    members = [here]
-                    while (last := open_.popitem()[0]) != here:
-                        members.append(last)
-                    yield members
 
 
 def _cycle(edges: Edges, inside: Collection[Predicate]) -> tuple[list[str], Rule]:

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import reduce
 
+from engine.ir.components import components
 from engine.ir.expressions import Expression, variables_of
 from engine.ir.growth import endless
 from engine.ir.rules import (TRIPLE, Assign, At, Atom, BoxMinus, DiamondMinus, Formula, Negation, Rule, RuleSet, Table, Test,
@@ -18,7 +19,6 @@ from engine.ir.spans import Diagnostic, DiagnosticError
 from engine.ir.strata import Unstratified
 from engine.ir.terms import Constant, Term, Variable
 from engine.plan import intervals as plan
-from engine.plan.components import components
 from engine.timeline import MAX, Interval
 
 INSTANT = Variable(".instant")

@@ -187,9 +187,9 @@ class Emitter:
             point = when(exp.EQ(this=column("lo"), expression=column("hi")), column("lo"),
                          exp.func("error", text("@ of a fact with a duration has endless instants")))
             even = exp.EQ(this=exp.paren(exp.BitwiseAnd(this=column("lo"), expression=number(1))), expression=number(0))
-            made = select(*cells, _half("lo", 2).as_("k"), exp.cast(point, "BIGINT").as_("lo"), "hi").from_(inner).where(even)
+            made = select(*cells, _divided("lo", 2).as_("k"), exp.cast(point, "BIGINT").as_("lo"), "hi").from_(inner).where(even)
             return self._bound(Rows(made, rows.columns), node.instant)
-        listed = exp.Explode(this=exp.GenerateSeries(start=_half("lo", self.granule), end=_half(plus("hi", 1), self.granule),
+        listed = exp.Explode(this=exp.GenerateSeries(start=_divided("lo", self.granule), end=_divided(plus("hi", 1), self.granule),
                                                      is_end_exclusive=True))
         spread = select(*cells, listed.as_("k")).from_(inner)
         lo_at = exp.Mul(this=column("k"), expression=number(self.granule))
@@ -304,7 +304,7 @@ def eroded(distance: Interval) -> tuple[exp.Expr, exp.Expr, exp.Expr]:
     return moved("lo", distance.hi, 1, MAX, even=True), moved("hi", distance.lo, -1, MAX, even=True), reached
 
 
-def _half(value: Value, length: int) -> exp.Expr:
+def _divided(value: Value, length: int) -> exp.Expr:
     inner = column(value) if isinstance(value, str) else exp.paren(value)
     return exp.IntDiv(this=inner, expression=number(length))
 
