@@ -24,6 +24,7 @@ from engine.runtime.lane import Lane, Task
 from engine.runtime.query import LiveQuery
 from engine.runtime.resources import ResultEvent
 from engine.runtime.rows import Control, Kind
+from engine.runtime.ticks import Mark
 from engine.runtime.verdicts import Decide, Verdicts
 from engine.spark.content import StreamContent
 from engine.spark.due import Answer, Due
@@ -41,7 +42,7 @@ class Evaluations(Barriers):
         self._alive, self._stands, self._lane = alive, stands, lane
         self._verdicts = Verdicts(self.executor, self.ahead, decide)
         self._slow: dict[str, int] = {}     # by epoch: how many evaluations of a slow query the lane takes at a time
-        self._marks: dict[str, Any] = {}    # by epoch: where its ticker stood before what it gave last
+        self._marks: dict[str, Mark] = {}    # by epoch: where its ticker stood before what it gave last
         self._at = 0    # the position of the last record that was seen when all that was due had been evaluated
 
     # --- what is due

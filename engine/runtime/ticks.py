@@ -118,6 +118,10 @@ class Timetable:
         return end - self.step(window) if isinstance(window, TimeWindow) else latest + 1
 
 
+Mark = tuple[int, bool, list[Range], Times]
+"""Where a Ticker stands: its floor, whether the windows had content there, and what it has seen and not passed."""
+
+
 class Ticker:
     """The moving part: which ticks of one query are done, and where its windows have content."""
 
@@ -156,11 +160,11 @@ class Ticker:
         self._content = [r for r in self._content if r[1] > self.floor]
         return found
 
-    def mark(self) -> tuple[int, bool, list[Range], Times]:
+    def mark(self) -> Mark:
         """Where it stands, for `back`."""
         return self.floor, self.filled, self._content, self._changes
 
-    def back(self, mark: tuple[int, bool, list[Range], Times]) -> None:
+    def back(self, mark: Mark) -> None:
         """Stand where it stood: what was due since is due again. Nothing may have been seen since."""
         self.floor, self.filled, self._content, self._changes = mark
 

@@ -95,7 +95,7 @@ class ProgramState:
 
     def advance(self, facts: Tables, until: int) -> Advanced:
         """Take in facts that begin after the last step, and make all up to the point `until` final. Raises ValueError where a fact begins
-        before that, and growth.Unending."""
+        before that; growth.Unending where rounds find something new for ever, after which the state is of no use."""
         if until <= self.mark.past:
             raise ValueError("a step goes on from the one before")
         given = self._taken(facts)

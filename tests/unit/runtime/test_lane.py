@@ -40,7 +40,7 @@ MAKER = replace(STATEMENT, query=Construct((TriplePattern(S, Constant("<p>"), OB
 TEXTS = {"text": STATEMENT, "graphed": GRAPHED, "ruled": RULED, "maker": MAKER}
 
 
-class Beheld:
+class WithLane:
     """A pump with a lane over a log, and the log read by one without."""
 
     def __init__(self, records: Sequence[Record], results: ResultLog | None = None, **slow: int) -> None:
@@ -83,68 +83,68 @@ class Beheld:
 
 
 def test_the_neighbours_of_a_slow_query_go_on_and_its_results_come_later_in_order() -> None:
-    beheld = Beheld([*HEAD, *events(3, [5, 15, 25, 35, 45])])
+    slowed = WithLane([*HEAD, *events(3, [5, 15, 25, 35, 45])])
     for position in range(3, 7):
-        beheld.process(position)
-    assert (beheld.ticks("quick"), beheld.ticks("slow")) == ([10, 20, 30], [])
-    assert beheld.lane.begun == [(SLOW, 10)]
-    assert beheld.pump.queries["slow"].reached < 10 <= beheld.pump.queries["quick"].reached
-    beheld.harvest()
-    assert beheld.ticks("slow") == [10]
-    assert beheld.lane.begun == [(SLOW, 10), (SLOW, 20)], "what was due meanwhile follows"
-    beheld.process()
-    assert (beheld.ticks("quick"), beheld.ticks("slow")) == ([10, 20, 30, 40], [10])
-    beheld.finish()
-    assert beheld.ticks("slow") == [10, 20, 30, 40]
-    assert logged(beheld.results) == beheld.replayed
+        slowed.process(position)
+    assert (slowed.ticks("quick"), slowed.ticks("slow")) == ([10, 20, 30], [])
+    assert slowed.lane.begun == [(SLOW, 10)]
+    assert slowed.pump.queries["slow"].reached < 10 <= slowed.pump.queries["quick"].reached
+    slowed.harvest()
+    assert slowed.ticks("slow") == [10]
+    assert slowed.lane.begun == [(SLOW, 10), (SLOW, 20)], "what was due meanwhile follows"
+    slowed.process()
+    assert (slowed.ticks("quick"), slowed.ticks("slow")) == ([10, 20, 30, 40], [10])
+    slowed.finish()
+    assert slowed.ticks("slow") == [10, 20, 30, 40]
+    assert logged(slowed.results) == slowed.replayed
 
 
 def test_results_of_the_lane_are_of_the_position_that_the_pump_had_reached() -> None:
-    beheld = Beheld([*HEAD, *events(3, [5, 15, 25])])
-    beheld.process(4)
-    beheld.process(5)
-    beheld.lane.let_go()
-    beheld.log.append(events(6, [35]))
-    beheld.process()
-    assert beheld.results.positions("slow", 1, 9) == {1: 5}
+    slowed = WithLane([*HEAD, *events(3, [5, 15, 25])])
+    slowed.process(4)
+    slowed.process(5)
+    slowed.lane.let_go()
+    slowed.log.append(events(6, [35]))
+    slowed.process()
+    assert slowed.results.positions("slow", 1, 9) == {1: 5}
 
 
 def test_a_query_that_is_quick_in_the_lane_goes_back_to_the_batch() -> None:
-    beheld = Beheld([*HEAD, *events(3, [5, 15, 25])])
-    beheld.pump = beheld.another(beheld.results, beside=Beside(beheld.executor, ms=999))
-    beheld.process(4)
-    beheld.executor.slow.clear()
-    beheld.harvest()
-    beheld.process()
-    assert beheld.ticks("slow") == [10, 20]
-    assert beheld.lane.begun == [(SLOW, 10)]
+    slowed = WithLane([*HEAD, *events(3, [5, 15, 25])])
+    slowed.pump = slowed.another(slowed.results, beside=Beside(slowed.executor, ms=999))
+    slowed.process(4)
+    slowed.executor.slow.clear()
+    slowed.harvest()
+    slowed.process()
+    assert slowed.ticks("slow") == [10, 20]
+    assert slowed.lane.begun == [(SLOW, 10)]
 
 
 def test_what_was_answered_in_time_is_logged_and_the_rest_goes_to_the_lane() -> None:
-    beheld = Beheld([*HEAD, *events(3, [5, 15, 25, 35])], **{SLOW: 2})
-    beheld.process()
-    assert beheld.ticks("slow") == [10, 20]
-    assert beheld.lane.begun == [(SLOW, 30)]
-    beheld.finish()
-    assert logged(beheld.results) == beheld.replayed
+    slowed = WithLane([*HEAD, *events(3, [5, 15, 25, 35])], **{SLOW: 2})
+    slowed.process()
+    assert slowed.ticks("slow") == [10, 20]
+    assert slowed.lane.begun == [(SLOW, 30)]
+    slowed.finish()
+    assert logged(slowed.results) == slowed.replayed
 
 
 @pytest.mark.parametrize("harvested", [0, 1])
 def test_a_crash_while_something_is_in_the_lane_loses_nothing(harvested: int, tmp_path: Path) -> None:
-    beheld = Beheld([*HEAD, *events(3, [5, 15, 25, 35])], ResultLog(tmp_path / "db"))
+    slowed = WithLane([*HEAD, *events(3, [5, 15, 25, 35])], ResultLog(tmp_path / "db"))
     for position in range(3, 7):
-        beheld.process(position)
+        slowed.process(position)
     for _ in range(harvested):
-        beheld.harvest()
-    beheld.results.close()
-    beheld.results = ResultLog(tmp_path / "db")
-    beheld.pump = beheld.another(beheld.results)
-    beheld.log.append(events(7, [45]))
-    beheld.process()
-    beheld.finish()
-    assert beheld.ticks("slow") == [10, 20, 30, 40]
-    assert logged(beheld.results) == beheld.replayed
-    beheld.results.close()
+        slowed.harvest()
+    slowed.results.close()
+    slowed.results = ResultLog(tmp_path / "db")
+    slowed.pump = slowed.another(slowed.results)
+    slowed.log.append(events(7, [45]))
+    slowed.process()
+    slowed.finish()
+    assert slowed.ticks("slow") == [10, 20, 30, 40]
+    assert logged(slowed.results) == slowed.replayed
+    slowed.results.close()
 
 
 CHANGES: dict[str, tuple[str, list[Record]]] = {
@@ -159,82 +159,82 @@ def test_what_changes_a_query_waits_for_the_lane(name: str) -> None:
     head: list[Record] = [GraphVersion(1, GRAPH, (("<x>", "<p>", '"0"'),)), RulesVersion(2, "r", "text/x-rules", "9 if 2")]
     head += [Register(3, "quick", "text", 3), Register(4, "slow", text, 4)]
     more = [replace(record, position=9) for record in change]  # type: ignore[type-var]
-    beheld = Beheld([*head, *events(5, [5, 15, 25, 35]), *more])
+    slowed = WithLane([*head, *events(5, [5, 15, 25, 35]), *more])
     for position in range(4, 9):
-        beheld.process(position)
-    assert beheld.ticks("slow") == [] and not beheld.lane.waited
-    beheld.process(9)
-    assert beheld.lane.waited[0] == SLOW
-    assert beheld.ticks("slow")[:3] == [10, 20, 30]
+        slowed.process(position)
+    assert slowed.ticks("slow") == [] and not slowed.lane.waited
+    slowed.process(9)
+    assert slowed.lane.waited[0] == SLOW
+    assert slowed.ticks("slow")[:3] == [10, 20, 30]
     if name != "end":
-        beheld.log.append(events(10, [45, 55]))
-        beheld.process()
-    beheld.finish()
-    assert logged(beheld.results) == beheld.replayed
+        slowed.log.append(events(10, [45, 55]))
+        slowed.process()
+    slowed.finish()
+    assert logged(slowed.results) == slowed.replayed
 
 
 def test_a_change_that_does_not_concern_a_query_does_not_wait() -> None:
-    beheld = Beheld([*HEAD, *events(3, [5, 15, 25]), GraphVersion(6, GRAPH, ()), Pause(7, "quick"), Resume(8, "quick", False),
-                     Register(9, "third", "text", 9), *events(10, [35])])
+    slowed = WithLane([*HEAD, *events(3, [5, 15, 25]), GraphVersion(6, GRAPH, ()), Pause(7, "quick"), Resume(8, "quick", False),
+                       Register(9, "third", "text", 9), *events(10, [35])])
     for position in range(3, 11):
-        beheld.process(position)
-    assert not beheld.lane.waited
-    beheld.finish()
-    assert logged(beheld.results) == beheld.replayed
+        slowed.process(position)
+    assert not slowed.lane.waited
+    slowed.finish()
+    assert logged(slowed.results) == slowed.replayed
 
 
 @pytest.mark.parametrize("change", [Unregister(6, "slow"), Register(6, "slow", "text", 6)])
 def test_what_is_removed_or_replaced_is_given_up_in_the_lane(change: Record) -> None:
-    beheld = Beheld([*HEAD, *events(3, [5, 15, 25]), change, *events(7, [35, 45])])
-    beheld.process(4)
-    [task] = beheld.lane._tasks.values()
-    beheld.process(6)
-    assert task.given_up and beheld.executor.cancelled == {SLOW} and not beheld.lane.waited
-    beheld.lane._work(task)
-    beheld.process()
-    beheld.finish()
-    assert "slow" not in beheld.pump.queries or beheld.pump.queries["slow"].state == "running"
-    assert logged(beheld.results) == beheld.replayed
+    slowed = WithLane([*HEAD, *events(3, [5, 15, 25]), change, *events(7, [35, 45])])
+    slowed.process(4)
+    [task] = slowed.lane._tasks.values()
+    slowed.process(6)
+    assert task.given_up and slowed.executor.cancelled == {SLOW} and not slowed.lane.waited
+    slowed.lane._work(task)
+    slowed.process()
+    slowed.finish()
+    assert "slow" not in slowed.pump.queries or slowed.pump.queries["slow"].state == "running"
+    assert logged(slowed.results) == slowed.replayed
 
 
 def test_a_lane_that_is_closed_takes_nothing_along(tmp_path: Path) -> None:
-    beheld = Beheld([*HEAD, *events(3, [5, 15, 25, 35])], ResultLog(tmp_path / "db"))
-    beheld.process(5)
-    beheld.lane.close(cancel=False)
-    beheld.process()
-    beheld.executor.slow.clear()
-    beheld.pump = beheld.another(beheld.results)
-    beheld.log.append(events(7, [45]))
-    beheld.process()
-    assert beheld.ticks("slow") == [10, 20, 30, 40]
-    assert logged(beheld.results) == beheld.replayed
-    beheld.results.close()
+    slowed = WithLane([*HEAD, *events(3, [5, 15, 25, 35])], ResultLog(tmp_path / "db"))
+    slowed.process(5)
+    slowed.lane.close(cancel=False)
+    slowed.process()
+    slowed.executor.slow.clear()
+    slowed.pump = slowed.another(slowed.results)
+    slowed.log.append(events(7, [45]))
+    slowed.process()
+    assert slowed.ticks("slow") == [10, 20, 30, 40]
+    assert logged(slowed.results) == slowed.replayed
+    slowed.results.close()
 
 
 def test_an_evaluation_in_the_lane_that_goes_over_a_limit_fails_its_query_by_a_verdict() -> None:
-    beheld = Beheld([*HEAD, *events(3, [5, 15, 25, 35])])
-    beheld.executor.over[SLOW] = 20
+    slowed = WithLane([*HEAD, *events(3, [5, 15, 25, 35])])
+    slowed.executor.over[SLOW] = 20
     for position in range(3, 7):
-        beheld.process(position)
-    beheld.finish()
-    assert (beheld.ticks("quick"), beheld.ticks("slow")) == ([10, 20, 30], [10])
-    assert (beheld.pump.queries["quick"].state, beheld.pump.queries["slow"].state) == ("running", "failed")
-    [verdict] = beheld.log.following(6)
+        slowed.process(position)
+    slowed.finish()
+    assert (slowed.ticks("quick"), slowed.ticks("slow")) == ([10, 20, 30], [10])
+    assert (slowed.pump.queries["quick"].state, slowed.pump.queries["slow"].state) == ("running", "failed")
+    [verdict] = slowed.log.following(6)
     assert (verdict.kind, verdict.payload["epoch"], verdict.payload["tick"]) == (Kind.VERDICT, SLOW, 20)
-    beheld.log.append([Resume(8, "slow", False), *events(9, [45, 55])])
-    beheld.executor.over.clear()
-    beheld.process()
-    beheld.finish()
-    assert logged(beheld.results) == beheld.replayed
+    slowed.log.append([Resume(8, "slow", False), *events(9, [45, 55])])
+    slowed.executor.over.clear()
+    slowed.process()
+    slowed.finish()
+    assert logged(slowed.results) == slowed.replayed
 
 
 def test_a_verdict_is_not_forgotten_before_a_query_that_is_behind_comes_to_it() -> None:
-    first = Beheld([*HEAD, *events(3, [5, 15, 25, 35])])
+    first = WithLane([*HEAD, *events(3, [5, 15, 25, 35])])
     first.executor.over[SLOW] = 30
     first.process()
     first.finish()
     first.log.append(events(8, [45, 55]))
-    again = Beheld([])
+    again = WithLane([])
     again.log = first.log
     again.pump = again.another(again.results)
     for position in range(1, again.log.last + 1):
@@ -246,36 +246,36 @@ def test_a_verdict_is_not_forgotten_before_a_query_that_is_behind_comes_to_it() 
 
 
 def test_the_end_of_the_evaluator_is_no_failure_of_a_query_in_the_lane() -> None:
-    beheld = Beheld([*HEAD, *events(3, [5, 15])])
-    beheld.process()
-    beheld.executor.failing.add(SLOW)
-    beheld.pump._alive = lambda: False
+    slowed = WithLane([*HEAD, *events(3, [5, 15])])
+    slowed.process()
+    slowed.executor.failing.add(SLOW)
+    slowed.pump._alive = lambda: False
     with pytest.raises(EvaluatorDownError):
-        beheld.harvest()
+        slowed.harvest()
     with pytest.raises(EvaluatorDownError, match="the pump has failed"):
-        beheld.log.append(events(5, [25]))
-        beheld.process()
-    assert beheld.results.position == 4 and not beheld.ticks("slow")
+        slowed.log.append(events(5, [25]))
+        slowed.process()
+    assert slowed.results.position == 4 and not slowed.ticks("slow")
 
 
 def test_queries_that_make_a_stream_and_those_that_are_alone_are_waited_for() -> None:
-    beheld = Beheld([Register(1, "quick", "text", 1), Register(2, "slow", "maker", 2), *events(3, [5, 15])])
-    beheld.process()
-    assert beheld.executor.hurried == {QUICK} and beheld.ticks("slow") == [10]
-    alone = Beheld([Register(1, "slow", "text", 1), *events(2, [5, 15])], q1c1=0)
+    slowed = WithLane([Register(1, "quick", "text", 1), Register(2, "slow", "maker", 2), *events(3, [5, 15])])
+    slowed.process()
+    assert slowed.executor.hurried == {QUICK} and slowed.ticks("slow") == [10]
+    alone = WithLane([Register(1, "slow", "text", 1), *events(2, [5, 15])], q1c1=0)
     alone.process()
     assert alone.executor.hurried == set() and alone.ticks("slow") == [10]
 
 
 def test_what_a_query_in_the_lane_has_not_seen_is_kept_and_bounded() -> None:
-    beheld = Beheld([*HEAD, *events(3, [5, 15, 25, 35, 45])])
+    slowed = WithLane([*HEAD, *events(3, [5, 15, 25, 35, 45])])
     for position in range(3, 7):
-        beheld.process(position)
-    assert [chunk.oldest for chunk in beheld.pump.kept.content(A).chunks][0] == 5
-    beheld.pump._limits = replace(beheld.pump._limits, evaluation=EvaluationLimits(state_rows=3))
-    beheld.process()
-    assert beheld.lane.waited == [SLOW] and beheld.ticks("slow") == [10, 20, 30, 40]
-    assert [chunk.oldest for chunk in beheld.pump.kept.content(A).chunks] == [35, 45]
+        slowed.process(position)
+    assert [chunk.oldest for chunk in slowed.pump.kept.content(A).chunks][0] == 5
+    slowed.pump._limits = replace(slowed.pump._limits, evaluation=EvaluationLimits(state_rows=3))
+    slowed.process()
+    assert slowed.lane.waited == [SLOW] and slowed.ticks("slow") == [10, 20, 30, 40]
+    assert [chunk.oldest for chunk in slowed.pump.kept.content(A).chunks] == [35, 45]
 
 
 @given(logs(), st.data())
@@ -391,18 +391,18 @@ def test_forgetting_a_query_waits_for_no_other_that_is_being_forgotten() -> None
 
 
 def test_a_removal_is_told_while_the_pump_takes_in_queries(monkeypatch: pytest.MonkeyPatch) -> None:
-    beheld = Beheld([Register(1, "quick", "text", 1), Register(2, "slow", "maker", 2)])
-    beheld.process()
-    queries, streams = beheld.pump.queries, LiveQuery.streams
+    slowed = WithLane([Register(1, "quick", "text", 1), Register(2, "slow", "maker", 2)])
+    slowed.process()
+    queries, streams = slowed.pump.queries, LiveQuery.streams
 
     def meanwhile(query: LiveQuery) -> tuple[str, ...]:
         queries[f"new {len(queries)}"] = queries["quick"]
         return streams.fget(query)  # type: ignore[attr-defined,no-any-return]
 
     monkeypatch.setattr(LiveQuery, "streams", property(meanwhile))
-    beheld.log.removed.add(SLOW)
-    beheld.pump.end_removed()
-    assert beheld.executor.cancelled == {SLOW}
+    slowed.log.removed.add(SLOW)
+    slowed.pump.end_removed()
+    assert slowed.executor.cancelled == {SLOW}
 
 
 def test_a_verdict_of_the_lane_is_recorded_even_where_the_evaluator_has_ended() -> None:
