@@ -14,40 +14,45 @@ from engine.plan import intervals as plan
 from engine.timeline import MAX, MIN
 from engine.worker.tables import table_of
 
-Event = tuple[int, tuple[str, tuple[str, ...]]]
+Ground = tuple[str, tuple[str, ...]]
+Event = tuple[int, Ground]
+Lasting = tuple[int, int, Ground]
+"""An atom that holds from one granule to another, both included."""
 
 
 class Events:
-    """The events that windows of tuples can still see, and those of facts that go on beyond the step."""
+    """The events that windows of tuples can still see (`kept`), and what holds beyond the step (`waiting`), which may be for ever."""
 
     def __init__(self, program: plan.Program) -> None:
         self.windows = program.windows
         self.granule = program.granule
         self.kept: list[Event] = []
+        self.waiting: list[Lasting] = []
 
     @property
     def held(self) -> int:
         """How many are kept."""
-        return len(self.kept)
+        return len(self.kept) + len(self.waiting)
 
     def advance(self, given: Iterable[tuple[str, pa.Table]], past: int, until: int, start: int) -> list[tuple[str, pa.Table]]:
         """The rows of the windows' relations in a step, given the facts that came in."""
-        came = {event for name, table in given for event in self._events(name, table, start)}
+        lasting = {*self.waiting, *(found for name, table in given for found in self._lasting(name, table, start))}
+        reach = until // self.granule
+        came = {(k, atom) for first, last, atom in lasting for k in range(first, min(last, reach) + 1)}
+        self.waiting = sorted((max(first, reach + 1), last, atom) for first, last, atom in lasting if last > reach)
         events = sorted({*self.kept, *came})
         made = [(window.relation, self._rows(window, events, past, until)) for window in self.windows]
-        there = [event for event in events if event[0] * self.granule <= until]
-        self.kept = there[-max(window.size for window in self.windows):] + events[len(there):]
+        self.kept = events[-max(window.size for window in self.windows):]
         return made
 
-    def _events(self, name: str, table: pa.Table, start: int) -> Iterable[Event]:
+    def _lasting(self, name: str, table: pa.Table, start: int) -> Iterable[Lasting]:
         predicate, _, arity = name.rpartition("/")
         if predicate.startswith("."):
             return
         cells = [table[f"a{place}"].to_pylist() for place in range(1, int(arity) + 1)]
         for row, (lo, hi) in enumerate(zip(table["lo"].to_pylist(), table["hi"].to_pylist())):
             if (lo, hi) != (MIN, MAX):
-                atom = predicate, tuple(column[row] for column in cells)
-                yield from ((k, atom) for k in range(max(lo, start) // self.granule, hi // self.granule + 1))
+                yield max(lo, start) // self.granule, hi // self.granule, (predicate, tuple(column[row] for column in cells))
 
     def _rows(self, window: plan.TupleWindow, events: Sequence[Event], past: int, until: int) -> pa.Table:
         rows: list[tuple[str | int, ...]] = []

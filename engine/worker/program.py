@@ -20,7 +20,7 @@ from engine.ir.rules import TRIPLE
 from engine.plan import intervals as plan
 from engine.sql.steps import Statements
 from engine.timeline import MAX, MIN
-from engine.worker.events import Event, Events
+from engine.worker.events import Event, Events, Lasting
 
 if TYPE_CHECKING:
     import duckdb
@@ -66,7 +66,7 @@ class Snapshot:
     past: int
     start: int | None
     waiting: tuple[tuple[str, pa.Table], ...]
-    events: tuple[Event, ...]
+    events: tuple[tuple[Event, ...], tuple[Lasting, ...]]
 
 
 class ProgramState:
@@ -124,7 +124,8 @@ class ProgramState:
         """The state between two steps, as a value."""
         kept = {name: self.table(("kept", name), partial(self.statements.kept, relation), {}) for name, relation in self.relations.items()
                 if self.sizes[name].rows}
-        return Snapshot(kept, self.mark.past, self.mark.start, tuple(self.mark.waiting), tuple(self.events.kept) if self.events else ())
+        events = (tuple(self.events.kept), tuple(self.events.waiting)) if self.events else ((), ())
+        return Snapshot(kept, self.mark.past, self.mark.start, tuple(self.mark.waiting), events)
 
     def restore(self, snapshot: Snapshot) -> None:
         """Go on from a snapshot of the same program, in tables that have nothing yet."""
@@ -137,7 +138,7 @@ class ProgramState:
             self.sizes[name] = _Size(rows, MAX if waiting is None else waiting)
         self.mark = Mark(snapshot.past, snapshot.start, list(snapshot.waiting))
         if self.events is not None:
-            self.events.kept = list(snapshot.events)
+            self.events.kept, self.events.waiting = list(snapshot.events[0]), list(snapshot.events[1])
 
     def drop(self) -> None:
         """Forget all, the tables included."""
