@@ -60,14 +60,21 @@ def _serve_arguments(parser: argparse.ArgumentParser) -> None:
 
 def _run_arguments(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
-    add("query", type=Path, nargs="+", help="file with a statement, - for standard input; one may read what another makes")
+    add("query", type=Path, nargs="+", help="file with a statement, - for standard input; one may read what another makes. Or one rule "
+        "program with a time of its own: .lars, .dmtl")
+    add("--facts", action="append", default=[], type=Path, metavar="FILE",
+        help="facts of a rule program, one a line: P(a)@[1,3) (again for more)")
     add("--stream", action="append", default=[], metavar="IRI=FILE",
         help="a recorded stream: TriG, N-Quads, JSON-LD lines or ms<TAB>triple lines, .gz too (again for more)")
     add("--graph", action="append", default=[], metavar="[IRI=]FILE",
         help="a static graph; without IRI it is the one that the query names, or background for its rules")
     add("--rules", action="append", default=[], metavar="NAME[=FILE]",
         help="as USING RULES in the text; with FILE (RIF-Core: .rifps, .rif) the rule set that the text, or else this option, uses")
-    add("--format", choices=("jsonl", "csv", "table"), default="jsonl", help="default: %(default)s")
+    add("--format", choices=("jsonl", "csv", "table", "facts"), default="jsonl",
+        help="default: %(default)s; of a rule program jsonl or facts: P(a)@3, one a line")
+    add("--derived", metavar="P,Q", help="of a rule program: these predicates only, of those that its rules derive")
+    add("--until", type=_read_by(moment), metavar="TIME",
+        help="of a rule program: up to then, in milliseconds or an xsd:dateTime (default: as far as its facts lead)")
     add("--explain", choices=EXPLAIN_STAGES, metavar="STAGE", help=f"show the plan instead: {', '.join(EXPLAIN_STAGES)}")
     parser.set_defaults(do=_run)
 
@@ -102,8 +109,11 @@ def _serve(given: argparse.Namespace) -> int:
 
 def _run(given: argparse.Namespace) -> int:
     from server.offline import run
+    from server.offline_programs import is_program, misused, run_program
 
-    return run(given, sys.stdout)
+    if complaint := misused(given):
+        return _complain(complaint)
+    return (run_program if is_program(given.query[0]) else run)(given, sys.stdout)
 
 
 def _why(given: argparse.Namespace) -> int:

@@ -150,7 +150,7 @@ def _recordings(given: Iterable[str], queries: Mapping[str, Statement]) -> list[
     """The files of recorded streams with their IRIs. One without IRI is of the stream that the queries read."""
     wanted, found = _pushed(queries), list[tuple[str, Path]]()
     for text in given:
-        iri, path = _named_file(text)
+        iri, path = named_file(text)
         if iri is None:
             if len(wanted) != 1:
                 raise ValueError(f"--stream {text}: write IRI=FILE, for {len(wanted)} streams are read.")
@@ -165,7 +165,7 @@ def _with_graphs(queries: dict[str, Statement], given: Iterable[str],
                  rules: Sequence[str]) -> tuple[dict[str, Statement], dict[str, list[Triple]]]:
     """Static graphs by IRI. One without IRI is the graph that the queries name and nobody else gives; where there is none, it is what
     their rules reason with (``USING GRAPH``), and the statements say so."""
-    files = [_named_file(text) for text in given]
+    files = [named_file(text) for text in given]
     taken = {iri for iri, _ in files}
     named_here = [source.iri for q in queries.values() for source in (*q.graphs, *q.reasoning_graphs)]
     free = [iri for iri in dict.fromkeys(named_here) if iri not in taken]
@@ -201,7 +201,7 @@ def _with_rules(queries: Mapping[str, Statement], given: Iterable[str]) -> tuple
     return names, found
 
 
-def _named_file(text: str) -> tuple[str | None, Path]:
+def named_file(text: str) -> tuple[str | None, Path]:
     """``IRI=FILE`` or ``FILE``; both may hold ``=``."""
     read = [(None, Path(text)), *((text[:found.start()].strip("<>"), Path(text[found.end():])) for found in re.finditer("=", text)
                                   if ":" in text[:found.start()])]

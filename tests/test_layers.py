@@ -31,7 +31,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "engine.worker": {"engine.functions", "engine.plan", "engine.sql"},
     "engine.spark": {"engine.functions", "engine.plan", "engine.sql", "engine.worker"},
     "engine.compiler": {"engine.rewrite", "engine.plan", "engine.spark"},
-    "engine.runtime": {"engine.spark", "engine.plan", "engine.compiler", "engine.functions"},
+    "engine.runtime": {"engine.spark", "engine.plan", "engine.compiler", "engine.functions", "engine.rewrite", "engine.worker"},
     "grammar": set(),
     "server": {"grammar", "engine", "engine.compiler", "engine.runtime", "engine.spark", "engine.plan", "engine.functions",
                "engine.reference", "engine.rewrite"},

@@ -17,11 +17,12 @@ from engine.ir.rules import (TRIPLE, Assign, At, Atom, BoxMinus, DiamondMinus, F
                              WindowFormula, atoms, rule_variables)
 from engine.ir.spans import Diagnostic, DiagnosticError
 from engine.ir.strata import Unstratified
-from engine.ir.terms import Constant, Term, Variable
+from engine.ir.terms import RDF_TYPE, Constant, Term, Variable
 from engine.plan import intervals as plan
 from engine.timeline import MAX, Interval
 
 INSTANT = Variable(".instant")
+TYPE = Constant(RDF_TYPE)
 
 
 def relation_name(predicate: str, arity: int) -> str:
@@ -30,16 +31,23 @@ def relation_name(predicate: str, arity: int) -> str:
 
 
 class Relations:
-    """Which relation has an atom: the triples of one property are a relation where no atom leaves the property open."""
+    """Which relation has an atom: the triples of one property are a relation where no atom leaves the property open; so are those of one
+    class where none leaves the class open (`not` of one class is no cycle for rules that derive another)."""
 
     def __init__(self, rules: Sequence[Rule]) -> None:
         listed = [atom for rule in rules for part in (rule.head, *rule.body) for atom in atoms(part)]
-        self.by_property = all(isinstance(atom.terms[1], Constant) for atom in listed if atom.predicate == TRIPLE)
+        triples = [atom.terms for atom in listed if atom.predicate == TRIPLE]
+        self.by_property = all(isinstance(terms[1], Constant) for terms in triples)
+        self.by_class = self.by_property and all(isinstance(terms[2], Constant) for terms in triples if terms[1] == TYPE)
 
     def of(self, atom: Atom) -> tuple[str, tuple[Term, ...]]:
         """The relation of an atom, and its terms there."""
-        if atom.predicate == TRIPLE and self.by_property and isinstance(atom.terms[1], Constant):
-            return relation_name(f"{TRIPLE} {atom.terms[1].token}", 2), (atom.terms[0], atom.terms[2])
+        if atom.predicate == TRIPLE and self.by_property:
+            subject, link, object_ = atom.terms
+            if self.by_class and link == TYPE and isinstance(object_, Constant):
+                return relation_name(f"{TRIPLE} {RDF_TYPE} {object_.token}", 1), (subject,)
+            if isinstance(link, Constant):
+                return relation_name(f"{TRIPLE} {link.token}", 2), (subject, object_)
         return relation_name(atom.predicate, len(atom.terms)), atom.terms
 
 

@@ -11,12 +11,15 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 
+from engine.ir.notation import duration
 from engine.ir.rules import Assign, At, DiamondMinus, Negation, Rule, WindowFormula, atoms
 from engine.plan.normal_form import distances, normal_form
 from engine.timeline import MAX, Interval
 
 MOST_WRITTEN = 15
 """A bound of more digits than this is told by its magnitude only."""
+SHOWN = 100
+"""So many constants stand in the bound that is shown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +90,19 @@ def memory(rules: Iterable[Rule]) -> Memory:
     return Memory(window_ms=max(ends, default=0), history=tuple(history), granularity_ms=min(lengths, default=None),
                   least_end_ms=min((end for end in ends if end), default=None), rules=len(normal), predicates=len(predicates),
                   arity=max((arity for _, arity in predicates), default=0), unbounded=next(_beyond(normal), None))
+
+
+def describe(found: Memory) -> str:
+    """The analysis as text, one line for each thing; the bound for SHOWN constants and steps of a second."""
+    lines = [f"window {duration(found.window_ms)}: what ended before is forgotten",
+             f"history {', '.join(found.history) or 'none'}" + (": that it held once is kept for ever" if found.history else "")]
+    bound = found.bound(SHOWN, 1_000)
+    if bound is not None:
+        facts = f"{bound.facts:,}" if bound.facts is not None else f"10^{bound.log10:.1f}"
+        lines.append(f"bound {facts} facts, whatever the stream, for {SHOWN} constants and steps of 1s")
+    elif found.rules:
+        lines.append(f"bound none: {found.unbounded or 'an operator has a punctual interval, so it depends on how dense time stamps are'}")
+    return "memory\n" + "".join(f"  {line}\n" for line in lines)
 
 
 def _beyond(rules: Iterable[Rule]) -> Iterator[str]:

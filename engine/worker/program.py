@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 
 from engine.ir.growth import rounds
 from engine.ir.rules import TRIPLE
+from engine.ir.terms import RDF_TYPE
 from engine.plan import intervals as plan
 from engine.sql.steps import Statements
 from engine.timeline import MAX, MIN
@@ -106,7 +107,7 @@ class ProgramState:
         point = {"past": self.mark.past, "until": until, "start": start, "turn": self.turns}
         if self.events is not None:
             given += self.events.advance(given, self.mark.past, until, point["start"])
-        step = _Step(self, _by_relation(self.relations, given), point)
+        step = _Step(self, by_relation(self.relations, given), point)
         try:
             for stratum in self.program.strata:
                 step.take(stratum)
@@ -280,14 +281,17 @@ class _Step:
         return self.state.run(key, make, self.point)
 
 
-def _by_relation(relations: Mapping[str, plan.Relation], given: Sequence[tuple[str, pa.Table]]) -> dict[str, pa.Table]:
-    """The given tables of the program's relations; triples by their property, where the program has them so."""
+def by_relation(relations: Mapping[str, plan.Relation], given: Sequence[tuple[str, pa.Table]]) -> dict[str, pa.Table]:
+    """The given tables of the program's relations; triples by their property, or class, where the program has them so."""
     found: dict[str, list[pa.Table]] = {}
     for name, table in given:
         if name == f"{TRIPLE}/3" and name not in relations:
             for property_ in table["a2"].unique().to_pylist():
                 of = table.filter(pc.equal(table["a2"], property_)).drop_columns(["a2"]).rename_columns(["a1", "a2", "lo", "hi"])
                 found.setdefault(f"{TRIPLE} {property_}/2", []).append(of)
+                for class_ in of["a2"].unique().to_pylist() if property_ == RDF_TYPE else ():
+                    members = of.filter(pc.equal(of["a2"], class_)).drop_columns(["a2"])
+                    found.setdefault(f"{TRIPLE} {RDF_TYPE} {class_}/1", []).append(members)
         else:
             found.setdefault(name, []).append(table)
     return {name: pa.concat_tables(listed) for name, listed in found.items() if name in relations}

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from functools import lru_cache
+from types import MappingProxyType
 
 from engine.ir.rules import Atom, Fact, Negation, Rule, RuleSet
 from engine.ir.spans import Diagnostic, DiagnosticError, Span
@@ -18,6 +19,7 @@ from grammar.rule_text import MAX_ERRORS, Report
 from grammar.terms import literal
 
 MEDIA = "text/x-datalogmtl"
+NO_PREFIXES: Mapping[str, str] = MappingProxyType({})
 
 _NAME = r"[A-Za-z_][A-Za-z0-9_]*"
 _PREDICATE = r"[A-Za-z][A-Za-z0-9_]*(?::[A-Za-z][A-Za-z0-9_]*)?"
@@ -47,14 +49,15 @@ def parse_datalogmtl(text: str, name: str) -> RuleSet:
     return RuleSet(name, tuple(rules), tuple(facts), imports=tuple(reader.imports), unit_ms=reader.unit_ms)
 
 
-def parse_facts(text: str, unit_ms: int = 1_000) -> list[Fact]:
-    """The facts of a text, one a line, in units of `unit_ms` where it declares no other; it may be of any length.
+def parse_facts(text: str, unit_ms: int = 1_000, known: Mapping[str, str] = NO_PREFIXES) -> list[Fact]:
+    """The facts of a text, one a line, in units of `unit_ms` where it declares no other; it may be of any length. The prefixes `known`
+    need not be declared.
 
     Raises DiagnosticError with all that is wrong, at most MAX_ERRORS.
     """
     facts: list[Fact] = []
     found: list[Diagnostic] = []
-    prefixes: dict[str, str] = {}
+    prefixes = dict(known)
     for start, line in _lines_of(text.removeprefix("\ufeff")):
         quick = _quick(line, unit_ms) if ":" not in line or not prefixes else None
         if quick is not None:

@@ -18,6 +18,7 @@ SPARQL_QUERY, SPARQL_UPDATE, FORM = "application/sparql-query", "application/spa
 MERGE_PATCH = "application/merge-patch+json"
 RESULTS_JSON, RESULTS_XML = "application/sparql-results+json", "application/sparql-results+xml"
 RIF_PS, RIF_XML = "text/x-rif-ps", "application/rif+xml"
+LARS, DATALOGMTL = "text/x-lars", "text/x-datalogmtl"
 CSV, TSV = "text/csv", "text/tab-separated-values"
 
 ALIASES = {"application/x-ndjson": JSONL, "application/ndjson": JSONL, "application/x-trig": TRIG, "application/x-turtle": TURTLE,
@@ -51,6 +52,7 @@ FORMAT_NAMES: Mapping[str, tuple[str, ...]] = {
 EXTENSIONS = {".trig": TRIG, ".trigs": TRIG, ".nq": NQUADS, ".nt": NTRIPLES, ".ttl": TURTLE, ".jsonld": JSONLD, ".json": JSONLD,
               ".jsonl": JSONL, ".ndjson": JSONL, ".rdf": RDFXML, ".owl": RDFXML, ".xml": RDFXML, ".tsv": TIMED, ".timed": TIMED}
 
+PROGRAM_EXTENSIONS = {".lars": LARS, ".dmtl": DATALOGMTL, ".datalogmtl": DATALOGMTL}
 RULE_EXTENSIONS = {".rifps": RIF_PS, ".rif": RIF_XML, ".xml": RIF_XML}
 
 

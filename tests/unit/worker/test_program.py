@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from engine.ir.rules import Atom, BoxMinus, BoxPlus, DiamondMinus, Fact, Negation, Rule, RuleSet
-from engine.ir.terms import Constant, Variable
+from engine.ir.rules import TRIPLE, Atom, BoxMinus, BoxPlus, DiamondMinus, Fact, Negation, Rule, RuleSet
+from engine.ir.terms import RDF_TYPE, Constant, Variable
+from engine.sql.steps import Statements
 from engine.timeline import MAX, Interval, interval, operator
-from tests.interval_runs import Run, assert_like_the_oracle
+from engine.worker.program import ProgramState
+from engine.worker.tables import tables
+from tests.interval_runs import Run, assert_like_the_oracle, connection, planned
 
 X, A = Variable("x"), Constant("<a>")
 
@@ -29,6 +32,18 @@ def test_operators() -> None:
 def test_negation() -> None:
     rules = (Rule(p("r"), (p("q"), Negation(p()), Negation(p("n")))),)
     assert_like_the_oracle(RuleSet("", rules), [during(0, 9, "q"), during(2, 3), during(5, 5), during(5, 6, "n")], 12, (1, 2, 4, 5, 8))
+
+
+def test_negation_of_one_class_is_no_cycle_for_rules_that_derive_another() -> None:
+    def member(class_: str) -> Atom:
+        return Atom(TRIPLE, (X, Constant(RDF_TYPE), Constant(class_)))
+
+    program = RuleSet("", (Rule(member("<warm>"), (member("<hot>"), Negation(member("<muted>")))), Rule(member("<hot>"), (p(),))))
+    facts = tables([during(0, 9), Fact(Atom(TRIPLE, (A, Constant(RDF_TYPE), Constant("<muted>"))), Interval(4, 6))])
+    run = ProgramState(connection(), Statements(planned(program), "classes"))
+    ended = run.advance(facts, 20).ended[f"triple {RDF_TYPE} <warm>/1"].to_pylist()
+    assert sorted(tuple(row.values()) for row in ended) == [("<a>", 0, 3), ("<a>", 7, 18)]
+    run.drop()
 
 
 def test_recursion_through_time() -> None:

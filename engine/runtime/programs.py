@@ -1,0 +1,129 @@
+"""Rule programs with a time of their own over recorded facts, in this process: compiled, taken on in steps, what is derived as facts."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from engine.ir.rules import TRIPLE, Atom, Fact, RuleSet, atoms
+from engine.ir.spans import Diagnostic, DiagnosticError
+from engine.ir.strata import Unstratified
+from engine.ir.terms import RDF_TYPE, Constant, Variable
+from engine.plan import derivations, explain_intervals, intervals
+from engine.plan.memory import describe, memory
+from engine.records import Triple
+from engine.rewrite.temporal import normal_form
+from engine.timeline import ALWAYS, Interval, coalesce, instant
+from engine.worker import recording
+from engine.worker.tables import table_of, tables
+
+Held = dict[Atom, list[Interval]]
+
+
+@dataclass(frozen=True, slots=True)
+class Derived:
+    """What holds of the predicates that rules derive, input about them included: coalesced, within the points `of`. `cut`: rules would go
+    on deriving behind the end."""
+
+    held: Held
+    of: Interval
+    cut: bool
+
+    @property
+    def facts(self) -> list[Fact]:
+        """The same as facts."""
+        return [Fact(atom, when) for atom, held in self.held.items() for when in held]
+
+
+def planned(program: RuleSet) -> intervals.Program:
+    """The plan of a program. Raises DiagnosticError where there is none."""
+    made = normal_form(program)
+    try:
+        return derivations.build(program, made.rules, made.checks)
+    except Unstratified as error:
+        raise DiagnosticError(Diagnostic("rules-unsafe", f"The rules cannot be stratified: {error}.", error.rule.span)) from error
+
+
+def explain(program: RuleSet) -> str:
+    """The plan as text, and what it has to keep."""
+    return explain_intervals.explain(planned(program)) + describe(memory(program.rules))
+
+
+def heads(program: RuleSet) -> dict[str, list[Atom]]:
+    """The atoms of the rules' heads by what a person calls their predicates: ``P``, ``<iri>`` for a property or class, ``triple``."""
+    found: dict[str, list[Atom]] = defaultdict(list)
+    for rule in program.rules:
+        for atom in atoms(rule.head):
+            found[_called(atom)].append(atom)
+    return dict(sorted(found.items()))
+
+
+def as_given(facts: Iterable[Fact], streamed: Sequence[tuple[Triple, int]] = (), static: Sequence[Triple] = ()) -> dict[str, pa.Table]:
+    """Facts, triples of a stream with their time stamps in ms, and triples that always hold, by relation."""
+    found = tables(facts)
+    rows = [*((*triple, instant(at), instant(at)) for triple, at in streamed), *((*triple, ALWAYS.lo, ALWAYS.hi) for triple in static)]
+    return _both(found, {f"{TRIPLE}/3": table_of(rows, 3)} if rows else {})
+
+
+def run(program: RuleSet, given: Mapping[str, pa.Table], until_ms: int | None = None, names: Collection[str] | None = None,
+        size: int | None = None) -> Derived:
+    """What a program derives from its own facts and the `given` ones (by relation, as engine/worker/tables.py makes them), of the
+    predicates `names` or all; see recording.run. Raises DiagnosticError, growth.Unending, ValueError."""
+    plan, facts = planned(program), _both(given, tables(program.facts))
+    if program.granularity_ms:
+        _check_ends(facts)
+    relations = derivations.Relations(program.rules)
+    wanted: dict[str, list[Atom]] = defaultdict(list)
+    for name, listed in heads(program).items():
+        for atom in listed if names is None or name in names else ():
+            wanted[relations.of(atom)[0]].append(atom)
+    found = recording.run(plan, facts, list(wanted), until_ms, size)
+    held: Held = {}
+    for name, table in found.rows.items():
+        rows = _rows(name, table)
+        held |= {atom: coalesce(when) for atom, when in rows.items() if any(_fits(atom, head) for head in wanted[name])}
+    return Derived(held, found.of, found.cut)
+
+
+def _both(one: Mapping[str, pa.Table], other: Mapping[str, pa.Table]) -> dict[str, pa.Table]:
+    return {name: pa.concat_tables([tables[name] for tables in (one, other) if name in tables]) for name in {**one, **other}}
+
+
+def _called(atom: Atom) -> str:
+    """What a person calls the predicate of a head."""
+    if atom.predicate != TRIPLE or not isinstance(link := atom.terms[1], Constant):
+        return atom.predicate
+    class_ = atom.terms[2]
+    return class_.token if link.token == RDF_TYPE and isinstance(class_, Constant) else link.token
+
+
+def _fits(atom: Atom, head: Atom) -> bool:
+    """Whether a head may derive an atom."""
+    return all(isinstance(asked, Variable) or asked == term for asked, term in zip(head.terms, atom.terms))
+
+
+def _rows(relation: str, table: pa.Table) -> dict[Atom, list[Interval]]:
+    """The rows of a relation by their atoms."""
+    predicate = relation.rpartition("/")[0]
+    fixed = [Constant(token) for token in predicate.split(" ")[1:]] if predicate.startswith(f"{TRIPLE} ") else []
+    cells = [table[name].to_pylist() for name in table.column_names[:-2]]
+    found: dict[tuple[str, ...], list[Interval]] = defaultdict(list)
+    for *tokens, lo, hi in zip(*cells, table["lo"].to_pylist(), table["hi"].to_pylist()):
+        found[tuple(tokens)].append(Interval(lo, hi))
+    made: dict[Atom, list[Interval]] = {}
+    for key, held in found.items():
+        terms = tuple(map(Constant, key))
+        made[Atom(TRIPLE, (terms[0], *fixed, *terms[1:])) if fixed else Atom(predicate, terms)] = held
+    return made
+
+
+def _check_ends(facts: Mapping[str, pa.Table]) -> None:
+    """On a timeline of granules a fact holds always, or has a begin and an end."""
+    for name, table in facts.items():
+        if pc.any(pc.xor(pc.equal(table["lo"], ALWAYS.lo), pc.equal(table["hi"], ALWAYS.hi))).as_py():
+            raise ValueError(f"A fact of {name.rpartition('/')[0]} has a begin or an end only; on a timeline of granules one holds always, "
+                             "or has both.")

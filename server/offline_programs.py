@@ -1,0 +1,146 @@
+"""``thalweg run program.lars`` and ``program.dmtl``: rule programs with a time of their own over recorded facts, in this process."""
+
+from __future__ import annotations
+
+import argparse
+import re
+import sys
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import TextIO
+
+import orjson
+
+from engine.ir.printer_datalogmtl import print_facts
+from engine.ir.profiles import STREAM
+from engine.ir.rules import Fact, RuleSet
+from engine.ir.spans import DiagnosticError
+from engine.ir.terms import Constant
+from engine.records import Triple
+from engine.runtime.programs import Derived, as_given, explain, heads, run
+from engine.runtime.rows import own_blank_nodes, short_name
+from engine.timeline import MAX, MIN, Interval
+from grammar.datalogmtl import parse_facts
+from grammar.rule_sets import parse_rules, prefixes_of
+from server.formats import media
+from server.offline import named_file, read_background, read_stream, told
+from server.problems import Problem, from_diagnostics
+
+FORMATS = ("jsonl", "facts")
+_NAMES = re.compile(r"<[^>]*>|[^,\s]+")
+
+
+def is_program(path: Path) -> bool:
+    """Whether a file is a rule program with a time of its own, by the end of its name."""
+    return path.suffix.lower() in media.PROGRAM_EXTENSIONS
+
+
+def misused(given: argparse.Namespace) -> str | None:
+    """What is wrong with the options of a ``run`` together."""
+    programs = [path for path in given.query if is_program(path)]
+    if not programs:
+        wrong = [name for name, there in (("--facts", bool(given.facts)), ("--derived", given.derived is not None),
+                                          ("--until", given.until is not None), ("--format facts", given.format == "facts")) if there]
+        known = ", ".join(media.PROGRAM_EXTENSIONS)
+        return f"{wrong[0]} goes with a rule program ({known}), and here is a query." if wrong else None
+    if len(given.query) > 1:
+        return f"{programs[0]} is a rule program: it runs alone, not beside other programs or queries."
+    if given.rules:
+        return "--rules goes with queries; a rule program has its rules in its text."
+    if given.format not in FORMATS:
+        return f"--format {given.format} goes with queries; a rule program has {' and '.join(FORMATS)}."
+    if given.explain not in (None, "logical"):
+        return f"--explain {given.explain} goes with queries; a rule program has logical."
+    return None
+
+
+def run_program(given: argparse.Namespace, out: TextIO) -> int:
+    """Run a program, or explain it; the exit status."""
+    def work() -> None:
+        [path] = given.query
+        text, kind = path.read_text(encoding="utf-8"), media.PROGRAM_EXTENSIONS[path.suffix.lower()]
+        program = parse_rules(text, kind, path.stem)
+        names = None if given.derived is None else _wanted(given.derived, program)
+        if given.explain:
+            out.write(explain(program))
+            return
+        unit_ms = program.granularity_ms or program.unit_ms
+        known = prefixes_of(text, kind)
+        facts = [fact for file in given.facts for fact in _read_facts(file, unit_ms, known)]
+        found = run(program, as_given(facts, _streamed(given.stream, program), _static(given.graph, program)), given.until, names)
+        if found.cut:
+            print(f"warning: The rules go on deriving for ever: what is shown ends with the facts, at {_last(found, unit_ms)}. "
+                  "--until TIME shows more.", file=sys.stderr)
+        out.write(print_facts(_shown(found, program), unit_ms) if given.format == "facts" else _as_json(found))
+    return told(work)
+
+
+def _wanted(text: str, program: RuleSet) -> set[str]:
+    """The names of ``--derived``; an IRI may stand without its brackets."""
+    known = heads(program)
+    names = {name if name in known else f"<{name}>" if f"<{name}>" in known else name for name in _NAMES.findall(text)}
+    if unknown := sorted(names - set(known)):
+        raise ValueError(f"--derived: no rule derives {', '.join(unknown)}; there are {', '.join(known) or 'none'}.")
+    if not names:
+        raise ValueError(f"--derived names no predicate; there are {', '.join(known) or 'none'}.")
+    return names
+
+
+def _read_facts(path: Path, unit_ms: int, prefixes: dict[str, str]) -> list[Fact]:
+    try:
+        return parse_facts(path.read_text(encoding="utf-8"), unit_ms, prefixes)
+    except DiagnosticError as error:
+        problem = from_diagnostics(error)
+        raise Problem(problem.slug, f"{path}: {problem.detail}", problem.status, problem.errors, problem.extra) from error
+
+
+def _streamed(given: Iterable[str], program: RuleSet) -> list[tuple[Triple, int]]:
+    """The triples of recorded streams with the time stamps of their items."""
+    rows: list[tuple[Triple, int]] = []
+    for number, path in enumerate(_files("--stream", given, [i.iri for i in program.imports if i.profile == STREAM])):
+        for place, item in enumerate(read_stream(path)):
+            mark = f"s{number}.{place}" if item.scope_ms is None else f"s{number}.t{item.scope_ms}"
+            rows += [(triple, item.t_ms or 0) for triple in own_blank_nodes(item.triples, mark)]
+    return rows
+
+
+def _static(given: Iterable[str], program: RuleSet) -> list[Triple]:
+    """The triples of static graphs."""
+    files = _files("--graph", given, [i.iri for i in program.imports if i.profile != STREAM])
+    return [triple for path in files for triple in own_blank_nodes(read_background(path), f"g{short_name(path.resolve().as_uri())}")]
+
+
+def _files(option: str, given: Iterable[str], named: Sequence[str]) -> list[Path]:
+    """The files of an option; an IRI before one is a source that the program names."""
+    found = []
+    for text in given:
+        iri, path = named_file(text)
+        if iri is not None and iri not in named:
+            raise ValueError(f"{option} {text}: the program does not name this source; it names {', '.join(named) or 'none'}.")
+        found.append(path)
+    return found
+
+
+def _shown(found: Derived, program: RuleSet) -> list[Fact]:
+    """The facts; on a timeline of granules from the first one of each to its last: ``[2,4]``, and not ``[2,5)``."""
+    length = 2 * program.granularity_ms
+    return [Fact(f.atom, Interval(f.interval.lo, f.interval.hi + 1 - length)) if length else f for f in found.facts]
+
+
+def _last(found: Derived, unit_ms: int) -> str:
+    return f"{found.of.hi / 2 / unit_ms:g}"
+
+
+def _as_json(found: Derived) -> str:
+    """One object a line: predicate, terms as N-Triples has them, and when it holds in ms, null for no end."""
+    lines = []
+    for atom, intervals in sorted(found.held.items(), key=lambda pair: (pair[0].predicate, *map(str, pair[0].terms))):
+        terms = [term.token for term in atom.terms if isinstance(term, Constant)]
+        lines += [orjson.dumps({"predicate": atom.predicate, "terms": terms, **_when(when)}).decode() + "\n" for when in intervals]
+    return "".join(lines)
+
+
+def _when(when: Interval) -> dict[str, int | bool | None]:
+    start, end = when.lo // 2, (when.hi + 1) // 2
+    return {"from": None if when.lo == MIN else start, "to": None if when.hi == MAX else end,
+            "fromIncluded": when.lo != MIN and not when.lo % 2, "toIncluded": when.hi != MAX and not when.hi % 2}
