@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
@@ -176,3 +178,30 @@ def test_mistakes(run: Run, arguments: str, files: dict[str, str], complaint: st
 def test_the_help_names_what_programs_take(run: Run) -> None:
     status, shown, _ = run("--help")
     assert status == 0 and all(word in shown for word in ("--facts", "--derived", "--until", ".lars", ".dmtl"))
+
+
+ROOT = Path(__file__).parents[2]
+
+
+def test_the_examples_of_the_documents(run: Run) -> None:
+    """Run as the pages say, they give the facts that stand there."""
+    page = (ROOT / "docs" / "datalogmtl.md").read_text(encoding="utf-8")
+    examples = re.findall(r"```datalogmtl\n(.*?)```\n+```facts\n(.*?)```\n+```derived\n(.*?)```", page, re.DOTALL)
+    for program, facts, derived in examples:
+        assert run("p.dmtl --facts f.txt --format facts", p_dmtl=program, f_txt=facts) == (0, derived, "")
+    page = (ROOT / "docs" / "lars.md").read_text(encoding="utf-8")
+    derived, = re.findall(r"```derived\n(.*?)```", page, re.DOTALL)
+    programs = re.findall(r"```lars\n(.*?)```", page, re.DOTALL)
+    assert len(examples) == 3 and run("p.lars --format facts", p_lars=programs[0]) == (0, derived, "")
+    status, _, told = run("p.lars --format facts", p_lars=programs[1])
+    assert status == 1 and "box over an atom that a head marks with an instant" in told
+
+
+def test_the_example_of_the_readme(run: Run) -> None:
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    script = text.partition("<!-- tour: programs -->\n```bash\n")[2].partition("\n```")[0]
+    expected = text.partition("<!-- tour: derived -->\n```text\n")[2].partition("\n```")[0]
+    files, command, commands = script.partition(".venv/bin/thalweg")
+    subprocess.run(["bash", "-euc", files], check=True)
+    shown = [run(line.partition(" run ")[2])[1] for line in (command + commands).splitlines()]
+    assert "".join(shown).rstrip() == expected
