@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import duckdb
@@ -47,7 +48,7 @@ def run(program: plan.Program, facts: Tables, shown: Sequence[str], until_ms: in
     with duckdb.connect(":memory:", config={"threads": 1}) as connection:
         register_duckdb(connection)
         asked = [*shown, *(made for made, name in late.items() if name in shown)]
-        state = ProgramState(connection, Statements(program), asked)
+        state = ProgramState(connection, _statements(program), asked)
         found: dict[str, list[pa.Table]] = {name: [] for name in shown}
         done = MIN - 1
         for until in _steps(facts, size or _size(facts, program), end, program.granule):
@@ -63,6 +64,12 @@ def run(program: plan.Program, facts: Tables, shown: Sequence[str], until_ms: in
         start = state.mark.start
     of = Interval(min(MIN if start is None else start, end), end)
     return Recorded({name: _clipped(pa.concat_tables(tables), of) for name, tables in found.items() if tables}, of, cut)
+
+
+@lru_cache(maxsize=8)
+def _statements(program: plan.Program) -> Statements:
+    """The statements of a program, which are written once for all its runs."""
+    return Statements(program)
 
 
 def _steps(facts: Tables, size: int, end: int, length: int) -> Iterator[int]:

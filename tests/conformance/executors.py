@@ -20,8 +20,10 @@ from engine.ir.rules import Fact, RuleSet
 from engine.ir.statement import Ask, Select, Statement
 from engine.records import GraphVersion, Record, Register, RulesVersion
 from engine.reference import streams, temporal
+from engine.reference.formulas import ground
 from engine.reference.model import Model
 from engine.reference.sparql import Result
+from engine.runtime import programs
 from engine.runtime.rows import graph_table
 from grammar.rif import parse_rules
 
@@ -85,7 +87,13 @@ def in_this_process() -> Iterator[Answer]:
     from tests.differential.plans import here
 
     with here() as session:
-        yield Answer(partial(_pumped, executor="local", session=session))
+        yield Answer(partial(_pumped, executor="local", session=session), derived_model)
+
+
+def derived_model(program: RuleSet, facts: Sequence[Fact], until_ms: int) -> Model:
+    """What rules derive, by their plan in this process."""
+    found = programs.run(program, programs.as_given(facts), until_ms)
+    return Model({ground(atom, {}): tuple(held) for atom, held in found.held.items()})
 
 
 def _pumped(statements: Mapping[str, Statement], records: Sequence[Record], rule_sets: Mapping[str, RuleSet],
