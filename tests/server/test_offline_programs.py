@@ -35,7 +35,10 @@ INTEGER = "http://www.w3.org/2001/XMLSchema#integer"
 @pytest.fixture
 def write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str, str], None]:
     monkeypatch.chdir(tmp_path)
-    return lambda name, text: (tmp_path / name).write_text(text, encoding="utf-8") and None
+
+    def write(name: str, text: str) -> None:
+        (tmp_path / name).write_text(text, encoding="utf-8")
+    return write
 
 
 @pytest.fixture
