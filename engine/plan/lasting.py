@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 from dataclasses import fields
 
+from engine.ir.components import components
 from engine.plan import intervals as plan
-from engine.plan.components import components
 from engine.timeline import MAX, Interval
 
 AT_ONCE = 1     # from this distance on (in points) what is derived does not touch what it is derived from
