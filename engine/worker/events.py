@@ -35,7 +35,8 @@ class Events:
         return len(self.kept) + len(self.waiting)
 
     def advance(self, given: Iterable[tuple[str, pa.Table]], past: int, until: int, start: int) -> list[tuple[str, pa.Table]]:
-        """The rows of the windows' relations in a step, given the facts that came in."""
+        """The rows of the windows' relations in a step, given the facts that came in. ValueError for one that always holds and that a window
+        would have to show."""
         lasting = {*self.waiting, *(found for name, table in given for found in self._lasting(name, table, start))}
         reach = until // self.granule
         came = {(k, atom) for first, last, atom in lasting for k in range(first, min(last, reach) + 1)}
@@ -49,10 +50,13 @@ class Events:
         predicate, _, arity = name.rpartition("/")
         if predicate.startswith("."):
             return
+        seen = (predicate, int(arity)) in {(window.predicate, window.arity) for window in self.windows}
         cells = [table[f"a{place}"].to_pylist() for place in range(1, int(arity) + 1)]
         for row, (lo, hi) in enumerate(zip(table["lo"].to_pylist(), table["hi"].to_pylist())):
             if (lo, hi) != (MIN, MAX):
                 yield max(lo, start) // self.granule, hi // self.granule, (predicate, tuple(column[row] for column in cells))
+            elif seen:
+                raise ValueError(f"a fact of {predicate} holds always: a window of tuples over {predicate} cannot be evaluated with it")
 
     def _rows(self, window: plan.TupleWindow, events: Sequence[Event], past: int, until: int) -> pa.Table:
         rows: list[tuple[str | int, ...]] = []
