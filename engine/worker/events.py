@@ -35,8 +35,8 @@ class Events:
         return len(self.kept) + len(self.waiting)
 
     def advance(self, given: Iterable[tuple[str, pa.Table]], past: int, until: int, start: int) -> list[tuple[str, pa.Table]]:
-        """The rows of the windows' relations in a step, given the facts that came in. ValueError for one that always holds and that a window
-        would have to show."""
+        """The rows of the windows' relations in a step, given the facts that came in. ValueError for one that always holds and that a
+        window would have to show."""
         lasting = {*self.waiting, *(found for name, table in given for found in self._lasting(name, table, start))}
         reach = until // self.granule
         came = {(k, atom) for first, last, atom in lasting for k in range(first, min(last, reach) + 1)}
