@@ -14,8 +14,9 @@ from functools import lru_cache
 from engine.ir.expressions import Call, Expression
 from engine.ir.notation import Expressions, duration
 from engine.ir.profiles import STREAM
+from engine.ir.rule_printer import name_and_terms
 from engine.ir.rules import TRIPLE, Assign, Atom, BoxMinus, BoxPlus, DiamondMinus, Fact, Formula, Head, Negation, Rule, RuleSet, Test
-from engine.ir.terms import RDF_TYPE, XSD, Constant, Term, Variable
+from engine.ir.terms import XSD, Constant, Term, Variable
 from engine.timeline import MAX, MIN, Interval, coalesce
 
 NAME = re.compile(r"(?!(?:true|false)$)[A-Za-z]\w*", re.ASCII)
@@ -92,13 +93,8 @@ def _parts(expression: Expression) -> Iterator[Expression]:
 
 def _atom(atom: Atom, plain: re.Pattern[str]) -> str:
     """An atom; names that fit `plain` stand for strings as they are."""
-    predicate, terms = atom.predicate, atom.terms
-    if predicate == TRIPLE:
-        subject, link, object_ = terms
-        if isinstance(link, Constant) and link.token[0] == "<":
-            typed = link.token == RDF_TYPE and isinstance(object_, Constant) and object_.token[0] == "<"
-            predicate, terms = (object_.token, (subject,)) if typed and isinstance(object_, Constant) else (link.token, (subject, object_))
-    elif predicate[0] == "<" and len(terms) in (1, 2):
+    predicate, terms = name_and_terms(atom)
+    if atom.predicate != TRIPLE and predicate[0] == "<" and len(terms) in (1, 2):
         raise ValueError(f"not in this language: {predicate} of {len(terms)} arguments that is no triple")
     return f"{predicate}({','.join(_term(term, plain) for term in terms)})" if terms else predicate
 

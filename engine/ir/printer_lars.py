@@ -7,9 +7,10 @@ import re
 from engine.ir.expressions import Call, Expression
 from engine.ir.notation import duration, instant
 from engine.ir.profiles import SIMPLE, STREAM
+from engine.ir.rule_printer import name_and_terms
 from engine.ir.rules import (TRIPLE, Assign, At, Atom, BoxMinus, DiamondMinus, Fact, Formula, Head, Import, Negation, Rule, RuleSet, Test,
                              WindowFormula)
-from engine.ir.terms import RDF_TYPE, XSD, Constant, Term, Variable
+from engine.ir.terms import XSD, Constant, Term, Variable
 from engine.timeline import ALWAYS, MAX, Interval, granule
 
 WORDS = ("not", "and", "diamond", "box")
@@ -105,14 +106,9 @@ def _quantified(formula: Formula) -> str:
 
 
 def _atom(atom: Atom) -> str:
-    name, terms = atom.predicate, atom.terms
-    if name == TRIPLE:
-        subject, link, object_ = terms
-        if link == Constant(RDF_TYPE) and isinstance(object_, Constant) and object_.token[0] == "<":
-            name, terms = object_.token, (subject,)
-        elif isinstance(link, Constant) and link.token[0] == "<":
-            name, terms = link.token, (subject, object_)
-    elif name[0] == "<" and len(terms) in (1, 2) or name[0] != "<" and (_NAME.fullmatch(name) is None or name.lower() in WORDS):
+    name, terms = name_and_terms(atom)
+    plain = name[0] != "<" and (_NAME.fullmatch(name) is None or name.lower() in WORDS)
+    if atom.predicate != TRIPLE and (name[0] == "<" and len(terms) in (1, 2) or plain):
         raise NotLars(f"the predicate {name} of {len(terms)} arguments")
     return f"{name}({', '.join(map(_term, terms))})" if terms else name
 

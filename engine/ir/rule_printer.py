@@ -8,6 +8,7 @@ from engine.ir.notation import Expressions, duration, instant, interval, predica
 from engine.ir.patterns import Pattern
 from engine.ir.rules import (TRIPLE, Assign, At, Atom, BoxMinus, BoxPlus, DiamondMinus, Fact, Falsum, Formula, Head, Negation,
                              Rule, RuleSet, Table, Test, WindowFormula)
+from engine.ir.terms import RDF_TYPE, Constant, Term
 
 ShowGroup = Callable[[Pattern], str]
 
@@ -42,6 +43,17 @@ def show_atom(atom: Atom) -> str:
         subject, link, object_ = atom.terms
         return f"[{term(subject)} {predicate(link)} {term(object_)}]"
     return f"{atom.predicate}({', '.join(map(term, atom.terms))})"
+
+
+def name_and_terms(atom: Atom) -> tuple[str, tuple[Term, ...]]:
+    """An atom as languages of predicates write it: a triple with a known property, or class, by that as ``<p>(s, o)``, ``<C>(s)``."""
+    if atom.predicate == TRIPLE:
+        subject, link, object_ = atom.terms
+        if link == Constant(RDF_TYPE) and isinstance(object_, Constant) and object_.token[0] == "<":
+            return object_.token, (subject,)
+        if isinstance(link, Constant) and link.token[0] == "<":
+            return link.token, (subject, object_)
+    return atom.predicate, atom.terms
 
 
 def _formula(formula: Formula | Head, group: ShowGroup) -> str:

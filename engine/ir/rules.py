@@ -18,6 +18,8 @@ from engine.timeline import Interval
 TRIPLE = "triple"
 OF_SUBCLASSES = "rif:subclass", "rif:member"
 """The names of the rules that say what ``##`` means (RIF-BLD, section 3.2); they stand in each rule set that asks for subclasses."""
+ALWAYS_HELD = ".always"
+"""A predicate without terms that holds at every point: the body of a rule that asks for no atom."""
 Role = Literal["written", "built-in", "goal"]
 """Where a rule comes from: a document, Thalweg itself, or what a query asks. No document can write it, as it can any name."""
 
@@ -175,6 +177,11 @@ class RuleSet:
     def written(self) -> tuple[Rule, ...]:
         """The rules that stand in the text."""
         return tuple(rule for rule in self.rules if not rule.is_built_in(*OF_SUBCLASSES))
+
+
+def is_auxiliary(predicate: str) -> bool:
+    """Whether a predicate was made by a rewriting: no document can write one that begins so."""
+    return predicate.startswith(".")
 
 
 def tokens_of(term: Term, rule: Rule) -> frozenset[str] | None:

@@ -13,8 +13,8 @@ from functools import reduce
 from engine.ir.components import components
 from engine.ir.expressions import Expression, variables_of
 from engine.ir.growth import endless
-from engine.ir.rules import (TRIPLE, Assign, At, Atom, BoxMinus, DiamondMinus, Formula, Negation, Rule, RuleSet, Table, Test,
-                             WindowFormula, atoms, rule_variables)
+from engine.ir.rules import (TRIPLE, Assign, At, Atom, BoxMinus, DiamondMinus, Formula, Negation, Rule, RuleSet, Table, Test, WindowFormula,
+                             atoms, is_auxiliary, rule_variables)
 from engine.ir.spans import Diagnostic, DiagnosticError
 from engine.ir.strata import Unstratified
 from engine.ir.terms import RDF_TYPE, Constant, Term, Variable
@@ -133,7 +133,7 @@ class _Builder:
             found = [derivation for rule in self.rules_of[name] for derivation in self.derivations(rule, name, names)]
             if not recursive:
                 found = [derivation for derivation in found if derivation.part != "round"]
-            made.append(plan.Relation(name, self.arity[name], tuple(found), shown=not name.startswith(".")))
+            made.append(plan.Relation(name, self.arity[name], tuple(found), shown=not is_auxiliary(name)))
         return plan.Stratum(tuple(made), recursive, endless(list(rules.values())))
 
     def derivations(self, rule: Rule, made: str, own: Sequence[str]) -> Iterator[plan.Derivation]:

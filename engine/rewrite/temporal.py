@@ -25,14 +25,11 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from engine.ir.expressions import Call, Expression, variables_of
-from engine.ir.rules import (Assign, At, Atom, BoxMinus, BoxPlus, DiamondMinus, Falsum, Formula, Head, Negation, Rule, RuleSet, Table, Test,
-                             WindowFormula, rule_variables)
+from engine.ir.rules import (ALWAYS_HELD, Assign, At, Atom, BoxMinus, BoxPlus, DiamondMinus, Falsum, Formula, Head, Negation, Rule, RuleSet,
+                             Table, Test, WindowFormula, rule_variables)
 from engine.ir.spans import Diagnostic, DiagnosticError
 from engine.ir.terms import Term, Variable
 from engine.timeline import Interval
-
-ALWAYS_HELD = ".always"
-"""A predicate without terms that holds at every point: the body of a rule that asks for no atom."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,11 +38,6 @@ class NormalForm:
 
     rules: tuple[Rule, ...]
     checks: tuple[tuple[str, Rule], ...] = ()
-
-
-def is_auxiliary(predicate: str) -> bool:
-    """Whether a predicate is a normal form's own."""
-    return predicate.startswith(".")
 
 
 def normal_form(program: RuleSet) -> NormalForm:

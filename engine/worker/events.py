@@ -10,6 +10,7 @@ from collections.abc import Iterable, Sequence
 import pyarrow as pa
 
 from engine.functions.terms import integer
+from engine.ir.rules import is_auxiliary
 from engine.plan import intervals as plan
 from engine.timeline import MAX, MIN
 from engine.worker.tables import table_of
@@ -48,7 +49,7 @@ class Events:
 
     def _lasting(self, name: str, table: pa.Table, start: int) -> Iterable[Lasting]:
         predicate, _, arity = name.rpartition("/")
-        if predicate.startswith("."):
+        if is_auxiliary(predicate):
             return
         seen = (predicate, int(arity)) in {(window.predicate, window.arity) for window in self.windows}
         cells = [table[f"a{place}"].to_pylist() for place in range(1, int(arity) + 1)]

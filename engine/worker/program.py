@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from engine.ir.growth import rounds
-from engine.ir.rules import TRIPLE
+from engine.ir.rules import ALWAYS_HELD, TRIPLE
 from engine.ir.terms import RDF_TYPE
 from engine.plan import intervals as plan
 from engine.sql.steps import Statements
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from engine.sql.tree import Tree
 
-ALWAYS_HELD = ".always/0"
+ALWAYS_RELATION = f"{ALWAYS_HELD}/0"
 Tables = Mapping[str, pa.Table]
 """Rows ``a1 a2 ... lo hi`` by relation: the predicate and its number of terms (``triple/3``, ``alarm/0``)."""
 
@@ -172,7 +172,7 @@ class ProgramState:
             if first <= self.mark.past and not (first == MIN and self.mark.past < MIN):
                 raise ValueError(f"a fact of {name} begins before the step")
         if self.mark.past < MIN:
-            listed.append((ALWAYS_HELD, pa.table({"lo": [MIN], "hi": [MAX]})))
+            listed.append((ALWAYS_RELATION, pa.table({"lo": [MIN], "hi": [MAX]})))
         if not self.program.granule:
             return listed
         listed = self.mark.waiting + listed

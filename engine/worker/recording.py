@@ -17,7 +17,7 @@ from engine.plan.lasting import goes_on, longest
 from engine.sql.steps import Statements
 from engine.timeline import MAX, MIN, Interval, granule, instant
 from engine.worker.functions import register_duckdb
-from engine.worker.program import ALWAYS_HELD, ProgramState, Tables, by_relation
+from engine.worker.program import ALWAYS_RELATION, ProgramState, Tables, by_relation
 from engine.worker.tables import table_of
 
 STEP_COST = 10_000_000
@@ -117,7 +117,7 @@ def _lasting(program: plan.Program, facts: Tables) -> set[str]:
     """The relations with facts that hold for ever."""
     given = [(name, table.filter(pc.equal(table["hi"], MAX))) for name, table in facts.items()]
     names = {relation.name: relation for relation in program.relations}
-    return {ALWAYS_HELD, *by_relation(names, [(name, table) for name, table in given if table.num_rows])}
+    return {ALWAYS_RELATION, *by_relation(names, [(name, table) for name, table in given if table.num_rows])}
 
 
 def _points(column: pa.ChunkedArray) -> np.ndarray[Any, np.dtype[np.int64]]:

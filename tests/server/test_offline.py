@@ -101,8 +101,8 @@ def test_mistakes_are_told_in_words(write: Callable[..., str], capsys: pytest.Ca
 
 def test_files_and_iris_may_hold_equals_signs(write: Callable[..., str]) -> None:
     write("a=b.trig", TRIG)
-    assert offline._named_file("http://ex.org/?x=1=a=b.trig") == ("http://ex.org/?x=1", Path("a=b.trig"))
-    assert offline._named_file("a=b.trig") == (None, Path("a=b.trig"))
+    assert offline.named_file("http://ex.org/?x=1=a=b.trig") == ("http://ex.org/?x=1", Path("a=b.trig"))
+    assert offline.named_file("a=b.trig") == (None, Path("a=b.trig"))
 
 
 def event(form: str, table: pa.Table, at_ms: int = 2000) -> ResultEvent:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from engine.ir.spans import DiagnosticError
 from grammar.datalogmtl import parse_datalogmtl, parse_facts
 from tests.unit.grammar.test_datalogmtl import BODIES, EX, FACTS, HEADS, SHORT_STOP
-from tests.unit.grammar.test_rif_fuzz import LONGEST, filled, mutated
+from tests.unit.grammar.test_rif_fuzz import LONGEST, assert_told, filled, mutated
 
 _PIECES = ["(", ")", "[", "]", "{", "<", ">", '"', "'", "\\", "^^", "@", "@en", "#", "=",
            "!=", ":-", "<-", ",", ".", "\n", "\r", "\t", "%",
@@ -35,9 +35,7 @@ def check(text: str) -> bool:
             read()
             good = True
         except DiagnosticError as error:
-            assert error.diagnostics and str(error)
-            for diagnostic in error.diagnostics:
-                assert diagnostic.span is None or 0 <= diagnostic.span.start <= diagnostic.span.end <= len(text)
+            assert_told(error, text)
     assert time.thread_time() - start < LONGEST, text[:2_000]
     return good
 

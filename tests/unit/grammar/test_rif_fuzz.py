@@ -56,6 +56,13 @@ def mutated(rng: random.Random, texts: list[str], pieces: list[str]) -> str:
     return text[:70_000]
 
 
+def assert_told(error: DiagnosticError, text: str) -> None:
+    """Something is said of a text that is refused, all of it at places in it."""
+    assert error.diagnostics and str(error)
+    for diagnostic in error.diagnostics:
+        assert diagnostic.span is None or 0 <= diagnostic.span.start <= diagnostic.span.end <= len(text)
+
+
 def check(text: str, media: str) -> bool:
     """Read one text as document and as condition, whatever it is; whether it is a document."""
     start, good = time.thread_time(), False
@@ -63,9 +70,7 @@ def check(text: str, media: str) -> bool:
         parse_rules(text, media, "fuzz")
         good = True
     except DiagnosticError as error:
-        assert error.diagnostics and str(error)
-        for diagnostic in error.diagnostics:
-            assert diagnostic.span is None or 0 <= diagnostic.span.start <= diagnostic.span.end <= len(text)
+        assert_told(error, text)
     try:
         parse_condition(text, media)
     except DiagnosticError as error:

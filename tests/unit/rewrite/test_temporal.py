@@ -10,11 +10,11 @@ from engine.ir import components
 from engine.ir.printer import show_group
 from engine.ir.rule_printer import show_rule
 from engine.ir.rules import (At, Atom, BoxMinus, BoxPlus, DiamondMinus, Falsum, Formula, Head, Negation, Rule, RuleSet,
-                             WindowFormula)
+                             WindowFormula, is_auxiliary)
 from engine.ir.spans import DiagnosticError
 from engine.ir.terms import Constant, Variable
 from engine.rewrite import temporal
-from engine.rewrite.temporal import is_auxiliary, normal_form
+from engine.rewrite.temporal import normal_form
 from engine.timeline import MAX, Interval, operator
 
 X, Y, T = Variable("x"), Variable("y"), Variable("t")
