@@ -69,6 +69,7 @@ class Limits:
     page_bytes: int = 1 * MIB
     statuses_kept: int = 1_000
     heartbeat_seconds: float = 15.0
+    slow_seconds: float = 30.0
     feed_seconds: float = 600.0
     feed_seconds_spread: float = 0.2
     progress_seconds: float = 1.0

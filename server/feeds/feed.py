@@ -1,7 +1,7 @@
 """One client's way through a query's results: hello, what it missed or a snapshot, then everything new, each exactly once.
 
 Pure of sockets and clocks: `open` and `poll` give the frames that are due, and the driver sends them. The place in the result log is
-the only state that matters: a slow client is simply further back, and is told so (``gap``) when the ring has gone past it.
+the only state that matters: a client that the ring has gone past reads the log, and is told so (``gap``) where it comes no nearer.
 """
 
 from __future__ import annotations
@@ -51,6 +51,7 @@ class Feed:
         self._epoch: str | None = None
         self._seq = self._known = 0
         self._live = False
+        self._nearest: tuple[float, int] | None = None  # of a live one: when it was last on the ring or came nearer, and how far it was then
         self._sent = 0
         self._status_seen = self._progress_seen = self.channel.news
         self._rated: Entry | None = None
@@ -93,14 +94,17 @@ class Feed:
                 return None
             frames += self._resync("new-run", self._id(self._seq))
         entries = channel.after(self._epoch, self._seq, _PAGE)
+        on_ring = entries is not None
         if entries is None:
             if not blocking:
                 return None
-            entries = self._behind(frames)
+            entries = self._behind(now_s, frames)
         elif not blocking and not all(entry.ready(self._variant, self._options.keep_empty) for entry in entries):
             return None
         elif not entries:
             self._live = True
+        if self._live and on_ring:
+            self._nearest = now_s, 0
         for entry in entries:
             self._take(entry, frames)
             if self.done:
@@ -168,10 +172,10 @@ class Feed:
 
     # --- going on
 
-    def _behind(self, frames: list[Frame]) -> list[Entry]:
-        """The ring does not reach back to the client: read the log, or, for one that was live before, skip to the newest."""
-        if self._live:
-            dropped = self.channel.newest - self._seq
+    def _behind(self, now_s: float, frames: list[Frame]) -> list[Entry]:
+        """The ring does not reach back to the client: read the log, or, for one that was live before and is slow, skip to the newest."""
+        dropped = self.channel.newest - self._seq
+        if self._is_slow(now_s, dropped):
             if self._options.disconnect:
                 frames += self.end("slow-consumer", True)
                 return []
@@ -185,6 +189,17 @@ class Feed:
             frames += self._resync("retention", self._id(self._seq), first - self._seq - 1)
             return []
         return [self.channel.entry(event) for event in events]
+
+    def _is_slow(self, now_s: float, behind: int) -> bool:
+        """Whether a client that was live has come no nearer for `slow_seconds`. Many results at once make none slow."""
+        if self._nearest is None:
+            return False
+        since, before = self._nearest
+        if now_s - since >= self.limits.slow_seconds and behind >= before:
+            return True
+        if not before or behind < before:
+            self._nearest = now_s, behind
+        return False
 
     def _take(self, entry: Entry, frames: list[Frame]) -> None:
         options, event = self._options, entry.event

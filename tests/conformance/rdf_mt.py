@@ -22,7 +22,7 @@ from engine.rewrite.partial import compile_rules
 from tests.conformance.datasets import read_triples
 from tests.conformance.executors import Answer
 from tests.conformance.outcomes import Outcome, Verdict
-from tests.conformance.owl2rl import Closed, entails
+from tests.conformance.owl2rl import entails
 
 BASE = "http://example.org/"
 _TESTS = """PREFIX mf: <http://www.w3.org/2001/sw/DataAccess/tests/test-manifest#>
@@ -103,7 +103,7 @@ def excepted(outcome: Outcome) -> Outcome:
     return outcome if outcome.verdict is not Verdict.FAILED or reason is None else Outcome(outcome.case, Verdict.SKIPPED, reason)
 
 
-def _wrong(test: Test, closed: Closed) -> str | None:
+def _wrong(test: Test, closed: tuple[Graph, frozenset[str]]) -> str | None:
     """What is not as the test says; what is inconsistent entails everything."""
     graph, fired = closed
     holds = bool(fired)

@@ -22,6 +22,7 @@ from server.feeds.options import Options
 from server.formats.columns import read_columns
 from server.formats.items import Reader
 from server.formats.reading import read_graph, read_items
+from server.limits import Limits
 from server.problems import Problem
 from tests.server.conftest import PATIENCE_SECONDS, QUICK, Live
 from tests.waiting import wait_until
@@ -389,6 +390,38 @@ def test_a_client_behind_takes_pages_of_bytes(monkeypatch: pytest.MonkeyPatch) -
             pages += 1
         assert pages >= 10 and feed._seq == feed.channel.newest
         feed.close()
+
+
+def _live_feed(engine: FakeEngine, limits: Limits) -> Feed:
+    """A feed that has had all there is at the time 0."""
+    feed = Feed(Exchange(engine, limits), "hot", Options(), lambda: None)
+    feed.open(0)
+    assert feed.poll(0.0, blocking=True) == []
+    return feed
+
+
+def test_many_results_at_once_make_no_client_slow() -> None:
+    engine = FakeEngine()
+    hot(engine)
+    feed = _live_feed(engine, replace(QUICK, ring_events=4, slow_seconds=10.0))
+    ids = [answer(engine, number) for number in range(300)]
+    feed.channel.catch_up()
+    sent = [frame for page in range(10) for frame in feed.poll(5.0 + page * 9.0, blocking=True) or []]
+    assert [frame.id for frame in sent if frame.event == "result"] == ids
+    assert "gap" not in [frame.event for frame in sent]
+
+
+def test_a_client_that_comes_no_nearer_is_told_of_the_gap() -> None:
+    engine = FakeEngine()
+    hot(engine)
+    feed = _live_feed(engine, replace(QUICK, ring_events=4, slow_seconds=10.0))
+    for at in (5.0, 9.0, 14.0, 21.0):
+        last = [answer(engine, number) for number in range(100)][-1]
+        feed.channel.catch_up()
+        sent = feed.poll(at, blocking=True) or []
+        if sent[0].event == "gap":
+            break
+    assert at == 21.0 and b'"reason":"slow-consumer"' in sent[0].data and sent[1].id == last
 
 
 def test_rings_are_bounded_with_the_bytes_that_are_made_of_results() -> None:

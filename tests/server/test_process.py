@@ -129,7 +129,7 @@ def test_a_base_path_goes_before_everything(serve: Callable[..., Live]) -> None:
 
 
 def test_a_client_that_does_not_read_slows_nobody_and_is_told(serve: Callable[..., Live]) -> None:
-    live = serve(replace(QUICK, ring_events=8))
+    live = serve(replace(QUICK, ring_events=8, slow_seconds=0.0))
     hot(live.engine)
     table = rows(s=[f"<http://ex.org/{'x' * 1000}>"] * 500, t=['"1"'] * 500)
     slow = socket.socket()

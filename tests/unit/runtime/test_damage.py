@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 import sqlite3
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -190,10 +191,10 @@ def test_a_lost_graph_fails_its_queries_until_it_is_put_again(stopped: Path, har
 
 def test_a_graph_file_is_on_disk_before_the_database_names_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     events: list[str] = []
-    from engine.runtime import files, results
+    from engine.runtime import results
 
-    fsync, commit = files.os.fsync, results.ResultLog.commit
-    monkeypatch.setattr(files.os, "fsync", lambda descriptor: (events.append("fsync"), fsync(descriptor))[1])
+    fsync, commit = os.fsync, results.ResultLog.commit
+    monkeypatch.setattr(os, "fsync", lambda descriptor: (events.append("fsync"), fsync(descriptor))[1])
     monkeypatch.setattr(results.ResultLog, "commit", lambda self, changes, now: (
         events.append("named" if changes.graphs else "commit"), commit(self, changes, now))[1])
     with Running(tmp_path) as running:

@@ -6,7 +6,7 @@ import json
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import pyarrow as pa
 import pytest
@@ -30,6 +30,8 @@ NOW = 1_700_000_000_000
 S, P = "<http://ex.org/x>", "<http://ex.org/p>"
 TEXT = "REGISTER QUERY q AS SELECT ?s ?o FROM STREAM <http://ex.org/s> [RANGE 2s STEP 1s] WHERE { ?s <http://ex.org/p> ?o }"
 EVENTS = {"iri": "http://ex.org/s", "time": "event"}
+
+Self = TypeVar("Self", bound="Running")
 
 
 class Running:
@@ -65,7 +67,7 @@ class Running:
         assert self.engine.ready, self.engine.progress
         return self.engine
 
-    def __enter__(self) -> Running:
+    def __enter__(self: Self) -> Self:
         self.start()
         return self
 

@@ -11,6 +11,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+import pyarrow.parquet as pq
 import pytest
 
 from engine.runtime.errors import EngineError
@@ -169,8 +170,7 @@ def test_a_commit_that_finds_no_room_can_be_tried_again(tmp_path: Path) -> None:
 
 
 def test_a_graph_file_without_room_waits_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from engine.runtime import graphs
-    refusals, write = [1, 2], graphs.pq.write_table
+    refusals, write = [1, 2], pq.write_table
 
     def full(*given: Any, **named: Any) -> None:
         if refusals:
@@ -178,7 +178,7 @@ def test_a_graph_file_without_room_waits_too(tmp_path: Path, monkeypatch: pytest
             raise OSError(28, os.strerror(28))
         write(*given, **named)
     with Running(tmp_path) as running:
-        monkeypatch.setattr(graphs.pq, "write_table", lambda *given, **named: (
+        monkeypatch.setattr(pq, "write_table", lambda *given, **named: (
             full if "graphs" in str(getattr(given[1], "name", "")) else write)(*given, **named))
         running.engine.put_graph("http://ex.org/g", [(S, P, '"x"')])
         assert running.engine.graph("http://ex.org/g")[0].triples == 1 and not refusals
