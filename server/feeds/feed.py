@@ -51,7 +51,7 @@ class Feed:
         self._epoch: str | None = None
         self._seq = self._known = 0
         self._live = False
-        self._nearest: tuple[float, int] | None = None  # of a live one: when it was last on the ring or came nearer, and how far it was then
+        self._nearest: tuple[float, int] | None = None  # of a live one: when it last was on the ring or came nearer, and how far behind
         self._sent = 0
         self._status_seen = self._progress_seen = self.channel.news
         self._rated: Entry | None = None
