@@ -8,12 +8,13 @@ import { graphs } from "./views/graphs.js";
 import { home } from "./views/home.js";
 import { newStream } from "./views/newstream.js";
 import { query } from "./views/query.js";
+import { rules } from "./views/rules.js";
 import { sidebar } from "./views/sidebar.js";
 import { sparql } from "./views/sparql.js";
 import { stream } from "./views/stream.js";
 
-const PAGES = { "": home, new: writer, sparql, graphs, streams: newStream };
-const NAMED = { queries: query, streams: stream };
+const PAGES = { "": home, new: writer, sparql, graphs, rules, streams: newStream };
+const NAMED = { queries: query, rules, streams: stream };
 
 const TROUBLES = {
   unreachable: ["no answer", "bad"],

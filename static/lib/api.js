@@ -112,9 +112,9 @@ export const api = {
   deadLetters: (name) => request(address(["streams", name, "dead-letters"])),
   queries: () => request(address(["queries"])),
   query: (name) => request(address(["queries", name])),
-  register: (text) => request(address(["queries"]), { method: "POST", type: SPARQL, body: text }),
-  registerAs: (name, text, replace) =>
-    request(address(["queries", name], replace ? { replace: true } : {}), { method: "PUT", type: SPARQL, body: text }),
+  register: (text, type) => request(address(["queries"]), { method: "POST", type, body: text }),
+  registerAs: (name, text, type, replace) =>
+    request(address(["queries", name], replace ? { replace: true } : {}), { method: "PUT", type, body: text }),
   patchQuery: (name, change) =>
     request(address(["queries", name]),
       { method: "PATCH", type: "application/merge-patch+json", body: JSON.stringify(change) }),
@@ -125,11 +125,14 @@ export const api = {
     request(address(["queries", name, "results"], parameters), { method: "HEAD", accept: "text/csv", signal }),
   why: (name, id, parameters) => request(address(["queries", name, "results", id, "why"], parameters)),
   results: (name, parameters, accept) => request(address(["queries", name, "results"], parameters), { accept, raw: true }),
-  explain: (text, signal) => request(address(["explain"]), { method: "POST", type: SPARQL, body: text, signal }),
+  explain: (text, type, signal) => request(address(["explain"]), { method: "POST", type, body: text, signal }),
   sparql: (text, accept, signal) =>
     request(address(["sparql"]), { method: "POST", type: SPARQL, body: text, accept, signal }),
   graphs: () => request(address(["graphs"])),
   putGraph: (iri, text, type) => request(address(["graphs"], { graph: iri }), { method: "PUT", type, body: text }),
   deleteGraph: (iri) => request(address(["graphs"], { graph: iri }), { method: "DELETE" }),
   rules: () => request(address(["rules"])),
+  ruleSet: (name) => request(address(["rules", name])),
+  putRules: (name, text, type) => request(address(["rules", name]), { method: "PUT", type, body: text }),
+  deleteRules: (name) => request(address(["rules", name]), { method: "DELETE" }),
 };

@@ -29,10 +29,10 @@ export function stretch(text, location) {
 }
 
 /** The coloured copy of a text as nodes; `marks` are stretches `[start, end, class]` to underline, the first where two meet. */
-export function paint(text, marks = []) {
+export function paint(text, marks = [], language = "sparql") {
   const cuts = [...marks.flatMap(([start, end]) => [start, end]), Infinity].sort((a, b) => a - b);
   const nodes = [];
-  for (const { type, text: word, start } of tokens(text)) {
+  for (const { type, text: word, start } of tokens(text, language)) {
     for (let from = start, cut = 0; from < start + word.length;) {
       while (cuts[cut] <= from) cut += 1;
       const to = Math.min(start + word.length, cuts[cut]);
@@ -59,11 +59,12 @@ function indent(event, area) {
 }
 
 /**
- * An editor `{node, area, text, setText, setErrors, goTo, insert}`.
+ * An editor `{node, area, text, setText, setErrors, draw, goTo, insert}`.
  * @param {{label: string, value?: string, size?: "tall" | "short", changed?: (text: string) => void,
- *          submit?: () => void}} options
+ *          submit?: () => void, language?: (text: string) => string}} options  `language` tells how a text is coloured; where it
+ *          comes to tell otherwise of the same text, call `draw`
  */
-export function editor({ label, value = "", size = "short", changed = () => {}, submit = () => {} }) {
+export function editor({ label, value = "", size = "short", changed = () => {}, submit = () => {}, language = () => "sparql" }) {
   const area = h("textarea", {
     "aria-label": label, spellcheck: "false", autocapitalize: "off", autocomplete: "off", wrap: "off",
   });
@@ -76,7 +77,8 @@ export function editor({ label, value = "", size = "short", changed = () => {}, 
     const text = area.value;
     const marked = (list, kind) => list.filter(({ location }) => location?.line).map(({ location }) => [location, kind]);
     const places = [...marked(errors, "wrong"), ...marked(warnings, "doubtful")];
-    copy.replaceChildren(...paint(text, places.map(([location, kind]) => [...stretch(text, location), kind])), "\n");
+    const marks = places.map(([location, kind]) => [...stretch(text, location), kind]);
+    copy.replaceChildren(...paint(text, marks, language(text)), "\n");
     const lineKinds = new Map(places.toReversed().map(([location, kind]) => [location.line, kind]));
     const lines = text.split("\n").length;
     gutter.replaceChildren(...Array.from({ length: lines }, (_, i) =>
@@ -113,6 +115,7 @@ export function editor({ label, value = "", size = "short", changed = () => {}, 
       warnings = doubts;
       draw();
     },
+    draw,
     goTo(location) {
       const [start, end] = stretch(area.value, location);
       area.focus();

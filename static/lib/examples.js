@@ -1,4 +1,4 @@
-/** The example queries beside the console: `examples/index.json` names them. */
+/** The example queries and rule programs beside the console: `examples/index.json` names them. */
 
 import { h, toast } from "./dom.js";
 
@@ -18,11 +18,19 @@ function examples() {
   return list;
 }
 
-/** A list to choose an example of a kind (continuous, sparql) from; `show(text)` gets the chosen one. */
-export function examplePicker(kind, show) {
+function group(label, found) {
+  const options = found.map(({ file, title }) => h("option", { value: file }, title));
+  return label && found.length ? [h("optgroup", { label }, options)] : options;
+}
+
+/**
+ * A list to choose an example from; `show(text)` gets the chosen one.
+ * @param {Object<string, string>} kinds  which there are to choose from (continuous, program, sparql), each with its heading
+ */
+export function examplePicker(kinds, show) {
   const picker = h("select", { "aria-label": "Load an example" }, h("option", { value: "" }, "Load an example …"));
-  examples().then((all) => picker.append(...all.filter((one) => one.kind === kind).map(({ file, title }) =>
-    h("option", { value: file }, title))), () => { picker.disabled = true; });
+  examples().then((all) => picker.append(...Object.entries(kinds).flatMap(([kind, label]) =>
+    group(label, all.filter((one) => one.kind === kind)))), () => { picker.disabled = true; });
   picker.addEventListener("change", async () => {
     const file = picker.value;
     picker.value = "";

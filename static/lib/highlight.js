@@ -1,4 +1,6 @@
-/** Tokens of query texts and TriG, for light colouring and for finding prefixes. Not a parser: the server is. */
+/** Tokens of query texts, TriG and rule programs, for light colouring and for finding prefixes. Not a parser: the server is. */
+
+import { NOTATIONS } from "./notations.js";
 
 const KEYWORDS = new Set(`
 register query stream compute computed every report on change full start at as prefix base select construct ask
@@ -32,27 +34,30 @@ function kind(type, text) {
   return KEYWORDS.has(word) ? "keyword" : FUNCTIONS.has(word) ? "function" : "word";
 }
 
-/** The tokens `{type, text, start}` of a text, in order and without a hole. */
-export function tokens(text) {
+const SPARQL = [GRAMMAR, (found) => found.map((token) => ({ ...token, type: kind(token.type, token.text) }))];
+
+/** The tokens `{type, text, start}` of a text in a language of `lib/languages.js`, in order and without a hole. */
+export function tokens(text, language = "sparql") {
+  const [grammar, kinds] = NOTATIONS[language] ?? SPARQL;
   const found = [];
   for (let start = 0; start < text.length;) {
-    for (const [type, pattern] of GRAMMAR) {
+    for (const [type, pattern] of grammar) {
       pattern.lastIndex = start;
       const match = pattern.exec(text);
       if (!match || !match[0]) continue;
-      found.push({ type: kind(type, match[0]), text: match[0], start });
+      found.push({ type, text: match[0], start });
       start = pattern.lastIndex;
       break;
     }
   }
-  return found;
+  return kinds(found);
 }
 
 const RIF_PREFIX = /\bPrefix\s*\(\s*([\w.-]*)\s*<([^>]*)>\s*\)/g;
 
-/** The prefixes that a query or a rule document declares, as `[name, iri]`, the last of a name winning. */
-export function prefixesOf(text) {
-  const words = tokens(text).filter((token) => token.type !== "space" && token.type !== "comment");
+/** The prefixes that a query or a rule program declares, as `[name, iri]`, the last of a name winning. */
+export function prefixesOf(text, language = "sparql") {
+  const words = tokens(text, language).filter((token) => token.type !== "space" && token.type !== "comment");
   const found = new Map([...text.matchAll(RIF_PREFIX)].map(([, name, iri]) => [name, iri]));
   for (const [position, word] of words.entries()) {
     const [name, iri] = [words[position + 1], words[position + 2]];

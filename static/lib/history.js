@@ -6,6 +6,7 @@ import { evaluation } from "./results.js";
 
 const EVALUATIONS = 120;
 const LIMIT = 200;
+const PROGRAM_LIMIT = 2000;
 const MAX_CHARACTERS = 4e6;
 const DEADLINE_MS = 8000;
 const ON_CHANGE_MS = 60000;
@@ -15,6 +16,12 @@ const RESULTS = new Set(["result", "delta", "graph"]);
 function spanOf(query) {
   const steps = (query.windows ?? []).map((window) => isoDuration(window.step ?? window.range)).filter(Boolean);
   return query.report === "change" || !steps.length ? ON_CHANGE_MS : EVALUATIONS * Math.min(...steps);
+}
+
+/** How far back to read, and where that is too much; for a rule program, whose facts may last, up to an hour. */
+function spansOf(query) {
+  const whole = spanOf(query);
+  return query.form === "PROGRAM" ? [60, 10, 1, 1 / 60, 0].map((minutes) => minutes * ON_CHANGE_MS) : [whole, whole / 60, 0];
 }
 
 /** The time of the newest evaluation in ms, or null where there is none: for a feed that does not begin with it. */
@@ -39,7 +46,8 @@ async function textOf(response) {
 /** The evaluations of a span that ends with `last` (ms), oldest first; null where there are more than a page should take. */
 async function span(query, parameters, last, spanMs, signal) {
   const [since, until] = [last - spanMs, last].map((ms) => new Date(ms).toISOString());
-  const url = address(["queries", query.name, "results"], { ...parameters, since, until, limit: LIMIT });
+  const limit = query.form === "PROGRAM" ? PROGRAM_LIMIT : LIMIT;
+  const url = address(["queries", query.name, "results"], { ...parameters, since, until, limit });
   const limited = AbortSignal.any([signal, AbortSignal.timeout(DEADLINE_MS)]);
   const response = await fetch(url, { headers: { Accept: "application/jsonl" }, signal: limited });
   if (!response.ok) throw await failure(response);
@@ -58,8 +66,7 @@ async function span(query, parameters, last, spanMs, signal) {
  */
 export async function history(query, parameters, last, signal) {
   if (last === null) return [];
-  const whole = spanOf(query);
-  for (const spanMs of [whole, whole / 60, 0]) {
+  for (const spanMs of spansOf(query)) {
     const found = await span(query, parameters, last, spanMs, signal);
     if (found) return found;
   }

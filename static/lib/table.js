@@ -3,6 +3,8 @@
 import { h, setAttribute } from "./dom.js";
 import { display, isTime, numberOf, token, typeName } from "./terms.js";
 
+const RDF_TYPE = "http://www.w3.org/1999/02/22-rdf-syntax-ns#type";
+
 /** Show a term in a cell; the whole term is its title. A selection in the cell stays where its text does. */
 export function fillCell(cell, term, prefixes) {
   const { kind, text, note, title } = display(term, prefixes);
@@ -17,6 +19,13 @@ export function termCell(term, prefixes) {
   const cell = h("td");
   fillCell(cell, term, prefixes);
   return cell;
+}
+
+/** A term within a line of text; `name` says that it names a relation, and is not quoted where it is a text. */
+export function termSpan(term, prefixes, name = false) {
+  const { kind, text, note, title } = display(term, prefixes);
+  const word = term.value === RDF_TYPE ? "a" : kind === "text" && !name ? `"${text}"` : text;
+  return h("span", { class: `term ${kind}`, title }, word, note ? h("span", { class: "badge" }, note) : null);
 }
 
 /** What a row is about: all but its numbers and times, which change from one evaluation to the next. */

@@ -7,6 +7,7 @@ import { choice } from "../lib/parts.js";
 import { columns, lines, longestStep, MAX_SERIES } from "../lib/series.js";
 import { waitsText } from "../lib/words.js";
 import { Evaluations } from "./evaluations.js";
+import { HoldingTable } from "./holding.js";
 
 const DRAW_EVERY_MS = 150;
 const NO_ANSWER = {
@@ -24,21 +25,25 @@ const FEEDS = [["full", "Full results", "the whole answer at each evaluation"],
   ["delta", "Changes", "rows added and removed since the evaluation before"]];
 const PROGRAM_FEEDS = [["p", "Begins", "stream P: facts that begin to hold"],
   ["n", "Ceases", "stream N: facts that cease to hold"], ["pn", "Both", "streams P and N"]];
+const PROGRAM_VIEWS = [["facts", "Facts", "from when and until when each fact holds, and which hold now"],
+  ["history", "History", "what has begun and ceased, as it was reported, newest first"]];
 const VIEWS = [["latest", "Latest", "the newest evaluation"],
   ["history", "History", "all evaluations that this page holds, newest first"]];
 const MOTION = [["live", "Moving"], ["held", "Held", "Hold chart and table still to read them; the feed goes on"]];
 
-/** Buttons of which one is chosen. */
+/** Buttons of which one is chosen `{node, press(key)}`. */
 function segmented(label, choices, chosen, choose) {
   const buttons = choices.map(([key, text, title]) => {
-    const on = { click: (event) => pick(event.currentTarget, key) };
+    const on = { click: () => {
+      press(key);
+      choose(key);
+    } };
     return h("button", { type: "button", "aria-pressed": String(key === chosen), title: title ?? null, on }, text);
   });
-  function pick(button, key) {
-    for (const one of buttons) setAttribute(one, "aria-pressed", String(one === button));
-    choose(key);
+  function press(key) {
+    buttons.forEach((one, place) => setAttribute(one, "aria-pressed", String(choices[place][0] === key)));
   }
-  return h("div", { class: "segmented", role: "group", "aria-label": label }, buttons);
+  return { node: h("div", { class: "segmented", role: "group", "aria-label": label }, buttons), press };
 }
 
 /** A choice of columns `{node, show(names, chosen)}`; drawn again only where the names have changed. */
@@ -59,22 +64,34 @@ export class Answers {
 
   constructor(page) {
     this.page = page;
-    this.view = page.mode === "full" ? "latest" : "history";
+    this.view = page.program ? "facts" : page.mode === "full" ? "latest" : "history";
     this.held = false;
     this.value = null;
     this.label = null;
     this.table = new Evaluations(page.query.name, page.prefixes, { why: (entry, number) => this.#why(entry, number),
       changes: (entry) => this.#changes(entry) });
+    this.facts = new HoldingTable(page.query.name, page.prefixes);
     this.total = h("p", { class: "note total" });
-    this.node = h("div", { class: "live" }, this.#tools(), this.#chart(), this.table.node);
+    this.node = h("div", { class: "live" }, this.#tools(), this.#chart(), page.program ? this.facts.node : null,
+      this.table.node);
   }
 
   #tools() {
-    const feeds = segmented("What the feed carries", this.#feeds(), this.page.mode, (mode) => this.page.setMode(mode));
-    const views = segmented("What the table shows", VIEWS, this.view, (view) => this.#set({ view }));
+    const { program, mode, query } = this.page;
+    this.feeds = segmented("What the feed carries", this.#feeds(), mode, (key) => this.page.setMode(key));
+    const views = segmented("What the table shows", program ? PROGRAM_VIEWS : VIEWS, this.view, (view) => this.#look(view));
     const motion = segmented("Whether chart and table move", MOTION, "live", (key) => this.#set({ held: key === "held" }));
-    feeds.hidden = views.hidden = this.page.query.form === "ASK";
-    return h("div", { class: "row tools" }, feeds, views, motion, this.total);
+    this.feeds.node.hidden = views.node.hidden = query.form === "ASK";
+    return h("div", { class: "row tools" }, this.feeds.node, views.node, motion.node, this.total);
+  }
+
+  /** Choose a view; that of facts is made of both streams of a program. */
+  #look(view) {
+    if (view === "facts" && this.page.mode !== "pn") {
+      this.feeds.press("pn");
+      this.page.setMode("pn");
+    }
+    this.#set({ view });
   }
 
   #feeds() {
@@ -139,6 +156,20 @@ export class Answers {
   }
 
   #draw() {
+    const facts = this.view === "facts";
+    this.facts.node.hidden = !facts;
+    this.table.node.hidden = facts;
+    if (this.page.program) this.feeds.node.hidden = facts;
+    if (!facts) {
+      this.#drawEvaluations();
+      return;
+    }
+    this.chartBox.hidden = true;
+    setText(this.total, this.facts.show(this.page.holding, this.page.reachedMs));
+    setText(this.facts.empty, this.#noAnswer());
+  }
+
+  #drawEvaluations() {
     const { list, latest } = this.page.results;
     const newest = this.view === "latest" && latest && !latest.delta && latest.kind !== "boolean";
     const entries = (newest ? list.slice(list.indexOf(latest)) : list).toReversed();

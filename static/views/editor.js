@@ -1,4 +1,4 @@
-/** The page on which a query is written, checked while typing, and registered. */
+/** The page on which a query or a rule program is written, checked while typing, and registered. */
 
 import { api } from "../lib/api.js";
 import { catalog, refresh, watch } from "../lib/catalog.js";
@@ -7,10 +7,13 @@ import { editor } from "../lib/editor.js";
 import { examplePicker } from "../lib/examples.js";
 import { plural } from "../lib/format.js";
 import { nameOf } from "../lib/highlight.js";
+import { LANGUAGES } from "../lib/languages.js";
 import { choice, code, head } from "../lib/parts.js";
 import { errorList, errorsOf, problemBox } from "../lib/problems.js";
+import { languageChoice } from "./languages.js";
 
 const CHECK_AFTER_MS = 350;
+const EXAMPLES = { continuous: "Queries", program: "Rule programs" };
 const START = `REGISTER QUERY my_query AS
 SELECT ?s (COUNT(*) AS ?triples)
 FROM STREAM <STREAM> [RANGE 10s STEP 2s]
@@ -22,9 +25,10 @@ GROUP BY ?s
 export const draft = {
   text: null,
   name: "",
-  set(text, name) {
-    this.text = text;
-    this.name = name;
+  /** The language chosen by hand; empty where it follows the text. */
+  language: "",
+  set(text, name, language = "") {
+    Object.assign(this, { text, name, language });
   },
 };
 
@@ -37,8 +41,9 @@ export const warned = new Map();
 
 class Writer {
   constructor(parent) {
-    this.box = editor({ label: "Query text", value: draft.text ?? startText(), size: "tall",
-      changed: () => this.changed(), submit: () => this.register() });
+    this.language = languageChoice(draft.language, Object.keys(LANGUAGES), (chosen) => this.#speak(chosen));
+    this.box = editor({ label: "Query text", value: draft.text ?? startText(), size: "tall", changed: () => this.changed(),
+      submit: () => this.register(), language: (text) => this.language.of(text) });
     this.name = h("input", { type: "text", value: draft.name, maxlength: 64, spellcheck: "false", autocomplete: "off",
       on: { input: () => { draft.name = this.name.value.trim(); } } });
     this.verdict = h("p", { class: "verdict", role: "status" });
@@ -56,9 +61,9 @@ class Writer {
   #build(parent) {
     const go = button("Register", () => this.register(), { class: "primary" });
     parent.append(
-      head("New query", null, examplePicker("continuous", (text) => this.#load(text))),
+      head("New query", null, examplePicker(EXAMPLES, (text) => this.#load(text))),
       this.box.node,
-      h("div", { class: "row" }, choice("Name", this.name), go,
+      h("div", { class: "row" }, choice("Language", this.language.node), choice("Name", this.name), go,
         h("span", { class: "note" }, "Ctrl-Enter registers"), this.verdict),
       this.outcome, this.errors, this.details,
       this.streamPart);
@@ -76,7 +81,25 @@ class Writer {
     this.#showStreams();
   }
 
+  /** The language has been chosen by hand, or (empty) is to follow the text again. */
+  #speak(chosen) {
+    draft.language = chosen;
+    this.box.setErrors([]);
+    this.changed();
+  }
+
+  /** The name that the text itself gives, if any: rule programs give none. */
+  get #ownName() {
+    return this.language.of(this.box.text) === "sparql" ? nameOf(this.box.text) : "";
+  }
+
+  get #type() {
+    return LANGUAGES[this.language.of(this.box.text)].type;
+  }
+
   #load(text) {
+    this.language.choose("");
+    draft.language = "";
     this.box.setText(text);
     this.name.value = draft.name = "";
     this.box.area.focus();
@@ -86,7 +109,8 @@ class Writer {
   /** The text has changed: remember it, and check it when the typing pauses. */
   changed() {
     draft.text = this.box.text;
-    setAttribute(this.name, "placeholder", nameOf(this.box.text) || "chosen by the server");
+    this.language.show(this.box.text);
+    setAttribute(this.name, "placeholder", this.#ownName || "chosen by the server");
     clearTimeout(this.timer);
     this.check?.abort();
     if (!this.box.text.trim()) {
@@ -101,7 +125,7 @@ class Writer {
     this.check = new AbortController();
     this.#say("", "Checking …");
     try {
-      const { body } = await api.explain(this.box.text, this.check.signal);
+      const { body } = await api.explain(this.box.text, this.#type, this.check.signal);
       const { errors = [], warnings = [] } = body;
       this.#showErrors(errors, warnings);
       if (errors.length || body.valid === false) this.#say("bad", this.#countText(errors));
@@ -145,7 +169,8 @@ class Writer {
     this.outcome.replaceChildren();
     try {
       const { body } = replace || name
-        ? await api.registerAs(name || nameOf(this.box.text), this.box.text, replace) : await api.register(this.box.text);
+        ? await api.registerAs(name || this.#ownName, this.box.text, this.#type, replace)
+        : await api.register(this.box.text, this.#type);
       draft.set(null, "");
       toast(`The query ${body.name} is registered.`);
       warned.set(body.name, body.warnings ?? []);

@@ -81,7 +81,8 @@ async function showRules(node) {
     node.replaceChildren(problemBox(problem));
   }
   if (!rules.length) return;
-  node.replaceChildren(section("Rule sets", null, h("p", { class: "note" }, "Named in a query by USING RULES."),
+  const write = h("a", { href: "#/rules" }, "Write a rule set");
+  node.replaceChildren(section("Rule sets", write, h("p", { class: "note" }, "Named in a query by USING RULES."),
     h("ul", { class: "plain" }, rules.map(ruleSet))));
 }
 

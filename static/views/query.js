@@ -2,32 +2,37 @@
 
 import { api } from "../lib/api.js";
 import { refresh } from "../lib/catalog.js";
-import { button, h, toast } from "../lib/dom.js";
-import { paint } from "../lib/editor.js";
+import { h, toast } from "../lib/dom.js";
 import { Feed } from "../lib/feed.js";
 import { isoDuration, milliseconds } from "../lib/format.js";
 import { prefixesOf } from "../lib/highlight.js";
 import { history, newestTime } from "../lib/history.js";
+import { Holding } from "../lib/holding.js";
+import { languageOf } from "../lib/languages.js";
 import { now, thisSecond } from "../lib/now.js";
-import { code, loaded } from "../lib/parts.js";
+import { loaded } from "../lib/parts.js";
 import { errorList } from "../lib/problems.js";
 import { evaluation, Results } from "../lib/results.js";
 import { tabs } from "../lib/tabs.js";
 import { displayPrefixes } from "../lib/terms.js";
 import { Answers } from "./answers.js";
 import { connect } from "./connect.js";
-import { draft, warned } from "./editor.js";
+import { warned } from "./editor.js";
 import { plan } from "./plan.js";
 import { Status } from "./status.js";
+import { text } from "./text.js";
 import { showWhy } from "./why.js";
 
 const GRAPH_FORMS = new Set(["CONSTRUCT", "DESCRIBE"]);
+const OWN_DIALECTS = new Set(["lars", "datalogmtl"]);
 const RELOAD_EVERY_MS = 5000;
 
 const gone = (problem) => problem.status === 404 || problem.status === 410;
 
 class QueryPage {
   results = new Results();
+  /** The facts that a rule program has reported. */
+  holding = new Holding();
   connection = "connecting";
   connectionReason = "";
   /** Why the query is in its state, where a status event said so, with the problem that goes with it. */
@@ -40,16 +45,17 @@ class QueryPage {
 
   constructor(parent, query) {
     this.query = query;
-    this.prefixes = displayPrefixes(prefixesOf(query.text ?? ""));
+    this.language = OWN_DIALECTS.has(query.dialect) ? query.dialect : languageOf(query.text ?? "");
+    this.prefixes = displayPrefixes(prefixesOf(query.text ?? "", this.language));
     this.program = query.form === "PROGRAM";
-    this.mode = this.program ? "p" : query.output === "istream" || query.output === "dstream" ? "" : "full";
+    this.mode = this.program ? "pn" : query.output === "istream" || query.output === "dstream" ? "" : "full";
     this.progress = query.progress ?? {};
     this.status = new Status(this);
     this.answers = new Answers(this);
     const pages = tabs([
       { key: "answers", label: "Answers", show: () => this.answers.node },
       { key: "plan", label: "Plan", show: () => plan(query.name) },
-      { key: "text", label: "Text", show: () => this.#text() },
+      { key: "text", label: "Text", show: () => text(this) },
       { key: "use", label: "Use elsewhere", show: () => connect(this) },
     ], { label: "Views of the query", chosen: () => this.answers.changed() });
     parent.append(...this.status.nodes, ...this.#warnings(), pages.node);
@@ -60,6 +66,12 @@ class QueryPage {
 
   get watermark() {
     return this.progress.watermark ?? null;
+  }
+
+  /** The time in ms that a rule program has reached: up to which it is evaluated, or for which it has answered. */
+  get reachedMs() {
+    const times = [milliseconds(this.watermark), this.results.latest?.at ?? null].filter((time) => time !== null);
+    return times.length ? Math.max(...times) : null;
   }
 
   /** Whether an answer has come while this page was open. */
@@ -87,15 +99,6 @@ class QueryPage {
     const found = warned.get(this.query.name) ?? [];
     warned.delete(this.query.name);
     return found.length ? [h("div", { class: "messages", role: "status" }, errorList([], null, found))] : [];
-  }
-
-  #text() {
-    const edit = button("Edit as a new query", () => {
-      draft.set(this.query.text, "");
-      location.hash = "#/new";
-    });
-    edit.hidden = this.program;
-    return h("div", { class: "stack" }, code("Text", paint(this.query.text ?? "")), h("div", { class: "row" }, edit));
   }
 
   /** Begin the feed, anew after a change of mode. */
@@ -134,7 +137,7 @@ class QueryPage {
     if (name === "status") this.#stateChanged(data);
     else if (name === "progress") this.progress = { ...this.progress, ...data };
     else if (name === "gap" && data.reason === "status") this.reload();
-    else if (name === "gap") this.results.gap(data);
+    else if (name === "gap") this.#gap(data);
     else if (name === "hello") this.#begun(data);
     else if (name !== "bye") this.#result(name, data, id);
     this.answers.changed();
@@ -144,12 +147,21 @@ class QueryPage {
   /** A feed begins with a snapshot, but that of a rule program: it has no relation, so what was logged stands for it. */
   #begun({ state, newestId }) {
     this.query.state = state ?? this.query.state;
-    if (this.program && newestId) this.#readPast((signal) => newestTime(this.query, this.parameters, signal));
+    if (!this.program || !newestId) return;
+    const newest = async (signal) => await newestTime(this.query, this.parameters, signal) ?? milliseconds(this.watermark);
+    this.#readPast(newest);
+  }
+
+  /** Something is missing; of what a query gave before it was registered anew no fact stands. */
+  #gap(data) {
+    this.results.gap(data);
+    if (data.reason === "new-run") this.holding.clear();
   }
 
   #result(name, data, id) {
     const entry = evaluation(name, data, id);
     this.results.add(entry);
+    if (this.program) this.holding.add(entry);
     if (name === "snapshot") {
       if (this.mode !== "delta" && entry.at !== null) this.#readPast(() => entry.at - 1);
       return;
@@ -166,6 +178,7 @@ class QueryPage {
       const entries = await history(this.query, this.parameters, await last(past.signal), past.signal);
       if (past.signal.aborted) return;
       this.results.prepend(entries);
+      if (this.program) entries.forEach((entry) => this.holding.add(entry));
       this.answers.changed();
     } catch (error) {
       if (!past.signal.aborted) toast(`The answers of before could not be read: ${error.message}`, "bad");

@@ -32,7 +32,7 @@ class OneShot {
     this.status = h("p", { class: "verdict", role: "status" });
     this.output = h("div");
     const about = "Asked once, of the static graphs and of what the windows hold now. Nothing is registered.";
-    parent.append(head("SPARQL", h("p", { class: "note" }, about), examplePicker("sparql", (text) => this.#load(text))),
+    parent.append(head("SPARQL", h("p", { class: "note" }, about), examplePicker({ sparql: "" }, (text) => this.#load(text))),
       this.box.node, h("div", { class: "row" }, button("Run", () => this.run(), { class: "primary" }),
         h("span", { class: "note" }, "Ctrl-Enter runs"), this.status), this.output);
   }

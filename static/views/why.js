@@ -4,22 +4,15 @@ import { api, Problem } from "../lib/api.js";
 import { button, h } from "../lib/dom.js";
 import { clock, plural } from "../lib/format.js";
 import { problemBox } from "../lib/problems.js";
-import { display } from "../lib/terms.js";
+import { termSpan } from "../lib/table.js";
 
 const MORE = 5;
-const RDF_TYPE = "http://www.w3.org/1999/02/22-rdf-syntax-ns#type";
 const PLACES = ["subject", "predicate", "object"];
-
-function termText(term, prefixes) {
-  const { kind, text, note, title } = display(term, prefixes);
-  const word = term.value === RDF_TYPE ? "a" : kind === "text" ? `"${text}"` : text;
-  return h("span", { class: `term ${kind}`, title }, word, note ? h("span", { class: "badge" }, note) : null);
-}
 
 function fact({ triple, atom }, prefixes) {
   const terms = triple ? PLACES.map((place) => triple[place]) : atom.terms;
   return h("span", { class: "fact" }, atom ? atom.predicate : null,
-    terms.map((term, place) => [place || atom ? " " : null, termText(term, prefixes)]));
+    terms.map((term, place) => [place || atom ? " " : null, termSpan(term, prefixes)]));
 }
 
 function ruleText({ set, name, number, line }) {
@@ -34,7 +27,7 @@ function sourceText(source) {
 }
 
 function bindings(row, prefixes) {
-  return Object.entries(row).map(([name, term]) => h("span", { class: "binding" }, `?${name} = `, termText(term, prefixes)));
+  return Object.entries(row).map(([name, term]) => h("span", { class: "binding" }, `?${name} = `, termSpan(term, prefixes)));
 }
 
 const list = (nodes, prefixes) => h("ul", { class: "tree" }, nodes.map((node) => h("li", null, tree(node, prefixes))));

@@ -92,6 +92,26 @@ def query(name: str, text: str, form: str = "SELECT", **change: Any) -> dict[str
             **change}
 
 
+LARS_TEXT = f"""% A sensor is hot for two seconds after a reading above 90.
+PREFIX ex: <http://example.org/>
+FROM STREAM <{STREAM}>
+GRANULARITY 1 sec
+
+ex:Hot(S) <- [2 sec] diamond ex:celsius(S, V), V > 90.
+"""
+
+
+def reported(stream: str, seq: int, at_ms: int, *rows: tuple[str, int, int | None]) -> dict[str, Any]:
+    """A result of stream P or N of a rule program: rows of a class of `s` with their times (ms; None: no end), by the sensor's name."""
+    kind, hot = iri("http://www.w3.org/1999/02/22-rdf-syntax-ns#type"), iri("http://example.org/Hot")
+    terms = [[iri(f"http://example.org/{name}"), kind, hot, literal(iso(begin), "dateTime"),
+              None if end is None else literal(iso(end), "dateTime")] for name, begin, end in rows]
+    some, none = (select(seq, at_ms, ["s", "p", "o", "from", "until"], part) for part in (terms, []))
+    member = {**some.pop("rsp"), "stream": stream}
+    del none["rsp"]
+    return {"rsp": member, "addedResults": some if stream == "p" else none, "removedResults": some if stream == "n" else none}
+
+
 def syntax_problem(text: str, needle: str, detail: str, hint: str) -> dict[str, Any]:
     """The problem body for a mistake at the first `needle` of the text."""
     start = text.index(needle)

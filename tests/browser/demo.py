@@ -30,6 +30,8 @@ def fill(server: Standin) -> None:
     server.queries["frost"] = canned.query("frost", ASK_TEXT, "ASK")
     server.queries["freezing"] = canned.query("freezing", GRAPH_TEXT, "CONSTRUCT", output="istream", state="paused")
     error = "Spark gave up after 3 attempts: the window of 250 000 rows does not fit into memory. Shorten RANGE, or add a FILTER."
+    server.queries["hot"] = canned.query("hot", canned.LARS_TEXT, "PROGRAM", dialect="lars", output="istream", report="change",
+                                         progress=dict(progress))
     server.queries["wind"] = canned.query("wind", canned.STATIONS_TEXT, state="failed", lastError=error)
 
 
@@ -38,6 +40,9 @@ def step(server: Standin, seq: int, close_ms: int) -> None:
     server.emit("stations", "result", canned.stations(seq, close_ms), f"q7c1-{seq}")
     truth: dict[str, Any] = {"head": {}, "boolean": seq % 9 < 4, "rsp": canned.rsp(seq, close_ms)}
     server.emit("frost", "result", truth, f"q8c1-{seq}")
+    sensor = f"sensor{seq % 3}"
+    server.emit("hot", "delta", canned.reported("p", seq, close_ms, (sensor, close_ms, close_ms + 5000)), f"qac1-{seq}")
+    server.emit("hot", "progress", {"watermark": canned.iso(close_ms)})
     text = f"<{canned.SYSTEM}System_KSEA> <http://www.w3.org/1999/02/22-rdf-syntax-ns#type> <{canned.WEATHER}Freezing> .\n"
     graph = {"rsp": canned.rsp(seq, close_ms), "format": "nquads", "text": text}
     server.emit("freezing", "graph", graph, f"q9c1-{seq}")

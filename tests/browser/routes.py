@@ -66,7 +66,8 @@ def register(server: Standin, request: Request, name: str | None = None) -> Repl
     if name in server.queries and "replace" not in request.parameters:
         raise Refused(409, "name-exists", f"There is a query “{name}” already.")
     form = re.search(r"\b(SELECT|CONSTRUCT|ASK|DESCRIBE)\b", request.body)
-    server.queries[name] = canned.query(name, request.body, form[1] if form else "SELECT",
+    written = "PROGRAM" if request.headers["Content-Type"] != "application/sparql-query" else form[1] if form else "SELECT"
+    server.queries[name] = canned.query(name, request.body, written,
                                         streams=re.findall(r"STREAM\s+<([^>]*)>", request.body))
     warnings = checked.body.get("warnings", []) if isinstance(checked.body, dict) else []
     return Reply(201, {**server.queries[name], "warnings": warnings}, headers={"Location": f"/queries/{name}"})
@@ -147,10 +148,27 @@ def delete_graph(server: Standin, request: Request) -> Reply:
     return Reply(204)
 
 
+def put_rules(server: Standin, request: Request, name: str) -> Reply:
+    if "broken" in request.body:
+        problem = canned.syntax_problem(request.body, "broken", "Expected an atom.", "p(X)")
+        return Reply(400, problem, "application/problem+json")
+    status = 200 if name in server.rules else 201
+    server.rules[name] = {"name": name, "builtIn": False, "description": None, "type": request.headers["Content-Type"], "clauses": 2,
+                          "etag": "8", "usedBy": [], "text": request.body}
+    return Reply(status, server.rules[name])
+
+
+def delete_rules(server: Standin, request: Request, name: str) -> Reply:
+    member(server.rules, name, "no-such-rules")
+    del server.rules[name]
+    return Reply(204)
+
+
 NAME = "([^/]+)"
 RULES = [{"name": "rdfs", "builtIn": True, "description": "The RDFS entailment rules.", "type": None, "clauses": None,
           "etag": "built-in", "usedBy": []},
-         {"name": "alarms", "builtIn": False, "description": None, "type": "text/x-rif-ps", "clauses": 3, "etag": "7", "usedBy": ["hot"]}]
+         {"name": "alarms", "builtIn": False, "description": None, "type": "text/x-rif-ps", "clauses": 3, "etag": "7", "usedBy": ["hot"],
+          "text": "Document(Group(<http://e.x/p>(1)))"}]
 ROUTES: list[tuple[str, str, Callable[..., Reply]]] = [
     ("GET", "/info", lambda s, r: Reply(200, {"version": "0.1.0", "features": [], "limits": {}})),
     ("GET", "/health/ready", lambda s, r: s.readiness),
@@ -178,5 +196,8 @@ ROUTES: list[tuple[str, str, Callable[..., Reply]]] = [
     ("GET", "/graphs", lambda s, r: Reply(200, {"graphs": list(s.graphs.values())})),
     ("PUT", "/graphs", put_graph),
     ("DELETE", "/graphs", delete_graph),
-    ("GET", "/rules", lambda s, r: Reply(200, {"rules": RULES})),
+    ("GET", "/rules", lambda s, r: Reply(200, {"rules": list(s.rules.values())})),
+    ("GET", f"/rules/{NAME}", lambda s, r, n: Reply(200, member(s.rules, n, "no-such-rules"))),
+    ("PUT", f"/rules/{NAME}", put_rules),
+    ("DELETE", f"/rules/{NAME}", delete_rules),
 ]

@@ -21,7 +21,8 @@ from tests.browser.wire import Refused, Reply, Request
 
 STATIC = Path(__file__).resolve().parents[2] / "static"
 TYPES = {".html": "text/html; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".css": "text/css; charset=utf-8",
-         ".svg": "image/svg+xml", ".json": "application/json", ".rq": "application/sparql-query; charset=utf-8"}
+         ".svg": "image/svg+xml", ".json": "application/json", ".rq": "application/sparql-query; charset=utf-8",
+         ".rifps": "text/x-rif-ps; charset=utf-8", ".lars": "text/x-lars; charset=utf-8", ".dmtl": "text/x-datalogmtl; charset=utf-8"}
 # Stricter than the server's own policy needs to be: no inline script or style, and no HTML made from text.
 POLICY = "default-src 'self'; base-uri 'none'; object-src 'none'; require-trusted-types-for 'script'"
 
@@ -49,6 +50,7 @@ class Standin:
         self.streams: dict[str, dict[str, Any]] = {}
         self.queries: dict[str, dict[str, Any]] = {}
         self.graphs: dict[str, dict[str, Any]] = {}
+        self.rules: dict[str, dict[str, Any]] = {rules["name"]: rules for rules in routes.RULES}
         self.feeds: dict[str, Feed] = {}
         self.requests: list[Request] = []
         self.items: dict[str, str] = {}

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.browser import canned
-from tests.browser.canned import START_MS, iri, literal, rsp, select
+from tests.browser.canned import START_MS, iri, literal, reported, rsp, select
 from tests.browser.page import Page
 from tests.browser.standin import Standin
 from tests.browser.wire import Refused, Reply
@@ -251,6 +251,8 @@ def test_a_rule_program_has_streams_and_a_past(page: Page, standin: Standin) -> 
     for seq, name in enumerate(("a", "b"), 1):
         standin.emit("q", "delta", begun(seq, START_MS + seq, name), f"e1-{seq}")
     page.open("#/queries/q")
+    page.press("History")
+    page.press("Begins")
     page.until(lambda: page.texts(".evaluation .seq") == ["#2", "#1"], "what was logged before")
     assert page.texts("tr.added td") == ["+added", "ex:b", "+added", "ex:a"]
     assert page.texts(".segmented[aria-label^=What] button")[:3] == ["Begins", "Ceases", "Both"]
@@ -262,6 +264,40 @@ def test_a_rule_program_has_streams_and_a_past(page: Page, standin: Standin) -> 
     assert all("mode" not in connection for connection in standin.feed("q").connections)
     page.click("[data-tab=use]")
     assert page.texts(".command code")[0] == f"curl -N '{page.base}queries/q/results?stream=pn' -H 'Accept: text/event-stream'"
+
+
+def facts(page: Page) -> list[str]:
+    """The list of facts as it is read, a text a row."""
+    return page.js("return [...document.querySelectorAll('.facts-list tbody tr')]"
+                   ".map(row => [...row.cells].map(cell => cell.textContent).join(' | '))")
+
+
+def test_a_rule_program_says_from_when_and_until_when_its_facts_hold(page: Page, standin: Standin) -> None:
+    standin.queries["q"] = canned.query("q", canned.LARS_TEXT, "PROGRAM", dialect="lars", output="istream", report="change")
+    standin.queries["q"]["progress"]["watermark"] = None
+    t = START_MS
+    standin.emit("q", "delta", reported("p", 1, t, ("a", t, t + 2000), ("b", t, t + 9000)), "e1-1")
+    page.open("#/queries/q")
+    page.until(lambda: facts(page) == ["ex:a a ex:Hot | 2025-03-20 05:04:00 | 2025-03-20 05:04:02 | 2 s | holds",
+                                       "ex:b a ex:Hot | 2025-03-20 05:04:00 | 2025-03-20 05:04:09 | 9 s | holds"], "what was logged before")
+    assert page.text(".total") == "2 of 2 facts hold at 2025-03-20 05:04:00 · reported since 2025-03-20 05:04:00"
+    assert standin.feed("q").connections[-1]["stream"] == "pn"
+    assert not any(box.is_displayed() for box in page.all(".segmented[aria-label^='What the feed']")), "the list needs both streams"
+    standin.emit("q", "delta", reported("p", 2, t + 1000, ("a", t + 1000, t + 3000), ("c", t + 5000, None)), "e1-2")
+    page.until(lambda: facts(page)[0].endswith("05:04:03 | 3 s | holds") and facts(page)[2].startswith("ex:c a"), "one fact, prolonged")
+    assert [row.rpartition(" | ")[2] for row in facts(page)] == ["holds", "holds", "to come"]
+    assert facts(page)[2].endswith("2025-03-20 05:04:05 | goes on | – | to come")
+    standin.emit("q", "progress", {"watermark": canned.iso(t + 6000)})
+    page.until(lambda: [row[:4] for row in facts(page)] == ["ex:c", "ex:b", "ex:a"], "what holds now before what has ended")
+    assert [row.rpartition(" | ")[2] for row in facts(page)] == ["holds", "holds", "ended"]
+    standin.emit("q", "delta", reported("n", 3, t + 7000, ("c", t + 5000, t + 7000)), "e1-3")
+    page.until(lambda: facts(page)[1].endswith("05:04:05 | 2025-03-20 05:04:07 | 2 s | ended"), "an end that was not known when it began")
+    page.press("History")
+    assert page.texts(".evaluation .count") == ["1 ceased", "2 begun", "2 begun"]
+    page.press("Ceases")
+    page.until(lambda: standin.feed("q").connections[-1]["stream"] == "n", "a feed of what ceases")
+    page.press("Facts")
+    page.until(lambda: standin.feed("q").connections[-1]["stream"] == "pn", "both streams")
 
 
 def test_large_results_come_in_chunks_and_are_kept_in_part(page: Page, standin: Standin) -> None:

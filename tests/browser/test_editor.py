@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from selenium.webdriver.common.keys import Keys
 
 from tests.browser import canned
@@ -131,3 +132,66 @@ def test_a_warning_is_underlined_as_one(page: Page, standin: Standin) -> None:
     page.press("Register")
     page.shows("main h1", "odd")
     assert page.texts("main .errors li.warning .detail") == ["No pattern binds ?b."], "told where the answers would be"
+
+
+TEXTS = {"SPARQL / C-SPARQL": (canned.STATIONS_TEXT, "application/sparql-query"),
+         "RIF": ("Document(Group(<http://e.x/p>(1)))", "text/x-rif-ps"),
+         "RIF/XML": ('<Document xmlns="http://www.w3.org/2007/rif#"/>', "application/rif+xml"),
+         "LARS": (canned.LARS_TEXT, "text/x-lars"),
+         "DatalogMTL": ("Hot(S) :- Boxminus[0,2]Warm(S)", "text/x-datalogmtl")}
+
+
+def types(standin: Standin) -> list[str]:
+    return [request.headers["Content-Type"] for request in standin.requests if request.path == "/explain"]
+
+
+@pytest.mark.parametrize("language", TEXTS)
+def test_the_language_follows_the_text_and_its_type_is_sent(page: Page, standin: Standin, language: str) -> None:
+    text, media = TEXTS[language]
+    page.open("#/new").paste(text)
+    page.shows("main .row option", f"As the text: {language}")
+    page.shows(".verdict", "This text is valid.")
+    assert types(standin)[-1] == media
+    page.write("main input", "it")
+    page.press("Register")
+    page.shows("main h1", "it")
+    sent = standin.requests[[request.method for request in standin.requests].index("PUT")]
+    assert (sent.headers["Content-Type"], sent.body) == (media, text)
+    page.click("[data-tab=text]")
+    page.press("Edit as a new query")
+    page.shows("main .row option", f"As the text: {language}")
+    page.shows(".copy", text.splitlines()[0])
+
+
+def test_the_language_can_be_chosen_by_hand(page: Page, standin: Standin) -> None:
+    """What is written the same in both is DatalogMTL where nobody says otherwise."""
+    page.open("#/new").paste("q(X) :- p(X).")
+    page.shows("main .row option", "As the text: DatalogMTL")
+    page.shows(".verdict", "This text is valid.")
+    page.choose("main .choice select", "LARS")
+    page.until(lambda: types(standin)[-1] == "text/x-lars", "the text checked as LARS")
+    page.click("a[data-page=graphs]")
+    page.shows("main h1", "Background")
+    page.click("a[data-page=new]")
+    assert page.find("main .choice select").get_attribute("value") == "lars", "the choice survives like the text"
+
+
+def test_an_error_in_a_program_is_underlined(page: Page, standin: Standin) -> None:
+    problem = canned.syntax_problem(canned.LARS_TEXT, "celsius", "Nested windows are not plain LARS.", "a rule of its own")
+    standin.explain = lambda _: Reply(200, {"valid": False, "errors": problem["errors"], "plan": None})
+    page.open("#/new").paste(canned.LARS_TEXT)
+    page.shows(".copy .wrong", "celsius")
+    assert page.texts(".gutter .wrong") == ["6"] and page.text(".errors .place") == "Line 6, column 33"
+    assert {"% A sensor is hot for two seconds after a reading above 90."} == set(page.texts(".copy .t-comment"))
+    assert {"diamond", "GRANULARITY"} <= set(page.texts(".copy .t-keyword")) and page.texts(".copy .t-variable") == ["S", "S", "V", "V"]
+
+
+@pytest.mark.parametrize("label, language", [("Weather: watched, stormy, calm (LARS)", "LARS"), ("BSBM: prices of offers (RIF)", "RIF"),
+                                             ("Weather: where fog may rise (DatalogMTL)", "DatalogMTL")])
+def test_an_example_program_comes_with_its_language(page: Page, standin: Standin, label: str, language: str) -> None:
+    page.open("#/new")
+    page.choose("main .choice select", "RIF/XML")
+    page.choose("main .actions select", label)
+    page.shows("main .row option", f"As the text: {language}")
+    assert page.find("main .choice select").get_attribute("value") == "", "a choice by hand was for the text before"
+    page.until(lambda: types(standin) and types(standin)[-1] == TEXTS[language][1], "the example to be checked")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pytest
 from selenium.webdriver.common.keys import Keys
 
 from tests.browser import canned
@@ -147,3 +148,37 @@ def test_a_failed_action_says_why(page: Page, standin: Standin) -> None:
     standin.trouble = Refused(409, "bad-transition", "The query is restarting: wait until it runs.")
     page.press("Pause")
     page.shows(".toast.bad", "The query is restarting: wait until it runs.")
+
+
+@pytest.mark.parametrize("text, media", [
+    ("Document(Group(<http://e.x/p>(1)))", "text/x-rif-ps"), ("q(X) <- [3] diamond p(X).", "text/x-lars"),
+    ("q(X) :- Boxminus[0,3]p(X)", "text/x-datalogmtl"), ('<Document xmlns="http://www.w3.org/2007/rif#"/>', "application/rif+xml"),
+])
+def test_a_rule_set_is_written_in_each_language(page: Page, standin: Standin, text: str, media: str) -> None:
+    page.open("#/rules")
+    page.shows("main td", "The RDFS entailment rules.")
+    page.write("main form input", "mine")
+    page.paste(text + "\nbroken")
+    page.press("Save the rule set")
+    page.shows(".notice.bad", "Expected an atom.")
+    page.shows(".notice.bad", "The rule set is unchanged.")
+    assert "".join(page.texts(".copy .wrong")) == "broken" and page.texts(".gutter .wrong") == ["2"]
+    page.paste(text)
+    assert page.texts(".copy .wrong") == []
+    page.press("Save the rule set")
+    page.shows(".toast", "The rule set mine is there: 2 rules and facts.")
+    assert standin.rules["mine"]["type"] == media
+    page.shows("main th", "mine")
+
+
+def test_a_rule_set_is_opened_changed_and_deleted(page: Page, standin: Standin) -> None:
+    page.open("#/graphs").click("main a[href='#/rules']")
+    page.shows("main td", "3 rules and facts")
+    assert page.texts("main tbody td:nth-child(2)") == ["built in", "RIF"]
+    page.click("main a[href='#/rules/alarms']")
+    page.shows(".copy", "Document(Group(")
+    assert page.find("main form input").get_attribute("value") == "alarms"
+    page.press("Delete", "main table")
+    page.shows("dialog", "It is used by hot.")
+    page.press("Delete", "dialog")
+    page.until(lambda: "alarms" not in standin.rules and page.texts("main tbody th") == ["rdfs"], "the rule set is gone")

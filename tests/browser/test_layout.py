@@ -11,8 +11,8 @@ from tests.browser.page import Page
 from tests.browser.standin import Standin
 from tests.browser.wire import Reply
 
-PLACES = ["#/", "#/new", "#/sparql", "#/graphs", "#/streams", "#/streams/weather",
-          "#/queries/stations", "#/queries/frost", "#/queries/wind"]
+PLACES = ["#/", "#/new", "#/sparql", "#/graphs", "#/rules", "#/streams", "#/streams/weather",
+          "#/queries/stations", "#/queries/frost", "#/queries/hot", "#/queries/wind"]
 UNNAMED = """
 return [...document.querySelectorAll('button, a[href], input, select, textarea, [role=region], [role=img], [tabindex="0"]')]
   .filter(e => e.checkVisibility())
@@ -32,7 +32,7 @@ def test_pages_fit_and_name_what_they_hold(page: Page, standin: Standin, place: 
         page.open(place)
         page.until(lambda: page.texts("#sidebar .name"), "the lists at the side")
         if place.startswith("#/queries") and place != "#/queries/wind":
-            page.until(lambda: page.all(".evaluation"), "answers")
+            page.until(lambda: page.all(".evaluation, .facts-list .holds"), "answers")
         assert page.js("return document.documentElement.scrollWidth") <= width
         assert page.js("const m = document.getElementById('main'); return m.scrollWidth - m.clientWidth") <= 0
         assert page.js(UNNAMED) == []

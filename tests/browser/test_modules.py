@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from selenium.webdriver.chrome.webdriver import WebDriver
@@ -29,6 +31,75 @@ def test_tokens_cover_the_text_and_know_the_kinds(loaded: Page) -> None:
     assert kinds["SELECT"] == "keyword" and kinds["?a"] == "variable" and kinds["<http://e.x/#p>"] == "iri"
     assert kinds['"it\'s # not"'] == "string" and kinds["e:b.c"] == "name" and kinds["1.5"] == "number"
     assert kinds["# <end>"] == "comment" and kinds['"""x\n"y"""'] == "string" and kinds["@de"] == "lang"
+
+
+KINDS = [
+    ("lars", "% it's [5 #]\nPREFIX ex: <http://e.x/>\nSTART AT 5\n@T ex:Hot(S) <- [2 sec] @T t(S, V), V > 1.5, not [5 #] box on. from(a).",
+     {"% it's [5 #]": "comment", "PREFIX": "keyword", "START": "keyword", "AT": "keyword", "T": "variable", "ex:Hot": "name",
+      "2 sec": "duration", "t": "name", "V": "variable", "1.5": "number", "not": "keyword", "box": "keyword", "on": "name",
+      "from": "name", "a": "word", "<http://e.x/>": "iri"}),
+    ("datalogmtl", "UNIT 1 h\nAlarm :- Boxminus[0,1.5)<->[0,inf)Hot(X,b), Z = X + 1, On\nBoxplus[1,2]Hot(X):-On\nHot(a)@[1,2)",
+     {"UNIT": "keyword", "1 h": "duration", "Alarm": "name", "Boxminus": "keyword", "<->": "keyword", "1.5": "number",
+      "inf": "number", "Hot": "name", "X": "variable", "b": "word", "Z": "variable", "On": "name", ":-": "mark"}),
+    ("rif", 'Document(Prefix(ex <http://e.x/>) Window 10 s (* # no *) Group(?x # ex:C :- ex:p(?x)) External(pred:matches("a" 1)))',
+     {"Document": "keyword", "Prefix": "keyword", "10 s": "duration", "(* # no *)": "comment", "?x": "variable", "ex:C": "name",
+      "#": "mark", ":-": "mark", "External": "keyword", "pred:matches": "function", '"a"': "string"}),
+    ("rifxml", '<?xml version="1.0"?><Const type="a&lt;b">a = "b" &amp; c</Const><!-- x --><Group/>',
+     {'<?xml version="1.0"?>': "comment", "<Const": "keyword", "type": "name", '"a&lt;b"': "string", "&amp;": "number",
+      "</Const": "keyword", "<!-- x -->": "comment", "/>": "keyword"}),
+]
+
+
+@pytest.mark.parametrize("language, text, wanted", KINDS, ids=[language for language, _, _ in KINDS])
+def test_tokens_of_programs_cover_the_text_and_know_the_kinds(loaded: Page, language: str, text: str, wanted: dict[str, str]) -> None:
+    found = loaded.module("lib/highlight.js", "return m.tokens(a[0], a[1])", text, language)
+    assert "".join(token["text"] for token in found) == text
+    assert {token["text"]: token["type"] for token in found if token["text"] in wanted} == wanted
+    assert loaded.module("lib/languages.js", "return m.languageOf(a[0])", text) == language
+
+
+@pytest.mark.parametrize("text, language", [
+    ("", "sparql"), ("PREFIX a: <http://a/>\n", "sparql"), ("# not <- here\nSELECT * WHERE { ?s a ?o FILTER(?a<-1) }", "sparql"),
+    ("PREFIX a: <http://a/> REGISTER QUERY box AS SELECT * WHERE {}", "sparql"), ("ASK {}", "sparql"), ("{ ?s ?p ?o }", "sparql"),
+    ("\ufeff  Document(Group())", "rif"), ("(* a note *) Document()", "rif"), ("<?xml version='1.0'?>\n<Document/>", "rifxml"),
+    ("GRANULARITY 1 sec\nq(X) :- p(X).", "lars"), ("PREFIX a: <http://a/>\nSTART AT 0\nq(X) :- p(X).", "lars"),
+    ("q(X) ← p(X).", "lars"), ("q(X) :- [2] diamond p(X).", "lars"), ("% note\n@5 p(a).", "lars"), ("q(X) :- @T p(X), T > 3.", "lars"),
+    ("<http://e.x/p>(X) <- q(X).", "lars"), ("<http://e.x/p>(X,Y) :- q(X,Y)", "datalogmtl"),
+    ("UNIT 1 h\nA :- B", "datalogmtl"), ("FROM STREAM <http://s>\nA(X) :- B(X)", "datalogmtl"), ("A(a)@[1,3)\nB(b)@2", "datalogmtl"),
+    ("A(X) :- SOMETIME[-2,-1]B(X)", "datalogmtl"), ("A(X):-<->[0,2]B(X)", "datalogmtl"), ('A(X) :- B(X,"<- box a")', "datalogmtl"),
+    ("FROM STREAM <http://s>\n", "datalogmtl"),
+])
+def test_the_language_of_a_text(loaded: Page, text: str, language: str) -> None:
+    assert loaded.module("lib/languages.js", "return m.languageOf(a[0])", text) == language
+
+
+def test_the_texts_of_the_documents_are_in_their_languages(loaded: Page) -> None:
+    """What the pages of the languages show, and the examples of the console."""
+    root = Path(__file__).resolve().parents[2]
+    blocks = [("rifxml" if kind == "xml" else kind, text) for page in ("lars", "datalogmtl", "rules") for kind, text in re.findall(
+        r"```(lars|datalogmtl|rif|xml)\n(.*?)```", (root / "docs" / f"{page}.md").read_text(), re.DOTALL)]
+    endings = {".rq": "sparql", ".rifps": "rif", ".lars": "lars", ".dmtl": "datalogmtl"}
+    blocks += [(endings[path.suffix], path.read_text()) for path in (root / "static" / "examples").iterdir() if path.suffix in endings]
+    assert len(blocks) > 15
+    found = loaded.module("lib/languages.js", "return a[0].map(m.languageOf)", [text for _, text in blocks])
+    assert found == [language for language, _ in blocks]
+
+
+def test_facts_that_are_reported_again_are_one(loaded: Page) -> None:
+    """In whatever order streams P and N are read; what has ended longest is forgotten first."""
+    found = loaded.module("lib/holding.js", """
+        const time = (ms) => ms === null ? null : ({type: 'literal', value: new Date(ms).toISOString()});
+        const told = (stream, s, from, until) => ({stream, vars: ['s', 'p', 'o', 'from', 'until'], rows: [
+          {terms: [...[s, 'p', 'o'].map(value => ({type: 'uri', value})), time(from), time(until)]}]});
+        const news = [told('p', 'x', 0, 10), told('p', 'x', 5, 15), told('n', 'x', 0, 10), told('p', 'x', 20, 30), told('p', 'y', 1, null),
+                      told('n', 'y', 1, 9), told('p', 'x', 15, 16), told('p', 'z', 3, null)];
+        const show = (list) => { const h = new m.Holding(); list.forEach(one => h.add(one));
+          return h.at(7).map(f => [f.triple[0].value, f.from, f.until, f.standing]); };
+        const many = new m.Holding();
+        for (let i = 0; i < 5001; i += 1) many.add(told('p', 's' + i, i, i + 1));
+        return [show(news), show([...news.slice(0, 4), ...news.slice(6), ...news.slice(4, 6)]), many.size, many.at(0).at(-1).from]""")
+    facts = [["z", 3, None, "holds"], ["y", 1, 9, "holds"], ["x", 0, 16, "holds"], ["x", 20, 30, "ahead"]]
+    assert found == [facts, facts, 2500, 2501]
 
 
 @pytest.mark.parametrize("text, prefixes", [

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from server import demo
 from server.cli import main
 
 Run = Callable[..., tuple[int, str, str]]
@@ -198,6 +199,17 @@ def test_the_examples_of_the_documents(run: Run) -> None:
     assert len(examples) == 3 and run("p.lars --format facts", p_lars=programs[0]) == (0, derived, "")
     status, _, told = run("p.lars --format facts", p_lars=programs[1])
     assert status == 1 and "box over an atom that a head marks with an instant" in told
+
+
+@pytest.mark.parametrize("name, wanted", [("weather-warnings.lars", {"Calm", "Gust", "Stormy", "Watched"}),
+                                          ("weather-fog.dmtl", {"Cool", "Damp", "MaybeFog"})])
+def test_the_examples_of_the_console_have_answers_on_the_demo(run: Run, name: str, wanted: set[str]) -> None:
+    """Within its first minute."""
+    lines = [f"{1_700_000_000_000 + 1000 * second}\t{' '.join(triple)} .\n"
+             for second in range(60) for item in demo.items(second) for triple in item.triples]
+    status, shown, told = run(f"{demo.EXAMPLES / name} --stream {demo.STREAM_IRI}=weather.tsv --format facts", weather_tsv="".join(lines))
+    assert (status, told) == (0, "")
+    assert set(re.findall(r"^<http://example.org/(\w+)>", shown, re.MULTILINE)) == wanted
 
 
 def test_the_example_of_the_readme(run: Run) -> None:
