@@ -1,4 +1,4 @@
-"""``thalweg run program.lars`` and ``program.dmtl``: rule programs with a time of their own over recorded facts, in this process."""
+"""``thalweg run`` of rule programs with a time of their own, over recorded facts, in this process."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import TextIO
 
 import orjson
 
-from engine.ir.printer_datalogmtl import print_facts
+from engine.ir.printer_facts import print_facts
 from engine.ir.profiles import STREAM
 from engine.ir.rules import Fact, RuleSet
 from engine.ir.spans import DiagnosticError
@@ -20,9 +20,7 @@ from engine.records import Triple
 from engine.runtime.programs import Derived, as_given, explain, heads, run
 from engine.runtime.rows import own_blank_nodes, short_name
 from engine.timeline import MAX, MIN, Interval
-from grammar.datalogmtl import parse_facts
-from grammar.rule_sets import parse_rules, prefixes_of
-from server.formats import media
+from grammar.rule_sets import TIMED_EXTENSIONS, parse_facts, parse_rules, prefixes_of
 from server.offline import named_file, read_background, read_stream, told
 from server.problems import Problem, from_diagnostics
 
@@ -32,7 +30,7 @@ _NAMES = re.compile(r"<[^>]*>|[^,\s]+")
 
 def is_program(path: Path) -> bool:
     """Whether a file is a rule program with a time of its own, by the end of its name."""
-    return path.suffix.lower() in media.PROGRAM_EXTENSIONS
+    return path.suffix.lower() in TIMED_EXTENSIONS
 
 
 def misused(given: argparse.Namespace) -> str | None:
@@ -41,7 +39,7 @@ def misused(given: argparse.Namespace) -> str | None:
     if not programs:
         wrong = [name for name, there in (("--facts", bool(given.facts)), ("--derived", given.derived is not None),
                                           ("--until", given.until is not None), ("--format facts", given.format == "facts")) if there]
-        known = ", ".join(media.PROGRAM_EXTENSIONS)
+        known = ", ".join(TIMED_EXTENSIONS)
         return f"{wrong[0]} goes with a rule program ({known}), and here is a query." if wrong else None
     if len(given.query) > 1:
         return f"{programs[0]} is a rule program: it runs alone, not beside other programs or queries."
@@ -58,7 +56,7 @@ def run_program(given: argparse.Namespace, out: TextIO) -> int:
     """Run a program, or explain it; the exit status."""
     def work() -> None:
         [path] = given.query
-        text, kind = path.read_text(encoding="utf-8"), media.PROGRAM_EXTENSIONS[path.suffix.lower()]
+        text, kind = path.read_text(encoding="utf-8"), TIMED_EXTENSIONS[path.suffix.lower()]
         program = parse_rules(text, kind, path.stem)
         names = None if given.derived is None else _wanted(given.derived, program)
         if given.explain:

@@ -17,6 +17,7 @@ import orjson
 
 from engine.ir.spans import Diagnostic, DiagnosticError
 from engine.runtime.errors import EngineError
+from grammar.rule_sets import OWN_PROBLEMS
 
 log = logging.getLogger("thalweg.server")
 
@@ -68,8 +69,7 @@ SLUGS: dict[str, tuple[int, str]] = {
     "remote-context-disabled": (422, "A JSON-LD context would have to be fetched"),
     "fetch-not-allowed": (422, "Nothing is fetched from the network"),
     "service-disabled": (422, "SERVICE is disabled"),
-    "rif-feature-not-core": (422, "The rules are not RIF-Core"),
-    "rif-import-rejected": (422, "A document cannot be imported so"),
+    **{code: (422, meaning) for code, meaning in OWN_PROBLEMS.items()},
     "rules-unsafe": (422, "A rule is not safe"),
     "rules-not-forward": (422, "A rule reaches back from what is yet to come"),
     "unsupported-in-streaming": (422, "This is not supported"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -53,6 +54,21 @@ RIM: dict[str, tuple[str, ...]] = {
     "pyoxigraph": ("server",),
     "defusedxml": ("grammar",),
     "pandas": ("engine.spark",),
+}
+
+# Names of languages that a program or query may be written in. SPARQL is none of them: it is the algebra and the protocol.
+LANGUAGE = re.compile(r"(?<![a-z])(lars|datalog[-_ ]?mtl|dmtl|meteor|rif|rifps|c-?sparql|rsp-?ql)(?![a-z])", re.IGNORECASE)
+# Who may name them: texts are read, rewritten and printed there.
+NAME_LANGUAGES = ("grammar", "engine.rewrite", "engine.ir.printer")
+# Names of a library that has its name from a W3C specification, not of a front end: who names it, and what may be said there.
+LIBRARIES = {
+    # RIF Datatypes and Built-Ins: functions that rules of any language, and plans, call.
+    "engine.functions": re.compile(r"(engine\.functions\.)?rif(_numbers|_strings|_times|_casts|_values)?"),
+    "engine.ir.builtins": re.compile(r"RIF|rif|http://www\.w3\.org/2007/rif(-builtin-(function|predicate))?#"),
+    # The datatype of a list as a term.
+    "engine.ir.lists": re.compile(r"http://www\.w3\.org/2007/rif#list"),
+    # The two built-in rules by which RIF-BLD, section 3.2, says what a subclass is.
+    "engine.ir.rules": re.compile(r"rif:(subclass|member)"),
 }
 
 
@@ -120,6 +136,54 @@ def test_every_module_says_what_it_is_for() -> None:
     silent = [name_of(path) for path in modules()
               if (tree := ast.parse(path.read_text(encoding="utf-8"))).body and ast.get_docstring(tree) is None]
     assert not silent
+
+
+def said(tree: ast.AST) -> Iterator[tuple[int, str]]:
+    """Line and text of every name and string that is no docstring."""
+    for node in ast.walk(tree):
+        match node:
+            case ast.Expr(value=ast.Constant(value=str()) as text):
+                text.value = ""
+            case ast.Constant(value=str(text), lineno=line) | ast.Name(id=text, lineno=line) | ast.arg(arg=text, lineno=line):
+                yield line, text
+            case ast.Attribute(attr=text, lineno=line) | ast.keyword(arg=str(text), lineno=line):
+                yield line, text
+            case ast.FunctionDef(name=text, lineno=line) | ast.ClassDef(name=text, lineno=line):
+                yield line, text
+            case ast.alias(name=text, asname=other, lineno=line):
+                yield from ((line, one) for one in (text, other) if one)
+            case ast.ImportFrom(module=str(text), lineno=line):
+                yield line, text
+
+
+def languages_named(path: Path) -> list[str]:
+    """Where a module outside NAME_LANGUAGES names a language; its own name included."""
+    name = name_of(path)
+    if name.startswith(NAME_LANGUAGES):
+        return []
+    allowed = next((libraries for prefix, libraries in LIBRARIES.items() if name.startswith(prefix)), None)
+    texts = [(1, name.rpartition(".")[2]), *said(ast.parse(path.read_text(encoding="utf-8"), str(path)))]
+    return [f"{path.relative_to(ROOT)}:{line}: {text[:100]}" for line, text in texts
+            if LANGUAGE.search(re.sub(r"([a-z0-9])([A-Z])", r"\1_\2", text)) and not (allowed and allowed.fullmatch(text))]
+
+
+@pytest.mark.parametrize("path", modules(), ids=name_of)
+def test_only_the_grammar_knows_languages(path: Path) -> None:
+    """A front end is grammar, checks and rewriting, and nothing else."""
+    assert not languages_named(path)
+
+
+@pytest.mark.parametrize(("source", "count"), [
+    ('KIND = "text/x-lars"', 1), ("from grammar.rif import parse", 1), ("from grammar import datalogmtl as d", 1), ("is_dmtl = 1", 1),
+    ("class NotLars:\n    pass", 1), ("def f(csparql):\n    return csparql", 2), ("f(rspql=1)", 1), ('print(f"as LARS has {it}")', 1),
+    ('"""What LARS has."""\ndef f():\n    """Of RIF."""\n    return verify(collars, "terrific")', 0),
+])
+def test_the_rule_finds_languages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, source: str, count: int) -> None:
+    path = tmp_path / "engine/plan/sample.py"
+    path.parent.mkdir(parents=True)
+    path.write_text(source, encoding="utf-8")
+    monkeypatch.setattr(sys.modules[__name__], "ROOT", tmp_path)
+    assert len(languages_named(path)) == count
 
 
 @pytest.mark.parametrize(("source", "offence"), [

@@ -1,4 +1,4 @@
-"""Rules and facts in DatalogMTL's notation, as MeTeoR writes it: ``A(X):-Diamondminus[0,5]B(X)``, ``A(a)@[1,2.5)`` (docs/datalogmtl.md).
+"""Rules in DatalogMTL's notation, as MeTeoR writes it: ``A(X):-Diamondminus[0,5]B(X)`` (docs/datalogmtl.md).
 
 What is printed reads back (grammar.datalogmtl) as it was.
 """
@@ -6,47 +6,23 @@ What is printed reads back (grammar.datalogmtl) as it was.
 from __future__ import annotations
 
 import re
-from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator
-from fractions import Fraction
-from functools import lru_cache
+from collections.abc import Iterator
 
 from engine.ir.expressions import Call, Expression
 from engine.ir.notation import Expressions, duration
+from engine.ir.printer_facts import CONSTANT, NAME, show_atom, show_interval, show_term, show_when
 from engine.ir.profiles import STREAM
-from engine.ir.rule_printer import name_and_terms
-from engine.ir.rules import TRIPLE, Assign, Atom, BoxMinus, BoxPlus, DiamondMinus, Fact, Formula, Head, Negation, Rule, RuleSet, Test
-from engine.ir.terms import XSD, Constant, Term, Variable
-from engine.timeline import MAX, MIN, Interval, coalesce
+from engine.ir.rules import Assign, Atom, BoxMinus, BoxPlus, DiamondMinus, Formula, Head, Negation, Rule, RuleSet, Test
+from engine.ir.terms import Constant, Variable
 
-NAME = re.compile(r"(?!(?:true|false)$)[A-Za-z]\w*", re.ASCII)
-CONSTANT = re.compile(r"(?!(?:true|false)$)[a-z]\w*", re.ASCII)
-"""What a string may look like that stands without quotes: in a fact; and in a rule, where upper-case names are variables."""
-_XSD = re.escape(XSD)
-_PLAIN = re.compile(rf'"(?:([+-]?[0-9]+)"\^\^<{_XSD}integer|([+-]?[0-9]+\.[0-9]+)"\^\^<{_XSD}decimal|(true|false)"\^\^<{_XSD}boolean'
-                    rf'|([+-]?[0-9]+(?:\.[0-9]+)?[eE][+-]?[0-9]+)"\^\^<{_XSD}double)>')
 _OPERATORS = frozenset(("=", "!=", "<", "<=", ">", ">=", "+", "-", "*", "/", "U+", "U-"))
-
-
-def print_facts(facts: Iterable[Fact], unit_ms: int = 1_000) -> str:
-    """The facts, coalesced and sorted, one a line; times in units of `unit_ms`, exactly: decimals, or fractions such as 1/3."""
-    held: dict[Atom, list[Interval]] = defaultdict(list)
-    for fact in facts:
-        held[fact.atom].append(fact.interval)
-    shown = sorted((_atom(atom, NAME), when) for atom, intervals in held.items() for when in coalesce(intervals))
-    return "".join(f"{atom}@{_when(when, unit_ms)}\n" for atom, when in shown)
-
-
-def derived(facts: Iterable[Fact], predicates: Collection[str]) -> list[Fact]:
-    """The facts about some predicates, each as it is written: ``P``, ``<iri>`` for the property or class of triples, ``triple`` for all."""
-    return [fact for fact in facts if not _names(fact.atom).isdisjoint(predicates)]
 
 
 def show_metric_rules(rules: RuleSet) -> str:
     """A rule set with its head lines, facts and rules, one a line. Raises ValueError for what the language does not have."""
     lines = [] if rules.unit_ms == 1_000 else [f"UNIT {_unit(rules.unit_ms)}"]
     lines += [f"FROM {'STREAM ' if imp.profile == STREAM else ''}<{imp.iri}>" for imp in rules.imports]
-    lines += [f"{_atom(fact.atom, NAME)}@{_when(fact.interval, rules.unit_ms)}" for fact in rules.facts]
+    lines += [f"{show_atom(fact.atom, NAME)}@{show_when(fact.interval, rules.unit_ms)}" for fact in rules.facts]
     lines += [show_metric_rule(rule, rules.unit_ms) for rule in rules.rules]
     return "".join(f"{line}\n" for line in lines)
 
@@ -59,19 +35,19 @@ def show_metric_rule(rule: Rule, unit_ms: int = 1_000) -> str:
 def _formula(formula: Formula | Head, unit_ms: int) -> str:
     match formula:
         case Atom():
-            return _atom(formula, CONSTANT)
+            return show_atom(formula, CONSTANT)
         case DiamondMinus(distance=distance, body=body):
-            return f"Diamondminus{_interval(distance, unit_ms)} {_formula(body, unit_ms)}"
+            return f"Diamondminus{show_interval(distance, unit_ms)} {_formula(body, unit_ms)}"
         case BoxMinus(distance=distance, body=body):
-            return f"Boxminus{_interval(distance, unit_ms)} {_formula(body, unit_ms)}"
+            return f"Boxminus{show_interval(distance, unit_ms)} {_formula(body, unit_ms)}"
         case BoxPlus(distance=distance, body=body):
-            return f"Boxplus{_interval(distance, unit_ms)} {_formula(body, unit_ms)}"
+            return f"Boxplus{show_interval(distance, unit_ms)} {_formula(body, unit_ms)}"
         case Negation(body=body):
             return f"not {_formula(body, unit_ms)}"
         case Test(condition=Call() as condition):
             return _expression(condition)
         case Assign(variable=variable, expression=expression):
-            return f"{_term(variable, CONSTANT)} = {_expression(expression)}"
+            return f"{show_term(variable, CONSTANT)} = {_expression(expression)}"
     raise ValueError(f"not in this language: {formula}")
 
 
@@ -80,7 +56,7 @@ def _expression(expression: Expression) -> str:
     if any(isinstance(part, Call) and part.function not in _OPERATORS or not isinstance(part, (Call, Variable, Constant))
            for part in _parts(expression)):
         raise ValueError(f"not in this language: {expression}")
-    names = {part: _term(part, CONSTANT) for part in _parts(expression) if isinstance(part, Variable)}
+    names = {part: show_term(part, CONSTANT) for part in _parts(expression) if isinstance(part, Variable)}
     return Expressions(lambda pattern: "", names).show(expression)
 
 
@@ -89,59 +65,6 @@ def _parts(expression: Expression) -> Iterator[Expression]:
     if isinstance(expression, Call):
         for argument in expression.args:
             yield from _parts(argument)
-
-
-def _atom(atom: Atom, plain: re.Pattern[str]) -> str:
-    """An atom; names that fit `plain` stand for strings as they are."""
-    predicate, terms = name_and_terms(atom)
-    if atom.predicate != TRIPLE and predicate[0] == "<" and len(terms) in (1, 2):
-        raise ValueError(f"not in this language: {predicate} of {len(terms)} arguments that is no triple")
-    return f"{predicate}({','.join(_term(term, plain) for term in terms)})" if terms else predicate
-
-
-@lru_cache(maxsize=1 << 16)
-def _term(term: Term, plain: re.Pattern[str]) -> str:
-    if isinstance(term, Variable):
-        return term.name if term.name[0].isupper() else f"?{term.name}"
-    text = term.token[1:-1]
-    if term.token[0] == '"' and term.token[-1] == '"' and plain.fullmatch(text):
-        return text
-    bare = _PLAIN.fullmatch(term.token)
-    return next(filter(None, bare.groups())) if bare else term.token
-
-
-def _names(atom: Atom) -> set[str]:
-    """What an atom's predicate can be called."""
-    if atom.predicate != TRIPLE:
-        return {atom.predicate}
-    shown = _atom(atom, NAME)
-    return {TRIPLE, shown[:shown.index(">") + 1]} if shown[0] == "<" else {TRIPLE}
-
-
-def _when(when: Interval, unit_ms: int) -> str:
-    """When a fact holds: ``3``, ``[1,2.5)``, ``(-inf,inf)``."""
-    return _number(when.lo // 2, unit_ms) if when.lo == when.hi and not when.lo % 2 else _interval(when, unit_ms)
-
-
-def _interval(encoded: Interval, unit_ms: int) -> str:
-    low, high = encoded.lo, encoded.hi
-    begin = "(-inf" if low == MIN else f"({_number((low - 1) // 2, unit_ms)}" if low % 2 else f"[{_number(low // 2, unit_ms)}"
-    end = "inf)" if high == MAX else f"{_number((high + 1) // 2, unit_ms)})" if high % 2 else f"{_number(high // 2, unit_ms)}]"
-    return f"{begin},{end}"
-
-
-@lru_cache(maxsize=1 << 12)
-def _number(ms: int, unit_ms: int) -> str:
-    """A time as a decimal number of units, or as a fraction where it is none: ``1.9``, ``-2``, ``1/3``."""
-    time = Fraction(ms, unit_ms)
-    left, places = time.denominator, 0
-    while left % 2 == 0 or left % 5 == 0:
-        left, places = (left // 10 if left % 10 == 0 else left // 2 if left % 2 == 0 else left // 5), places + 1
-    if left != 1:
-        return f"{time.numerator}/{time.denominator}"
-    digits = str(abs(int(time * 10 ** places))).rjust(places + 1, "0")
-    whole, fraction = (digits[:-places], digits[-places:]) if places else (digits, "")
-    return f"{'-' if ms < 0 else ''}{whole}{'.' if fraction else ''}{fraction}"
 
 
 def _unit(ms: int) -> str:

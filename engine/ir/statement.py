@@ -149,7 +149,8 @@ Report = Literal["close", "change", "full"]
 class Statement:
     """One statement of the grammar in docs/sparql.md. Durations and times in ms; IRIs without brackets.
 
-    `registered` is False for a plain SPARQL query. `report` "close" evaluates at window closes or every `compute_every_ms`.
+    `registered` is False for a plain SPARQL query. `dialect` is what the grammar calls the language of the text, to be shown. `report`
+    "close" evaluates at window closes or every `compute_every_ms`.
     `rule_windows` are those through which rules with a Window of their own see the streams: for each such Window one beside each of
     `streams` (engine/ir/rule_windows.py).
     """
@@ -159,7 +160,7 @@ class Statement:
     name: str | None = None
     kind: Literal["query", "stream"] = "query"
     registered: bool = True
-    dialect: Literal["sparql", "csparql", "rspql", "rif"] = "csparql"
+    dialect: str = "sparql"
     output: Output = "rstream"
     report: Report = "close"
     compute_every_ms: int | None = None

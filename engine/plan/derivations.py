@@ -237,7 +237,7 @@ class _Builder:
     def whole(self, distance: Interval) -> Interval:
         """A distance, which on a timeline of granules is one of whole granules."""
         if self.granule and any(end != MAX and end % self.granule for end in (distance.lo, distance.hi)):
-            raise _refused("the distances of a LARS program are whole granules")
+            raise _refused("the distances of a program with granules are whole granules")
         return distance
 
     def again(self, rule: Rule, own: Sequence[str]) -> tuple[Atom, Interval] | None:

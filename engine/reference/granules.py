@@ -36,7 +36,7 @@ class Granules:
 
     def __init__(self, program: RuleSet, facts: Iterable[Fact], context: Context) -> None:
         if program.granularity_ms <= 0:
-            raise ValueError("a LARS program has a granularity")
+            raise ValueError("a program of granules has a granularity")
         self.program = program
         self.context = context
         self.length = program.granularity_ms
@@ -170,7 +170,7 @@ class Granules:
     def _steps(self, distance: int) -> int:
         """An encoded distance in granules."""
         if distance % (2 * self.length):
-            raise ValueError("the distances of a LARS program are whole granules")
+            raise ValueError("the distances of a program with granules are whole granules")
         return distance // (2 * self.length)
 
 

@@ -119,7 +119,7 @@ class Derivation:
             case Table():
                 return [(extended, (ALWAYS,)) for extended in joined(formula, row)]
             case WindowFormula():
-                raise ValueError("a LARS window needs a program with a granularity")
+                raise ValueError("a window in a formula needs a program with a granularity")
 
     def _merged(self, formula: Formula, row: Row) -> list[tuple[Row, Intervals]]:
         """Solutions with the union of their intervals: box-minus is of coalesced facts."""

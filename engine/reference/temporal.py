@@ -23,5 +23,5 @@ def evaluate(program: RuleSet, facts: Iterable[Fact] = (), until_ms: int | None 
     if not program.granularity_ms:
         return evaluate_intervals(program, facts, until_ms, context)
     if until_ms is None:
-        raise ValueError("a LARS program is evaluated up to an instant")
+        raise ValueError("a program with a granularity is evaluated up to an instant")
     return evaluate_granules(program, facts, until_ms, context)

@@ -17,8 +17,6 @@ JSON, SSE, HTML, TEXT = "application/json", "text/event-stream", "text/html", "t
 SPARQL_QUERY, SPARQL_UPDATE, FORM = "application/sparql-query", "application/sparql-update", "application/x-www-form-urlencoded"
 MERGE_PATCH = "application/merge-patch+json"
 RESULTS_JSON, RESULTS_XML = "application/sparql-results+json", "application/sparql-results+xml"
-RIF_PS, RIF_XML = "text/x-rif-ps", "application/rif+xml"
-LARS, DATALOGMTL = "text/x-lars", "text/x-datalogmtl"
 CSV, TSV = "text/csv", "text/tab-separated-values"
 
 ALIASES = {"application/x-ndjson": JSONL, "application/ndjson": JSONL, "application/x-trig": TRIG, "application/x-turtle": TURTLE,
@@ -29,7 +27,6 @@ RDF_FORMATS: Mapping[str, RdfFormat] = {
     RDFXML: RdfFormat.RDF_XML,
 }
 PUSH_TYPES = (TRIG, NQUADS, JSONLD, JSONL, TURTLE, NTRIPLES, TIMED, RDFXML)
-RULE_TYPES = (RIF_PS, RIF_XML)
 GRAPH_TYPES = (TURTLE, NTRIPLES, JSONLD, RDFXML, TRIG, NQUADS)
 STREAMED_TYPES = frozenset((NQUADS, TRIG, JSONL, TIMED))
 
@@ -51,9 +48,6 @@ FORMAT_NAMES: Mapping[str, tuple[str, ...]] = {
 
 EXTENSIONS = {".trig": TRIG, ".trigs": TRIG, ".nq": NQUADS, ".nt": NTRIPLES, ".ttl": TURTLE, ".jsonld": JSONLD, ".json": JSONLD,
               ".jsonl": JSONL, ".ndjson": JSONL, ".rdf": RDFXML, ".owl": RDFXML, ".xml": RDFXML, ".tsv": TIMED, ".timed": TIMED}
-
-PROGRAM_EXTENSIONS = {".lars": LARS, ".dmtl": DATALOGMTL, ".datalogmtl": DATALOGMTL}
-RULE_EXTENSIONS = {".rifps": RIF_PS, ".rif": RIF_XML, ".xml": RIF_XML}
 
 
 def content_type(header: str | None, supported: Sequence[str], default: str | None = None) -> str:

@@ -12,13 +12,15 @@ from engine.supervision.worker import Worker
 from engine.plan.build import MAX_NODES
 from engine.rewrite.validate import MAX_RULES
 from grammar.checks import TEXT_LIMITS
-from server.formats.media import GRAPH_TYPES, HTML, JSON, PUSH_TYPES, RULE_TYPES, TEXT
+from grammar.rule_sets import BY_MEDIA, RULE_TYPES, STATEMENT_LANGUAGES
+from server.formats.media import GRAPH_TYPES, HTML, JSON, PUSH_TYPES, TEXT
 from server.problems import SLUGS, Problem
 from server.web import best, json_reply, reply, route, site
 
 blueprint = Blueprint("info", __name__)
 _MOST_BUSY_S = 60.0
-FEATURES = ("csparql", "rsp-ql", "rdfs", "rif-core", "sse", "jsonl", "sparql", "graph-store", "explain", "gzip", "idempotency")
+FEATURES = (*STATEMENT_LANGUAGES, "rdfs", *dict.fromkeys(BY_MEDIA[media].name for media in RULE_TYPES), "sse", "jsonl", "sparql",
+            "graph-store", "explain", "gzip", "idempotency")
 
 
 @route(blueprint, "/info", "GET", starting=True)

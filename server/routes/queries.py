@@ -10,7 +10,8 @@ from flask import Blueprint, Response
 
 from engine.runtime.resources import QueryInfo
 from grammar.program import media_of
-from server.formats.media import FORM, JSON, MERGE_PATCH, RIF_PS, RULE_TYPES, SPARQL_QUERY, TEXT
+from grammar.rule_sets import BY_MEDIA, RULE_TYPES
+from server.formats.media import FORM, JSON, MERGE_PATCH, SPARQL_QUERY, TEXT
 from server.parameters import choice, count, flag
 from server.problems import Problem, diagnostic_json
 from server.web import (best, body_type, condition, etag_of, json_object, json_reply, known_members, no_content, parameter,
@@ -134,8 +135,7 @@ def statement_text(types: tuple[str, ...]) -> tuple[str, dict[str, Any]]:
     elif media == FORM:
         text = _form_text(text)
     elif media in RULE_TYPES and media_of(text) != media:
-        begins = "Document(" if media == RIF_PS else "an element"
-        raise Problem("rule-syntax", f"The body is said to be {media}, which begins with {begins}.")
+        raise Problem("rule-syntax", f"The body is said to be {media}, which begins with {BY_MEDIA[media].begins}.")
     if len(text.encode("utf-8", "surrogatepass")) > limit:
         raise Problem("body-too-large", f"A query text may have {limit} bytes.", extra={"limit": limit, "actual": len(text.encode())})
     return text, options

@@ -5,7 +5,8 @@ from __future__ import annotations
 from flask import Blueprint, Response
 
 from engine.runtime.resources import RuleSetInfo
-from server.formats.media import JSON, RULE_TYPES, TEXT
+from grammar.rule_sets import RULE_TYPES
+from server.formats.media import JSON, TEXT
 from server.web import best, body_type, condition, json_reply, no_content, path, reply, route, site, text_body
 
 blueprint = Blueprint("rules", __name__)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from engine.ir.printer_datalogmtl import print_facts
+from engine.ir.printer_facts import print_facts
 from engine.ir.rules import Atom, Fact, atoms
 from engine.ir.spans import DiagnosticError
 from engine.ir.terms import Constant

@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from engine.ir.expressions import Call
-from engine.ir.printer_datalogmtl import derived, print_facts, show_metric_rules
+from engine.ir.printer_datalogmtl import show_metric_rules
+from engine.ir.printer_facts import derived, print_facts
 from engine.ir.quoting import quote
 from engine.ir.rules import TRIPLE, Atom, Fact, Rule, RuleSet
 from engine.ir.rules import Test as Condition

@@ -15,7 +15,8 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 
-from engine.ir.printer_datalogmtl import print_facts, show_metric_rule
+from engine.ir.printer_datalogmtl import show_metric_rule
+from engine.ir.printer_facts import print_facts
 from engine.ir.rules import Fact, Rule, RuleSet
 from engine.plan.normal_form import normal_form
 from engine.reference.temporal import evaluate
