@@ -7,13 +7,12 @@ Algorithm 6, which no stream can break (Theorem 15). Times are milliseconds.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
 from engine.ir.notation import duration
-from engine.ir.rules import Assign, At, DiamondMinus, Negation, Rule, WindowFormula, atoms
-from engine.plan.normal_form import distances, normal_form
+from engine.ir.rules import Assign, At, BoxMinus, DiamondMinus, Formula, Negation, Rule, WindowFormula, atoms
 from engine.timeline import MAX, Interval
 
 MOST_WRITTEN = 15
@@ -79,11 +78,11 @@ class Memory:
         return math.log10(self.predicates or 1) + self.arity * math.log10(max(objects, 1))
 
 
-def memory(rules: Iterable[Rule]) -> Memory:
-    """The analysis of rules, whatever their form: they are brought into normal form first."""
-    normal = normal_form(rules)
-    ends = [end for distance in distances(normal) for end in _ends(distance)]
-    lengths = [length for distance in distances(normal) if (length := _length(distance)) is not None]
+def memory(normal: Sequence[Rule], granularity_ms: int = 0) -> Memory:
+    """The analysis of rules in normal form (engine/rewrite/temporal.py), on a timeline of such granules."""
+    distances = [distance for rule in normal for part in rule.body if (distance := _looks_back(part, granularity_ms)) is not None]
+    ends = [end for distance in distances for end in _ends(distance)]
+    lengths = [length for distance in distances if (length := _length(distance)) is not None]
     predicates = {(atom.predicate, len(atom.terms)) for rule in normal for part in (rule.head, *rule.body) for atom in atoms(part)}
     history = sorted({atom.predicate for rule in normal for part in rule.body if isinstance(part, DiamondMinus) and part.distance.hi == MAX
                       for atom in atoms(part)})
@@ -105,7 +104,16 @@ def describe(found: Memory) -> str:
     return "memory\n" + "".join(f"  {line}\n" for line in lines)
 
 
-def _beyond(rules: Iterable[Rule]) -> Iterator[str]:
+def _looks_back(part: Formula, granularity_ms: int) -> Interval | None:
+    match part:
+        case DiamondMinus(distance=distance) | BoxMinus(distance=distance):
+            return distance
+        case WindowFormula(unit="time", size=size):
+            return Interval(0, 2 * size * granularity_ms)
+    return None
+
+
+def _beyond(rules: Sequence[Rule]) -> Iterator[str]:
     """What the theorems do not speak of."""
     for rule in rules:
         if any(isinstance(part, Assign) for part in rule.body):

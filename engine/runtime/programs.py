@@ -50,7 +50,7 @@ def planned(program: RuleSet) -> intervals.Program:
 
 def explain(program: RuleSet) -> str:
     """The plan as text, and what it has to keep."""
-    return explain_intervals.explain(planned(program)) + describe(memory(program.rules))
+    return explain_intervals.explain(planned(program)) + describe(memory(normal_form(program).rules, program.granularity_ms))
 
 
 def heads(program: RuleSet) -> dict[str, list[Atom]]:

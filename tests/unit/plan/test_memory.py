@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import doctest
 import math
+import re
 
 import pytest
 from hypothesis import given
 
 from engine.ir.printer_datalogmtl import show_metric_rule
 from engine.ir.rules import Atom, BoxMinus, BoxPlus, DiamondMinus, RuleSet
-from engine.plan import normal_form as module
 from engine.plan.memory import Memory, memory
-from engine.plan.normal_form import normal_form
 from engine.reference.temporal import evaluate
+from engine.rewrite.temporal import normal_form
 from grammar.datalogmtl import parse_datalogmtl, parse_facts
+from grammar.lars import parse_lars
 from tests.random_programs import Program, programs
 
 EXAMPLE_1 = """Flag(X,Z) :- Monit(X,Z), Boxminus[0,4]Diamondminus[0,2]Signal(Z)
@@ -26,27 +26,24 @@ ShortStop(X) :- Moves(X), Boxminus[1,1]Stands(X), Boxminus[2,2]Moves(X)
 
 
 def of(text: str) -> Memory:
-    return memory(parse_datalogmtl(text, "test").rules)
-
-
-def test_the_docstring_of_the_normal_form() -> None:
-    assert doctest.testmod(module).failed == 0      # type: ignore[arg-type]
+    return memory(normal_form(parse_datalogmtl(text, "test")).rules)
 
 
 def test_example_7_normal_form() -> None:
-    assert [show_metric_rule(rule).replace(".normal", "P") for rule in normal_form(parse_datalogmtl(EXAMPLE_1, "test").rules)] == [
-        "P1(Z) :- Diamondminus[0,2] Signal(Z)",
-        "P2(Z) :- Boxminus[0,4] P1(Z)",
-        "Flag(X,Z) :- Monit(X,Z), P2(Z)",
-        "P3(X,Z) :- Flag(Y,Z), Connect(X,Y)",
-        "Monit(X,Z) :- Diamondminus[0,3] P3(X,Z)",
+    normal = normal_form(parse_datalogmtl(EXAMPLE_1, "test")).rules
+    assert [re.sub(r"\.[a-z]+ ", "P", show_metric_rule(rule)).replace("?.", "V") for rule in normal] == [
+        "P1(V1) :- Diamondminus[0,2] Signal(V1)",
+        "P2(V1) :- Boxminus[0,4] P1(V1)",
+        "Flag(V1,V2) :- Monit(V1,V2), P2(V2)",
+        "P3(V1,V2) :- Flag(V3,V2), Connect(V1,V3)",
+        "Monit(V1,V2) :- Diamondminus[0,3] P3(V1,V2)",
     ]
 
 
 @given(programs(negation=True))
 def test_the_normal_form_says_the_same(program: Program) -> None:
     rules, facts = program
-    normal = normal_form(rules.rules)
+    normal = normal_form(rules).rules
     for rule in normal:
         assert isinstance(rule.head, Atom)
         operators = [part for part in rule.body if isinstance(part, (DiamondMinus, BoxMinus))]
@@ -67,11 +64,11 @@ def test_example_8_derives_the_flag() -> None:
     facts = parse_facts("Signal(s1)@98\nSignal(s1)@100\nMonit(n,s1)@101")
     rules = parse_datalogmtl(EXAMPLE_1, "test")
     held = parse_facts("P(s1)@[97,100]")        # what the algorithm has derived before
-    normal = normal_form(rules.rules)
-    known = [fact.__class__(Atom(".normal1", fact.atom.terms), fact.interval) for fact in held]
+    normal = normal_form(rules).rules
+    known = [fact.__class__(Atom(".diamond 1", fact.atom.terms), fact.interval) for fact in held]
     found = evaluate(RuleSet("test", normal), [*facts, *known], 101_000).facts
     assert [(i.lo, i.hi) for i in found["Flag", ('"n"', '"s1"')]] == [(202_000, 202_000)]
-    assert [(i.lo, i.hi) for i in found[".normal1", ('"s1"',)]] == [(194_000, 202_000)]
+    assert [(i.lo, i.hi) for i in found[".diamond 1", ('"s1"',)]] == [(194_000, 202_000)]
 
 
 def test_example_9_forgets_what_is_older_than_the_window() -> None:
@@ -87,13 +84,19 @@ def test_example_9_forgets_what_is_older_than_the_window() -> None:
     ("A(X) :- B(X)", 0, (), None),
     ("A(X) :- Diamondminus[0,inf)B(X)", 0, ("B",), None),
     ("A(X) :- Diamondminus[3,inf)B(X), Boxminus(1,2.5)C(X)", 3_000, ("B",), 1_500),
-    ("Boxplus[1,inf)A(X) :- B(X)", 1_000, (".normal1",), None),
+    ("Boxplus[1,inf)A(X) :- B(X)", 1_000, ("B",), None),
     ("A(X) :- Boxminus[1,inf)B(X)", 1_000, (), None),
     ("UNIT 1 h\nA(X) :- Diamondminus[0.5,2]B(X)", 7_200_000, (), 5_400_000),
 ])
 def test_window_history_and_granularity(text: str, window: int, history: tuple[str, ...], granularity: int | None) -> None:
     found = of(text)
     assert (found.window_ms, found.history, found.granularity_ms) == (window, history, granularity)
+
+
+def test_windows_around_instants_look_back() -> None:
+    program = parse_lars("GRANULARITY 500 ms\nq(T) <- [3 sec] @T p(X).\nr(X) <- [2 sec] box p(X).", "test")
+    found = memory(normal_form(program).rules, program.granularity_ms)
+    assert found.window_ms == 3_000 and found.unbounded is not None
 
 
 def test_theorem_15_bounds_programs_without_punctual_intervals() -> None:
