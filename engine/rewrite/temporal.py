@@ -29,6 +29,7 @@ from engine.ir.rules import (ALWAYS_HELD, Assign, At, Atom, BoxMinus, BoxPlus, D
                              Table, Test, WindowFormula, rule_variables)
 from engine.ir.spans import Diagnostic, DiagnosticError
 from engine.ir.terms import Term, Variable
+from engine.rewrite.copies import without_implied_copies
 from engine.timeline import Interval
 
 
@@ -43,7 +44,7 @@ class NormalForm:
 def normal_form(program: RuleSet) -> NormalForm:
     """The normal form of a program. Raises DiagnosticError for what no plan of interval relations evaluates."""
     made = _Normaliser(program.granularity_ms)
-    for rule in program.rules:
+    for rule in without_implied_copies(program.rules):
         made.add(rule)
     return NormalForm(tuple(made.rules.values()), tuple(made.checks))
 

@@ -134,9 +134,9 @@ class Statements:
         return exp.update(table, {"seen": column("hi")}, where=both(*pending("seen")))
 
     def size(self, relation: plan.Relation) -> exp.Expr:
-        """The number of rows, and the last point that is seen of one that reaches beyond."""
+        """The number of rows, the last point that is seen of one that reaches beyond, and the first point at which one ends."""
         waiting = exp.Min(this=exp.Case(ifs=[exp.If(this=below("seen", "hi"), true=column("seen"))]))
-        return select(exp.Count(this=exp.Star()), waiting).from_(self.tables[relation.name])
+        return select(exp.Count(this=exp.Star()), waiting, exp.Min(this=column("hi"))).from_(self.tables[relation.name])
 
     def _given(self, relation: plan.Relation) -> exp.Query:
         """What came in; on a timeline of granules whole ones from its first on."""

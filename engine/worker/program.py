@@ -44,10 +44,11 @@ class Advanced:
 
 @dataclass(slots=True)
 class _Size:
-    """Rows of a relation, and where the first of those that wait for a later step begins."""
+    """Rows of a relation, where the first of those that wait for a later step begins, and where the first that ends does."""
 
     rows: int = 0
     waiting: int = MAX
+    ending: int = MAX
 
 
 @dataclass(slots=True)
@@ -135,11 +136,15 @@ class ProgramState:
             self.connection.register(given, table)
             self.run(("load", name), partial(self.statements.load, self.relations[name]), {})
             self.connection.unregister(given)
-            [(rows, waiting)] = self.run(("size", name), partial(self.statements.size, self.relations[name]), {})
-            self.sizes[name] = _Size(rows, MAX if waiting is None else waiting)
+            self.measure(name)
         self.mark = Mark(snapshot.past, snapshot.start, list(snapshot.waiting))
         if self.events is not None:
             self.events.kept, self.events.waiting = list(snapshot.events[0]), list(snapshot.events[1])
+
+    def measure(self, name: str) -> None:
+        """Note the size of a relation."""
+        [(rows, waiting, ending)] = self.run(("size", name), partial(self.statements.size, self.relations[name]), {})
+        self.sizes[name] = _Size(rows, *(MAX if point is None else point for point in (waiting, ending)))
 
     def drop(self) -> None:
         """Forget all, the tables included."""
@@ -192,6 +197,7 @@ class _Step:
         self.given = given
         self.point = point
         self.touched: dict[str, int] = {}
+        self.rounds: set[str] = set()   # relations with rows of the last round
         for name, table in given.items():
             state.connection.register(f"{state.statements.tables[name]}_given", table)
 
@@ -225,17 +231,20 @@ class _Step:
             size = state.sizes[name]
             if not size.rows and name not in self.touched:
                 continue
-            changed = self._waits(name)
-            if name in state.shown:
-                if changed:
-                    new[name] = state.table(("news", name), lambda: statements.news(relation), self.point)
-                ended[name] = state.table(("ended", name), lambda: statements.ended(relation), self.point)
-            [(gone,)] = self._run(("evict", name), lambda: statements.evict(relation))
+            changed, gone = self._waits(name), 0
+            if changed and name in state.shown:
+                new[name] = state.table(("news", name), lambda: statements.news(relation), self.point)
+            if changed or size.ending < self.point["until"]:
+                if name in state.shown:
+                    ended[name] = state.table(("ended", name), lambda: statements.ended(relation), self.point)
+                [(gone,)] = self._run(("evict", name), lambda: statements.evict(relation))
             if changed:
                 self._run(("settle", name), lambda: statements.settle(relation, name in state.recursive))
             if gone or changed:
-                [(rows, waiting)] = self._run(("size", name), lambda: statements.size(relation))
-                state.sizes[name] = _Size(rows, MAX if waiting is None else waiting)
+                state.measure(name)
+        self.point["turn"] += 1
+        for name in self.rounds:
+            self._run(("clear", name), partial(statements.clear, state.relations[name]))
         return Advanced(new, ended)
 
     def _active(self, relation: plan.Relation) -> tuple[int, ...]:
@@ -266,9 +275,12 @@ class _Step:
         if active or given:
             derivations = [relation.derivations[n] for n in active]
             [(count,)] = self._run((name, active, given), lambda: statements.merge(relation, derivations, given))
-        self._run(("clear", name), lambda: statements.clear(relation))
+        if name in self.rounds:
+            self._run(("clear", name), lambda: statements.clear(relation))
+            self.rounds.discard(name)
         if count:
-            for number in range(2):
+            self.rounds.add(name)
+            for number in range(0 if name in self.touched or self.state.sizes[name].rows else 1, 2):
                 self._run(("replace", name, number), lambda: statements.replace(relation)[number])
             self.touched[name] = self.touched.get(name, 0) + count
         return count
