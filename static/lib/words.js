@@ -1,6 +1,7 @@
 /** The state of a query and of its feed, and what an evaluation holds, in words. */
 
 import { clock, count, duration, plural, tail } from "./format.js";
+import { LANGUAGES } from "./languages.js";
 import { now } from "./now.js";
 
 const QUERY_WORDS = {
@@ -13,6 +14,12 @@ const QUERY_WORDS = {
   finished: ["finished", "its streams have ended", "quiet"],
   stopping: ["stopping", "", "wait"],
 };
+
+/** What a query is: `SELECT`, with how it puts its answers out where that is asked for, or `LARS program`. */
+export function formText({ form, output, dialect }, withOutput = false) {
+  if (form === "PROGRAM") return `${LANGUAGES[dialect]?.name ?? "rule"} program`;
+  return [form, withOutput ? (output ?? "").toUpperCase() : ""].filter(Boolean).join(" ");
+}
 
 function errorText(error) {
   return typeof error === "string" ? error : error?.detail ?? error?.message ?? error?.title ?? "";

@@ -82,7 +82,8 @@ export class Answers {
     const views = segmented("What the table shows", program ? PROGRAM_VIEWS : VIEWS, this.view, (view) => this.#look(view));
     const motion = segmented("Whether chart and table move", MOTION, "live", (key) => this.#set({ held: key === "held" }));
     this.feeds.node.hidden = views.node.hidden = query.form === "ASK";
-    return h("div", { class: "row tools" }, this.feeds.node, views.node, motion.node, this.total);
+    const choices = program ? [views, this.feeds, motion] : [this.feeds, views, motion];
+    return h("div", { class: "row tools" }, choices.map(({ node }) => node), this.total);
   }
 
   /** Choose a view; that of facts is made of both streams of a program. */

@@ -4,7 +4,7 @@ import { catalog, lostMs, watch } from "../lib/catalog.js";
 import { h, keyed, setAttribute, setText } from "../lib/dom.js";
 import { clock, count, duration, durationText, latency, rate, tail } from "../lib/format.js";
 import { head, scroll, section } from "../lib/parts.js";
-import { lagOf, queryState, reachedOf } from "../lib/words.js";
+import { formText, lagOf, queryState, reachedOf } from "../lib/words.js";
 
 const STEPS = [
   ["#/streams", "Add a stream", "A stream is a name to which RDF is pushed: by curl, by a program, or from its page here."],
@@ -63,7 +63,7 @@ function trouble({ kind, name }) {
 
 function queryTexts(query) {
   const { watermark, watermarkLagMs, resultLatencyMs, stateRows } = query.progress ?? {};
-  return [queryState(query, lostMs()).word, query.form ?? "", (query.windows ?? []).map(windowText).join(", "),
+  return [queryState(query, lostMs()).word, formText(query), (query.windows ?? []).map(windowText).join(", "),
     clock(reachedOf(query.state, watermark)),
     duration(lagOf(query.state, lostMs() === null ? watermarkLagMs : null)), latency(resultLatencyMs), count(stateRows)];
 }

@@ -3,7 +3,7 @@
 import { catalog, lostMs } from "../lib/catalog.js";
 import { h, keyed, setAttribute, setText } from "../lib/dom.js";
 import { count, plural, rate, shortClock } from "../lib/format.js";
-import { queryState } from "../lib/words.js";
+import { formText, queryState } from "../lib/words.js";
 
 function entry(kind, name) {
   const dot = h("span", { class: "dot", "aria-hidden": "true" });
@@ -34,7 +34,8 @@ function queryEntry(query) {
     setAttribute(made.dot, "class", `dot ${tone}`);
     setText(made.side, word);
     const last = now.progress?.lastEventId;
-    setText(made.under, [now.form, (now.output ?? "").toUpperCase(), last && last !== "none" ? `last ${last}` : "no answer yet"]
+    const output = now.form === "PROGRAM" ? "" : (now.output ?? "").toUpperCase();
+    setText(made.under, [formText(now), output, last && last !== "none" ? `last ${last}` : "no answer yet"]
       .filter(Boolean).join(" · "));
     setAttribute(made.link, "title", reason || null);
   } };

@@ -5,17 +5,15 @@ import { refresh } from "../lib/catalog.js";
 import { confirm } from "../lib/confirm.js";
 import { button, h, setAttribute, setText, toast } from "../lib/dom.js";
 import { clock, count, duration, latency, rate, tail } from "../lib/format.js";
-import { LANGUAGES } from "../lib/languages.js";
 import { facts, head } from "../lib/parts.js";
 import { problemBox } from "../lib/problems.js";
-import { lagOf, pageState, reachedOf } from "../lib/words.js";
+import { formText, lagOf, pageState, reachedOf } from "../lib/words.js";
 import { windowText } from "./home.js";
 
-function figures({ query, progress, watermark, connection, program, language }) {
+function figures({ query, progress, watermark, connection }) {
   const known = connection === "open";
-  const form = [query.form, (query.output ?? "").toUpperCase()].filter(Boolean).join(" ");
   return [
-    ["Form", program ? `${LANGUAGES[language].name} program` : form],
+    ["Form", formText(query, true)],
     ["Windows", (query.windows ?? []).map(windowText).join(", ") || "–"],
     ["Graphs", (query.graphs ?? []).map(tail).join(", "), (query.graphs ?? []).join("\n")],
     ["Rules", (query.rules ?? []).join(", ")],

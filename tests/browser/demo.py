@@ -30,9 +30,12 @@ def fill(server: Standin) -> None:
     server.queries["frost"] = canned.query("frost", ASK_TEXT, "ASK")
     server.queries["freezing"] = canned.query("freezing", GRAPH_TEXT, "CONSTRUCT", output="istream", state="paused")
     error = "Spark gave up after 3 attempts: the window of 250 000 rows does not fit into memory. Shorten RANGE, or add a FILTER."
-    server.queries["hot"] = canned.query("hot", canned.LARS_TEXT, "PROGRAM", dialect="lars", output="istream", report="change",
-                                         progress=dict(progress))
     server.queries["wind"] = canned.query("wind", canned.STATIONS_TEXT, state="failed", lastError=error)
+
+
+def fill_programs(server: Standin) -> None:
+    """A rule program with a feed."""
+    server.queries["hot"] = canned.query("hot", canned.LARS_TEXT, "PROGRAM", dialect="lars", output="istream", report="change")
 
 
 def step(server: Standin, seq: int, close_ms: int) -> None:
@@ -51,6 +54,7 @@ def step(server: Standin, seq: int, close_ms: int) -> None:
 def main() -> None:
     with Standin() as server:
         fill(server)
+        fill_programs(server)
         print(server.base, flush=True)
         stop = threading.Event()
         try:

@@ -255,7 +255,7 @@ def test_a_rule_program_has_streams_and_a_past(page: Page, standin: Standin) -> 
     page.press("Begins")
     page.until(lambda: page.texts(".evaluation .seq") == ["#2", "#1"], "what was logged before")
     assert page.texts("tr.added td") == ["+added", "ex:b", "+added", "ex:a"]
-    assert page.texts(".segmented[aria-label^=What] button")[:3] == ["Begins", "Ceases", "Both"]
+    assert page.texts(".segmented[aria-label^='What the feed'] button") == ["Begins", "Ceases", "Both"]
     assert "Latency–" in page.text(".facts"), "an age of 20,800 days tells nothing"
     standin.emit("q", "delta", begun(3, START_MS + 3, "c"), "e1-3")
     page.until(lambda: page.texts(".evaluation .seq") == ["#3", "#2", "#1"], "what comes new")
@@ -282,6 +282,7 @@ def test_a_rule_program_says_from_when_and_until_when_its_facts_hold(page: Page,
                                        "ex:b a ex:Hot | 2025-03-20 05:04:00 | 2025-03-20 05:04:09 | 9 s | holds"], "what was logged before")
     assert page.text(".total") == "2 of 2 facts hold at 2025-03-20 05:04:00 · reported since 2025-03-20 05:04:00"
     assert standin.feed("q").connections[-1]["stream"] == "pn"
+    assert "FormLARS program" in page.text(".facts") and page.text("#sidebar .entries .under") == "LARS program · no answer yet"
     assert not any(box.is_displayed() for box in page.all(".segmented[aria-label^='What the feed']")), "the list needs both streams"
     standin.emit("q", "delta", reported("p", 2, t + 1000, ("a", t + 1000, t + 3000), ("c", t + 5000, None)), "e1-2")
     page.until(lambda: facts(page)[0].endswith("05:04:03 | 3 s | holds") and facts(page)[2].startswith("ex:c a"), "one fact, prolonged")

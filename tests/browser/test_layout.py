@@ -6,7 +6,7 @@ import pytest
 from selenium.webdriver.common.keys import Keys
 
 from tests.browser import canned
-from tests.browser.demo import fill, step
+from tests.browser.demo import fill, fill_programs, step
 from tests.browser.page import Page
 from tests.browser.standin import Standin
 from tests.browser.wire import Reply
@@ -25,6 +25,7 @@ return [...document.querySelectorAll('button, a[href], input, select, textarea, 
 @pytest.mark.parametrize("place", PLACES)
 def test_pages_fit_and_name_what_they_hold(page: Page, standin: Standin, place: str) -> None:
     fill(standin)
+    fill_programs(standin)
     for seq in range(1, 8):
         step(standin, seq, canned.START_MS + 2000 * seq)
     for width in (1280, 400):
