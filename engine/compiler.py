@@ -7,6 +7,7 @@ folders of tests/golden.
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import pyarrow as pa
@@ -14,20 +15,25 @@ import pyarrow as pa
 from engine.ir.passes import Pass
 from engine.ir.rule_windows import with_rule_windows
 from engine.ir.rules import RuleSet
+from engine.ir.spans import Diagnostic, DiagnosticError
+from engine.ir.stages import divide
 from engine.ir.statement import BACKGROUND, REASONING, Program, Statement
 from engine.plan.build import Builder
 from engine.plan.dataset import Dataset, dataset
 from engine.plan.entail import entailed
 from engine.plan.goal import goal_plan
-from engine.plan.nodes import MergedSource, Plan, StaticSource
+from engine.plan.nodes import MergedSource, Plan, StaticSource, TimedSource
 from engine.plan.order import Estimate
 from engine.plan.program import program_plan
+from engine.plan.staged import StagedPlan, staged_plan
 from engine.records import Triple
 from engine.rewrite.alternatives import NotUnfolded
 from engine.rewrite.owl2rl import BUILT_IN as BUILT_IN_RULES
 from engine.rewrite.profiles import RULES_OF
 from engine.rewrite.programs import Programs, schema_words, united
-from engine.rewrite.relevance import goals_of
+from engine.rewrite.relevance import Goal, goals_of
+from engine.rewrite.temporal import normal_form
+from engine.rewrite.timed import stage_program, timed_rules
 from engine.rewrite.unfold import unfold
 from engine.rewrite.validate import Catalog, validate
 from engine.spark.compiled import STAGES, Compiled
@@ -47,8 +53,14 @@ def compile_statement(statement: Statement, catalog: Catalog, identity: str = ""
     if isinstance(statement.query, Program):
         return _compile_program(validated, catalog, identity, until, general)
     estimate = static_estimate(validated, catalog)
-    plain = dataset(validated)
-    rewritten, data, closed, passes = _rewritten(validated, catalog, general) if statement.rules else (validated, plain, plain, ())
+    chain = _staged(validated, catalog)
+    if chain is not None:
+        raise DiagnosticError(Diagnostic("unsupported-in-streaming", "Rule sets with a time of their own cannot be used by queries yet.",
+                                         statement.rules[0].span, hint="thalweg run evaluates such a program by itself"))
+    timed = None if chain is None else TimedSource(f"h_{hashlib.sha256(f'{chain.name} {identity}'.encode()).hexdigest()[:16]}")
+    plain = dataset(validated, timed)
+    rewritten, data, closed, passes = (_rewritten(validated, catalog, general, timed) if statement.rules
+                                       else (validated, plain, plain, ()))
 
     def build(live: Estimate) -> Plan:
         return Builder(data, live).build(rewritten.query)
@@ -60,7 +72,8 @@ def compile_statement(statement: Statement, catalog: Catalog, identity: str = ""
     plan = build(estimate)
     closed_plan = plan if closed is data else Builder(closed, estimate).build(validated.query)
     goal = goal_plan(validated, closed_plan, closed.default, _windows_of(validated))
-    compiled = Compiled(validated, rewritten, plan, identity, estimate, build, generalise, words, goal, passes)
+    compiled = Compiled(validated, rewritten, plan, identity, estimate, build, generalise, words, goal, passes, staged=chain,
+                        derived=timed)
     if until == "spark":
         compiled.text("local")
         compiled.text("sql")
@@ -93,37 +106,68 @@ def _compile_program(statement: Statement, catalog: Catalog, identity: str, unti
     return compiled
 
 
-def _rewritten(statement: Statement, catalog: Catalog, general: bool) -> tuple[Statement, Dataset, Dataset, tuple[Pass, ...]]:
+def _rewritten(statement: Statement, catalog: Catalog, general: bool,
+               timed: TimedSource | None) -> tuple[Statement, Dataset, Dataset, tuple[Pass, ...]]:
     """The statement with its rules unfolded into it, if they can be, and what it looks at; its dataset closed under the rules, which is
     what it looks at otherwise; and what the passes made of the rules."""
     program = programs(statement, catalog, general)
     shown, reasoning = ([StaticSource(g.iri) for g in graphs if not g.named] for graphs in (statement.graphs, statement.reasoning_graphs))
     passes = program.passes(source.iri for source in (*shown, *reasoning))
     alone = statement.form == "DESCRIBE" or program.may_show(source.iri for source in reasoning)
-    closed = entailed(dataset(statement), tuple(reasoning), program.bound, _windows_of(statement), alone)
+    closed = entailed(dataset(statement, timed), tuple(reasoning), program.bound, _windows_of(statement), alone)
     try:
         unfolded = unfold(statement, program, program.content)
     except NotUnfolded as reason:
         bound = program.bound(source.iri for source in (*shown, *reasoning))
         applied = Pass("unfold", passes[-1].rules, f"applied in closures: {reason}")
         return statement, closed, closed, (*passes, applied, Pass("magic", bound))
-    data = dataset(unfolded)
+    data = dataset(unfolded, timed)
     data.graphs[BACKGROUND], data.graphs[REASONING] = MergedSource((*shown, *reasoning)), MergedSource(tuple(reasoning))
     return unfolded, data, closed, (*passes, Pass("unfold", (), "the patterns say what the rules said"))
+
+
+def staged(sets: Sequence[RuleSet], graphs: Mapping[str, Sequence[Triple]], goals: Sequence[Goal]) -> StagedPlan | None:
+    """The chain of programs for the rule sets with a time of their own, beside the triples of static graphs; None where no set has one.
+    Raises DiagnosticError."""
+    division = divide(sets)
+    if not division.is_timed:
+        return None
+    static = [triple for iri in sorted(graphs) for triple in graphs[iri]]
+    found = timed_rules(division, static, goals)
+    made = [(stage, program, normal_form(program).rules) for stage in found.stages for program in [stage_program(stage)]]
+    return staged_plan(made, found.facts, found.always, sorted(graphs), static)
 
 
 def _schema_words(statement: Statement, catalog: Catalog) -> frozenset[str]:
     """The words by which a stream of the statement may bring schema."""
     graphs = (g.iri for g in (*statement.graphs, *statement.reasoning_graphs))
-    return schema_words(united(catalog.rules[source.name] for source in statement.rules),
+    return schema_words(united(_plain(statement, catalog)),
                         (triple for iri in graphs for triple in triples(catalog.graphs[iri])))
 
 
 def programs(statement: Statement, catalog: Catalog, general: bool) -> Programs:
     """The rules under which the query's windows and graphs are closed."""
-    rules = united(catalog.rules[source.name] for source in statement.rules)
+    rules = united(_plain(statement, catalog))
     graphs = {g.iri: triples(catalog.graphs[g.iri]) for g in (*statement.graphs, *statement.reasoning_graphs)}
     return Programs(rules, graphs, general, goals_of(statement.query))
+
+
+def _used(statement: Statement, catalog: Catalog) -> list[RuleSet]:
+    return [catalog.rules[source.name] for source in statement.rules]
+
+
+def _plain(statement: Statement, catalog: Catalog) -> tuple[RuleSet, ...]:
+    """The rules of a statement that are applied in closures: those without a time of their own."""
+    return divide(_used(statement, catalog)).plain
+
+
+def _staged(statement: Statement, catalog: Catalog) -> StagedPlan | None:
+    """The chain of programs for the rule sets of a statement that have a time of their own."""
+    sets = _used(statement, catalog)
+    if not divide(sets).is_timed:
+        return None
+    graphs = {g.iri: triples(catalog.graphs[g.iri]) for g in (*statement.graphs, *statement.reasoning_graphs) if not g.named}
+    return staged(sets, graphs, goals_of(statement.query))
 
 
 def _windows_of(statement: Statement) -> str:

@@ -22,7 +22,7 @@ from grammar import parse
 from grammar.program import media_of
 from tests.case_rows import PREFIXES, Row, read_row, show_row
 
-RULE_MEDIA = {".rifps": "text/x-rif-ps", ".rif": "application/rif+xml"}
+RULE_MEDIA = {".rifps": "text/x-rif-ps", ".rif": "application/rif+xml", ".lars": "text/x-lars", ".dmtl": "text/x-datalogmtl"}
 CASES = Path(__file__).parent / "cases"
 
 Answers = dict[str, list[tuple[int, list[Row]]]]

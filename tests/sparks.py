@@ -31,7 +31,7 @@ from engine.runtime.rule_store import ParseRules
 from engine.spark.executor import CLOSED_ROWS, Executor
 from engine.spark.session import Session, start_session
 from engine.spark.settings import from_environment
-from grammar.rif import parse_rules
+from grammar.rule_sets import parse_rules
 
 # Hundreds of different plans over a few rows each: compiling each costs far more than running it.
 INTERPRETED = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}

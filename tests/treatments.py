@@ -20,7 +20,7 @@ from engine.records import Record, Register
 from engine.reference import streams
 from engine.rewrite.profiles import RULES_OF
 from grammar import parse
-from grammar.rif import parse_rules
+from grammar.rule_sets import parse_rules
 from tests import sparks
 from tests.case_files import Answers, Case, find_cases
 from tests.merged import ends, merge, split

@@ -8,19 +8,27 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from engine.ir.rules import RuleSet
+from engine.ir.stages import divide
 from engine.ir.statement import Statement, StreamSource, TimeWindow
 
 
 def with_rule_windows(statement: Statement, rules: Mapping[str, RuleSet]) -> Statement:
     """The statement with a window more on each of its streams for each Window of the rules that it uses. These close at every evaluation
-    time, and add none."""
-    lengths = rule_windows(rules[source.name] for source in statement.rules if source.name in rules)
+    time, and add none. Where some rules have a time of their own they see the whole streams: a window that misses no event then makes
+    that there is an evaluation behind each."""
+    used = [rules[source.name] for source in statement.rules if source.name in rules]
+    lengths = (_longest_step(statement),) if divide(used).is_timed else rule_windows(used)
     if not lengths and not statement.rule_windows:
         return statement
     steps = [s.window.step_ms for s in statement.streams if isinstance(s.window, TimeWindow)]
     step = statement.compute_every_ms or math.gcd(*steps) or 1
     return replace(statement, rule_windows=tuple(StreamSource(source.stream, TimeWindow(length, step), source.name, source.span)
                                                  for length in lengths for source in statement.streams))
+
+
+def _longest_step(statement: Statement) -> int:
+    steps = [s.window.step_ms for s in statement.streams if isinstance(s.window, TimeWindow)]
+    return statement.compute_every_ms or max(steps, default=1)
 
 
 def has_steps(statement: Statement) -> bool:

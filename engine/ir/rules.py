@@ -20,6 +20,8 @@ OF_SUBCLASSES = "rif:subclass", "rif:member"
 """The names of the rules that say what ``##`` means (RIF-BLD, section 3.2); they stand in each rule set that asks for subclasses."""
 ALWAYS_HELD = ".always"
 """A predicate without terms that holds at every point: the body of a rule that asks for no atom."""
+EVENT = ".event"
+"""The triples that streams bring, at their instants and nothing else, for rules that tell them from what is derived."""
 Role = Literal["written", "built-in", "goal"]
 """Where a rule comes from: a document, Thalweg itself, or what a query asks. No document can write it, as it can any name."""
 

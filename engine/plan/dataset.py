@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from engine.ir.statement import BEHIND, OWN_WINDOW, Statement, StreamSource, TimeWindow
-from engine.plan.nodes import ClosedSource, MergedSource, Source, StaticSource, WindowSource
+from engine.plan.nodes import ClosedSource, MergedSource, Source, StaticSource, TimedSource, WindowSource
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,12 +36,13 @@ class Dataset:
         """All that the statement reads, as one graph."""
         sources = (self.default, *self.windows.values(), *(g for iri, g in self.graphs.items() if iri not in BEHIND))
         parts = [part for source in sources for part in (source.parts if isinstance(source, MergedSource) else (source,))]
-        return MergedSource(tuple(part for part in parts if isinstance(part, (WindowSource, StaticSource, ClosedSource))))
+        return MergedSource(tuple(part for part in parts if isinstance(part, (WindowSource, StaticSource, TimedSource, ClosedSource))))
 
 
-def dataset(statement: Statement) -> Dataset:
-    """The dataset of a statement. Without any FROM, a plain query sees the graphs given to it as unnamed sources."""
-    default: list[WindowSource | StaticSource] = []
+def dataset(statement: Statement, timed: TimedSource | None = None) -> Dataset:
+    """The dataset of a statement, with what rule sets with a time of their own derive in the default graph. Without any FROM, a plain query
+    sees the graphs given to it as unnamed sources."""
+    default: list[WindowSource | StaticSource | TimedSource] = [] if timed is None else [timed]
     windows: dict[str, Source] = {}
     for index, stream in enumerate(statement.streams):
         if stream.name is None:
@@ -51,7 +52,7 @@ def dataset(statement: Statement) -> Dataset:
     default += [StaticSource(g.iri) for g in statement.graphs if not g.named]
     graphs: dict[str, Source] = {g.iri: StaticSource(g.iri) for g in statement.graphs if g.named}
     views: dict[int, dict[int, int]] = {}
-    for number, source in enumerate(statement.rule_windows):
+    for number, source in enumerate(statement.rule_windows if timed is None else ()):
         assert isinstance(source.window, TimeWindow)
         count = len(statement.streams)
         views.setdefault(number % count, {})[source.window.range_ms] = count + number

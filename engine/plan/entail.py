@@ -13,7 +13,7 @@ from dataclasses import replace
 from engine.ir.rules import Rule
 from engine.plan.dataset import Dataset
 from engine.plan.derive import is_axiom
-from engine.plan.nodes import ClosedSource, MergedSource, Source, StaticSource, WindowSource, leaf_sources
+from engine.plan.nodes import ClosedSource, MergedSource, Source, StaticSource, TimedSource, WindowSource, leaf_sources
 
 Program = Callable[[Iterable[str]], tuple[Rule, ...]]
 """The rules to apply, by the IRIs of the static graphs whose schema counts."""
@@ -25,7 +25,7 @@ def entailed(data: Dataset, reasoning: tuple[StaticSource, ...], program: Progra
     those of others: the names of closures follow from what they are. Without `alone` no pattern can
     match what the `reasoning` graphs entail by themselves."""
     def closed(base: Source, background: ClosedSource | None = None, hidden: ClosedSource | None = None) -> ClosedSource:
-        assert isinstance(base, (WindowSource, StaticSource, MergedSource))
+        assert isinstance(base, (WindowSource, StaticSource, TimedSource, MergedSource))
         leaves = leaf_sources(base) + (leaf_sources(background) if background is not None else ())
         static = all(isinstance(leaf, StaticSource) for leaf in leaf_sources(base))
         rules = program(leaf.iri for leaf in leaves if isinstance(leaf, StaticSource))
@@ -35,7 +35,7 @@ def entailed(data: Dataset, reasoning: tuple[StaticSource, ...], program: Progra
 
     parts = data.default.parts if isinstance(data.default, MergedSource) else (data.default,)
     shown = tuple(part for part in parts if isinstance(part, StaticSource))
-    streamed = MergedSource(tuple(part for part in parts if isinstance(part, WindowSource)))
+    streamed = MergedSource(tuple(part for part in parts if isinstance(part, (WindowSource, TimedSource))))
     unseen = closed(MergedSource(reasoning)) if reasoning and alone else None
     own_facts = bool(shown) or any(map(is_axiom, program(())))
     background = closed(MergedSource((*shown, *reasoning)), hidden=unseen) if own_facts or reasoning else None

@@ -80,6 +80,8 @@ def _source(source: Source) -> str:
             return f"window {index}"
         case StaticSource(iri=iri):
             return f"graph <{iri}>"
+        case nodes.TimedSource():
+            return "what timed rules derive"
         case MergedSource(parts=parts):
             return f"({' + '.join(map(_source, parts)) or 'nothing'})"
         case BoundsSource(index=index):

@@ -15,7 +15,7 @@ from engine.ir.rules import TRIPLE, Atom, Negation, Rule, Test
 from engine.ir.statement import Construct, Select, Statement, TimeWindow
 from engine.ir.terms import Constant, Variable
 from engine.plan.incremental import conjunction, fresh_blanks
-from engine.plan.nodes import ClosedSource, Instances, MergedSource, Plan, Scan, Source
+from engine.plan.nodes import ClosedSource, Instances, MergedSource, Plan, Scan, Source, TimedSource, leaf_sources
 
 GOAL = "answer"
 
@@ -56,6 +56,8 @@ def _streamed(default: Source) -> ClosedSource | None:
     closed = default.parts[0] if isinstance(default, MergedSource) and default.parts else None
     if not isinstance(default, MergedSource) or not isinstance(closed, ClosedSource):
         return None
+    if any(isinstance(leaf, TimedSource) for leaf in leaf_sources(closed.base)):
+        return None     # what it shows does not end when an event leaves a window
     if closed.static or closed.views or closed.hidden is not None or any(part != closed.background for part in default.parts[1:]):
         return None
     return None if any(isinstance(f, Negation) for rule in closed.rules for f in rule.body) else closed

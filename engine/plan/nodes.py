@@ -30,10 +30,18 @@ class StaticSource:
 
 
 @dataclass(frozen=True, slots=True)
+class TimedSource:
+    """What rule sets with a time of their own derive, as it is seen at each evaluation time (engine/plan/staged.py); `name` tells it from
+    that of all other queries."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
 class MergedSource:
     """The RDF merge of several sources: the default graph, or all named graphs."""
 
-    parts: tuple[WindowSource | StaticSource | ClosedSource, ...]
+    parts: tuple[WindowSource | StaticSource | TimedSource | ClosedSource, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +55,7 @@ class ClosedSource:
     """
 
     name: str
-    base: WindowSource | StaticSource | MergedSource
+    base: WindowSource | StaticSource | TimedSource | MergedSource
     background: ClosedSource | None = None
     hidden: ClosedSource | None = None
     static: bool = False
@@ -89,7 +97,7 @@ class BoundsSource:
     index: int
 
 
-Source = WindowSource | StaticSource | MergedSource | ClosedSource | KnownSource | FreshSource | StarSource | BoundsSource
+Source = WindowSource | StaticSource | TimedSource | MergedSource | ClosedSource | KnownSource | FreshSource | StarSource | BoundsSource
 
 
 @dataclass(frozen=True, slots=True)
@@ -363,10 +371,10 @@ def scans_of(plan: Plan) -> Iterator[Scan]:
         yield from scans_of(below)
 
 
-def leaf_sources(source: Source) -> tuple[WindowSource | StaticSource, ...]:
-    """The windows and graphs that a source is made of, those of a closure's background included."""
+def leaf_sources(source: Source) -> tuple[WindowSource | StaticSource | TimedSource, ...]:
+    """The windows and graphs that a source is made of, those of a closure's background included, and what timed rules derive."""
     match source:
-        case WindowSource() | StaticSource():
+        case WindowSource() | StaticSource() | TimedSource():
             return (source,)
         case MergedSource(parts=parts):
             return tuple(leaf for part in parts for leaf in leaf_sources(part))

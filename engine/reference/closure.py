@@ -31,10 +31,10 @@ def closure(graph: Graph, rules: RuleSet, facts: Iterable[Ground] = (), context:
     Raises Unstratified, Unending, and ValueError for a rule that is not safe or that speaks of time.
     """
     given = [*(ground(fact.atom, {}) for fact in rules.facts), *facts]
-    known = _Known(graph, given, context or Context(0))
-    through = {length: _Known(view, given, known.context) for length, view in (views or {}).items()}
+    known = Known(graph, given, context or Context(0))
+    through = {length: Known(view, given, known.context) for length, view in (views or {}).items()}
 
-    def seen(rule: Rule) -> _Known:
+    def seen(rule: Rule) -> Known:
         return known if rule.window_ms is None else through.get(rule.window_ms, known)
 
     for layer in strata(r for r in rules.rules if not isinstance(r.head, Falsum)):
@@ -49,6 +49,14 @@ def closure(graph: Graph, rules: RuleSet, facts: Iterable[Ground] = (), context:
     return shown, tuple(Inconsistency(name, dict(row), (ALWAYS,)) for name, row in inconsistencies)
 
 
+def saturated(graph: Graph, rules: RuleSet) -> Known:
+    """All that follows from a graph by rules without time and negation, what is no triple included."""
+    known, bodies = Known(graph, [], Context(0)), [(rule, ordered(rule.body)) for rule in rules.rules]
+    while known.add(iter([atom for rule, body in bodies for atom in _derived(known, rule, body)])):
+        pass
+    return known
+
+
 def is_rdf(triple: Triple) -> bool:
     """Whether a triple is RDF: its subject is no literal, its predicate an IRI."""
     return triple[0][0] != '"' and triple[1][0] == "<"
@@ -58,7 +66,7 @@ def _found(rule: Rule, row: Row) -> tuple[str, tuple[tuple[str, str], ...]]:
     return rule.name or "", tuple(sorted(row.items()))
 
 
-def _derived(known: _Known, rule: Rule, body: Sequence[Formula]) -> Iterator[Ground]:
+def _derived(known: Known, rule: Rule, body: Sequence[Formula]) -> Iterator[Ground]:
     if not isinstance(rule.head, Atom):
         raise ValueError(f"a head that speaks of time: {rule.head}")
     for row in known.solutions(body):
@@ -89,7 +97,7 @@ def _selectivity(formula: Formula, bound: set[str]) -> float:
     return 2
 
 
-class _Known:
+class Known:
     """Triples and other facts, both indexed."""
 
     def __init__(self, graph: Graph, facts: Iterable[Ground], context: Context) -> None:

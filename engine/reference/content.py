@@ -7,11 +7,13 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 
 from engine.ir.rules import RuleSet
+from engine.ir.stages import divide
 from engine.ir.statement import AllWindow, GraphSource, NowWindow, Statement, StreamSource, TimeWindow, TupleWindow
 from engine.ir.times import window_names
 from engine.records import Event, Triple
 from engine.reference.dataset import EMPTY, Content, Dataset, Graph
 from engine.reference.entailment import closing, entail
+from engine.reference.mixed import seen_at
 from engine.timeline import last_close_by
 
 
@@ -75,8 +77,9 @@ def window_bounds(statement: Statement, tick: int, on_change: bool) -> dict[str,
 
 
 def dataset_at(statement: Statement, contents: Mapping[StreamSource, Content], graphs: Mapping[str, Graph],
-               bounds: Mapping[str, tuple[int | None, int]], rules: Mapping[str, RuleSet]) -> Dataset:
-    """The dataset of a query: FROM graphs and unnamed windows merged, the others by name, with entailment if it uses some of `rules`."""
+               bounds: Mapping[str, tuple[int | None, int]], rules: Mapping[str, RuleSet], held: Graph = EMPTY) -> Dataset:
+    """The dataset of a query: FROM graphs and unnamed windows merged, the others by name, with entailment if it uses some of `rules`;
+    `held` is what those with a time of their own derive."""
     background = _merge(statement.graphs, graphs, named=False)
     default = background
     for source in statement.streams:
@@ -84,16 +87,32 @@ def dataset_at(statement: Statement, contents: Mapping[StreamSource, Content], g
             default |= contents[source].graph
     named = {f"<{g.iri}>": graphs.get(g.iri, EMPTY) for g in statement.graphs if g.named}
     windows = {f"<{source.name}>": contents[source] for source in statement.streams if source.name is not None}
-    dataset = Dataset(default, named, windows, bounds)
+    dataset = Dataset(default | held, named, windows, bounds)
     if not statement.rules:
         return dataset
-    close = closing([source.name for source in statement.rules], rules)
+    division = divide(rules_of(statement, rules))
+    used = {one.name: one for one in division.plain} if division.is_timed else rules
+    close = closing([source.name for source in statement.rules if source.name in used or not division.is_timed], used)
     views: dict[str | None, dict[int, Graph]] = defaultdict(dict)
-    for source in statement.rule_windows:
+    for source in () if division.is_timed else statement.rule_windows:
         assert isinstance(source.window, TimeWindow)
         seen = views[None if source.name is None else f"<{source.name}>"]
         seen[source.window.range_ms] = seen.get(source.window.range_ms, EMPTY) | contents[source].graph
     return entail(dataset, background, _merge(statement.reasoning_graphs, graphs, named=False), close, views)
+
+
+def rules_of(statement: Statement, rules: Mapping[str, RuleSet]) -> list[RuleSet]:
+    """The rule sets that a statement names, of those that there are."""
+    return [rules[source.name] for source in statement.rules if source.name in rules]
+
+
+def held_at(statement: Statement, tick: int, on_change: bool, history: History, graphs: Mapping[str, Graph],
+            rules: Mapping[str, RuleSet]) -> Graph:
+    """What the rule sets with a time of their own derive that holds at an evaluation time: they see the whole streams."""
+    events = [event for stream in dict.fromkeys(source.stream for source in statement.streams)
+              for event in history.between(stream, None, tick)]
+    static = _merge((*statement.graphs, *statement.reasoning_graphs), graphs, named=False)
+    return seen_at(tick, on_change, rules_of(statement, rules), events, static)
 
 
 def content_of(pairs: Iterable[tuple[Event, Triple]]) -> Content:

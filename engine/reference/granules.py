@@ -32,9 +32,10 @@ class View:
 
 
 class Granules:
-    """Evaluates one LARS program; `known` says from which granule on an atom is known to hold at another."""
+    """Evaluates one LARS program; `known` says from which granule on an atom is known to hold at another. What is `derived` by others is
+    there, and is no event of the input."""
 
-    def __init__(self, program: RuleSet, facts: Iterable[Fact], context: Context) -> None:
+    def __init__(self, program: RuleSet, facts: Iterable[Fact], context: Context, derived: Iterable[Fact] = ()) -> None:
         if program.granularity_ms <= 0:
             raise ValueError("a program of granules has a granularity")
         self.program = program
@@ -47,6 +48,9 @@ class Granules:
         for fact in (*program.facts, *facts):
             self._take(fact, start)
         self.start = min((k for k, _ in self.events), default=0) if start is None else start
+        for fact in derived:
+            atom = ground(fact.atom, {})
+            self.known.setdefault(atom, {}).update((k, k) for k in self._covered(fact) if k >= self.start)
         self.inconsistencies: dict[tuple[str, tuple[tuple[str, str], ...]], list[Interval]] = {}
 
     def run(self, until: int) -> Model:
@@ -68,10 +72,13 @@ class Granules:
         if fact.interval == ALWAYS:
             self.always.add(atom)
             return
-        for k in range(fact.interval.lo // (2 * self.length), fact.interval.hi // (2 * self.length) + 1):
+        for k in self._covered(fact):
             if start is None or k >= start:
                 self.known.setdefault(atom, {})[k] = k
                 self.events.append((k, atom))
+
+    def _covered(self, fact: Fact) -> Iterable[int]:
+        return range(fact.interval.lo // (2 * self.length), fact.interval.hi // (2 * self.length) + 1)
 
     def _apply(self, rule: Rule, now: int) -> bool:
         rows: list[Row] = [{}]

@@ -43,10 +43,14 @@ class Store:
         return tuple(coalesce([*self.facts[atom], *(i for i in stretched if i is not None)]))
 
 
-def evaluate_intervals(program: RuleSet, facts: Iterable[Fact], until_ms: int | None, context: Context) -> Model:
-    """The least model of a program on dense time, up to the instant `until_ms`. Raises Unending."""
+def evaluate_intervals(program: RuleSet, facts: Iterable[Fact], until_ms: int | None, context: Context,
+                       derived: Iterable[Fact] = ()) -> Model:
+    """The least model of a program on dense time, up to the instant `until_ms`. What is `derived` by others is there and is no event.
+    Raises Unending."""
     horizon = ALWAYS if until_ms is None else Interval(MIN, instant(until_ms))
     store = Store()
+    for fact in derived:
+        store.add(ground(fact.atom, {}), [fact.interval])
     for fact in (*program.facts, *facts):
         atom = ground(fact.atom, {})
         store.add(atom, [fact.interval])

@@ -14,7 +14,7 @@ from engine.ir.rule_windows import with_rule_windows
 from engine.ir.rules import RuleSet
 from engine.ir.statement import Program, Statement, TimeWindow
 from engine.records import End, Event, GraphVersion, Idle, Mark, Pause, Record, Register, Resume, RulesVersion, Unregister
-from engine.reference.content import History, close_of, content_of, dataset_at, window_bounds, window_events
+from engine.reference.content import History, close_of, content_of, dataset_at, held_at, window_bounds, window_events
 from engine.reference.dataset import Graph
 from engine.reference.operators import output
 from engine.reference.program import ProgramState
@@ -271,7 +271,8 @@ class ContinuousQuery:
                     yield from self._changes(at, tick, graphs, rules)
                 else:
                     bounds = window_bounds(self.statement, tick, self.on_change)
-                    dataset = dataset_at(self.statement, contents, graphs, bounds, rules)
+                    held = held_at(self.statement, tick, self.on_change, self.history, graphs, rules)
+                    dataset = dataset_at(self.statement, contents, graphs, bounds, rules, held)
                     yield self._report(at, tick, evaluate(self.statement.query, dataset, Context(at, self.name)))
             if filled:
                 self.filled_at = tick

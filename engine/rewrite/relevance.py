@@ -155,6 +155,11 @@ def goals_of(query: Query) -> list[Goal]:
     return list(dict.fromkeys(_asked(query.pattern)))
 
 
+def goals_of_rules(rules: Iterable[Rule]) -> list[Goal]:
+    """What the bodies of some rules ask for."""
+    return list(dict.fromkeys(_goal(atom, {}) for rule in rules for part in rule.body for atom in atoms(part)))
+
+
 def _asked(pattern: ir.Pattern) -> Iterator[Goal]:
     match pattern:
         case ir.BGP(triples=triples):

@@ -12,6 +12,7 @@ from engine.ir import patterns as ir
 from engine.ir.rule_windows import has_steps
 from engine.ir.rules import Rule, RuleSet
 from engine.ir.spans import Diagnostic, DiagnosticError, Span
+from engine.ir.stages import divide
 from engine.ir.statement import AllWindow, Program, Statement, TimeWindow, TupleWindow
 from engine.ir.strata import unstratified
 from engine.ir.times import WINDOW_FUNCTIONS, time_calls, window_argument
@@ -69,8 +70,12 @@ def _names(statement: Statement, catalog: Catalog) -> Iterator[Diagnostic]:
     yield from _too_many_rules([*(rule for one in together for rule in one.rules)], statement.rules[0].span if statement.rules else None)
     if isinstance(statement.query, Program):
         yield from _too_many_rules(statement.query.rules.rules, None)
-    if len(together) > 1 and (unsafe := unstratified(rule for one in together for rule in one.rules)):
+    plain = [rule for one in divide(together).plain for rule in one.rules]      # those with a time are looked at with what they need
+    if len(together) > 1 and (unsafe := unstratified(plain)):
         yield replace(unsafe, span=statement.rules[0].span)
+    if not statement.registered and divide(together).is_timed:
+        yield Diagnostic("unsupported-in-streaming", "Rules with a time of their own see whole streams, from a registration on; a query "
+                         "that is asked once has none.", statement.rules[0].span, hint="register the query")
     kinds = {catalog.streams[s.stream] for s in statement.streams if s.stream in catalog.streams}
     if len(kinds) > 1 and not catalog.mixed_time:
         yield Diagnostic("unsupported-in-streaming", "The query reads an arrival-time and an event-time stream together.",

@@ -17,8 +17,9 @@ from engine.plan.chains import with_chains
 from engine.plan.describe import TRIPLE
 from engine.plan.explain import explain_plan, plan_tree
 from engine.plan.graphs import growing
-from engine.plan.nodes import ClosedSource, Instances, Plan, closures
+from engine.plan.nodes import ClosedSource, Instances, Plan, TimedSource, closures
 from engine.plan.order import Estimate
+from engine.plan.staged import StagedPlan, explain_staged
 from engine.sql.calls import is_volatile
 from engine.spark.sql.companions import typed_variables
 from engine.spark.sql.dialect import DIALECTS, Dialect
@@ -48,6 +49,8 @@ class Compiled:
     texts: dict[tuple[str, bool, bool], PlanText] = field(default_factory=dict, repr=False)
     planned_rows: int = 0
     undecided: bool = False
+    staged: StagedPlan | None = field(default=None, repr=False)
+    derived: TimedSource | None = None
 
     def adapt(self, rows: int, live: Callable[[], Estimate]) -> None:
         """Order the joins anew, by `live` counts, once the streams hold four times (or a quarter of) what they did. Answers stay."""
@@ -161,7 +164,8 @@ class Compiled:
             case "rewritten":
                 return show_passes(self.passes) + show(self.rewritten)
             case "logical":
-                return explain_plan(self.plan, self.estimate)
+                chain = "" if self.staged is None else "\n" + explain_staged(self.staged)
+                return explain_plan(self.plan, self.estimate) + chain
             case "spark":
                 own = replace(self, texts={})   # evaluations may go on in another thread: what they keep is left alone
                 either = "incremental or recompute, by cost" if own.delta or own.kept else "recompute"

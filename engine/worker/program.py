@@ -53,11 +53,13 @@ class _Size:
 
 @dataclass(slots=True)
 class Mark:
-    """How far a program is: the last point of its last step, and the first point of the timeline (None: not known yet)."""
+    """How far a program is: the last point of its last step, and the first point of the timeline (None: not known yet). Facts that are
+    `waiting` for the next step, and what others derived that does (`beside`)."""
 
     past: int = MIN - 1
     start: int | None = None
     waiting: list[tuple[str, pa.Table]] = field(default_factory=list)
+    beside: list[tuple[str, pa.Table]] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +71,7 @@ class Snapshot:
     start: int | None
     waiting: tuple[tuple[str, pa.Table], ...]
     events: tuple[tuple[Event, ...], tuple[Lasting, ...]]
+    beside: tuple[tuple[str, pa.Table], ...] = ()
 
 
 class ProgramState:
@@ -95,12 +98,13 @@ class ProgramState:
         """The rows of all relations."""
         return sum(size.rows for size in self.sizes.values()) + (self.events.held if self.events else 0)
 
-    def advance(self, facts: Tables, until: int) -> Advanced:
-        """Take in facts that begin after the last step, and make all up to the point `until` final. Raises ValueError where a fact begins
-        before that; growth.Unending where rounds find something new for ever, after which the state is of no use."""
+    def advance(self, facts: Tables, until: int, derived: Tables | None = None) -> Advanced:
+        """Take in facts that begin after the last step, and make all up to the point `until` final. What others `derived` begins no
+        timeline, and is in no window of tuples. Raises ValueError where a fact begins before that; growth.Unending where rounds find
+        something new for ever, after which the state is of no use."""
         if until <= self.mark.past:
             raise ValueError("a step goes on from the one before")
-        given = self._taken(facts)
+        given, beside = self._taken(facts), self._waiting_with(derived or {})
         if self.program.granule and self.mark.start is None:
             self.mark.past = until
             return Advanced({}, {})
@@ -108,7 +112,7 @@ class ProgramState:
         point = {"past": self.mark.past, "until": until, "start": start, "turn": self.turns}
         if self.events is not None:
             given += self.events.advance(given, self.mark.past, until, point["start"])
-        step = _Step(self, by_relation(self.relations, given), point)
+        step = _Step(self, by_relation(self.relations, [*given, *beside]), point)
         try:
             for stratum in self.program.strata:
                 step.take(stratum)
@@ -116,6 +120,11 @@ class ProgramState:
         finally:
             step.close()
             self.turns, self.mark.past = point["turn"], until
+
+    def hold(self, facts: Tables, derived: Tables) -> None:
+        """Keep facts, and what others derived, for the next step."""
+        self.mark.waiting += [(name, table) for name, table in facts.items() if table.num_rows]
+        self.mark.beside += [(name, table) for name, table in derived.items() if table.num_rows]
 
     def rows(self, name: str) -> pa.Table:
         """The rows of a relation that are held."""
@@ -127,7 +136,7 @@ class ProgramState:
         kept = {name: self.table(("kept", name), partial(self.statements.kept, relation), {}) for name, relation in self.relations.items()
                 if self.sizes[name].rows}
         events = (tuple(self.events.kept), tuple(self.events.waiting)) if self.events else ((), ())
-        return Snapshot(kept, self.mark.past, self.mark.start, tuple(self.mark.waiting), events)
+        return Snapshot(kept, self.mark.past, self.mark.start, tuple(self.mark.waiting), events, tuple(self.mark.beside))
 
     def restore(self, snapshot: Snapshot) -> None:
         """Go on from a snapshot of the same program, in tables that have nothing yet."""
@@ -137,7 +146,7 @@ class ProgramState:
             self.run(("load", name), partial(self.statements.load, self.relations[name]), {})
             self.connection.unregister(given)
             self.measure(name)
-        self.mark = Mark(snapshot.past, snapshot.start, list(snapshot.waiting))
+        self.mark = Mark(snapshot.past, snapshot.start, list(snapshot.waiting), list(snapshot.beside))
         if self.events is not None:
             self.events.kept, self.events.waiting = list(snapshot.events[0]), list(snapshot.events[1])
 
@@ -178,15 +187,23 @@ class ProgramState:
                 raise ValueError(f"a fact of {name} begins before the step")
         if self.mark.past < MIN:
             listed.append((ALWAYS_RELATION, pa.table({"lo": [MIN], "hi": [MAX]})))
-        if not self.program.granule:
-            return listed
         listed = self.mark.waiting + listed
-        if self.mark.start is None:
+        if self.program.granule and self.mark.start is None:
             firsts = [pc.min(table["lo"].filter(pc.greater(table["lo"], MIN))).as_py() for _, table in listed]
             known = [first for first in firsts if first is not None]
             self.mark.start = _granule(min(known), self.program.granule) if known else None
-        self.mark.waiting = listed if self.mark.start is None else []
+        self.mark.waiting = listed if self._has_not_begun else []
         return listed
+
+    def _waiting_with(self, derived: Tables) -> list[tuple[str, pa.Table]]:
+        """What others derived, with what of that has waited; on a timeline that has not begun all of it waits on."""
+        listed = self.mark.beside + [(name, table) for name, table in derived.items() if table.num_rows]
+        self.mark.beside = listed if self._has_not_begun else []
+        return listed
+
+    @property
+    def _has_not_begun(self) -> bool:
+        return bool(self.program.granule) and self.mark.start is None
 
 
 class _Step:

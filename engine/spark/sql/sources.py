@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from engine.ir.statement import AllWindow, NowWindow, StreamSource, TimeWindow, TupleWindow, Window
 from engine.plan.nodes import (BoundsSource, ClosedSource, FreshSource, KnownSource, MergedSource, Source, StarSource, StaticSource,
-                               WindowSource, leaf_sources)
+                               TimedSource, WindowSource, leaf_sources)
 from engine.spark.sql.dialect import Dialect
 from engine.timeline import MIN, ON_CHANGE_STEP, content
 
@@ -46,6 +46,8 @@ def source_name(source: Source) -> str:
             return f"x{index}"
         case StaticSource(iri=iri):
             return graph_table(iri)
+        case TimedSource(name=name):
+            return name
         case BoundsSource(index=index):
             return f"b{index}"
         case ClosedSource(name=name):
@@ -85,6 +87,8 @@ def source_texts(sources: Sequence[Source], streams: Sequence[StreamSource], eva
     windows = {leaf.index for source in sources for leaf in leaf_sources(source) if isinstance(leaf, WindowSource)}
     for index in sorted(windows):
         texts += _window_texts(index, streams[index], evaluation, dialect)
+    timed = dict.fromkeys(leaf for source in sources for leaf in leaf_sources(source) if isinstance(leaf, TimedSource))
+    texts += map(_timed_text, timed)
     texts += [_bounds_text(source, streams[source.index].window, evaluation) for source in sources if isinstance(source, BoundsSource)]
     return texts + [text for source in sources for text in _combined_texts(source)]
 
@@ -116,6 +120,17 @@ def _visible(source: ClosedSource) -> str:
 def closure_table(name: str) -> str:
     """Name of the relation with all that a closure holds, what is not a triple included."""
     return f"{name}_all"
+
+
+def timed_table(source: TimedSource) -> str:
+    """Name of the relation with what timed rules derive: rows ``s p o`` with their typed columns, ``first`` and ``last``."""
+    return f"{source.name}_rows"
+
+
+def _timed_text(source: TimedSource) -> str:
+    return (f"{source.name} AS (SELECT DISTINCT k.tick, CAST(NULL AS STRING) AS g, CAST(NULL AS BIGINT) AS t, "
+            f"{', '.join(f'f.{column}' for column in TRIPLE_COLUMNS.split(', '))} FROM {timed_table(source)} f "
+            f"JOIN ticks k ON k.tick >= f.first AND k.tick <= f.last)")
 
 
 def _bounds_text(source: BoundsSource, window: Window, evaluation: Evaluation) -> str:
@@ -198,7 +213,7 @@ def _with_item(table: str, dialect: Dialect) -> str:
 def _merged_text(source: MergedSource) -> str:
     parts = []
     for part in source.parts:
-        if isinstance(part, WindowSource) or isinstance(part, ClosedSource) and not part.static:
+        if isinstance(part, (WindowSource, TimedSource)) or isinstance(part, ClosedSource) and not part.static:
             parts.append(f"SELECT tick, {TRIPLE_COLUMNS} FROM {source_name(part)}")
         else:
             parts.append(f"SELECT k.tick, {TRIPLE_COLUMNS} FROM {source_name(part)} f CROSS JOIN ticks k")

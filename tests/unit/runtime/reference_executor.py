@@ -15,7 +15,7 @@ from engine.ir.statement import Program, Statement
 from engine.ir.terms import Variable
 from engine.limits import Cancelled, LimitExceeded
 from engine.records import Event, Triple
-from engine.reference.content import History, content_of, dataset_at, window_bounds, window_events
+from engine.reference.content import History, content_of, dataset_at, held_at, window_bounds, window_events
 from engine.reference.dataset import Graph
 from engine.reference.program import ProgramState
 from engine.reference.sparql import Result, evaluate
@@ -108,7 +108,8 @@ def _relation(due: Due, statement: Statement, history: History, tick: int) -> pa
         events = dict.fromkeys(event for found in pairs.values() for event, _ in found)
         return _begun(statement, tick - 1, events, {triple for graph in graphs.values() for triple in graph.triples})
     contents = {source: content_of(found) for source, found in pairs.items()}
-    dataset = dataset_at(statement, contents, graphs, window_bounds(statement, tick, on_change), rules)
+    held = held_at(statement, tick, on_change, history, graphs, rules)
+    dataset = dataset_at(statement, contents, graphs, window_bounds(statement, tick, on_change), rules, held)
     return as_table(evaluate(statement.query, dataset, Context(tick - on_change, due.compiled.identity)))
 
 

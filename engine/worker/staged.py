@@ -1,0 +1,180 @@
+"""A chain of programs in the DuckDB of a worker (engine/plan/staged.py): each is taken on as far as it is final, with the facts that came
+in and with what is new of those before that it reads."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from engine.ir.rules import EVENT, TRIPLE
+from engine.ir.terms import Constant, Term
+from engine.plan.derivations import relation_name
+from engine.plan.staged import PlannedStage, StagedPlan
+from engine.sql.steps import Statements
+from engine.timeline import MAX, MIN
+from engine.worker.program import ProgramState, Snapshot, Tables
+from engine.worker.tables import table_of, tables
+
+if TYPE_CHECKING:
+    import duckdb
+
+TRIPLES = relation_name(TRIPLE, 3)
+EVENTS = relation_name(EVENT, 3)
+SEEN = pa.schema([("s", pa.string()), ("p", pa.string()), ("o", pa.string()), ("first", pa.int64()), ("last", pa.int64())])
+"""Triples that a query sees from the first to the last of its evaluation times."""
+
+
+@dataclass(frozen=True, slots=True)
+class StagedSnapshot:
+    """The states of the programs, in order, and the last evaluation time that they were taken on to."""
+
+    stages: tuple[Snapshot, ...]
+    tick: int
+
+
+class StagedState:
+    """The programs of a chain; `prefix` begins the names of their tables. `tick` is the last T that they were taken on to."""
+
+    def __init__(self, connection: duckdb.DuckDBPyConnection, plan: StagedPlan, prefix: str = "h") -> None:
+        self.plan = plan
+        self.tick = MIN
+        self.stages = [_Stage(connection, stage, f"{prefix}{number}_") for number, stage in enumerate(plan.stages, 1)]
+
+    @property
+    def held(self) -> int:
+        """The rows of all relations."""
+        return sum(stage.state.held for stage in self.stages)
+
+    def advance(self, events: pa.Table, static: pa.Table, ticks: Sequence[int], on_change: bool) -> pa.Table:
+        """Rows SEEN of what holds at evaluation times that ascend, given the triples ``s p o t`` that streams brought since the T before
+        and before the last of these, and, the first time, those of the static graphs. Raises as ProgramState.advance."""
+        last = ticks[-1]
+        given = self._given(events, static, last)
+        streamed = {EVENTS: _points(events, pc.multiply(events["t"], 2))} if events.num_rows else {}
+        news: list[dict[str, pa.Table]] = []
+        for stage, end in zip(self.stages, self.plan.ends(last)):
+            derived = _joined(news[place] for place in stage.plan.reads)
+            news.append(stage.advance({**given, **streamed}, derived, 2 * end - 1))
+        self.tick = last
+        points = [self.plan.points(tick, on_change) for tick in ticks]
+        shown = [_seen(stage.shown(), ticks, [at[place] for at in points]) for place, stage in enumerate(self.stages)]
+        now = [2 * tick - (2 if on_change else 1) for tick in ticks]
+        dated = tables(fact for fact in self.plan.facts if fact.atom.predicate == TRIPLE)
+        shown.append(_seen(dated.get(TRIPLES, table_of([], 3)), ticks, now))
+        return self._visible(pa.concat_tables(shown))
+
+    def snapshot(self) -> StagedSnapshot:
+        """The state between two steps, as a value."""
+        return StagedSnapshot(tuple(stage.state.snapshot() for stage in self.stages), self.tick)
+
+    def restore(self, snapshot: StagedSnapshot) -> None:
+        """Go on from a snapshot of the same chain, in tables that have nothing yet."""
+        self.tick = snapshot.tick
+        for stage, one in zip(self.stages, snapshot.stages, strict=True):
+            stage.state.restore(one)
+
+    def drop(self) -> None:
+        """Forget all, the tables included."""
+        for stage in self.stages:
+            stage.state.drop()
+
+    def _given(self, events: pa.Table, static: pa.Table, tick: int) -> dict[str, pa.Table]:
+        """What comes in, by relation: events, facts of the rule sets that begin since the last T, and what always holds."""
+        past, until = 2 * self.tick - 1 if self.tick > MIN else MIN, 2 * tick - 1
+        found = [tables(fact for fact in self.plan.facts if (past < fact.interval.lo or self.tick == MIN) and fact.interval.lo <= until)]
+        if self.tick == MIN:
+            found += [tables(self.plan.always), {TRIPLES: _points(static, pa.array([MIN] * static.num_rows, pa.int64()), MAX)}]
+        found.append({TRIPLES: _points(events, pc.multiply(events["t"], 2))})
+        return {name: table for name, table in _joined(found).items() if table.num_rows}
+
+    def _visible(self, rows: pa.Table) -> pa.Table:
+        """What a query may see: RDF, and not what its static graphs say."""
+        rows = rows.filter(pc.and_(pc.starts_with(rows["p"], "<"), pc.invert(pc.starts_with(rows["s"], '"'))))
+        if self.plan.hidden:
+            hidden = pa.array([triple not in self.plan.hidden for triple in zip(*(rows[name].to_pylist() for name in "spo"))], pa.bool_())
+            rows = rows.filter(hidden)
+        return rows.cast(SEEN)
+
+
+class _Stage:
+    """One program of a chain. What ended in the last step is kept for those evaluation times that come before its end."""
+
+    def __init__(self, connection: duckdb.DuckDBPyConnection, plan: PlannedStage, prefix: str) -> None:
+        self.plan = plan
+        self.state = ProgramState(connection, Statements(plan.program, prefix), [name for name, _ in plan.heads])
+        self.ended: dict[str, pa.Table] = {}
+
+    def advance(self, given: Tables, derived: Tables, until: int) -> dict[str, pa.Table]:
+        """Take the program on; what is new of what its rules derive, by the predicates that others know."""
+        if until <= self.state.mark.past:
+            self.state.hold(given, derived)
+            self.ended = {}
+            return {}
+        told = self.state.advance(given, until, derived)
+        self.ended = told.ended
+        return _joined(_whole(name, _instances(told.new[name], terms)) for name, terms in self.plan.heads if name in told.new)
+
+    def shown(self) -> pa.Table:
+        """The triples that are shown, with the points at which they hold, so far as these are not behind the last step."""
+        found = [table_of([], 3)]
+        for name, terms in self.plan.shown:
+            for table in (self.state.rows(name), *([self.ended[name]] if name in self.ended else [])):
+                found += _whole(name, _instances(table, terms)).values()
+        return pa.concat_tables(found)
+
+
+def _instances(table: pa.Table, heads: Sequence[tuple[Term, ...]]) -> pa.Table:
+    """The rows for which some head stands."""
+    if any(len(set(terms)) == len(terms) and not any(isinstance(term, Constant) for term in terms) for terms in heads):
+        return table
+    fitting = pa.array([False] * table.num_rows, pa.bool_())
+    for terms in heads:
+        one = pa.array([True] * table.num_rows, pa.bool_())
+        for place, term in enumerate(terms, 1):
+            same = term.token if isinstance(term, Constant) else table[f"a{terms.index(term) + 1}"]
+            one = pc.and_(one, pc.equal(table[f"a{place}"], same))
+        fitting = pc.or_(fitting, one)
+    return table.filter(fitting)
+
+
+def _whole(name: str, table: pa.Table) -> dict[str, pa.Table]:
+    """The rows of a relation as those of its predicate: triples have their property, and class, again."""
+    predicate = name.rpartition("/")[0]
+    if not predicate.startswith(f"{TRIPLE} "):
+        return {name: table}
+    fixed = predicate.split(" ")[1:]
+    cells = [table["a1"], *(pa.array([token] * table.num_rows, pa.string()) for token in fixed)]
+    cells += [table["a2"]] if len(fixed) == 1 else []
+    return {TRIPLES: pa.table([*cells, table["lo"], table["hi"]], names=["a1", "a2", "a3", "lo", "hi"])}
+
+
+def _points(triples: pa.Table, lo: pa.Array | pa.ChunkedArray, hi: int | None = None) -> pa.Table:
+    """Triples ``s p o`` as rows that hold at points: at one each, or from there on up to `hi`."""
+    ends = lo if hi is None else pa.array([hi] * triples.num_rows, pa.int64())
+    cells = [triples[name].cast(pa.string()) for name in "spo"]
+    return pa.table([*cells, lo, ends], names=["a1", "a2", "a3", "lo", "hi"])
+
+
+def _seen(rows: pa.Table, ticks: Sequence[int], points: Sequence[int]) -> pa.Table:
+    """The rows that hold at some of the points, which ascend, with the first and the last of their evaluation times."""
+    at, times = np.asarray(points, np.int64), np.asarray(ticks, np.int64)
+    first = at.searchsorted(rows["lo"].to_numpy(), "left")
+    last = at.searchsorted(rows["hi"].to_numpy(), "right") - 1
+    there = first <= last
+    kept = rows.filter(pa.array(there))
+    cells = [kept[f"a{place}"] for place in (1, 2, 3)]
+    return pa.table([*cells, pa.array(times[first[there]]), pa.array(times[last[there]])], schema=SEEN)
+
+
+def _joined(parts: Iterable[Mapping[str, pa.Table]]) -> dict[str, pa.Table]:
+    """Tables of several parts, by relation."""
+    found: dict[str, list[pa.Table]] = {}
+    for part in parts:
+        for name, table in part.items():
+            found.setdefault(name, []).append(table)
+    return {name: pa.concat_tables(listed) for name, listed in found.items()}

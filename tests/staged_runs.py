@@ -1,0 +1,68 @@
+"""Chains of timed rules run in DuckDB, in one step or in many, beside what the reference evaluation sees at each evaluation time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from itertools import count
+
+import pyarrow as pa
+
+from engine.compiler import staged
+from engine.ir.rules import RuleSet
+from engine.plan.staged import StagedPlan
+from engine.records import Event, Triple
+from engine.reference.dataset import Graph
+from engine.reference.mixed import seen_at
+from engine.rewrite.relevance import ANYTHING
+from engine.worker.staged import StagedState
+from tests.interval_runs import connection
+
+_NUMBERS = count()
+COLUMNS = pa.schema([("s", pa.string()), ("p", pa.string()), ("o", pa.string()), ("t", pa.int64())])
+
+
+def planned(sets: Sequence[RuleSet], static: Graph) -> StagedPlan:
+    """The chain of rule sets that have a time of their own."""
+    plan = staged(sets, {"g": sorted(static.triples)}, [ANYTHING])
+    assert plan is not None
+    return plan
+
+
+def table(triples: Iterable[tuple[Triple, int]]) -> pa.Table:
+    """Triples with their times."""
+    rows = [(*triple, t) for triple, t in triples]
+    return pa.table([list(cells) for cells in zip(*rows)] if rows else [[]] * 4, schema=COLUMNS)
+
+
+def run(sets: Sequence[RuleSet], events: Sequence[Event], static: Graph, steps: Sequence[Sequence[int]], on_change: bool = False,
+        resumed: bool = False) -> dict[int, set[Triple]]:
+    """What is seen at the evaluation times of some steps; with `resumed` each step goes on in new tables."""
+    plan = planned(sets, static)
+    state = StagedState(connection(), plan, f"h{next(_NUMBERS)}_")
+    found: dict[int, set[Triple]] = {}
+    before = None
+    for ticks in steps:
+        given = table((triple, e.t) for e in events if (before is None or e.t >= before) and e.t < ticks[-1] for triple in e.triples)
+        always = table((triple, 0) for triple in static.triples) if before is None else table([])
+        rows = state.advance(given, always, ticks, on_change).to_pylist()
+        for tick in ticks:
+            found[tick] = {(row["s"], row["p"], row["o"]) for row in rows if row["first"] <= tick <= row["last"]}
+        before = ticks[-1]
+        if resumed:
+            kept = state.snapshot()
+            state.drop()
+            state = StagedState(connection(), plan, f"h{next(_NUMBERS)}_")
+            state.restore(kept)
+    state.drop()
+    return found
+
+
+def assert_like_the_oracle(sets: Sequence[RuleSet], events: Sequence[Event], static: Graph, ticks: Sequence[int],
+                           cuts: Sequence[int] = (), on_change: bool = False) -> None:
+    """In one step, in one for each evaluation time, in steps up to `cuts`, and gone on with from what is written."""
+    expected = {tick: set(seen_at(tick, on_change, sets, events, static).triples) for tick in ticks}
+    ends = [0, *(n for n in sorted({*cuts}) if 0 < n < len(ticks)), len(ticks)]
+    some = [ticks[begin:end] for begin, end in zip(ends, ends[1:])]
+    for steps in ([ticks], [[tick] for tick in ticks], some):
+        assert run(sets, events, static, steps, on_change) == expected
+    assert run(sets, events, static, some, on_change, resumed=True) == expected
