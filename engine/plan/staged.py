@@ -30,7 +30,7 @@ class PlannedStage:
     reads: tuple[int, ...]
     heads: Heads
     shown: Heads
-    rules: RuleSet = field(compare=False, repr=False)
+    rules: tuple[Rule, ...] = field(compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +82,7 @@ def explain_staged(plan: StagedPlan) -> str:
     for number, stage in enumerate(plan.stages, 1):
         reads = f", after {', '.join(str(place + 1) for place in stage.reads)}" if stage.reads else ""
         lines.append(f"-- timed rules, stage {number}, on {stage.timeline}{reads}\n")
-        lines += explain(stage.program), describe(memory(stage.rules.rules))
+        lines += explain(stage.program), describe(memory(stage.rules, stage.timeline.granularity_ms))
     return "".join(lines)
 
 
@@ -94,7 +94,7 @@ def _stage(stage: Stage, program: RuleSet, normal: Sequence[Rule]) -> PlannedSta
     relations = derivations.Relations(normal)
     derived = [atom for rule in stage.rules for atom in atoms(rule.head)]
     shown = [atom for rule in stage.timed for atom in atoms(rule.head) if atom.predicate == TRIPLE]
-    return PlannedStage(made, stage.timeline, stage.reads, _heads(relations, derived), _heads(relations, shown), program)
+    return PlannedStage(made, stage.timeline, stage.reads, _heads(relations, derived), _heads(relations, shown), tuple(normal))
 
 
 def _heads(relations: derivations.Relations, derived: Iterable[Atom]) -> Heads:
