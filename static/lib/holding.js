@@ -54,6 +54,8 @@ export class Holding {
   #count = 0;
   /** The time of the oldest evaluation that was taken in, in ms. */
   sinceMs = null;
+  /** Whether something was reported meanwhile that has not come here. */
+  hasHole = false;
 
   /** Take in an evaluation of stream P or N (`lib/results.js`); in which order they come makes no difference. */
   add({ at, vars, rows, stream }) {
@@ -84,7 +86,10 @@ export class Holding {
     this.#count = KEPT_FACTS / 2;
   }
 
-  clear() {
+  /** Reports are missing; where the program was begun anew, nothing that was reported before stands. */
+  gap({ reason }) {
+    this.hasHole = reason !== "new-run";
+    if (this.hasHole) return;
     this.#facts.clear();
     this.#count = 0;
     this.sinceMs = null;

@@ -20,7 +20,7 @@ const QUERY = /^(?:base|register|select|ask|construct|describe|insert|delete)\b/
 const LINE = /^(?:prefix\s+[\w.-]*:\s*<[^>\n]*>|from\s+(?:stream\s+)?(?:<[^>\n]*>|[\w.-]*:[\w.-]*))/i;
 const OWN_LINES = [["lars", /^(?:granularity\s+\d|start\s+at\b)/i], ["datalogmtl", /^unit\s+\d/i]];
 // What only one of the two has: arrows, operators, and where the @ of a time stands.
-const LARS = /<-(?!>)|\u2190|[\u25c7\u25a1]|\b(?:diamond|box)\b\s*(?![\s(.,@]|:-)|(?:^|[.,\n]|:-)\s*@\s*[\w?]+\s+[\w<:]/i;
+const LARS = /<-(?!>)|\u2190|[\u25c7\u25a1]|\b(?:diamond|box)\b\s*(?![\s(.,@]|:-)|(?:^|[.,\n]|:-)[ \t]*@ *[\w?]+ +[\w<:]/i;
 const DATALOGMTL = new RegExp([/\b(?:boxminus|boxplus|diamondminus|diamondplus)\b/, /\b(?:sometime|always)\s*[[(]/,
   /<[-+]>|\[[-+]\]/, /[\w)]@\s*[[(\d-]/].map(({ source }) => source).join("|"), "i");
 const ATOM = /^(?:<[^>\n]*>|[\w.-]*:[\w.-]+|\w+)\s*(?:\(|:-)/;

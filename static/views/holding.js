@@ -49,10 +49,12 @@ export class HoldingTable {
     keyed(this.body, facts.slice(0, MAX_FACTS), ({ key }) => key, (fact) => row(fact, this.prefixes));
     this.table.hidden = !facts.length;
     this.empty.hidden = facts.length > 0;
+    if (!facts.length) return "";
     const holds = facts.filter(({ standing }) => standing === "holds").length;
     const shown = facts.length > MAX_FACTS ? `, the first ${count(MAX_FACTS)} are shown` : "";
     const since = holding.sinceMs === null ? "" : ` · reported since ${clock(holding.sinceMs)}`;
+    const hole = holding.hasHole ? " · some reports were missed" : "";
     const verb = holds === 1 ? "holds" : "hold";
-    return `${count(holds)} of ${plural(facts.length, "fact")} ${verb} at ${clock(atMs)}${since}${shown}`;
+    return `${count(holds)} of ${plural(facts.length, "fact")} ${verb} at ${clock(atMs)}${since}${hole}${shown}`;
   }
 }

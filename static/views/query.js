@@ -152,10 +152,9 @@ class QueryPage {
     this.#readPast(newest);
   }
 
-  /** Something is missing; of what a query gave before it was registered anew no fact stands. */
   #gap(data) {
     this.results.gap(data);
-    if (data.reason === "new-run") this.holding.clear();
+    this.holding.gap(data);
   }
 
   #result(name, data, id) {

@@ -299,6 +299,10 @@ def test_a_rule_program_says_from_when_and_until_when_its_facts_hold(page: Page,
     page.until(lambda: standin.feed("q").connections[-1]["stream"] == "n", "a feed of what ceases")
     page.press("Facts")
     page.until(lambda: standin.feed("q").connections[-1]["stream"] == "pn", "both streams")
+    standin.emit("q", "gap", {"requested": "e1-3", "oldestId": "e1-9", "reason": "slow-consumer", "dropped": 5})
+    page.shows(".total", "1 of 3 facts holds at 2025-03-20 05:04:07 · reported since 2025-03-20 05:04:00 · some reports were missed")
+    standin.emit("q", "gap", {"requested": "e1-9", "oldestId": "e2-1", "reason": "new-run", "dropped": None})
+    page.until(lambda: facts(page) == [] and "missed" not in page.text(".total"), "nothing of the program before")
 
 
 def test_large_results_come_in_chunks_and_are_kept_in_part(page: Page, standin: Standin) -> None:

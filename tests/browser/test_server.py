@@ -67,6 +67,24 @@ def test_a_syntax_error_has_its_place(engine: AnsweringEngine, served: Page) -> 
     served.shows(".verdict", "Not registered")
 
 
+@pytest.mark.parametrize("text, line", [
+    ("Document(\n  SYNTAX\n)", 2), ('<Document xmlns="http://www.w3.org/2007/rif#">\n\nSYNTAX</Document>', 3),
+])
+def test_an_error_in_a_rule_program_has_its_place(engine: AnsweringEngine, served: Page, text: str, line: int) -> None:
+    """As a program and as a rule set: the server takes the type that the console sends."""
+    served.open("#/new").paste(text)
+    served.shows(".copy .wrong", "SYNTAX")
+    assert served.texts(".gutter .wrong") == [str(line)]
+    served.open("#/rules").write("main form input", "mine")
+    served.paste(text)
+    served.press("Save the rule set")
+    served.shows(".copy .wrong", "SYNTAX")
+    served.shows(".notice.bad", "The rule set is unchanged.")
+    served.paste(text.replace("SYNTAX", ""))
+    served.press("Save the rule set")
+    served.shows("main tbody th", "mine")
+
+
 def test_a_page_of_results_leads_to_the_console(engine: AnsweringEngine, served: Page) -> None:
     engine.register("REGISTER QUERY q AS SELECT ?s FROM STREAM <http://ex.org/temps> [RANGE 10s] {}")
     served.driver.get(f"{served.base}queries/q/results")
