@@ -305,6 +305,19 @@ def test_a_rule_program_says_from_when_and_until_when_its_facts_hold(page: Page,
     page.until(lambda: facts(page) == [] and "missed" not in page.text(".total"), "nothing of the program before")
 
 
+def test_a_fact_of_any_predicate_is_read_as_an_atom(page: Page, standin: Standin) -> None:
+    standin.queries["q"] = canned.query("q", canned.LARS_TEXT, "PROGRAM", dialect="lars", output="istream", report="change")
+    none = {"head": {}, "results": {"bindings": []}}
+    terms = [literal("near"), iri("http://example.org/a"), literal(3, "integer"), literal(canned.iso(START_MS), "dateTime")]
+    columns = ["s", "p", "o", "atom", "a1", "a2", "a3", "from", "until"]
+    rows = select(1, START_MS, columns, [[None, None, None, *terms[:3], None, terms[3], None]])
+    standin.emit("q", "delta", {"rsp": {**rows.pop("rsp"), "stream": "p"}, "addedResults": rows, "removedResults": none}, "e1-1")
+    page.open("#/queries/q")
+    page.until(lambda: facts(page) == ["near(ex:a, 3) | 2025-03-20 05:04:00 | goes on | – | holds"], "the atom")
+    page.size(400, 800)
+    assert page.find(".facts-list .fact .number").text == "3", "on a narrow page too"
+
+
 def test_large_results_come_in_chunks_and_are_kept_in_part(page: Page, standin: Standin) -> None:
     follow(page, standin)
     for chunk in range(3):
