@@ -10,13 +10,12 @@ import pytest
 
 from engine.ir.statement import Program
 from grammar import parse
-from grammar.rule_sets import parse_rules
+from grammar.rule_sets import BY_MEDIA, RULE_EXTENSIONS, TIMED_EXTENSIONS, parse_rules
 from server.demo import STREAM_IRI
 
 STATIC = Path(__file__).resolve().parents[2] / "static"
 MODULES = sorted(STATIC.rglob("*.js"))
-PROGRAMS = {".lars": "text/x-lars", ".dmtl": "text/x-datalogmtl"}
-EXAMPLES = sorted(path for path in (STATIC / "examples").iterdir() if path.suffix in (".rq", ".rifps", *PROGRAMS))
+EXAMPLES = sorted(path for path in (STATIC / "examples").iterdir() if path.suffix in (".rq", *RULE_EXTENSIONS, *TIMED_EXTENSIONS))
 NAMESPACES = ("http://www.w3.org/", "http://example.org")
 
 
@@ -58,13 +57,20 @@ def test_every_example_is_listed_once_and_there() -> None:
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.name)
 def test_examples_are_what_they_are_listed_as(path: Path) -> None:
     listed = {example["file"]: example["kind"] for example in json.loads((STATIC / "examples/index.json").read_text())}
-    if path.suffix in PROGRAMS:
-        rules = parse_rules(path.read_text(), PROGRAMS[path.suffix], "example")
+    if path.suffix in TIMED_EXTENSIONS:
+        rules = parse_rules(path.read_text(), TIMED_EXTENSIONS[path.suffix], "example")
         assert listed[path.name] == "program" and [imp.iri for imp in rules.imports] == [STREAM_IRI]
         return
     statement = parse(path.read_text())
     kind = "program" if isinstance(statement.query, Program) else "continuous" if statement.registered else "sparql"
     assert listed[path.name] == kind
+
+
+def test_the_editor_knows_every_language_of_rules_and_the_ends_of_its_files() -> None:
+    sent = set(re.findall(r'type: "(.*?)"', (STATIC / "lib/languages.js").read_text()))
+    assert sent == {*BY_MEDIA, "application/sparql-query"}
+    endings = re.search(r'ENDINGS = "(.*?)"', (STATIC / "views/rules.js").read_text())
+    assert endings and {*endings[1].split(",")} == {*RULE_EXTENSIONS, *TIMED_EXTENSIONS}
 
 
 def tokens(text: str) -> dict[str, str]:
