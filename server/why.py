@@ -8,8 +8,8 @@ import orjson
 
 from engine.ir.growth import Unending
 from engine.reference.dataset import Graph
-from engine.reference.why import Case, UnexplainedError, explain
-from engine.reference.why_proofs import TooMuchError
+from engine.why.explain import Case, UnexplainedError, explain
+from engine.why.trees import TooMuchError
 from engine.runtime.evidence import Evidence
 from engine.runtime.output import triples_in
 from engine.runtime.resources import ResultEvent, iso

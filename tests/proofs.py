@@ -16,8 +16,9 @@ from engine.reference import streams
 from engine.reference.content import History, window_events
 from engine.reference.dataset import Graph
 from engine.reference.formulas import ground
-from engine.reference.why import Case, Match, Members, Node
-from engine.reference.why_proofs import Asserted, Derived, Proof, Stated, Static, Streamed
+from engine.why.explain import Case, Match, Members, Node
+from engine.why.proofs import Derived, Proof
+from engine.why.trees import Asserted, Stated, Static, Streamed
 from engine.timeline import MAX
 
 

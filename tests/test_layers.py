@@ -26,6 +26,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "engine.supervision": set(),
     "engine.functions": set(),
     "engine.reference": {"engine.functions"},
+    "engine.why": {"engine.functions", "engine.reference"},
     "engine.rewrite": set(),
     "engine.plan": set(),
     "engine.sql": {"engine.functions", "engine.plan"},
@@ -35,7 +36,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "engine.runtime": {"engine.spark", "engine.plan", "engine.compiler", "engine.functions", "engine.rewrite", "engine.worker"},
     "grammar": set(),
     "server": {"grammar", "engine", "engine.compiler", "engine.runtime", "engine.spark", "engine.plan", "engine.functions",
-               "engine.reference", "engine.rewrite"},
+               "engine.reference", "engine.rewrite", "engine.why"},
     "engine": set(),
 }
 

@@ -9,8 +9,9 @@ from engine.ir.quoting import quote, unescape
 from engine.ir.rules import TRIPLE, Rule, RuleSet
 from engine.ir.spans import Span
 from engine.ir.terms import RDF_TYPE, XSD
-from engine.reference.why import Explanation, Match, Members, Node
-from engine.reference.why_proofs import Absent, Asserted, Derived, Holds, Source, Stated, Static, Streamed
+from engine.why.explain import Explanation, Match, Members, Node
+from engine.why.proofs import Derived
+from engine.why.trees import Absent, Asserted, Holds, Source, Stated, Static, Streamed
 from engine.runtime.resources import iso
 
 Term = dict[str, str]

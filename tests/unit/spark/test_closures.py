@@ -24,7 +24,7 @@ from engine.plan.nodes import ClosedSource, MergedSource, StaticSource, WindowSo
 from engine.records import Triple
 from engine.reference import temporal
 from engine.reference.program import instances
-from engine.reference.why_ranks import Ranked
+from engine.why.ranks import Ranked
 from engine.spark.local import close
 from engine.spark.sql.dialect import DUCKDB
 from engine.spark.sql.fixpoint import closure_text

@@ -18,9 +18,10 @@ from engine.records import Event, Triple
 from engine.reference.content import History, content_of, window_bounds, window_events
 from engine.reference.dataset import EMPTY, Content, Dataset, Graph
 from engine.reference.formulas import Ground, ground
-from engine.reference.why_matches import Name
-from engine.reference.why_proofs import Budget, Proof, Prover, Source, Stated, Static, Streamed
-from engine.reference.why_ranks import Ranked
+from engine.why.matches import Name
+from engine.why.proofs import Proof, Prover
+from engine.why.ranks import Ranked
+from engine.why.trees import Budget, Source, Stated, Static, Streamed
 
 Given = dict[Ground, tuple[Source, ...]]
 Pairs = list[tuple[Event, Triple]]

@@ -22,8 +22,8 @@ from engine.reference.algebra import Algebra, Scope, bind, matches, openness
 from engine.reference.dataset import Dataset
 from engine.reference.solutions import Row, compatible, row_key
 from engine.reference.substitution import expression, substitute
-from engine.reference.why_proofs import Absent, Budget, Holds
-from engine.reference.why_routes import routes
+from engine.why.routes import routes
+from engine.why.trees import Absent, Budget, Holds
 
 Name = tuple[str, ...]
 """Of a graph: ``()`` the default graph, ``("graph", name)``, ``("window", name)``, ``("item", window, name)``; names are tokens."""

@@ -1,6 +1,6 @@
 """Why an answer: the proofs of one row of a query's result at its evaluation time T.
 
-A proof is a match of the query's pattern that gives the row, with a tree for each triple of it (why_proofs.py), down to what is in a
+A proof is a match of the query's pattern that gives the row, with a tree for each triple of it (proofs.py), down to what is in a
 window at T or in a static graph. What is not there (MINUS, NOT EXISTS, OPTIONAL) is a leaf that says so.
 """
 
@@ -23,9 +23,10 @@ from engine.reference.content import History
 from engine.reference.dataset import Graph
 from engine.reference.solutions import Row, row_key
 from engine.reference.sparql import concise_bounded_description, instances
-from engine.reference.why_dataset import ShownGraph, World, lean, stated
-from engine.reference.why_matches import Chosen, Gathered, Name, Needs, Support, Trace, Tracer
-from engine.reference.why_proofs import Absent, Budget, Holds, Lazy, Proof, TooMuchError, choices, shortest
+from engine.why.dataset import ShownGraph, World, lean, stated
+from engine.why.matches import Chosen, Gathered, Name, Needs, Support, Trace, Tracer
+from engine.why.proofs import Proof
+from engine.why.trees import Absent, Budget, Holds, Lazy, TooMuchError, choices, shortest
 
 STEPS = 2_000_000
 """What a search may take, in look-ups: some seconds."""

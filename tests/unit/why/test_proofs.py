@@ -17,9 +17,10 @@ from engine.reference import streams
 from engine.reference.closure import closure
 from engine.reference.dataset import Graph
 from engine.reference.formulas import Ground
-from engine.reference.why import Case, UnexplainedError, explain
-from engine.reference.why_proofs import MOST_DEEP, Asserted, Budget, Prover, Source, Static, Streamed, TooMuchError
-from engine.reference.why_ranks import Ranked
+from engine.why.explain import Case, UnexplainedError, explain
+from engine.why.proofs import Prover
+from engine.why.ranks import Ranked
+from engine.why.trees import MOST_DEEP, Asserted, Budget, Source, Static, Streamed, TooMuchError
 from engine.rewrite.owl2rl import OWL2RL, RULES
 from engine.rewrite.rule_text import iri
 from engine.timeline import Interval

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from engine.reference.why import UnexplainedError, explain
+from engine.why.explain import UnexplainedError, explain
 from tests.case_files import Case, find_cases
 from tests.proofs import check, watched
 from tests.treatments import reference

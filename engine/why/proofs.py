@@ -6,88 +6,18 @@ their longest branch.
 
 from __future__ import annotations
 
-import heapq
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Generic, Protocol, TypeVar
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 
 from engine.functions.expressions import Context
 from engine.ir.printer import show
 from engine.ir.rules import TRIPLE, Atom, Falsum, Formula, Negation, Rule, Test
-from engine.ir.spans import Span
 from engine.ir.terms import Constant, Variable
 from engine.reference.formulas import Ground, Row, ground, unify
 from engine.reference.substitution import expression
-from engine.reference.why_ranks import Ranked
-
-MOST_DEEP = 60
-"""Rules on a branch of a tree that is shown."""
-
-
-@dataclass(frozen=True, slots=True)
-class Streamed:
-    """A fact came on a stream, with these time stamps (ms, in the window); `query` makes that stream, if one does."""
-
-    stream: str
-    times: tuple[int, ...]
-    query: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Static:
-    """A fact is in a static graph."""
-
-    graph: str
-
-
-@dataclass(frozen=True, slots=True)
-class Stated:
-    """A fact stands in a rule set."""
-
-    rules: str
-    span: Span | None = field(default=None, compare=False)
-
-
-Source = Streamed | Static | Stated
-
-
-class Tree(Protocol):
-    """What is counted of a node with all below it: rules on the longest branch, nodes."""
-
-    @property
-    def depth(self) -> int: ...
-
-    @property
-    def size(self) -> int: ...
-
-
-@dataclass(frozen=True, slots=True)
-class Asserted:
-    """A leaf: a fact that was given, and by whom."""
-
-    fact: Ground
-    sources: tuple[Source, ...]
-    depth: int = 0
-    size: int = 1
-
-
-@dataclass(frozen=True, slots=True)
-class Absent:
-    """A leaf: nothing matches this."""
-
-    text: str
-    depth: int = 0
-    size: int = 1
-
-
-@dataclass(frozen=True, slots=True)
-class Holds:
-    """A leaf: a condition that is true, or a row of inline data."""
-
-    text: str
-    depth: int = 0
-    size: int = 1
+from engine.why.ranks import Ranked
+from engine.why.trees import MOST_DEEP, Absent, Asserted, Budget, Holds, Lazy, Source, TooMuchError, choices, shortest
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,84 +33,6 @@ class Derived:
 
 
 Proof = Asserted | Derived | Absent | Holds
-
-
-class TooMuchError(Exception):
-    """The search was given up."""
-
-
-class Budget:
-    """How many steps a search may take."""
-
-    def __init__(self, steps: int) -> None:
-        self._left = steps
-
-    def limit(self, steps: int) -> None:
-        """Leave no more than so many."""
-        self._left = min(self._left, steps)
-
-    def spend(self, steps: int = 1) -> None:
-        """Raises TooMuchError where there is nothing left."""
-        self._left -= steps
-        if self._left < 0:
-            raise TooMuchError("The search for a proof takes too many steps.")
-
-
-Node = TypeVar("Node", bound=Tree)
-
-
-class Lazy(Generic[Node]):
-    """The trees of a premise, made when asked for, the shortest first."""
-
-    def __init__(self, trees: Iterator[Node]) -> None:
-        self._trees, self._made = trees, list[Node]()
-
-    def get(self, number: int) -> Node | None:
-        """The tree of this number, None where there are fewer."""
-        while len(self._made) <= number and (tree := next(self._trees, None)) is not None:
-            self._made.append(tree)
-        return self._made[number] if number < len(self._made) else None
-
-
-def choices(premises: Sequence[Lazy[Node]]) -> Iterator[tuple[Node, ...]]:
-    """Each choice of one tree for every premise, the shortest first."""
-    first = tuple(premise.get(0) for premise in premises)
-    start = (0,) * len(premises)
-    waiting: list[tuple[int, int, tuple[int, ...], tuple[Node, ...]]] = []
-    seen = {start}
-
-    def push(numbers: tuple[int, ...], chosen: tuple[Node | None, ...]) -> None:
-        trees = tuple(tree for tree in chosen if tree is not None)
-        if len(trees) == len(chosen):
-            heapq.heappush(waiting, (max((t.depth for t in trees), default=0), sum(t.size for t in trees), numbers, trees))
-
-    push(start, first)
-    while waiting:
-        _, _, numbers, trees = heapq.heappop(waiting)
-        yield trees
-        for place, premise in enumerate(premises):
-            following = (*numbers[:place], numbers[place] + 1, *numbers[place + 1:])
-            if following not in seen:
-                seen.add(following)
-                push(following, (*trees[:place], premise.get(following[place]), *trees[place + 1:]))
-
-
-def shortest(ways: Iterable[tuple[int, Iterator[Node]]]) -> Iterator[Node]:
-    """The trees of several ways, the shortest first; each way gives its own in that order, none with a depth below the bound before it.
-
-    What was begun goes before what was not, so that one tree is there before all others of its depth have been made.
-    """
-    waiting: list[tuple[int, int, int, Node | None, Iterator[Node]]] = []
-    for number, (bound, trees) in enumerate(ways):
-        waiting.append((bound, 1, number, None, trees))
-    heapq.heapify(waiting)
-    while waiting:
-        _, _, number, tree, more = heapq.heappop(waiting)
-        if tree is not None:
-            yield tree
-        following = next(more, None)
-        if following is not None:
-            heapq.heappush(waiting, (following.depth, 0, number, following, more))
 
 
 @dataclass(frozen=True, slots=True)
