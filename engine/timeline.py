@@ -116,6 +116,18 @@ def box_minus(fact: Interval, op: Interval) -> Interval | None:
                    hi if hi in (MIN, MAX) else hi - (not _odd(fact.hi) and _odd(op.lo)))
 
 
+def looked_back(point: int, op: Interval) -> Interval:
+    """The points at which a fact must hold so that "held at all points between op.lo and op.hi ago" is true at `point`."""
+    odd = _odd(point)
+    return Interval(add(point, -op.hi) - (odd and _odd(op.hi) and op.hi != MAX), add(point, -op.lo) + (odd and _odd(op.lo)))
+
+
+def reached_from(point: int, op: Interval, fact: Interval) -> int | None:
+    """The latest point of `fact` from which diamond-minus (or head box-plus) alone reaches `point`; None where there is none."""
+    last = min(fact.hi, add(point, -op.lo) + 1)
+    return next((p for p in range(last, max(fact.lo, last - 3) - 1, -1) if point in diamond_minus(Interval(p, p), op)), None)
+
+
 def first_close_after(ms: Ms, step_ms: int, start_ms: int = 0) -> Ms:
     """The first close ``start + k * step`` strictly after the instant `ms` (k any integer); of an array, one for each."""
     return start_ms + ((ms - start_ms) // step_ms + 1) * step_ms

@@ -82,7 +82,9 @@ def _run_arguments(parser: argparse.ArgumentParser) -> None:
 
 def _why_arguments(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
-    add("query", type=Path, nargs="*", help="files with statements, as for run; none with --url")
+    add("query", type=Path, nargs="*", help="files with statements, or a rule program with a time of its own; none with --url")
+    add("--fact", metavar="FACT", help="of a rule program: the fact to prove, P(a)@3, P(a)@[1,3); without @ where it first holds")
+    add("--facts", action="append", default=[], type=Path, metavar="FILE", help="facts of a rule program, as for run")
     add("--stream", action="append", default=[], metavar="IRI=FILE", help="a recorded stream, as for run")
     add("--graph", action="append", default=[], metavar="[IRI=]FILE", help="a static graph, as for run")
     add("--rules", action="append", default=[], metavar="NAME[=FILE]", help="rules of all statements, or rule sets, as for run")
@@ -92,6 +94,7 @@ def _why_arguments(parser: argparse.ArgumentParser) -> None:
     add("--result", metavar="ID", help="the id of a server's result, such as q1c1-7 (default: the last one)")
     add("--row", type=_read_by(count(1 << 31)), default=0, help="which row, counted from 0 (default: %(default)s)")
     add("--max", type=_read_by(count(1 << 31, 1)), default=1, help="how many proofs at most (default: %(default)s)")
+    add("--ceased", action="store_true", help="of a rule program with a window: a row of stream N, what ceases at --at")
     add("--mode", choices=("full", "delta"), default="full", help="count the rows of the whole relation, or of what ISTREAM adds")
     add("--format", choices=("text", "json"), default="text", help="default: %(default)s")
     parser.set_defaults(do=_why)
@@ -118,13 +121,22 @@ def _run(given: argparse.Namespace) -> int:
 
 
 def _why(given: argparse.Namespace) -> int:
+    from server.offline_program_why import misused as program_misused
+    from server.offline_program_why import prove_fact
+    from server.offline_programs import is_program
     from server.offline_why import ask, prove
 
     if given.url is not None:
-        unused = given.query or given.stream or given.graph or given.rules or given.at is not None
+        unused = given.query or given.stream or given.graph or given.rules or given.at is not None or given.fact or given.facts
         if unused or given.name is None:
             return _complain("--url goes with --name and --result; the server has the query, its streams and graphs.")
         return ask(given, sys.stdout)
+    if given.query and is_program(given.query[0]):
+        complaint = program_misused(given)
+        return _complain(complaint) if complaint else prove_fact(given, sys.stdout)
+    if given.fact is not None or given.facts:
+        return _complain(f"--fact and --facts go with a rule program ({', '.join(TIMED_EXTENSIONS)}); of queries --at and --row say "
+                         "what is to be proved.")
     if not given.query or given.at is None or given.result is not None:
         return _complain("name the files of the queries and the evaluation time with --at, or a server with --url.")
     return prove(given, sys.stdout)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import re
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TextIO
 
@@ -64,8 +64,10 @@ def run_program(given: argparse.Namespace, out: TextIO) -> int:
             return
         unit_ms = program.granularity_ms or program.unit_ms
         known = prefixes_of(text, kind)
-        facts = [fact for file in given.facts for fact in _read_facts(file, unit_ms, known)]
-        found = run(program, as_given(facts, _streamed(given.stream, program), _static(given.graph, program)), given.until, names)
+        facts = [fact for file in given.facts for fact in read_facts(file, unit_ms, known)]
+        streamed = [(triple, t_ms) for _, triple, t_ms in streamed_triples(given.stream, program)]
+        static = [triple for _, triple in static_triples(given.graph, program)]
+        found = run(program, as_given(facts, streamed, static), given.until, names)
         if found.cut:
             print(f"warning: The rules go on deriving for ever: what is shown ends with the facts, at {_last(found, unit_ms)}. "
                   "--until TIME shows more.", file=sys.stderr)
@@ -84,7 +86,8 @@ def _wanted(text: str, program: RuleSet) -> set[str]:
     return names
 
 
-def _read_facts(path: Path, unit_ms: int, prefixes: dict[str, str]) -> list[Fact]:
+def read_facts(path: Path, unit_ms: int, prefixes: dict[str, str]) -> list[Fact]:
+    """The facts of a file, in units of `unit_ms`. Raises Problem."""
     try:
         return parse_facts(path.read_text(encoding="utf-8"), unit_ms, prefixes)
     except DiagnosticError as error:
@@ -92,30 +95,29 @@ def _read_facts(path: Path, unit_ms: int, prefixes: dict[str, str]) -> list[Fact
         raise Problem(problem.slug, f"{path}: {problem.detail}", problem.status, problem.errors, problem.extra) from error
 
 
-def _streamed(given: Iterable[str], program: RuleSet) -> list[tuple[Triple, int]]:
-    """The triples of recorded streams with the time stamps of their items."""
-    rows: list[tuple[Triple, int]] = []
-    for number, path in enumerate(_files("--stream", given, [i.iri for i in program.imports if i.profile == STREAM])):
+def streamed_triples(given: Iterable[str], program: RuleSet) -> Iterator[tuple[str, Triple, int]]:
+    """The triples of recorded streams: the stream's IRI, and the time stamp of the item in ms."""
+    for number, (iri, path) in enumerate(_files("--stream", given, [i.iri for i in program.imports if i.profile == STREAM])):
         for place, item in enumerate(read_stream(path)):
             mark = f"s{number}.{place}" if item.scope_ms is None else f"s{number}.t{item.scope_ms}"
-            rows += [(triple, item.t_ms or 0) for triple in own_blank_nodes(item.triples, mark)]
-    return rows
+            yield from ((iri, triple, item.t_ms or 0) for triple in own_blank_nodes(item.triples, mark))
 
 
-def _static(given: Iterable[str], program: RuleSet) -> list[Triple]:
-    """The triples of static graphs."""
-    files = _files("--graph", given, [i.iri for i in program.imports if i.profile != STREAM])
-    return [triple for path in files for triple in own_blank_nodes(read_background(path), f"g{short_name(path.resolve().as_uri())}")]
+def static_triples(given: Iterable[str], program: RuleSet) -> Iterator[tuple[str, Triple]]:
+    """The triples of static graphs, each with the graph's IRI."""
+    for iri, path in _files("--graph", given, [i.iri for i in program.imports if i.profile != STREAM]):
+        yield from ((iri, triple) for triple in own_blank_nodes(read_background(path), f"g{short_name(path.resolve().as_uri())}"))
 
 
-def _files(option: str, given: Iterable[str], named: Sequence[str]) -> list[Path]:
-    """The files of an option; an IRI before one is a source that the program names."""
+def _files(option: str, given: Iterable[str], named: Sequence[str]) -> list[tuple[str, Path]]:
+    """The files of an option, each with the source that it is: an IRI before it is one that the program names; without one it is the only
+    one that it names, or is called by the file's own."""
     found = []
     for text in given:
         iri, path = named_file(text)
         if iri is not None and iri not in named:
             raise ValueError(f"{option} {text}: the program does not name this source; it names {', '.join(named) or 'none'}.")
-        found.append(path)
+        found.append((iri or (named[0] if len(named) == 1 else path.resolve().as_uri()), path))
     return found
 
 

@@ -15,7 +15,7 @@ from urllib.parse import quote, urlencode
 from engine.runtime.batch import Executor
 from engine.runtime.replay import recorded_evidence, spark_executor, with_rules
 from server.formats.media import JSON, TEXT
-from server.formats.proofs import as_text
+from server.formats.proof_text import as_text
 from server.offline import Files, told
 from server.problems import dumps
 from server.why import explained
@@ -32,7 +32,7 @@ def prove(given: argparse.Namespace, out: TextIO, executor: Callable[[], Abstrac
         if name not in queries:
             raise ValueError(f"--name must be one of {', '.join(queries)}.")
         with executor() as used:
-            seen = recorded_evidence(queries, files.streams(), files.graphs, used, files.rule_sets, name, given.at)
+            seen = recorded_evidence(queries, files.streams(), files.graphs, used, files.rule_sets, name, given.at, given.ceased)
         found = explained(seen, given.row, given.max, given.mode)
         print(as_text(found) if given.format == "text" else dumps(found).decode(), end="" if given.format == "text" else "\n", file=out)
     return told(work)

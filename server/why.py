@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import orjson
 
 from engine.ir.growth import Unending
+from engine.ir.rules import RuleSet
+from engine.ir.statement import Program
 from engine.reference.dataset import Graph
-from engine.why.explain import Case, UnexplainedError, explain
+from engine.why.explain import Case, Explanation, Match, UnexplainedError, explain
+from engine.why.programs import explain_reported
 from engine.why.trees import TooMuchError
+from engine.rewrite.profiles import RULES_OF
 from engine.runtime.evidence import Evidence
 from engine.runtime.output import triples_in
 from engine.runtime.resources import ResultEvent, iso
@@ -29,18 +35,37 @@ def explained(seen: Evidence, row: int, most: int, mode: str = "full", triples: 
     if size > triples:
         raise Problem("not-explained", f"Windows and graphs have {size} triples; proofs are searched for in {triples}.",
                       extra={"limit": triples, "actual": size})
-    case = Case(seen.statement, event.tick, event.at_ms, event.query, seen.events,
-                {iri: Graph(content) for iri, content in seen.graphs.items()}, seen.rules, seen.makers)
     try:
-        proofs = explain(case, found, most)
+        proofs, rules = _of_program(seen, found, most) if isinstance(seen.statement.query, Program) else _of_query(seen, found, most)
     except (UnexplainedError, TooMuchError, Unending) as error:
         raise Problem("not-explained", str(error)) from error
+    if not proofs.proofs and event.stream == "n":
+        raise Problem("no-longer-kept", "What was there when the fact began has been replaced since.")
     if not proofs.proofs:
         raise Problem("internal", "The reference evaluation does not give this row: one of the two evaluations is wrong.",
                       extra={"query": event.query, "result": event.id, "row": row})
     return {"query": event.query, "result": event.id, "row": row, "at": iso(event.at_ms) or event.at_ms,
             "window": [{**window, "open": iso(window["open"]), "close": iso(window["close"])} for window in event.windows],
-            "answer": {name: term(value) for name, value in found.items()}, "proofs": as_json(proofs, seen.rules), "more": proofs.more}
+            "answer": {name: term(value) for name, value in found.items()}, "proofs": as_json(proofs.proofs, rules),
+            "more": proofs.more}
+
+
+def _of_query(seen: Evidence, row: dict[str, str], most: int) -> tuple[Explanation, Mapping[str, RuleSet]]:
+    event = seen.event
+    case = Case(seen.statement, event.tick, event.at_ms, event.query, seen.events,
+                {iri: Graph(content) for iri, content in seen.graphs.items()}, seen.rules, seen.makers)
+    return explain(case, row, most), seen.rules
+
+
+def _of_program(seen: Evidence, row: dict[str, str], most: int) -> tuple[Explanation, Mapping[str, RuleSet]]:
+    """Of a row of stream P or N; the program's own rules go by the query's name."""
+    program = seen.statement.query
+    assert isinstance(program, Program)
+    own = replace(program, rules=replace(program.rules, name=seen.event.query))
+    found = explain_reported(replace(seen.statement, query=own), row, seen.events, seen.graphs, RULES_OF, seen.makers, most)
+    matches = tuple(Match(row, (proof,), proof.depth, 1 + proof.size) for proof in found.proofs)
+    behind = [RULES_OF[program.profile]] if program.profile else []
+    return Explanation(matches, found.more), {rules.name: rules for rules in (own.rules, *behind)}
 
 
 def wanted(event: ResultEvent, row: int, mode: str) -> dict[str, str]:

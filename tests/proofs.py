@@ -9,7 +9,9 @@ from typing import Any
 import pytest
 
 from engine.functions.expressions import Context, evaluate, test
-from engine.ir.rules import TRIPLE, Assign, Atom, Negation, RuleSet, Table, Test
+from engine.ir.rule_windows import with_rule_windows
+from engine.ir.rules import TRIPLE, Assign, Atom, Negation, Rule, RuleSet, Table, Test
+from engine.ir.statement import TimeWindow
 from engine.ir.terms import Constant
 from engine.records import Event
 from engine.reference import streams
@@ -17,8 +19,7 @@ from engine.reference.content import History, window_events
 from engine.reference.dataset import Graph
 from engine.reference.formulas import ground
 from engine.why.explain import Case, Match, Members, Node
-from engine.why.proofs import Derived, Proof
-from engine.why.trees import Asserted, Stated, Static, Streamed
+from engine.why.trees import Asserted, Derived, Proof, Stated, Static, Step, Streamed
 from engine.timeline import MAX
 
 
@@ -72,11 +73,31 @@ def check_proof(proof: Proof, case: Case, above: tuple[object, ...]) -> None:
             assert fact not in above
             assert any(rule in case.rules[source.name].rules for source in case.statement.rules)
             assert isinstance(rule.head, Atom) and ground(rule.head, row) == fact
-            facts = [part for part in premises if isinstance(part, (Asserted, Derived))]
-            assert [part.fact for part in facts] == [ground(part, row) for part in rule.body if isinstance(part, Atom)]
+            facts = [part for part in premises if isinstance(part, (Asserted, Derived, Step))]
+            inner = [part.premises[0] if isinstance(part, Step) else part for part in facts]
+            assert [getattr(part, "fact", None) for part in inner] == [ground(part, row) for part in rule.body if isinstance(part, Atom)]
             check_conditions(rule.body, row, case)
             for part in facts:
-                check_proof(part, case, (*above, fact))
+                if isinstance(part, Step):
+                    check_window(part, rule, case)
+                else:
+                    check_proof(part, case, (*above, fact))
+
+
+def check_window(step: Step, rule: Rule, case: Case) -> None:
+    """Assert that a rule's own Window shows a fact at T, at every time that the leaf says."""
+    assert step.operator == "window" and rule.window_ms is not None and step.over is not None
+    [leaf] = step.premises
+    assert isinstance(leaf, Asserted)
+    for source in leaf.sources:
+        if isinstance(source, Streamed):
+            statement = with_rule_windows(case.statement, case.rules)
+            inside = {(event.t, triple) for one in statement.rule_windows for event, triple in window_events(
+                one, case.tick, history(case.events), statement, statement.on_change)
+                if one.stream == source.stream and isinstance(one.window, TimeWindow) and one.window.range_ms == rule.window_ms}
+            assert source.times and all((t, leaf.fact[1]) in inside and 2 * t in step.over for t in source.times)
+        else:
+            assert asserted(leaf.fact, source, case)
 
 
 def check_conditions(body: Sequence[Any], row: Mapping[str, str], case: Case) -> None:

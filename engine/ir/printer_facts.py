@@ -67,18 +67,18 @@ def _names(atom: Atom) -> set[str]:
 
 def show_when(when: Interval, unit_ms: int) -> str:
     """When a fact holds: ``3``, ``[1,2.5)``, ``(-inf,inf)``."""
-    return _number(when.lo // 2, unit_ms) if when.lo == when.hi and not when.lo % 2 else show_interval(when, unit_ms)
+    return number(when.lo // 2, unit_ms) if when.lo == when.hi and not when.lo % 2 else show_interval(when, unit_ms)
 
 
 def show_interval(encoded: Interval, unit_ms: int) -> str:
     low, high = encoded.lo, encoded.hi
-    begin = "(-inf" if low == MIN else f"({_number((low - 1) // 2, unit_ms)}" if low % 2 else f"[{_number(low // 2, unit_ms)}"
-    end = "inf)" if high == MAX else f"{_number((high + 1) // 2, unit_ms)})" if high % 2 else f"{_number(high // 2, unit_ms)}]"
+    begin = "(-inf" if low == MIN else f"({number((low - 1) // 2, unit_ms)}" if low % 2 else f"[{number(low // 2, unit_ms)}"
+    end = "inf)" if high == MAX else f"{number((high + 1) // 2, unit_ms)})" if high % 2 else f"{number(high // 2, unit_ms)}]"
     return f"{begin},{end}"
 
 
 @lru_cache(maxsize=1 << 12)
-def _number(ms: int, unit_ms: int) -> str:
+def number(ms: int, unit_ms: int) -> str:
     """A time as a decimal number of units, or as a fraction where it is none: ``1.9``, ``-2``, ``1/3``."""
     time = Fraction(ms, unit_ms)
     left, places = time.denominator, 0

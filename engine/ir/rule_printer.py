@@ -17,9 +17,9 @@ def show_rule(rule: Rule, group: ShowGroup, most_rows: int | None = None) -> str
     """One rule on one line, with its name before it and its origin behind it; of a table with more than `most_rows` rows, so many."""
     name = f"{rule.name}: " if rule.name else ""
     window = f" window {duration(rule.window_ms)}" if rule.window_ms is not None else ""
-    body = ", ".join(_table(part, most_rows) if isinstance(part, Table) else _formula(part, group) for part in rule.body)
+    body = ", ".join(_table(part, most_rows) if isinstance(part, Table) else show_formula(part, group) for part in rule.body)
     origin = f"  # {', '.join(rule.origin)}" if rule.origin else ""
-    return f"{name}{_formula(rule.head, group)}{f' <- {body}' if body else ''}{window} .{origin}"
+    return f"{name}{show_formula(rule.head, group)}{f' <- {body}' if body else ''}{window} .{origin}"
 
 
 def show_rule_set(rules: RuleSet, group: ShowGroup) -> str:
@@ -56,22 +56,23 @@ def name_and_terms(atom: Atom) -> tuple[str, tuple[Term, ...]]:
     return atom.predicate, atom.terms
 
 
-def _formula(formula: Formula | Head, group: ShowGroup) -> str:
+def show_formula(formula: Formula | Head, group: ShowGroup) -> str:
+    """A part of a body, or a head."""
     match formula:
         case Atom():
             return show_atom(formula)
         case DiamondMinus(distance=distance, body=body):
-            return f"diamond-minus{interval(distance, duration)} {_formula(body, group)}"
+            return f"diamond-minus{interval(distance, duration)} {show_formula(body, group)}"
         case BoxMinus(distance=distance, body=body):
-            return f"box-minus{interval(distance, duration)} {_formula(body, group)}"
+            return f"box-minus{interval(distance, duration)} {show_formula(body, group)}"
         case BoxPlus(distance=distance, body=body):
-            return f"box-plus{interval(distance, duration)} {_formula(body, group)}"
+            return f"box-plus{interval(distance, duration)} {show_formula(body, group)}"
         case At(instant=moment, body=body):
-            return f"@{term(moment)} {_formula(body, group)}"
+            return f"@{term(moment)} {show_formula(body, group)}"
         case WindowFormula(unit=unit, size=size, body=body):
-            return f"window[{size} {'granules' if unit == 'time' else 'tuples'}] {_formula(body, group)}"
+            return f"window[{size} {'granules' if unit == 'time' else 'tuples'}] {show_formula(body, group)}"
         case Negation(body=body):
-            return f"not {_formula(body, group)}"
+            return f"not {show_formula(body, group)}"
         case Test(condition=condition):
             return Expressions(group).show(condition)
         case Assign(variable=variable, expression=expression):

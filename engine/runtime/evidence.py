@@ -57,10 +57,11 @@ def evidence_of(results: ResultLog, folder: LogFolder, view: View, query: Regist
     graphs, rules = _graphs(view.snapshot, query, position), _rules(view.snapshot, query, position)
     makers = {iri: maker.name for iri, maker in view.snapshot.queries.makers.items() if iri in query.streams}
     table = query.timetable
+    first = event.tick - _before(query.statement) if event.stream == "n" else event.tick
     pushed = [stream for stream in table.streams if stream not in makers]
-    events = list(_pushed(folder, table, pushed, event.tick, since, position))
+    events = list(_pushed(folder, table, pushed, first, event.tick, since, position))
     for stream, maker in makers.items():
-        events += _made(results, stream, maker, _begin(table, stream, event.tick), event.tick, since, position)
+        events += _made(results, stream, maker, _begin(table, stream, first), event.tick, since, position)
     return Evidence(query.statement, event, tuple(events), graphs, rules, makers)
 
 
@@ -109,9 +110,14 @@ def _begin(table: Timetable, stream: str, tick: int) -> int:
                for name, window in table.windows if name == stream)
 
 
-def _pushed(folder: LogFolder, table: Timetable, streams: list[str], tick: int, since: int, position: int) -> Iterator[Event]:
-    """The items of pushed streams that windows may show, from the input log."""
-    needed = {stream: _begin(table, stream, tick) for stream in streams}
+def _before(statement: Statement) -> int:
+    """How long before what ceases now may have begun, in ms."""
+    return max((source.window.range_ms for source in statement.streams if isinstance(source.window, TimeWindow)), default=0)
+
+
+def _pushed(folder: LogFolder, table: Timetable, streams: list[str], first: int, tick: int, since: int, position: int) -> Iterator[Event]:
+    """The items of pushed streams that windows may show from the evaluation time `first` to `tick`, from the input log."""
+    needed = {stream: _begin(table, stream, first) for stream in streams}
     newest, last = folder.expired()
     seen: dict[str, list[Event]] = defaultdict(list)
     for rows in folder.history({stream: max(begin, newest + 1) for stream, begin in needed.items()}, position):
@@ -119,7 +125,7 @@ def _pushed(folder: LogFolder, table: Timetable, streams: list[str], tick: int, 
             if event.stream in needed and event.position > since and needed[event.stream] <= event.t < tick:
                 seen[event.stream].append(event)
     for stream, window in table.windows:
-        if stream in needed and last > since and not _whole(table, window, tick, newest, seen[stream]):
+        if stream in needed and last > since and not _whole(table, window, first, newest, seen[stream]):
             raise _gone(f"Items that its window on <{stream}> showed are no longer in the input log.")
     for events in seen.values():
         yield from events

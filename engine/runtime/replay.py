@@ -172,10 +172,13 @@ def log(queries: Mapping[str, Statement], streams: Mapping[str, Sequence[Item]],
 
 
 def recorded_evidence(queries: Mapping[str, Statement], streams: Mapping[str, Sequence[Item]], graphs: Mapping[str, Sequence[Triple]],
-                      executor: Executor, rule_sets: Mapping[str, RuleSet], name: str, at_ms: int) -> Evidence:
-    """What the evaluation of a query at the time `at_ms` of a replay saw. Raises ValueError where it has no result then."""
+                      executor: Executor, rule_sets: Mapping[str, RuleSet], name: str, at_ms: int,
+                      ceased: bool = False) -> Evidence:
+    """What the evaluation of a query at the time `at_ms` of a replay saw; `ceased` is about stream N of a rule program. Raises ValueError
+    where it has no result then."""
     results = list(run(queries, streams, graphs, executor, rule_sets))
-    found = next((event for event in results if event.query == name and event.at_ms == at_ms), None)
+    found = next((event for event in results if event.query == name and event.at_ms == at_ms
+                  and (event.stream == "n" or not ceased)), None)
     if found is None:
         times = [str(event.at_ms) for event in results if event.query == name]
         some = f"{', '.join(times[:5])}{', ...' if len(times) > 5 else ''}" if times else "none at all"

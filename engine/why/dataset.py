@@ -12,16 +12,18 @@ from functools import cache, cached_property, partial
 
 from engine.functions.expressions import Context
 from engine.ir.rules import TRIPLE, Atom, Rule, RuleSet
-from engine.ir.statement import GraphSource, Statement, StreamSource
+from engine.ir.statement import GraphSource, Statement, StreamSource, TimeWindow
 from engine.ir.terms import Variable
 from engine.records import Event, Triple
-from engine.reference.content import History, content_of, window_bounds, window_events
+from engine.reference.content import History, close_of, content_of, window_bounds, window_events
 from engine.reference.dataset import EMPTY, Content, Dataset, Graph
 from engine.reference.formulas import Ground, ground
+from engine.timeline import Interval, instant
 from engine.why.matches import Name
-from engine.why.proofs import Proof, Prover
+from engine.why.proofs import Prover
 from engine.why.ranks import Ranked
-from engine.why.trees import Budget, Source, Stated, Static, Streamed
+from engine.why.trees import Budget, Proof, Source, Stated, Static, Streamed
+from engine.why.views import RuleView, ViewProver
 
 Given = dict[Ground, tuple[Source, ...]]
 Pairs = list[tuple[Event, Triple]]
@@ -87,6 +89,7 @@ class World:
         self._facts = _merged([{fact: (source,)} for fact, source in facts])
         on_change = statement.on_change
         pairs = {source: window_events(source, tick, history, statement, on_change) for source in statement.streams}
+        self._views = {source: self._view(source, tick, history) for source in statement.rule_windows}
         self._background = self._static(source for source in statement.graphs if not source.named)
         self._reasoning = self._static(statement.reasoning_graphs)
         self.shown: dict[Name, ShownGraph] = {}
@@ -117,19 +120,37 @@ class World:
         together with all static graphs, less what these entail alone."""
         times = content_of(pair for found in pairs for pair in found).graph.times
         given = _merged([*parts, *([] if name else [self._background])])
+        through = [source for source in self._views if name == (() if source.name is None else ("window", f"<{source.name}>"))]
+        own = partial(self._prover, given, through, {} if name else self._background)
         if not self._statement.rules or not (name or self._reasoning):
-            self.shown[name] = ShownGraph(times, partial(self._prover, given), None, None)
+            self.shown[name] = ShownGraph(times, own, None, None)
             return
-        joint = _merged([given, self._background, self._reasoning])
+        beside = _merged([self._background, self._reasoning])
+        joint = partial(self._prover, _merged([given, beside]), through, beside)
         hidden = (lambda: self._alone) if name else lambda: self._prover(self._reasoning).known
-        self.shown[name] = ShownGraph(times, partial(self._prover, joint), hidden, None if name else partial(self._prover, given))
+        self.shown[name] = ShownGraph(times, joint, hidden, None if name else own)
 
     @cached_property
     def _alone(self) -> Ranked:
         return self._prover(_merged([self._background, self._reasoning])).known
 
-    def _prover(self, given: Given) -> Prover:
-        return Prover(_merged([given, self._facts]), self._rules, self._context, self._budget)
+    def _prover(self, given: Given, through: Sequence[StreamSource] = (), beside: Given | None = None) -> Prover:
+        """Of what is given; rules with a Window of their own see the streams `through` it, and what stands `beside`."""
+        facts = _merged([given, self._facts])
+        if not through:
+            return Prover(facts, self._rules, self._context, self._budget)
+        views: list[RuleView] = []
+        for length in dict.fromkeys(self._views[source].length_ms for source in through):
+            same = [self._views[source] for source in through if self._views[source].length_ms == length]
+            views.append(RuleView(length, _merged([*(view.given for view in same), beside or {}, self._facts]), same[0].over))
+        return ViewProver(facts, views, self._rules, self._context, self._budget)
+
+    def _view(self, source: StreamSource, tick: int, history: History) -> RuleView:
+        window = source.window
+        assert isinstance(window, TimeWindow)
+        end = close_of(window, tick, self._statement, self._statement.on_change)
+        pairs = window_events(source, tick, history, self._statement, self._statement.on_change)
+        return RuleView(window.range_ms, self._streamed(source, pairs), Interval(instant(end - window.range_ms), instant(end) - 1))
 
     def _static(self, sources: Iterable[GraphSource]) -> Given:
         return _merged([{(TRIPLE, triple): (Static(source.iri),) for triple in self._graphs.get(source.iri, EMPTY).triples}
@@ -159,7 +180,7 @@ def _universal(rule: Rule) -> bool:
             and all(isinstance(term, Variable) for term in asked[0].terms))
 
 
-def _merged(parts: Iterable[Given]) -> Given:
+def _merged(parts: Iterable[Mapping[Ground, tuple[Source, ...]]]) -> Given:
     merged: Given = {}
     for part in parts:
         for fact, sources in part.items():

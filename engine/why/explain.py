@@ -8,13 +8,15 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import chain, islice
 
 from engine.functions.expressions import Context
 from engine.ir.expressions import exists_in
 from engine.ir.patterns import Extend, Filter, Group, LeftJoin, Minus, Pattern, Slice, TriplePattern, children
-from engine.ir.rules import At, Atom, BoxMinus, DiamondMinus, Falsum, Negation, Rule, RuleSet, WindowFormula
+from engine.ir.rule_windows import with_rule_windows
+from engine.ir.rules import Rule, RuleSet
+from engine.ir.stages import divide
 from engine.ir.statement import Ask, Construct, Describe, Select, Statement
 from engine.ir.terms import Constant
 from engine.records import Event, Triple
@@ -25,8 +27,7 @@ from engine.reference.solutions import Row, row_key
 from engine.reference.sparql import concise_bounded_description, instances
 from engine.why.dataset import ShownGraph, World, lean, stated
 from engine.why.matches import Chosen, Gathered, Name, Needs, Support, Trace, Tracer
-from engine.why.proofs import Proof
-from engine.why.trees import Absent, Budget, Holds, Lazy, TooMuchError, choices, shortest
+from engine.why.trees import Absent, Budget, Holds, Lazy, Proof, TooMuchError, choices, shortest
 
 STEPS = 2_000_000
 """What a search may take, in look-ups: some seconds."""
@@ -93,8 +94,9 @@ def explain(case: Case, row: Row, most: int = 1, members: int = _MEMBERS) -> Exp
     used = [case.rules[source.name] for source in case.statement.rules if source.name in case.rules]
     # A rule that came of several (rdfs7+rdfs9) saves steps to those who need no proof.
     rules = [rule for rule in dict.fromkeys(rule for rules in used for rule in rules.rules) if len(rule.origin) < 2]
-    if any(rule.window_ms is not None or not _timeless(rule) for rule in rules):
-        raise UnexplainedError("Rules that speak of time are not explained.")
+    if divide(used).is_timed:
+        raise UnexplainedError("Rule sets with a time of their own are not explained beside a query's.")
+    case = replace(case, statement=with_rule_windows(case.statement, case.rules))
     few = lean(rules)
     if len(few) < len(rules) and _monotone(case.statement):
         found = _search(case, few, used, row, most, members)
@@ -226,12 +228,6 @@ def _graphs(tracer: Tracer) -> Iterator[tuple[Name, Graph]]:
     yield (), dataset.default
     yield from ((("graph", name), graph) for name, graph in dataset.named.items())
     yield from ((("window", name), content.graph) for name, content in dataset.windows.items())
-
-
-def _timeless(rule: Rule) -> bool:
-    temporal = (DiamondMinus, BoxMinus, At, WindowFormula)
-    parts = [part.body if isinstance(part, Negation) else part for part in rule.body]
-    return isinstance(rule.head, (Atom, Falsum)) and not any(isinstance(part, temporal) for part in parts)
 
 
 def _monotone(statement: Statement) -> bool:

@@ -17,22 +17,8 @@ from engine.ir.terms import Constant, Variable
 from engine.reference.formulas import Ground, Row, ground, unify
 from engine.reference.substitution import expression
 from engine.why.ranks import Ranked
-from engine.why.trees import MOST_DEEP, Absent, Asserted, Budget, Holds, Lazy, Source, TooMuchError, choices, shortest
-
-
-@dataclass(frozen=True, slots=True)
-class Derived:
-    """A fact by a rule: `row` binds the variables of its body, `premises` are the proofs of its atoms in their order."""
-
-    fact: Ground
-    rule: Rule
-    row: Row
-    premises: tuple[Proof, ...]
-    depth: int
-    size: int
-
-
-Proof = Asserted | Derived | Absent | Holds
+from engine.why.trees import (MOST_DEEP, Absent, Asserted, Budget, Derived, Holds, Lazy, Proof, Source, TooMuchError, choices,
+                              shortest)
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,11 +59,15 @@ class Prover:
         self._budget.spend()
         if fact in self.given:
             yield Asserted(fact, self.given[fact])
-        if len(above) >= MOST_DEEP:
+        if len(above) >= MOST_DEEP or self._same(fact) in above:
             return
-        path = above | {fact}
+        path = above | {self._same(fact)}
         yield from shortest((instance.rank, self._derived(fact, instance, path)) for instance in self._instances_of(fact)
                             if path.isdisjoint(part for part in instance.parts if isinstance(part, tuple)))
+
+    def _same(self, fact: Ground) -> Ground:
+        """What must not be derived below itself."""
+        return fact
 
     def _derived(self, fact: Ground, instance: _Instance, path: frozenset[Ground]) -> Iterator[Derived]:
         premises = [Lazy(self._trees(part, path) if isinstance(part, tuple) else iter([part])) for part in instance.parts]

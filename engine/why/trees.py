@@ -5,13 +5,15 @@ from __future__ import annotations
 import heapq
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Generic, Protocol, TypeVar
+from typing import Generic, Literal, Protocol, TypeVar
 
+from engine.ir.rules import Rule
 from engine.ir.spans import Span
-from engine.reference.formulas import Ground
+from engine.reference.formulas import Ground, Row
+from engine.timeline import Interval
 
 MOST_DEEP = 60
-"""Rules on a branch of a tree that is shown."""
+"""Rules, and operators of rules with time, on a branch of a tree that is shown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +40,14 @@ class Stated:
     span: Span | None = field(default=None, compare=False)
 
 
-Source = Streamed | Static | Stated
+@dataclass(frozen=True, slots=True)
+class Filed:
+    """A fact stands in a file of facts."""
+
+    file: str
+
+
+Source = Streamed | Static | Stated | Filed
 
 
 class Tree(Protocol):
@@ -53,21 +62,23 @@ class Tree(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Asserted:
-    """A leaf: a fact that was given, and by whom."""
+    """A leaf: a fact that was given, and by whom; where rules speak of time with the interval during which it was given to hold."""
 
     fact: Ground
     sources: tuple[Source, ...]
     depth: int = 0
     size: int = 1
+    during: Interval | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Absent:
-    """A leaf: nothing matches this."""
+    """A leaf: nothing matches this; where rules speak of time, nothing does during all of `during`."""
 
     text: str
     depth: int = 0
     size: int = 1
+    during: Interval | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +88,38 @@ class Holds:
     text: str
     depth: int = 0
     size: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Derived:
+    """A fact by a rule: `row` binds the variables of its body, `premises` are the proofs of its parts in their order. Where rules speak
+    of time, it proves that the fact holds during all of `during`."""
+
+    fact: Ground
+    rule: Rule
+    row: Row
+    premises: tuple[Proof, ...]
+    depth: int
+    size: int
+    during: Interval | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """An operator of a rule: true during all of `during` for what the premises say. `over` is all that it looks at from there. A Window of
+    a rule that a query uses is looked through at the evaluation time: it has no `during`."""
+
+    operator: Operator
+    text: str
+    premises: tuple[Proof, ...]
+    depth: int
+    size: int
+    during: Interval | None
+    over: Interval
+
+
+Operator = Literal["diamond-minus", "box-minus", "box-plus", "at", "window", "tuple-window", "pieces"]
+Proof = Asserted | Derived | Absent | Holds | Step
 
 
 class TooMuchError(Exception):

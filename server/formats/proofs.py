@@ -1,17 +1,17 @@
-"""Proofs of answers as JSON and as text (docs/why.md)."""
+"""Proofs of answers as JSON (docs/why.md)."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from engine.ir.quoting import quote, unescape
 from engine.ir.rules import TRIPLE, Rule, RuleSet
 from engine.ir.spans import Span
-from engine.ir.terms import RDF_TYPE, XSD
-from engine.why.explain import Explanation, Match, Members, Node
-from engine.why.proofs import Derived
-from engine.why.trees import Absent, Asserted, Holds, Source, Stated, Static, Streamed
+from engine.ir.terms import XSD
+from engine.timeline import MAX, MIN, Interval
+from engine.why.explain import Match, Members, Node
+from engine.why.trees import Absent, Asserted, Derived, Filed, Holds, Source, Stated, Static, Step, Streamed
 from engine.runtime.resources import iso
 
 Term = dict[str, str]
@@ -47,33 +47,57 @@ def token(value: Mapping[str, str]) -> str:
     return quote(value["value"]) + (f"^^<{datatype}>" if datatype != f"{XSD}string" else "")
 
 
-def as_json(found: Explanation, rules: Mapping[str, RuleSet]) -> list[Json]:
+Clock = Callable[[int], Any]
+"""How an instant (ms) is written."""
+
+
+def clock(ms: int) -> str | int:
+    """An instant as xsd:dateTime, as a number where no calendar has it."""
+    return iso(ms) or ms
+
+
+def as_json(proofs: Iterable[Node], rules: Mapping[str, RuleSet], at: Clock = clock) -> list[Json]:
     """The proofs as nested objects, each with its `kind`."""
-    return [_node(proof, rules) for proof in found.proofs]
+    return [_node(proof, rules, at) for proof in proofs]
 
 
-def _node(node: Node, rules: Mapping[str, RuleSet]) -> Json:
+def _node(node: Node, rules: Mapping[str, RuleSet], at: Clock) -> Json:
     match node:
         case Match(row=row, premises=premises):
-            return {"kind": "match", "bindings": _bindings(row), "premises": [_node(part, rules) for part in premises]}
+            return {"kind": "match", "bindings": _bindings(row), "premises": as_json(premises, rules, at)}
         case Members(text=text, count=count, shown=shown):
-            return {"kind": "group", "text": text, "count": count, "members": [_node(part, rules) for part in shown]}
+            return {"kind": "group", "text": text, "count": count, "members": as_json(shown, rules, at)}
         case Derived(fact=fact, rule=rule, row=row, premises=premises):
-            return {"kind": "derived", **_fact(fact), "rule": _rule(rule, rules), "bindings": _bindings(row),
-                    "premises": [_node(part, rules) for part in premises]}
+            return {"kind": "derived", **fact_json(fact), **_times("during", node.during, at), "rule": _rule(rule, rules),
+                    "bindings": _bindings(row), "premises": as_json(premises, rules, at)}
         case Asserted(fact=fact, sources=sources):
-            return {"kind": "asserted", **_fact(fact), "sources": [_source(source) for source in sources]}
+            return {"kind": "asserted", **fact_json(fact), **_times("during", node.during, at),
+                    "sources": [_source(source, at) for source in sources]}
+        case Step(operator=operator, text=text, premises=premises):
+            return {"kind": "operator", "operator": operator, "text": text, **_times("during", node.during, at),
+                    **_times("over", node.over, at), "premises": as_json(premises, rules, at)}
         case Absent(text=text):
-            return {"kind": "absent", "text": text}
+            return {"kind": "absent", "text": text, **_times("during", node.during, at)}
         case Holds(text=text):
             return {"kind": "condition", "text": text}
+
+
+def _times(name: str, when: Interval | None, at: Clock) -> Json:
+    return {} if when is None else {name: times(when, at)}
+
+
+def times(when: Interval, at: Clock = clock) -> Json:
+    """An interval: its ends, null where it has none, and whether they belong to it."""
+    start, end = when.lo // 2, (when.hi + 1) // 2
+    return {"from": None if when.lo == MIN else at(start), "to": None if when.hi == MAX else at(end),
+            "fromIncluded": when.lo != MIN and not when.lo % 2, "toIncluded": when.hi != MAX and not when.hi % 2}
 
 
 def _bindings(row: Mapping[str, str]) -> dict[str, Term]:
     return {name: term(value) for name, value in sorted(row.items()) if not name.startswith(("_:", "."))}
 
 
-def _fact(fact: tuple[str, tuple[str, ...]]) -> Json:
+def fact_json(fact: tuple[str, tuple[str, ...]]) -> Json:
     predicate, terms = fact
     if predicate == TRIPLE:
         return {"triple": dict(zip(("subject", "predicate", "object"), map(term, terms)))}
@@ -90,84 +114,17 @@ def _rule(rule: Rule, rules: Mapping[str, RuleSet]) -> Json:
     return {"set": None, "name": rule.name}
 
 
-def _source(source: Source) -> Json:
+def _source(source: Source, at: Clock) -> Json:
     match source:
-        case Streamed(stream=stream, times=times, query=query):
-            return {"stream": stream, "at": [iso(ms) or ms for ms in times], **({"query": query} if query is not None else {})}
+        case Streamed(stream=stream, times=stamps, query=query):
+            return {"stream": stream, "at": [at(ms) for ms in stamps], **({"query": query} if query is not None else {})}
         case Static(graph=graph):
             return {"graph": graph}
         case Stated(rules=rules, span=span):
             return {"rules": rules, **_line(span)}
+        case Filed(file=file):
+            return {"file": file}
 
 
 def _line(span: Span | None) -> Json:
     return {} if span is None else {"line": span.line}
-
-
-# --- text
-
-def as_text(explained: Mapping[str, Any]) -> str:
-    """What a person at a terminal reads: a line per fact, indented under what it proves."""
-    head = f"{explained['query']}, result {explained['result']}, row {explained['row']}, at {explained['at']}"
-    lines = [head, *_bound(explained["answer"])]
-    for number, proof in enumerate(explained["proofs"], 1):
-        lines += ["", f"proof {number}" + (f" of {len(explained['proofs'])}" if len(explained["proofs"]) > 1 else "")]
-        lines += [line for part in proof["premises"] for line in _lines(part, 1)] or ["  the pattern is empty: nothing is needed"]
-    if explained["more"]:
-        lines += ["", "There are more proofs."]
-    return "\n".join(lines) + "\n"
-
-
-def _lines(node: Json, depth: int) -> Iterator[str]:
-    pad = "  " * depth
-    match node["kind"]:
-        case "match":
-            yield f"{pad}a solution"
-            yield from (f"{pad}    {line}" for line in _bound(node["bindings"]))
-            yield from _below(node["premises"], depth)
-        case "group":
-            yield f"{pad}{node['text']} over {node['count']} solutions"
-            yield from _below(node["members"], depth)
-            if len(node["members"]) < node["count"]:
-                yield f"{pad}  and {node['count'] - len(node['members'])} more"
-        case "derived":
-            yield f"{pad}{_shown(node)}"
-            yield f"{pad}    by {_named(node['rule'])}"
-            yield from _below(node["premises"], depth)
-        case "asserted":
-            yield f"{pad}{_shown(node)}"
-            yield from (f"{pad}    {_said(source)}" for source in node["sources"])
-        case "absent":
-            yield f"{pad}nothing matches {node['text']}"
-        case "condition":
-            yield f"{pad}{node['text']}"
-
-
-def _below(nodes: Iterable[Json], depth: int) -> Iterator[str]:
-    return (line for part in nodes for line in _lines(part, depth + 1))
-
-
-def _bound(bindings: Mapping[str, Mapping[str, str]]) -> list[str]:
-    return [f"?{name} = {token(value)}" for name, value in bindings.items()]
-
-
-def _shown(node: Json) -> str:
-    if "atom" in node:
-        return f"{node['atom']['predicate']}({' '.join(map(token, node['atom']['terms']))})"
-    s, p, o = (token(node["triple"][place]) for place in ("subject", "predicate", "object"))
-    return f"{s} {'a' if p == RDF_TYPE else p} {o}"
-
-
-def _named(rule: Json) -> str:
-    name = rule["name"] or f"rule {rule.get('number', '')}".strip()
-    line = f", line {rule['line']}" if "line" in rule else ""
-    return f"{name} ({rule['set']}{line})"
-
-
-def _said(source: Json) -> str:
-    if "stream" in source:
-        made = f", made by the query {source['query']}" if "query" in source else ""
-        return f"on the stream <{source['stream']}> at {', '.join(map(str, source['at']))}{made}"
-    if "graph" in source:
-        return f"in the graph <{source['graph']}>"
-    return f"stated in the rules {source['rules']}" + (f", line {source['line']}" if "line" in source else "")

@@ -18,7 +18,7 @@ from server.feeds.feed import streams_of
 from server.feeds.options import PARAMETERS, parse_options
 from server.formats import results as formats
 from server.formats.media import GRAPH_RESULT_TYPES, HTML, JSON, JSONL, SSE, TABLE_TYPES, TEXT
-from server.formats.proofs import as_text
+from server.formats.proof_text import as_text
 from server.parameters import choice, count
 from server.routes.feed import plain_feed
 from server.routes.pages import console

@@ -163,3 +163,73 @@ def test_a_query_without_a_result_yet_says_so(tmp_path: Path, capsys: pytest.Cap
         with serving(running) as url:
             assert main(["why", "--url", url, "--name", "q"]) == 1
         assert "has no result yet" in capsys.readouterr().err
+
+
+# --- rule programs with a time of their own
+
+PROGRAMS = {
+    "flags.dmtl": """Flag(X,Z) :- Monit(X,Z), Boxminus[0,4]Diamondminus[0,2]Signal(Z)
+Boxplus[0,3]Monit(X,Z) :- Flag(Y,Z), Connect(X,Y)
+""",
+    "data.txt": "Connect(m,n)\nMonit(n,s1)@[0,6]\nSignal(s1)@0\nSignal(s1)@2\nSignal(s1)@4\nSignal(s1)@5.5\n",
+    "heat.lars": """START AT 0
+warm(V) <- [2] box temp(V), not [1] diamond cold.
+<http://ex.org/hot>(X) <- [1] @T <http://ex.org/temp>(X, "5"^^<http://www.w3.org/2001/XMLSchema#integer>).
+@0 temp(20). @1 temp(20). @2 temp(20). @4 cold.
+"""}
+
+
+@pytest.fixture
+def programs(folder: Path) -> Path:
+    for name, text in PROGRAMS.items():
+        (folder / name).write_text(text)
+    return folder
+
+
+def why(*arguments: str) -> int:
+    return main(["why", *arguments])
+
+
+def test_a_fact_of_a_program_on_dense_time(programs: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert why("flags.dmtl", "--facts", "data.txt", "--fact", "Flag(m,s1)@4") == 0
+    text = capsys.readouterr().out
+    assert text.startswith('flags: Flag("m" "s1"), at 4\n\nproof 1\n  Flag("m" "s1"), ')
+    assert "box-plus[0s,3s] Monit" in text and "box-minus[0s,4s] diamond-minus[0s,2s] Signal" in text
+    assert 'Signal("s1"), at 2\n' in text and "in the file data.txt" in text
+    assert why("flags.dmtl", "--facts", "data.txt", "--fact", "Flag(m,s1)@[4,7.5]", "--format", "json", "--max", "2") == 0
+    body = json.loads(capsys.readouterr().out)
+    assert body["program"] == "flags" and body["during"] == {"from": 4000, "to": 7500, "fromIncluded": True, "toIncluded": True}
+    assert body["proofs"][0]["kind"] in ("derived", "operator")
+
+
+def test_a_fact_of_a_program_on_granules(programs: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert why("heat.lars", "--fact", "warm(20)") == 0
+    assert capsys.readouterr().out == """heat: warm("20"^^<http://www.w3.org/2001/XMLSchema#integer>), at 0
+
+proof 1
+  warm("20"^^<http://www.w3.org/2001/XMLSchema#integer>), at 0
+      by rule 1 (heat, line 2)
+    box-minus[0s,2s] temp(20), at 0
+      temp("20"^^<http://www.w3.org/2001/XMLSchema#integer>), at 0
+          stated in the rules heat, line 4
+    nothing matches diamond-minus[0s,1s] cold(), at 0
+"""
+    assert why("heat.lars", "--fact", "<http://ex.org/hot>(<http://ex.org/a>)@1", "--stream", "s.tsv") == 0
+    text = capsys.readouterr().out
+    assert "window[1 granules] @0 [" in text and "on the stream <file://" in text
+
+
+def test_what_does_not_hold_has_no_proof(programs: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert why("flags.dmtl", "--facts", "data.txt", "--fact", "Flag(m,s1)@8") == 1
+    assert capsys.readouterr().err == "thalweg: Flag(m,s1)@8 does not hold. Flag(m,s1) holds at [4,7.5].\n"
+    assert why("heat.lars", "--fact", "warm(20)@[1,3]") == 1
+    assert capsys.readouterr().err == "thalweg: warm(20)@[1,3] does not hold. warm(20) holds at [0,2].\n"
+    assert why("heat.lars", "--fact", "warm(21)") == 1
+    assert capsys.readouterr().err == "thalweg: warm(21) does not hold. warm(21) never does.\n"
+
+
+def test_what_goes_with_a_program(programs: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for arguments, complaint in ((["flags.dmtl"], "--fact"), (["flags.dmtl", "--fact", "p", "--at", "1"], "--at goes with queries"),
+                                 (["flags.dmtl", "heat.lars", "--fact", "p"], "alone"), (["q.rq", "--at", "1", "--fact", "p"], "--fact")):
+        assert why(*arguments) == 2 and complaint in capsys.readouterr().err
+    assert why("flags.dmtl", "--fact", "p@1 q@2") == 1

@@ -127,6 +127,50 @@ proof 1
     assert "alarms" in problem(client.get("/queries/q/results/q1c1-1/why"), 410, "no-longer-kept")["detail"]
 
 
+PROGRAM = """Document( Prefix(ex <http://ex.org/>)
+  Import(<http://ex.org/s> <https://w3id.org/rsp/vocals#RDFStream>)
+  Window 3 s
+  Group( Forall ?x (?x[ex:c -> ex:yes] :- And(?x[ex:a -> ex:yes] ?x[ex:b -> ex:yes])) ) )"""
+
+
+def yes(name: str) -> tuple[str, str, str]:
+    return f"<{EX}x>", f"<{EX}{name}>", f"<{EX}yes>"
+
+
+def test_what_a_rule_program_reports_is_proved(running: Running, client: FlaskClient) -> None:
+    running.engine.register(PROGRAM, "q")
+    for t_ms, name in ((1_000, "a"), (2_000, "b"), (9_000, "a"), (20_000, "a")):
+        push(running.engine, t_ms, yes(name))
+    running.ticks(2)
+    body = client.get("/queries/q/results/q1c1-1/why").get_json()
+    assert [proof["kind"] for proof in body["proofs"]] == ["match"] and body["more"] is False
+    step = node(body["proofs"][0], 0)
+    assert step["rule"] == {"set": "q", "name": None, "number": 1, "line": 4}
+    assert step["during"] == {"from": "2023-11-14T22:13:22Z", "to": "2023-11-14T22:13:24Z", "fromIncluded": True, "toIncluded": False}
+    assert [(part["kind"], part["operator"], part["text"]) for part in step["premises"]] == [("operator", "window", "window 3s")] * 2
+    assert node(step, 0, 0)["sources"] == [{"stream": "http://ex.org/s", "at": ["2023-11-14T22:13:21Z"]}]
+    assert node(step, 0)["during"]["to"] == "2023-11-14T22:13:24Z" and node(step, 1)["during"]["from"] == "2023-11-14T22:13:22Z"
+    ceased = client.get("/queries/q/results/q1c1-2/why").get_json()
+    assert ceased["proofs"] == body["proofs"] and ceased["at"] == "2023-11-14T22:13:24Z"
+    assert "window 3s, during [2023-11-14T22:13:21Z, 2023-11-14T22:13:24Z)" in client.get(
+        "/queries/q/results/q1c1-2/why", headers={"Accept": "text/plain"}).text
+
+
+def test_rules_with_a_window_of_their_own_are_proved(running: Running, client: FlaskClient) -> None:
+    running.engine.put_rules("alarms", RIF, ALARMS.replace("  Group(", "  Window 5 s Group("))
+    running.engine.register("REGISTER QUERY q AS SELECT ?x FROM STREAM <http://ex.org/s> [RANGE 1s STEP 1s] USING RULES alarms "
+                            "WHERE { ?x <http://ex.org/alarm> ?y }")
+    push(running.engine, 100, ("<http://ex.org/x>", "<http://ex.org/value>", '"1"'))
+    push(running.engine, 2_100, ("<http://ex.org/x>", "<http://ex.org/value>", '"2"'))
+    running.ticks(2)
+    last = client.get("/queries/q/results/q1c1-2/why")
+    assert last.status_code == 200, last.text
+    step = node(last.get_json()["proofs"][0], 0, 0)
+    assert (step["kind"], step["operator"], step["text"]) == ("operator", "window", "window 5s")
+    assert step["over"] == {"from": "2023-11-14T22:13:17Z", "to": "2023-11-14T22:13:22Z", "fromIncluded": True, "toIncluded": False}
+    assert node(step, 0)["sources"] == [{"stream": "http://ex.org/s", "at": ["2023-11-14T22:13:20.100Z"]}]
+
+
 def test_a_search_through_rules_that_derive_for_ever_ends(running: Running, client: FlaskClient, monkeypatch: pytest.MonkeyPatch) -> None:
     count = "Forall ?x ?n ( ?x[ex:n -> External(func:numeric-add(?n 1))] :- And(?x[ex:n -> ?n] External(pred:numeric-less-than(?n 5))) )"
     prefixes = " ".join(f"Prefix({name[:4]} <http://www.w3.org/2007/rif-builtin-{name}#>)" for name in ("function", "predicate"))

@@ -78,6 +78,16 @@ def test_coalescing_keeps_every_point_and_leaves_gaps(parts):
         assert any(point in i for i in intervals) == any(point in i for i in merged)
 
 
+@given(facts(), operators(), st.integers(-80, 80))
+def test_where_an_operator_looks_from_a_point(fact, op, point):
+    fact, op = encode(fact), encode_operator(op)
+    looked, boxed = tm.looked_back(point, op), tm.box_minus(fact, op)
+    assert (fact.lo <= looked.lo and looked.hi <= fact.hi) == (boxed is not None and point in boxed)
+    origin = tm.reached_from(point, op, fact)
+    assert (origin is not None) == (point in tm.diamond_minus(fact, op))
+    assert origin is None or origin in fact and point in tm.diamond_minus(Interval(origin, origin), op)
+
+
 def test_half_open_neighbours_become_one():
     left = tm.interval(0, 5, closed_end=False)
     right = tm.interval(5, 9)

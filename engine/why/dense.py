@@ -1,0 +1,278 @@
+"""Proofs on dense time: what follows by rules over facts with intervals (docs/architecture.md, "Temporal operators").
+
+The rules are applied in rounds, each to what was known before it, so that every interval of a fact has a round since which it is known;
+then proofs are searched for backwards from a point.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from engine.functions.expressions import Context, test
+from engine.functions.terms import integer
+from engine.ir.growth import endless, rounds
+from engine.ir.rules import (Assign, At, Atom, BoxMinus, BoxPlus, DiamondMinus, Falsum, Formula, Head, Negation, Rule, Table, Test,
+                             WindowFormula, atoms)
+from engine.ir.strata import strata
+from engine.ir.terms import Term, Variable
+from engine.reference.formulas import Ground, Row, assigned, ground, joined, number_of, unify, value_of
+from engine.timeline import (ALWAYS, MAX, MIN, Interval, box_minus, coalesce, diamond_minus, instant, intersect, looked_back,
+                             reached_from)
+from engine.why import timed
+from engine.why.held import LAST, Given, Held, Intervals
+from engine.why.index import in_order
+from engine.why.timed import Path, Search, Way, common, during, step
+from engine.why.trees import Absent, Asserted, Budget, Derived, Holds, Proof
+
+Solutions = list[tuple[Row, Intervals]]
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """A fact at a point, as a rule with this Window sees it."""
+
+    fact: Ground
+    point: int
+    window_ms: int | None = None
+
+    @property
+    def key(self) -> Moment:
+        return self
+
+
+class Dense(Search[Moment]):
+    """All that follows from `given` up to the point `until`, and its proofs. Raises Unstratified, Unending, TooMuchError, ValueError."""
+
+    def __init__(self, rules: Iterable[Rule], given: Iterable[Given], until: int, context: Context, budget: Budget) -> None:
+        super().__init__(budget)
+        self.held = Held(given)
+        self._context = context
+        self._horizon = Interval(MIN, until)
+        listed = [rule for rule in rules if not isinstance(rule.head, Falsum)]
+        self._by_head: dict[str, list[Rule]] = defaultdict(list)
+        for rule in listed:
+            self._by_head[headed(rule.head).predicate].append(rule)
+        self._last = 0
+        for layer in strata(listed):
+            self._close(layer)
+
+    # --- rounds
+
+    def _close(self, layer: Sequence[Rule]) -> None:
+        triggers = [(rule, atom) for rule in layer for part in rule.body if not isinstance(part, Negation) for atom in atoms(part)]
+        changed: list[Ground] = []
+        for number in rounds(endless(layer)):
+            found: dict[Ground, list[Interval]] = defaultdict(list)
+            rows = self._touched(triggers, changed) if number else [(rule, dict[str, str]()) for rule in layer]
+            for rule, row in rows:
+                for fact, when in self._derived(rule, row):
+                    found[fact] += when
+            self._last += 1
+            changed = [fact for fact, when in found.items() if when and self.held.add(fact, when, self._last)]
+            if not changed:
+                return
+
+    def _touched(self, triggers: Iterable[tuple[Rule, Atom]], changed: Iterable[Ground]) -> Iterator[tuple[Rule, Row]]:
+        """The rules that ask for what has changed, with what it binds."""
+        by_shape: dict[tuple[str, int], list[Ground]] = defaultdict(list)
+        for fact in changed:
+            by_shape[fact[0], len(fact[1])].append(fact)
+        seen: set[tuple[int, tuple[tuple[str, str], ...]]] = set()
+        for rule, atom in triggers:
+            for fact in by_shape.get((atom.predicate, len(atom.terms)), ()):
+                row = unify(atom, fact, {})
+                if row is not None and (key := (id(rule), tuple(sorted(row.items())))) not in seen:
+                    seen.add(key)
+                    yield rule, row
+
+    def _derived(self, rule: Rule, row: Row) -> Iterator[tuple[Ground, list[Interval]]]:
+        for found, held in self.body(rule, row):
+            fact = ground(headed(rule.head), found)
+            yield fact, [inside for when in _reached(rule.head, found, held) if (inside := intersect(when, self._horizon)) is not None]
+
+    # --- solutions
+
+    def body(self, rule: Rule, row: Row, by: int = LAST) -> Solutions:
+        """The extensions of `row` that satisfy a body, each with when, as known after the round `by`."""
+        solutions: Solutions = [(row, (self._horizon,))]
+        for formula in in_order(rule.body, row):
+            solutions = [(extended, both) for found, held in solutions for extended, when in self.solve(formula, found, rule.window_ms, by)
+                         if (both := _both(held, when))]
+        return solutions
+
+    def solve(self, formula: Formula, row: Row, window_ms: int | None, by: int = LAST) -> Solutions:
+        """The extensions of `row` that satisfy a formula, each with when it does."""
+        match formula:
+            case Atom():
+                facts = self.held.facts(formula, row)
+                self.budget.spend(len(facts))
+                return [(extended, when) for fact in facts if (extended := unify(formula, fact, row)) is not None
+                        and (when := self.held.during(fact, window_ms, by))]
+            case DiamondMinus(distance=distance, body=body):
+                return [(found, tuple(coalesce(diamond_minus(when, distance) for when in held)))
+                        for found, held in self.solve(body, row, window_ms, by)]
+            case BoxMinus(distance=distance, body=body):
+                boxed = ((found, tuple(b for when in held if (b := box_minus(when, distance)) is not None))
+                         for found, held in self.solve(body, row, window_ms, by))
+                return [(found, when) for found, when in boxed if when]
+            case At(instant=term, body=body):
+                return [pair for found, held in self.solve(body, row, window_ms, by) for pair in _at(term, found, held)]
+            case Negation(body=body):
+                without = _complement(when for _, held in self.solve(body, row, window_ms) for when in held)
+                return [(row, without)] if without else []
+            case Test(condition=condition):
+                return [(row, (ALWAYS,))] if test(condition, row, self._context) else []
+            case Assign():
+                return [(extended, (ALWAYS,))] if (extended := assigned(formula, row, self._context)) is not None else []
+            case Table():
+                return [(extended, (ALWAYS,)) for extended in joined(formula, row)]
+            case WindowFormula():
+                raise ValueError("a window inside a formula needs a program with a granularity")
+
+    # --- proofs
+
+    def round_of(self, goal: Moment) -> int | None:
+        return self.held.round_of(goal.fact, goal.point, goal.window_ms)
+
+    def leaves(self, goal: Moment) -> Iterator[Proof]:
+        pieces = self.held.given.get(goal.fact, {})
+        for piece in sorted((p for p in pieces if goal.point in p), key=lambda p: -p.hi):
+            yield Asserted(goal.fact, pieces[piece], during=piece)
+        for piece, seen in self.held.events(goal.fact, goal.window_ms):
+            if goal.point in seen and goal.point not in piece:
+                leaf = Asserted(goal.fact, pieces[piece], during=piece)
+                yield timed.window(leaf, goal.window_ms or 0, seen)
+
+    def ways(self, goal: Moment, number: int | None) -> Iterator[Way]:
+        by = LAST if number is None else number
+        for rule in self._by_head.get(goal.fact[0], ()):
+            begun = unify(headed(rule.head), goal.fact, {})
+            for row, held in self.body(rule, begun, by) if begun is not None else ():
+                where = _origin(rule.head, row, held, goal.point)
+                if where is not None:
+                    yield Way(rule, tuple(sorted(row.items())), where, self._least(rule, row, where, min(by, self._last)))
+
+    def _least(self, rule: Rule, row: Row, point: int, by: int) -> int:
+        """The round after which a body is known to be true at a point, `by` at the latest."""
+        low = 0
+        while low < by:
+            middle = (low + by) // 2
+            if any(point in when for _, held in self.body(rule, row, middle) for when in held):
+                by = middle
+            else:
+                low = middle + 1
+        return by
+
+    def part(self, formula: Formula, way: Way, path: Path) -> Iterator[Proof] | None:
+        return None if isinstance(formula, (Assign, Table)) else self._true(formula, way, way.where, path)
+
+    def _true(self, formula: Formula, way: Way, point: int, path: Path) -> Iterator[Proof]:
+        """The trees of a formula at a point."""
+        row, window_ms = dict(way.row), way.rule.window_ms
+        match formula:
+            case Atom():
+                yield from self.trees(Moment(ground(formula, row), point, window_ms), path)
+            case DiamondMinus(distance=distance, body=body):
+                held = (when for _, found in self.solve(body, row, window_ms, way.number) for when in found)
+                for when in sorted(held, reverse=True):
+                    if (seen := reached_from(point, distance, when)) is not None:
+                        for tree in self._true(body, way, seen, path):
+                            true = diamond_minus(during(tree), distance)
+                            yield step("diamond-minus", formula, row, [tree], true, _over(true, distance))
+            case BoxMinus(distance=distance, body=body):
+                looked = looked_back(point, distance)
+                for pieces in self.pieces(lambda seen: self._true(body, way, seen, path), looked):
+                    boxed = box_minus(timed.joined(pieces), distance)
+                    assert boxed is not None
+                    yield step("box-minus", formula, row, pieces, boxed, _over(boxed, distance))
+            case At(body=body):
+                moment = Interval(point, point)
+                for tree in self._true(body, way, point, path):
+                    yield step("at", formula, row, [tree], moment, moment)
+            case Negation():
+                [(_, without)] = self.solve(formula, row, window_ms)
+                gap = next(when for when in without if point in when)
+                yield Absent(timed.shown(formula.body, row), during=intersect(gap, self._horizon))
+            case Test():
+                yield Holds(timed.shown(formula, row))
+
+    def pieces(self, at: Callable[[int], Iterator[Proof]], when: Interval) -> Iterator[tuple[Proof, ...]]:
+        """Trees that one after the other hold during all of an interval; `at` gives those of a point."""
+        return self.cover(at, when.lo, lambda tree: None if (end := during(tree).hi) >= when.hi else end + 1)
+
+    def conclude(self, goal: Moment, way: Way, premises: tuple[Proof, ...]) -> Proof:
+        true = intersect(common(premises), self._horizon)
+        assert true is not None
+        row = dict(way.row)
+        match way.rule.head:
+            case BoxPlus(distance=distance):
+                made = diamond_minus(true, distance)
+                premises = (step("box-plus", way.rule.head, row, premises, made, true),)
+                true = intersect(made, self._horizon) or made
+            case At():
+                moment = Interval(goal.point, goal.point)
+                premises = (step("at", way.rule.head, row, premises, moment, true),)
+                true = moment
+        return Derived(goal.fact, way.rule, row, premises, 1 + timed.depth(premises), timed.size(premises), true)
+
+
+def headed(head: Head) -> Atom:
+    """The atom of a head."""
+    atom = head.body if isinstance(head, (BoxPlus, At)) else head
+    if not isinstance(atom, Atom):
+        raise ValueError(f"not a head: {head}")
+    return atom
+
+
+def _reached(head: Head, row: Row, held: Intervals) -> Iterable[Interval]:
+    """When the atom of a head holds, where its body does during `held`."""
+    match head:
+        case BoxPlus(distance=distance):
+            return [diamond_minus(when, distance) for when in held]
+        case At(instant=term):
+            ms = number_of(value_of(term, row))
+            return () if ms is None else (Interval(instant(ms), instant(ms)),)
+    return held
+
+
+def _origin(head: Head, row: Row, held: Intervals, point: int) -> int | None:
+    """Where the body is true for the head to hold at a point: the latest, of ``@`` the earliest such."""
+    match head:
+        case BoxPlus(distance=distance):
+            found = [seen for when in held if (seen := reached_from(point, distance, when)) is not None]
+            return max(found, default=None)
+        case At(instant=term):
+            ms = number_of(value_of(term, row))
+            return held[0].lo if ms is not None and instant(ms) == point else None
+    return point if any(point in when for when in held) else None
+
+
+def _at(term: Term, row: Row, held: Intervals) -> Iterable[tuple[Row, Intervals]]:
+    """``@x`` on dense time: the instants of milliseconds; a variable ranges over punctual facts only."""
+    if isinstance(term, Variable) and term.name not in row:
+        if any(when.lo != when.hi for when in held):
+            raise ValueError(f"@?{term.name} of a fact with a duration has endless instants")
+        return [({**row, term.name: integer(when.lo // 2)}, (when,)) for when in held if when.lo % 2 == 0]
+    ms = number_of(value_of(term, row))
+    hit = ms is not None and any(instant(ms) in when for when in held)
+    return [(row, (Interval(instant(ms), instant(ms)),))] if hit and ms is not None else []
+
+
+def _both(first: Intervals, second: Intervals) -> Intervals:
+    return tuple(coalesce(i for a in first for b in second if (i := intersect(a, b)) is not None))
+
+
+def _complement(intervals: Iterable[Interval]) -> Intervals:
+    gaps, start = [], MIN
+    for held in coalesce(intervals):
+        if start < held.lo:
+            gaps.append(Interval(start, held.lo - 1))
+        start = held.hi + 1
+    return tuple([*gaps, Interval(start, MAX)] if start <= MAX else gaps)
+
+
+def _over(true: Interval, distance: Interval) -> Interval:
+    """All that an operator looks at from the points of an interval."""
+    return Interval(looked_back(true.lo, distance).lo, looked_back(true.hi, distance).hi)

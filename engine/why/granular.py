@@ -1,0 +1,308 @@
+"""Proofs on a timeline of granules: what follows by a LARS program (docs/lars.md).
+
+The rules are applied granule by granule, in rounds (engine/reference/granules.py says what each formula means); every fact has the round
+since which it is known. An atom that is derived for another granule than the present one is seen from the present one on.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from engine.functions.expressions import Context, test
+from engine.functions.terms import integer
+from engine.ir.growth import endless, rounds
+from engine.ir.rules import (Assign, At, Atom, BoxMinus, BoxPlus, DiamondMinus, Falsum, Formula, Negation, Rule, RuleSet, Table, Test,
+                             WindowFormula)
+from engine.ir.strata import strata
+from engine.ir.terms import Variable
+from engine.reference.formulas import Ground, Row, assigned, ground, joined, number_of, unify, value_of
+from engine.timeline import ALWAYS, MAX, Interval, coalesce, granule
+from engine.why import timed
+from engine.why.dense import headed
+from engine.why.held import LAST, Given
+from engine.why.index import Index, in_order
+from engine.why.timed import Path, Search, Way, step
+from engine.why.trees import Absent, Asserted, Budget, Derived, Holds, Operator, Proof, Source
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """A fact at granule `k`, as known at granule `by`."""
+
+    fact: Ground
+    k: int
+    by: int
+
+    @property
+    def key(self) -> tuple[Ground, int]:
+        return self.fact, self.k
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """What is seen from granule `now` as known after a round: a window leaves the granules from `first` on, or the events `only`."""
+
+    now: int
+    known: int = LAST
+    first: int | None = None
+    only: frozenset[tuple[int, Ground]] | None = None
+
+
+class Granular(Search[Point]):
+    """All that follows by granule `until`, and its proofs. Raises Unstratified, Unending, TooMuchError, ValueError."""
+
+    def __init__(self, program: RuleSet, given: Iterable[Given], until: int, context: Context, budget: Budget) -> None:
+        super().__init__(budget)
+        self.length, self._context = program.granularity_ms, context
+        self.given: dict[Ground, dict[Interval, tuple[Source, ...]]] = defaultdict(dict)
+        self._known: dict[Ground, dict[int, tuple[int, int]]] = defaultdict(dict)
+        self._always, self._at = Index(), defaultdict[int, Index](Index)
+        self._events: list[tuple[int, Ground]] = []
+        self._last = 0
+        start = None if program.start_at_ms is None else program.start_at_ms // self.length
+        for fact, source in given:
+            self._take(ground(fact.atom, {}), fact.interval, source, start)
+        self._events.sort()
+        self.start = self._events[0][0] if self._events and start is None else start or 0
+        self._by_head: dict[str, list[Rule]] = defaultdict(list)
+        rules = [rule for rule in program.rules if not isinstance(rule.head, Falsum)]
+        for rule in rules:
+            self._by_head[headed(rule.head).predicate].append(rule)
+        self._derive([(layer, endless(layer)) for layer in strata(rules)], until)
+
+    def _take(self, fact: Ground, when: Interval, source: Source, start: int | None) -> None:
+        """An input fact at every granule that it covers; events before the start are not on the timeline."""
+        first, last = when.lo // (2 * self.length), when.hi // (2 * self.length)
+        if when == ALWAYS:
+            self._always.add(fact)
+        elif start is not None:
+            first = max(first, start)
+        if when != ALWAYS and first > last:
+            return
+        piece = ALWAYS if when == ALWAYS else self.granules(first, last)
+        pieces = self.given[fact]
+        pieces[piece] = tuple(dict.fromkeys((*pieces.get(piece, ()), source)))
+        for k in range(first, last + 1) if when != ALWAYS else ():
+            self._know(fact, k, k)
+            self._events.append((k, fact))
+
+    def _know(self, fact: Ground, k: int, now: int) -> bool:
+        if k in self._known[fact]:
+            return False
+        self._known[fact][k] = now, self._last
+        self._at[k].add(fact)
+        return True
+
+    def granules(self, first: int, last: int) -> Interval:
+        """The points of some granules."""
+        return Interval(granule(first, self.length).lo, granule(last, self.length).hi)
+
+    def during(self, fact: Ground) -> tuple[Interval, ...]:
+        """When a fact holds."""
+        if any(when == ALWAYS for when in self.given.get(fact, ())):
+            return (ALWAYS,)
+        return tuple(coalesce(granule(k, self.length) for k in self._known.get(fact, ())))
+
+    # --- rounds
+
+    def _derive(self, layers: Sequence[tuple[Sequence[Rule], Sequence[str]]], until: int) -> None:
+        for now in range(self.start, until + 1):
+            for layer, unending in layers:
+                for _ in rounds(unending):
+                    found = [derived for rule in layer for row in self.body(rule, {}, View(now)) for derived in self._heads(rule, row, now)]
+                    self._last += 1
+                    if not any([self._know(fact, k, now) for fact, k in found]):
+                        break
+
+    def _heads(self, rule: Rule, row: Row, now: int) -> Iterator[tuple[Ground, int]]:
+        fact = ground(headed(rule.head), row)
+        match rule.head:
+            case At(instant=term):
+                k = number_of(value_of(term, row))
+                yield from [] if k is None else [(fact, k)]
+            case BoxPlus(distance=distance):
+                yield from ((fact, k) for k in range(now + self._steps(distance.lo), now + self._steps(distance.hi) + 1))
+            case _:
+                yield fact, now
+
+    # --- solutions
+
+    def body(self, rule: Rule, row: Row, view: View) -> list[Row]:
+        """The extensions of `row` that satisfy a body at the present granule."""
+        rows = [row]
+        for formula in in_order(rule.body, row):
+            rows = _distinct(extended for found in rows for extended in self.solve(formula, found, view.now, view))
+        return rows
+
+    def solve(self, formula: Formula, row: Row, k: int, view: View) -> Iterator[Row]:
+        """The extensions of `row` under which a formula is true at granule `k`, as seen in `view`."""
+        match formula:
+            case Atom():
+                yield from self._atom(formula, row, k, view)
+            case DiamondMinus(body=body):
+                for point in self._looked(formula, k, view):
+                    yield from self.solve(body, row, point, view)
+            case BoxMinus(body=body):
+                rows = [row]
+                for point in self._looked(formula, k, view):
+                    rows = _distinct(extended for found in rows for extended in self.solve(body, found, point, view))
+                yield from rows
+            case At(instant=term, body=body):
+                for point in self._instants(k, view):
+                    if isinstance(term, Variable) and term.name not in row:
+                        yield from self.solve(body, {**row, term.name: integer(point)}, point, view)
+                    elif number_of(value_of(term, row)) == point:
+                        yield from self.solve(body, row, point, view)
+            case WindowFormula(body=body):
+                yield from self.solve(body, row, k, self._through(formula, k, view))
+            case Negation(body=body):
+                if not any(True for _ in self.solve(body, row, k, replace(view, known=LAST))):
+                    yield row
+            case Test(condition=condition):
+                if test(condition, row, self._context):
+                    yield row
+            case Assign():
+                if (extended := assigned(formula, row, self._context)) is not None:
+                    yield extended
+            case Table():
+                yield from joined(formula, row)
+
+    def _atom(self, pattern: Atom, row: Row, k: int, view: View) -> Iterator[Row]:
+        if view.first is not None and k < view.first:
+            return
+        here = [fact for fact in self._at[k].facts(pattern, row) if self._seen(fact, k, view)] if k in self._at else []
+        always = self._always.facts(pattern, row)
+        self.budget.spend(1 + len(here) + len(always))
+        for fact in dict.fromkeys((*here, *always)):
+            if (extended := unify(pattern, fact, row)) is not None:
+                yield extended
+
+    def _seen(self, fact: Ground, k: int, view: View) -> bool:
+        now, number = self._known[fact][k]
+        return now <= view.now and number <= view.known and (view.only is None or (k, fact) in view.only)
+
+    def _looked(self, formula: DiamondMinus | BoxMinus, k: int, view: View) -> range:
+        """The granules that an operator looks at; a box before the first one looks at that."""
+        furthest = [] if formula.distance.hi == MAX else [k - self._steps(formula.distance.hi)]
+        first = max([self.start, *furthest, *([] if view.first is None else [view.first])])
+        last = k - self._steps(formula.distance.lo)
+        return range(first, (last if isinstance(formula, DiamondMinus) else max(last, self.start)) + 1)
+
+    @staticmethod
+    def _instants(k: int, view: View) -> range:
+        return range(k, k + 1) if view.first is None else range(view.first, k + 1)
+
+    def _through(self, window: WindowFormula, k: int, view: View) -> View:
+        if window.unit == "time":
+            return View(view.now, view.known, max(k - window.size, self.start))
+        last = sorted({(point, fact) for point, fact in self._events if point <= k})[-window.size:]
+        return View(view.now, view.known, last[0][0] if len(last) == window.size else self.start, frozenset(last))
+
+    def _steps(self, distance: int) -> int:
+        """An encoded distance in granules."""
+        if distance % (2 * self.length):
+            raise ValueError("the distances of a program on granules are whole ones")
+        return distance // (2 * self.length)
+
+    # --- proofs
+
+    def round_of(self, goal: Point) -> int | None:
+        if any(when == ALWAYS for when in self.given.get(goal.fact, ())):
+            return 0
+        now, number = self._known.get(goal.fact, {}).get(goal.k, (goal.by + 1, 0))
+        return number if now <= goal.by else None
+
+    def leaves(self, goal: Point) -> Iterator[Proof]:
+        pieces = self.given.get(goal.fact, {})
+        here = granule(goal.k, self.length).lo
+        for piece in sorted((p for p in pieces if here in p), key=lambda p: -p.hi):
+            yield Asserted(goal.fact, pieces[piece], during=piece)
+
+    def ways(self, goal: Point, number: int | None) -> Iterator[Way]:
+        by = LAST if number is None else number
+        for rule in self._by_head.get(goal.fact[0], ()):
+            begun = unify(headed(rule.head), goal.fact, {})
+            for now in self._presents(rule, goal, number) if begun is not None else ():
+                for row in self.body(rule, begun or {}, View(now, by)):
+                    if (goal.fact, goal.k) in self._heads(rule, row, now):
+                        yield Way(rule, tuple(sorted(row.items())), now, self._least(rule, row, now, min(by, self._last)))
+
+    def _presents(self, rule: Rule, goal: Point, number: int | None) -> Iterable[int]:
+        """The granules at which a rule may give a goal."""
+        match rule.head:
+            case At():
+                return range(self.start, goal.by + 1) if number is None else (self._known[goal.fact][goal.k][0],)
+            case BoxPlus(distance=distance):
+                first, last = goal.k - self._steps(distance.hi), goal.k - self._steps(distance.lo)
+                return range(min(last, goal.by), max(first, self.start) - 1, -1)
+        return (goal.k,) if self.start <= goal.k <= goal.by else ()
+
+    def _least(self, rule: Rule, row: Row, now: int, by: int) -> int:
+        """The round after which a body is known to be true, `by` at the latest."""
+        low = 0
+        while low < by:
+            middle = (low + by) // 2
+            if self.body(rule, row, View(now, middle)):
+                by = middle
+            else:
+                low = middle + 1
+        return by
+
+    def part(self, formula: Formula, way: Way, path: Path) -> Iterator[Proof] | None:
+        view = View(way.where, way.number)
+        return None if isinstance(formula, (Assign, Table)) else self._true(formula, dict(way.row), way.where, view, path)
+
+    def _true(self, formula: Formula, row: Row, k: int, view: View, path: Path) -> Iterator[Proof]:
+        """The trees of a formula at a granule, as seen in a view."""
+        here = granule(k, self.length)
+        match formula:
+            case Atom():
+                yield from self.trees(Point(ground(formula, row), k, view.now), path)
+            case DiamondMinus(body=body):
+                looked = self._looked(formula, k, view)
+                for point in reversed(looked):
+                    if self._is_true(body, row, point, view):
+                        for tree in self._true(body, row, point, view, path):
+                            yield step("diamond-minus", formula, row, [tree], here, self.granules(looked[0], looked[-1]))
+            case BoxMinus(body=body):
+                looked = self._looked(formula, k, view)
+                for pieces in self._pieces(body, row, looked, view, path):
+                    yield step("box-minus", formula, row, pieces, here, self.granules(looked[0], looked[-1]) if looked else here)
+            case At(instant=term, body=body):
+                moment = number_of(value_of(term, row))
+                assert moment is not None
+                for tree in self._true(body, row, moment, view, path):
+                    yield step("at", formula, row, [tree], here, granule(moment, self.length))
+            case WindowFormula(unit=unit, body=body):
+                seen = self._through(formula, k, view)
+                for tree in self._true(body, row, k, seen, path):
+                    over = self.granules(min(seen.first or k, k), k) if seen.first is not None else here
+                    yield step("window" if unit == "time" else "tuple-window", formula, row, [tree], here, over)
+            case Negation():
+                yield Absent(timed.shown(formula.body, row), during=here)
+            case Test():
+                yield Holds(timed.shown(formula, row))
+
+    def _is_true(self, formula: Formula, row: Row, k: int, view: View) -> bool:
+        return any(found == row for found in self.solve(formula, row, k, view))
+
+    def _pieces(self, body: Formula, row: Row, looked: range, view: View, path: Path) -> Iterator[tuple[Proof, ...]]:
+        """Trees that one after the other are true at all these granules."""
+        def following(piece: Proof) -> int | None:
+            point = (timed.during(piece).hi + 1) // (2 * self.length)
+            return point if point < looked.stop else None
+
+        return self.cover(lambda point: self._true(body, row, point, view, path), looked.start, following) if looked else iter([()])
+
+    def conclude(self, goal: Point, way: Way, premises: tuple[Proof, ...]) -> Proof:
+        here, row, head = granule(goal.k, self.length), dict(way.row), way.rule.head
+        if not isinstance(head, Atom):
+            operator: Operator = "at" if isinstance(head, At) else "box-plus"
+            premises = (step(operator, head, row, premises, here, granule(way.where, self.length)),)
+        return Derived(goal.fact, way.rule, row, premises, 1 + timed.depth(premises), timed.size(premises), here)
+
+
+def _distinct(rows: Iterable[Row]) -> list[Row]:
+    return [dict(key) for key in dict.fromkeys(tuple(sorted(row.items())) for row in rows)]

@@ -1,0 +1,77 @@
+"""Facts with the intervals during which they are known to hold, each part since a round of the derivation.
+
+What a rule gives in a round follows from what was known before it, so a proof by these facts cannot use what it proves.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+
+from engine.ir.rules import Atom, Fact
+from engine.reference.formulas import Ground, Row, ground
+from engine.timeline import Interval, coalesce, interval
+from engine.why.index import Index
+from engine.why.trees import Source
+
+Intervals = tuple[Interval, ...]
+Given = tuple[Fact, Source]
+LAST = 1 << 62
+"""A round after all rounds."""
+
+
+class Held:
+    """Facts on dense time. What is given is of round 0."""
+
+    def __init__(self, given: Iterable[Given]) -> None:
+        self.given: dict[Ground, dict[Interval, tuple[Source, ...]]] = defaultdict(dict)
+        self._rounds: dict[Ground, list[int]] = {}
+        self._known: dict[Ground, list[Intervals]] = {}
+        self._index = Index()
+        for fact, source in given:
+            pieces = self.given[ground(fact.atom, {})]
+            pieces[fact.interval] = tuple(dict.fromkeys((*pieces.get(fact.interval, ()), source)))
+        for atom, pieces in self.given.items():
+            self.add(atom, pieces, 0)
+
+    def add(self, fact: Ground, when: Iterable[Interval], number: int) -> bool:
+        """Know that a fact holds, since the round `number`; whether that is new."""
+        before = self._known[fact][-1] if fact in self._known else ()
+        after = tuple(coalesce([*before, *when]))
+        if after == before:
+            return False
+        if fact not in self._known:
+            self._known[fact], self._rounds[fact] = [], []
+            self._index.add(fact)
+        self._known[fact].append(after)
+        self._rounds[fact].append(number)
+        return True
+
+    def facts(self, atom: Atom, row: Row) -> Sequence[Ground]:
+        """The facts that may match."""
+        return self._index.facts(atom, row)
+
+    def during(self, fact: Ground, window_ms: int | None = None, by: int = LAST) -> Intervals:
+        """When a fact holds as known after the round `by`; for a rule with a Window each event counts from its instant on so long."""
+        rounds = self._rounds.get(fact, [])
+        place = bisect_right(rounds, by)
+        found = self._known[fact][place - 1] if place else ()
+        return tuple(coalesce([*found, *(seen for _, seen in self.events(fact, window_ms))])) if window_ms is not None else found
+
+    def round_of(self, fact: Ground, point: int, window_ms: int | None = None) -> int | None:
+        """The round since which a fact is known to hold at a point."""
+        if any(point in seen for _, seen in self.events(fact, window_ms)):
+            return 0
+        return next((number for number, held in zip(self._rounds.get(fact, ()), self._known.get(fact, ()))
+                     if any(point in when for when in held)), None)
+
+    def events(self, fact: Ground, window_ms: int | None) -> Iterator[tuple[Interval, Interval]]:
+        """The punctual facts of the input, each with when a rule with this Window sees it."""
+        if window_ms is None:
+            return
+        for piece in self.given.get(fact, ()):
+            if piece.lo == piece.hi:
+                seen = interval(piece.lo // 2, piece.lo // 2 + window_ms, closed_end=False)
+                assert seen is not None
+                yield piece, seen

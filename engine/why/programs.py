@@ -1,0 +1,181 @@
+"""Why a fact of rules with time: from the rules and what was given to the proofs of a fact at a point, or during an interval."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from engine.functions.datetimes import parse_moment
+from engine.functions.expressions import Context
+from engine.ir.rules import TRIPLE, Atom, Rule, RuleSet
+from engine.ir.statement import Program, Statement, TimeWindow
+from engine.ir.strata import Known, heads, predicate_of
+from engine.ir.terms import Constant
+from engine.records import Event, Triple
+from engine.reference.formulas import Ground, Row
+from engine.timeline import ALWAYS, MAX, MIN, Interval, instant
+from engine.why import timed
+from engine.why.dataset import stated
+from engine.why.dense import Dense, Moment
+from engine.why.granular import Granular, Point
+from engine.why.held import Given
+from engine.why.streamed import Instance, Streamed
+from engine.why.trees import Asserted, Budget, Proof, Source, Stated, Static, Step, TooMuchError
+from engine.why.trees import Streamed as OnStream
+
+STEPS = 2_000_000
+"""What a search may take, in look-ups: some seconds."""
+STEPS_FOR_MORE = 50_000
+
+
+@dataclass(frozen=True, slots=True)
+class Proved:
+    """The proofs of a fact during an interval; `more` where there are others, or the search for them was given up. Without proofs `held`
+    says when the fact holds, if it ever does."""
+
+    during: Interval
+    proofs: tuple[Proof, ...]
+    more: bool
+    held: tuple[Interval, ...] = ()
+
+
+def explain_fact(program: RuleSet, given: Sequence[Given], fact: Ground, when: Interval | None, most: int = 1,
+                 until_ms: int | None = None) -> Proved:
+    """At most `most` proofs that a fact holds during all of an interval; of None, at the first point at which it does. `given` are the
+    facts of the input beside those of the program. Raises TooMuchError, strata.Unstratified, growth.Unending, ValueError."""
+    rules = asked(program.rules, fact)
+    facts: list[Given] = [*((own, Stated(program.name, own.atom.span)) for own in program.facts), *given]
+    ends = [end for f, _ in facts for end in (f.interval.lo, f.interval.hi) if end not in (MIN, MAX)]
+    wanted = [] if when is None else [end for end in (when.lo, when.hi) if end not in (MIN, MAX)]
+    until = max([*ends, *wanted, *([] if until_ms is None else [instant(until_ms)])], default=0)
+    budget = Budget(STEPS)
+    if program.granularity_ms:
+        return _on_granules(RuleSet(program.name, rules, (), program.granularity_ms, program.start_at_ms), facts, fact, when, until, most,
+                            budget)
+    search = Dense(rules, facts, until, Context(until // 2), budget)
+    held = search.held.during(fact)
+    if (when := when or _first(held)) is None or not any(one.lo <= when.lo and when.hi <= one.hi for one in held):
+        return Proved(when or ALWAYS, (), False, held)
+    found = search.pieces(lambda point: search.proofs(Moment(fact, point)), when)
+    return taken(when, map(_together, found), most, budget)
+
+
+def _on_granules(program: RuleSet, facts: Sequence[Given], fact: Ground, when: Interval | None, until: int, most: int,
+                 budget: Budget) -> Proved:
+    length = 2 * program.granularity_ms
+    last = until // length
+    search = Granular(program, facts, last, Context(until // 2), budget)
+    held = search.during(fact)
+    if when is None and (first := _first(held)) is not None:
+        when = ALWAYS if first == ALWAYS else search.granules(first.lo // length, first.lo // length)
+    if when is None or not any(one.lo <= when.lo and when.hi <= one.hi for one in held):
+        return Proved(when or ALWAYS, (), False, held)
+    end = when.hi
+
+    def following(tree: Proof) -> int | None:
+        after = (timed.during(tree).hi + 1) // length
+        return None if timed.during(tree).hi >= end else after
+
+    found = search.cover(lambda k: search.proofs(Point(fact, k, last)), max(when.lo // length, search.start), following)
+    return taken(when, map(_together, found), most, budget)
+
+
+def taken(when: Interval, proofs: Iterator[Proof], most: int, budget: Budget) -> Proved:
+    """At most so many proofs. Raises TooMuchError where the search is given up before there is one."""
+    found: list[Proof] = []
+    try:
+        for proof in proofs:
+            if len(found) == most and proof not in found:
+                return Proved(when, tuple(found), True)
+            if proof not in found:
+                found.append(proof)
+                budget.limit(STEPS_FOR_MORE)
+    except TooMuchError:
+        if not found:
+            raise
+        return Proved(when, tuple(found), True)
+    return Proved(when, tuple(found), False)
+
+
+def asked(rules: Iterable[Rule], fact: Ground) -> tuple[Rule, ...]:
+    """The rules that a fact may follow by, in their order."""
+    listed = list(rules)
+    known = Known(head for rule in listed for head in heads(rule))
+    predicate, terms = fact
+    wanted = set(known.meeting(predicate_of(Atom(predicate, tuple(map(Constant, terms))))))
+    before = -1
+    while len(wanted) > before:
+        before = len(wanted)
+        for rule in listed:
+            if wanted.intersection(heads(rule)):
+                wanted.update(need for need, _ in known.needs(rule))
+    return tuple(rule for rule in listed if wanted.intersection(heads(rule)))
+
+
+def explain_reported(statement: Statement, row: Row, events: Sequence[Event], graphs: Mapping[str, Iterable[Triple]],
+                     profiles: Mapping[str, RuleSet], makers: Mapping[str, str], most: int = 1) -> Proved:
+    """At most `most` proofs of a row of stream P or N of a Streaming RIF-Core program: by the items that had come when the fact began.
+    Raises TooMuchError, growth.Unending."""
+    program = statement.query
+    assert isinstance(program, Program)
+    begin, end = moment_of(row["from"]), moment_of(row["until"]) if "until" in row else MAX
+    fact = fact_of(program, row)
+    given = _streamed(statement, [event for event in events if event.t <= begin], makers)
+    for iri in dict.fromkeys(source.iri for source in statement.graphs):
+        for triple in graphs.get(iri, ()):
+            given.setdefault(Instance((TRIPLE, triple), MIN, MAX), []).append((ALWAYS, Static(iri)))
+    for atom, source in stated([program.rules]):
+        given.setdefault(Instance(atom, MIN, MAX), []).append((ALWAYS, source))
+    leaves = {one: tuple(_leaf(one, when, tuple(source for point, source in sources if point == when))
+                         for when in dict.fromkeys(point for point, _ in sources)) for one, sources in given.items()}
+    background = profiles[program.profile].rules if program.profile else ()
+    budget = Budget(STEPS)
+    goal = Instance(fact, begin, end)
+    search = Streamed([*program.rules.rules, *background], leaves, Context(begin), budget)
+    return taken(goal.during, search.reported(goal, program.rules.written), most, budget)
+
+
+def _streamed(statement: Statement, events: Iterable[Event], makers: Mapping[str, str]) -> dict[Instance, list[tuple[Interval, Source]]]:
+    lengths = {s.stream: s.window.range_ms for s in statement.streams if isinstance(s.window, TimeWindow)}
+    found: dict[Instance, dict[tuple[Interval, Source], None]] = {}
+    for event in events:
+        point = Interval(instant(event.t), instant(event.t))
+        for triple in event.triples:
+            source = OnStream(event.stream, (event.t,), makers.get(event.stream))
+            found.setdefault(Instance((TRIPLE, triple), event.t, event.t + lengths[event.stream]), {})[point, source] = None
+    return {instance: list(sources) for instance, sources in found.items()}
+
+
+def _leaf(one: Instance, when: Interval, sources: tuple[Source, ...]) -> Proof:
+    leaf = Asserted(one.fact, sources, during=when)
+    return leaf if when == ALWAYS else timed.window(leaf, one.end - one.begin, one.during)
+
+
+def fact_of(program: Program, row: Row) -> Ground:
+    """The fact that a row of a program's answer is."""
+    if "atom" not in row:
+        return TRIPLE, (row["s"], row["p"], row["o"])
+    names = [v.name for v in program.variables if v.name in row and v.name not in ("atom", "from", "until")]
+    return row["atom"], tuple(row[name] for name in names)
+
+
+def moment_of(token: str) -> int:
+    """The instant in ms of an xsd:dateTime that an answer has."""
+    found = parse_moment("dateTime", token[1:token.rindex('"')])
+    assert found is not None
+    return int(found.instant * 1_000)
+
+
+def _first(held: Sequence[Interval]) -> Interval | None:
+    """The first point at which a fact holds."""
+    if not held:
+        return None
+    return ALWAYS if held[0] == ALWAYS else Interval(held[0].lo, held[0].lo)
+
+
+def _together(pieces: tuple[Proof, ...]) -> Proof:
+    """One tree of several that hold one after the other."""
+    if len(pieces) == 1:
+        return pieces[0]
+    when = timed.joined(pieces)
+    return Step("pieces", "one after the other", pieces, 1 + timed.depth(pieces), timed.size(pieces), when, when)

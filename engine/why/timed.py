@@ -1,0 +1,208 @@
+"""Proof trees of facts that hold at times: what the timelines (dense.py, granular.py, streamed.py) have in common.
+
+A goal is a fact at a point. Its trees come the shortest first as far as rounds tell: those by what was known before the fact itself was,
+then those by all that is known. Each node says during which interval it is a proof, and no goal stands below itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Generic, Protocol, TypeVar
+
+from engine.ir.notation import duration
+from engine.ir.printer import show_group
+from engine.ir.rule_printer import show_formula
+from engine.ir.rules import Assign, Atom, At, Formula, Head, Rule, Table, Test
+from engine.ir.terms import Constant, Term, Variable
+from engine.reference.formulas import Ground, Row
+from engine.reference.substitution import expression
+from engine.timeline import ALWAYS, Interval, intersect
+from engine.why.trees import MOST_DEEP, Asserted, Budget, Lazy, Operator, Proof, Step, TooMuchError, choices, shortest
+
+MOST_NODES = 10_000
+"""Nodes of a tree that is shown."""
+
+
+class Goal(Protocol):
+    """A fact to prove; `key` is what must not stand below itself."""
+
+    @property
+    def fact(self) -> Ground: ...
+
+    @property
+    def key(self) -> Hashable: ...
+
+
+G = TypeVar("G", bound=Goal)
+Path = frozenset[Hashable]
+
+
+@dataclass(frozen=True, slots=True)
+class Way:
+    """A rule that gives a goal, by these values of its variables: all of its body is true at `where`, as known after `number`
+    rounds. `uses` are goals that parts of the body are true by, where a timeline says them."""
+
+    rule: Rule
+    row: tuple[tuple[str, str], ...]
+    where: int
+    number: int
+    uses: tuple[tuple[int, Any], ...] = ()
+
+
+class Search(Generic[G]):
+    """Finds the trees of goals."""
+
+    def __init__(self, budget: Budget) -> None:
+        self.budget = budget
+        self._ways: dict[tuple[G, bool], list[Way]] = {}
+
+    # --- what a timeline says
+
+    def round_of(self, goal: G) -> int | None:
+        """The round since which a goal is known, 0 for what is given; None where it is not true."""
+        raise NotImplementedError
+
+    def leaves(self, goal: G) -> Iterator[Proof]:
+        """What was given of a goal."""
+        raise NotImplementedError
+
+    def ways(self, goal: G, number: int | None) -> Iterator[Way]:
+        """The ways to a goal by what is known after `number` rounds, or by all that is known."""
+        raise NotImplementedError
+
+    def part(self, formula: Formula, way: Way, path: Path) -> Iterator[Proof] | None:
+        """The trees of a part of a way's body; None for what only binds."""
+        raise NotImplementedError
+
+    def conclude(self, goal: G, way: Way, premises: tuple[Proof, ...]) -> Proof:
+        """The fact by its rule."""
+        raise NotImplementedError
+
+    # --- the search
+
+    def proofs(self, goal: G) -> Iterator[Proof]:
+        """All trees of a goal; none of what is not true. Raises TooMuchError where it is too deep, or the search too long."""
+        number = self.round_of(goal)
+        if number is None:
+            return
+        found = False
+        for tree in self.trees(goal, frozenset()):
+            found = True
+            yield tree
+        if not found:
+            raise TooMuchError(f"The shortest proof has more than {MOST_DEEP} steps one above the other; so many are shown.")
+
+    def trees(self, goal: G, above: Path) -> Iterator[Proof]:
+        """The trees of a goal that use nothing of what stands above it."""
+        self.budget.spend()
+        number = self.round_of(goal)
+        if number is None or goal.key in above:
+            return
+        yield from self.leaves(goal)
+        if len(above) >= MOST_DEEP:
+            return
+        path = above | {goal.key}
+        known = self._listed(goal, number - 1) if number else []
+        yield from shortest((way.number + 1, self.by(goal, way, path)) for way in known)
+        seen = {(way.rule, way.row, way.uses) for way in known}
+        more = [way for way in self._listed(goal, None) if (way.rule, way.row, way.uses) not in seen]
+        yield from shortest((way.number + 1, self.by(goal, way, path)) for way in more)
+
+    def _listed(self, goal: G, number: int | None) -> list[Way]:
+        key = goal, number is None
+        if key not in self._ways:
+            self._ways[key] = sorted(self.ways(goal, number), key=lambda way: way.number)
+        return self._ways[key]
+
+    def by(self, goal: G, way: Way, path: Path) -> Iterator[Proof]:
+        """The trees of a goal that end with one way."""
+        parts = [trees for formula in way.rule.body if (trees := self.part(formula, way, path)) is not None]
+        for premises in choices([Lazy(trees) for trees in parts]):
+            self.budget.spend()
+            if 1 + depth(premises) <= MOST_DEEP:
+                yield self.conclude(goal, way, premises)
+
+    def cover(self, at: Callable[[int], Iterator[Proof]], begin: int,
+              following: Callable[[Proof], int | None]) -> Iterator[tuple[Proof, ...]]:
+        """Trees that one after the other hold from `begin` on; `at` gives those of a point, `following` says where the next one goes on."""
+        begun, chosen = [at(begin)], list[Proof]()
+        while begun:
+            self.budget.spend()
+            tree = next(begun[-1], None)
+            if tree is None:
+                begun.pop()
+                del chosen[len(begun) - 1:]
+            elif (point := following(tree)) is None:
+                yield (*chosen, tree)
+            else:
+                chosen.append(tree)
+                begun.append(at(point))
+
+
+# --- nodes
+
+def during(proof: Proof) -> Interval:
+    """When a tree is a proof."""
+    return getattr(proof, "during", None) or ALWAYS
+
+
+def common(premises: Sequence[Proof]) -> Interval:
+    """When all premises hold; there is such a point where they were found for one."""
+    found = ALWAYS
+    for premise in premises:
+        both = intersect(found, during(premise))
+        assert both is not None, "the premises have no point in common"
+        found = both
+    return found
+
+
+def depth(premises: Sequence[Proof]) -> int:
+    """The rules and operators on the longest branch."""
+    return max((premise.depth for premise in premises), default=0)
+
+
+def size(premises: Sequence[Proof]) -> int:
+    """The nodes with one above them. Raises TooMuchError."""
+    found = 1 + sum(premise.size for premise in premises)
+    if found > MOST_NODES:
+        raise TooMuchError(f"The proof has more than {MOST_NODES} nodes.")
+    return found
+
+
+def step(operator: Operator, formula: Formula | Head, row: Row, premises: Sequence[Proof], when: Interval, over: Interval) -> Step:
+    """An operator as a step."""
+    text = shown(formula, row) if not isinstance(formula, Atom) else operator
+    return Step(operator, text, tuple(premises), 1 + depth(premises), size(premises), when, over)
+
+
+def window(event: Asserted, window_ms: int, seen: Interval) -> Step:
+    """An event as a rule with a Window sees it."""
+    return Step("window", f"window {duration(window_ms)}", (event,), 1 + event.depth, 1 + event.size, seen, during(event))
+
+
+def joined(pieces: Sequence[Proof]) -> Interval:
+    """From the begin of the first to the end of the last."""
+    return Interval(min(during(one).lo for one in pieces), max(during(one).hi for one in pieces))
+
+
+def shown(formula: Formula | Head, row: Row) -> str:
+    """A formula with its variables replaced, as people read it."""
+    return show_formula(replaced(formula, row), show_group)
+
+
+def replaced(formula: Any, row: Row) -> Any:
+    """A formula, or a head, with what the row binds."""
+    def term(given: Term) -> Term:
+        return Constant(row[given.name]) if isinstance(given, Variable) and given.name in row else given
+
+    match formula:
+        case Atom(predicate=predicate, terms=terms):
+            return Atom(predicate, tuple(map(term, terms)))
+        case Test(condition=condition):
+            return Test(expression(condition, row))
+        case Assign() | Table():
+            return formula
+        case At(instant=instant, body=body):
+            return At(term(instant), replaced(body, row))
+    return replace(formula, body=replaced(formula.body, row))

@@ -1,0 +1,39 @@
+"""Proofs on a timeline of granules: what holds has one whose steps are right by their definitions, what does not hold has none."""
+
+from __future__ import annotations
+
+from itertools import islice
+
+from hypothesis import assume, given, settings
+
+from engine.functions.expressions import Context
+from engine.ir.strata import Unstratified
+from engine.reference.granules import Granules
+from engine.why.granular import Granular, Point
+from engine.why.trees import Budget, Stated
+from tests.differential.temporal import SECOND, UNTIL, Scenario, scenarios
+from tests.timed_proofs import GranuleChecker
+
+
+@settings(deadline=None, max_examples=100)
+@given(scenarios(granular=True))
+def test_what_holds_is_proved_and_nothing_else(scenario: Scenario) -> None:
+    context = Context(scenario.until_ms)
+    oracle = Granules(scenario.program, scenario.facts, context)
+    try:
+        oracle.run(UNTIL)
+    except (Unstratified, ValueError):
+        assume(False)
+    given_facts = [(fact, Stated("test")) for fact in (*scenario.program.facts, *scenario.facts)]
+    search = Granular(scenario.program, given_facts, scenario.until_ms // SECOND, context, Budget(10_000_000))
+    checker = GranuleChecker(oracle)
+    for fact in {*oracle.known, *oracle.always}:
+        for k in range(oracle.start, UNTIL + 5):
+            proofs = list(islice(search.proofs(Point(fact, k, UNTIL)), 3))
+            if fact not in oracle.always and k not in oracle.known.get(fact, {}):
+                assert not proofs
+                continue
+            assert proofs or oracle.known[fact][k] > UNTIL, f"no proof of {fact} at {k}"
+            for proof in proofs:
+                assert proof.fact == fact and k in checker._points(proof)     # type: ignore[union-attr]
+                checker.check(proof, UNTIL)
