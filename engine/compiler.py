@@ -17,7 +17,9 @@ from engine.ir.rule_windows import with_rule_windows
 from engine.ir.rules import RuleSet
 from engine.ir.spans import Diagnostic, DiagnosticError
 from engine.ir.stages import divide
-from engine.ir.statement import BACKGROUND, REASONING, Program, Statement
+from engine.ir.statement import BACKGROUND, REASONING, Program, Statement, TimedProgram
+from engine.ir.strata import Unstratified
+from engine.plan import derivations, intervals
 from engine.plan.build import Builder
 from engine.plan.dataset import Dataset, dataset
 from engine.plan.entail import entailed
@@ -26,13 +28,14 @@ from engine.plan.nodes import MergedSource, Plan, StaticSource, TimedSource
 from engine.plan.order import Estimate
 from engine.plan.program import program_plan
 from engine.plan.staged import StagedPlan, staged_plan
+from engine.plan.timed import timed_plan
 from engine.records import Triple
 from engine.rewrite.alternatives import NotUnfolded
 from engine.rewrite.owl2rl import BUILT_IN as BUILT_IN_RULES
 from engine.rewrite.profiles import RULES_OF
 from engine.rewrite.programs import Programs, schema_words, united
 from engine.rewrite.relevance import Goal, goals_of
-from engine.rewrite.temporal import normal_form
+from engine.rewrite.temporal import NormalForm, normal_form
 from engine.rewrite.timed import stage_program, timed_rules
 from engine.rewrite.unfold import unfold
 from engine.rewrite.validate import Catalog, validate
@@ -50,6 +53,8 @@ def compile_statement(statement: Statement, catalog: Catalog, identity: str = ""
     statement = with_rule_windows(statement, catalog.rules)
     identity = identity or hashlib.sha256(statement.text.encode()).hexdigest()[:12]
     validated = validate(statement, catalog)
+    if isinstance(statement.query, TimedProgram):
+        return _compile_timed(validated, statement.query, identity)
     if isinstance(statement.query, Program):
         return _compile_program(validated, catalog, identity, until, general)
     estimate = static_estimate(validated, catalog)
@@ -104,6 +109,27 @@ def _compile_program(statement: Statement, catalog: Catalog, identity: str, unti
         compiled.text("local")
         compiled.text("sql")
     return compiled
+
+
+def _compile_timed(statement: Statement, program: TimedProgram, identity: str) -> Compiled:
+    """A program with a time of its own: its plan is one over interval relations."""
+    made = normal_form(program.rules)
+    plan = timed_plan(program.rules, interval_plan(program.rules, made), program.variables)
+
+    def itself() -> Compiled:
+        return compiled
+
+    compiled = Compiled(statement, statement, plan, identity, Estimate(), lambda live: plan, itself,
+                        passes=(Pass(program.rules.name, program.rules.rules), Pass("normal form", made.rules)))
+    return compiled
+
+
+def interval_plan(program: RuleSet, made: NormalForm) -> intervals.Program:
+    """The plan of a program by its normal form. Raises DiagnosticError where there is none."""
+    try:
+        return derivations.build(program, made.rules, made.checks)
+    except Unstratified as error:
+        raise DiagnosticError(Diagnostic("rules-unsafe", f"The rules cannot be stratified: {error}.", error.rule.span)) from error
 
 
 def _rewritten(statement: Statement, catalog: Catalog, general: bool,

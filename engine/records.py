@@ -45,13 +45,15 @@ class Idle:
 @dataclass(frozen=True, slots=True)
 class Register:
     """A query takes effect at the first T greater than its watermark here; it sees events of later positions only
-    (or all from position `since`). Where it makes a stream, `stream` is the IRI of that unless the text gives one."""
+    (or all from position `since`). Where it makes a stream, `stream` is the IRI of that unless the text gives one. `media` is the language
+    of a rule program with a time of its own, which its text does not tell."""
 
     position: int
     query: str
     text: str
     since: int
     stream: str | None = None
+    media: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,14 +5,12 @@ from __future__ import annotations
 import hashlib
 
 from engine.ir.profiles import STREAM
-from engine.ir.rules import TRIPLE, Atom, Import, RuleSet, atoms
+from engine.ir.programs import columns
+from engine.ir.rules import Atom, Import, RuleSet
 from engine.ir.spans import Diagnostic, DiagnosticError
 from engine.ir.statement import GraphSource, Program, Statement, StreamSource, TimeWindow
-from engine.ir.terms import Variable
 from grammar.rif.parse import PRESENTATION, XML, parse_rules
 from grammar.rif.profiles import strongest
-
-FROM, UNTIL = Variable("from"), Variable("until")
 
 
 def media_of(text: str) -> str | None:
@@ -40,17 +38,6 @@ def parse_program(text: str, media: str) -> Statement:
         program, text, dialect="rif", output="istream", report="change",
         streams=tuple(StreamSource(imp.iri, TimeWindow(window_ms, window_ms), span=imp.span) for imp in streams),
         graphs=tuple(GraphSource(imp.iri, span=imp.span) for imp in rules.imports if imp.profile not in (STREAM, None)))
-
-
-def columns(rules: RuleSet) -> tuple[Variable, ...]:
-    """The columns of what rules derive: ``s p o`` of triples, ``atom a1 a2 ...`` (a predicate and its arguments) of other atoms, where
-    there are any, and the times ``from`` and ``until``."""
-    heads = [atom for rule in rules.written for atom in atoms(rule.head)]
-    named = [len(atom.terms) for atom in heads if atom.predicate != TRIPLE]
-    places = ["s", "p", "o"] if any(atom.predicate == TRIPLE for atom in heads) else []
-    if named:
-        places += ["atom", *(f"a{number + 1}" for number in range(max(named)))]
-    return (*map(Variable, places), FROM, UNTIL)
 
 
 def _refused(rules: RuleSet, streams: list[Import]) -> list[Diagnostic]:

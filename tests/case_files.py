@@ -15,14 +15,16 @@ from typing import Any
 
 import pyoxigraph
 
+from engine.ir.programs import timed_statement
 from engine.ir.statement import Statement, TimeWindow
 from engine.records import End, Event, GraphVersion, Idle, Mark, Pause, Record, Register, Resume, RulesVersion, Triple, Unregister
 from engine.timeline import MIN
 from grammar import parse
-from grammar.program import media_of
+from grammar.rule_sets import parse_rules
 from tests.case_rows import PREFIXES, Row, read_row, show_row
 
 RULE_MEDIA = {".rifps": "text/x-rif-ps", ".rif": "application/rif+xml", ".lars": "text/x-lars", ".dmtl": "text/x-datalogmtl"}
+TIMED_MEDIA = ("text/x-lars", "text/x-datalogmtl")
 CASES = Path(__file__).parent / "cases"
 
 Answers = dict[str, list[tuple[int, list[Row]]]]
@@ -53,12 +55,14 @@ class Feed:
 
 @dataclass(frozen=True)
 class Case:
-    """A folder of tests/cases. `queries` are texts by id; the other members are those of case.json (tests/cases/README.md)."""
+    """A folder of tests/cases. `queries` are texts by id, `media` the types of those that are rule programs; the other members
+    are those of case.json (tests/cases/README.md)."""
 
     folder: Path
     about: str
     prefixes: dict[str, str]
     queries: dict[str, str]
+    media: dict[str, str]
     streams: dict[str, dict[str, Any]]
     graphs: dict[str, str]
     rules: dict[str, str]
@@ -85,10 +89,15 @@ class Case:
         path = self.folder / file
         return RULE_MEDIA[path.suffix], path.read_text("utf-8")
 
+    def timed_media(self, query: str) -> str | None:
+        """The language of a rule program with a time of its own; None for other queries."""
+        media = self.media.get(query)
+        return media if media in TIMED_MEDIA else None
+
     @property
     def streams_of_results(self) -> list[str]:
         """The ids of the queries; that of a rule program's stream N has ``/n`` behind it."""
-        return [name for query, text in self.queries.items() for name in (query, *([f"{query}/n"] if media_of(text) else []))]
+        return [name for query in self.queries for name in (query, *([f"{query}/n"] if query in self.media else []))]
 
     def expected(self) -> Answers:
         """The expected answers; every query of the case has an entry, a rule program another for its stream N."""
@@ -119,13 +128,19 @@ def find_cases() -> list[Case]:
 def load_case(folder: Path) -> Case:
     """Read a folder; members that case.json leaves out have the defaults of tests/cases/README.md."""
     spec = json.loads((folder / "case.json").read_text("utf-8"))
-    queries = {path.name.partition(".")[0]: path.read_text("utf-8") for pattern in ("*.rq", "*.query.rif*")
-               for path in sorted(folder.glob(pattern))}
+    files = [path for pattern in ("*.rq", "*.query.*") for path in sorted(folder.glob(pattern))]
+    queries = {path.name.partition(".")[0]: path.read_text("utf-8") for path in files}
+    media = {path.name.partition(".")[0]: RULE_MEDIA[path.suffix] for path in files if path.suffix != ".rq"}
     streams = spec.get("streams") or {path.stem: {} for path in sorted(folder.glob("*.events"))}
     rules = spec.get("rules") or {path.stem: path.name for path in sorted(folder.iterdir())
                                   if path.suffix in RULE_MEDIA and ".query" not in path.suffixes}
-    return Case(folder, spec["about"], PREFIXES | spec.get("prefixes", {}), queries, streams, spec.get("graphs", {}),
+    return Case(folder, spec["about"], PREFIXES | spec.get("prefixes", {}), queries, media, streams, spec.get("graphs", {}),
                 rules, spec.get("script"), spec.get("ordered", False), spec.get("mayRefuse", False), spec.get("sparkLimit"))
+
+
+def read_statement(text: str, media: str | None) -> Statement:
+    """The statement of a text; `media` is the language of a rule program with a time of its own."""
+    return parse(text) if media is None else timed_statement(parse_rules(text, media, "program"), text, media)
 
 
 def read_events(path: Path, prefixes: dict[str, str]) -> list[Item]:
@@ -227,8 +242,9 @@ class _Loader:
                 yield Idle(self._next(), self.feeds[name].iri)
             case "register", (query, *since):
                 position = self._next()
-                self.registered[query] = parse(self.case.queries[query])
-                yield Register(position, query, self.case.queries[query], since[0] if since else position)
+                media = self.case.timed_media(query)
+                self.registered[query] = read_statement(self.case.queries[query], media)
+                yield Register(position, query, self.case.queries[query], since[0] if since else position, media=media)
             case "unregister", (query,):
                 self.registered.pop(query, None)
                 yield Unregister(self._next(), query)

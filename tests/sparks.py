@@ -22,7 +22,6 @@ from engine.functions.terms import iri, literal
 from engine.ir.rules import RuleSet
 from engine.ir.statement import Statement
 from engine.records import Record
-from engine.runtime.batch import Compile
 from engine.runtime.pump import Pump
 from engine.runtime.resources import ResultEvent
 from engine.runtime.results import ResultLog
@@ -54,13 +53,10 @@ def needs_graphframes(session: Session) -> None:
         (pytest.fail if os.environ.get("CI") else pytest.skip)(f"GraphFrames not loaded: {session.graphframes_reason}")
 
 
-def compiler(parse: Callable[[str], Statement]) -> Compile:
+def compile_query(statement: Statement, name: str, graphs: Mapping[str, pa.Table], rules: Mapping[str, RuleSet]) -> Compiled:
     """Compiles against the graphs and rule sets at hand; every stream that the statement names exists. Texts are made when they are
     used: a test has one executor."""
-    def compile_query(text: str, name: str, graphs: Mapping[str, pa.Table], rules: Mapping[str, RuleSet]) -> Compiled:
-        statement = parse(text)
-        return compile_statement(statement, Catalog({s.stream: "event" for s in statement.streams}, graphs, rules), name, "logical")
-    return compile_query
+    return compile_statement(statement, Catalog({s.stream: "event" for s in statement.streams}, graphs, rules), name, "logical")
 
 
 def pumped(records: Sequence[Record], parse: Callable[[str], Statement], *, executor: str | None = None, strategy: str | None = None,
@@ -84,8 +80,9 @@ def pumped(records: Sequence[Record], parse: Callable[[str], Statement], *, exec
                     results.close()
                 results = ResultLog(Path(folder) / "results.db")
                 pump = Pump(Executor(session, force_executor=executor, force_strategy=strategy,  # type: ignore[arg-type]
-                                     force_graphs=graphs, closed_rows=closed_rows),  # type: ignore[arg-type]
-                            results, parse, compiler(parse), parse_rules=read_rules, graph_folder=Path(folder),
+                                     force_graphs=graphs, closed_rows=closed_rows,  # type: ignore[arg-type]
+                                     states=Path(folder) / "programs"),
+                            results, parse, compile_query, parse_rules=read_rules, graph_folder=Path(folder),
                             history=lambda needed, position: [table.filter(pc.and_(pc.less_equal(table["position"], position),
                                                                                    pc.equal(table["record"], 0)))])
                 pump.restore()

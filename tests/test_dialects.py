@@ -38,7 +38,7 @@ def executor() -> Iterator[Executor]:
 def planned(records: Sequence[Record], executor: Executor) -> Answers:
     """The answers of the plans on DuckDB, run in this process."""
     results = ResultLog(None)
-    pump = Pump(executor, results, parse, sparks.compiler(parse))
+    pump = Pump(executor, results, parse, sparks.compile_query)
     try:
         events = pump.process(encode(records)).results
         assert not [query.error for query in pump.queries.values() if query.error]
@@ -62,7 +62,7 @@ def test_answers(example: Example, dialect: str, how: str, executor: Executor, t
 @pytest.mark.parametrize(("example", "dialect"), REFUSED, ids=lambda value: getattr(value, "name", value))
 def test_refusals(example: Example, dialect: str) -> None:
     with pytest.raises(DiagnosticError) as caught:
-        sparks.compiler(parse)(PROLOGUE + example.texts[dialect], "q", {}, BUILT_IN_RULES)
+        sparks.compile_query(parse(PROLOGUE + example.texts[dialect]), "q", {}, BUILT_IN_RULES)
     assert [f"{found.code}: {found.message}" for found in caught.value.diagnostics] == [example.refused]
 
 

@@ -77,9 +77,9 @@ def _refused(texts: tuple[str, ...], rules: tuple[tuple[str, str, str], ...]) ->
     sets = {name: parse_rules(text, media, name) for name, media, text in rules}
     for text in texts:
         try:
-            graphs = parse(text).graphs + parse(text).reasoning_graphs
-            tables = {graph.iri: FACTS.empty_table() for graph in graphs}
-            sparks.compiler(parse)(text, "refused", tables, {**BUILT_IN_RULES, **sets})
+            statement = parse(text)
+            tables = {graph.iri: FACTS.empty_table() for graph in statement.graphs + statement.reasoning_graphs}
+            sparks.compile_query(statement, "refused", tables, {**BUILT_IN_RULES, **sets})
         except DiagnosticError as error:
             return error.diagnostics[0].message
     return None

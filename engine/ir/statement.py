@@ -49,7 +49,12 @@ class AllWindow:
     """``[ALL]``: every event since registration."""
 
 
-Window = TimeWindow | TupleWindow | NowWindow | AllWindow
+@dataclass(frozen=True, slots=True)
+class Instants:
+    """Each event at its own instant, and nothing else there: how a rule program with a time of its own sees a stream."""
+
+
+Window = TimeWindow | TupleWindow | NowWindow | AllWindow | Instants
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,6 +134,17 @@ class Program:
         return BGP(())
 
 
+@dataclass(frozen=True, slots=True)
+class TimedProgram(Program):
+    """A rule program with a time of its own: its rules look back in time, or count in granules. All events are there for it, each at its
+    instant; a fact is told when it begins (stream P) and when it ceases (stream N), not how long it will last."""
+
+    @property
+    def grain_ms(self) -> int:
+        """What happens at a point t is final once the watermark is at t + this many ms."""
+        return self.rules.granularity_ms or 1
+
+
 SparqlQuery = Select | Construct | Ask | Describe
 Query = SparqlQuery | Program
 
@@ -188,6 +204,11 @@ class Statement:
         return self.on_change and (self.output == "dstream" or isinstance(self.query, Program))
 
     @property
+    def is_timed(self) -> bool:
+        """Whether it is a rule program with a time of its own."""
+        return isinstance(self.query, TimedProgram)
+
+    @property
     def form(self) -> str:
         """``SELECT``, ``CONSTRUCT``, ``ASK``, ``DESCRIBE`` or ``PROGRAM``."""
-        return type(self.query).__name__.upper()
+        return "PROGRAM" if isinstance(self.query, Program) else type(self.query).__name__.upper()

@@ -7,19 +7,24 @@ from typing import Any
 
 from engine.ir.expressions import Aggregate, Call, Exists, Expression
 from engine.ir.terms import Constant, OneOf, PatternTerm, Variable
-from engine.plan import nodes
+from engine.plan import explain_intervals, nodes
 from engine.plan.graphs import WORDS, choose
 from engine.plan.nodes import BoundsSource, MergedSource, Plan, Source, StaticSource, WindowSource, inputs, scans_of
 from engine.plan.order import Estimate
+from engine.plan.timed import TimedPlan
 
 
 def explain_plan(plan: Plan, estimate: Estimate) -> str:
     """The plan as text, one node a line."""
+    if isinstance(plan, TimedPlan):
+        return explain_intervals.explain(plan.program)
     return "\n".join(f"{'  ' * depth}{label}" for depth, label in _lines(plan, estimate, 0))
 
 
 def plan_tree(plan: Plan, estimate: Estimate) -> dict[str, Any]:
     """The plan as nested ``{"label", "inputs"}`` for the plan picture."""
+    if isinstance(plan, TimedPlan):
+        return explain_intervals.tree(plan.program)
     return {"node": type(plan).__name__, "label": _label(plan, estimate), "inputs": [plan_tree(p, estimate) for p in inputs(plan)]}
 
 

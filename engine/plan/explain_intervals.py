@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import fields, is_dataclass
+from typing import Any
 
 from engine.ir.notation import Expressions, duration, term
 from engine.ir.notation import interval as show_interval
@@ -26,13 +27,31 @@ def explain(program: plan.Program) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _lines(node: plan.Node) -> Iterator[str]:
-    yield _headline(node)
+def tree(program: plan.Program) -> dict[str, Any]:
+    """The plan as nested ``{"node", "label", "inputs"}``: strata, their relations, how each is derived."""
+    return {"node": "Program", "label": f"Program of {len(program.relations)} relations", "inputs": [
+        {"node": "Stratum", "label": f"stratum {number}{', in rounds' if stratum.recursive else ''}", "inputs": [
+            {"node": "Relation", "label": relation.name, "inputs": [_tree(d.input) for d in relation.derivations if d.part == "new"]}
+            for relation in stratum.relations]}
+        for number, stratum in enumerate(program.strata, 1)]}
+
+
+def _tree(node: plan.Node) -> dict[str, Any]:
+    return {"node": type(node).__name__, "label": _headline(node), "inputs": list(map(_tree, _children(node)))}
+
+
+def _children(node: plan.Node) -> Iterator[plan.Node]:
     for field in fields(node):
         value = getattr(node, field.name)
         for child in value if isinstance(value, tuple) else (value,):
             if is_dataclass(child) and isinstance(child, plan.NODES):
-                yield from (f"  {line}" for line in _lines(child))
+                yield child
+
+
+def _lines(node: plan.Node) -> Iterator[str]:
+    yield _headline(node)
+    for child in _children(node):
+        yield from (f"  {line}" for line in _lines(child))
 
 
 def _headline(node: plan.Node) -> str:

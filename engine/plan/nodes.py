@@ -13,6 +13,7 @@ from engine.ir.expressions import Aggregate as AggregateCall
 from engine.ir.expressions import Expression
 from engine.ir.rules import Role, Rule
 from engine.ir.terms import Constant, PatternTerm, Term, Variable
+from engine.plan.timed import TimedPlan
 
 
 @dataclass(frozen=True, slots=True)
@@ -339,14 +340,14 @@ class Instances:
     variables: tuple[Variable, ...]
 
 
-Plan = (Unit | Instances | Scan | Nodes | Reach | Stamps | WindowTimes | Star | Chain | Join | LeftJoin | Otherwise | Lookup | Minus
-        | Filter | Extend | Union | Values | Aggregate | Project | Distinct | Order | Slice | Seed | Mark)
+Plan = (Unit | Instances | TimedPlan | Scan | Nodes | Reach | Stamps | WindowTimes | Star | Chain | Join | LeftJoin | Otherwise | Lookup
+        | Minus | Filter | Extend | Union | Values | Aggregate | Project | Distinct | Order | Slice | Seed | Mark)
 
 
 def inputs(plan: Plan) -> tuple[Plan, ...]:
     """The plans directly below, in order; one that stands below as well as beside (a seed, the left of Otherwise) once."""
     match plan:
-        case Unit() | Instances() | Scan() | Nodes() | Values() | Seed() | Stamps() | WindowTimes():
+        case Unit() | Instances() | TimedPlan() | Scan() | Nodes() | Values() | Seed() | Stamps() | WindowTimes():
             return ()
         case Star(scans=scans) | Chain(scans=scans):
             return scans

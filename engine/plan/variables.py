@@ -7,6 +7,7 @@ from engine.ir import patterns as ir
 from engine.ir.terms import Term, Variable
 from engine.plan import nodes
 from engine.plan.nodes import Plan
+from engine.plan.timed import TimedPlan
 
 
 def variables_among(*terms: Term | None) -> tuple[Variable, ...]:
@@ -60,6 +61,8 @@ def plan_variables(plan: Plan) -> frozenset[Variable]:
             return frozenset(t for t in (*terms, *rest, graph) if isinstance(t, Variable))
         case nodes.Instances(variables=variables):
             return frozenset(variables)
+        case TimedPlan(columns=columns):
+            return frozenset(map(Variable, columns))
         case nodes.Nodes():
             return frozenset(variables_among(plan.variable, plan.graph))
         case nodes.Reach(first=first, last=last, graph=graph):

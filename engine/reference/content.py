@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 
 from engine.ir.rules import RuleSet
 from engine.ir.stages import divide
-from engine.ir.statement import AllWindow, GraphSource, NowWindow, Statement, StreamSource, TimeWindow, TupleWindow
+from engine.ir.statement import AllWindow, GraphSource, Instants, NowWindow, Statement, StreamSource, TimeWindow, TupleWindow
 from engine.ir.times import window_names
 from engine.records import Event, Triple
 from engine.reference.dataset import EMPTY, Content, Dataset, Graph
@@ -57,7 +57,7 @@ def window_events(source: StreamSource, tick: int, history: History, statement: 
         case NowWindow():
             events = history.between(source.stream, None, tick)
             return _pairs(e for e in events if e.t == events[-1].t)
-        case AllWindow():
+        case AllWindow() | Instants():
             return _pairs(history.between(source.stream, None, tick))
 
 

@@ -10,15 +10,17 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from engine.functions.expressions import Context
+from engine.ir.programs import last_told_at, timed_statement
 from engine.ir.rule_windows import with_rule_windows
 from engine.ir.rules import RuleSet
-from engine.ir.statement import Program, Statement, TimeWindow
-from engine.records import End, Event, GraphVersion, Idle, Mark, Pause, Record, Register, Resume, RulesVersion, Unregister
+from engine.ir.statement import Program, Statement, TimedProgram, TimeWindow
+from engine.records import End, Event, GraphVersion, Idle, Mark, Pause, Record, Register, Resume, RulesVersion, Triple, Unregister
 from engine.reference.content import History, close_of, content_of, dataset_at, held_at, window_bounds, window_events
 from engine.reference.dataset import Graph
 from engine.reference.operators import output
 from engine.reference.program import ProgramState
 from engine.reference.sparql import Result, evaluate
+from engine.reference.timed import TimedState
 from engine.timeline import MAX, MIN, closes, event_validity, first_close_after, last_close_by
 
 
@@ -107,7 +109,7 @@ class _System:
                 self.streams.setdefault(query.makes, Stream()).idle = False
 
     def _register(self, record: Register) -> None:
-        query = self.live[record.query] = ContinuousQuery(record, with_rule_windows(self.parse(record.text), self.rules))
+        query = self.live[record.query] = ContinuousQuery(record, with_rule_windows(self._statement(record), self.rules))
         query.done = self._until(query)
         if query.makes in self.streams:
             query.done = max(query.done, self.streams[query.makes].watermark)
@@ -116,6 +118,12 @@ class _System:
             self.logged.setdefault(f"{record.query}/n", [])
         for event in self.past:
             query.see(event)
+
+    def _statement(self, record: Register) -> Statement:
+        if record.media is None:
+            return self.parse(record.text)
+        assert self.parse_rules is not None, "the log has rule programs"
+        return timed_statement(self.parse_rules(record.text, record.media, record.query), record.text, record.media)
 
     def _until(self, query: ContinuousQuery) -> int:
         """The time up to which a query is evaluated. While all that it reads is idle nobody waits for it, so it goes as far as its readers
@@ -200,9 +208,9 @@ class ContinuousQuery:
         self.last_close = MIN
         self.filled_at: int | None = None
         self.previous: Result | None = None
-        self.program = ProgramState()
+        self.program = TimedState() if isinstance(statement.query, TimedProgram) else ProgramState()
         self.held: list[Evaluation] | None = None
-        self._before_pause: tuple[Result | None, ProgramState] = None, self.program
+        self._before_pause: tuple[Result | None, ProgramState | TimedState] = None, self.program
 
     def watermark(self, streams: Mapping[str, Stream]) -> int:
         """The least watermark of the streams that hold this query back; the greatest of all where every one is idle."""
@@ -234,13 +242,19 @@ class ContinuousQuery:
     def resume(self, backlog: bool) -> list[Evaluation]:
         """Go on: the evaluations that were held back, or none of them, as if they had never been."""
         held, self.held = self.held or [], None
-        if not backlog and held:
+        if isinstance(self.program, TimedState):
+            if not backlog and isinstance(before := self._before_pause[1], TimedState):     # what holds meanwhile still follows
+                self.program.told = before.told
+        elif not backlog and held:
             self.previous, self.program = self._before_pause
         return held if backlog else []
 
     def last_tick(self) -> int:
         """The last tick of a replay: the last close that still sees an event, or the first evaluation time from it on; for a rule program
-        the one at which the last event leaves."""
+        the one at which the last event leaves, with a time of its own as far as one of its rules looks back behind that."""
+        query = self.statement.query
+        if isinstance(query, TimedProgram):
+            return MIN if self.last_close == MIN else last_told_at(query, self.last_close - 1)
         if self.last_close != MIN and isinstance(self.statement.query, Program):
             return self.last_close + 1
         if self.on_change or self.last_close == MIN:
@@ -261,6 +275,9 @@ class ContinuousQuery:
         """Evaluate the ticks that are due: those after the last done up to `watermark`, unless skipped."""
         if watermark <= self.done:
             return
+        if isinstance(self.statement.query, TimedProgram):
+            yield from self._advance(self.statement.query, watermark, graphs)
+            return
         for tick in self._due(watermark):
             contents = {source: content_of(window_events(source, tick, self.history, self.statement, self.on_change))
                         for source in self.statement.windows}
@@ -280,6 +297,18 @@ class ContinuousQuery:
                 self.filled_at = None
         self.done = watermark
         self.candidates = {tick for tick in self.candidates if tick > watermark}
+
+    def _advance(self, program: TimedProgram, watermark: int, graphs: Mapping[str, Graph]) -> Iterator[Evaluation]:
+        """What a program with a time of its own tells up to a watermark."""
+        assert isinstance(self.program, TimedState)
+        self.program.done = max(self.program.done, self.done)
+        events = [event for source in self.statement.streams for event in self.history.between(source.stream, None, watermark)]
+        for at, result, ceased in self.program.advance(program, watermark, events, self._static(graphs)):
+            yield Evaluation(at, at + program.grain_ms, result, result, ceased)
+        self.done = watermark
+
+    def _static(self, graphs: Mapping[str, Graph]) -> set[Triple]:
+        return {triple for source in self.statement.graphs for triple in graphs.get(source.iri, Graph(())).triples}
 
     def _due(self, watermark: int) -> list[int]:
         """The ticks that may have to be reported: any with content, and the one after it."""
@@ -334,8 +363,8 @@ class ContinuousQuery:
         """What a rule program reports at an instant: facts that begin to hold and such that cease, where there are any."""
         events = dict.fromkeys(event for source in self.statement.streams
                                for event, _ in window_events(source, tick, self.history, self.statement, self.on_change))
-        static = {triple for source in self.statement.graphs for triple in graphs.get(source.iri, Graph(())).triples}
-        for result, ceased in zip(self.program.step(self.statement, at, events, static, rules), (False, True)):
+        assert isinstance(self.program, ProgramState)
+        for result, ceased in zip(self.program.step(self.statement, at, events, self._static(graphs), rules), (False, True)):
             if result.rows:
                 yield Evaluation(at, tick, result, result, ceased)
 

@@ -81,7 +81,7 @@ class SparkBackend:
         self._session.on_death(lambda: on_death(RuntimeError("Spark's JVM has died")))
         self._one_shots = OneShots(self._session)
         self._executor = SparkExecutor(self._session, force_executor=self._settings.force_executor,
-                                       force_strategy=self._settings.force_strategy)
+                                       force_strategy=self._settings.force_strategy, states=self._settings.states_folder.resolve())
         return self._executor
 
     def warm_up(self, say: Say) -> None:

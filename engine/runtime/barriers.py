@@ -22,7 +22,7 @@ from engine.runtime.derived import Queries, own_iri
 from engine.runtime.graphs import GraphStore
 from engine.runtime.kept import KeptStreams
 from engine.runtime.query import LiveQuery, unreadable
-from engine.runtime.registered import Definition
+from engine.runtime.registered import Definition, read_statement
 from engine.runtime.resources import Notice
 from engine.runtime.results import Changes
 from engine.runtime.rows import Control, Kind
@@ -114,18 +114,18 @@ class Barriers:
 
     # --- registrations
 
-    def _statement(self, text: str) -> tuple[Statement, Exception | None]:
+    def _statement(self, text: str, media: str | None) -> tuple[Statement, Exception | None]:
         """A statement with the windows of the rules that it uses; one that reads nothing, and why, for a text that was accepted once and
         is not understood any more."""
         try:
-            return with_rule_windows(self._parse(text), self.rules), None
+            return with_rule_windows(read_statement(text, media, self._parse, self.rule_store.parse), self.rules), None
         except Exception as error:  # whatever a parser raises is this text's failure
             return unreadable(text), error
 
     def _register(self, control: Control) -> None:
         name, payload = control.stream, control.payload
         old = self.queries.get(name)
-        statement, failure = self._statement(payload["text"])
+        statement, failure = self._statement(payload["text"], payload.get("media"))
         definition = Definition.of(name, payload, own_iri(statement, payload.get("stream")), old.definition if old else None, self._numbers)
         self._numbers = max(self._numbers, definition.number)
         query = LiveQuery(definition, statement, None, MIN)
@@ -136,7 +136,7 @@ class Barriers:
         self.queries[name] = query
         if old is not None and old.makes is not None and old.makes != query.makes:
             self._forget(old.makes)
-        query.ticker.floor = self._begin(query)
+        query.ticker.skip(self._begin(query))
         if definition.since < control.position - 1:
             pushed = [stream for stream in query.streams if stream not in self.queries.makers]
             self.kept.refill(pushed, self._history(dict.fromkeys(pushed, MIN), control.position))
@@ -187,7 +187,7 @@ class Barriers:
             query.fail(failure or LostError(lost[0][1]), lost[0][0] if lost else None)
             return
         try:
-            query.compiled = self._compile(query.definition.text, query.name, self.graphs, self.rules)
+            query.compiled = self._compile(query.statement, query.name, self.graphs, self.rules)
         except Exception as error:  # whatever a compiler raises is this query's failure, not the pump's
             query.fail(error)
 
@@ -210,7 +210,7 @@ class Barriers:
             self._status(query, before, control.kind.name.lower())
 
     def _restart(self, query: LiveQuery, position: int) -> None:
-        query.statement, failure = self._statement(query.definition.text)
+        query.statement, failure = self._statement(query.definition.text, query.definition.media)
         query.restart(self._begin(query), position)
         self._plan(query, failure)
         self._status(query, "failed", "failure" if query.state == "failed" else "resume")

@@ -9,12 +9,13 @@ from typing import Protocol
 import pyarrow as pa
 
 from engine.ir.rules import RuleSet
+from engine.ir.statement import Statement
 from engine.limits import UNLIMITED, EvaluationLimits
 from engine.runtime.query import Compiled
 from engine.runtime.resources import Notice, ResultEvent
-from engine.spark.due import Answer, Due
+from engine.spark.due import Answer, Due, ProgramPosition
 
-Compile = Callable[[str, str, Mapping[str, pa.Table], Mapping[str, RuleSet]], Compiled]
+Compile = Callable[[Statement, str, Mapping[str, pa.Table], Mapping[str, RuleSet]], Compiled]
 History = Callable[[Mapping[str, int], int], Iterable[pa.Table]]
 
 
@@ -24,6 +25,9 @@ class Executor(Protocol):
     def evaluate(self, dues: Sequence[Due]) -> list[Answer]: ...
 
     def forget(self, query: str) -> None: ...
+
+    def retain(self, states: Mapping[str, ProgramPosition | None]) -> None:
+        """What programs with a time of their own hold is needed from these positions on, by epoch: these are committed."""
 
     def cancel(self, query: str) -> None:
         """End the evaluations of a query that is removed, now and later; its answers are then errors `Cancelled`. From any thread."""

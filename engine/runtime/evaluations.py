@@ -88,7 +88,7 @@ class Evaluations(Barriers):
         graphs = {graph: self.graphs[graph] for graph in query.graphs if graph in self.graphs}
         limits = self._limits.evaluation.own(query.definition.options.get("limits", {}))
         return Due(query.definition.epoch, query.compiled, tuple(ticks), query.definition.since, contents, graphs,  # type: ignore[arg-type]
-                   limits)
+                   limits, state=query.program)
 
     def _log_all(self, dues: Sequence[Due], made: Made, *, here: bool = False) -> None:
         """Evaluate, all queries in one call, and log the answers; of slow queries begin it in the lane, unless it must be done `here`."""
@@ -132,11 +132,11 @@ class Evaluations(Barriers):
     def _written(self, query: LiveQuery, answers: Sequence[Answer]) -> tuple[list[tuple[ResultEvent, pa.Table]], Exception | None]:
         """The results of answers up to the first that cannot be written, whatever the reason, and that reason: however the log is cut,
         those before it are there."""
-        before = query.relation, query.relation_changed, query.seq
+        before = query.relation, query.relation_changed, query.seq, query.program
         try:
             return query.log(answers, self._limits.rows), None
         except Exception as failure:  # the query's own, not the pump's
-            query.relation, query.relation_changed, query.seq = before
+            query.relation, query.relation_changed, query.seq, query.program = before
             if len(answers) == 1:
                 return [], failure
         found: list[tuple[ResultEvent, pa.Table]] = []

@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 
 from engine.compiler import Catalog
 from engine.ir.rules import RuleSet
+from engine.ir.statement import Statement
 from engine.limits import LimitExceeded
 from engine.records import Verdict
 from engine.runtime.ahead import START
@@ -249,9 +250,8 @@ class Evaluator:
         """Whether a generation of a query is neither removed nor replaced by what is in the log."""
         return self._machine.writer.appender.catalogue.stands(epoch)
 
-    def _recompile(self, text: str, name: str, graphs: Mapping[str, pa.Table], rules: Mapping[str, RuleSet]) -> Compiled:
-        """Compile a text that was accepted when it was registered: the limits of then do not matter now."""
-        statement = self._machine.parse(text)
+    def _recompile(self, statement: Statement, name: str, graphs: Mapping[str, pa.Table], rules: Mapping[str, RuleSet]) -> Compiled:
+        """Compile a statement that was accepted when it was registered: the limits of then do not matter now."""
         streams = {source.stream: "event" for source in statement.streams}
         catalog = Catalog(streams, graphs, rules, max_range_ms=1 << 60, max_steps=1 << 60, max_items=1 << 60, mixed_time=True)
         return self._machine.backend.compile(statement, name, catalog)

@@ -9,9 +9,8 @@ from dataclasses import dataclass
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from engine.compiler import interval_plan
 from engine.ir.rules import TRIPLE, Atom, Fact, RuleSet, atoms
-from engine.ir.spans import Diagnostic, DiagnosticError
-from engine.ir.strata import Unstratified
 from engine.ir.terms import RDF_TYPE, Constant, Variable
 from engine.plan import derivations, explain_intervals, intervals
 from engine.plan.memory import describe, memory
@@ -41,11 +40,7 @@ class Derived:
 
 def planned(program: RuleSet) -> intervals.Program:
     """The plan of a program. Raises DiagnosticError where there is none."""
-    made = normal_form(program)
-    try:
-        return derivations.build(program, made.rules, made.checks)
-    except Unstratified as error:
-        raise DiagnosticError(Diagnostic("rules-unsafe", f"The rules cannot be stratified: {error}.", error.rule.span)) from error
+    return interval_plan(program, normal_form(program))
 
 
 def explain(program: RuleSet) -> str:

@@ -39,6 +39,7 @@ from engine.runtime.sound import BEYOND, sound_items, sound_watermark, storable_
 from engine.runtime.streams import StreamState
 from engine.runtime.ticks import Need
 from engine.runtime.verdicts import Decide
+from engine.spark.due import ProgramPosition
 from engine.timeline import MAX, MIN
 
 _LOG = logging.getLogger(__name__)
@@ -73,6 +74,7 @@ class Pump(Evaluations):
         self._full = full or _give_up
         self._later = later
         self._failure: BaseException | None = None
+        self._held: dict[str, ProgramPosition | None] = {}
 
     # --- batches
 
@@ -233,7 +235,15 @@ class Pump(Evaluations):
         changes.meta |= {"numbers": self._numbers, "clock": self._now()}
         self._write(changes)
         self.store.committed()
+        self._retain()
         self._reach()
+
+    def _retain(self) -> None:
+        """What programs with a time of their own held before is not needed any more, once what they hold now is committed."""
+        held = {query.definition.epoch: query.program for query in self.queries.values() if query.statement.is_timed}
+        if held != self._held:
+            self.executor.retain(held)
+            self._held = held
 
     def _write(self, changes: Changes) -> None:
         """All or nothing; where there is no room, again when there may be."""
@@ -293,7 +303,7 @@ class Pump(Evaluations):
                 self.executor.cancel(query.definition.epoch)
 
     def _restore_query(self, definition: Definition, state: dict[str, object], relation: pa.Table | None) -> None:
-        statement, failure = self._statement(definition.text)
+        statement, failure = self._statement(definition.text, definition.media)
         query = LiveQuery(definition, statement, None, MIN)
         self._plan(query, failure)
         self.queries[query.name] = query

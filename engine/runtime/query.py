@@ -10,12 +10,15 @@ import numpy as np
 import pyarrow as pa
 
 from engine.ir.patterns import BGP
-from engine.ir.statement import Program, Select, Statement, TimeWindow
+from engine.ir.statement import Program, Select, Statement, TimedProgram, TimeWindow
 from engine.ir.terms import Variable
 from engine.runtime.output import difference, first_rows, payloads
 from engine.runtime.registered import Definition, Reader
 from engine.runtime.resources import RESULT_KINDS, ResultEvent
 from engine.runtime.ticks import Need, Ticker, Timetable
+from engine.runtime.timed_results import told
+from engine.runtime.timed_ticks import TimedTicker
+from engine.spark.due import ProgramPosition
 from engine.spark.instances import ENDS
 from engine.timeline import MAX, MIN
 
@@ -43,28 +46,48 @@ def unreadable(text: str) -> Statement:
     return Statement(Select(BGP(()), ()), text)
 
 
-class Evaluated(Protocol):
-    """An evaluation: the relation at T, and what is inconsistent there."""
+class _Tick(Protocol):
+    """A T, and what is inconsistent there."""
 
     @property
     def tick(self) -> int: ...
 
     @property
+    def inconsistencies(self) -> tuple[str, ...]: ...
+
+
+class Evaluated(_Tick, Protocol):
+    """An evaluation: the relation at T; of a program with a time of its own what it tells up to T, and its state."""
+
+    @property
     def table(self) -> pa.Table: ...
 
     @property
-    def inconsistencies(self) -> tuple[str, ...]: ...
+    def state(self) -> ProgramPosition | None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class _At:
+    """A T at which nothing is inconsistent."""
+
+    tick: int
+    inconsistencies: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class _Result:
     """What an evaluation has to tell: what its output operator shows, of a stepwise query the `whole` relation."""
 
-    answer: Evaluated
+    answer: _Tick
     shown: pa.Table
     output: str
     whole: pa.Table | None = None
     more: Mapping[str, Any] = field(default_factory=dict)
+
+
+def _ticker(statement: Statement, timetable: Timetable, floor: int) -> Ticker:
+    query = statement.query
+    return TimedTicker(timetable, query, floor) if isinstance(query, TimedProgram) else Ticker(timetable, floor)
 
 
 class LiveQuery(Reader):
@@ -77,7 +100,8 @@ class LiveQuery(Reader):
         self.statement = statement
         self.compiled = compiled
         self.timetable = Timetable.of(statement)
-        self.ticker = Ticker(self.timetable, floor)
+        self.ticker = _ticker(statement, self.timetable, floor)
+        self.program: ProgramPosition | None = None
         self.state = "running"
         self.error: str | None = None
         self.cause: BaseException | None = None
@@ -94,19 +118,19 @@ class LiveQuery(Reader):
 
     def fail(self, error: BaseException, producer: str | None = None) -> None:
         """Stop evaluating it; the others go on."""
-        self.state, self.cause, self.failed_with = "failed", error, producer
+        self.state, self.cause, self.failed_with, self.program = "failed", error, producer, None
         self.error = f"{type(error).__name__}: {error}"
 
     def restart(self, floor: int, since: int) -> None:
         """Go on after a failure: from the next T, with the events that are still to come."""
         self.definition = replace(self.definition, since=since, restarts=self.definition.restarts + 1)
         self.timetable = Timetable.of(self.statement)
-        self.ticker = Ticker(self.timetable, floor)
+        self.ticker = _ticker(self.statement, self.timetable, floor)
         self.state, self.error, self.failed_with = "running", None, None
 
     def skip(self, watermark: int) -> None:
         """Leave out the ticks up to `watermark`."""
-        self.ticker.floor = max(self.ticker.floor, watermark)
+        self.ticker.skip(watermark)
 
     def needs(self, paused_from: int = MIN) -> dict[str, Need]:
         """What must be kept of each stream; nothing for a failed query."""
@@ -115,12 +139,24 @@ class LiveQuery(Reader):
     def log(self, answers: Sequence[Evaluated], max_rows: int) -> list[tuple[ResultEvent, pa.Table]]:
         """The relations of evaluations, by T, through the query's output operator: each result as it is logged, and whole. Of a rule
         program what begins to hold (stream P, as ISTREAM) and what ceases (stream N, as DSTREAM), where there is anything."""
-        results = self._of_program(answers) if isinstance(self.statement.query, Program) else list(map(self._difference, answers))
+        results = self._results(answers)
         form = self.statement.form
         shown = payloads(form, [first_rows(result.shown, max_rows) for result in results])
         wholes = iter(payloads(form, [first_rows(r.whole, max_rows) for r in results if r.whole is not None]))
         return [(self._event(result, text, next(wholes) if result.whole is not None else None, max_rows), result.shown)
                 for result, text in zip(results, shown)]
+
+    def _results(self, answers: Sequence[Evaluated]) -> list[_Result]:
+        if isinstance(self.statement.query, TimedProgram):
+            return [result for answer in answers for result in self._of_timed(answer)]
+        return self._of_program(answers) if isinstance(self.statement.query, Program) else list(map(self._difference, answers))
+
+    def _of_timed(self, answer: Evaluated) -> list[_Result]:
+        """What a program with a time of its own tells: by time what begins, and what ceases of that which was told to begin."""
+        assert isinstance(self.ticker, TimedTicker) and answer.state is not None
+        self.program, self.ticker.next_point = answer.state, answer.state.next
+        return [_Result(_At(tick), rows, "dstream" if ceased else "istream", None, {"stream": "n" if ceased else "p"})
+                for tick, ceased, rows in told(answer.table, self.timetable.grain_ms, self.ticker.is_silent)]
 
     def _of_program(self, answers: Sequence[Evaluated]) -> list[_Result]:
         """What begins at each instant, and what was reported before it and ceases there. What lasts longer, but not for ever, is kept."""
@@ -179,10 +215,11 @@ class LiveQuery(Reader):
     def snapshot(self) -> dict[str, Any]:
         """The state as JSON, without the relation."""
         return {"state": self.state, "error": self.error, "seq": self.seq, "ticker": self.ticker.snapshot(),
-                "failedWith": self.failed_with}
+                "failedWith": self.failed_with, "program": self.program.to_json() if self.program is not None else None}
 
     def restore(self, state: Mapping[str, Any], relation: pa.Table | None) -> None:
         """Take back a snapshot."""
         self.state, self.error, self.seq, self.relation = state["state"], state["error"], state["seq"], relation
         self.failed_with = state.get("failedWith")
         self.ticker.restore(state["ticker"])
+        self.program = ProgramPosition.from_json(state["program"]) if state.get("program") is not None else None

@@ -21,7 +21,7 @@ from engine.runtime.graphs import static_facts
 from engine.runtime.log import LogFolder
 from engine.runtime.query import unreadable
 from engine.runtime.receipts import KeptKeys, receipt_of
-from engine.runtime.registered import Definition, Registered
+from engine.runtime.registered import Definition, Registered, read_statement
 from engine.runtime.results import ResultLog
 from engine.runtime.rows import Control, Kind, controls
 from engine.runtime.rule_store import ParseRules, StoredRules, stored_rules
@@ -63,7 +63,7 @@ class Recovery:
         queries: dict[str, Registered] = {}
         for value, state, _ in results.queries():
             definition = Definition.from_json(value)
-            statement = self.statement(definition.text, found.rule_sets)
+            statement = self.statement(definition.text, definition.media, found.rule_sets)
             wish = "paused" if state["state"] == "paused" else "running"
             queries[definition.name] = Registered(definition, statement, Timetable.of(statement), wish, results.position, results.position)
         return replace(found, queries=FixedQueries(queries))
@@ -83,7 +83,7 @@ class Recovery:
             case Kind.STREAM:
                 return known.with_stream(payload["name"], payload["descriptor"])
             case Kind.REGISTER:
-                return known.with_query(name, payload, position, self.statement(payload["text"], known.rule_sets))
+                return known.with_query(name, payload, position, self.statement(payload["text"], payload.get("media"), known.rule_sets))
             case Kind.UNREGISTER if name in known.queries:
                 return known.without_query(name, position)
             case Kind.PAUSE | Kind.RESUME if name in known.queries:
@@ -96,10 +96,10 @@ class Recovery:
                 return known.with_rules(name, stored)
         return known
 
-    def statement(self, text: str, rules: Mapping[str, RuleSet]) -> Statement:
+    def statement(self, text: str, media: str | None, rules: Mapping[str, RuleSet]) -> Statement:
         """A statement with the windows of its rules."""
         try:
-            return with_rule_windows(self.parse(text), rules)
+            return with_rule_windows(read_statement(text, media, self.parse, self.parse_rules), rules)
         except Exception:  # whatever a parser raises: the query is there, and can be removed or replaced
             return unreadable(text)
 

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from engine.ir.programs import timed_statement
 from engine.ir.statement import Statement
 from engine.runtime.resources import RESULT_KINDS
+from engine.runtime.rule_store import ParseRules
 from engine.runtime.ticks import Timetable
 
 
 @dataclass(frozen=True, slots=True)
 class Definition:
     """What was registered: query number `number` in its generation `generation`; it sees events of positions > `since`. `stream`
-    is the IRI of the stream that it registers, if it does."""
+    is the IRI of the stream that it registers, if it does. `media` is the type of a text that is a rule program with a time of its own."""
 
     name: str
     text: str
@@ -25,6 +27,7 @@ class Definition:
     registered_ms: int | None = None
     restarts: int = 0
     stream: str | None = None
+    media: str | None = None
 
     @property
     def epoch(self) -> str:
@@ -42,17 +45,23 @@ class Definition:
         number, generation = (old.number, old.generation + 1) if old is not None else (numbers + 1, 1)
         number, generation = payload.get("number", number), payload.get("generation", generation)
         return cls(name, payload["text"], number, generation, payload["since"], payload.get("options", {}), payload.get("registered"),
-                   payload.get("restarts", 0), stream)
+                   payload.get("restarts", 0), stream, payload.get("media"))
 
     def to_json(self) -> dict[str, Any]:
         return {"name": self.name, "text": self.text, "number": self.number, "generation": self.generation, "since": self.since,
                 "options": dict(self.options), "registered": self.registered_ms, "restarts": self.restarts, "epoch": self.epoch,
-                "stream": self.stream}
+                "stream": self.stream, **({} if self.media is None else {"media": self.media})}
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> Definition:
         return cls(value["name"], value["text"], value["number"], value["generation"], value["since"], value["options"],
-                   value["registered"], value["restarts"], value.get("stream"))
+                   value["registered"], value["restarts"], value.get("stream"), value.get("media"))
+
+
+def read_statement(text: str, media: str | None, parse: Callable[[str], Statement], parse_rules: ParseRules) -> Statement:
+    """The statement of a text that was registered. What it is says the text, or `media`: the language of a rule program with a time of
+    its own. Raises DiagnosticError."""
+    return parse(text) if media is None else timed_statement(parse_rules(text, media, "program"), text, media)
 
 
 class Reader:

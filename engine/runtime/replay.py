@@ -145,7 +145,7 @@ def run(queries: Mapping[str, Statement], streams: Mapping[str, Sequence[Item]],
     known, texts = {*streams, *made(queries)}, {statement.text: statement for statement in queries.values()}
     results = ResultLog(None, Retention(count=1))
     pump = Pump(executor, results, texts.__getitem__,
-                lambda text, name, tables, _: compile_replay(queries[name], name, known, tables, rule_sets),
+                lambda statement, name, tables, _: compile_replay(statement, name, known, tables, rule_sets),
                 limits=Limits(rows=_NO_LIMIT, tail=1))
     try:
         for table in log(queries, streams, graphs, batch_rows):

@@ -290,8 +290,9 @@ def _encode_run(run: Sequence[Record]) -> pa.Table:
             return control_rows(Control(position, Kind.MARK, stream, watermark, {}))
         case Idle(position=position, stream=stream, watermark=watermark):
             return control_rows(Control(position, Kind.IDLE, stream, watermark, {}))
-        case Register(position=position, query=query, text=text, since=since, stream=stream):
-            return control_rows(Control(position, Kind.REGISTER, query, None, {"text": text, "since": since, "stream": stream}))
+        case Register(position=position, query=query, text=text, since=since, stream=stream, media=media):
+            payload = {"text": text, "since": since, "stream": stream} | ({} if media is None else {"media": media})
+            return control_rows(Control(position, Kind.REGISTER, query, None, payload))
         case Unregister(position=position, query=query):
             return control_rows(Control(position, Kind.UNREGISTER, query, None, {}))
         case Pause(position=position, query=query):

@@ -38,7 +38,7 @@ class RuleStore:
     def __init__(self, parse: ParseRules) -> None:
         self.lost: dict[str, str] = {}
         self.stored: dict[str, StoredRules] = {}
-        self._parse = parse
+        self.parse = parse
 
     @property
     def sets(self) -> dict[str, RuleSet]:
@@ -62,7 +62,7 @@ class RuleStore:
 
     def _set(self, name: str, definition: Mapping[str, Any]) -> None:
         self.lost.pop(name, None)
-        self.stored[name], reason = stored_rules(self._parse, name, definition)
+        self.stored[name], reason = stored_rules(self.parse, name, definition)
         if reason is not None:
             self.lost[name] = reason
 

@@ -83,6 +83,11 @@ class Settings:
         return self.data / "graphs"
 
     @property
+    def states_folder(self) -> Path:
+        """One file per program with a time of its own: what it holds."""
+        return self.data / "programs"
+
+    @property
     def checkpoint_folder(self) -> Path:
         """Disposable checkpoints of the streaming query."""
         return self.data / "checkpoints"

@@ -13,7 +13,7 @@ from typing import Any
 
 from engine.limits import Cancelled, LimitExceeded, Postponed
 from engine.runtime.batch import BesideExecutor, EvaluatorDownError, Executor
-from engine.spark.due import Answer, Due
+from engine.spark.due import Answer, Due, ProgramPosition
 
 MOST_DEATHS = 2
 MOST_DEATHS_BESIDE = 3      # where others were evaluated at the same time
@@ -53,6 +53,9 @@ class Suspects:
     def forget(self, query: str) -> None:
         self._deaths.pop(query, None)
         self._executor.forget(query)
+
+    def retain(self, states: Mapping[str, ProgramPosition | None]) -> None:
+        self._executor.retain(states)
 
     def cancel(self, query: str) -> None:
         self._executor.cancel(query)

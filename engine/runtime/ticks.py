@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from engine.ir.statement import AllWindow, Program, Statement, TimeWindow, TupleWindow, Window
+from engine.ir.statement import AllWindow, Program, Statement, TimedProgram, TimeWindow, TupleWindow, Window
 from engine.timeline import MAX, MIN, ON_CHANGE_STEP, content, first_close_after, last_close_by
 
 Times = npt.NDArray[np.int64]
@@ -37,7 +37,8 @@ class Need:
 @dataclass(frozen=True, slots=True)
 class Timetable:
     """The reporting side of a statement. `grids` are (step, start) of its evaluation times; empty for reports on change. `expiry`: it may
-    report that an event leaves; `ceasing`: to the last one."""
+    report that an event leaves; `ceasing`: to the last one. What happens at a time is told at the T that is `grain_ms` later, of reports on
+    change."""
 
     windows: tuple[tuple[str, Window], ...]
     grids: tuple[Range, ...]
@@ -46,6 +47,7 @@ class Timetable:
     on_change: bool
     expiry: bool
     ceasing: bool
+    grain_ms: int = 1
 
     @classmethod
     def of(cls, statement: Statement) -> Timetable:
@@ -55,8 +57,9 @@ class Timetable:
         steps = sorted({source.window.step_ms for source in statement.streams if isinstance(source.window, TimeWindow)})
         on_change = statement.on_change
         grids = ((every, start),) if every is not None else tuple((step, start) for step in steps)
+        grain_ms = statement.query.grain_ms if isinstance(statement.query, TimedProgram) else 1
         return cls(windows, () if on_change else grids, start, statement.report == "full", on_change, statement.expires,
-                   isinstance(statement.query, Program))
+                   isinstance(statement.query, Program), grain_ms)
 
     @property
     def streams(self) -> tuple[str, ...]:
@@ -64,7 +67,7 @@ class Timetable:
 
     def label(self, tick: int) -> int:
         """The time that results of `tick` carry: the event's own time for reports on change."""
-        return tick - 1 if self.on_change else tick
+        return tick - self.grain_ms if self.on_change else tick
 
     def content(self, window: TimeWindow, tick: int) -> Range:
         """Events with ``first <= t < second`` are in the window at `tick`."""
@@ -118,8 +121,8 @@ class Timetable:
         return end - self.step(window) if isinstance(window, TimeWindow) else latest + 1
 
 
-Mark = tuple[int, bool, list[Range], Times]
-"""Where a Ticker stands: its floor, whether the windows had content there, and what it has seen and not passed."""
+Mark = tuple[Any, ...]
+"""Where a Ticker stands: its floor, and what it has seen and not passed."""
 
 
 class Ticker:
@@ -159,6 +162,10 @@ class Ticker:
         found = self._due_changes(watermark, limit) if self.timetable.on_change else self._due_closes(watermark, limit)
         self._content = [r for r in self._content if r[1] > self.floor]
         return found
+
+    def skip(self, watermark: int) -> None:
+        """Leave out the ticks up to `watermark`."""
+        self.floor = max(self.floor, watermark)
 
     def mark(self) -> Mark:
         """Where it stands, for `back`."""

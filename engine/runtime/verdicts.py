@@ -61,6 +61,7 @@ def _over_state(due: Due) -> LimitExceeded | None:
     if sum(content.rows for content in due.streams.values()) <= most:
         return None
     first = replace(due, ticks=due.ticks[:1])
-    ranges = needed(first.compiled.statement.windows, first.evaluation)
+    ranges = {iri: (due.new_from_ms, due.ticks[0]) for iri in due.streams} if due.compiled.statement.is_timed else \
+        needed(first.compiled.statement.windows, first.evaluation)
     rows = sum(due.streams[iri].between(low, high, due.since).num_rows for iri, (low, high) in ranges.items())
     return LimitExceeded.of("state_rows", most, f"its windows hold {rows} rows") if rows > most else None

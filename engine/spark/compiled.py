@@ -10,17 +10,20 @@ from typing import Any
 from engine.ir.passes import Pass, show_passes
 from engine.ir.printer import show
 from engine.ir.rules import Test
-from engine.ir.statement import Construct, Describe, Program, Select, Statement, TimeWindow
+from engine.ir.statement import Construct, Describe, Program, Select, Statement, TimedProgram, TimeWindow
 from engine.ir.terms import Variable
 from engine.plan import incremental
 from engine.plan.chains import with_chains
 from engine.plan.describe import TRIPLE
 from engine.plan.explain import explain_plan, plan_tree
 from engine.plan.graphs import growing
+from engine.plan.memory import describe, memory
 from engine.plan.nodes import ClosedSource, Instances, Plan, TimedSource, closures
 from engine.plan.order import Estimate
 from engine.plan.staged import StagedPlan, explain_staged
+from engine.plan.timed import TimedPlan
 from engine.sql.calls import is_volatile
+from engine.sql.steps import step_texts
 from engine.spark.sql.companions import typed_variables
 from engine.spark.sql.dialect import DIALECTS, Dialect
 from engine.spark.sql.emit import Emitter, PlanText
@@ -97,6 +100,11 @@ class Compiled:
         return isinstance(self.plan, Instances)
 
     @property
+    def timed(self) -> bool:
+        """Whether its plan is a program with a time of its own."""
+        return isinstance(self.plan, TimedPlan)
+
+    @property
     def changing(self) -> float:
         """The share of its time windows that is new at an evaluation, of the one where it is most."""
         windows = [source.window for source in self.statement.streams if isinstance(source.window, TimeWindow)]
@@ -132,6 +140,11 @@ class Compiled:
     def _label_offset(self) -> int:
         return -1 if self.on_change else 0
 
+    def _memory(self) -> str:
+        """What a program with a time of its own has to keep."""
+        query = self.statement.query
+        return describe(memory(query.rules.rules)) if isinstance(query, TimedProgram) else ""
+
     def _emit(self, executor: str, typed: bool, plan: Plan) -> PlanText:
         dialect = DIALECTS[executor]
         lowering = Lowering(dialect, self.identity, self._label_offset, quick=typed)
@@ -165,7 +178,9 @@ class Compiled:
                 return show_passes(self.passes) + show(self.rewritten)
             case "logical":
                 chain = "" if self.staged is None else "\n" + explain_staged(self.staged)
-                return explain_plan(self.plan, self.estimate) + chain
+                return explain_plan(self.plan, self.estimate) + chain + self._memory()
+            case "spark" if isinstance(self.plan, TimedPlan):
+                return f"-- executor: local, a step in one task\n-- state: in the worker, and in a file\n{step_texts(self.plan.program)}"
             case "spark":
                 own = replace(self, texts={})   # evaluations may go on in another thread: what they keep is left alone
                 either = "incremental or recompute, by cost" if own.delta or own.kept else "recompute"

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -13,7 +14,29 @@ from engine.limits import UNLIMITED, EvaluationLimits
 from engine.spark.compiled import Compiled
 from engine.spark.content import StreamContent
 from engine.spark.sql.sources import Evaluation
-from engine.timeline import evaluation_point
+from engine.timeline import MIN, evaluation_point
+
+
+@dataclass(frozen=True, slots=True)
+class ProgramPosition:
+    """How far a program with a time of its own is: its state by number (0: it has not begun), the last point that is final, the first
+    later one at which something may begin or cease though nothing comes (None: nothing will), how many rows are held, and the name of the
+    file that has them."""
+
+    number: int = 0
+    until: int = MIN - 1
+    next: int | None = None
+    held: int = 0
+    file: str = ""
+
+    def to_json(self) -> dict[str, Any]:
+        """As JSON."""
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, value: Mapping[str, Any]) -> ProgramPosition:
+        """Read what `to_json` gave."""
+        return cls(**value)
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,7 +44,8 @@ class Due:
     """The evaluations of one query that a batch made due; `streams` and `graphs` are what it may read, by IRI.
 
     `ticks` ascend; an evaluation at T sees events with t < T and position > `since`. With `patience_ms`, which is how long others wait,
-    what is not answered by then is an error `Postponed`.
+    what is not answered by then is an error `Postponed`. A program with a time of its own goes on from `state`; it is evaluated at the last
+    of the `ticks` only, which tells of all before.
     """
 
     query: str
@@ -32,6 +56,12 @@ class Due:
     graphs: Mapping[str, pa.Table]
     limits: EvaluationLimits = UNLIMITED
     patience_ms: int | None = None
+    state: ProgramPosition | None = None
+
+    @property
+    def new_from_ms(self) -> int:
+        """Events from then on are new to a program with a time of its own."""
+        return MIN if self.state is None else (self.state.until + 1) // 2
 
     @property
     def evaluation(self) -> Evaluation:
@@ -45,7 +75,8 @@ class Due:
 class Answer:
     """The relation at one tick: a string column of tokens per variable (null: unbound), rows in order where the query orders them.
 
-    ASK has one column ``_`` and a row where true; CONSTRUCT has s, p, o, distinct.
+    ASK has one column ``_`` and a row where true; CONSTRUCT has s, p, o, distinct. A program with a time of its own tells what began and
+    ceased since the evaluation before, with the points ``lo hi``, and its `state` after that.
     """
 
     query: str
@@ -53,6 +84,7 @@ class Answer:
     table: pa.Table | None
     error: BaseException | None = None
     inconsistencies: tuple[str, ...] = ()
+    state: ProgramPosition | None = None
 
 
 def failures(due: Due, failure: BaseException) -> list[Answer]:

@@ -10,8 +10,10 @@ import hashlib
 import itertools
 import logging
 import math
-from collections.abc import Iterator, Sequence
+import secrets
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 import pyarrow as pa
@@ -23,7 +25,7 @@ from engine.plan.order import Estimate
 from engine.spark.answers import Answers
 from engine.spark.compiled import LOCAL_ROWS
 from engine.spark.content import StreamContent, merge_estimates, table_estimate
-from engine.spark.due import Answer, Due, failures, inconsistencies_at, split
+from engine.spark.due import Answer, Due, ProgramPosition, failures, inconsistencies_at, split
 from engine.spark.graphs.operators import Chosen
 from engine.spark.instances import KeptProgram, KeptSolutions
 from engine.spark.kept import KeptClosure
@@ -34,6 +36,7 @@ from engine.spark.plan_job import ExecutorName, PlanJob
 from engine.spark.sql.dialect import DIALECTS, UNDECIDED
 from engine.spark.sql.sources import graph_table, needed, source_texts, stream_table, tables
 from engine.spark.sql_plans import SqlPlans
+from engine.spark.timed import TimedPrograms
 from engine.spark.udf_spark import register_spark
 from engine.timeline import MAX, MIN
 
@@ -60,10 +63,11 @@ class Executor:
     take a choice away, for tests and benchmarks."""
 
     def __init__(self, session: Session, *, force_executor: ExecutorName | None = None, force_strategy: StrategyName | None = None,
-                 force_graphs: Way | None = None, closed_rows: int = CLOSED_ROWS, forgets: bool = True,
+                 force_graphs: Way | None = None, closed_rows: int = CLOSED_ROWS, forgets: bool = True, states: Path | None = None,
                  pump: Executor | None = None) -> None:
         """`closed_rows`: above it the closures of `sql` are made by rounds of Spark jobs. `forgets`: workers forget the closures that it
-        does not keep. With what `pump` keeps of each query this one goes on, and the other way round."""
+        does not keep. `states` is the folder for what programs with a time of their own hold (None: one of the session's). With what
+        `pump` keeps of each query this one goes on, and the other way round."""
         self.session = session
         self._jobs: Jobs = Jobs(session) if pump is None else pump._jobs
         self._paces: Paces = Paces(self._evaluate, self._drop, None if pump is None else pump._paces.known)
@@ -76,6 +80,8 @@ class Executor:
         self.force_graphs = force_graphs
         self._answers: dict[str, Answers | KeptClosure] = {} if pump is None else pump._answers
         self._marks: Iterator[int] = itertools.count(1) if pump is None else pump._marks
+        own = states or session.work / f"programs-{secrets.token_hex(4)}"
+        self.programs: TimedPrograms = TimedPrograms(own) if pump is None else pump.programs
         self._sql = SqlPlans(session, self._jobs, force_graphs, self._close_ahead, self._paces.took, None if pump is None else BESIDE)
         register_spark(session.spark)
 
@@ -99,6 +105,9 @@ class Executor:
         failed: dict[int, BaseException] = {}
         for number, due in enumerate(dues):
             try:
+                if due.compiled.timed:
+                    jobs.append(self._timed_job(due))
+                    continue
                 if due.compiled.schema_words and any(c.mentions(due.compiled.schema_words) for c in due.streams.values()):
                     due = replace(due, compiled=due.compiled.general)
                 job = self._job(due)
@@ -122,8 +131,13 @@ class Executor:
         self._paces.forget(query)
         self.choices.pop(query, None)
         self._sql.forget(query)
+        self.programs.forget(query)
         if self._beside is not None:
             self._beside._sql.forget(query)
+
+    def retain(self, states: Mapping[str, ProgramPosition | None]) -> None:
+        """What programs with a time of their own hold is needed from these positions on, by query: what came before goes."""
+        self.programs.retain(states)
 
     def cancel(self, query: str) -> None:
         """End the evaluations of a query that is removed, here and beside, now and until it is forgotten. From any thread."""
@@ -175,6 +189,13 @@ class Executor:
             closings = tuple(closing.own(own, DIALECTS[closer]) for closing in closings)
             statement = DIALECTS[executor].renamed(statement, own)
         return PlanJob(due, executor, statement, names, rows * len(due.ticks), rounds=rounds, closings=closings, ahead=ahead)
+
+    def _timed_job(self, due: Due) -> PlanJob:
+        """A step of a program with a time of its own, from what is new."""
+        step, own = self.programs.step(due)
+        self.choices[due.query] = ("local", "incremental")
+        rows = sum(table.num_rows for table in own.values()) + (due.state.held if due.state is not None else 0)
+        return PlanJob(due, "local", "", frozenset(own), rows, own=own, step=step)
 
     def _strategy(self, due: Due, rows: int) -> StrategyName:
         if due.compiled.delta is None and due.compiled.kept is None:
@@ -268,7 +289,7 @@ class Executor:
     def _run_local(self, jobs: list[PlanJob]) -> None:
         if not jobs:
             return
-        tasks = [Task(job.text, job.tables, job.cost, job.closings, job.due.query, job.due.limits, job.due.patience_ms)
+        tasks = [Task(job.text, job.tables, job.cost, job.closings, job.due.query, job.due.limits, job.due.patience_ms, job.step)
                  for job in jobs]
         for job, answer in zip(jobs, self._in_one_job(jobs, tasks)):
             job.answer = answer
@@ -278,8 +299,8 @@ class Executor:
     def _in_one_job(self, jobs: list[PlanJob], tasks: Sequence[Task]) -> Sequence[Found | Exception]:
         """What the tasks of some jobs give, all run in one Spark job."""
         kept = list(self._answers.values())     # others may add to it
-        alive = frozenset(closure.name for closure in kept if isinstance(closure, KeptClosure)) if self._forgets else None
-        return self._jobs.run(tasks, self._tables(jobs), alive)
+        alive = frozenset(closure.name for closure in kept if isinstance(closure, KeptClosure)) | self.programs.marks
+        return self._jobs.run(tasks, self._tables(jobs), alive if self._forgets else None)
 
     def _tables(self, jobs: list[PlanJob]) -> dict[str, pa.Table]:
         """The slices of content that the jobs may see, by table name."""
@@ -288,6 +309,8 @@ class Executor:
         contents: dict[str, StreamContent] = {}
         for job in jobs:
             found.update(job.own)
+            if job.step is not None:
+                continue
             whole = (MIN, MAX)
             wanted = needed(job.due.compiled.statement.windows, job.due.evaluation)
             for iri, (low, high) in wanted.items():
@@ -327,6 +350,8 @@ class Executor:
         if isinstance(job.answer, BaseException) or job.answer is None:
             self._drop(job.due.query)
             return failures(job.due, job.answer or QueryFailed("no answer"))
+        if job.step is not None:
+            return [self.programs.answer(job.due, job.answer.table)]
         if job.sample is not None:
             last = max((c.last for s in job.due.streams.values() for c in s.chunks), default=0)
             found = job.sample.answers(job.answer.table, last, job.due.ticks)

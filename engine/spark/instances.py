@@ -51,7 +51,7 @@ class KeptProgram(KeptClosure):
         begun = begun.filter(pc.or_(pc.starts_with(begun["p"], "_:"), is_rdf))
         begins = begun["lo"].to_numpy()
         ends = pc.if_else(pc.equal(begun["hi"], MAX), None, pc.divide(begun["hi"], 2))
-        columns = _terms(begun) | {"from": _moments(pa.chunked_array([begins // 2])), "until": _moments(ends), ENDS: ends}
+        columns = _terms(begun) | {"from": moments(pa.chunked_array([begins // 2])), "until": moments(ends), ENDS: ends}
         whole = pa.table({name: columns[name] for name in [*(v.name for v in program.variables), ENDS]})
         cuts = np.searchsorted(begins, points), np.searchsorted(begins, points, "right")
         return [whole.slice(first, last - first) for first, last in zip(*cuts)]
@@ -84,7 +84,8 @@ def moment(ms: int) -> str:
     return literal(format_moment("dateTime", from_ms(ms)), f"{XSD}dateTime")
 
 
-def _moments(times: pa.ChunkedArray) -> pa.ChunkedArray:
+def moments(times: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Times in ms as xsd:dateTimes."""
     coded = pc.unique(times)
     texts = pa.array([None if ms is None else moment(ms) for ms in coded.to_pylist()], pa.string())
     return pc.take(texts, pc.index_in(times, coded))

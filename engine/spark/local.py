@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import pickle
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING
@@ -18,12 +18,14 @@ import pyarrow as pa
 from engine.ipc import pack, unpack
 from engine.ir.growth import Unending
 from engine.limits import UNLIMITED, EvaluationLimits, LimitExceeded, Postponed
-from engine.spark.guard import fetched, guarded
+from engine.spark.guard import check_size, fetched, guarded
 from engine.spark.sql.closing import (Closing, Round, SeenRow, all_seen, beside_table, following_table, new_table, saturate,
                                       seen_text)
 from engine.spark.sql.sources import closure_table
 from engine.spark.states import drop_relation, find_beside, forget, go_on
 from engine.spark.worker import database
+from engine.worker import timed_task
+from engine.worker.timed_task import TimedStep, labelled
 
 if TYPE_CHECKING:
     import duckdb
@@ -39,8 +41,8 @@ Result = tuple[int, float, bytes, bytes | None, Exception | None]
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """One plan text to run over named tables for a `query`, once its closures are computed; `cost` is its estimated rows. `patience_ms`
-    is as in Due."""
+    """One plan text to run over named tables for a `query`, once its closures are computed; in place of a text the `step` of a program
+    with a time of its own. `cost` is its estimated rows. `patience_ms` is as in Due."""
 
     text: str
     tables: frozenset[str]
@@ -49,6 +51,7 @@ class Task:
     query: str = ""
     limits: EvaluationLimits = UNLIMITED
     patience_ms: int | None = None
+    step: TimedStep | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +106,7 @@ def run_bundles(bundles: Iterable[bytes]) -> Iterator[Result]:
         bundle = pickle.loads(packed)   # of the driver's own making: nothing that a document says is a part of it but as text
         if bundle["alive"] is not None:
             forget(database(), bundle["alive"])
+            timed_task.forget(bundle["alive"])
         yield from _run_bundle(bundle["tables"], bundle["tasks"])
 
 
@@ -113,7 +117,7 @@ def _run_bundle(tables: dict[str, bytes], tasks: list[tuple[int, Task]]) -> Iter
         connection.register(name, unpack(data))
     try:
         for number, task in tasks:
-            yield _run(connection, number, task, closures)
+            yield _run(connection, number, task, closures) if task.step is None else _advance(connection, number, task, task.step, tables)
     finally:
         closures.drop()
         for name in tables:
@@ -121,12 +125,28 @@ def _run_bundle(tables: dict[str, bytes], tasks: list[tuple[int, Task]]) -> Iter
 
 
 def _run(connection: duckdb.DuckDBPyConnection, number: int, task: Task, closures: Closures) -> Result:
+    def work() -> tuple[pa.Table, bytes | None]:
+        made = [findings for closing in task.closings if (findings := closures.make(closing)) is not None]
+        return fetched(connection, task.text, task.limits), pack(pa.concat_tables(made)) if made else None
+    return _within_limits(connection, number, task, work)
+
+
+def _advance(connection: duckdb.DuckDBPyConnection, number: int, task: Task, step: TimedStep, tables: Mapping[str, bytes]) -> Result:
+    def work() -> tuple[pa.Table, None]:
+        given = {name: unpack(tables[name]) for name in (*step.streams, *step.graphs)}
+        found = labelled(timed_task.advance(connection, step, given))
+        check_size(found.num_rows, found.nbytes, task.limits)
+        return found, None
+    return _within_limits(connection, number, task, work)
+
+
+def _within_limits(connection: duckdb.DuckDBPyConnection, number: int, task: Task,
+                   work: Callable[[], tuple[pa.Table, bytes | None]]) -> Result:
     began = time.perf_counter()
     try:
         with guarded(connection, task.limits, task.patience_ms):
-            made = [findings for closing in task.closings if (findings := closures.make(closing)) is not None]
-            answer = pack(fetched(connection, task.text, task.limits))
-            return number, (time.perf_counter() - began) * 1000, answer, pack(pa.concat_tables(made)) if made else None, None
+            table, findings = work()
+            return number, (time.perf_counter() - began) * 1000, pack(table), findings, None
     except (LimitExceeded, Postponed) as over:
         return number, 0.0, b"", None, over
     except Unending as endless:

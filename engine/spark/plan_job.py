@@ -14,13 +14,15 @@ from engine.spark.kept import KeptClosure
 from engine.spark.local import Found
 from engine.spark.sql.closing import Closing
 from engine.spark.sql.closure import Rounds
+from engine.worker.timed_task import TimedStep
 
 ExecutorName = Literal["local", "sql"]
 
 
 @dataclass(slots=True)
 class PlanJob:
-    """A plan as it is run once, in a job of its own or together with others in one; `answer` is there when it was."""
+    """A plan as it is run once, in a job of its own or together with others in one; `answer` is there when it was. A program with a time
+    of its own has a `step` in place of a text."""
 
     due: Due
     executor: ExecutorName
@@ -32,4 +34,5 @@ class PlanJob:
     rounds: tuple[tuple[Rounds, str, str], ...] = ()
     closings: tuple[Closing, ...] = ()
     ahead: bool = False     # the closures are made in one job before the plan's own
+    step: TimedStep | None = None
     answer: Found | BaseException | None = field(default=None)

@@ -13,6 +13,7 @@ from functools import cached_property
 from sqlglot import exp
 
 from engine.plan import intervals as plan
+from engine.plan.upcoming import Watched
 from engine.sql.intervals import Emitter, pending, running_max
 from engine.sql.tree import above, below, both, column, greatest, number, parameter, parameters, plus, select, union_all, when, written
 from engine.timeline import MAX
@@ -118,6 +119,22 @@ class Statements:
         where = [below("hi", parameter("until")), *([exp.GTE(this=column("hi"), expression=parameter("past"))] if relation.keep else [])]
         return select(*_terms(relation), "lo", "hi").from_(self.tables[relation.name]).where(*where)
 
+    def begun(self, relation: plan.Relation) -> exp.Expr:
+        """Rows that begin in the step: nothing that is derived later can extend them backwards."""
+        where = [above("lo", parameter("past")), exp.LTE(this=column("lo"), expression=parameter("until"))]
+        return select(*_terms(relation), "lo", "hi").from_(self.tables[relation.name]).where(*where)
+
+    def upcoming(self, relation: plan.Relation, watched: Watched) -> exp.Expr:
+        """The first point behind the step at which a row begins, or no longer holds, or a box over it begins."""
+        until, ends = parameter("until"), "hi"
+        ahead = exp.If(this=above("lo", until), true=column("lo"))
+        later = above(ends, until.copy()) if watched.is_open else exp.GTE(this=column(ends), expression=until.copy())
+        ends_at = exp.If(this=both(later, below(ends, number(MAX))), true=plus(ends, 1))
+        boxes = [exp.Case(ifs=[exp.If(this=both(exp.EQ(this=column("hi"), expression=until.copy()), above(plus("lo", far), until.copy())),
+                                      true=plus("lo", far))]) for far in watched.boxes]
+        firsts = [exp.Min(this=case) for case in (exp.Case(ifs=[ahead, ends_at]), *boxes)]
+        return select(*(first.as_(f"n{place}") for place, first in enumerate(firsts))).from_(self.tables[relation.name])
+
     def evict(self, relation: plan.Relation) -> exp.Expr:
         """Forget what ended and is not looked back at."""
         return exp.delete(self.tables[relation.name], where=below("hi", plus(parameter("until"), -relation.keep)))
@@ -149,6 +166,17 @@ class Statements:
         ends = when(above("hi", number(MAX - 1)), column("hi"), plus(hi, granule - 1))
         aligned = select(*terms, greatest(lo, parameter("start")).as_("lo"), ends.as_("hi")).from_(table)
         return select(*terms, "lo", "hi").from_(aligned.subquery("g")).where(exp.LTE(this=column("lo"), expression=column("hi")))
+
+
+def step_texts(program: plan.Program) -> str:
+    """For EXPLAIN: what each relation derives of what is new in a step, as SQL."""
+    statements, found = Statements(program), []
+    for relation in program.relations:
+        new = [derivation for derivation in relation.derivations if derivation.part == "new"]
+        if new:
+            text, _ = statements.text(relation.name, lambda: statements.merge(relation, new, False))
+            found.append(f"-- {relation.name}\n{text}\n")
+    return "".join(found)
 
 
 def _terms(relation: plan.Relation) -> list[str]:

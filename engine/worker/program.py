@@ -19,6 +19,7 @@ from engine.ir.growth import rounds
 from engine.ir.rules import ALWAYS_HELD, TRIPLE
 from engine.ir.terms import RDF_TYPE
 from engine.plan import intervals as plan
+from engine.plan.upcoming import watched
 from engine.sql.steps import Statements
 from engine.timeline import MAX, MIN
 from engine.worker.events import Event, Events, Lasting
@@ -35,10 +36,11 @@ Tables = Mapping[str, pa.Table]
 
 @dataclass(frozen=True, slots=True)
 class Advanced:
-    """What a step gives, by relation: points that are `new` (they may lie beyond the step), and rows that have `ended`: complete, and not
-    told again."""
+    """What a step gives, by relation: points that are `new` (they may lie beyond the step), rows that have `begun` in it, whose ends may
+    not be known yet, and rows that have `ended`: complete, and not told again."""
 
     new: dict[str, pa.Table]
+    begun: dict[str, pa.Table]
     ended: dict[str, pa.Table]
 
 
@@ -84,6 +86,7 @@ class ProgramState:
         self.relations = {relation.name: relation for relation in program.relations}
         self.recursive = {relation.name for stratum in program.strata if stratum.recursive for relation in stratum.relations}
         self.shown = [name for name in (self.relations if shown is None else shown) if self.relations[name].shown or shown]
+        self.watched = watched(program)
         self.sizes = {name: _Size() for name in self.relations}
         self.mark = Mark(start=None if program.start_ms is None else _granule(2 * program.start_ms, program.granule))
         self.turns = 0      # how often steps have looked for something new for a relation
@@ -107,7 +110,7 @@ class ProgramState:
         given, beside = self._taken(facts), self._waiting_with(derived or {})
         if self.program.granule and self.mark.start is None:
             self.mark.past = until
-            return Advanced({}, {})
+            return Advanced({}, {}, {})
         start = self.mark.start if self.mark.start is not None else MIN
         point = {"past": self.mark.past, "until": until, "start": start, "turn": self.turns}
         if self.events is not None:
@@ -125,6 +128,16 @@ class ProgramState:
         """Keep facts, and what others derived, for the next step."""
         self.mark.waiting += [(name, table) for name, table in facts.items() if table.num_rows]
         self.mark.beside += [(name, table) for name, table in derived.items() if table.num_rows]
+
+    def upcoming(self) -> int | None:
+        """The first point behind the last step at which something may begin or cease, if nothing comes; None where nothing will."""
+        point = {"until": self.mark.past}
+        found = [first for name, relation in self.relations.items() if self.sizes[name].rows
+                 for [firsts] in [self.run(("upcoming", name), partial(self.statements.upcoming, relation, self.watched[name]), point)]
+                 for first in firsts if first is not None]
+        if self.events is not None:
+            found += [first * self.program.granule for first, _, _ in self.events.waiting]
+        return min(found, default=None)
 
     def rows(self, name: str) -> pa.Table:
         """The rows of a relation that are held."""
@@ -243,7 +256,7 @@ class _Step:
     def end(self) -> Advanced:
         """What is new and what ended; then forget what ended."""
         state, statements = self.state, self.state.statements
-        new, ended = {}, {}
+        new, begun, ended = {}, {}, {}
         for name, relation in state.relations.items():
             size = state.sizes[name]
             if not size.rows and name not in self.touched:
@@ -251,6 +264,7 @@ class _Step:
             changed, gone = self._waits(name), 0
             if changed and name in state.shown:
                 new[name] = state.table(("news", name), lambda: statements.news(relation), self.point)
+                begun[name] = state.table(("begun", name), lambda: statements.begun(relation), self.point)
             if changed or size.ending < self.point["until"]:
                 if name in state.shown:
                     ended[name] = state.table(("ended", name), lambda: statements.ended(relation), self.point)
@@ -262,7 +276,7 @@ class _Step:
         self.point["turn"] += 1
         for name in self.rounds:
             self._run(("clear", name), partial(statements.clear, state.relations[name]))
-        return Advanced(new, ended)
+        return Advanced(new, begun, ended)
 
     def _active(self, relation: plan.Relation) -> tuple[int, ...]:
         """The derivations of a relation in the first round; of a conjunction one for all its atoms, where most rows are new."""

@@ -51,7 +51,7 @@ def run(program: plan.Program, facts: Tables, shown: Sequence[str], until_ms: in
         state = ProgramState(connection, _statements(program), asked)
         found: dict[str, list[pa.Table]] = {name: [] for name in shown}
         done = MIN - 1
-        for until in _steps(facts, size or _size(facts, program), end, program.granule):
+        for until in steps(facts, size or step_size(facts, program), end, program.granule):
             step = {name: table.slice(begin, stop - begin) for name, table in sorted_facts
                     if (stop := _count(table, until)) > (begin := _count(table, done))}
             told = state.advance(step, until)
@@ -72,7 +72,7 @@ def _statements(program: plan.Program) -> Statements:
     return Statements(program)
 
 
-def _steps(facts: Tables, size: int, end: int, length: int) -> Iterator[int]:
+def steps(facts: Tables, size: int, end: int, length: int) -> Iterator[int]:
     """The last points of steps: whole points, or granules, of about `size` facts."""
     points = np.sort(np.concatenate([np.empty(0, np.int64), *(_points(table["lo"]) for table in facts.values())]))
     before = MIN
@@ -83,7 +83,7 @@ def _steps(facts: Tables, size: int, end: int, length: int) -> Iterator[int]:
     yield end
 
 
-def _size(facts: Tables, program: plan.Program) -> int:
+def step_size(facts: Tables, program: plan.Program) -> int:
     """How many facts a step takes.
 
     A step costs about as much as joining STEP_COST pairs of rows, whatever it takes in; of d atoms that hold again and again, n facts make

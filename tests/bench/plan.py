@@ -33,7 +33,7 @@ from grammar import parse
 from tests.bench.figures import Figure, at_most, plain
 from tests.bench.observations import BENCH
 from tests.bench.settings import Settings
-from tests.sparks import compiler
+from tests.sparks import compile_query
 
 STREAM = f"{BENCH}plans"
 TEN_PATTERNS = f"""PREFIX b: <{BENCH}>
@@ -79,7 +79,7 @@ def _from_text(session: Session, number: int) -> float:
     """Milliseconds from a text to Spark's physical plan of it; each text is another one, so that nothing is found again."""
     text = TEN_PATTERNS.replace("> 3", f"> 3.{number}")
     began = time.perf_counter()
-    compiler(parse)(text, "ten", {}, {})
+    compile_query(parse(text), "ten", {}, {})
     return (time.perf_counter() - began) * 1000 + _evaluations(session, "sql", text, 1)[0]
 
 
@@ -88,7 +88,7 @@ def _evaluations(session: Session, executor: ExecutorName, text: str, count: int
     folder = Path(tempfile.mkdtemp(prefix="thalweg-plans-"))
     results = ResultLog(folder / "results.db")
     executing = Executor(session, force_executor=executor, force_strategy="recompute")
-    pump = Pump(executing, results, parse, compiler(parse), graph_folder=folder)
+    pump = Pump(executing, results, parse, compile_query, graph_folder=folder)
     pump.restore()
     pump.process(encode([Register(1, "ten", text, 1)]))
     planned: list[float] = []

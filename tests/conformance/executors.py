@@ -105,7 +105,7 @@ def _pumped(statements: Mapping[str, Statement], records: Sequence[Record], rule
         r.name: read(r.text, r.media, r.name) for r in records if isinstance(r, RulesVersion) and r.text is not None}
     registered = {r.query: statements[r.text] for r in records if isinstance(r, Register)}
     for query, statement in registered.items():     # what is refused is refused with a diagnostic
-        sparks.compiler(statements.__getitem__)(statement.text, query, graphs, rules)
+        sparks.compile_query(statement, query, graphs, rules)
     found: dict[str, list[Evaluation]] = {query: [] for query in registered}
     events = sparks.pumped(_from_one(records), statements.__getitem__, read_rules=read, **options)
     for event in sorted(events, key=lambda e: (e.query, e.epoch, e.seq)):

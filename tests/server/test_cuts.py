@@ -102,7 +102,8 @@ def taken(log: pa.Table) -> list[dict[str, object]]:
 
 
 def answers(log: pa.Table) -> list[tuple[object, ...]]:
-    pump = Pump(ReferenceExecutor(), ResultLog(None), parse, lambda text, name, graphs, rules: ReferenceCompiled(parse(text), name, rules))
+    pump = Pump(ReferenceExecutor(), ResultLog(None), parse,
+                lambda statement, name, graphs, rules: ReferenceCompiled(statement, name, rules))
     return [shown(event) for event in pump.process(log).results]
 
 

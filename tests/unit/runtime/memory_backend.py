@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from pathlib import Path
 
 import pyarrow as pa
 
@@ -27,7 +28,7 @@ class MemoryBackend:
     `refusals` fail; they wait for `starting`."""
 
     def __init__(self, settings: Settings) -> None:
-        self.executor = _Halting(threading.Event(), set(), {})
+        self.executor = _Halting(threading.Event(), set(), {}, settings.states_folder)
         self.down = False
         self.halted, self.starting = threading.Event(), threading.Event()
         self.starting.set()
@@ -47,7 +48,7 @@ class MemoryBackend:
             raise RuntimeError("it does not start")
         self.die = on_death
         self.halted.clear()
-        self.executor = _Halting(self.halted, self.executor.failing, self.executor.deadly)
+        self.executor = _Halting(self.halted, self.executor.failing, self.executor.deadly, self._settings.states_folder)
         return self.executor
 
     def warm_up(self, say: Callable[[str], None]) -> None:
@@ -88,8 +89,8 @@ class MemoryBackend:
 class _Halting(ReferenceExecutor):
     """Hangs while it is halted, until it is ended. `deadly` has by epoch the evaluation time from which on one ends the evaluator."""
 
-    def __init__(self, halted: threading.Event, failing: set[str], deadly: dict[str, int]) -> None:
-        super().__init__()
+    def __init__(self, halted: threading.Event, failing: set[str], deadly: dict[str, int], states: Path | None) -> None:
+        super().__init__(states)
         self.failing, self.deadly, self.ended, self._halted = failing, deadly, threading.Event(), halted
 
     def evaluate(self, dues: Sequence[Due]) -> list[Answer]:

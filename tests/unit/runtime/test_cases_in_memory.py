@@ -30,13 +30,15 @@ def run(case: Case, folder: Path, batches: int) -> list[ResultEvent]:
     found: list[ResultEvent] = []
     for begin, end in zip([0, *cuts], [*cuts, last], strict=True):
         results = ResultLog(folder / "thalweg.db")
-        pump = Pump(ReferenceExecutor(), results, parse, lambda text, name, graphs, rules: ReferenceCompiled(parse(text), name, rules),
+        pump = Pump(ReferenceExecutor(folder / "programs"), results, parse,
+                    lambda statement, name, graphs, rules: ReferenceCompiled(statement, name, rules),
                     parse_rules=parse_rules, graph_folder=folder,
                     history=lambda needed, position: [table.filter(pc.and_(pc.less_equal(table["position"], position),
                                                                            pc.equal(table["record"], 0)))])
         pump.restore()
         inside = pc.and_(pc.greater(table["position"], begin), pc.less_equal(table["position"], end))
         found += pump.process(table.filter(inside)).results
+        assert not [query.error for query in pump.queries.values() if query.state == "failed"]
         results.close()
     return found
 

@@ -52,7 +52,7 @@ class WithLane:
         """A pump that goes on where `results` end."""
         self.lane = HeldLane(self.executor, beside, self.log.decide)
         pump = Pump(self.executor if lane else ReferenceExecutor(), results, TEXTS.__getitem__,
-                    lambda text, name, graphs, rules: ReferenceCompiled(TEXTS[text], "", rules), parse_rules=parse_rules,
+                    lambda statement, name, graphs, rules: ReferenceCompiled(statement, "", rules), parse_rules=parse_rules,
                     history=lambda needed, position: [items(self.log.table, position)], decide=self.log.decide, later=self.log.following,
                     stands=lambda epoch: epoch not in self.log.removed, limits=Limits(evaluation=EvaluationLimits()),
                     lane=self.lane if lane else None)

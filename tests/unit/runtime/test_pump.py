@@ -96,7 +96,8 @@ def logs(draw: st.DrawFn) -> tuple[list[Record], dict[str, Statement]]:
 
 def make_pump(results: ResultLog, parsed: Mapping[str, Statement], folder: Path | None = None, log: pa.Table | None = None) -> Pump:
     return Pump(ReferenceExecutor(), results, parsed.__getitem__,
-                lambda text, name, graphs, rules: ReferenceCompiled(parsed[text], "", rules), parse_rules=parse_rules, graph_folder=folder,
+                lambda statement, name, graphs, rules: ReferenceCompiled(statement, "", rules), parse_rules=parse_rules,
+                graph_folder=folder,
                 history=lambda needed, position: [] if log is None else [items(log, position)])
 
 

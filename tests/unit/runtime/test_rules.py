@@ -21,7 +21,7 @@ from engine.runtime.rows import Control, Kind, controls, encode
 from engine.runtime.rule_store import checked, reads_no_rules
 from grammar import parse
 from grammar.rif import parse_rules
-from tests.sparks import compiler
+from tests.sparks import compile_query
 from tests.unit.runtime.reference_executor import ReferenceExecutor
 from tests.unit.runtime.test_engine import EVENTS, NOW, P, S, Running
 
@@ -81,7 +81,7 @@ def test_definitions_of_rule_sets_outlive_the_process(tmp_path: Path) -> None:
 
 def pump_with(*records: Record) -> tuple[Pump, list[str]]:
     """A pump after these records, with the reasons of the `status` notices that it gave."""
-    pump = Pump(ReferenceExecutor(), ResultLog(None), parse, compiler(parse), parse_rules=parse_rules)
+    pump = Pump(ReferenceExecutor(), ResultLog(None), parse, compile_query, parse_rules=parse_rules)
     outcome = pump.process(encode(records))
     return pump, [notice.data["reason"] for notice in outcome.notices if notice.kind == "status"]
 

@@ -61,7 +61,7 @@ class Log:
         executor = ReferenceExecutor()
         if over is not None:
             executor.over[SLOW] = over
-        pump = Pump(executor, results, {"text": STATEMENT}.__getitem__, lambda text, name, graphs, rules: ReferenceCompiled(STATEMENT),
+        pump = Pump(executor, results, {"text": STATEMENT}.__getitem__, lambda statement, name, graphs, rules: ReferenceCompiled(statement),
                     history=lambda needed, position: [items(self.table, position)],
                     decide=self.decide, later=self.following, stands=lambda epoch: epoch not in self.removed,
                     limits=Limits(evaluation=EvaluationLimits()))

@@ -216,7 +216,8 @@ def register(end: Appender, name: str, statement: Statement) -> list[pa.Table]:
 
 def answers(tables: Sequence[pa.Table], size: int, epochs: Sequence[str]) -> dict[tuple[str, int], list[str]]:
     """What the pump logs of generations of queries, `size` commits at a time."""
-    pump = Pump(ReferenceExecutor(), ResultLog(None), parse, lambda text, name, graphs, rules: ReferenceCompiled(parse(text), name, rules))
+    pump = Pump(ReferenceExecutor(), ResultLog(None), parse,
+                lambda statement, name, graphs, rules: ReferenceCompiled(statement, name, rules))
     found: dict[tuple[str, int], list[str]] = {}
     for begin in range(0, len(tables), size):
         outcome = pump.process(pa.concat_tables(tables[begin:begin + size]))

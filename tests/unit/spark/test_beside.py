@@ -26,7 +26,7 @@ from engine.spark.oneshot import OneShots
 from engine.spark.session import Session
 from grammar import parse
 from tests.differential.plans import here
-from tests.sparks import compiler
+from tests.sparks import compile_query
 from tests.unit.runtime.test_pump import shown
 from tests.unit.spark.test_limits import PRODUCT, QUICK, STREAM, due
 from tests.unit.spark.test_segments import CLOSED, Query, rows
@@ -125,7 +125,7 @@ def test_what_has_not_failed_waits_for_no_plan_of_spark_sql() -> None:
 def pump(executor: Executor, results: ResultLog, texts: dict[str, str], lane: Lane | None, decide: Decide) -> Pump:
     """A pump over texts."""
     statements = {name: parse(text) for name, text in texts.items()}
-    return Pump(executor, results, statements.__getitem__, compiler(statements.__getitem__), lane=lane, decide=decide,
+    return Pump(executor, results, statements.__getitem__, compile_query, lane=lane, decide=decide,
                 limits=Limits(patience_ms=500, evaluation=EvaluationLimits(evaluation_ms=8_000)))
 
 

@@ -1,0 +1,79 @@
+"""Programs with a time of their own at the driver: the step that an evaluation takes, what it gives, and the files of their states.
+
+What a program holds is a value (`ProgramPosition`) that goes into an evaluation and comes out of it. Whoever logs the answers keeps it
+with them; the file that it names is needed until another one has been kept.
+"""
+
+from __future__ import annotations
+
+import json
+import secrets
+from collections.abc import Mapping
+from pathlib import Path
+
+import pyarrow as pa
+
+from engine.plan.timed import TimedPlan
+from engine.spark.compiled import Compiled
+from engine.spark.due import Answer, Due, ProgramPosition
+from engine.spark.sql.sources import graph_table, stream_table
+from engine.worker.timed_task import ABOUT, TimedStep, packed_plan
+
+_SUFFIX = ".arrow"
+
+
+class TimedPrograms:
+    """The files are in `folder`, which on a cluster every executor sees."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self._token = secrets.token_hex(4)      # workers may outlive an executor
+        self._plans: dict[str, tuple[Compiled, bytes]] = {}
+
+    @property
+    def marks(self) -> frozenset[str]:
+        """What tells the programs that go on here from all others of a worker."""
+        return frozenset(map(self._mark, list(self._plans)))
+
+    def step(self, due: Due) -> tuple[TimedStep, dict[str, pa.Table]]:
+        """The step that makes all points before the last T that is due final, and the tables that it reads."""
+        before = due.state or ProgramPosition()
+        until = 2 * due.ticks[-1] - 1
+        streams = {f"{stream_table(iri)}_{due.query}": content.between(due.new_from_ms, due.ticks[-1], due.since)
+                   for iri, content in due.streams.items()}
+        graphs = {} if before.number else {graph_table(iri): table for iri, table in due.graphs.items()}
+        step = TimedStep(self._mark(due.query), self._plan(due), before.number, before.until, str(self.folder / before.file), until,
+                         str(self.folder / f"{due.query}-{before.number + 1}-{until}{_SUFFIX}"), tuple(streams), tuple(graphs),
+                         due.limits.state_rows)
+        return step, streams | graphs
+
+    def answer(self, due: Due, table: pa.Table) -> Answer:
+        """The answer at the last T that is due, from what a task gave (`labelled`)."""
+        before = due.state or ProgramPosition()
+        about = json.loads(table.schema.metadata[ABOUT])
+        until = 2 * due.ticks[-1] - 1
+        state = ProgramPosition(before.number + 1, until, about["next"], about["held"], f"{due.query}-{before.number + 1}-{until}{_SUFFIX}")
+        return Answer(due.query, due.ticks[-1], table.replace_schema_metadata(None), state=state)
+
+    def forget(self, query: str) -> None:
+        """A query is gone, or goes on in another way: workers drop its state, which its file still has."""
+        self._plans.pop(query, None)
+
+    def retain(self, states: Mapping[str, ProgramPosition | None]) -> None:
+        """Remove the files that nothing goes on from: `states` are those that are kept, by query. One that is being written stays."""
+        if not self.folder.is_dir():
+            return
+        for path in self.folder.glob(f"*{_SUFFIX}"):
+            query, number, _ = path.stem.rsplit("-", 2)
+            if query not in states or (state := states[query]) is not None and int(number) < state.number:
+                path.unlink(missing_ok=True)
+
+    def _plan(self, due: Due) -> bytes:
+        known = self._plans.get(due.query)
+        if known is None or known[0] is not due.compiled:
+            assert isinstance(due.compiled.plan, TimedPlan)
+            known = self._plans[due.query] = due.compiled, packed_plan(due.compiled.plan)
+        return known[1]
+
+    def _mark(self, query: str) -> str:
+        return f"{self._token}-{query}"
