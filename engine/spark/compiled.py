@@ -143,7 +143,7 @@ class Compiled:
     def _memory(self) -> str:
         """What a program with a time of its own has to keep."""
         query = self.statement.query
-        return describe(memory(query.rules.rules)) if isinstance(query, TimedProgram) else ""
+        return describe(memory(self.passes[-1].rules, query.rules.granularity_ms)) if isinstance(query, TimedProgram) else ""
 
     def _emit(self, executor: str, typed: bool, plan: Plan) -> PlanText:
         dialect = DIALECTS[executor]
