@@ -15,12 +15,26 @@ function fact({ triple, atom }, prefixes) {
     terms.map((term, place) => [place || atom ? " " : null, termSpan(term, prefixes)]));
 }
 
+const time = (at) => typeof at === "number" ? String(at) : clock(at);
+
+/** `during [05:04:00, 05:04:04)`: when a node of rules with time is a proof; null where it says nothing of time. */
+function when(interval, word = "during") {
+  if (!interval) return null;
+  const { from, to, fromIncluded, toIncluded } = interval;
+  if (from === null && to === null) return h("span", { class: "source" }, "always");
+  if (from === to) return h("span", { class: "source" }, `at ${time(from)}`);
+  const begin = from === null ? "(since ever" : `${fromIncluded ? "[" : "("}${time(from)}`;
+  const end = to === null ? "for ever)" : `${time(to)}${toIncluded ? "]" : ")"}`;
+  return h("span", { class: "source" }, `${word} ${begin}, ${end}`);
+}
+
 function ruleText({ set, name, number, line }) {
   return [name ?? `rule ${number}`, line ? `${set}, line ${line}` : set].filter(Boolean).join(" · ");
 }
 
 function sourceText(source) {
   if (source.graph) return `graph ${source.graph}`;
+  if (source.file) return `file ${source.file}`;
   if (source.rules) return `rules ${source.rules}${source.line ? `, line ${source.line}` : ""}`;
   const made = source.query ? `, made by the query ${source.query}` : "";
   return `stream ${source.stream} at ${source.at.map((at) => clock(at)).join(", ")}${made}`;
@@ -40,17 +54,20 @@ function branch(summary, nodes, prefixes) {
 function tree(node, prefixes) {
   switch (node.kind) {
     case "derived":
-      return branch([fact(node, prefixes), h("span", { class: "badge" }, ruleText(node.rule))], node.premises, prefixes);
+      return branch([fact(node, prefixes), h("span", { class: "badge" }, ruleText(node.rule)), when(node.during)], node.premises, prefixes);
     case "asserted":
-      return [fact(node, prefixes), node.sources.map((source) => h("span", { class: "source" }, sourceText(source)))];
+      return [fact(node, prefixes), when(node.during), node.sources.map((source) => h("span", { class: "source" }, sourceText(source)))];
     case "group":
       return branch([node.text, h("span", { class: "badge" }, `over ${plural(node.count, "solution")}`)], node.members, prefixes);
     case "match":
       return branch(["a solution: ", bindings(node.bindings, prefixes)], node.premises, prefixes);
+    case "operator":
+      return branch([h("code", null, node.text), when(node.during ?? node.over, node.during ? "during" : "over")], node.premises, prefixes);
     case "absent":
-      return h("span", { class: "absent" }, "nothing matches ", h("code", null, node.text));
+      return [h("span", { class: "absent" }, "nothing matches ", h("code", null, node.text)), when(node.during)];
   }
-  return h("code", null, node.text);
+  const text = h("code", null, node.text ?? node.kind);
+  return node.premises ? branch(text, node.premises, prefixes) : text;
 }
 
 function proofs({ proofs: found }, prefixes) {

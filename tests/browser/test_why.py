@@ -46,6 +46,24 @@ def test_the_tree_of_a_row(page: Page, standin: Standin) -> None:
     page.until(lambda: not page.all("dialog"), "the dialog closed")
 
 
+def test_proofs_of_rules_with_time_say_when(page: Page, standin: Standin) -> None:
+    answered(page, standin)
+    span = {"from": "2025-03-20T05:04:00Z", "to": "2025-03-20T05:04:03Z", "fromIncluded": True, "toIncluded": False}
+    point = {**span, "to": span["from"], "toIncluded": True}
+    triple = {"subject": iri("http://example.org/s1"), "predicate": iri("http://example.org/on"), "object": literal("yes")}
+    leaf = {"kind": "asserted", "triple": triple, "during": point,
+            "sources": [{"stream": "http://example.org/s", "at": [span["from"]]}]}
+    window = {"kind": "operator", "operator": "window", "text": "window 3s", "during": span, "over": point, "premises": [leaf]}
+    proof = {"kind": "derived", "triple": triple, "during": span, "rule": {"set": "q", "name": None, "number": 1, "line": 4}, "bindings": {},
+             "premises": [window, {"kind": "to come", "premises": [{"kind": "absent", "text": "<a> <b> <c>", "during": span}]}]}
+    standin.answers["why"] = Reply(200, {"answer": {}, "more": False, "proofs": [{"kind": "match", "bindings": {}, "premises": [proof]}]})
+    ask(page, 1)
+    assert page.texts("dialog summary code") == ["window 3s", "to come"]
+    held = "during [2025-03-20 05:04:00, 2025-03-20 05:04:03)"
+    assert page.texts("dialog .source") == [held, held, "at 2025-03-20 05:04:00",
+                                            "stream http://example.org/s at 2025-03-20 05:04:00", held]
+
+
 def test_a_proof_is_no_wider_than_its_dialog(page: Page, standin: Standin) -> None:
     page.size(360, 800)
     answered(page, standin)
