@@ -10,10 +10,10 @@ import orjson
 
 from engine.ir.growth import Unending
 from engine.ir.rules import RuleSet
-from engine.ir.statement import Program
+from engine.ir.statement import Program, TimedProgram
 from engine.reference.dataset import Graph
 from engine.why.explain import Case, Explanation, Match, UnexplainedError, explain
-from engine.why.programs import explain_reported
+from engine.why.programs import explain_reported, explain_told
 from engine.why.trees import TooMuchError
 from engine.rewrite.profiles import RULES_OF
 from engine.runtime.evidence import Evidence
@@ -62,7 +62,11 @@ def _of_program(seen: Evidence, row: dict[str, str], most: int) -> tuple[Explana
     program = seen.statement.query
     assert isinstance(program, Program)
     own = replace(program, rules=replace(program.rules, name=seen.event.query))
-    found = explain_reported(replace(seen.statement, query=own), row, seen.events, seen.graphs, RULES_OF, seen.makers, most)
+    statement = replace(seen.statement, query=own)
+    if isinstance(program, TimedProgram):
+        found = explain_told(statement, row, seen.events, seen.graphs, seen.makers, most, seen.cut_ms)
+    else:
+        found = explain_reported(statement, row, seen.events, seen.graphs, RULES_OF, seen.makers, most)
     matches = tuple(Match(row, (proof,), proof.depth, 1 + proof.size) for proof in found.proofs)
     behind = [RULES_OF[program.profile]] if program.profile else []
     return Explanation(matches, found.more), {rules.name: rules for rules in (own.rules, *behind)}

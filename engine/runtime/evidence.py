@@ -7,16 +7,19 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
+import orjson
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from engine.compiler import BUILT_IN_RULES
 from engine.compiler import triples as triples_of
+from engine.functions.datetimes import parse_moment
+from engine.ir.look_back import needed_since
 from engine.ir.rules import RuleSet
-from engine.ir.statement import NowWindow, Statement, TimeWindow, TupleWindow, Window
+from engine.ir.statement import NowWindow, Statement, TimedProgram, TimeWindow, TupleWindow, Window
 from engine.records import Event, Triple
 from engine.runtime.errors import EngineError
 from engine.runtime.log import LogFolder
@@ -35,8 +38,9 @@ _PAGE = 1_000
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """The result, and what it was made from: `events` are the items that its windows may show, `graphs` the static graphs by IRI, `rules`
-    the rule sets by name, `makers` by stream the queries that make some of them."""
+    """The result, and what it was made from: `events` are the items that its windows may show, `graphs` the static graphs by IRI,
+    `rules` the rule sets by name, `makers` by stream the queries that make some of them. Items before `cut_ms` may be missing: the rules
+    of a program do not look at them."""
 
     statement: Statement
     event: ResultEvent
@@ -44,6 +48,7 @@ class Evidence:
     graphs: Mapping[str, tuple[Triple, ...]]
     rules: Mapping[str, RuleSet]
     makers: Mapping[str, str]
+    cut_ms: int | None = None
 
 
 def evidence_of(results: ResultLog, folder: LogFolder, view: View, query: Registered, result_id: str) -> Evidence:
@@ -57,6 +62,10 @@ def evidence_of(results: ResultLog, folder: LogFolder, view: View, query: Regist
     graphs, rules = _graphs(view.snapshot, query, position), _rules(view.snapshot, query, position)
     makers = {iri: maker.name for iri, maker in view.snapshot.queries.makers.items() if iri in query.streams}
     table = query.timetable
+    if isinstance(program := query.statement.query, TimedProgram):
+        needed = needed_since(program, _begun(event))
+        events, cut = _of_timed(results, folder, program, query.streams, makers, needed, event.tick, since, position)
+        return Evidence(query.statement, event, tuple(events), graphs, rules, makers, cut)
     first = event.tick - _before(query.statement) if event.stream == "n" else event.tick
     pushed = [stream for stream in table.streams if stream not in makers]
     events = list(_pushed(folder, table, pushed, first, event.tick, since, position))
@@ -108,6 +117,30 @@ def _begin(table: Timetable, stream: str, tick: int) -> int:
     """The time before which no window on a stream shows anything at `tick`; MIN where that is not known."""
     return min(table.content(window, tick)[0] if isinstance(window, TimeWindow) else MIN
                for name, window in table.windows if name == stream)
+
+
+def _begun(event: ResultEvent) -> int:
+    """When the first fact of a program's result began, in ms."""
+    rows = orjson.loads(event.payload)["results"]["bindings"] if event.stream == "n" else []
+    begins = (parse_moment("dateTime", row["from"]["value"]) for row in rows)
+    return min((int(begin.instant * 1_000) for begin in begins if begin is not None), default=event.at_ms)
+
+
+def _of_timed(results: ResultLog, folder: LogFolder, program: TimedProgram, streams: Iterable[str], makers: Mapping[str, str],
+              needed: int | None, tick: int, since: int, position: int) -> tuple[list[Event], int | None]:
+    """The items that a program with a time of its own saw, from the time `needed` on if not all; and that time where there may have been
+    others before. On a timeline of granules that begins with the first item all that are left are read, for that one."""
+    first = MIN if needed is None else needed
+    newest, last = folder.expired()
+    if last > since and newest >= first:
+        raise _gone("Items that its rules look at are no longer in the input log.")
+    begin = MIN if program.rules.granularity_ms and program.rules.start_at_ms is None else first
+    pushed = [stream for stream in streams if stream not in makers]
+    events = [event for rows in folder.history(dict.fromkeys(pushed, max(begin, newest + 1)), position) for event in events_of(rows)
+              if event.stream in pushed and event.position > since and begin <= event.t < tick]
+    for stream, maker in makers.items():
+        events += _made(results, stream, maker, first, tick, since, position)
+    return events, first if first > MIN and (last > since or makers or begin > MIN) else None
 
 
 def _before(statement: Statement) -> int:

@@ -43,7 +43,8 @@ class Moment:
 
 
 class Dense(Search[Moment]):
-    """All that follows from `given` up to the point `until`, and its proofs. Raises Unstratified, Unending, TooMuchError, ValueError."""
+    """All that follows from `given` up to the point `until`, and its proofs; these may reach further, where nothing must be absent.
+    Raises Unstratified, Unending, TooMuchError, ValueError."""
 
     def __init__(self, rules: Iterable[Rule], given: Iterable[Given], until: int, context: Context, budget: Budget) -> None:
         super().__init__(budget)
@@ -203,14 +204,12 @@ class Dense(Search[Moment]):
         return self.cover(at, when.lo, lambda tree: None if (end := during(tree).hi) >= when.hi else end + 1)
 
     def conclude(self, goal: Moment, way: Way, premises: tuple[Proof, ...]) -> Proof:
-        true = intersect(common(premises), self._horizon)
-        assert true is not None
-        row = dict(way.row)
+        true, row = common(premises), dict(way.row)
         match way.rule.head:
             case BoxPlus(distance=distance):
                 made = diamond_minus(true, distance)
                 premises = (step("box-plus", way.rule.head, row, premises, made, true),)
-                true = intersect(made, self._horizon) or made
+                true = made
             case At():
                 moment = Interval(goal.point, goal.point)
                 premises = (step("at", way.rule.head, row, premises, moment, true),)

@@ -51,9 +51,11 @@ class View:
 
 
 class Granular(Search[Point]):
-    """All that follows by granule `until`, and its proofs. Raises Unstratified, Unending, TooMuchError, ValueError."""
+    """All that follows by granule `until`, and its proofs; rules are applied from granule `since` on, of None from the first. Raises
+    Unstratified, Unending, TooMuchError, ValueError."""
 
-    def __init__(self, program: RuleSet, given: Iterable[Given], until: int, context: Context, budget: Budget) -> None:
+    def __init__(self, program: RuleSet, given: Iterable[Given], until: int, context: Context, budget: Budget,
+                 since: int | None = None) -> None:
         super().__init__(budget)
         self.length, self._context = program.granularity_ms, context
         self.given: dict[Ground, dict[Interval, tuple[Source, ...]]] = defaultdict(dict)
@@ -70,7 +72,8 @@ class Granular(Search[Point]):
         rules = [rule for rule in program.rules if not isinstance(rule.head, Falsum)]
         for rule in rules:
             self._by_head[headed(rule.head).predicate].append(rule)
-        self._derive([(layer, endless(layer)) for layer in strata(rules)], until)
+        first = self.start if since is None else max(self.start, since)
+        self._derive([(layer, endless(layer)) for layer in strata(rules)], range(first, until + 1))
 
     def _take(self, fact: Ground, when: Interval, source: Source, start: int | None) -> None:
         """An input fact at every granule that it covers; events before the start are not on the timeline."""
@@ -107,9 +110,10 @@ class Granular(Search[Point]):
 
     # --- rounds
 
-    def _derive(self, layers: Sequence[tuple[Sequence[Rule], Sequence[str]]], until: int) -> None:
-        for now in range(self.start, until + 1):
+    def _derive(self, layers: Sequence[tuple[Sequence[Rule], Sequence[str]]], granules: range) -> None:
+        for now in granules:
             for layer, unending in layers:
+                self.budget.spend()
                 for _ in rounds(unending):
                     found = [derived for rule in layer for row in self.body(rule, {}, View(now)) for derived in self._heads(rule, row, now)]
                     self._last += 1

@@ -7,8 +7,10 @@ from dataclasses import dataclass
 
 from engine.functions.datetimes import parse_moment
 from engine.functions.expressions import Context
-from engine.ir.rules import TRIPLE, Atom, Rule, RuleSet
-from engine.ir.statement import Program, Statement, TimeWindow
+from engine.ir.look_back import look_back
+from engine.ir.quoting import unescape
+from engine.ir.rules import TRIPLE, Atom, Fact, Rule, RuleSet
+from engine.ir.statement import Program, Statement, TimedProgram, TimeWindow
 from engine.ir.strata import Known, heads, predicate_of
 from engine.ir.terms import Constant
 from engine.records import Event, Triple
@@ -78,6 +80,40 @@ def _on_granules(program: RuleSet, facts: Sequence[Given], fact: Ground, when: I
 
     found = search.cover(lambda k: search.proofs(Point(fact, k, last)), max(when.lo // length, search.start), following)
     return taken(when, map(_together, found), most, budget)
+
+
+def explain_told(statement: Statement, row: Row, events: Sequence[Event], graphs: Mapping[str, Iterable[Triple]], makers: Mapping[str, str],
+                 most: int = 1, first_ms: int | None = None) -> Proved:
+    """At most `most` proofs of a row of stream P or N of a program with a time of its own: that the fact holds where it begins. `first_ms`
+    says that there may have been items before that time, which are not among the `events`. Raises as explain_fact does."""
+    program = statement.query
+    assert isinstance(program, TimedProgram)
+    begin, fact, length = moment_of(row["from"]), fact_of(program, row), 2 * program.rules.granularity_ms
+    rules = asked(program.rules.rules, fact)
+    back = look_back(rules, program.rules.granularity_ms)
+    since = MIN if back is None else instant(begin) - back - length
+    given: list[Given] = [(own, Stated(program.rules.name, own.atom.span)) for own in program.rules.facts]
+    given += [(_fact(triple, ALWAYS), Static(iri)) for iri in dict.fromkeys(source.iri for source in statement.graphs)
+              for triple in graphs.get(iri, ())]
+    given += [(_fact(triple, Interval(instant(event.t), instant(event.t))), OnStream(event.stream, (event.t,), makers.get(event.stream)))
+              for event in events if since <= instant(event.t) <= instant(begin) + length for triple in event.triples]
+    budget = Budget(STEPS)
+    if not length:
+        search = Dense(rules, given, instant(begin) + 1, Context(begin), budget)
+        for point in (instant(begin), instant(begin) + 1):
+            if search.round_of(Moment(fact, point)) is not None:
+                return taken(Interval(point, point), search.proofs(Moment(fact, point)), most, budget)
+        return Proved(Interval(instant(begin), instant(begin)), (), False)
+    k, starts = instant(begin) // length, [event.t for event in events] + ([] if first_ms is None else [first_ms])
+    start_ms = min(starts, default=begin) if program.rules.start_at_ms is None else program.rules.start_at_ms
+    own = [fact.interval.lo // 2 for fact in program.rules.facts if fact.interval != ALWAYS and program.rules.start_at_ms is None]
+    timeline = RuleSet(program.rules.name, rules, (), program.rules.granularity_ms, min([start_ms, *own]))
+    granular = Granular(timeline, given, k, Context(begin), budget, None if back is None else since // length)
+    return taken(granular.granules(k, k), granular.proofs(Point(fact, k, k)), most, budget)
+
+
+def _fact(triple: Triple, when: Interval) -> Fact:
+    return Fact(Atom(TRIPLE, tuple(map(Constant, triple))), when)
 
 
 def taken(when: Interval, proofs: Iterator[Proof], most: int, budget: Budget) -> Proved:
@@ -156,7 +192,8 @@ def fact_of(program: Program, row: Row) -> Ground:
     if "atom" not in row:
         return TRIPLE, (row["s"], row["p"], row["o"])
     names = [v.name for v in program.variables if v.name in row and v.name not in ("atom", "from", "until")]
-    return row["atom"], tuple(row[name] for name in names)
+    predicate = row["atom"] if row["atom"].startswith("<") else unescape(row["atom"][1:-1])
+    return predicate, tuple(row[name] for name in names)
 
 
 def moment_of(token: str) -> int:

@@ -54,7 +54,8 @@ def test_proofs_of_rules_with_time_say_when(page: Page, standin: Standin) -> Non
     leaf = {"kind": "asserted", "triple": triple, "during": point,
             "sources": [{"stream": "http://example.org/s", "at": [span["from"]]}]}
     window = {"kind": "operator", "operator": "window", "text": "window 3s", "during": span, "over": point, "premises": [leaf]}
-    proof = {"kind": "derived", "triple": triple, "during": span, "rule": {"set": "q", "name": None, "number": 1, "line": 4}, "bindings": {},
+    proof = {"kind": "derived", "triple": triple, "during": span, "bindings": {},
+             "rule": {"set": "q", "name": None, "number": 1, "line": 4},
              "premises": [window, {"kind": "to come", "premises": [{"kind": "absent", "text": "<a> <b> <c>", "during": span}]}]}
     standin.answers["why"] = Reply(200, {"answer": {}, "more": False, "proofs": [{"kind": "match", "bindings": {}, "premises": [proof]}]})
     ask(page, 1)

@@ -8,6 +8,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+import orjson
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
@@ -18,6 +19,10 @@ from engine.runtime.log import LogFolder
 from engine.runtime.resources import Item
 from engine.runtime.service import Engine
 from engine.timeline import MIN
+from engine.ir.programs import timed_statement
+from engine.ir.statement import Statement
+from grammar import parse
+from grammar.rule_sets import parse_rules
 from server.app import create_app
 from server.limits import Limits
 from server.web import Site
@@ -156,6 +161,70 @@ def test_what_a_rule_program_reports_is_proved(running: Running, client: FlaskCl
         "/queries/q/results/q1c1-2/why", headers={"Accept": "text/plain"}).text
 
 
+METRIC = """PREFIX ex: <http://ex.org/>
+FROM STREAM ex:s
+Steady(X) :- Boxminus[0,2]Alive(X), not Diamondminus[0,1]ex:off(X,X)
+Boxplus[0,2]Alive(X) :- ex:beat(X,Y)
+"""
+GRANULES = """PREFIX ex: <http://ex.org/>
+FROM STREAM ex:s
+warm(X) <- [2] box ex:value(X, "1").
+"""
+
+
+class Timed(Running):
+    """An engine that takes programs with a time of their own."""
+
+    @staticmethod
+    def parse(text: str) -> Statement:
+        kind = next((name for mark, name in ((":-", "text/x-datalogmtl"), ("<-", "text/x-lars")) if mark in text), None)
+        return parse(text) if kind is None else timed_statement(parse_rules(text, kind, "q"), text, kind)
+
+
+@pytest.fixture
+def timed(tmp_path: Path) -> Iterator[Timed]:
+    with Timed(tmp_path) as found:
+        found.engine.put_stream("s", EVENTS)
+        yield found
+
+
+def told(running: Running) -> Iterator[tuple[str, dict[str, Any]]]:
+    """The rows that a program tells, by stream, each with the answer of its route."""
+    client = create_app(running.engine, Site(running.engine, base_url="http://localhost:8175")).test_client()
+    for event in running.engine.results.read("q", 0, 100):
+        for row in range(len(orjson.loads(event.payload)["results"]["bindings"])):
+            reply = client.get(f"/queries/q/results/{event.id}/why?row={row}")
+            assert reply.status_code == 200, reply.text
+            yield event.stream or "", reply.get_json()
+
+
+def test_what_a_program_on_dense_time_tells_is_proved(timed: Timed) -> None:
+    timed.engine.register(METRIC, "q")
+    for t_ms in (1_000, 2_500, 20_000):
+        push(timed.engine, t_ms, (f"<{EX}x>", f"<{EX}beat>", '"1"'))
+    timed.until(lambda: timed.engine.results.bounds("q").newest >= 3)
+    found = [(stream, node(body["proofs"][0], 0)) for stream, body in told(timed)]
+    steady = [(stream, step) for stream, step in found if step["atom"]["predicate"] == "Steady"]
+    assert [stream for stream, _ in steady] == ["p", "n"] and steady[0][1] == steady[1][1]
+    step = steady[0][1]
+    assert step["during"]["from"] == "2023-11-14T22:13:23Z" and step["rule"]["line"] == 3
+    box, absent = step["premises"]
+    assert (box["operator"], box["text"]) == ("box-minus", 'box-minus[0s,2s] Alive(<http://ex.org/x>)')
+    assert absent["kind"] == "absent" and absent["text"].startswith("diamond-minus[0s,1s] [<http://ex.org/x> <http://ex.org/off>")
+    assert {leaf["sources"][0]["at"][0] for leaf in leaves(step)} == {"2023-11-14T22:13:21Z"}
+
+
+def test_what_a_program_on_granules_tells_is_proved(timed: Timed) -> None:
+    timed.engine.register(GRANULES, "q")
+    for t_ms in (1_000, 2_000, 3_000, 9_000):
+        push(timed.engine, t_ms, (f"<{EX}x>", f"<{EX}value>", '"1"'))
+    timed.until(lambda: timed.engine.results.bounds("q").newest >= 1)
+    [(_, body), *_] = told(timed)
+    step = node(body["proofs"][0], 0)
+    assert step["during"] == {"from": "2023-11-14T22:13:21Z", "to": "2023-11-14T22:13:22Z", "fromIncluded": True, "toIncluded": False}
+    assert step["premises"][0]["operator"] == "box-minus"
+
+
 def test_rules_with_a_window_of_their_own_are_proved(running: Running, client: FlaskClient) -> None:
     running.engine.put_rules("alarms", RIF, ALARMS.replace("  Group(", "  Window 5 s Group("))
     running.engine.register("REGISTER QUERY q AS SELECT ?x FROM STREAM <http://ex.org/s> [RANGE 1s STEP 1s] USING RULES alarms "
@@ -236,15 +305,9 @@ def within(window: dict[str, str], times: list[str]) -> bool:
     return bool(found) and all(begin <= at < end for at in found)
 
 
-def test_items_that_are_gone_are_said_to_be(tmp_path: Path) -> None:
-    with Running(tmp_path) as running:
-        running.engine.put_stream("s", EVENTS)
-        running.engine.put_graph("http://ex.org/t", TBOX)
-        running.engine.register(TEXT)
-        for second in range(6):
-            push(running.engine, 1_000 * second + 100, student(f"x{second}"))
-        running.ticks(5)
-    folder = LogFolder(tmp_path / "log", tmp_path / "archive")
+def without_the_first(path: Path) -> None:
+    """The log without the items of the first 1.5 s."""
+    folder = LogFolder(path / "log", path / "archive")
     rows = pa.concat_tables(folder.read(0))
     early = pc.less(rows["t"], NOW + 1_500).fill_null(False)
     cut = rows.filter(early)["position"][-1].as_py()
@@ -256,6 +319,17 @@ def test_items_that_are_gone_are_said_to_be(tmp_path: Path) -> None:
     os.utime(folder.files()[0].path, (0, 0))
     assert folder.expire(1.0, NOW + 1_000) == 0 and folder.expire(1.0, NOW + 2_000) == 1
     assert folder.expired() == (NOW + 1_100, cut)
+
+
+def test_items_that_are_gone_are_said_to_be(tmp_path: Path) -> None:
+    with Running(tmp_path) as running:
+        running.engine.put_stream("s", EVENTS)
+        running.engine.put_graph("http://ex.org/t", TBOX)
+        running.engine.register(TEXT)
+        for second in range(6):
+            push(running.engine, 1_000 * second + 100, student(f"x{second}"))
+        running.ticks(5)
+    without_the_first(tmp_path)
     with Running(tmp_path) as running:
         client = create_app(running.engine, Site(running.engine)).test_client()
         found = [client.get(f"/queries/q/results/{event.id}/why") for event in running.results()]
@@ -300,3 +374,24 @@ def test_ask(running: Running, client: FlaskClient) -> None:
     assert [part["kind"] for part in proof["premises"]] == ["asserted", "absent"]
     last = running.results()[-1].id
     problem(client.get(f"/queries/q/results/{last}/why"), 404, "no-such-result")
+
+
+@pytest.mark.parametrize(("text", "statuses"), [
+    (METRIC.replace("Boxminus[0,2]", "Boxminus[0,1]"), ["p 410", "p 410", "n 410", "p 200", "p 200", "n 200"]),
+    (GRANULES, ["p 410", "n 410", "p 200", "n 200"])])
+def test_items_that_a_program_looks_at_may_be_gone(tmp_path: Path, text: str, statuses: list[str]) -> None:
+    def beat(second: int) -> tuple[tuple[str, str, str], ...]:
+        return (f"<{EX}x>", f"<{EX}beat>", '"1"'), (f"<{EX}x{second // 10}>", f"<{EX}value>", '"1"')
+
+    with Timed(tmp_path) as running:
+        running.engine.put_stream("s", EVENTS)
+        running.engine.register(text, "q")
+        for second in (0, 1, 2, 3, 20, 21, 22, 23, 24, 40):
+            push(running.engine, 1_000 * second + 100, *beat(second))
+        running.until(lambda: running.engine.results.bounds("q").newest >= len(statuses))
+    without_the_first(tmp_path)
+    with Timed(tmp_path) as running:
+        client = create_app(running.engine, Site(running.engine)).test_client()
+        found = [(event.stream, client.get(f"/queries/q/results/{event.id}/why")) for event in running.results("q")]
+        assert [f"{stream} {reply.status_code}" for stream, reply in found] == statuses
+        assert "rules look at" in problem(found[0][1], 410, "no-longer-kept")["detail"]

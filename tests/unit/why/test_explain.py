@@ -6,15 +6,16 @@ import pytest
 
 from engine.functions.expressions import Context
 from engine.functions.expressions import test as is_true
+from engine.ir.look_back import needed_since
 from engine.ir.rules import Atom
 from engine.ir.rules import Test as Condition
 from engine.ir.stages import divide
-from engine.ir.statement import Program, TimeWindow
+from engine.ir.statement import Program, TimedProgram, TimeWindow
 from engine.reference.formulas import Row, ground
 from engine.timeline import ALWAYS, Interval, instant, intersect
 from engine.why.explain import Case as Seen
 from engine.why.explain import UnexplainedError, explain
-from engine.why.programs import explain_reported, fact_of, moment_of
+from engine.why.programs import explain_reported, explain_told, fact_of, moment_of
 from engine.why.trees import Asserted, Derived, Holds, Proof, Step, Streamed
 from tests.case_files import Case, find_cases
 from tests.proofs import asserted, check, watched
@@ -26,6 +27,9 @@ def test_every_row_of_every_case(case: Case, monkeypatch: pytest.MonkeyPatch) ->
     records = case.records()
     for seen in watched(monkeypatch, lambda: reference(records)):
         for row in seen.evaluation.relation.bag():
+            if isinstance(seen.case.statement.query, TimedProgram):
+                check_told(seen.case, row)
+                continue
             if isinstance(seen.case.statement.query, Program):
                 check_reported(seen.case, row)
                 continue
@@ -37,6 +41,22 @@ def test_every_row_of_every_case(case: Case, monkeypatch: pytest.MonkeyPatch) ->
             assert found.proofs, f"no proof of {row} at {seen.evaluation.at}"
             for proof in found.proofs:
                 check(proof, seen.case)
+
+
+def check_told(case: Seen, row: Row) -> None:
+    """Every row of a program with a time of its own has a proof where the fact begins, also by the items alone that its rules look at."""
+    query = case.statement.query
+    assert isinstance(query, TimedProgram)
+    begin = moment_of(row["from"])
+    graphs = {iri: graph.triples for iri, graph in case.graphs.items()}
+    since = needed_since(query, begin)
+    some = [event for event in case.events if since is None or event.t >= since]
+    for events, first_ms in ((case.events, None), (some, since)):
+        found = explain_told(case.statement, row, events, graphs, {}, most=2, first_ms=first_ms)
+        assert found.proofs, f"no proof of {row}"
+        for proof in found.proofs:
+            assert isinstance(proof, (Derived, Asserted)) and proof.fact == fact_of(query, row) and proof.during is not None
+            assert instant(begin) in proof.during or instant(begin) + 1 in proof.during
 
 
 def check_reported(case: Seen, row: Row) -> None:
