@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from engine.ir.statement import AllWindow, NowWindow, Program, Select, Statement, StreamSource, TimeWindow, TupleWindow
+from engine.ir.statement import AllWindow, NowWindow, Program, Select, Statement, StreamSource, TimedProgram, TimeWindow, TupleWindow
+from engine.plan.memory import SHOWN, memory
+from engine.rewrite.temporal import normal_form
 from engine.runtime.registered import Registered
 from engine.runtime.resources import QueryInfo, StreamInfo, iso
 from engine.runtime.streams import StreamState, describe_made, duration_text
+from engine.runtime.snapshot import Seen
 from engine.runtime.view import View
 from engine.timeline import MIN
 
@@ -24,7 +27,20 @@ def query_info(query: Registered, view: View, base_url: str, now_ms: int) -> Que
         windows=tuple(window_json(source, view) for source in statement.streams), variables=variables(statement),
         state=view.state(query), epoch=definition.epoch, since_ms=definition.registered_ms, restarts=definition.restarts,
         error=view.error(query), progress=progress(query, view, now_ms),
-        options=dict(definition.options), makes=_makes(query, view))
+        options=dict(definition.options), makes=_makes(query, view), media=definition.media)
+
+
+def held_facts(statement: Statement, seen: Seen | None) -> dict[str, Any]:
+    """Of a program with a time of its own the facts that it holds, and the bound that its text has for them (engine/plan/memory.py), for
+    `SHOWN` constants and steps of a second; nothing of other queries."""
+    query = statement.query
+    if not isinstance(query, TimedProgram):
+        return {}
+    needs = memory(normal_form(query.rules).rules, query.rules.granularity_ms)
+    bound = needs.bound(SHOWN, 1_000)
+    found = None if bound is None else {"facts": bound.facts, "log10": round(bound.log10, 1), "constants": SHOWN}
+    held = seen.program.held if seen is not None and seen.program is not None else 0
+    return {"factsHeld": held, "bound": found, "windowMs": needs.window_ms, "history": list(needs.history)}
 
 
 def window_json(source: StreamSource, view: View) -> dict[str, Any]:

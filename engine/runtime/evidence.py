@@ -53,6 +53,9 @@ class Evidence:
 
 def evidence_of(results: ResultLog, folder: LogFolder, view: View, query: Registered, result_id: str) -> Evidence:
     """See Engine.evidence."""
+    if query.statement.is_timed:
+        raise EngineError("unsupported-in-streaming", 422, "What a registered program with a time of its own tells is not proved yet; "
+                          "thalweg why proves its facts over recordings.", {"query": query.name})
     event = _result(results, query, result_id)
     position = results.positions(query.name, event.seq, event.seq).get(event.seq)
     seen = view.seen(query)

@@ -13,6 +13,7 @@ from engine.runtime.graphs import graph_mark, static_facts
 from engine.runtime.quotas import check_graph
 from engine.runtime.resources import GraphInfo
 from engine.runtime.rows import graph_rows, own_blank_nodes
+from engine.runtime.timed_use import check_rederived
 from engine.runtime.view import View
 
 
@@ -39,6 +40,7 @@ class GraphCommands(Commands):
                     raise StaleError
                 if made is None:
                     return [], False
+                check_rederived(view.catalogue, iri)
                 check_graph(view.catalogue, self.settings, iri, made[1].num_rows)
                 self._machine.room.check()
                 return end.graph(iri, made), iri not in view.graphs

@@ -24,9 +24,10 @@ from engine.runtime.errors import EngineError, conflict, not_found
 from engine.runtime.estimates import needs_of
 from engine.runtime.machine import Machine
 from engine.runtime.query import Compiled
-from engine.runtime.registered import Registered
+from engine.runtime.registered import Registered, read_statement
 from engine.runtime.resources import QueryInfo
 from engine.runtime.rows import Kind
+from engine.runtime.rule_store import ParseRules
 from engine.runtime.settings import Settings
 from engine.runtime.stream_commands import StreamCommands
 from engine.runtime.streams import check_name
@@ -35,41 +36,45 @@ from engine.runtime.view import View
 
 @dataclass(frozen=True, slots=True)
 class Wish:
-    """How a text is to be registered: `options` stay with the query, the others are for this command."""
+    """How a text is to be registered: `options` stay with the query, the others are for this command; `media` is the type of a program
+    with a time of its own."""
 
     options: dict[str, Any]
     replace: bool
     force: bool
     since: int | None
+    media: str | None = None
 
     @classmethod
     def of(cls, given: dict[str, Any], most: EvaluationLimits = EvaluationLimits()) -> Wish:
         """From the options of a request; 400 names what is wrong. `most` are the limits of the server: a query's may be lower."""
         options = dict(given)
         replace, force, since = options.pop("replace", False), options.pop("force", False), _since(options.pop("since", None))
+        media = options.pop("media", None)
         for name, value in options.items():
             if name == "limits":
                 _check_limits(value, most)
             elif not (name == "mixedTime" and isinstance(value, bool)):
                 raise EngineError("unknown-parameter", 400, f"There is no option {name!r}, or its value is wrong.", {"parameter": name})
-        return cls(options, bool(replace), bool(force), since)
+        return cls(options, bool(replace), bool(force), since, media)
 
 
 class QueryCommands(StreamCommands):
     """What may be done with queries."""
 
-    def __init__(self, settings: Settings, clock: Clock, machine: Machine, parse: Callable[[str], Statement]) -> None:
+    def __init__(self, settings: Settings, clock: Clock, machine: Machine, parse: Callable[[str], Statement],
+                 parse_rules: ParseRules) -> None:
         super().__init__(settings, clock, machine)
-        self._parse = parse
+        self._parse, self._parse_rules = parse, parse_rules
 
     def register(self, text: str, name: str | None = None, options: dict[str, Any] | None = None,
                  check: Check[QueryInfo] = None) -> tuple[QueryInfo, bool]:
         """Register a continuous query under `name`, the name in its text, or a new one. The same again is no change; another text
         under a name is 409, or with ``replace`` a new generation (``force``: also of a query that others read). Options: ``mixedTime``,
-        ``limits`` of its evaluations (engine/limits.py), and ``since``: ``earliest`` or the id of an item, after which its windows see
-        what the log still has."""
+        ``limits`` of its evaluations (engine/limits.py), ``since``: ``earliest`` or the id of an item, after which its windows see
+        what the log still has, and ``media``: the type of a program with a time of its own."""
         wish = Wish.of(options or {}, self.settings.evaluation)
-        statement = self._parse(text)
+        statement = self._statement(text, wish.media)
 
         def prepare(view: View) -> Decision[tuple[str, bool]]:
             chosen = self._query_name(statement, name, view)
@@ -86,7 +91,8 @@ class QueryCommands(StreamCommands):
                     check(None if old is None else self._info(old, view))
                 self._own_stream(statement, chosen, view)
                 check_sources(statement, chosen, _makes(statement, stream), view.catalogue.queries, self.settings.base_url)
-                if old is not None and old.definition.text == text and dict(old.definition.options) == wish.options:
+                same = old is not None and (old.definition.text, old.definition.media) == (text, wish.media)
+                if same and old is not None and dict(old.definition.options) == wish.options:
                     return [], (chosen, False)
                 if old is not None and not wish.replace:
                     raise conflict(f"The query {chosen!r} has another text.", name=chosen)
@@ -156,7 +162,7 @@ class QueryCommands(StreamCommands):
                 _check_readers(query, view, "reset", force)
             seen = view.seen(query)
             known = query.definition if seen is None else seen.definition
-            wish = Wish(dict(known.options), True, force, None)
+            wish = Wish(dict(known.options), True, force, None, known.media)
             return _register(end, name, known.text, query.statement, wish, known.stream, now, known.restarts + 1), None
 
         _, view = self._write(decide)
@@ -185,6 +191,10 @@ class QueryCommands(StreamCommands):
         return changed(info, state="restarting") if waits else info
 
     # --- what must hold
+
+    def _statement(self, text: str, media: str | None) -> Statement:
+        """What a text says."""
+        return read_statement(text, media, self._parse, self._parse_rules)
 
     def _compile(self, statement: Statement, name: str, options: Mapping[str, Any], view: View, stream: str | None = None) -> Compiled:
         """The statement compiled against what is registered, as a query that makes `stream`."""
@@ -224,7 +234,8 @@ def _register(end: Appender, name: str, text: str, statement: Statement, wish: W
               restarts: int = 0) -> Rows:
     """The record of a registration."""
     payload: dict[str, Any] = {"text": text, "options": wish.options, "registered": now, "restarts": restarts}
-    payload |= {key: value for key, value in (("since", wish.since), ("stream", stream)) if value is not None}
+    payload |= {key: value for key, value in (("since", wish.since), ("stream", stream), ("media", wish.media))
+                if value is not None}
     return end.register(name, payload, with_rule_windows(statement, end.catalogue.rule_sets))
 
 

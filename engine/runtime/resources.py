@@ -120,7 +120,7 @@ class StreamInfo:
 @dataclass(frozen=True, slots=True)
 class QueryInfo:
     """A registered query. `id` with generation is the epoch of its results; `progress` and `windows` are as in http-api.md,
-    `makes` is the stream that its results are, with who reads it."""
+    `makes` is the stream that its results are, with who reads it, `media` the type of a program with a time of its own."""
 
     name: str
     iri: str
@@ -142,6 +142,7 @@ class QueryInfo:
     progress: dict[str, Any]
     options: dict[str, Any]
     makes: dict[str, Any] | None = None
+    media: str | None = None
 
     def to_json(self) -> dict[str, Any]:
         """The query resource without ``subscribers`` and ``links``, which the server adds."""
@@ -149,7 +150,7 @@ class QueryInfo:
                 "report": self.report, "streams": list(self.streams), "graphs": list(self.graphs), "rules": list(self.rules),
                 "windows": list(self.windows), "vars": list(self.variables), "state": self.state, "epoch": self.epoch,
                 "since": iso(self.since_ms), "restarts": self.restarts, "lastError": self.error, "progress": self.progress,
-                "options": self.options, "makes": self.makes}
+                "options": self.options, "makes": self.makes, "media": self.media}
 
 
 @dataclass(frozen=True, slots=True)

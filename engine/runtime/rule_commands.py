@@ -2,35 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 
 from engine.compiler import BUILT_IN_RULES
 from engine.ir.rule_windows import rule_windows
 from engine.ir.rules import RuleSet
 from engine.ir.spans import DiagnosticError
-from engine.ir.statement import Statement
 from engine.runtime.append import Appender
-from engine.runtime.clock import Clock
 from engine.runtime.commands import Check, Decision, Rows, StaleError
 from engine.runtime.errors import EngineError, in_use
-from engine.runtime.machine import Machine
 from engine.runtime.query_commands import QueryCommands
 from engine.runtime.quotas import check_rules
 from engine.runtime.resources import RuleSetInfo
-from engine.runtime.rule_store import ParseRules, StoredRules, checked
-from engine.runtime.settings import Settings
+from engine.runtime.rule_store import StoredRules, checked
 from engine.runtime.streams import check_name
 from engine.runtime.view import View
 
 
 class RuleCommands(QueryCommands):
     """What may be done with rule sets. Those that are built in can only be read."""
-
-    def __init__(self, settings: Settings, clock: Clock, machine: Machine, parse: Callable[[str], Statement],
-                 parse_rules: ParseRules) -> None:
-        super().__init__(settings, clock, machine, parse)
-        self._parse_rules = parse_rules
 
     def put_rules(self, name: str, media: str, text: str, check: Check[RuleSetInfo] = None) -> tuple[RuleSetInfo, bool]:
         """Set a rule set, or replace it: the queries that use it are planned anew. The same text again is no change."""

@@ -18,7 +18,7 @@ from engine.limits import LimitExceeded
 from engine.runtime.backend import Backend, SparkBackend
 from engine.runtime.clock import Clock, SystemClock
 from engine.runtime.derived import own_iri
-from engine.runtime.describe import variables
+from engine.runtime.describe import held_facts, variables
 from engine.runtime.errors import EngineError, unavailable
 from engine.runtime.estimates import needs_of
 from engine.runtime.evidence import Evidence, evidence_of
@@ -88,20 +88,21 @@ class Engine(RuleCommands, GraphCommands):
 
     # --- plans
 
-    def explain(self, text: str, stage: str = "logical") -> dict[str, Any]:
-        """What would become of a text: its plan at `stage` as text and as nodes. Nothing is registered."""
+    def explain(self, text: str, stage: str = "logical", media: str | None = None) -> dict[str, Any]:
+        """What would become of a text: its plan at `stage` as text and as nodes. Nothing is registered. `media` is the type of a program
+        with a time of its own."""
         view = self._view()
-        statement = _with_data(self._parse(text), view)
+        statement = _with_data(self._statement(text, media), view)
         name = self._query_name(statement, None, view) if statement.registered else ""
         compiled = self._compile(statement, name, {}, view, own_iri(statement, f"{self.settings.base_url}/queries/{name}"))
         return {"stage": stage, "plan": compiled.explain(stage), "form": statement.form, "vars": list(variables(statement)),
                 "nodes": compiled.tree(), "streams": _sources(statement, view), "warnings": _warnings(statement, view),
                 "estimate": needs_of(statement, view, self.clock.now_ms()).to_json()}
 
-    def warnings(self, text: str) -> list[Diagnostic]:
+    def warnings(self, text: str, media: str | None = None) -> list[Diagnostic]:
         """What may keep a valid text from ever answering, by what there is now."""
         view = self._view()
-        return _warnings(_with_data(self._parse(text), view), view)
+        return _warnings(_with_data(self._statement(text, media), view), view)
 
     def plan(self, name: str, stage: str = "logical") -> str:
         """The plan of a query at `stage` as text."""
@@ -125,6 +126,7 @@ class Engine(RuleCommands, GraphCommands):
         kept = {"oldest": bounds.oldest, "newest": bounds.newest} if bounds.epoch == query.epoch else {"oldest": 0, "newest": 0}
         return {"query": name, "state": info.state, "progress": info.progress, **_chosen(query, view),
                 "results": {"epoch": query.epoch, **kept, "logged": 0 if seen is None else seen.seq},
+                **held_facts(query.statement, seen),
                 "backlog": self._machine.backlog, "batches": list(view.snapshot.measured.batches)}
 
     def _compiled(self, query: Registered, view: View) -> Compiled:

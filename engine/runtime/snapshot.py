@@ -22,12 +22,14 @@ from engine.runtime.set_aside import Trouble
 from engine.runtime.streams import StreamState, Tail
 from engine.runtime.ticks import Timetable
 from engine.spark.content import Chunk, StreamContent
+from engine.spark.due import ProgramPosition
 
 
 @dataclass(frozen=True, slots=True)
 class Seen(Reader):
     """A query at the pump after a batch. `reached` is the watermark up to which its results are committed, `next_tick` its next
-    evaluation that will be logged if nothing else comes. `beside`: it is being evaluated beside the pump."""
+    evaluation that will be logged if nothing else comes. `beside`: it is being evaluated beside the pump. `program` is how far a program
+    with a time of its own is."""
 
     definition: Definition
     statement: Statement
@@ -39,6 +41,7 @@ class Seen(Reader):
     reached: int
     next_tick: int | None = None
     beside: bool = False
+    program: ProgramPosition | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +70,8 @@ class Snapshot:
 def snapshot_of(pump: Pump, measured: Measured) -> Snapshot:
     """The pump as it is; called by its owner between batches."""
     queries = {name: Seen(query.definition, query.statement, query.timetable, query.compiled, query.state, query.error, query.seq,
-                          query.reached, query.ticker.next() if query.state == "running" else None, pump.is_beside(query))
+                          query.reached, query.ticker.next() if query.state == "running" else None, pump.is_beside(query),
+                          query.program)
                for name, query in pump.queries.items()}
     kept, executor = pump.kept, pump.executor
     return Snapshot(pump.position, FixedQueries(queries), {stream: replace(state) for stream, state in kept.states.items()},

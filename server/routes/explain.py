@@ -22,11 +22,11 @@ _REFUSED: dict[str, Any] = {"valid": False, "errors": [], "warnings": [], "plan"
 def explain() -> Response:
     """``{valid, errors, warnings, plan, estimate}``; a text with mistakes is a good answer, unless ``fail`` asks for a failure: with
     ``errors`` as at registration, with ``warnings`` also where there are any."""
-    text, _ = statement_text(STATEMENT_TYPES)
+    text, options = statement_text(STATEMENT_TYPES)
     level, fail = parameter("level", choice(*LEVELS), "logical"), parameter("fail", choice("errors", "warnings"), None)
     accept = best(JSON, TEXT)
     try:
-        found = dict(site().engine.explain(text, level))
+        found = dict(site().engine.explain(text, level, options.get("media")))
     except DiagnosticError as error:
         if fail is not None:
             raise

@@ -10,7 +10,7 @@ from flask import Blueprint, Response
 
 from engine.runtime.resources import QueryInfo
 from grammar.program import media_of
-from grammar.rule_sets import BY_MEDIA, RULE_TYPES
+from grammar.rule_sets import BY_MEDIA, RULE_TYPES, TIMED_TYPES
 from server.formats.media import FORM, JSON, MERGE_PATCH, SPARQL_QUERY, TEXT
 from server.parameters import choice, count, flag
 from server.problems import Problem, diagnostic_json
@@ -20,7 +20,7 @@ from server.web import (best, body_type, condition, etag_of, json_object, json_r
 blueprint = Blueprint("queries", __name__)
 LEVELS = ("parsed", "validated", "rewritten", "logical", "spark")
 STATES = ("starting", "running", "idle", "paused", "restarting", "failed", "finished", "stopping")
-STATEMENT_TYPES = (SPARQL_QUERY, TEXT, JSON, *RULE_TYPES)
+STATEMENT_TYPES = (SPARQL_QUERY, TEXT, JSON, *RULE_TYPES, *TIMED_TYPES)
 _CHANGES: dict[str, tuple[Any, ...]] = {"state": ("paused", "running"), "resume": ("backlog", "now"), "force": (True, False)}
 
 
@@ -60,7 +60,7 @@ def put(name: str) -> Response:
 def get(name: str) -> Response:
     """The query with its state; its text for ``Accept: application/sparql-query``, or the type of a rule program."""
     info = site().engine.query(name)
-    media = best(JSON, media_of(info.text) or SPARQL_QUERY, TEXT)
+    media = best(JSON, info.media or media_of(info.text) or SPARQL_QUERY, TEXT)
     if media == JSON:
         return json_reply(query_json(info), headers={"ETag": f'"{_etag(info)}"'})
     return reply(info.text, media, headers={"ETag": f'"{_etag(info)}"'})
@@ -122,7 +122,8 @@ def query_json(info: QueryInfo) -> dict[str, Any]:
 
 
 def statement_text(types: tuple[str, ...]) -> tuple[str, dict[str, Any]]:
-    """The text of a query or rule program and the options beside it, from any of the body types."""
+    """The text of a query or rule program and the options beside it, from any of the body types. The option ``media`` is the type of a
+    program with a time of its own."""
     limit = site().limits.query_text
     media = body_type(types)
     text = text_body(limit + 4096 if media == JSON else limit if media != FORM else 3 * limit)
@@ -132,8 +133,13 @@ def statement_text(types: tuple[str, ...]) -> tuple[str, dict[str, Any]]:
         text = options.pop("text", None)
         if not isinstance(text, str):
             raise Problem("json-syntax", "Expected a member 'text' with the query.", status=422)
+        if options.get("media", TIMED_TYPES[0]) not in TIMED_TYPES:
+            raise Problem("unknown-parameter", f"The member 'media' is one of {', '.join(TIMED_TYPES)}.", status=422,
+                          extra={"parameter": "media"})
     elif media == FORM:
         text = _form_text(text)
+    elif media in TIMED_TYPES:
+        options["media"] = media
     elif media in RULE_TYPES and media_of(text) != media:
         raise Problem("rule-syntax", f"The body is said to be {media}, which begins with {BY_MEDIA[media].begins}.")
     if len(text.encode("utf-8", "surrogatepass")) > limit:
@@ -156,13 +162,14 @@ def _form_text(text: str) -> str:
 def _register(text: str, name: str | None, options: dict[str, Any]) -> Response:
     if name is not None and not isinstance(name, str):
         raise Problem("bad-name", "The name must be a string.")
+    media = options.get("media")
     site().registrations.take()
     info, created = site().engine.register(text, name, options, check=condition(_etag) if name is not None else None)
-    shown = {**query_json(info), "warnings": [diagnostic_json(warning) for warning in site().engine.warnings(text)]}
+    shown = {**query_json(info), "warnings": [diagnostic_json(warning) for warning in site().engine.warnings(text, media)]}
     return json_reply(shown, 201 if created else 200, etag=_etag(info), headers={"Location": path("queries", info.name)})
 
 
 def _etag(info: QueryInfo) -> str:
     """Of what can be asked for: how far the engine is with it (``starting``, ``idle``) makes no other version."""
     state = info.state if info.state in ("paused", "failed") else "running"
-    return etag_of([info.text, info.epoch, info.options, state])
+    return etag_of([info.text, info.epoch, info.options, state, *([info.media] if info.media else [])])

@@ -254,11 +254,11 @@ class FakeEngine:
         self._queries[name] = replace(self._queries[name], restarts=info.restarts + 1)
         return self._queries[name]
 
-    def explain(self, text: str, stage: str = "spark") -> dict[str, Any]:
+    def explain(self, text: str, stage: str = "spark", media: str | None = None) -> dict[str, Any]:
         form, _ = _parse(text)
         return {"stage": stage, "plan": f"{stage} plan of a {form}", "estimate": {"rows": 1}, "warnings": self.warnings(text)}
 
-    def warnings(self, text: str) -> list[Diagnostic]:
+    def warnings(self, text: str, media: str | None = None) -> list[Diagnostic]:
         at = text.find("DOUBT")
         return [Diagnostic("unknown-word", "Nothing has it.", Span(text, at, at + 5))] if at >= 0 else []
 
