@@ -59,9 +59,6 @@ def compile_statement(statement: Statement, catalog: Catalog, identity: str = ""
         return _compile_program(validated, catalog, identity, until, general)
     estimate = static_estimate(validated, catalog)
     chain = _staged(validated, catalog)
-    if chain is not None:
-        raise DiagnosticError(Diagnostic("unsupported-in-streaming", "Rule sets with a time of their own cannot be used by queries yet.",
-                                         statement.rules[0].span, hint="thalweg run evaluates such a program by itself"))
     timed = None if chain is None else TimedSource(f"h_{hashlib.sha256(f'{chain.name} {identity}'.encode()).hexdigest()[:16]}")
     plain = dataset(validated, timed)
     rewritten, data, closed, passes = (_rewritten(validated, catalog, general, timed) if statement.rules

@@ -17,13 +17,15 @@ def with_rule_windows(statement: Statement, rules: Mapping[str, RuleSet]) -> Sta
     time, and add none. Where some rules have a time of their own they see the whole streams: a window that misses no event then makes
     that there is an evaluation behind each."""
     used = [rules[source.name] for source in statement.rules if source.name in rules]
-    lengths = (_longest_step(statement),) if divide(used).is_timed else rule_windows(used)
+    timed = divide(used).is_timed
+    lengths = (_longest_step(statement),) if timed else rule_windows(used)
     if not lengths and not statement.rule_windows:
         return statement
     steps = [s.window.step_ms for s in statement.streams if isinstance(s.window, TimeWindow)]
     step = statement.compute_every_ms or math.gcd(*steps) or 1
-    return replace(statement, rule_windows=tuple(StreamSource(source.stream, TimeWindow(length, step), source.name, source.span)
-                                                 for length in lengths for source in statement.streams))
+    windows = tuple(StreamSource(source.stream, TimeWindow(length, step), source.name, source.span)
+                    for length in lengths for source in statement.streams)
+    return replace(statement, timed_rules=timed, rule_windows=windows)
 
 
 def _longest_step(statement: Statement) -> int:

@@ -167,6 +167,7 @@ class Statement:
 
     `registered` is False for a plain SPARQL query. `dialect` is what the grammar calls the language of the text, to be shown. `report`
     "close" evaluates at window closes or every `compute_every_ms`.
+    `timed_rules`: some of the rule sets have a time of their own, and see the whole streams.
     `rule_windows` are those through which rules with a Window of their own see the streams: for each such Window one beside each of
     `streams` (engine/ir/rule_windows.py).
     """
@@ -186,6 +187,7 @@ class Statement:
     rules: tuple[RuleSource, ...] = ()
     reasoning_graphs: tuple[GraphSource, ...] = ()
     rule_windows: tuple[StreamSource, ...] = ()
+    timed_rules: bool = False
 
     @property
     def windows(self) -> tuple[StreamSource, ...]:
@@ -207,6 +209,11 @@ class Statement:
     def is_timed(self) -> bool:
         """Whether it is a rule program with a time of its own."""
         return isinstance(self.query, TimedProgram)
+
+    @property
+    def keeps_state(self) -> bool:
+        """Whether what it has derived cannot be had again from what its windows show."""
+        return self.is_timed or self.timed_rules
 
     @property
     def form(self) -> str:

@@ -241,7 +241,7 @@ class Pump(Evaluations):
     def _retain(self) -> None:
         """What programs with a time of their own held before is not needed any more, once what they hold now is committed."""
         held = {query.definition.epoch: query.program for query in self.queries.values()
-                if query.statement.is_timed and query.state != "failed"}
+                if query.statement.keeps_state and query.state != "failed"}
         if held != self._held:
             self.executor.retain(held)
             self._held = held

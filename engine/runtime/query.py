@@ -134,7 +134,13 @@ class LiveQuery(Reader):
 
     def needs(self, paused_from: int = MIN) -> dict[str, Need]:
         """What must be kept of each stream; nothing for a failed query."""
-        return {} if self.state == "failed" else self.ticker.needs(paused_from if self.state == "paused" else MIN)
+        if self.state == "failed":
+            return {}
+        needs = self.ticker.needs(paused_from if self.state == "paused" else MIN)
+        if self.statement.timed_rules:      # what the rules have not seen
+            first = Need(MIN if self.program is None else (self.program.until + 1) // 2)
+            needs = {stream: need.join(first) for stream, need in needs.items()}
+        return needs
 
     def log(self, answers: Sequence[Evaluated], max_rows: int) -> list[tuple[ResultEvent, pa.Table]]:
         """The relations of evaluations, by T, through the query's output operator: each result as it is logged, and whole. Of a rule
@@ -149,7 +155,10 @@ class LiveQuery(Reader):
     def _results(self, answers: Sequence[Evaluated]) -> list[_Result]:
         if isinstance(self.statement.query, TimedProgram):
             return [result for answer in answers for result in self._of_timed(answer)]
-        return self._of_program(answers) if isinstance(self.statement.query, Program) else list(map(self._difference, answers))
+        if isinstance(self.statement.query, Program):
+            return self._of_program(answers)
+        self.program = next((answer.state for answer in reversed(answers) if answer.state is not None), self.program)
+        return list(map(self._difference, answers))
 
     def _of_timed(self, answer: Evaluated) -> list[_Result]:
         """What a program with a time of its own tells: by time what begins, and what ceases of that which was told to begin."""

@@ -13,7 +13,7 @@ from typing import Any
 
 from engine.limits import Cancelled, LimitExceeded, Postponed
 from engine.runtime.batch import BesideExecutor, EvaluatorDownError, Executor
-from engine.spark.due import Answer, Due, ProgramPosition
+from engine.spark.due import Answer, Due, ProgramPosition, after
 
 MOST_DEATHS = 2
 MOST_DEATHS_BESIDE = 3      # where others were evaluated at the same time
@@ -65,7 +65,7 @@ class Suspects:
         for tick in due.ticks:
             if not self._alive():
                 return [*found, Answer(due.query, tick, None, EvaluatorDownError("the evaluator has ended"))]
-            found += self._tried([replace(due, ticks=(tick,), patience_ms=None)])    # to end it is known to be of no use
+            found += self._tried([after(replace(due, ticks=(tick,), patience_ms=None), found)])     # to end it is known to be of no use
             if found[-1].error is not None:
                 return found
         del self._deaths[due.query]

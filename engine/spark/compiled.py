@@ -114,7 +114,7 @@ class Compiled:
     def kept(self) -> Compiled | None:
         """The query with its answers derived as facts that know when they end; None where that does not serve."""
         goal = self.goal
-        if goal is None or self.delta is not None:
+        if goal is None or self.delta is not None or self.staged is not None:
             return None
         if any(map(is_volatile, (f.condition for f in goal.source.rules[-1].body if isinstance(f, Test)))):
             return None
@@ -123,7 +123,7 @@ class Compiled:
     @cached_property
     def delta(self) -> incremental.DeltaPlan | None:
         """How its answers can be kept with intervals and brought up to date; None where only `recompute` serves."""
-        plan = incremental.delta_plan(self.rewritten, self.plan, self.on_change)
+        plan = None if self.staged is not None else incremental.delta_plan(self.rewritten, self.plan, self.on_change)
         return None if plan is None or any(map(is_volatile, plan.filters)) else plan
 
     def text(self, executor: str, typed: bool = True, motifs: bool = False) -> PlanText:

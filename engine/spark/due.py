@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import pyarrow as pa
@@ -45,7 +45,8 @@ class Due:
 
     `ticks` ascend; an evaluation at T sees events with t < T and position > `since`. With `patience_ms`, which is how long others wait,
     what is not answered by then is an error `Postponed`. A program with a time of its own goes on from `state`; it is evaluated at the last
-    of the `ticks` only, which tells of all before.
+    of the `ticks` only, which tells of all before. So do the timed rules that other queries use: `derived` is what those see of them,
+    once the executor has found it, and `reached` where the rules are then.
     """
 
     query: str
@@ -57,10 +58,12 @@ class Due:
     limits: EvaluationLimits = UNLIMITED
     patience_ms: int | None = None
     state: ProgramPosition | None = None
+    derived: pa.Table | None = None
+    reached: ProgramPosition | None = None
 
     @property
     def new_from_ms(self) -> int:
-        """Events from then on are new to a program with a time of its own."""
+        """Events from then on are new to a program, or rules, with a time of their own."""
         return MIN if self.state is None else (self.state.until + 1) // 2
 
     @property
@@ -85,6 +88,12 @@ class Answer:
     error: BaseException | None = None
     inconsistencies: tuple[str, ...] = ()
     state: ProgramPosition | None = None
+
+
+def after(due: Due, answers: Sequence[Answer]) -> Due:
+    """The evaluations, to go on from where answers to earlier ones have come."""
+    states = [answer.state for answer in answers if answer.query == due.query and answer.state is not None]
+    return replace(due, state=states[-1]) if states else due
 
 
 def failures(due: Due, failure: BaseException) -> list[Answer]:

@@ -34,7 +34,7 @@ from engine.spark.local import Found, QueryFailed, Task
 from engine.spark.pace import Paces
 from engine.spark.plan_job import ExecutorName, PlanJob
 from engine.spark.sql.dialect import DIALECTS, UNDECIDED
-from engine.spark.sql.sources import graph_table, needed, source_texts, stream_table, tables
+from engine.spark.sql.sources import graph_table, needed, source_texts, stream_table, tables, timed_table
 from engine.spark.sql_plans import SqlPlans
 from engine.spark.timed import TimedPrograms
 from engine.spark.udf_spark import register_spark
@@ -103,7 +103,10 @@ class Executor:
     def _evaluate(self, dues: Sequence[Due]) -> list[Answer]:
         jobs: list[PlanJob] = []
         failed: dict[int, BaseException] = {}
+        dues = self._with_derived(dues, failed)
         for number, due in enumerate(dues):
+            if number in failed:
+                continue
             try:
                 if due.compiled.timed:
                     jobs.append(self._timed_job(due))
@@ -179,16 +182,35 @@ class Executor:
         prefix = source_texts(text.sources, compiled.statement.windows, evaluation, DIALECTS[executor])
         streams, graphs = tables(text.sources, compiled.statement.windows)
         names = frozenset(map(stream_table, streams)) | frozenset(map(graph_table, graphs))
+        own = {} if due.derived is None or compiled.derived is None else {timed_table(compiled.derived): due.derived}
+        names |= own.keys()
         rounds = tuple((part, *text.pairs(prefix, part)) for part in text.rounds)
         statement, ahead = text.statement(prefix), executor == "sql" and rows <= self.closed_rows
         closer: ExecutorName = "local" if ahead else executor
         closings = tuple(closure.ready(source_texts(closure.sources, compiled.statement.windows, evaluation, DIALECTS[closer]))
                          for closure in compiled.text(closer, typed).closures)
         if executor == "sql":   # plans run side by side in one session
-            own = {closing.name: f"{closing.name}_{_mark(due.query)}" for closing in closings}
-            closings = tuple(closing.own(own, DIALECTS[closer]) for closing in closings)
-            statement = DIALECTS[executor].renamed(statement, own)
-        return PlanJob(due, executor, statement, names, rows * len(due.ticks), rounds=rounds, closings=closings, ahead=ahead)
+            renamed = {closing.name: f"{closing.name}_{_mark(due.query)}" for closing in closings}
+            closings = tuple(closing.own(renamed, DIALECTS[closer]) for closing in closings)
+            statement = DIALECTS[executor].renamed(statement, renamed)
+        return PlanJob(due, executor, statement, names, rows * len(due.ticks), own=own, rounds=rounds, closings=closings, ahead=ahead)
+
+    def _with_derived(self, dues: Sequence[Due], failed: dict[int, BaseException]) -> list[Due]:
+        """The evaluations with what the timed rules that their queries use derive: one job for all of them, before the plans."""
+        found = list(dues)
+        asked = [number for number, due in enumerate(dues) if due.compiled.staged is not None]
+        jobs = []
+        for number in asked:
+            step, own = self.programs.stages(dues[number])
+            rows = sum(table.num_rows for table in own.values()) + (dues[number].state or ProgramPosition()).held
+            jobs.append(PlanJob(dues[number], "local", "", frozenset(own), rows, own=own, step=step))
+        self._run_local(jobs)
+        for number, job in zip(asked, jobs):
+            if isinstance(job.answer, Found):
+                found[number] = self.programs.seen(dues[number], job.answer.table)
+            else:
+                failed[number] = job.answer or QueryFailed("no answer")
+        return found
 
     def _timed_job(self, due: Due) -> PlanJob:
         """A step of a program with a time of its own, from what is new."""
@@ -357,8 +379,9 @@ class Executor:
             found = job.sample.answers(job.answer.table, last, job.due.ticks)
             return [Answer(job.due.query, tick, table, inconsistencies=inconsistencies_at(tick, job.answer.findings))
                     for tick, table in zip(job.due.ticks, found)]
-        return [replace(answer, inconsistencies=inconsistencies_at(answer.tick, job.answer.findings))
-                for answer in split(job.due, job.answer.table)]
+        last, reached = job.due.ticks[-1], job.due.reached
+        return [replace(answer, inconsistencies=inconsistencies_at(answer.tick, job.answer.findings),
+                        state=reached if answer.tick == last else None) for answer in split(job.due, job.answer.table)]
 
 
 def _mark(query: str) -> str:

@@ -24,7 +24,8 @@ from engine.spark.sql.closing import (Closing, Round, SeenRow, all_seen, beside_
 from engine.spark.sql.sources import closure_table
 from engine.spark.states import drop_relation, find_beside, forget, go_on
 from engine.spark.worker import database
-from engine.worker import timed_task
+from engine.worker import staged_task, timed_task
+from engine.worker.staged_task import StagedStep
 from engine.worker.timed_task import TimedStep, labelled
 
 if TYPE_CHECKING:
@@ -51,7 +52,7 @@ class Task:
     query: str = ""
     limits: EvaluationLimits = UNLIMITED
     patience_ms: int | None = None
-    step: TimedStep | None = None
+    step: TimedStep | StagedStep | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +108,7 @@ def run_bundles(bundles: Iterable[bytes]) -> Iterator[Result]:
         if bundle["alive"] is not None:
             forget(database(), bundle["alive"])
             timed_task.forget(bundle["alive"])
+            staged_task.forget(bundle["alive"])
         yield from _run_bundle(bundle["tables"], bundle["tasks"])
 
 
@@ -131,9 +133,12 @@ def _run(connection: duckdb.DuckDBPyConnection, number: int, task: Task, closure
     return _within_limits(connection, number, task, work)
 
 
-def _advance(connection: duckdb.DuckDBPyConnection, number: int, task: Task, step: TimedStep, tables: Mapping[str, bytes]) -> Result:
+def _advance(connection: duckdb.DuckDBPyConnection, number: int, task: Task, step: TimedStep | StagedStep,
+             tables: Mapping[str, bytes]) -> Result:
     def work() -> tuple[pa.Table, None]:
         given = {name: unpack(tables[name]) for name in (*step.streams, *step.graphs)}
+        if isinstance(step, StagedStep):
+            return staged_task.advance(connection, step, given), None
         found = labelled(timed_task.advance(connection, step, given))
         check_size(found.num_rows, found.nbytes, task.limits)
         return found, None

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from engine.limits import LimitExceeded, Postponed
-from engine.spark.due import Answer, Due, failures
+from engine.spark.due import Answer, Due, after, failures
 
 _SHARE = 4      # a task is expected to take a quarter of the time that it has
 
@@ -85,7 +85,7 @@ class Paces:
                     found[part.query] += failures(replace(part, ticks=rest), Postponed("others have waited long enough"))
                     del left[part.query]
                 elif rest and found[part.query][-1].error is None:
-                    left[part.query] = replace(left[part.query], ticks=rest)
+                    left[part.query] = after(replace(left[part.query], ticks=rest), found[part.query])
                 else:
                     del left[part.query]
         return [answer for due in dues for answer in found[due.query]]
@@ -103,7 +103,8 @@ class Paces:
                 answers = [replace(answer, table=None, error=Postponed(str(answer.error)))
                            if answer.query == due.query and answer.tick >= tried else answer for answer in answers]
             else:
-                again.append(replace(due, ticks=tuple(tick for tick in due.ticks if tick >= tried)))
+                before = [answer for answer in answers if answer.tick < tried]
+                again.append(after(replace(due, ticks=tuple(tick for tick in due.ticks if tick >= tried)), before))
         if not again:
             return answers
         for due in again:

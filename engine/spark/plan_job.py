@@ -14,6 +14,7 @@ from engine.spark.kept import KeptClosure
 from engine.spark.local import Found
 from engine.spark.sql.closing import Closing
 from engine.spark.sql.closure import Rounds
+from engine.worker.staged_task import StagedStep
 from engine.worker.timed_task import TimedStep
 
 ExecutorName = Literal["local", "sql"]
@@ -34,5 +35,5 @@ class PlanJob:
     rounds: tuple[tuple[Rounds, str, str], ...] = ()
     closings: tuple[Closing, ...] = ()
     ahead: bool = False     # the closures are made in one job before the plan's own
-    step: TimedStep | None = None
+    step: TimedStep | StagedStep | None = None
     answer: Found | BaseException | None = field(default=None)

@@ -124,6 +124,8 @@ class SqlPlans:
             if mirror is None:
                 mirror = self.mirrors[view] = Mirror(view, self._session.work / "segments")
             mirror.show(spark, job.due.streams[source.stream])
+        for name, table in job.own.items():
+            spark.createDataFrame(table).createOrReplaceTempView(name)
         for iri, table in job.due.graphs.items():
             if graph_table(iri) in job.tables:
                 spark.createDataFrame(table.select(FACTS.names)).createOrReplaceTempView(graph_table(iri))
@@ -144,7 +146,8 @@ class SqlPlans:
         except Exception as failure:  # as above
             return failure
         finally:
-            for view in (*(rounds.view for rounds, _, _ in job.rounds), *(view for c in job.closings for view in (c.all, c.new, c.state))):
+            closings = (view for c in job.closings for view in (c.all, c.new, c.state))
+            for view in (*job.own, *(rounds.view for rounds, _, _ in job.rounds), *closings):
                 spark.catalog.dropTempView(view)
 
     def _run_rounds(self, job: PlanJob) -> pa.Table:

@@ -8,15 +8,19 @@ from __future__ import annotations
 
 import json
 import secrets
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
 
+from engine.plan.staged import StagedPlan
 from engine.plan.timed import TimedPlan
 from engine.spark.compiled import Compiled
 from engine.spark.due import Answer, Due, ProgramPosition
 from engine.spark.sql.sources import graph_table, stream_table
+from engine.timeline import MIN
+from engine.worker.staged_task import StagedStep
 from engine.worker.timed_task import ABOUT, TimedStep, packed_plan
 
 _SUFFIX = ".arrow"
@@ -37,22 +41,31 @@ class TimedPrograms:
 
     def step(self, due: Due) -> tuple[TimedStep, dict[str, pa.Table]]:
         """The step that makes all points before the last T that is due final, and the tables that it reads."""
-        before = due.state or ProgramPosition()
-        until = 2 * due.ticks[-1] - 1
-        streams = {f"{stream_table(iri)}_{due.query}": content.between(due.new_from_ms, due.ticks[-1], due.since)
-                   for iri, content in due.streams.items()}
-        graphs = {} if before.number else {graph_table(iri): table for iri, table in due.graphs.items()}
-        step = TimedStep(self._mark(due.query), self._plan(due), before.number, before.until, str(self.folder / before.file), until,
-                         str(self.folder / f"{due.query}-{before.number + 1}-{until}{_SUFFIX}"), tuple(streams), tuple(graphs),
-                         due.limits.state_rows)
+        before, after = due.state or ProgramPosition(), _after(due)
+        streams, graphs = _tables(due, due.graphs)
+        step = TimedStep(self._mark(due.query), self._plan(due), before.number, before.until, str(self.folder / before.file), after.until,
+                         str(self.folder / after.file), tuple(streams), tuple(graphs), due.limits.state_rows)
         return step, streams | graphs
+
+    def stages(self, due: Due) -> tuple[StagedStep, dict[str, pa.Table]]:
+        """The step of the chain of programs that a query needs to the last T that is due, and the tables that it reads."""
+        before, plan = due.state or ProgramPosition(), due.compiled.staged
+        assert plan is not None
+        streams, graphs = _tables(due, plan.graphs)
+        step = StagedStep(self._mark(due.query), self._plan(due), before.number, due.new_from_ms if before.number else MIN,
+                          str(self.folder / before.file), due.ticks, due.evaluation.on_change, str(self.folder / _after(due).file),
+                          tuple(streams), tuple(graphs), due.limits.state_rows)
+        return step, streams | graphs
+
+    def seen(self, due: Due, table: pa.Table) -> Due:
+        """The evaluations with what a query's chain of programs derives, from what a task gave."""
+        about = json.loads(table.schema.metadata[ABOUT])
+        return replace(due, derived=table.replace_schema_metadata(None), reached=replace(_after(due), held=about["held"]))
 
     def answer(self, due: Due, table: pa.Table) -> Answer:
         """The answer at the last T that is due, from what a task gave (`labelled`)."""
-        before = due.state or ProgramPosition()
         about = json.loads(table.schema.metadata[ABOUT])
-        until = 2 * due.ticks[-1] - 1
-        state = ProgramPosition(before.number + 1, until, about["next"], about["held"], f"{due.query}-{before.number + 1}-{until}{_SUFFIX}")
+        state = replace(_after(due), next=about["next"], held=about["held"])
         return Answer(due.query, due.ticks[-1], table.replace_schema_metadata(None), state=state)
 
     def forget(self, query: str) -> None:
@@ -64,16 +77,31 @@ class TimedPrograms:
         if not self.folder.is_dir():
             return
         for path in self.folder.glob(f"*{_SUFFIX}"):
-            query, number, _ = path.stem.rsplit("-", 2)
+            query, number, _ = path.name.rsplit("-", 2)
             if query not in states or (state := states[query]) is not None and int(number) < state.number:
                 path.unlink(missing_ok=True)
 
     def _plan(self, due: Due) -> bytes:
         known = self._plans.get(due.query)
         if known is None or known[0] is not due.compiled:
-            assert isinstance(due.compiled.plan, TimedPlan)
-            known = self._plans[due.query] = due.compiled, packed_plan(due.compiled.plan)
+            plan = due.compiled.staged or due.compiled.plan
+            assert isinstance(plan, (StagedPlan, TimedPlan))
+            known = self._plans[due.query] = due.compiled, packed_plan(plan)
         return known[1]
 
     def _mark(self, query: str) -> str:
         return f"{self._token}-{query}"
+
+
+def _after(due: Due) -> ProgramPosition:
+    """The position behind the last T that is due."""
+    number, until = (due.state or ProgramPosition()).number + 1, 2 * due.ticks[-1] - 1
+    return ProgramPosition(number, until, file=f"{due.query}-{number}-{until}{_SUFFIX}")
+
+
+def _tables(due: Due, graphs: Iterable[str]) -> tuple[dict[str, pa.Table], dict[str, pa.Table]]:
+    """What is new on the streams, and, where nothing is held yet, the static graphs, by names of tables."""
+    streams = {f"{stream_table(iri)}_{due.query}": content.between(due.new_from_ms, due.ticks[-1], due.since)
+               for iri, content in due.streams.items()}
+    begins = due.state is None or not due.state.number
+    return streams, {graph_table(iri): due.graphs[iri] for iri in graphs} if begins else {}

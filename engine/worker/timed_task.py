@@ -19,6 +19,7 @@ import pyarrow.compute as pc
 
 from engine.ir.rules import TRIPLE
 from engine.limits import LimitExceeded
+from engine.plan.staged import StagedPlan
 from engine.plan.timed import TimedPlan, Told
 from engine.sql.steps import Statements
 from engine.timeline import MAX, MIN
@@ -96,7 +97,7 @@ def labelled(outcome: TimedOutcome) -> pa.Table:
     return outcome.rows.replace_schema_metadata({ABOUT: json.dumps({"held": outcome.held, "next": outcome.next}).encode()})
 
 
-def packed_plan(plan: TimedPlan) -> bytes:
+def packed_plan(plan: TimedPlan | StagedPlan) -> bytes:
     """A plan as `TimedStep` has it."""
     return pickle.dumps(plan)
 

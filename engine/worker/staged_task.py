@@ -1,0 +1,125 @@
+"""A step of the chain of programs that a query needs, in the worker that happens to be given it: as timed_task.py has it for one program,
+with a file for each program of the chain."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import pickle
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from engine.functions.typed import typed_columns
+from engine.limits import LimitExceeded
+from engine.plan.staged import StagedPlan
+from engine.worker.staged import StagedSnapshot, StagedState
+from engine.worker.state_file import read_state, write_state
+from engine.worker.timed_task import ABOUT
+
+if TYPE_CHECKING:
+    import duckdb
+
+
+@dataclass(frozen=True, slots=True)
+class StagedStep:
+    """Take the chain `plan` (a pickled StagedPlan) on from the state `number`, which was made for the evaluation time `tick` and is in the
+    files of `file` (file_of), to the last of `ticks`; the next state goes to those of `out`. Number 0 is none: the chain begins. The facts
+    stand in the task's tables: of `streams` rows FACTS, which are new, of `graphs` such that always hold, where the chain begins. `mark`
+    tells the chain from all others of this worker; a state of more than `state_rows` rows is too large."""
+
+    mark: str
+    plan: bytes
+    number: int
+    tick: int
+    file: str
+    ticks: tuple[int, ...]
+    on_change: bool
+    out: str
+    streams: tuple[str, ...]
+    graphs: tuple[str, ...]
+    state_rows: int
+
+
+@dataclass(slots=True)
+class _Resident:
+    number: int
+    state: StagedState
+
+
+@lru_cache(maxsize=1)
+def _residents() -> dict[str, _Resident]:
+    """The states of this process, by mark."""
+    return {}
+
+
+def file_of(base: str, place: int) -> str:
+    """The file with the state of one program of a chain."""
+    stem, _, end = base.rpartition(".")
+    return f"{stem}.{place}.{end}"
+
+
+def forget(alive: frozenset[str]) -> None:
+    """Drop the states whose marks are not `alive`."""
+    for mark in _residents().keys() - alive:
+        _drop(mark)
+
+
+def advance(connection: duckdb.DuckDBPyConnection, step: StagedStep, given: Mapping[str, pa.Table]) -> pa.Table:
+    """Make a step: rows SEEN with their typed columns, and how many rows are held, as JSON under `ABOUT` in their metadata. Raises
+    StateLost, growth.Unending, LimitExceeded."""
+    try:
+        return _advance(connection, step, given)
+    except BaseException:   # whatever it was, and wherever: the state is read again from its files
+        _drop(step.mark)
+        raise
+
+
+@lru_cache(maxsize=64)
+def _plan(packed: bytes) -> StagedPlan:
+    plan: StagedPlan = pickle.loads(packed)     # of the driver's own making, as all that a task is given
+    return plan
+
+
+def _advance(connection: duckdb.DuckDBPyConnection, step: StagedStep, given: Mapping[str, pa.Table]) -> pa.Table:
+    state = _caught_up(connection, step, _plan(step.plan))
+    events, static = (_triples([given[name] for name in names]) for names in (step.streams, step.graphs))
+    rows = state.advance(events, static, step.ticks, step.on_change)
+    if state.held > step.state_rows:
+        raise LimitExceeded.of("state_rows", step.state_rows, f"the rules with a time of their own hold {state.held} rows")
+    for place, snapshot in enumerate(state.snapshot().stages):
+        write_state(file_of(step.out, place), snapshot)
+    _residents()[step.mark] = _Resident(step.number + 1, state)
+    for name, column in zip(("kind", "number", "micros"), typed_columns(rows["o"])):
+        rows = rows.append_column(name, column)
+    return rows.replace_schema_metadata({ABOUT: json.dumps({"held": state.held}).encode()})
+
+
+def _caught_up(connection: duckdb.DuckDBPyConnection, step: StagedStep, plan: StagedPlan) -> StagedState:
+    """The state to go on from. One that is held here and not that, by its number and its time, is of a step that came to nothing."""
+    held = _residents().get(step.mark)
+    if held is not None and step.number and (held.number, held.state.tick) == (step.number, step.tick):
+        return held.state
+    _drop(step.mark)
+    state = StagedState(connection, plan, f"h_{hashlib.sha256(step.mark.encode()).hexdigest()[:12]}_")
+    _residents()[step.mark] = _Resident(-1, state)      # so that it is dropped whatever happens
+    if step.number:
+        files = [file_of(step.file, place) for place in range(len(plan.stages))]
+        state.restore(StagedSnapshot(tuple(map(read_state, files)), step.tick))
+    return state
+
+
+def _drop(mark: str) -> None:
+    if (held := _residents().pop(mark, None)) is not None:
+        held.state.drop()
+
+
+def _triples(tables: list[pa.Table]) -> pa.Table:
+    """Rows FACTS of several tables as triples with their times."""
+    names = ("s", "p", "o", "t")
+    schema = pa.schema([*((name, pa.string()) for name in "spo"), ("t", pa.int64())])
+    return pa.concat_tables([schema.empty_table(), *(pa.table([table[name].cast(schema.field(name).type) for name in names], schema=schema)
+                                                     for table in tables)])
