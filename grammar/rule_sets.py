@@ -16,8 +16,8 @@ from grammar.lars.reader import RuleReader
 from grammar.rif import parse as rif
 from grammar.rule_text import Report
 
-__all__ = ["LANGUAGES", "OWN_PROBLEMS", "RULE_EXTENSIONS", "RULE_TYPES", "STATEMENT_LANGUAGES", "TIMED_EXTENSIONS", "TIMED_TYPES",
-           "Language", "parse_facts", "parse_rules", "prefixes_of"]
+__all__ = ["LANGUAGES", "OWN_PROBLEMS", "RULE_EXTENSIONS", "RULE_SET_EXTENSIONS", "RULE_SET_TYPES", "RULE_TYPES", "STATEMENT_LANGUAGES",
+           "TIMED_EXTENSIONS", "TIMED_TYPES", "Language", "parse_facts", "parse_rules", "prefixes_of"]
 
 STATEMENT_LANGUAGES = ("csparql", "rsp-ql")
 """What queries may be written in beside SPARQL."""
@@ -60,12 +60,16 @@ LANGUAGES = (
 
 BY_MEDIA = {language.media: language for language in LANGUAGES}
 RULE_TYPES = tuple(language.media for language in LANGUAGES if language.prefixes is None)
-"""The types of rule sets, and of rule programs, that a server takes."""
+"""The types of rule programs whose texts tell what they are."""
 TIMED_TYPES = tuple(language.media for language in LANGUAGES if language.prefixes is not None)
 """The types of programs with a time of their own. Their texts do not tell which of them they are."""
+RULE_SET_TYPES = RULE_TYPES + TIMED_TYPES
+"""The types of rule sets."""
 RULE_EXTENSIONS = {end: language.media for language in LANGUAGES if language.prefixes is None for end in language.extensions}
 TIMED_EXTENSIONS = {end: language.media for language in LANGUAGES if language.prefixes is not None for end in language.extensions}
-"""The types of files by the ends of their names: of rule sets, and of programs with a time of their own."""
+"""The types of files by the ends of their names: of rule programs, and of those with a time of their own."""
+RULE_SET_EXTENSIONS = {**RULE_EXTENSIONS, **TIMED_EXTENSIONS}
+"""The same of rule sets."""
 
 
 def parse_rules(text: str, media: str, name: str) -> RuleSet:

@@ -9,7 +9,7 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any, TypeVar
 
-from grammar.rule_sets import RULE_EXTENSIONS, TIMED_EXTENSIONS
+from grammar.rule_sets import RULE_SET_EXTENSIONS, TIMED_EXTENSIONS
 from server.cors import origin_of
 from server.limits import Limits
 from server.parameters import count, moment
@@ -70,7 +70,8 @@ def _run_arguments(parser: argparse.ArgumentParser) -> None:
     add("--graph", action="append", default=[], metavar="[IRI=]FILE",
         help="a static graph; without IRI it is the one that the query names, or background for its rules")
     add("--rules", action="append", default=[], metavar="NAME[=FILE]",
-        help=f"as USING RULES in the text; with FILE ({', '.join(RULE_EXTENSIONS)}) the rule set that the text, or else this option, uses")
+        help=f"as USING RULES in the text; with FILE ({', '.join(RULE_SET_EXTENSIONS)}) the rule set that the text, or else this "
+        "option, uses")
     add("--format", choices=("jsonl", "csv", "table", "facts"), default="jsonl",
         help="default: %(default)s; of a rule program jsonl or facts: P(a)@3, one a line")
     add("--derived", metavar="P,Q", help="of a rule program: these predicates only, of those that its rules derive")

@@ -26,7 +26,7 @@ from engine.runtime.resources import Item, ResultEvent, iso
 from engine.runtime.rule_store import checked
 from engine.runtime.streams import check_name
 from grammar import parse
-from grammar.rule_sets import RULE_EXTENSIONS, parse_rules
+from grammar.rule_sets import RULE_SET_EXTENSIONS, parse_rules
 from server.formats import media
 from server.formats.bodies import gunzip
 from server.formats.items import Reader
@@ -128,9 +128,9 @@ def read_background(path: Path) -> list[Triple]:
 
 def read_rules(path: Path, name: str) -> RuleSet:
     """The rule set of a file; the end of its name tells the language."""
-    media_type = RULE_EXTENSIONS.get(path.suffix.lower())
+    media_type = RULE_SET_EXTENSIONS.get(path.suffix.lower())
     if media_type is None:
-        raise ValueError(f"{path}: the rule language is not known by its name; known are {', '.join(RULE_EXTENSIONS)}.")
+        raise ValueError(f"{path}: the rule language is not known by its name; known are {', '.join(RULE_SET_EXTENSIONS)}.")
     if name in BUILT_IN_RULES:
         raise ValueError(f"--rules {name}={path}: {name} is built in.")
     return checked(parse_rules(_text(path), media_type, name))

@@ -8,6 +8,7 @@ from engine.compiler import BUILT_IN_RULES
 from engine.ir.rule_windows import rule_windows
 from engine.ir.rules import RuleSet
 from engine.ir.spans import DiagnosticError
+from engine.ir.stages import timeline_of
 from engine.runtime.append import Appender
 from engine.runtime.commands import Check, Decision, Rows, StaleError
 from engine.runtime.errors import EngineError, in_use
@@ -79,6 +80,9 @@ class RuleCommands(QueryCommands):
             if (old := view.catalogue.rule_sets.get(name)) is not None and rule_windows([rules]) != rule_windows([old]):
                 raise EngineError("in-use", 409, f"The query {query.name!r} uses these rules with another Window: what they have to see is "
                                   "not kept.", {"usedBy": [query.name]})
+            if query.statement.timed_rules or timeline_of(rules) is not None:
+                raise EngineError("in-use", 409, f"The query {query.name!r} uses these rules with a time of their own: what was derived "
+                                  "cannot be taken back.", {"usedBy": [query.name]})
             names = self._names(query.definition.options, view)
             try:
                 self._machine.backend.compile(query.statement, query.name, replace(names, rules={**names.rules, name: rules}))

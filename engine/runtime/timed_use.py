@@ -8,7 +8,7 @@ from engine.runtime.errors import EngineError
 
 def check_rederived(catalogue: Catalogue, graph: str) -> None:
     """Refuse another version of a graph that such a program uses: 409 ``in-use``."""
-    users = sorted(query.name for query in catalogue.queries.values() if query.statement.is_timed and graph in query.graphs)
+    users = sorted(query.name for query in catalogue.queries.values() if query.statement.keeps_state and graph in query.graphs)
     if users:
         raise EngineError("in-use", 409, f"The program {users[0]!r} has derived facts from the graph <{graph}>, which stay: "
                           "remove it first, or register it anew afterwards.", {"usedBy": users})

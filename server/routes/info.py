@@ -12,14 +12,14 @@ from engine.supervision.worker import Worker
 from engine.plan.build import MAX_NODES
 from engine.rewrite.validate import MAX_RULES
 from grammar.checks import TEXT_LIMITS
-from grammar.rule_sets import BY_MEDIA, RULE_TYPES, STATEMENT_LANGUAGES
+from grammar.rule_sets import BY_MEDIA, RULE_SET_TYPES, STATEMENT_LANGUAGES
 from server.formats.media import GRAPH_TYPES, HTML, JSON, PUSH_TYPES, TEXT
 from server.problems import SLUGS, Problem
 from server.web import best, json_reply, reply, route, site
 
 blueprint = Blueprint("info", __name__)
 _MOST_BUSY_S = 60.0
-FEATURES = (*STATEMENT_LANGUAGES, "rdfs", *dict.fromkeys(BY_MEDIA[media].name for media in RULE_TYPES), "sse", "jsonl", "sparql",
+FEATURES = (*STATEMENT_LANGUAGES, "rdfs", *dict.fromkeys(BY_MEDIA[media].name for media in RULE_SET_TYPES), "sse", "jsonl", "sparql",
             "graph-store", "explain", "gzip", "idempotency")
 
 
@@ -30,7 +30,7 @@ def info() -> Response:
     return json_reply({"name": "thalweg", "version": package_version("thalweg"), "python": platform.python_version(),
                        "spark": package_version("pyspark"), "features": list(FEATURES), "state": own.engine.state,
                        "progress": own.engine.progress,
-                       "types": {"push": list(PUSH_TYPES), "graphs": list(GRAPH_TYPES), "rules": list(RULE_TYPES)},
+                       "types": {"push": list(PUSH_TYPES), "graphs": list(GRAPH_TYPES), "rules": list(RULE_SET_TYPES)},
                        "limits": own.limits.as_json(), "textLimits": {**TEXT_LIMITS, "rules": MAX_RULES, "plan_steps": MAX_NODES},
                        **_extra(own.engine)})
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from flask import Blueprint, Response
 
 from engine.runtime.resources import RuleSetInfo
-from grammar.rule_sets import RULE_TYPES
+from grammar.rule_sets import RULE_SET_TYPES
 from server.formats.media import JSON, TEXT
 from server.web import best, body_type, condition, json_reply, no_content, path, reply, route, site, text_body
 
@@ -33,7 +33,7 @@ def get(name: str) -> Response:
 @route(blueprint, "/rules/<name>", "PUT")
 def put(name: str) -> Response:
     """Set or replace a rule set; the queries that use it are planned anew."""
-    media = body_type(RULE_TYPES)
+    media = body_type(RULE_SET_TYPES)
     text = text_body(site().limits.rule_text)
     info, created = site().engine.put_rules(name, media, text, check=condition(_etag))
     return json_reply(info.to_json(), 201 if created else 200, etag=info.etag, headers={"Location": path("rules", name)})

@@ -68,7 +68,7 @@ def test_a_rule_set_is_put_read_replaced_and_removed(client: FlaskClient) -> Non
 
 def test_what_is_no_rule_set_is_refused(client: FlaskClient, engine: FakeEngine) -> None:
     body = problem(client.put("/rules/alarms", data="<x/>", content_type="application/xml"), 415, "unsupported-media-type")
-    assert body["supported"] == [RIF, XML]
+    assert body["supported"] == [RIF, XML, "text/x-lars", "text/x-datalogmtl"]
     problem(client.put("/rules/a..b", data=RULES, content_type=RIF), 400, "bad-name")
     problem(client.put("/rules/alarms", data=b"\xff", content_type=RIF), 400, "bad-request")
     error = problem(client.put("/rules/alarms", data="one\n  SYNTAX", content_type=RIF), 400, "rule-syntax")["errors"][0]
@@ -105,3 +105,13 @@ def test_mistakes_in_rif_have_their_places(real: FlaskClient, text: str, status:
     body = problem(real.put("/rules/alarms", data=text, content_type=RIF), status, slug)
     assert body["errors"][0]["location"]["line"] == line
     problem(real.get("/rules/alarms"), 404, "no-such-rules")
+
+
+@pytest.mark.parametrize("media, text", [("text/x-lars", "q(X) <- [3 sec] diamond p(X)."),
+                                         ("text/x-datalogmtl", "Q(X) :- Diamondminus[0,3]P(X)")])
+def test_a_rule_set_with_a_time_of_its_own(real: FlaskClient, media: str, text: str) -> None:
+    created = real.put("/rules/alarms", data=text, content_type=media)
+    assert created.status_code == 201 and created.get_json()["type"] == media and created.get_json()["clauses"] == 1
+    assert real.get("/rules/alarms", headers={"Accept": media}).text == text
+    wrong = problem(real.put("/rules/other", data=text + " <- :-", content_type=media), 400, "rule-syntax")
+    assert wrong["errors"][0]["location"]["line"] == 1

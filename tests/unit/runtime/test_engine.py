@@ -21,7 +21,7 @@ from engine.runtime.service import Engine
 from engine.runtime.settings import Settings
 from engine.spark.due import Answer
 from grammar import parse
-from grammar.rif import parse_rules
+from grammar.rule_sets import parse_rules
 from tests.unit.runtime.memory_backend import MemoryBackend
 from tests.unit.runtime.settled import SettledEngine
 from tests.waiting import wait_until

@@ -20,7 +20,7 @@ from engine.runtime.results import Changes, ResultLog
 from engine.runtime.rows import Control, Kind, controls, encode
 from engine.runtime.rule_store import checked, reads_no_rules
 from grammar import parse
-from grammar.rif import parse_rules
+from grammar.rule_sets import parse_rules
 from tests.sparks import compile_query
 from tests.unit.runtime.reference_executor import ReferenceExecutor
 from tests.unit.runtime.test_engine import EVENTS, NOW, P, S, Running
@@ -243,3 +243,38 @@ def test_the_window_of_a_rif_xml_document_has_its_place() -> None:
       <Window xmlns="urn:thalweg:rif">10 s</Window><payload><Group/></payload></Document>"""
     found = parse_rules(text, "application/rif+xml", "r").window_span
     assert found is not None and found.line == 2
+
+
+# --- rule sets with a time of their own
+
+LARS = "text/x-lars"
+HOT = """PREFIX ex: <http://ex.org/>
+ex:alarm(X, V) <- [1 sec] diamond ex:p(X, V)."""
+LONG = """REGISTER QUERY q AS SELECT ?x ?o FROM STREAM <http://ex.org/s> [RANGE 2s STEP 1s] FROM <http://ex.org/g> USING RULES alarms
+          WHERE { ?x <http://ex.org/alarm> ?o }"""
+
+
+def test_a_query_sees_what_rules_with_a_time_of_their_own_derive(running: Running) -> None:
+    """The window misses the first item at the second evaluation; the rules have it still."""
+    engine = running.engine
+    info, created = engine.put_rules("alarms", LARS, HOT)
+    assert created and (info.media, info.clauses) == (LARS, 1)
+    engine.register(TEXT.replace("RANGE 2s", "RANGE 1s"))
+    engine.push("s", [item(NOW + 500), item(NOW + 3_500)])
+    assert alarms(running, 2) == [["1"], ["1"]]
+
+
+def test_what_was_derived_with_time_is_not_taken_back(running: Running) -> None:
+    """Neither by another version of such rules, nor by such rules in the place of others."""
+    engine = running.engine
+    engine.put_graph("http://ex.org/g", [(S, P, '"0"')])
+    engine.put_rules("alarms", LARS, HOT)
+    engine.register(LONG)
+    assert engine.put_rules("alarms", LARS, HOT)[1] is False
+    assert "cannot be taken back" in refused(lambda: engine.put_rules("alarms", LARS, HOT.replace("1 sec", "2 sec")), "in-use").detail
+    refused(lambda: engine.put_rules("alarms", RIF, alarm("low")), "in-use")
+    engine.delete_query("q")
+    assert engine.put_rules("alarms", RIF, alarm("low"))[0].media == RIF
+    engine.register(TEXT)
+    refused(lambda: engine.put_rules("alarms", LARS, HOT), "in-use")
+    engine.put_rules("alarms", RIF, alarm("high"))
