@@ -14,7 +14,6 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from engine.plan.staged import StagedPlan
 from engine.plan.timed import TimedPlan
 from engine.spark.compiled import Compiled
 from engine.spark.due import Answer, Due, ProgramPosition
@@ -84,8 +83,9 @@ class TimedPrograms:
     def _plan(self, due: Due) -> bytes:
         known = self._plans.get(due.query)
         if known is None or known[0] is not due.compiled:
-            plan = due.compiled.staged or due.compiled.plan
-            assert isinstance(plan, (StagedPlan, TimedPlan))
+            own = due.compiled.plan
+            plan = own if isinstance(own, TimedPlan) else due.compiled.staged
+            assert plan is not None
             known = self._plans[due.query] = due.compiled, packed_plan(plan)
         return known[1]
 
