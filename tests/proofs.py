@@ -10,7 +10,7 @@ import pytest
 
 from engine.functions.expressions import Context, evaluate, test
 from engine.ir.rule_windows import with_rule_windows
-from engine.ir.rules import TRIPLE, Assign, Atom, Negation, Rule, RuleSet, Table, Test
+from engine.ir.rules import TRIPLE, Assign, Atom, Negation, Rule, RuleSet, Table, Test, atoms
 from engine.ir.statement import TimeWindow
 from engine.ir.terms import Constant
 from engine.records import Event
@@ -58,12 +58,15 @@ def check(node: Node, case: Case) -> None:
             assert len(shown) <= count
             for member in shown:
                 check(member, case)
-        case Asserted() | Derived():
+        case Asserted() | Derived() | Step():
             check_proof(node, case, ())
 
 
 def check_proof(proof: Proof, case: Case, above: tuple[object, ...]) -> None:
     """Assert that each step is one of its rule, that no fact stands below itself, and that leaves are in a window or graph at T."""
+    if isinstance(proof, Step) or getattr(proof, "during", None) is not None:
+        check_timed(proof, case)
+        return
     match proof:
         case Asserted(fact=fact, sources=sources):
             assert sources and fact not in above
@@ -82,6 +85,30 @@ def check_proof(proof: Proof, case: Case, above: tuple[object, ...]) -> None:
                     check_window(part, rule, case)
                 else:
                     check_proof(part, case, (*above, fact))
+
+
+def check_timed(proof: Proof, case: Case) -> None:
+    """Assert that what rule sets with a time of their own give comes by their rules from items before T, from graphs and from their facts.
+    What operators mean is checked elsewhere (tests/timed_proofs.py)."""
+    match proof:
+        case Derived(fact=fact, rule=rule, row=row, premises=premises):
+            assert any(rule in case.rules[source.name].rules for source in case.statement.rules)
+            [head] = atoms(rule.head)
+            assert ground(head, row) == fact
+            inner = premises if isinstance(rule.head, Atom) else getattr(premises[0], "premises", ())
+            assert len(inner) == len([part for part in rule.body if not isinstance(part, (Assign, Table))])
+            for part in premises:
+                check_timed(part, case)
+        case Step(premises=premises):
+            for part in premises:
+                check_timed(part, case)
+        case Asserted(fact=fact, sources=sources):
+            for source in sources:
+                if isinstance(source, Streamed):
+                    known = {(event.t, triple) for event in case.events if event.stream == source.stream for triple in event.triples}
+                    assert source.times and all(t < case.tick and (t, fact[1]) in known for t in source.times)
+                else:
+                    assert asserted(fact, source, case), f"{fact} is not {source}"
 
 
 def check_window(step: Step, rule: Rule, case: Case) -> None:

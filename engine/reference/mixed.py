@@ -10,20 +10,21 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from engine.functions.expressions import Context
-from engine.ir.rules import TRIPLE, Atom, Fact, Falsum, Rule, RuleSet, Table, atoms, rule_variables
+from engine.ir.rules import TRIPLE, Atom, Fact, Falsum, Formula, Rule, RuleSet, Table, atoms, rule_variables
 from engine.ir.stages import Division, Placed, Stage, divide, stages
 from engine.ir.substitution import replaced
 from engine.ir.terms import RDF, RDF_TYPE, RDFS, Constant, Variable
 from engine.records import Event
 from engine.reference.closure import Known, is_rdf, ordered, saturated
 from engine.reference.dataset import EMPTY, Graph
-from engine.reference.formulas import Ground, unify
+from engine.reference.formulas import Ground, Row, unify
 from engine.reference.granules import Granules
 from engine.reference.intervals import evaluate_intervals
 from engine.reference.model import Intervals
 from engine.timeline import ALWAYS, MAX, MIN, Interval, coalesce, granule, instant, intersect
 
 Held = dict[Ground, Intervals]
+Origin = tuple[Rule, Row]
 OWL = "http://www.w3.org/2002/07/owl#"
 _OF_DATA = frozenset(f"<{OWL}{name}>" for name in ("sameAs", "differentFrom", "Thing", "Nothing"))
 _OF_LISTS = frozenset(("list-member", "list-pair"))
@@ -37,7 +38,7 @@ def seen_at(tick: int, on_change: bool, sets: Sequence[RuleSet], events: Iterabl
         return EMPTY
     streamed = [Fact(_atom((TRIPLE, triple)), Interval(instant(event.t), instant(event.t)))
                 for event in events if event.t < tick for triple in event.triples]
-    rules, always = _plain(division, static)
+    rules, always, _ = plain_rules(division, static)
     always += [Fact(_atom((TRIPLE, triple)), ALWAYS) for triple in static.triples]
     now = 2 * tick - (2 if on_change else 1)
     shown = {atom for atom, when in _ground(division.facts) if now in when}
@@ -46,10 +47,10 @@ def seen_at(tick: int, on_change: bool, sets: Sequence[RuleSet], events: Iterabl
         end = stage.timeline.ended(min((ends[place] for place in stage.reads), default=tick))
         derived = [Fact(_atom(atom), when) for place in stage.reads for atom, found in held[place].items() for when in found]
         model = _model(stage, end, streamed, division.facts, always, derived)
-        held.append({atom: found for atom, found in model.items() if _is_head(atom, stage.rules)})
+        held.append({atom: found for atom, found in model.items() if is_head(atom, stage.rules)})
         ends.append(end)
         point = now if end == tick and not stage.timeline.granularity_ms else 2 * end - 1
-        shown |= {atom for atom, found in model.items() if _is_head(atom, stage.timed) and any(point in when for when in found)}
+        shown |= {atom for atom, found in model.items() if is_head(atom, stage.timed) and any(point in when for when in found)}
     triples = {(terms[0], terms[1], terms[2]) for predicate, terms in shown if predicate == TRIPLE}
     return Graph(triple for triple in triples - static.triples if is_rdf(triple))
 
@@ -62,27 +63,28 @@ def _model(stage: Stage, end: int, streamed: Sequence[Fact], facts: Sequence[Fac
         return dict(evaluate_intervals(program, [*streamed, *always], end, Context(end), [*facts, *derived]).facts)
     length = program.granularity_ms
     last = granule(end // length - 1, length).hi
-    inputs = [*streamed, *(_clipped(facts, MIN, last))]
+    inputs = [*streamed, *(clipped(facts, MIN, last))]
     if program.start_at_ms is None and not inputs:
         return {}       # the timeline has not begun
     first = Granules(program, inputs, Context(end)).start
-    granules = Granules(program, [*inputs, *always], Context(end), _clipped(derived, granule(first, length).lo, last))
+    granules = Granules(program, [*inputs, *always], Context(end), clipped(derived, granule(first, length).lo, last))
     granules.run(end // length - 1)
     found = {atom: tuple(coalesce(granule(k, length) for k, known in points.items() if known <= k))
              for atom, points in granules.known.items()}
     return found | {atom: (Interval(granule(granules.start, length).lo, MAX),) for atom in granules.always}
 
 
-def _clipped(facts: Iterable[Fact], first: int, last: int) -> list[Fact]:
+def clipped(facts: Iterable[Fact], first: int, last: int) -> list[Fact]:
     """What of some facts lies between two points."""
     between = [(fact, intersect(fact.interval, Interval(first, last))) for fact in facts] if first <= last else []
     return [Fact(fact.atom, when) for fact, when in between if when is not None]
 
 
-def _plain(division: Division, static: Graph) -> tuple[list[Placed], list[Fact]]:
+def plain_rules(division: Division, static: Graph) -> tuple[list[Placed], list[Fact], dict[Rule, Origin]]:
     """The rules without time as they are applied to data, and what follows from the schema alone. Built-in ones know the schema of the
-    static graphs; those that speak of any property or class, as equality does, are for what a query sees and not for the model."""
-    rules = list[Placed]()
+    static graphs; those that speak of any property or class, as equality does, are for what a query sees and not for the model. Those
+    that were made for a schema are told with what they come from."""
+    rules, origins = list[Placed](), dict[Rule, Origin]()
     always = [fact for one in division.plain for fact in one.facts]
     built_in = [rule for one in division.plain for rule in one.rules if rule.role == "built-in"]
     known = saturated(static, RuleSet("schema", tuple(rule for rule in built_in if not isinstance(rule.head, Falsum))))
@@ -93,31 +95,33 @@ def _plain(division: Division, static: Graph) -> tuple[list[Placed], list[Fact]]
             if rule.role != "built-in":
                 rules.append(Placed(rule, None, one.name))
                 continue
-            for made in _about_data(rule, known):
+            for made, row in _about_data(rule, known):
                 if not any(isinstance(part, Atom) for part in made.body):
                     assert isinstance(made.head, Atom)
                     always += [] if rule_variables(made.head) else [Fact(made.head, ALWAYS)]
                 elif not any(map(_is_open, (made.head, *made.body))):
                     rules.append(Placed(made, None, one.name))
-    return list(dict.fromkeys(rules)), always
+                    origins.setdefault(made, (rule, row))
+    return list(dict.fromkeys(rules)), always, origins
 
 
-def _about_data(rule: Rule, known: Known) -> Iterator[Rule]:
+def _about_data(rule: Rule, known: Known) -> Iterator[tuple[Rule, Row]]:
     """A built-in rule for each way in which the schema satisfies what it asks of it."""
-    schema = [part for part in rule.body if isinstance(part, Table) or isinstance(part, Atom) and _is_of_schema(part)]
+    schema = [part for part in rule.body if is_of_schema(part)]
     data = [part for part in rule.body if part not in schema]
     assert isinstance(rule.head, Atom)
     for row in known.solutions(ordered(schema)):
         bound = {Variable(name): Constant(token) for name, token in row.items()}
         head = replaced(rule.head, bound)
         assert isinstance(head, Atom)
-        yield Rule(head, tuple(replaced(part, bound) for part in data), rule.name, role=rule.role)
+        yield Rule(head, tuple(replaced(part, bound) for part in data), rule.name, role=rule.role), row
 
 
-def _is_of_schema(atom: Atom) -> bool:
-    if atom.predicate != TRIPLE:
-        return atom.predicate in _OF_LISTS
-    _, link, object_ = atom.terms
+def is_of_schema(part: Formula) -> bool:
+    """Whether a part of a built-in rule's body is about the schema."""
+    if not isinstance(part, Atom) or part.predicate != TRIPLE:
+        return isinstance(part, Table) or isinstance(part, Atom) and part.predicate in _OF_LISTS
+    _, link, object_ = part.terms
     word = object_ if link == Constant(RDF_TYPE) else link
     if not isinstance(word, Constant) or word.token in _OF_DATA:
         return False
@@ -132,7 +136,7 @@ def _is_open(part: object) -> bool:
     return isinstance(link, Variable) or link.token == RDF_TYPE and isinstance(object_, Variable)
 
 
-def _is_head(atom: Ground, rules: Iterable[Rule]) -> bool:
+def is_head(atom: Ground, rules: Iterable[Rule]) -> bool:
     """Whether one of some rules may derive an atom."""
     return any(unify(head, atom, {}) is not None for rule in rules for head in atoms(rule.head))
 

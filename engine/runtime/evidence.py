@@ -19,6 +19,7 @@ from engine.compiler import triples as triples_of
 from engine.functions.datetimes import parse_moment
 from engine.ir.look_back import needed_since
 from engine.ir.rules import RuleSet
+from engine.ir.stages import divide
 from engine.ir.statement import NowWindow, Statement, TimedProgram, TimeWindow, TupleWindow, Window
 from engine.records import Event, Triple
 from engine.runtime.errors import EngineError
@@ -53,9 +54,6 @@ class Evidence:
 
 def evidence_of(results: ResultLog, folder: LogFolder, view: View, query: Registered, result_id: str) -> Evidence:
     """See Engine.evidence."""
-    if query.statement.is_timed:
-        raise EngineError("unsupported-in-streaming", 422, "What a registered program with a time of its own tells is not proved yet; "
-                          "thalweg why proves its facts over recordings.", {"query": query.name})
     event = _result(results, query, result_id)
     position = results.positions(query.name, event.seq, event.seq).get(event.seq)
     seen = view.seen(query)
@@ -70,6 +68,10 @@ def evidence_of(results: ResultLog, folder: LogFolder, view: View, query: Regist
         events, cut = _of_timed(results, folder, program, query.streams, makers, needed, event.tick, since, position)
         return Evidence(query.statement, event, tuple(events), graphs, rules, makers, cut)
     first = event.tick - _before(query.statement) if event.stream == "n" else event.tick
+    if divide(rules.values()).is_timed:
+        first = MIN
+        if folder.expired()[1] > since:
+            raise _gone("Items that its rules look at are no longer in the input log.")
     pushed = [stream for stream in table.streams if stream not in makers]
     events = list(_pushed(folder, table, pushed, first, event.tick, since, position))
     for stream, maker in makers.items():

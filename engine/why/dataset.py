@@ -83,10 +83,13 @@ class World:
     """The graphs of a query at the evaluation time `tick`, under `rules`; `makers` are the queries behind streams that are made."""
 
     def __init__(self, statement: Statement, tick: int, history: History, graphs: Mapping[str, Graph], rules: Sequence[Rule],
-                 facts: Iterable[tuple[Ground, Source]], makers: Mapping[str, str], context: Context, budget: Budget) -> None:
+                 facts: Iterable[tuple[Ground, Source]], makers: Mapping[str, str], context: Context, budget: Budget,
+                 held: Given | None = None) -> None:
+        """`held` is what rule sets with a time of their own derive."""
         self._statement, self._graphs, self._makers = statement, graphs, makers
         self._rules, self._context, self._budget = rules, context, budget
         self._facts = _merged([{fact: (source,)} for fact, source in facts])
+        self._held: Given = dict(held or {})
         on_change = statement.on_change
         pairs = {source: window_events(source, tick, history, statement, on_change) for source in statement.streams}
         self._views = {source: self._view(source, tick, history) for source in statement.rule_windows}
@@ -119,7 +122,7 @@ class World:
         """The default graph: windows and FROM graphs, and what follows from them by the graphs to reason with. Any other: its closure
         together with all static graphs, less what these entail alone."""
         times = content_of(pair for found in pairs for pair in found).graph.times
-        given = _merged([*parts, *([] if name else [self._background])])
+        given = _merged([*parts, *([] if name else [self._background, self._held])])
         through = [source for source in self._views if name == (() if source.name is None else ("window", f"<{source.name}>"))]
         own = partial(self._prover, given, through, {} if name else self._background)
         if not self._statement.rules or not (name or self._reasoning):

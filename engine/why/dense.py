@@ -46,9 +46,11 @@ class Dense(Search[Moment]):
     """All that follows from `given` up to the point `until`, and its proofs; these may reach further, where nothing must be absent.
     Raises Unstratified, Unending, TooMuchError, ValueError."""
 
-    def __init__(self, rules: Iterable[Rule], given: Iterable[Given], until: int, context: Context, budget: Budget) -> None:
+    def __init__(self, rules: Iterable[Rule], given: Iterable[Given], until: int, context: Context, budget: Budget,
+                 derived: Iterable[Given] = ()) -> None:
+        """What is `derived` by others is no event, for rules with a Window."""
         super().__init__(budget)
-        self.held = Held(given)
+        self.held = Held(given, derived)
         self._context = context
         self._horizon = Interval(MIN, until)
         listed = [rule for rule in rules if not isinstance(rule.head, Falsum)]
@@ -58,6 +60,10 @@ class Dense(Search[Moment]):
         self._last = 0
         for layer in strata(listed):
             self._close(layer)
+
+    def all(self) -> Iterable[Ground]:
+        """Everything that holds at some time."""
+        return self.held.all()
 
     # --- rounds
 
@@ -140,7 +146,7 @@ class Dense(Search[Moment]):
     def leaves(self, goal: Moment) -> Iterator[Proof]:
         pieces = self.held.given.get(goal.fact, {})
         for piece in sorted((p for p in pieces if goal.point in p), key=lambda p: -p.hi):
-            yield Asserted(goal.fact, pieces[piece], during=piece)
+            yield from timed.given(goal.fact, pieces[piece], piece, goal.point)
         for piece, seen in self.held.events(goal.fact, goal.window_ms):
             if goal.point in seen and goal.point not in piece:
                 leaf = Asserted(goal.fact, pieces[piece], during=piece)

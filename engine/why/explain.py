@@ -7,7 +7,7 @@ window at T or in a static graph. What is not there (MINUS, NOT EXISTS, OPTIONAL
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain, islice
 
@@ -15,19 +15,21 @@ from engine.functions.expressions import Context
 from engine.ir.expressions import exists_in
 from engine.ir.patterns import Extend, Filter, Group, LeftJoin, Minus, Pattern, Slice, TriplePattern, children
 from engine.ir.rule_windows import with_rule_windows
-from engine.ir.rules import Rule, RuleSet
-from engine.ir.stages import divide
+from engine.ir.rules import TRIPLE, Rule, RuleSet
+from engine.ir.stages import Division, divide
 from engine.ir.statement import Ask, Construct, Describe, Select, Statement
 from engine.ir.terms import Constant
 from engine.records import Event, Triple
 from engine.reference.algebra import bind
 from engine.reference.content import History
 from engine.reference.dataset import Graph
+from engine.reference.formulas import Ground
 from engine.reference.solutions import Row, row_key
 from engine.reference.sparql import concise_bounded_description, instances
 from engine.why.dataset import ShownGraph, World, lean, stated
 from engine.why.matches import Chosen, Gathered, Name, Needs, Support, Trace, Tracer
-from engine.why.trees import Absent, Budget, Holds, Lazy, Proof, TooMuchError, choices, shortest
+from engine.why.staged import Staged
+from engine.why.trees import Absent, Budget, Holds, Lazy, Proof, Source, Static, TooMuchError, choices, shortest
 
 STEPS = 2_000_000
 """What a search may take, in look-ups: some seconds."""
@@ -94,9 +96,11 @@ def explain(case: Case, row: Row, most: int = 1, members: int = _MEMBERS) -> Exp
     used = [case.rules[source.name] for source in case.statement.rules if source.name in case.rules]
     # A rule that came of several (rdfs7+rdfs9) saves steps to those who need no proof.
     rules = [rule for rule in dict.fromkeys(rule for rules in used for rule in rules.rules) if len(rule.origin) < 2]
-    if divide(used).is_timed:
-        raise UnexplainedError("Rule sets with a time of their own are not explained beside a query's.")
-    case = replace(case, statement=with_rule_windows(case.statement, case.rules))
+    if (division := divide(used)).is_timed:
+        rules = [rule for rule in dict.fromkeys(rule for one in division.plain for rule in one.rules) if len(rule.origin) < 2]
+        case = replace(case, statement=replace(case.statement, rule_windows=()))
+    else:
+        case = replace(case, statement=with_rule_windows(case.statement, case.rules))
     few = lean(rules)
     if len(few) < len(rules) and _monotone(case.statement):
         found = _search(case, few, used, row, most, members)
@@ -105,12 +109,15 @@ def explain(case: Case, row: Row, most: int = 1, members: int = _MEMBERS) -> Exp
     return _search(case, rules, used, row, most, members)
 
 
-def _search(case: Case, rules: Sequence[Rule], used: Iterable[RuleSet], row: Row, most: int, members: int) -> Explanation:
+def _search(case: Case, rules: Sequence[Rule], used: Sequence[RuleSet], row: Row, most: int, members: int) -> Explanation:
     history, budget = History(), Budget(STEPS)
     for event in case.events:
         history.add(event)
     context = Context(case.at_ms, case.query)
-    world = World(case.statement, case.tick, history, case.graphs, rules, stated(used), case.makers, context, budget)
+    division = divide(used)
+    held = _staged(case, division, list(used), budget).given() if division.is_timed else None
+    always = stated(division.plain if division.is_timed else used)
+    world = World(case.statement, case.tick, history, case.graphs, rules, always, case.makers, context, budget, held)
     finder = _Finder(world, Tracer(world.dataset, context, budget), members)
     found: list[Match] = []
     try:
@@ -125,6 +132,17 @@ def _search(case: Case, rules: Sequence[Rule], used: Iterable[RuleSet], row: Row
             raise
         return Explanation(tuple(found), True)
     return Explanation(tuple(found), False)
+
+
+def _staged(case: Case, division: Division, used: Sequence[RuleSet], budget: Budget) -> Staged:
+    statement = case.statement
+    reads = {source.stream for source in statement.streams}
+    static: dict[Ground, tuple[Source, ...]] = {}
+    for iri in dict.fromkeys(g.iri for g in (*statement.graphs, *statement.reasoning_graphs) if not g.named):
+        for triple in case.graphs[iri].triples if iri in case.graphs else ():
+            static[TRIPLE, triple] = (*static.get((TRIPLE, triple), ()), Static(iri))
+    return Staged(division, used, [event for event in case.events if event.stream in reads], case.makers, static, case.tick,
+                  statement.on_change, budget)
 
 
 class _Finder:

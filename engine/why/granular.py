@@ -24,7 +24,7 @@ from engine.why.dense import headed
 from engine.why.held import LAST, Given
 from engine.why.index import Index, in_order
 from engine.why.timed import Path, Search, Way, step
-from engine.why.trees import Absent, Asserted, Budget, Derived, Holds, Operator, Proof, Source
+from engine.why.trees import Absent, Budget, Derived, Holds, Operator, Proof, Source
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +55,8 @@ class Granular(Search[Point]):
     Unstratified, Unending, TooMuchError, ValueError."""
 
     def __init__(self, program: RuleSet, given: Iterable[Given], until: int, context: Context, budget: Budget,
-                 since: int | None = None) -> None:
+                 since: int | None = None, derived: Iterable[Given] = ()) -> None:
+        """What is `derived` by others is no event, for windows of tuples."""
         super().__init__(budget)
         self.length, self._context = program.granularity_ms, context
         self.given: dict[Ground, dict[Interval, tuple[Source, ...]]] = defaultdict(dict)
@@ -68,6 +69,8 @@ class Granular(Search[Point]):
             self._take(ground(fact.atom, {}), fact.interval, source, start)
         self._events.sort()
         self.start = self._events[0][0] if self._events and start is None else start or 0
+        for fact, source in derived:
+            self._take(ground(fact.atom, {}), fact.interval, source, self.start, is_event=False)
         self._by_head: dict[str, list[Rule]] = defaultdict(list)
         rules = [rule for rule in program.rules if not isinstance(rule.head, Falsum)]
         for rule in rules:
@@ -75,7 +78,7 @@ class Granular(Search[Point]):
         first = self.start if since is None else max(self.start, since)
         self._derive([(layer, endless(layer)) for layer in strata(rules)], range(first, until + 1))
 
-    def _take(self, fact: Ground, when: Interval, source: Source, start: int | None) -> None:
+    def _take(self, fact: Ground, when: Interval, source: Source, start: int | None, is_event: bool = True) -> None:
         """An input fact at every granule that it covers; events before the start are not on the timeline."""
         first, last = when.lo // (2 * self.length), when.hi // (2 * self.length)
         if when == ALWAYS:
@@ -89,7 +92,8 @@ class Granular(Search[Point]):
         pieces[piece] = tuple(dict.fromkeys((*pieces.get(piece, ()), source)))
         for k in range(first, last + 1) if when != ALWAYS else ():
             self._know(fact, k, k)
-            self._events.append((k, fact))
+            if is_event:
+                self._events.append((k, fact))
 
     def _know(self, fact: Ground, k: int, now: int) -> bool:
         if k in self._known[fact]:
@@ -107,6 +111,16 @@ class Granular(Search[Point]):
         if any(when == ALWAYS for when in self.given.get(fact, ())):
             return (ALWAYS,)
         return tuple(coalesce(granule(k, self.length) for k in self._known.get(fact, ())))
+
+    def all(self) -> Iterable[Ground]:
+        """Everything that holds at some time."""
+        return dict.fromkeys((*self._known, *self.given))
+
+    def final(self, fact: Ground) -> tuple[Interval, ...]:
+        """When a fact holds, as known in each granule itself; what always does, from the first one on."""
+        if any(when == ALWAYS for when in self.given.get(fact, ())):
+            return (Interval(granule(self.start, self.length).lo, MAX),)
+        return tuple(coalesce(granule(k, self.length) for k, (now, _) in self._known.get(fact, {}).items() if now <= k))
 
     # --- rounds
 
@@ -222,7 +236,7 @@ class Granular(Search[Point]):
         pieces = self.given.get(goal.fact, {})
         here = granule(goal.k, self.length).lo
         for piece in sorted((p for p in pieces if here in p), key=lambda p: -p.hi):
-            yield Asserted(goal.fact, pieces[piece], during=piece)
+            yield from timed.given(goal.fact, pieces[piece], piece, goal.k)
 
     def ways(self, goal: Point, number: int | None) -> Iterator[Way]:
         by = LAST if number is None else number

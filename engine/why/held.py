@@ -24,12 +24,15 @@ LAST = 1 << 62
 class Held:
     """Facts on dense time. What is given is of round 0."""
 
-    def __init__(self, given: Iterable[Given]) -> None:
+    def __init__(self, given: Iterable[Given], derived: Iterable[Given] = ()) -> None:
+        """What is `derived` by others is no event."""
         self.given: dict[Ground, dict[Interval, tuple[Source, ...]]] = defaultdict(dict)
         self._rounds: dict[Ground, list[int]] = {}
         self._known: dict[Ground, list[Intervals]] = {}
         self._index = Index()
-        for fact, source in given:
+        listed = list(given)
+        self._events = {(ground(fact.atom, {}), fact.interval) for fact, _ in listed if fact.interval.lo == fact.interval.hi}
+        for fact, source in (*listed, *derived):
             pieces = self.given[ground(fact.atom, {})]
             pieces[fact.interval] = tuple(dict.fromkeys((*pieces.get(fact.interval, ()), source)))
         for atom, pieces in self.given.items():
@@ -47,6 +50,10 @@ class Held:
         self._known[fact].append(after)
         self._rounds[fact].append(number)
         return True
+
+    def all(self) -> Iterable[Ground]:
+        """Everything that holds at some time."""
+        return self._known
 
     def facts(self, atom: Atom, row: Row) -> Sequence[Ground]:
         """The facts that may match."""
@@ -71,7 +78,7 @@ class Held:
         if window_ms is None:
             return
         for piece in self.given.get(fact, ()):
-            if piece.lo == piece.hi:
+            if (fact, piece) in self._events:
                 seen = interval(piece.lo // 2, piece.lo // 2 + window_ms, closed_end=False)
                 assert seen is not None
                 yield piece, seen

@@ -17,7 +17,7 @@ from engine.ir.terms import Constant, Variable
 from engine.reference.formulas import Ground, Row, ground, unify
 from engine.reference.substitution import expression
 from engine.why.ranks import Ranked
-from engine.why.trees import (MOST_DEEP, Absent, Asserted, Budget, Derived, Holds, Lazy, Proof, Source, TooMuchError, choices,
+from engine.why.trees import (MOST_DEEP, Absent, Asserted, Budget, Derived, Holds, Lazy, Proof, Proven, Source, TooMuchError, choices,
                               shortest)
 
 
@@ -58,7 +58,12 @@ class Prover:
         """The proofs of a fact that use nothing of what stands above it."""
         self._budget.spend()
         if fact in self.given:
-            yield Asserted(fact, self.given[fact])
+            plain = tuple(source for source in self.given[fact] if not isinstance(source, Proven))
+            if plain:
+                yield Asserted(fact, plain)
+            for source in self.given[fact]:
+                if isinstance(source, Proven):
+                    yield from source.proofs(0)
         if len(above) >= MOST_DEEP or self._same(fact) in above:
             return
         path = above | {self._same(fact)}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Generic, Literal, Protocol, TypeVar
 
@@ -47,7 +47,14 @@ class Filed:
     file: str
 
 
-Source = Streamed | Static | Stated | Filed
+@dataclass(frozen=True, slots=True, eq=False)
+class Proven:
+    """A fact follows from elsewhere: `proofs` gives its trees at a point."""
+
+    proofs: Callable[[int], Iterator[Proof]]
+
+
+Source = Streamed | Static | Stated | Filed | Proven
 
 
 class Tree(Protocol):

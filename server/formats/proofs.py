@@ -124,6 +124,7 @@ def _source(source: Source, at: Clock) -> Json:
             return {"rules": rules, **_line(span)}
         case Filed(file=file):
             return {"file": file}
+    raise TypeError(f"nobody says {source}")
 
 
 def _line(span: Span | None) -> Json:

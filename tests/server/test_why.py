@@ -19,9 +19,6 @@ from engine.runtime.log import LogFolder
 from engine.runtime.resources import Item
 from engine.runtime.service import Engine
 from engine.timeline import MIN
-from engine.ir.programs import timed_statement
-from engine.ir.statement import Statement
-from grammar import parse
 from grammar.rule_sets import parse_rules
 from server.app import create_app
 from server.limits import Limits
@@ -173,12 +170,12 @@ warm(X) <- [2] box ex:value(X, "1").
 
 
 class Timed(Running):
-    """An engine that takes programs with a time of their own."""
+    """An engine that reads programs with a time of their own."""
 
-    @staticmethod
-    def parse(text: str) -> Statement:
-        kind = next((name for mark, name in ((":-", "text/x-datalogmtl"), ("<-", "text/x-lars")) if mark in text), None)
-        return parse(text) if kind is None else timed_statement(parse_rules(text, kind, "q"), text, kind)
+    parse_rules = staticmethod(parse_rules)
+
+    def register(self, text: str) -> None:
+        self.engine.register(text, "q", {"media": "text/x-datalogmtl" if ":-" in text else "text/x-lars"})
 
 
 @pytest.fixture
@@ -199,7 +196,7 @@ def told(running: Running) -> Iterator[tuple[str, dict[str, Any]]]:
 
 
 def test_what_a_program_on_dense_time_tells_is_proved(timed: Timed) -> None:
-    timed.engine.register(METRIC, "q")
+    timed.register(METRIC)
     for t_ms in (1_000, 2_500, 20_000):
         push(timed.engine, t_ms, (f"<{EX}x>", f"<{EX}beat>", '"1"'))
     timed.until(lambda: timed.engine.results.bounds("q").newest >= 3)
@@ -215,7 +212,7 @@ def test_what_a_program_on_dense_time_tells_is_proved(timed: Timed) -> None:
 
 
 def test_what_a_program_on_granules_tells_is_proved(timed: Timed) -> None:
-    timed.engine.register(GRANULES, "q")
+    timed.register(GRANULES)
     for t_ms in (1_000, 2_000, 3_000, 9_000):
         push(timed.engine, t_ms, (f"<{EX}x>", f"<{EX}value>", '"1"'))
     timed.until(lambda: timed.engine.results.bounds("q").newest >= 1)
@@ -385,7 +382,7 @@ def test_items_that_a_program_looks_at_may_be_gone(tmp_path: Path, text: str, st
 
     with Timed(tmp_path) as running:
         running.engine.put_stream("s", EVENTS)
-        running.engine.register(text, "q")
+        running.register(text)
         for second in (0, 1, 2, 3, 20, 21, 22, 23, 24, 40):
             push(running.engine, 1_000 * second + 100, *beat(second))
         running.until(lambda: running.engine.results.bounds("q").newest >= len(statuses))

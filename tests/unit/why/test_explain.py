@@ -9,12 +9,11 @@ from engine.functions.expressions import test as is_true
 from engine.ir.look_back import needed_since
 from engine.ir.rules import Atom
 from engine.ir.rules import Test as Condition
-from engine.ir.stages import divide
 from engine.ir.statement import Program, TimedProgram, TimeWindow
 from engine.reference.formulas import Row, ground
 from engine.timeline import ALWAYS, Interval, instant, intersect
 from engine.why.explain import Case as Seen
-from engine.why.explain import UnexplainedError, explain
+from engine.why.explain import explain
 from engine.why.programs import explain_reported, explain_told, fact_of, moment_of
 from engine.why.trees import Asserted, Derived, Holds, Proof, Step, Streamed
 from tests.case_files import Case, find_cases
@@ -33,11 +32,7 @@ def test_every_row_of_every_case(case: Case, monkeypatch: pytest.MonkeyPatch) ->
             if isinstance(seen.case.statement.query, Program):
                 check_reported(seen.case, row)
                 continue
-            try:
-                found = explain(seen.case, row, most=3)
-            except UnexplainedError:
-                assert divide(seen.case.rules.values()).is_timed
-                continue
+            found = explain(seen.case, row, most=3)
             assert found.proofs, f"no proof of {row} at {seen.evaluation.at}"
             for proof in found.proofs:
                 check(proof, seen.case)
