@@ -19,6 +19,7 @@ from engine.runtime.settings import Settings
 from engine.spark.feed import Feed, FeedSettings
 from engine.spark.session import Session
 from grammar import parse
+from grammar.rule_sets import parse_rules
 
 TEXT = """REGISTER QUERY q AS SELECT ?s ?v FROM STREAM <http://ex.org/s> [RANGE 2s STEP 1s]
           WHERE { ?s <http://ex.org/value> ?v FILTER(?v > 3) }"""
@@ -42,7 +43,7 @@ class Waiting:
 
 def start(folder: Path, session: Session) -> tuple[Engine, Waiting]:
     settings = Settings(data=folder, archive_files=4, warm_up=False)
-    engine, waiting = Engine(settings, parse, backend=SparkBackend(settings, session)), Waiting()
+    engine, waiting = Engine(settings, parse, backend=SparkBackend(settings, session), parse_rules=parse_rules), Waiting()
     engine.subscribe(waiting)
     engine.start()
     waiting.until(lambda: engine.state != "starting")
@@ -75,6 +76,32 @@ def test_from_push_to_result_and_over_a_restart(tmp_path: Path, spark_session: S
         push(engine, second)
     waiting.until(lambda: len(values(engine)) == 7)
     assert values(engine) == {1_000: [], 2_000: [], 3_000: [], 4_000: [], 5_000: ["4"], 6_000: ["4", "5"], 7_000: ["5", "6"]}
+    engine.stop()
+
+
+@pytest.mark.spark
+def test_a_program_with_a_time_of_its_own_goes_on_after_a_restart(tmp_path: Path, spark_session: Session) -> None:
+    text = ("PREFIX ex: <http://ex.org/>\nFROM STREAM ex:s\nGRANULARITY 1 sec\n"
+            "ex:Big(S) <- [2 sec] diamond ex:value(S, V), V > 3.\nfirst(S) <- diamond ex:value(S, 0).\n")
+
+    def told(engine: Engine) -> list[tuple[int, str | None, int]]:
+        return [(event.at_ms, event.stream, event.meta["rows"]) for event in engine.results.read("q", 0)]
+
+    engine, waiting = start(tmp_path, spark_session)
+    engine.put_stream("s", {"iri": "http://ex.org/s", "time": "event"})
+    engine.register(text, "q", {"media": "text/x-lars"})
+    for second in range(6):
+        push(engine, second)
+    waiting.until(lambda: len(told(engine)) == 2)
+    engine.stop()
+    assert len(list((tmp_path / "programs").glob("*.arrow"))) == 1
+    engine, waiting = start(tmp_path, spark_session)
+    push(engine, 6)
+    push(engine, 20)
+    waiting.until(lambda: len(told(engine)) == 7)
+    assert told(engine) == [(0, "p", 1), (4_000, "p", 1), (5_000, "p", 1), (6_000, "p", 1), (7_000, "n", 1), (8_000, "n", 1),
+                            (9_000, "n", 1)]
+    assert engine.stats("q")["factsHeld"] > 0 and engine.stats("q")["executor"] == "local"
     engine.stop()
 
 
