@@ -12,6 +12,7 @@ from engine.runtime.registered import Registered
 from engine.runtime.resources import QueryInfo, StreamInfo, iso
 from engine.runtime.streams import StreamState, describe_made, duration_text
 from engine.runtime.snapshot import Seen
+from engine.runtime.ticks import query_watermark
 from engine.runtime.view import View
 from engine.timeline import MIN
 
@@ -78,13 +79,14 @@ def variables(statement: Statement) -> tuple[str, ...]:
 
 
 def progress(query: Registered, view: View, now_ms: int) -> dict[str, Any]:
-    """How far a query is: the member ``progress`` of its resource. It has no lag where nothing has been evaluated, or all is idle."""
-    seen, snapshot, sources = view.seen(query), view.snapshot, view.sources
+    """How far a query is: the member ``progress`` of its resource. It has no lag where nothing has been evaluated, or it is idle."""
+    seen, snapshot = view.seen(query), view.snapshot
     states = [snapshot.streams[stream] for stream in query.streams if stream in snapshot.streams]
-    watermark, pushed = view.reached(query), view.catalogue.queries.pushed(query)
-    ends = [sources[stream].watermark for stream in pushed if stream in sources and not sources[stream].idle]
+    watermark, origins = view.reached(query), view.origins(query)
+    has_lag = watermark > MIN and origins and view.state(query) != "idle"
+    logged = query_watermark([(source.watermark, source.idle) for source in origins])
     return {"lastEventId": f"{query.epoch}-{seen.seq}" if seen is not None and seen.seq else None,
-            "watermark": iso(watermark), "watermarkLagMs": max(0, min(ends) - watermark) if ends and watermark > MIN else None,
+            "watermark": iso(watermark), "watermarkLagMs": max(0, logged - watermark) if has_lag else None,
             "stateRows": sum(chunk.table.num_rows for stream in query.streams for chunk in snapshot.chunks.get(stream, ())),
             "lateItems": sum(state.late for state in states), "waits": waits(query, view),
             "slow": seen is not None and seen.beside,

@@ -260,8 +260,9 @@ class Pump(Evaluations):
 
     def _reach(self) -> None:
         for query in self.queries.values():
-            watermark = self.watermark(query)   # one that is in the lane, or was when the process ended, has not come there
-            query.reached = min(watermark, query.ticker.floor) if query.state == "running" else watermark
+            watermark, floor = self.watermark(query), query.ticker.floor
+            query.behind = query.state == "running" and floor < watermark   # it is in the lane, or was when the process ended
+            query.reached = query.evaluated if query.state == "failed" else floor if query.behind else watermark
 
     def next_ticks(self) -> list[tuple[int, tuple[str, ...]]]:
         """Times that pushed streams must reach for the next ticks of the running queries, if nothing else comes."""

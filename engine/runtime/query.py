@@ -92,8 +92,9 @@ def _ticker(statement: Statement, timetable: Timetable, floor: int) -> Ticker:
 
 class LiveQuery(Reader):
     """The state of a query between batches. `state` is ``running``, ``paused`` or ``failed`` (`failed_with` names the producer whose
-    failure it was, or what it needs that is lost: ``graph <iri>``, ``rules name``). `reached` is the watermark up to which its results
-    are committed."""
+    failure it was, or what it needs that is lost: ``graph <iri>``, ``rules name``). `evaluated` is the T of the last evaluation that was
+    logged, `reached` the watermark up to which its results are committed: of a failed query `evaluated`. `behind`: something is left to
+    evaluate up to the watermark."""
 
     def __init__(self, definition: Definition, statement: Statement, compiled: Compiled | None, floor: int) -> None:
         self.definition = definition
@@ -109,7 +110,8 @@ class LiveQuery(Reader):
         self.relation: pa.Table | None = None
         self.relation_changed = False
         self.failed_with: str | None = None
-        self.reached = MIN
+        self.evaluated = self.reached = MIN
+        self.behind = False
 
     @property
     def stepwise(self) -> bool:
@@ -149,8 +151,10 @@ class LiveQuery(Reader):
         form = self.statement.form
         shown = payloads(form, [first_rows(result.shown, max_rows) for result in results])
         wholes = iter(payloads(form, [first_rows(r.whole, max_rows) for r in results if r.whole is not None]))
-        return [(self._event(result, text, next(wholes) if result.whole is not None else None, max_rows), result.shown)
-                for result, text in zip(results, shown)]
+        events = [(self._event(result, text, next(wholes) if result.whole is not None else None, max_rows), result.shown)
+                  for result, text in zip(results, shown)]
+        self.evaluated = max((answer.tick for answer in answers), default=self.evaluated)
+        return events
 
     def _results(self, answers: Sequence[Evaluated]) -> list[_Result]:
         if isinstance(self.statement.query, TimedProgram):
@@ -224,11 +228,12 @@ class LiveQuery(Reader):
     def snapshot(self) -> dict[str, Any]:
         """The state as JSON, without the relation."""
         return {"state": self.state, "error": self.error, "seq": self.seq, "ticker": self.ticker.snapshot(),
-                "failedWith": self.failed_with, "program": self.program.to_json() if self.program is not None else None}
+                "failedWith": self.failed_with, "evaluated": self.evaluated,
+                "program": self.program.to_json() if self.program is not None else None}
 
     def restore(self, state: Mapping[str, Any], relation: pa.Table | None) -> None:
         """Take back a snapshot."""
         self.state, self.error, self.seq, self.relation = state["state"], state["error"], state["seq"], relation
-        self.failed_with = state.get("failedWith")
+        self.failed_with, self.evaluated = state.get("failedWith"), state.get("evaluated", MIN)
         self.ticker.restore(state["ticker"])
         self.program = ProgramPosition.from_json(state["program"]) if state.get("program") is not None else None

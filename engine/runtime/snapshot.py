@@ -28,8 +28,8 @@ from engine.spark.due import ProgramPosition
 @dataclass(frozen=True, slots=True)
 class Seen(Reader):
     """A query at the pump after a batch. `reached` is the watermark up to which its results are committed, `next_tick` its next
-    evaluation that will be logged if nothing else comes. `beside`: it is being evaluated beside the pump. `program` is how far a program
-    with a time of its own is."""
+    evaluation that will be logged if nothing else comes. `beside`: it is being evaluated beside the pump. `behind`: something is left to
+    evaluate of what the pump has seen. `program` is how far a program with a time of its own is."""
 
     definition: Definition
     statement: Statement
@@ -42,6 +42,7 @@ class Seen(Reader):
     next_tick: int | None = None
     beside: bool = False
     program: ProgramPosition | None = None
+    behind: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +72,7 @@ def snapshot_of(pump: Pump, measured: Measured) -> Snapshot:
     """The pump as it is; called by its owner between batches."""
     queries = {name: Seen(query.definition, query.statement, query.timetable, query.compiled, query.state, query.error, query.seq,
                           query.reached, query.ticker.next() if query.state == "running" else None, pump.is_beside(query),
-                          query.program)
+                          query.program, query.behind)
                for name, query in pump.queries.items()}
     kept, executor = pump.kept, pump.executor
     return Snapshot(pump.position, FixedQueries(queries), {stream: replace(state) for stream, state in kept.states.items()},

@@ -68,7 +68,7 @@ class View:
 
     def state(self, query: Registered) -> str:
         """The state to show: of a query that the pump has not come to ``starting``, of one that is to go on after a failure
-        ``restarting``, of a running one all of whose streams are idle ``idle``."""
+        ``restarting``, of a running one all of whose streams are idle, and of which nothing is left to evaluate, ``idle``."""
         seen, standing = self.seen(query), self.standing(query)
         if standing != "running":
             return standing
@@ -77,7 +77,12 @@ class View:
         if seen.state == "failed":
             return "restarting"
         states = [self.snapshot.streams.get(stream) for stream in query.streams]
-        return "idle" if all(state is not None and state.idle for state in states) else "running"
+        asleep = all(state is not None and state.idle for state in states) and all(source.idle for source in self.origins(query))
+        return "idle" if asleep and not seen.behind else "running"
+
+    def origins(self, query: Registered) -> list[Source]:
+        """The pushed streams, at the end of the log, that everything it sees comes from."""
+        return [self.sources[stream] for stream in self.catalogue.queries.pushed(query) if stream in self.sources]
 
     def reached(self, query: Registered) -> int:
         """The watermark up to which its results are committed."""

@@ -200,6 +200,45 @@ def test_a_query_that_has_nothing_to_evaluate_has_no_lag(running: Running) -> No
     assert engine.query("q").progress["watermarkLagMs"] is None
 
 
+def test_a_query_is_not_idle_while_the_log_has_something_for_it(running: Running) -> None:
+    engine = running.engine
+    engine.put_stream("s", EVENTS)
+    engine.register(TEXT)
+    engine.push("s", [item(NOW), item(NOW + 1_500)])
+    running.clock.advance(6_000)
+    running.until(lambda: engine.query("q").state == "idle")
+    running.without_feed()
+    engine.push("s", [item(NOW + 3_500)])
+    info = engine.query("q")
+    assert (info.state, info.progress["watermarkLagMs"]) == ("running", 2_000)
+
+
+def test_the_watermark_of_a_failed_query_stays_where_it_was_evaluated_last(tmp_path: Path) -> None:
+    def told(running: Running, name: str) -> tuple[object, object]:
+        progress = running.engine.query(name).progress
+        return progress["watermark"], progress["watermarkLagMs"]
+
+    last = "2023-11-14T22:13:21Z"
+    with Running(tmp_path) as running:
+        engine = running.engine
+        engine.put_stream("s", EVENTS)
+        for name in ("q", "r"):
+            engine.register(TEXT.replace("QUERY q", f"QUERY {name}"))
+        running.backend.executor.failing.add("q2c1")
+        engine.push("s", [item(NOW), item(NOW + 1_500)])
+        running.until(lambda: engine.query("r").state == "failed")
+        assert told(running, "r") == (None, None)
+        running.backend.executor.failing.add("q1c1")
+        engine.push("s", [item(NOW + 2_500)])
+        running.until(lambda: engine.query("q").state == "failed")
+        assert told(running, "q") == (last, 1_500)
+        engine.push("s", [item(NOW + 9_500)])
+        running.until(lambda: engine._machine.snapshot.streams["http://ex.org/s"].watermark == NOW + 9_500)
+        assert (told(running, "q"), told(running, "r")) == ((last, 8_500), (None, None))
+    with Running(tmp_path) as running:
+        assert (told(running, "q"), told(running, "r")) == ((last, 8_500), (None, None))
+
+
 def test_the_rate_of_a_stream_is_of_items(running: Running) -> None:
     """Not of their triples, of which `inputRowsPerSecond` of a query tells."""
     engine = running.engine

@@ -526,6 +526,29 @@ def test_a_query_says_that_it_is_slow_and_its_results_come_without_further_recor
         running.eventually(lambda: running.engine.query("slow").progress["slow"] is False)
 
 
+def test_a_query_whose_streams_are_idle_is_running_while_it_is_evaluated_beside_the_others(tmp_path: Path) -> None:
+    with RunningBeside(tmp_path) as running:
+        running.engine.put_stream("s", EVENTS)
+        running.engine.register(TEXT)
+        running.engine.register(TEXT.replace("QUERY q", "QUERY slow"))
+        push(running, 100, 1_100)
+        running.gate.opened.set()
+        assert running.ticks(1, "slow") == [NOW + 1_000]
+        running.gate.opened.clear()
+        push(running, 2_100, 3_100)
+        assert running.ticks(3) == [NOW + 1_000, NOW + 2_000, NOW + 3_000]
+        running.clock.advance(10_000)
+        running.until(lambda: running.engine.query("q").state == "idle")
+        slow = running.engine.query("slow")
+        assert (slow.state, slow.progress["slow"], slow.progress["watermark"]) == ("running", True, "2023-11-14T22:13:21.100Z")
+        assert slow.progress["watermarkLagMs"] == 2_000
+        assert running.engine.query("q").progress["watermarkLagMs"] is None
+        running.gate.opened.set()
+        running.eventually(lambda: running.engine.query("slow").state == "idle")
+        slow = running.engine.query("slow")
+        assert (slow.progress["slow"], slow.progress["watermarkLagMs"]) == (False, None)
+
+
 def test_a_server_stops_and_starts_again_while_something_is_in_the_lane(tmp_path: Path) -> None:
     with RunningBeside(tmp_path) as running:
         running.engine.put_stream("s", EVENTS)
