@@ -10,6 +10,7 @@ import duckdb
 from engine.ir.rules import Fact, RuleSet
 from engine.plan import derivations, intervals
 from engine.reference.formulas import Ground
+from engine.reference.model import Model
 from engine.reference.temporal import evaluate
 from engine.rewrite.temporal import normal_form
 from engine.sql.steps import Statements
@@ -49,7 +50,9 @@ class Run:
         self.program = program
         self.plan = statements.program
         self.late = {late: name for name, late in self.plan.late}
-        shown = [relation.name for relation in self.plan.relations if relation.shown or relation.name in self.late]
+        checks = {name for name, _ in self.plan.checks}
+        shown = [relation.name for relation in self.plan.relations
+                 if relation.shown or relation.name in self.late or relation.name.rpartition("/")[0] in checks]
         self.state = ProgramState(connection(), statements, shown)
         _ALIVE.append(self.state)
         self.waiting = [*program.facts, *facts]
@@ -115,11 +118,21 @@ def horizon(program: RuleSet, facts: Iterable[Fact], until_ms: int) -> Interval:
     return Interval(start // length * length, instant(until_ms) // length * length + length - 1)
 
 
+def _clashes(model: Model, program: intervals.Program) -> Held:
+    """What rules with head ``false`` found, as atoms of the relations that stand for them; such rules have names of their own."""
+    found: dict[Ground, list[Interval]] = {}
+    for predicate, rule in program.checks:
+        for clash in model.inconsistencies:
+            if clash.rule == rule.name:
+                found.setdefault((predicate, tuple(clash.row[name] for name in sorted(clash.row))), []).extend(clash.intervals)
+    return {atom: tuple(coalesce(held)) for atom, held in found.items()}
+
+
 def assert_like_the_oracle(program: RuleSet, facts: Sequence[Fact], until_ms: int, cuts: Sequence[int]) -> None:
     """One step, and steps up to each of `cuts` (going on from a snapshot after the second), give what the reference evaluator does."""
     to = horizon(program, [*program.facts, *facts], until_ms)
-    expected = clipped(dict(evaluate(program, facts, until_ms).facts), to)
-    statements = Statements(planned(program))
+    model, statements = evaluate(program, facts, until_ms), Statements(planned(program))
+    expected = clipped({**model.facts, **_clashes(model, statements.program)}, to)
     asked = {(r.name.rpartition("/")[0], r.arity) for r in statements.program.relations}
     expected = {atom: held for atom, held in expected.items() if (atom[0], len(atom[1])) in asked}
     for steps in ([until_ms], [*(cut for cut in sorted(set(cuts)) if cut < until_ms), until_ms]):

@@ -110,19 +110,22 @@ class _Builder:
                 return self.asked(body)
             case WindowFormula(unit="tuple"):
                 return [self.window(part)]
-            case DiamondMinus(body=Atom() as atom) | WindowFormula(body=At(body=Atom() as atom)):
+            case DiamondMinus(body=Atom() as atom) | BoxMinus(body=Atom() as atom) | WindowFormula(body=At(body=Atom() as atom)):
                 name, _ = self.named(atom)
                 return [name, *([late_name(name)] if name in self.late else [])]
-            case BoxMinus(body=Atom() as atom) if self.named(atom)[0] in self.late:
-                raise _refused("box over an atom that a head marks with an instant")
         return [self.named(atom)[0] for atom in atoms(part)]
 
     def window(self, formula: WindowFormula) -> str:
         """The relation of a window of tuples over one predicate."""
-        atom = next(atoms(formula))
-        own = f".last {formula.size} {relation_name(atom.predicate, len(atom.terms))}"
-        self.arity[own] = len(atom.terms) + 1
-        self.windows.setdefault(own, plan.TupleWindow(own, atom.predicate, len(atom.terms), formula.size))
+        atom, box = next(atoms(formula)), None
+        if isinstance(formula.body, BoxMinus):
+            if formula.body.distance.lo:
+                raise _refused("box in a window of tuples begins at the present point")
+            box = self.whole(formula.body.distance).hi
+        kind = "" if box is None else f"box {'all' if box == MAX else box} "
+        own = f".last {formula.size} {kind}{relation_name(atom.predicate, len(atom.terms))}"
+        self.arity[own] = len(atom.terms) + (box is None)
+        self.windows.setdefault(own, plan.TupleWindow(own, atom.predicate, len(atom.terms), formula.size, box))
         return own
 
     def stratum(self, names: Sequence[str], recursive: bool) -> plan.Stratum:
@@ -133,7 +136,8 @@ class _Builder:
             found = [derivation for rule in self.rules_of[name] for derivation in self.derivations(rule, name, names)]
             if not recursive:
                 found = [derivation for derivation in found if derivation.part != "round"]
-            made.append(plan.Relation(name, self.arity[name], tuple(found), shown=not is_auxiliary(name)))
+            keep = self.boxed(name) if name in self.late else 0
+            made.append(plan.Relation(name, self.arity[name], tuple(found), keep, shown=not is_auxiliary(name)))
         return plan.Stratum(tuple(made), recursive, endless(list(rules.values())))
 
     def derivations(self, rule: Rule, made: str, own: Sequence[str]) -> Iterator[plan.Derivation]:
@@ -169,11 +173,17 @@ class _Builder:
         for rule in self.rules:
             for part in rule.body:
                 match part:
-                    case DiamondMinus(distance=distance, body=Atom() as atom) if self.named(atom)[0] == name:
+                    case (DiamondMinus(distance=distance, body=Atom() as atom)
+                          | BoxMinus(distance=distance, body=Atom() as atom)) if self.named(atom)[0] == name:
                         looks.append(distance.hi)
                     case WindowFormula(unit="time", size=size, body=At(body=Atom() as atom)) if self.named(atom)[0] == name:
                         looks.append(size * self.granule)
         return max(looks)
+
+    def boxed(self, name: str) -> int:
+        """How long (in points) a box looks back at atoms of a relation."""
+        return max((part.distance.hi for rule in self.rules for part in rule.body
+                    if isinstance(part, BoxMinus) and self.named(next(atoms(part)))[0] == name), default=0)
 
     def bodies(self, rule: Rule, part: plan.Part, own: Sequence[str]) -> Iterator[tuple[str, plan.Node]]:
         """A rule's body as plans, each with the relation of which it reads `part`; of the others it reads all."""
@@ -188,6 +198,12 @@ class _Builder:
             case (BoxMinus(distance=distance, body=Atom() as atom),):
                 name, terms = self.named(atom)
                 yield name, plan.Box(plan.Scan(name, terms, part, whole=True), self.whole(distance), bool(self.granule))
+                if name in self.late:
+                    late = plan.Scan(late_name(name), (*terms, INSTANT))
+                    node = plan.Clip(plan.LateBox(plan.Scan(name, terms), late, INSTANT, self.whole(distance)))
+                    yield late_name(name), node
+                    if part == "round":
+                        yield name, node
             case (At(instant=instant, body=Atom() as atom),):
                 yield self.at(atom, part, instant, 0)
             case (WindowFormula(unit="time", size=size, body=At(instant=instant, body=Atom() as atom)),):
@@ -232,7 +248,7 @@ class _Builder:
                 return name, plan.Recall(plan.Scan(name, (*terms, INSTANT), part), INSTANT, self.whole(distance))
             case At(instant=instant):
                 return name, plan.Recall(plan.Scan(name, (*terms, instant), part), instant, Interval(0, MAX))
-        raise _refused("box in a window of tuples")
+        return name, plan.Scan(name, terms, part)
 
     def whole(self, distance: Interval) -> Interval:
         """A distance, which on a timeline of granules is one of whole granules."""

@@ -58,7 +58,8 @@ def _headline(node: plan.Node) -> str:
     match node:
         case plan.Scan(relation=relation, terms=terms, part=part, whole=whole):
             return f"Scan({part}{' whole' if whole else ''}) {relation} ({', '.join(map(term, terms))})"
-        case plan.Shift(distance=distance) | plan.Box(distance=distance) | plan.Recall(distance=distance) | plan.RunOn(distance=distance):
+        case (plan.Shift(distance=distance) | plan.Box(distance=distance) | plan.LateBox(distance=distance) | plan.Recall(distance=distance)
+              | plan.RunOn(distance=distance)):
             return f"{type(node).__name__} {_distance(distance)}"
         case plan.At(instant=instant, window=window):
             return f"At {term(instant)}{f', for {window} granules' if window else ''}"

@@ -85,6 +85,17 @@ class Box:
 
 
 @dataclass(frozen=True, slots=True)
+class LateBox:
+    """A box over the rows of a relation and those of `late`, which became known late, with the `instant` that each is about: from where
+    it is known that the atom held at all points of a distance ago."""
+
+    input: Scan
+    late: Scan
+    instant: Term
+    distance: Interval
+
+
+@dataclass(frozen=True, slots=True)
 class At:
     """Rows with the instants at which they hold, each for so many granules (`window`) from its own on."""
 
@@ -130,10 +141,10 @@ class Extend:
     expression: Expression
 
 
-Node = Scan | Clip | Join | RunOn | AntiJoin | Shift | Box | At | Recall | Place | Filter | Extend | Values
+Node = Scan | Clip | Join | RunOn | AntiJoin | Shift | Box | LateBox | At | Recall | Place | Filter | Extend | Values
 
 
-NODES = Scan, Clip, Join, RunOn, AntiJoin, Shift, Box, At, Recall, Place, Filter, Extend, Values
+NODES = Scan, Clip, Join, RunOn, AntiJoin, Shift, Box, LateBox, At, Recall, Place, Filter, Extend, Values
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,12 +183,14 @@ class Stratum:
 
 @dataclass(frozen=True, slots=True)
 class TupleWindow:
-    """A relation of the last `size` atoms of the input, with their granules: here those of `predicate`."""
+    """A relation of the last `size` atoms of the input, with their granules: here those of `predicate`. With `box` (points) of the atoms
+    that were among them at each granule for so long, or since the oldest of them."""
 
     relation: str
     predicate: str
     arity: int
     size: int
+    box: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,6 +225,8 @@ def scans(node: Node) -> Iterator[Scan]:
         case AntiJoin(input=inner, without=without):
             yield from scans(inner)
             yield from without
+        case LateBox(input=inner, late=late):
+            yield from (inner, late)
         case Values():
             return
         case _:

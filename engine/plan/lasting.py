@@ -85,7 +85,7 @@ def _positive(node: plan.Node) -> Iterator[plan.Scan]:
 def _distances(node: plan.Node) -> Iterator[Interval]:
     """The distances by which a node moves rows."""
     for found in _nodes(node):
-        if isinstance(found, (plan.Shift, plan.Box, plan.Recall, plan.RunOn)):
+        if isinstance(found, (plan.Shift, plan.Box, plan.LateBox, plan.Recall, plan.RunOn)):
             yield found.distance
         elif isinstance(found, plan.At):
             yield Interval(0, found.window)

@@ -26,7 +26,7 @@ class Watched:
 def watched(program: plan.Program) -> dict[str, Watched]:
     """Every relation of a program."""
     inputs = {relation.name: [d.input for d in relation.derivations if d.part == "new"] for relation in program.relations}
-    found = {window.relation for window in program.windows}
+    found = {window.relation for window in program.windows if window.box is None}
     before = -1
     while before != len(found):
         before = len(found)
@@ -39,6 +39,12 @@ def watched(program: plan.Program) -> dict[str, Watched]:
                 for scan in plan.scans(box):
                     boxes.setdefault(scan.relation, set()).add(box.distance.hi)
     return {name: Watched(name in found, tuple(sorted(boxes.get(name, ())))) for name in inputs}
+
+
+def late_boxed(program: plan.Program) -> frozenset[str]:
+    """The relations of what became known late that a box looks at: while one has rows, the box may begin or end at any granule."""
+    return frozenset(node.input.late.relation for relation in program.relations for derivation in relation.derivations
+                     if isinstance(node := derivation.input, plan.Clip) and isinstance(node.input, plan.LateBox))
 
 
 def _stays_open(node: plan.Node, known: set[str]) -> bool:

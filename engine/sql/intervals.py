@@ -67,6 +67,8 @@ class Emitter:
                 return self._inside(self.rows(inner), moved("lo", distance.lo, -1, MAX), moved("hi", distance.hi, 1, MAX))
             case plan.Box():
                 return self._box(node)
+            case plan.LateBox():
+                return self._late_box(node)
             case plan.At():
                 return self._at(node)
             case plan.Recall():
@@ -164,11 +166,34 @@ class Emitter:
 
     def _box(self, box: plan.Box) -> Rows:
         rows = self.rows(box.input)
-        if box.from_start:
-            first = when(exp.LTE(this=column("lo"), expression=parameter("start")), number(MIN), column("lo"))
-            rows = Rows(select(*rows.columns.values(), first.as_("lo"), "hi").from_(rows.query.subquery("s")), rows.columns)
+        if not box.from_start:
+            return self._inside(rows, *eroded(box.distance))
+        rows = _from_start(rows)
         lo, hi, reached = eroded(box.distance)
-        return self._inside(rows, greatest(lo, parameter("start")) if box.from_start else lo, hi, reached)
+        return self._inside(rows, greatest(lo, parameter("start")), hi, reached)
+
+    def _late_box(self, box: plan.LateBox) -> Rows:
+        """For each point ``known`` at which something became known late: the box over what is known then, from that point on."""
+        rows, late = self.rows(box.input), self.rows(box.late)
+        cells = list(rows.columns.values())
+        begin = exp.Mul(this=self._instant(box.instant, late.columns), expression=number(self.granule))
+        named = select(*(column(late.columns[v]).as_(name) for v, name in rows.columns.items()), column("lo").as_("known"),
+                       begin.as_("lo"), plus(begin.copy(), self.granule - 1).as_("hi")).from_(late.query.subquery("l"))
+        there = exp.GTE(this=column("lo"), expression=parameter("start"))
+        told = select(*cells, "known", "lo", "hi").from_(named.subquery("l")).where(there)
+        changes = select(*cells, "known").distinct().from_(told.subquery("t"))
+
+        def known(query: exp.Query, *more: exp.Expr) -> exp.Query:
+            same = [exp.EQ(this=column(cell, "c"), expression=column(cell, "r")) for cell in cells]
+            return select(*(column(cell, "c") for cell in cells), column("known", "c"), column("lo", "r"), column("hi", "r")).from_(
+                changes.copy().subquery("c")).join(query.subquery("r"), on=both(*same, *more))
+
+        pieces = union_all([known(rows.query), known(told.copy(), exp.LTE(this=column("known", "r"), expression=column("known", "c")))])
+        columns = {**rows.columns, Variable(".known"): "known"}
+        whole = _from_start(Rows(coalesced(pieces, [*cells, "known"]), columns))
+        lo, hi, reached = eroded(box.distance)
+        held = self._inside(whole, greatest(lo, parameter("start"), column("known")), hi, reached)
+        return Rows(select(*cells, "lo", "hi").from_(held.query.subquery("h")), rows.columns)
 
     def _at(self, node: plan.At) -> Rows:
         """Rows with instants: of a constant the row that has it; of a variable one row for each of the granules, or punctual rows."""
@@ -217,7 +242,9 @@ class Emitter:
     def _place(self, node: plan.Place) -> Rows:
         rows = self.rows(node.input)
         cells = list(rows.columns.values())
-        named = select(*cells, "lo", "hi", self._instant(node.instant, rows.columns).as_("k")).from_(rows.query.subquery("f"))
+        # A row that began in a step before has placed its atom then.
+        begun = above(greatest(column("lo"), parameter("start")), parameter("past"))
+        named = select(*cells, "lo", "hi", self._instant(node.instant, rows.columns).as_("k")).from_(rows.query.subquery("f")).where(begun)
         lo = exp.Mul(this=column("k"), expression=number(self.granule))
         if node.late:
             kept: exp.Expr = number(MAX) if node.keep == MAX else greatest(column("lo"), plus(lo, node.keep + self.granule - 1))
@@ -256,6 +283,23 @@ class Emitter:
 
     def _term(self, term: Term, columns: Mapping[Variable, str]) -> exp.Expr:
         return text(term.token) if isinstance(term, Constant) else column(columns[term])
+
+
+def _from_start(rows: Rows) -> Rows:
+    """Rows of the first point of the timeline hold before it too."""
+    first = when(exp.LTE(this=column("lo"), expression=parameter("start")), number(MIN), column("lo"))
+    return Rows(select(*rows.columns.values(), first.as_("lo"), "hi").from_(rows.query.subquery("s")), rows.columns)
+
+
+def coalesced(rows: exp.Query, keys: Sequence[str]) -> exp.Query:
+    """Rows of the same keys that overlap or touch as one."""
+    last = exp.Window(this=exp.Max(this=column("hi")), partition_by=[column(key) for key in keys])
+    ordered = select(*keys, "lo", running_max("hi", keys, ["lo"]).as_("before"), last.as_("last")).from_(rows.subquery("p"))
+    starts = select(*keys, "lo", "before", "last").from_(ordered.subquery("o")).where(
+        exp.or_(exp.Is(this=column("before"), expression=exp.null()), above("lo", plus("before", 1))))
+    following = exp.Window(this=exp.Lead(this=column("before")), partition_by=[column(key) for key in keys],
+                           order=exp.Order(expressions=[exp.Ordered(this=column("lo"), nulls_first=False)]))
+    return select(*keys, "lo", exp.func("coalesce", following, column("last")).as_("hi")).from_(starts.subquery("s"))
 
 
 def running_max(value: str, keys: Sequence[str], order: Sequence[exp.Expr | str]) -> exp.Window:

@@ -19,10 +19,10 @@ from engine.ir.growth import rounds
 from engine.ir.rules import ALWAYS_HELD, TRIPLE
 from engine.ir.terms import RDF_TYPE
 from engine.plan import intervals as plan
-from engine.plan.upcoming import watched
+from engine.plan.upcoming import late_boxed, watched
 from engine.sql.steps import Statements
 from engine.timeline import MAX, MIN
-from engine.worker.events import Event, Events, Lasting
+from engine.worker.events import Events, State
 
 if TYPE_CHECKING:
     import duckdb
@@ -72,7 +72,7 @@ class Snapshot:
     past: int
     start: int | None
     waiting: tuple[tuple[str, pa.Table], ...]
-    events: tuple[tuple[Event, ...], tuple[Lasting, ...]]
+    events: State = ((), (), ())
     beside: tuple[tuple[str, pa.Table], ...] = ()
 
 
@@ -91,6 +91,7 @@ class ProgramState:
         self.mark = Mark(start=None if program.start_ms is None else _granule(2 * program.start_ms, program.granule))
         self.turns = 0      # how often steps have looked for something new for a relation
         self.events = Events(program) if program.windows else None
+        self.boxed = late_boxed(program)
         self._prepared: dict[object, tuple[duckdb.Statement, frozenset[str]]] = {}
         for relation in program.relations:
             for number in range(2):
@@ -137,6 +138,8 @@ class ProgramState:
                  for first in firsts if first is not None]
         if self.events is not None:
             found += [first * self.program.granule for first, _, _ in self.events.waiting]
+        if self.events is not None and self.events.always or any(self.sizes[name].rows for name in self.boxed):
+            found.append(self.mark.past + 1)        # each granule may be another answer
         return min(found, default=None)
 
     def rows(self, name: str) -> pa.Table:
@@ -148,7 +151,7 @@ class ProgramState:
         """The state between two steps, as a value."""
         kept = {name: self.table(("kept", name), partial(self.statements.kept, relation), {}) for name, relation in self.relations.items()
                 if self.sizes[name].rows}
-        events = (tuple(self.events.kept), tuple(self.events.waiting)) if self.events else ((), ())
+        events = self.events.state if self.events is not None else ((), (), ())
         return Snapshot(kept, self.mark.past, self.mark.start, tuple(self.mark.waiting), events, tuple(self.mark.beside))
 
     def restore(self, snapshot: Snapshot) -> None:
@@ -161,7 +164,7 @@ class ProgramState:
             self.measure(name)
         self.mark = Mark(snapshot.past, snapshot.start, list(snapshot.waiting), list(snapshot.beside))
         if self.events is not None:
-            self.events.kept, self.events.waiting = list(snapshot.events[0]), list(snapshot.events[1])
+            self.events.state = snapshot.events
 
     def measure(self, name: str) -> None:
         """Note the size of a relation."""

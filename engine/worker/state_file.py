@@ -12,12 +12,12 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from engine.worker.events import Event, Lasting
+from engine.worker.events import Event, Ground, Lasting
 from engine.worker.program import Snapshot
 
 VERSION = 1
 _MARK = b"state"
-_POINTS = {"relation": 4, "waiting": 2, "beside": 2, "event": 1, "lasting": 2}
+_POINTS = {"relation": 4, "waiting": 2, "beside": 2, "event": 1, "lasting": 2, "always": 1}
 _MOST_POINTS = 4
 _OPTIONS = pa.ipc.IpcWriteOptions(compression="lz4")
 
@@ -34,9 +34,10 @@ def write_state(path: str, snapshot: Snapshot) -> int:
     parts = [("relation", name, table) for name, table in snapshot.relations.items()]
     parts += [("waiting", name, table) for name, table in snapshot.waiting]
     parts += [("beside", name, table) for name, table in snapshot.beside]
-    kept, lasting = snapshot.events
+    kept, lasting, always = snapshot.events
     parts += [("event", name, table) for name, table in _grouped((atom, (k,)) for k, atom in kept)]
     parts += [("lasting", name, table) for name, table in _grouped((atom, (first, last)) for first, last, atom in lasting)]
+    parts += [("always", name, table) for name, table in _grouped((atom, (0,)) for atom in always)]
     widest = max((_arity(kind, table) for kind, _, table in parts), default=0)
     listed = [(kind, name, table.num_rows, _arity(kind, table)) for kind, name, table in parts]
     about = {"version": VERSION, "past": snapshot.past, "start": snapshot.start, "parts": listed}
@@ -73,6 +74,7 @@ def _snapshot(table: pa.Table, about: dict[str, object]) -> Snapshot:
     waiting: dict[str, list[tuple[str, pa.Table]]] = {"waiting": [], "beside": []}
     kept: list[Event] = []
     lasting: list[Lasting] = []
+    always: list[Ground] = []
     begin, widest = 0, table.num_columns - _MOST_POINTS
     for kind, name, rows, arity in about["parts"]:     # type: ignore[attr-defined]
         part, points = table.slice(begin, rows), _POINTS[kind]
@@ -90,12 +92,15 @@ def _snapshot(table: pa.Table, about: dict[str, object]) -> Snapshot:
                 atom = predicate, tuple(row[:arity])
                 if kind == "event":
                     kept.append((row[arity], atom))
-                else:
+                elif kind == "lasting":
                     lasting.append((row[arity], row[arity + 1], atom))
+                else:
+                    always.append(atom)
     assert begin == table.num_rows, "all rows are some part's"
     start = about["start"]
     return Snapshot(relations, int(about["past"]), None if start is None else int(start),  # type: ignore[call-overload]
-                    tuple(waiting["waiting"]), (tuple(sorted(kept)), tuple(sorted(lasting))), tuple(waiting["beside"]))
+                    tuple(waiting["waiting"]), (tuple(sorted(kept)), tuple(sorted(lasting)), tuple(sorted(always))),
+                    tuple(waiting["beside"]))
 
 
 def _arity(kind: str, table: pa.Table) -> int:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from hypothesis import strategies as st
 
 from engine.functions.terms import integer
 from engine.ir.expressions import Call
-from engine.ir.rules import (Assign, At, Atom, BoxMinus, BoxPlus, DiamondMinus, Fact, Formula, Head, Negation, Rule, RuleSet, Table, Test,
-                             WindowFormula)
+from engine.ir.rules import (Assign, At, Atom, BoxMinus, BoxPlus, DiamondMinus, Fact, Falsum, Formula, Head, Negation, Rule, RuleSet, Table,
+                             Test, WindowFormula)
+from engine.ir.rules import atoms as rule_atoms
 from engine.ir.terms import Constant, Term, Variable
 from engine.timeline import ALWAYS, MAX, Interval, granule, interval, operator
 
@@ -118,18 +120,71 @@ def facts(granular: bool) -> st.SearchStrategy[list[Fact]]:
     return st.lists(one, min_size=4, max_size=12)
 
 
+def shaped(name: str, names: str, granular: bool) -> st.SearchStrategy[tuple[Rule, ...]]:
+    """Rules for a predicate of which each plan has a node that free ones seldom have. `names` are predicates that do not ask for it."""
+    of = distances(granular)
+    onward = of.filter(lambda d: 0 < d.hi < MAX)
+    one = st.sampled_from([n for n in names if n != "e"]).map(lambda n: Atom(n, (X,)))
+    head = Atom(name, (X,))
+    moved = st.builds(DiamondMinus, onward, st.just(head))
+
+    def rule(head: Head, *body: Formula) -> Rule:
+        return Rule(head, body, name=f"clash {name}" if isinstance(head, Falsum) else None)
+
+    def made(*heads_and_bodies: tuple[object, ...]) -> st.SearchStrategy[tuple[Rule, ...]]:
+        return st.tuples(*(st.builds(rule, *(p if isinstance(p, st.SearchStrategy) else st.just(p) for p in parts))
+                           for parts in heads_and_bodies))
+
+    table = Table((X,), ((NAMES[0],), (NAMES[2],)))
+    begun = (head, one)
+    found = [
+        made(begun, (head, moved)),                                                             # holds from now on
+        made(begun, (head, moved, one)),                                                        # ... while something else does
+        made(begun, (head, moved, one, one, Test(Call("ISIRI", (X,))))),
+        made((head, one, st.builds(Negation, one), st.builds(Negation, st.builds(DiamondMinus, of, one)))),
+        made((Atom(name, (NAMES[0],)), Negation(Atom("p", (NAMES[0],))))),                      # no atom: holds but for what is given
+        made((head, st.builds(BoxMinus, of, one))),
+        made((head, st.builds(BoxMinus, of, st.builds(DiamondMinus, of, one)))),
+        made((head, st.builds(DiamondMinus, of, st.builds(BoxMinus, of, one)), one)),
+        made((head, one, Atom("e", (X, Y)), Atom("e", (Y, Variable("z"))))),
+        made((head, table, one), (head, Atom("e", (NAMES[0], X)), table)),
+        made((head, one, Test(Call("ISIRI", (X,))))),
+        made((Atom(name, (Y,)), one, Assign(Y, Call("STR", (X,))), Test(Call("!=", (X, Y))))),
+        made((st.builds(BoxPlus, onward, st.just(head)), one)),
+        made((Falsum(), one, one)),
+    ]
+    if granular:
+        in_window = st.builds(WindowFormula, st.just("time"), st.integers(0, 5), st.builds(At, st.just(T), one))
+        tuples = st.builds(WindowFormula, st.just("tuple"), st.integers(1, 4), st.sampled_from("pqe").map(
+            lambda n: Atom(n, (X, Y) if n == "e" else (X,))).flatmap(lambda atom: st.sampled_from(
+                [atom, DiamondMinus(Interval(0, MAX), atom), DiamondMinus(Interval(0, 4 * SECOND), atom), At(T, atom),
+                 BoxMinus(Interval(0, MAX), atom), BoxMinus(Interval(0, 2 * SECOND), atom)])))
+        late = (At(T, Atom(f"{name}1", (X,))), in_window, one)
+        looked = [st.builds(DiamondMinus, of, st.just(Atom(f"{name}1", (X,)))), st.builds(BoxMinus, of, st.just(Atom(f"{name}1", (X,)))),
+                  st.builds(WindowFormula, st.just("time"), st.integers(0, 5), st.just(At(T, Atom(f"{name}1", (X,)))))]
+        found += [
+            made(late, (head, st.one_of(looked))), made(late, (head, st.one_of(looked), one)),  # became known late, and is looked back at
+            made((At(Constant(integer(5)), head), one)), made((head, At(Constant(integer(4)), Atom("p", (X,))))),
+            made((head, tuples)), made((head, tuples, one)), made((head, one, st.builds(Negation, tuples.filter(
+                lambda w: not isinstance(w.body, At) and "e" not in [a.predicate for a in rule_atoms(w)])))),
+            made((Atom(name, (T,)), in_window)),
+            made(late, (head, st.builds(BoxMinus, of, st.just(Atom(f"{name}1", (X,)))))),
+        ]
+    return st.sampled_from(found).flatmap(lambda chosen: chosen)
+
+
 def scenarios(granular: bool) -> st.SearchStrategy[Scenario]:
-    """Programs of two layers: `r` may depend on itself, `s` on `r` and on what is not there."""
+    """Programs of four layers: `r` may depend on itself, `s` on `r` and on what is not there; `u` and `v` have rules of some shape."""
     unit = SECOND if granular else 1
 
-    def made(first: list[Rule], second: list[Rule], given: list[Fact], cuts: list[int], start: int | None) -> Scenario:
-        program = RuleSet("random", (*second, *first), granularity_ms=SECOND if granular else 0,
+    def made(layers: tuple[Iterable[Rule], ...], given: list[Fact], cuts: list[int], start: int | None) -> Scenario:
+        program = RuleSet("random", tuple(rule for layer in layers for rule in layer), granularity_ms=SECOND if granular else 0,
                           start_at_ms=start * SECOND if granular and start is not None else None)
         return Scenario(program, tuple(given), tuple(cut * unit for cut in cuts), UNTIL * unit)
 
-    starts = st.sampled_from([0, 2])
-    return st.builds(made, rules("r", "pqer", "pq", granular, late=granular), rules("s", "pqrs", "pqr", granular), facts(granular),
-                     st.lists(st.integers(0, UNTIL - 1), max_size=5), starts)
+    layers = st.tuples(shaped("v", "pqrsu", granular), rules("s", "pqrs", "pqr", granular),
+                       rules("r", "pqer", "pq", granular, late=granular), shaped("u", "pqrs", granular))
+    return st.builds(made, layers, facts(granular), st.lists(st.integers(0, UNTIL - 1), max_size=5), st.sampled_from([0, 2, None]))
 
 
 def _instants(formula: Formula) -> tuple[Term, ...]:
