@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 import tempfile
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -75,7 +76,7 @@ class ReferenceExecutor:
         self.cancelled: set[str] = set()
         self.calls = 0
         self.choices: dict[str, tuple[str, str]] = {}
-        self.programs = TimedPrograms(states or Path(tempfile.mkdtemp(prefix="thalweg-states-")))
+        self.programs = TimedPrograms(states or Path(tempfile.gettempdir()) / f"thalweg-states-{secrets.token_hex(4)}")
 
     def evaluate(self, dues: Sequence[Due]) -> list[Answer]:
         self.calls += 1
