@@ -7,7 +7,7 @@ Time is integer milliseconds since the epoch, UTC. A *point* is a doubled intege
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
@@ -96,6 +96,21 @@ def coalesce(intervals: Iterable[Interval]) -> list[Interval]:
         else:
             merged.append(current)
     return merged
+
+
+def common(first: Iterable[Interval], second: Sequence[Interval]) -> tuple[Interval, ...]:
+    """The points that are in some interval of both, coalesced."""
+    return tuple(coalesce(both for one in first for other in second if (both := intersect(one, other)) is not None))
+
+
+def complement(intervals: Iterable[Interval]) -> tuple[Interval, ...]:
+    """The points that are in none of the intervals."""
+    gaps, start = [], MIN
+    for held in coalesce(intervals):
+        if start < held.lo:
+            gaps.append(Interval(start, held.lo - 1))
+        start = held.hi + 1
+    return tuple([*gaps, Interval(start, MAX)] if start <= MAX else gaps)
 
 
 def diamond_minus(fact: Interval, op: Interval) -> Interval:

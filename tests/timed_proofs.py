@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 
 from engine.functions.expressions import Context, evaluate, test
 from engine.ir.rules import (Assign, At, Atom, BoxMinus, BoxPlus, DiamondMinus, Fact, Formula, Negation, Rule, RuleSet, Table, Test,
@@ -14,7 +15,8 @@ from engine.reference.granules import Granules
 from engine.reference.granules import View as Seen
 from engine.reference.model import Model
 from engine.timeline import ALWAYS, Interval
-from engine.why.trees import Absent, Asserted, Derived, Holds, Proof, Step
+from engine.why.timed import G, Search
+from engine.why.trees import Absent, Asserted, Budget, Derived, Holds, Proof, Step, TooMuchError
 from tests.unit.reference.test_temporal import CELLS, looked_at
 
 
@@ -122,6 +124,18 @@ def cells(when: Interval) -> set[int]:
 def _when(proof: Proof) -> set[int]:
     during = getattr(proof, "during", None)
     return set(CELLS) if during is None else cells(during)
+
+
+def some(search: Search[G], goal: G) -> list[Proof]:
+    """Up to three trees of a goal: the first is found in few steps, others as far as the steps go."""
+    search.budget = Budget(500_000)
+    found: list[Proof] = []
+    try:
+        for proof in islice(search.proofs(goal), 3):
+            found.append(proof)
+    except TooMuchError:
+        assert found
+    return found
 
 
 def leaves(proof: Proof) -> list[Asserted]:

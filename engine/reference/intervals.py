@@ -18,7 +18,7 @@ from engine.ir.terms import Term, Variable
 from engine.reference.formulas import Ground, Row, assigned, ground, in_safe_order, joined, number_of, unify, value_of
 from engine.reference.model import Inconsistency, Intervals, Model
 from engine.ir.strata import strata
-from engine.timeline import ALWAYS, MAX, MIN, Interval, box_minus, coalesce, diamond_minus, instant, intersect, interval
+from engine.timeline import ALWAYS, MIN, Interval, box_minus, coalesce, common, complement, diamond_minus, instant, intersect, interval
 
 
 @dataclass(slots=True)
@@ -96,8 +96,8 @@ class Derivation:
         self.window_ms = rule.window_ms
         solutions: list[tuple[Row, Intervals]] = [({}, (self.horizon,))]
         for formula in in_safe_order(rule.body):
-            solutions = [(extended, common) for row, held in solutions for extended, found in self.solve(formula, row)
-                         if (common := _both(held, found))]
+            solutions = [(extended, both) for row, held in solutions for extended, found in self.solve(formula, row)
+                         if (both := common(held, found))]
         return solutions
 
     def solve(self, formula: Formula, row: Row) -> list[tuple[Row, Intervals]]:
@@ -114,7 +114,7 @@ class Derivation:
             case At(instant=term, body=body):
                 return [pair for r, held in self._merged(body, row) for pair in _at(term, r, held)]
             case Negation(body=body):
-                without = _complement(i for _, held in self.solve(body, row) for i in held)
+                without = complement(i for _, held in self.solve(body, row) for i in held)
                 return [(row, without)] if without else []
             case Test(condition=condition):
                 return [(row, (ALWAYS,))] if test(condition, row, self.context) else []
@@ -154,16 +154,3 @@ def _at(term: Term, row: Row, held: Intervals) -> Iterable[tuple[Row, Intervals]
     ms = number_of(value_of(term, row))
     hit = ms is not None and any(instant(ms) in i for i in held)
     return [(row, (Interval(instant(ms), instant(ms)),))] if hit and ms is not None else []
-
-
-def _both(first: Intervals, second: Intervals) -> Intervals:
-    return tuple(coalesce(i for a in first for b in second if (i := intersect(a, b)) is not None))
-
-
-def _complement(intervals: Iterable[Interval]) -> Intervals:
-    gaps, start = [], MIN
-    for held in coalesce(intervals):
-        if start < held.lo:
-            gaps.append(Interval(start, held.lo - 1))
-        start = held.hi + 1
-    return tuple([*gaps, Interval(start, MAX)] if start <= MAX else gaps)

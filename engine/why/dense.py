@@ -18,12 +18,12 @@ from engine.ir.rules import (Assign, At, Atom, BoxMinus, BoxPlus, DiamondMinus, 
 from engine.ir.strata import strata
 from engine.ir.terms import Term, Variable
 from engine.reference.formulas import Ground, Row, assigned, ground, joined, number_of, unify, value_of
-from engine.timeline import (ALWAYS, MAX, MIN, Interval, box_minus, coalesce, diamond_minus, instant, intersect, looked_back,
+from engine.timeline import (ALWAYS, MIN, Interval, box_minus, coalesce, common, complement, diamond_minus, instant, intersect, looked_back,
                              reached_from)
 from engine.why import timed
 from engine.why.held import LAST, Given, Held, Intervals
 from engine.why.index import in_order
-from engine.why.timed import Path, Search, Way, common, during, step
+from engine.why.timed import Path, Search, Way, during, step
 from engine.why.trees import Absent, Asserted, Budget, Derived, Holds, Proof
 
 Solutions = list[tuple[Row, Intervals]]
@@ -106,7 +106,7 @@ class Dense(Search[Moment]):
         solutions: Solutions = [(row, (self._horizon,))]
         for formula in in_order(rule.body, row):
             solutions = [(extended, both) for found, held in solutions for extended, when in self.solve(formula, found, rule.window_ms, by)
-                         if (both := _both(held, when))]
+                         if (both := common(held, when))]
         return solutions
 
     def solve(self, formula: Formula, row: Row, window_ms: int | None, by: int = LAST) -> Solutions:
@@ -127,7 +127,7 @@ class Dense(Search[Moment]):
             case At(instant=term, body=body):
                 return [pair for found, held in self.solve(body, row, window_ms, by) for pair in _at(term, found, held)]
             case Negation(body=body):
-                without = _complement(when for _, held in self.solve(body, row, window_ms) for when in held)
+                without = complement(when for _, held in self.solve(body, row, window_ms) for when in held)
                 return [(row, without)] if without else []
             case Test(condition=condition):
                 return [(row, (ALWAYS,))] if test(condition, row, self._context) else []
@@ -210,7 +210,7 @@ class Dense(Search[Moment]):
         return self.cover(at, when.lo, lambda tree: None if (end := during(tree).hi) >= when.hi else end + 1)
 
     def conclude(self, goal: Moment, way: Way, premises: tuple[Proof, ...]) -> Proof:
-        true, row = common(premises), dict(way.row)
+        true, row = timed.meeting(premises), dict(way.row)
         match way.rule.head:
             case BoxPlus(distance=distance):
                 made = diamond_minus(true, distance)
@@ -263,19 +263,6 @@ def _at(term: Term, row: Row, held: Intervals) -> Iterable[tuple[Row, Intervals]
     ms = number_of(value_of(term, row))
     hit = ms is not None and any(instant(ms) in when for when in held)
     return [(row, (Interval(instant(ms), instant(ms)),))] if hit and ms is not None else []
-
-
-def _both(first: Intervals, second: Intervals) -> Intervals:
-    return tuple(coalesce(i for a in first for b in second if (i := intersect(a, b)) is not None))
-
-
-def _complement(intervals: Iterable[Interval]) -> Intervals:
-    gaps, start = [], MIN
-    for held in coalesce(intervals):
-        if start < held.lo:
-            gaps.append(Interval(start, held.lo - 1))
-        start = held.hi + 1
-    return tuple([*gaps, Interval(start, MAX)] if start <= MAX else gaps)
 
 
 def _over(true: Interval, distance: Interval) -> Interval:

@@ -147,7 +147,7 @@ def during(proof: Proof) -> Interval:
     return getattr(proof, "during", None) or ALWAYS
 
 
-def common(premises: Sequence[Proof]) -> Interval:
+def meeting(premises: Sequence[Proof]) -> Interval:
     """When all premises hold; there is such a point where they were found for one."""
     found = ALWAYS
     for premise in premises:

@@ -165,6 +165,17 @@ def test_a_query_without_a_result_yet_says_so(tmp_path: Path, capsys: pytest.Cap
         assert "has no result yet" in capsys.readouterr().err
 
 
+def test_a_row_of_a_rule_program(folder: Path) -> None:
+    (folder / "p.rifps").write_text("""Document( Prefix(ex <http://ex.org/>)
+  Import(<http://ex.org/temps> <https://w3id.org/rsp/vocals#RDFStream>) Window 3 s
+  Group( Forall ?x (?x[ex:is -> "hot"] :- ?x[ex:temp -> 5]) ) )""")
+    for more in (["--at", "500"], ["--at", "3500", "--ceased"]):
+        status, text = proved("p.rifps", "--stream", "s.tsv", *more)
+        assert status == 0 and 'http://ex.org/is> "hot", during [1970-01-01T00:00:00.500Z, 1970-01-01T00:00:03.500Z)' in text
+        assert "    window 3s, during" in text
+    assert proved("p.rifps", "--stream", "s.tsv", "--at", "500", "--ceased")[0] == 1
+
+
 # --- rule programs with a time of their own
 
 PROGRAMS = {

@@ -222,6 +222,24 @@ def test_what_a_program_on_granules_tells_is_proved(timed: Timed) -> None:
     assert step["premises"][0]["operator"] == "box-minus"
 
 
+def test_rule_sets_with_a_time_of_their_own_are_proved(timed: Timed) -> None:
+    timed.engine.put_rules("steady", "text/x-datalogmtl",
+                           "PREFIX ex: <http://ex.org/>\nex:Steady(X) :- Boxminus[0,2]Diamondminus[0,1]ex:beat(X,Y)\n")
+    timed.engine.register("REGISTER QUERY q AS SELECT ?x FROM STREAM <http://ex.org/s> [RANGE 1s STEP 1s] USING RULES steady "
+                          "WHERE { ?x a <http://ex.org/Steady> }")
+    for t_ms in (1_000, 1_900, 2_800, 3_600, 9_000):
+        push(timed.engine, t_ms, (f"<{EX}x>", f"<{EX}beat>", '"1"'))
+    timed.until(lambda: timed.engine.results.bounds("q").newest >= 4)
+    client = create_app(timed.engine, Site(timed.engine)).test_client()
+    [event] = [event for event in timed.engine.results.read("q", 0, 100) if orjson.loads(event.payload)["results"]["bindings"]]
+    step = node(client.get(f"/queries/q/results/{event.id}/why").get_json()["proofs"][0], 0)
+    assert step["rule"] == {"set": "steady", "name": None, "number": 1, "line": 2}
+    [box] = step["premises"]
+    assert box["operator"] == "box-minus" and [part["operator"] for part in box["premises"]] == ["diamond-minus"] * len(box["premises"])
+    assert {at for leaf in leaves(box) for source in leaf["sources"] for at in source["at"]} <= {
+        f"2023-11-14T22:13:{at}Z" for at in ("21", "21.900", "22.800", "23.600")}
+
+
 def test_rules_with_a_window_of_their_own_are_proved(running: Running, client: FlaskClient) -> None:
     running.engine.put_rules("alarms", RIF, ALARMS.replace("  Group(", "  Window 5 s Group("))
     running.engine.register("REGISTER QUERY q AS SELECT ?x FROM STREAM <http://ex.org/s> [RANGE 1s STEP 1s] USING RULES alarms "
