@@ -108,7 +108,7 @@ def test_there_are_ten() -> None:
     """Each in every language that can say it, and the reason where one cannot."""
     assert len(CASES) >= 10
     for case in CASES:
-        there = {name for name in LANGUAGES if name in case.queries or (case.folder / f"program.{name}").exists()}
+        there = {name for name in LANGUAGES if name in case.queries or (case.folder / f"{name}.txt").exists()}
         unsaid = json.loads((case.folder / "case.json").read_text("utf-8")).get("unsaid", {})
         assert there | set(unsaid) == set(LANGUAGES) and not there & set(unsaid), case.name
         assert len(there) > 1 and all(unsaid.values())
@@ -118,7 +118,7 @@ def test_there_are_ten() -> None:
 @pytest.mark.parametrize("language", MEDIA)
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.folder.name)
 def test_rules(case: Case, language: str, way: str) -> None:
-    path = case.folder / f"program.{language}"
+    path = case.folder / f"{language}.txt"
     if not path.exists():
         return
     program = parse_rules(path.read_text("utf-8"), MEDIA[language], case.folder.name)
