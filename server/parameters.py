@@ -37,6 +37,13 @@ def moment(text: str) -> int:
     return ms
 
 
+def since(text: str) -> str:
+    """``earliest``, or the id of an item."""
+    if text != "earliest" and not (text.isascii() and text.isdigit()):
+        raise ValueError("expected earliest or the id of an item")
+    return text
+
+
 def choice(*words: str) -> Callable[[str], str]:
     """One of `words`."""
     def read(text: str) -> str:

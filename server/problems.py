@@ -27,7 +27,7 @@ SLUGS: dict[str, tuple[int, str]] = {
     "rdf-syntax": (400, "The RDF is not valid"),
     "json-syntax": (400, "The JSON is not valid"),
     "rule-syntax": (400, "The rule text is not valid"),
-    "unknown-parameter": (400, "A query parameter is not known here, or not valid"),
+    "unknown-parameter": (400, "A parameter, or a member of the body, is not known here, or not valid"),
     "bad-name": (400, "The name cannot be used"),
     "bad-request": (400, "The request cannot be read"),
     "two-queries": (400, "The request holds two queries"),

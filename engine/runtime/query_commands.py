@@ -33,6 +33,9 @@ from engine.runtime.stream_commands import StreamCommands
 from engine.runtime.streams import check_name
 from engine.runtime.view import View
 
+OPTIONS = ("force", "limits", "media", "mixedTime", "replace", "since")
+"""What may stand beside the text of a registration."""
+
 
 @dataclass(frozen=True, slots=True)
 class Wish:
@@ -47,16 +50,19 @@ class Wish:
 
     @classmethod
     def of(cls, given: dict[str, Any], most: EvaluationLimits = EvaluationLimits()) -> Wish:
-        """From the options of a request; 400 names what is wrong. `most` are the limits of the server: a query's may be lower."""
+        """From the options of a request; 422 names what is wrong. `most` are the limits of the server: a query's may be lower."""
         options = dict(given)
         replace, force, since = options.pop("replace", False), options.pop("force", False), _since(options.pop("since", None))
         media = options.pop("media", None)
+        for name, value in (("replace", replace), ("force", force), ("mixedTime", options.get("mixedTime", False))):
+            if not isinstance(value, bool):
+                raise _wrong(name, f"{name} must be true or false.")
         for name, value in options.items():
             if name == "limits":
                 _check_limits(value, most)
-            elif not (name == "mixedTime" and isinstance(value, bool)):
-                raise EngineError("unknown-parameter", 400, f"There is no option {name!r}, or its value is wrong.", {"parameter": name})
-        return cls(options, bool(replace), bool(force), since, media)
+            elif name != "mixedTime":
+                raise _wrong(name, f"There is no option {name[:100]!r}; there are {', '.join(OPTIONS)}.")
+        return cls(options, replace, force, since, media)
 
 
 class QueryCommands(StreamCommands):
@@ -266,11 +272,10 @@ def _makes(statement: Statement, stream: str | None) -> str | None:
 def _check_limits(given: object, most: EvaluationLimits) -> None:
     """Refuse limits of a query that are not lower than the server's."""
     if not isinstance(given, dict):
-        raise EngineError("unknown-parameter", 400, "limits must be an object.", {"parameter": "limits"})
+        raise _wrong("limits", "limits must be an object.")
     for name, value in given.items():
         if name not in NAMES or isinstance(value, bool) or not isinstance(value, int) or value < 1:
-            raise EngineError("unknown-parameter", 400, f"limits has whole numbers above 0 for {', '.join(NAMES)}.",
-                              {"parameter": "limits"})
+            raise _wrong("limits", f"limits has whole numbers above 0 for {', '.join(NAMES)}.")
         if value > (highest := getattr(most, name)):
             raise EngineError("over-limit", 422, f"The limit {name} of a query may be {highest} at most.",
                               {"limit": name, "most": highest, "actual": value})
@@ -284,4 +289,9 @@ def _since(value: object) -> int | None:
         return 0
     if isinstance(value, str) and value.isdecimal():
         return int(value)
-    raise EngineError("unknown-parameter", 400, "since must be 'earliest' or the id of an item.", {"parameter": "since"})
+    raise _wrong("since", "since must be 'earliest' or the id of an item.")
+
+
+def _wrong(name: str, detail: str) -> EngineError:
+    """An option that is not known, or has no value that it may have."""
+    return EngineError("unknown-parameter", 422, detail, {"parameter": name})

@@ -8,11 +8,12 @@ from urllib.parse import unquote_plus
 
 from flask import Blueprint, Response
 
+from engine.runtime.query_commands import OPTIONS
 from engine.runtime.resources import QueryInfo
 from grammar.program import media_of
 from grammar.rule_sets import BY_MEDIA, RULE_TYPES, TIMED_TYPES
 from server.formats.media import FORM, JSON, MERGE_PATCH, SPARQL_QUERY, TEXT
-from server.parameters import choice, count, flag
+from server.parameters import choice, count, flag, since
 from server.problems import Problem, diagnostic_json
 from server.web import (best, body_type, condition, etag_of, json_object, json_reply, known_members, no_content, parameter,
                         path, reply, route, site, text_body)
@@ -50,7 +51,7 @@ def put(name: str) -> Response:
     if options.pop("name", name) != name:
         raise Problem("name-mismatch", "The name in the body is not the one in the address.")
     for flag_name, value in (("replace", parameter("replace", flag, None)), ("force", parameter("force", flag, None)),
-                             ("since", parameter("since", str, None))):
+                             ("since", parameter("since", since, None))):
         if value is not None:
             options[flag_name] = value
     return _register(text, name, options)
@@ -133,6 +134,7 @@ def statement_text(types: tuple[str, ...]) -> tuple[str, dict[str, Any]]:
         text = options.pop("text", None)
         if not isinstance(text, str):
             raise Problem("json-syntax", "Expected a member 'text' with the query.", status=422)
+        known_members(options, ("name", *OPTIONS))
         if options.get("media", TIMED_TYPES[0]) not in TIMED_TYPES:
             raise Problem("unknown-parameter", f"The member 'media' is one of {', '.join(TIMED_TYPES)}.", status=422,
                           extra={"parameter": "media"})

@@ -77,3 +77,22 @@ def test_a_cycle_is_refused_with_its_place(client: FlaskClient) -> None:
     assert refused["errors"][0]["location"] == {"line": 2, "column": begin, "endLine": 2, "endColumn": begin + 19}
     explained = client.post("/explain", data=cyclic, **TEXT).get_json()
     assert not explained["valid"] and explained["errors"][0]["location"]["line"] == 2
+
+
+@pytest.mark.parametrize(("options", "member"), [
+    ({"limits": {"evaluation_ms": -1}}, "limits"), ({"limits": "5"}, "limits"), ({"limits": {"batch_patience_ms": 5}}, "limits"),
+    ({"limits": {"evaluation_ms": True}}, "limits"), ({"colour": 1}, "colour"), ({"mixedTime": 5}, "mixedTime"),
+    ({"replace": "no"}, "replace"), ({"force": 1}, "force"), ({"since": "yesterday"}, "since"), ({"media": "text/x-none"}, "media")])
+def test_members_beside_a_text_that_are_wrong_are_422_and_named(client: FlaskClient, options: dict[str, object], member: str) -> None:
+    for answer in (client.post("/queries", json={"text": HOT, "name": "hot", **options}),
+                   client.put("/queries/hot", json={"text": HOT, **options})):
+        found = problem(answer, 422, "unknown-parameter")
+        assert found["parameter"] == member and "member of the body" in found["title"]
+    if member == "colour":
+        problem(client.post("/explain", json={"text": HOT, **options}), 422, "unknown-parameter")
+
+
+def test_parameters_of_a_registration_that_are_wrong_are_400(client: FlaskClient) -> None:
+    for query in ("since=yesterday", "replace=perhaps", "force=1"):
+        found = problem(client.put(f"/queries/hot?{query}", data=HOT, **TEXT), 400, "unknown-parameter")
+        assert found["parameter"] == query.partition("=")[0]
