@@ -39,7 +39,7 @@ def _check() -> Response | None:
     view = _view()
     if (answer := cors.preflight(request.method, request.headers.get, site.hosts, site.origins)) is not None:
         return Response(status=204, headers=answer)
-    guard.check(request.method, request.headers.get, site.hosts, site.origins, page=view is not None and view.page)
+    guard.check(request.method, request.headers.get, site.hosts, site.origins, view is not None and view.page, site.base_url)
     if view is None:
         return None
     for name in request.args if not view.other_parameters else ():

@@ -149,7 +149,7 @@ class Application:
         return path[len(self._base_path):] or "/"
 
     async def _health(self, scope: Scope, path: str, send: Send) -> None:
-        guard.check("GET", lambda name: header(scope, name), self.site.hosts, self.site.origins)
+        guard.check("GET", lambda name: header(scope, name), self.site.hosts, self.site.origins, base_url=self.site.base_url)
         if scope["query_string"]:
             raise Problem("unknown-parameter", "There are no parameters here.")
         status, value = (200, {"status": "live"}) if path == "/health/live" else readiness(self.site.engine, self.exchange.worker)
@@ -169,7 +169,7 @@ class Application:
         media = accepted(header(scope, "accept"), (*documents, *feeds))
         if media not in feeds:
             return False
-        guard.check("GET", lambda name: header(scope, name), self.site.hosts, self.site.origins)
+        guard.check("GET", lambda name: header(scope, name), self.site.hosts, self.site.origins, base_url=self.site.base_url)
         hub = self._hub
         assert hub is not None
         if self.exchange.closing:

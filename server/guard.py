@@ -16,15 +16,17 @@ LOOPBACK_NAMES = frozenset({"localhost", "127.0.0.1", "[::1]"})
 Header = Callable[[str], str | None]
 
 
-def check(method: str, header: Header, hosts: frozenset[str], origins: frozenset[str] = frozenset(), page: bool = False) -> None:
+def check(method: str, header: Header, hosts: frozenset[str], origins: frozenset[str] = frozenset(), page: bool = False,
+          base_url: str = "http:") -> None:
     """Raise the problem of a request with a foreign ``Host`` (421) or from another site (403). `header` looks a header up.
 
     Pages of `origins` may read (server/cors.py). `page` marks what a link may lead to: a page, which costs nothing to give.
+    `base_url` is how the server names itself.
     """
     host = header("Host") or ""
     if host_name(host) not in hosts:
         raise Problem("untrusted-host", f"This server does not answer as {host[:200]!r}.", extra={"hosts": sorted(hosts)})
-    if _own(header("Sec-Fetch-Site"), header("Origin"), host):
+    if _own(header("Sec-Fetch-Site"), header("Origin"), host, base_url):
         return
     if method in READING:
         followed = page and header("Sec-Fetch-Mode") == "navigate" and header("Sec-Fetch-Dest") == "document"
@@ -34,11 +36,15 @@ def check(method: str, header: Header, hosts: frozenset[str], origins: frozenset
                   "the site: then it may read.")
 
 
-def _own(site: str | None, origin: str | None, host: str) -> bool:
-    """Whether a request comes from a page of this server, from the address bar, or from no page at all."""
+def _own(site: str | None, origin: str | None, host: str, base_url: str) -> bool:
+    """Whether a request comes from a page of this server, from the address bar, or from no page at all. At a loopback name the server
+    speaks HTTP, and HTTPS where its own name says so; before a host that --allow-host names, a proxy may end TLS."""
     if site is not None:
         return site in ("same-origin", "none")
-    return origin is None or urlsplit(origin).netloc.lower() == host.lower()
+    if origin is None:
+        return True
+    scheme, _, place = origin.lower().partition("://")
+    return place == host.lower() and (scheme in ("http", urlsplit(base_url).scheme) or host_name(host) not in LOOPBACK_NAMES)
 
 
 def host_name(host: str) -> str:

@@ -30,6 +30,8 @@ FOREIGN = {
     "a claim to be ours": {**CROSS, "Origin": "http://localhost"},
     "an old browser": {"Origin": "http://evil.example"},
     "a file": {"Origin": "null"},
+    "another scheme": {"Origin": "https://localhost"},
+    "no origin": {"Origin": "http://["},
 }
 LINK = {**CROSS, "Sec-Fetch-Mode": "navigate", "Sec-Fetch-Dest": "document", "Accept": "text/html,*/*;q=0.8"}
 OWN: tuple[dict[str, str], ...] = ({}, {"Sec-Fetch-Site": "same-origin", "Sec-Fetch-Mode": "cors"}, {"Origin": "http://localhost"},
@@ -62,6 +64,15 @@ def test_own_pages_and_other_programs_are_not_asked_where_they_come_from(client:
     for method in sorted(methods):
         statuses = {client.open(path, method=method, headers=headers).status_code for headers in OWN}
         assert 403 not in statuses and (len(statuses) == 1 or method == "PUT")
+
+
+@pytest.mark.parametrize(("base_url", "host", "status"), [
+    ("http://localhost", "localhost", 403), ("https://localhost", "localhost", 200), ("http://localhost", "rsp.example", 200)])
+def test_https_is_the_servers_own_where_its_name_says_so_or_a_proxy_may_end_it(engine: FakeEngine, base_url: str, host: str,
+                                                                               status: int) -> None:
+    client = create_app(engine, Site(engine, hosts=frozenset({"localhost", "rsp.example"}), base_url=base_url)).test_client()
+    for scheme, wanted in (("https", status), ("http", 200)):
+        assert client.get("/streams", headers={"Host": host, "Origin": f"{scheme}://{host}"}).status_code == wanted
 
 
 def test_a_link_to_a_query_of_another_site_is_refused_and_one_to_the_console_is_followed(client: FlaskClient) -> None:
