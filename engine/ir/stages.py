@@ -90,7 +90,7 @@ def timeline_of(rules: RuleSet) -> Timeline | None:
 
 def divide(sets: Iterable[RuleSet]) -> Division:
     """The rule sets of a statement by whether they have a time of their own. Rules with a Window of their own have where others do: they
-    are on dense time."""
+    are on dense time. A timed rule that says of an atom that it holds where it does is none."""
     listed = list(sets)
     lines = {id(one): timeline_of(one) for one in listed}
     if not any(lines.values()):
@@ -101,7 +101,7 @@ def divide(sets: Iterable[RuleSet]) -> Division:
         always = tuple(fact for fact in one.facts if fact.interval == ALWAYS)
         facts += (fact for fact in one.facts if fact.interval != ALWAYS)
         windowed = [rule for rule in one.rules if line is None and rule.window_ms is not None]
-        placed += (Placed(rule, line or DENSE, one.name) for rule in (one.rules if line else windowed))
+        placed += (Placed(rule, line or DENSE, one.name) for rule in (one.rules if line else windowed) if rule.body != (rule.head,))
         rest = () if line else tuple(rule for rule in one.rules if rule.window_ms is None)
         if rest or always:
             plain.append(RuleSet(one.name, rest, always))

@@ -33,14 +33,14 @@ def query_info(query: Registered, view: View, base_url: str, now_ms: int) -> Que
 
 def held_facts(statement: Statement, seen: Seen | None) -> dict[str, Any]:
     """Of a program with a time of its own the facts that it holds, and the bound that its text has for them (engine/plan/memory.py), for
-    `SHOWN` constants and steps of a second; nothing of other queries."""
+    `SHOWN` constants and steps of a second; of a query what the timed rules that it uses hold, and nothing of others."""
     query = statement.query
+    held = seen.program.held if seen is not None and seen.program is not None else 0
     if not isinstance(query, TimedProgram):
-        return {}
+        return {"factsHeld": held} if statement.timed_rules else {}
     needs = memory(normal_form(query.rules).rules, query.rules.granularity_ms)
     bound = needs.bound(SHOWN, 1_000)
     found = None if bound is None else {"facts": bound.facts, "log10": round(bound.log10, 1), "constants": SHOWN}
-    held = seen.program.held if seen is not None and seen.program is not None else 0
     return {"factsHeld": held, "bound": found, "windowMs": needs.window_ms, "history": list(needs.history)}
 
 

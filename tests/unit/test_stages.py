@@ -13,7 +13,9 @@ import pytest
 from engine.compiler import STAGES, Catalog, compile_statement
 from engine.ir.spans import DiagnosticError
 from engine.runtime.rows import graph_table
+from engine.spark.compiled import Compiled
 from grammar import parse
+from grammar.rule_sets import parse_rules
 
 ROOT = Path(__file__).parents[2]
 EXAMPLES = ROOT / "static" / "examples"
@@ -59,3 +61,38 @@ def test_every_problem_is_told_at_once() -> None:
     with pytest.raises(DiagnosticError) as refusal:
         compile_statement(statement, Catalog({}))
     assert [d.code for d in refusal.value.diagnostics] == ["unknown-stream", "no-such-graph", "no-such-rules"]
+
+
+# --- rule sets with a time of their own
+
+TIMED = {"lars": "ex:Hot(S) <- [3 sec] diamond ex:p(S, V).", "dmtl": "ex:Alarm(S) :- Boxminus[0,2]ex:Hot(S)",
+         "back": "ex:p(S,S) :- Diamondminus[0,1]ex:Hot(S)"}
+
+
+def compiled_with(*names: str, head: str = PREFIX) -> Compiled:
+    sets = {name: parse_rules("PREFIX ex: <http://ex.org/>\n" + TIMED[name], "text/x-lars" if name == "lars" else "text/x-datalogmtl", name)
+            for name in names}
+    statement = parse(f"{head} USING RULES {', '.join(names)} WHERE {{ ?s a :Alarm }}")
+    return compile_statement(statement, Catalog({s.stream: "event" for s in statement.streams}, rules=sets), "q", "logical")
+
+
+def test_a_plan_shows_the_programs_of_timed_rules() -> None:
+    found = compiled_with("dmtl", "lars")
+    text = found.explain("logical")
+    first, second = (text.index(f"-- timed rules, stage {n}, on {line}") for n, line in (
+        (1, "granules of 1000 ms\n"), (2, "dense time, after 1\n")))
+    assert "what timed rules derive" in text[:first] and "<http://ex.org/Hot>" in text[first:second]
+    assert "<http://ex.org/Alarm>" in text[second:]
+    assert found.delta is None and found.kept is None, "nothing is kept of what such rules derive beside their state"
+
+
+@pytest.mark.parametrize(("names", "head", "code", "place"), [
+    (("lars", "back", "dmtl"), PREFIX, "rules-unsafe", "Hot(S)"),
+    (("lars",), "PREFIX : <http://ex.org/> SELECT ?s ", "unsupported-in-streaming", "lars"),
+])
+def test_where_rules_with_a_time_of_their_own_are_refused(names: tuple[str, ...], head: str, code: str, place: str) -> None:
+    """Two timelines that need each other, and a query that is asked once."""
+    with pytest.raises(DiagnosticError) as refusal:
+        compiled_with(*names, head=head)
+    [diagnostic] = refusal.value.diagnostics
+    assert diagnostic.code == code and diagnostic.span is not None and place in diagnostic.span.text

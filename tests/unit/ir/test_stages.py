@@ -79,3 +79,8 @@ def test_rules_of_two_timelines_that_need_each_other_are_refused_by_name() -> No
     with pytest.raises(MixedTimelines, match=r"the rule for http://ex.org/b \(line 2\) of lars is on granules of 1000 ms and the rule for "
                                              r"http://ex.org/a \(line 2\) of dense is on dense time"):
         stages(placed(lars("ex:b(X, Y) <- [1 sec] diamond ex:a(X, Y)."), dense("ex:a(X,Y) :- Diamondminus[1,1]ex:b(X,Y)")))
+
+
+def test_a_timed_rule_that_says_nothing_is_left_out() -> None:
+    division = divide([dense("ex:p(X,ex:o) :- ex:p(X,ex:o)\nex:q(X,Y) :- Diamondminus[0,1]ex:q(X,Y)")])
+    assert [one.rule.head.terms[1].token for one in division.timed] == ["<http://ex.org/q>"]   # type: ignore[union-attr]
