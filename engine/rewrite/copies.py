@@ -23,7 +23,7 @@ def without_implied_copies(rules: Sequence[Rule]) -> tuple[Rule, ...]:
         if (copy := _copy(rule)) is not None:
             head, body = copy
             above[body].discard(head)
-            if head == body or _reaches(above, body, head):
+            if head != body and _reaches(above, body, head):
                 continue
             above[body].add(head)
         kept.append(rule)

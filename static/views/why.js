@@ -54,15 +54,18 @@ function branch(summary, nodes, prefixes) {
 function tree(node, prefixes) {
   switch (node.kind) {
     case "derived":
-      return branch([fact(node, prefixes), h("span", { class: "badge" }, ruleText(node.rule)), when(node.during)], node.premises, prefixes);
+      return branch([fact(node, prefixes), h("span", { class: "badge" }, ruleText(node.rule)), when(node.during)],
+        node.premises, prefixes);
     case "asserted":
-      return [fact(node, prefixes), when(node.during), node.sources.map((source) => h("span", { class: "source" }, sourceText(source)))];
+      return [fact(node, prefixes), when(node.during),
+        node.sources.map((source) => h("span", { class: "source" }, sourceText(source)))];
     case "group":
       return branch([node.text, h("span", { class: "badge" }, `over ${plural(node.count, "solution")}`)], node.members, prefixes);
     case "match":
       return branch(["a solution: ", bindings(node.bindings, prefixes)], node.premises, prefixes);
     case "operator":
-      return branch([h("code", null, node.text), when(node.during ?? node.over, node.during ? "during" : "over")], node.premises, prefixes);
+      return branch([h("code", null, node.text), when(node.during ?? node.over, node.during ? "during" : "over")],
+        node.premises, prefixes);
     case "absent":
       return [h("span", { class: "absent" }, "nothing matches ", h("code", null, node.text)), when(node.during)];
   }
