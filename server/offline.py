@@ -70,7 +70,7 @@ class Files:
     @classmethod
     def of(cls, given: argparse.Namespace) -> Files:
         """Read all but the recordings."""
-        queries = named([parse(_text(path)) for path in given.query])
+        queries = named([parse(read_text(path)) for path in given.query])
         rules, rule_sets = _with_rules(queries, given.rules)
         queries, graphs = _with_graphs(queries, given.graph, rules)
         return cls(queries, graphs, rules, rule_sets, _recordings(given.stream, queries))
@@ -115,14 +115,17 @@ def read_stream(path: Path) -> list[Item]:
     try:
         return read_items(body, kind, Reader(event_time=True, limits=FILE_LIMITS), base=path.resolve().as_uri()).items
     except Problem as problem:
+        _check_utf8(body, path)
         raise _in_file(problem, path) from problem
 
 
 def read_background(path: Path) -> list[Triple]:
     """The triples of a static graph."""
+    body = _bytes(path)
     try:
-        return read_graph(_bytes(path), _media(path), FILE_LIMITS, base=path.resolve().as_uri())
+        return read_graph(body, _media(path), FILE_LIMITS, base=path.resolve().as_uri())
     except Problem as problem:
+        _check_utf8(body, path)
         raise _in_file(problem, path) from problem
 
 
@@ -133,11 +136,29 @@ def read_rules(path: Path, name: str) -> RuleSet:
         raise ValueError(f"{path}: the rule language is not known by its name; known are {', '.join(RULE_SET_EXTENSIONS)}.")
     if name in BUILT_IN_RULES:
         raise ValueError(f"--rules {name}={path}: {name} is built in.")
-    return checked(parse_rules(_text(path), media_type, name))
+    return checked(parse_rules(read_text(path), media_type, name))
 
 
-def _text(path: Path) -> str:
-    return sys.stdin.read() if str(path) == "-" else path.read_text(encoding="utf-8")
+def read_text(path: Path) -> str:
+    """The text of a file, ``-`` of standard input. Raises ValueError where it is not UTF-8."""
+    try:
+        return sys.stdin.read() if str(path) == "-" else path.read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        raise _not_utf8(path, error) from error
+
+
+def _check_utf8(body: bytes, path: Path) -> None:
+    """Raise ValueError where a file is not UTF-8, whatever its reader has to say of it."""
+    try:
+        body.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise _not_utf8(path, error) from error
+
+
+def _not_utf8(path: Path, error: UnicodeDecodeError) -> ValueError:
+    name = "standard input" if str(path) == "-" else path
+    line = error.object.count(b"\n", 0, error.start) + 1
+    return ValueError(f"{name}: this is not UTF-8: byte {error.start + 1} (line {line}) is 0x{error.object[error.start]:02X}.")
 
 
 def _pushed(queries: Mapping[str, Statement]) -> list[str]:

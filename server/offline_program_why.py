@@ -17,7 +17,7 @@ from engine.why.trees import Filed, Static, Streamed, TooMuchError
 from grammar.rule_sets import TIMED_EXTENSIONS, parse_facts, parse_rules, prefixes_of
 from server.formats.proof_text import program_as_text
 from server.formats.proofs import as_json, fact_json, times
-from server.offline import told
+from server.offline import read_text, told
 from server.offline_programs import is_program, read_facts, static_triples, streamed_triples
 from server.problems import Problem, dumps
 
@@ -38,13 +38,14 @@ def prove_fact(given: argparse.Namespace, out: TextIO) -> int:
     """Prove a fact of a program; the exit status."""
     def work() -> None:
         [path] = given.query
-        text, kind = path.read_text(encoding="utf-8"), TIMED_EXTENSIONS[path.suffix.lower()]
+        text, kind = read_text(path), TIMED_EXTENSIONS[path.suffix.lower()]
         program = parse_rules(text, kind, path.stem)
         unit_ms, known = program.granularity_ms or program.unit_ms, prefixes_of(text, kind)
         wanted = parse_facts(given.fact, unit_ms, known)
         if len(wanted) != 1:
             raise ValueError(f"--fact names {len(wanted)} facts, not one.")
-        facts: list[Given] = [(fact, Filed(file.name)) for file in given.facts for fact in read_facts(file, unit_ms, known)]
+        facts: list[Given] = [(fact, Filed(file.name)) for file in given.facts
+                              for fact in read_facts(file, unit_ms, known, bool(program.granularity_ms))]
         facts += [(_fact(triple, Interval(instant(t_ms), instant(t_ms))), Streamed(iri, (t_ms,)))
                   for iri, triple, t_ms in streamed_triples(given.stream, program)]
         facts += [(_fact(triple, ALWAYS), Static(iri)) for iri, triple in static_triples(given.graph, program)]

@@ -21,7 +21,7 @@ from engine.runtime.programs import Derived, as_given, explain, heads, run
 from engine.runtime.rows import own_blank_nodes, short_name
 from engine.timeline import MAX, MIN, Interval
 from grammar.rule_sets import TIMED_EXTENSIONS, parse_facts, parse_rules, prefixes_of
-from server.offline import named_file, read_background, read_stream, told
+from server.offline import named_file, read_background, read_stream, read_text, told
 from server.problems import Problem, from_diagnostics
 
 FORMATS = ("jsonl", "facts")
@@ -56,7 +56,7 @@ def run_program(given: argparse.Namespace, out: TextIO) -> int:
     """Run a program, or explain it; the exit status."""
     def work() -> None:
         [path] = given.query
-        text, kind = path.read_text(encoding="utf-8"), TIMED_EXTENSIONS[path.suffix.lower()]
+        text, kind = read_text(path), TIMED_EXTENSIONS[path.suffix.lower()]
         program = parse_rules(text, kind, path.stem)
         names = None if given.derived is None else _wanted(given.derived, program)
         if given.explain:
@@ -64,7 +64,7 @@ def run_program(given: argparse.Namespace, out: TextIO) -> int:
             return
         unit_ms = program.granularity_ms or program.unit_ms
         known = prefixes_of(text, kind)
-        facts = [fact for file in given.facts for fact in read_facts(file, unit_ms, known)]
+        facts = [fact for file in given.facts for fact in read_facts(file, unit_ms, known, bool(program.granularity_ms))]
         streamed = [(triple, t_ms) for _, triple, t_ms in streamed_triples(given.stream, program)]
         static = [triple for _, triple in static_triples(given.graph, program)]
         found = run(program, as_given(facts, streamed, static), given.until, names)
@@ -86,10 +86,10 @@ def _wanted(text: str, program: RuleSet) -> set[str]:
     return names
 
 
-def read_facts(path: Path, unit_ms: int, prefixes: dict[str, str]) -> list[Fact]:
-    """The facts of a file, in units of `unit_ms`. Raises Problem."""
+def read_facts(path: Path, unit_ms: int, prefixes: dict[str, str], granules: bool = False) -> list[Fact]:
+    """The facts of a file, in units of `unit_ms`, which are `granules` or not. Raises Problem."""
     try:
-        return parse_facts(path.read_text(encoding="utf-8"), unit_ms, prefixes)
+        return parse_facts(read_text(path), unit_ms, prefixes, granules=granules)
     except DiagnosticError as error:
         problem = from_diagnostics(error)
         raise Problem(problem.slug, f"{path}: {problem.detail}", problem.status, problem.errors, problem.extra) from error

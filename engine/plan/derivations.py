@@ -70,9 +70,11 @@ class _Builder:
         self.rules_of: dict[str, list[Rule]] = defaultdict(list)
         self.arity: dict[str, int] = {}
         self.windows: dict[str, plan.TupleWindow] = {}
+        self.rule: Rule | None = None   # the one at hand
         self.late = {self.named(atom)[0] for rule in rules if isinstance(rule.head, At) for atom in atoms(rule.head)}
         if self.late and not self.granule:
-            raise _refused("a head with an instant needs a program with a granularity")
+            self.rule = next(rule for rule in rules if isinstance(rule.head, At))
+            raise self.refused("a head with an instant needs a program with a granularity")
 
     def named(self, atom: Atom) -> tuple[str, tuple[Term, ...]]:
         """The relation of an atom and its terms there; it is then one of the program's."""
@@ -85,6 +87,7 @@ class _Builder:
         needs: dict[str, list[str]] = {}
         negative: dict[tuple[str, str], Rule] = {}
         for rule in self.rules:
+            self.rule = rule
             head, _ = self.named(next(atoms(rule.head)))
             asked = [name for part in rule.body for name in self.asked(part)]
             for made in (head, late_name(head)) if isinstance(rule.head, At) else (head,):
@@ -115,12 +118,16 @@ class _Builder:
                 return [name, *([late_name(name)] if name in self.late else [])]
         return [self.named(atom)[0] for atom in atoms(part)]
 
+    def refused(self, message: str) -> DiagnosticError:
+        """What no plan evaluates of the rule at hand."""
+        return _at(self.rule, "unsupported-in-streaming", message)
+
     def window(self, formula: WindowFormula) -> str:
         """The relation of a window of tuples over one predicate."""
         atom, box = next(atoms(formula)), None
         if isinstance(formula.body, BoxMinus):
             if formula.body.distance.lo:
-                raise _refused("box in a window of tuples begins at the present point")
+                raise self.refused("box in a window of tuples begins at the present point")
             box = self.whole(formula.body.distance).hi
         kind = "" if box is None else f"box {'all' if box == MAX else box} "
         own = f".last {formula.size} {kind}{relation_name(atom.predicate, len(atom.terms))}"
@@ -142,6 +149,7 @@ class _Builder:
 
     def derivations(self, rule: Rule, made: str, own: Sequence[str]) -> Iterator[plan.Derivation]:
         """The derivations of a rule: of what is new in the step, and for relations of the component since the last round."""
+        self.rule = rule
         parts: tuple[plan.Part, ...] = ("new", "round")
         for part in parts:
             for delta, node in self.bodies(rule, part, own):
@@ -253,7 +261,7 @@ class _Builder:
     def whole(self, distance: Interval) -> Interval:
         """A distance, which on a timeline of granules is one of whole granules."""
         if self.granule and any(end != MAX and end % self.granule for end in (distance.lo, distance.hi)):
-            raise _refused("the distances of a program with granules are whole granules")
+            raise self.refused("the distances of a program with granules are whole granules")
         return distance
 
     def again(self, rule: Rule, own: Sequence[str]) -> tuple[Atom, Interval] | None:
@@ -329,12 +337,13 @@ def _read(formula: Test | Assign) -> Expression:
 
 def _unsafe(rule: Rule, unbound: set[Variable]) -> DiagnosticError:
     names = ", ".join(f"?{v.name}" for v in sorted(unbound))
-    return _refused(f"nothing binds {names}", rule)
+    return _at(rule, "rules-unsafe", f"nothing binds {names}")
 
 
-def _refused(message: str, rule: Rule | None = None) -> DiagnosticError:
+def _at(rule: Rule | None, code: str, message: str) -> DiagnosticError:
+    """What is wrong with a rule, at its place."""
     named = f" {rule.name}" if rule is not None and rule.name else ""
-    return DiagnosticError(Diagnostic("rules-unsafe", f"The rule{named} cannot be evaluated: {message}.", rule.span if rule else None))
+    return DiagnosticError(Diagnostic(code, f"The rule{named} cannot be evaluated: {message}.", rule.span if rule else None))
 
 
 def _cycle(needs: dict[str, list[str]], made: str, asked: str) -> list[str]:

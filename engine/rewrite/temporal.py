@@ -145,13 +145,14 @@ class _Normaliser:
     def put(self, head: Head, body: tuple[Formula, ...]) -> None:
         """A rule in normal form; its variables are numbered by their places."""
         names = _names(_in_order(head, *body))
-        found = Rule(_renamed(head, names), tuple(_renamed(part, names) for part in body), self.rule.name if self.rule else None)
+        found = Rule(_renamed(head, names), tuple(_renamed(part, names) for part in body), self.rule.name if self.rule else None,
+                     span=self.rule.span if self.rule else None)
         self.rules.setdefault((found.head, found.body), found)
 
     def refusal(self, message: str) -> DiagnosticError:
         """An error at the rule at hand."""
         span = self.rule.span if self.rule else None
-        return DiagnosticError(Diagnostic("rules-unsafe", f"The rule cannot be evaluated: {message}.", span))
+        return DiagnosticError(Diagnostic("unsupported-in-streaming", f"The rule cannot be evaluated: {message}.", span))
 
 
 def _in_order(*parts: Formula | Head) -> tuple[Variable, ...]:

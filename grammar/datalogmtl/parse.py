@@ -14,6 +14,7 @@ from engine.ir.strata import unstratified
 from engine.ir.terms import XSD, Constant
 from engine.timeline import Interval, interval, is_moment
 from grammar.datalogmtl.forward import CONSTANTS
+from grammar.datalogmtl.granules import GranuleReader, is_half_open
 from grammar.datalogmtl.reader import Reader
 from grammar.rule_text import MAX_ERRORS, Report
 from grammar.terms import literal
@@ -49,9 +50,9 @@ def parse_datalogmtl(text: str, name: str) -> RuleSet:
     return RuleSet(name, tuple(rules), tuple(facts), imports=tuple(reader.imports), unit_ms=reader.unit_ms)
 
 
-def parse_facts(text: str, unit_ms: int = 1_000, known: Mapping[str, str] = NO_PREFIXES) -> list[Fact]:
+def parse_facts(text: str, unit_ms: int = 1_000, known: Mapping[str, str] = NO_PREFIXES, *, granules: bool = False) -> list[Fact]:
     """The facts of a text, one a line, in units of `unit_ms` where it declares no other; it may be of any length. The prefixes `known`
-    need not be declared.
+    need not be declared. `granules`: they are on a timeline of granules, as LARS's are.
 
     Raises DiagnosticError with all that is wrong, at most MAX_ERRORS.
     """
@@ -60,12 +61,12 @@ def parse_facts(text: str, unit_ms: int = 1_000, known: Mapping[str, str] = NO_P
     prefixes = dict(known)
     for start, line in _lines_of(text.removeprefix("\ufeff")):
         quick = _quick(line, unit_ms) if ":" not in line or not prefixes else None
-        if quick is not None:
+        if quick is not None and not (granules and is_half_open(quick.interval)):
             facts.append(quick)
             continue
         reader = None
         try:
-            reader = Reader(Report(line))
+            reader = GranuleReader(Report(line)) if granules else Reader(Report(line))
             reader.prefixes, reader.unit_ms = prefixes, unit_ms
             for clause in reader.clauses():
                 if isinstance(clause, Fact):

@@ -42,6 +42,9 @@ class Reader(ComparisonReader):
     directives = ("PREFIX", "FROM", "UNIT")
     reserved = frozenset(("not", *map(str.lower, _SPELLED)))
     unit_ms = 1_000
+    begins = "an atom or an operator such as Diamondminus[0,5]"
+    goes_on = "':-', '@' or the end of the line"
+    of_facts = "write when it holds: A(a)@[1,2]; or a rule: Boxplus[0,1]A(X) :- B(X)"
     _fact = False
 
     def __init__(self, report: Report) -> None:
@@ -122,7 +125,7 @@ class Reader(ComparisonReader):
         elif self.token.kind == "eof":
             yield from self._fact_of(head, ALWAYS, start)
         else:
-            self.fail("':-', '@' or the end of the line")
+            self.fail(self.goes_on)
 
     def _end(self) -> None:
         if self.token.kind != "eof":
@@ -144,7 +147,7 @@ class Reader(ComparisonReader):
         if metric.operators or metric.binary is not None:
             operator = metric.binary or metric.operators[0].span
             self.report.error(f"A fact has no operators; here stands {operator.text}.", operator,
-                              hint="write when it holds: A(a)@[1,2]; or a rule: Boxplus[0,1]A(X) :- B(X)")
+                              hint=self.of_facts)
             return
         terms = tuple(map(self._ground, metric.atom.terms))
         ground = tuple(term for term in terms if isinstance(term, Constant))
@@ -196,7 +199,7 @@ class Reader(ComparisonReader):
                 raise Stop
             operators.append(self._taken(*found))
         word = self.here()
-        atom = self.atom("an atom or an operator such as Diamondminus[0,5]")
+        atom = self.atom(self.begins)
         if self.at("[") and _ENDS_BINARY.fullmatch(word.text):      # ASince[1,2]B
             split = word.end - len("since")
             self._range()

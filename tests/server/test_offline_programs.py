@@ -173,10 +173,39 @@ def test_options_that_do_not_go_together(run: Run, arguments: str, complaint: st
     ("p.dmtl --derived Stop,ShortStop", {}, "no rule derives Stop; there are ShortStop, Speed_n."),
     ("p.dmtl --derived ,", {}, "--derived names no predicate; there are ShortStop, Speed_n."),
     ("p.lars --facts f.txt", {"p_lars": "q(X) <- p(X).", "f_txt": "p(a)@[3,inf)\n"}, "A fact of p has a begin or an end only"),
-    ("p.dmtl --facts f.txt", {"p_dmtl": "A(Y) :- A(X), Y = X + 1", "f_txt": "A(1)@1\n"}, "after 1000 rounds")])
+    ("p.dmtl --facts f.txt", {"p_dmtl": "A(Y) :- A(X), Y = X + 1", "f_txt": "A(1)@1\n"}, "after 1000 rounds"),
+    ("p.dmtl --facts f.txt", {"p_dmtl": "% first\nB(X) :- A(X)\nA(Y) :- B(X), Y = X + 1", "f_txt": "A(1)@1\n"},
+     "by a rule without a name (line 3):"),
+    ("p.lars --facts f.txt", {"p_lars": "q(X) <- p(X).", "f_txt": "p(a)@1\np(a)@[3,inf)\n"}, "f.txt: A fact of p has a begin or an end"),
+    ("p.lars --facts f.txt", {"p_lars": "q(X) <- p(X).", "f_txt": "p(a)@1\np(a)@[3,inf)\n"}, "line 2, column 1: A fact of p"),
+    ("p.lars --facts f.txt", {"p_lars": "q(X) <- p(X).", "f_txt": "p(_:b)@(-inf, 3]\n"}, "line 1, column 1: A fact of p"),
+    ("p.lars --facts f.txt", {"p_lars": "q(X) <- p(X).", "f_txt": "@1 p(a).\n"}, "events in a file of facts are written p(a)@1"),
+    ("p.lars --facts f.txt", {"p_lars": "q(X) <- p(X).", "f_txt": "diamond[0,1]p(a)@1\n"}, "line 1, column "),
+    ("p.lars --facts f.txt", {"p_lars": "q(X) <- p(X).", "f_txt": "q(a) <- p(a)\n"}, "rules belong to the program")])
 def test_mistakes(run: Run, arguments: str, files: dict[str, str], complaint: str) -> None:
     status, shown, told = run(arguments, **{"p_dmtl": SHORT_STOP, **files})
     assert (status, shown) == (1, "") and complaint in told and "Traceback" not in told
+
+
+def test_facts_of_lars_are_explained_in_its_own_notation(run: Run) -> None:
+    for fact in ("@1 p(a).", "p(a) <- q(a)", "Diamondminus[0,1]p(a)@1", "p(a)@[1,inf)", "p(a) q", "<-"):
+        told = run("p.lars --facts f.txt", p_lars="q(X) <- p(X).", f_txt=fact + "\n")[2]
+        said = told.replace(fact, "").replace("here stands Diamondminus", "")
+        assert not any(word in said for word in ("Diamond", "Box", ":-", "A(a)")), told
+
+
+@pytest.mark.parametrize(("arguments", "name", "body", "place"), [
+    ("bad.dmtl", "bad.dmtl", b"A(X) :- B(X)\nA(\xe9)", "byte 16 (line 2)"), ("bad.rq", "bad.rq", b"SELECT \xe9", "byte 8 (line 1)"),
+    ("p.dmtl --facts bad.txt", "bad.txt", b"B(a)@1\nB(\xe9)@2", "byte 10 (line 2)"),
+    ("p.dmtl --stream bad.nt", "bad.nt", b'1\t<http://a> <http://b> "\xe9" .\n', "byte 26 (line 1)"),
+    ("p.dmtl --stream bad.trig", "bad.trig", b'<http://a> <http://b> "\xe9" .\n', "byte 24 (line 1)"),
+    ("p.dmtl --graph bad.ttl", "bad.ttl", b'\n<http://a> <http://b> "\xe9" .\n', "byte 25 (line 2)"),
+    ("p.dmtl --graph bad.jsonld", "bad.jsonld", b'{"@id": "\xe9"}', "byte 10 (line 1)")])
+def test_a_file_that_is_not_utf8_is_named_with_the_byte(run: Run, tmp_path: Path, arguments: str, name: str, body: bytes,
+                                                        place: str) -> None:
+    (tmp_path / name).write_bytes(body)
+    status, shown, told = run(arguments, p_dmtl=SHORT_STOP)
+    assert (status, shown, told) == (1, "", f"thalweg: {name}: this is not UTF-8: {place} is 0xE9.\n")
 
 
 def test_the_help_names_what_programs_take(run: Run) -> None:

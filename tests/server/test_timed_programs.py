@@ -222,6 +222,7 @@ def test_a_program_that_derives_for_ever_fails_alone(timed: Timed) -> None:
     timed.push((2, "a", 1))
     info = timed.client.get("/queries/endless").get_json()
     assert info["state"] == "failed" and "Unending" in info["lastError"]
+    assert "by a rule without a name (line 3):" in info["lastError"]
     assert timed.told("here") == [(0, "p", "a", "Here")]
 
 

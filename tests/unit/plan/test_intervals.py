@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from engine.ir.rules import Atom, BoxMinus, DiamondMinus, Negation, Rule, RuleSet
-from engine.ir.spans import DiagnosticError
+from engine.ir.rules import At, Atom, BoxMinus, DiamondMinus, Formula, Head, Negation, Rule, RuleSet, WindowFormula
+from engine.ir.spans import DiagnosticError, Span
 from engine.ir.strata import Unstratified
 from engine.ir.terms import Variable
 from engine.plan.explain_intervals import explain
@@ -65,6 +65,19 @@ def test_recursion_takes_rounds_and_nothing_else_does() -> None:
     rules = (Rule(p("q"), (p(), p("r"))), Rule(p("r"), (DiamondMinus(operator(1, 1), p("q")),)), Rule(p("s"), (p("q"),)))
     recursive = [[r.name for r in s.relations] for s in planned(RuleSet("", rules)).strata if s.recursive]
     assert recursive == [["q/1", "r/1"]]
+
+
+@pytest.mark.parametrize(("head", "part", "granularity"), [
+    (p("q"), WindowFormula("tuple", 3, BoxMinus(operator(1, 2), p())), 1),
+    (p("q"), DiamondMinus(operator(0, 1), Negation(p("r"))), 1),
+    (p("q"), DiamondMinus(operator(1, 1), p()), 1_000), (At(Variable("x"), p("q")), p(), 0)])
+def test_what_no_plan_evaluates_is_refused_at_its_line(head: Head, part: Formula, granularity: int) -> None:
+    text = "one\ntwo\nthree"
+    rules = Rule(p("s"), (p(),), span=Span(text, 0, 3)), Rule(head, (part,), span=Span(text, 4, 7))
+    with pytest.raises(DiagnosticError) as refused:
+        planned(RuleSet("", rules, granularity_ms=granularity))
+    found = refused.value.diagnostics[0]
+    assert (found.code, found.span and found.span.line) == ("unsupported-in-streaming", 2), found
 
 
 def test_what_no_plan_evaluates_is_refused() -> None:
