@@ -49,13 +49,9 @@ def repository() -> Path:
     return Path(__file__).resolve().parents[1]
 
 
-@pytest.hookimpl(tryfirst=True)     # before pytest-xdist reads the groups
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark every test that uses the shared Spark, and run these last: the quick ones tell first. Where several processes run the suite
-    (`make test`), one of them takes these, first, since they take longest; the others are shared out by file, for what a file starts."""
+    """Mark every test that uses the shared Spark, and run these last: the quick ones tell first."""
     for item in items:
         if {"spark", "spark_session"} & set(getattr(item, "fixturenames", ())):
             item.add_marker(pytest.mark.spark)
-        item.add_marker(pytest.mark.xdist_group("spark" if item.get_closest_marker("spark") else item.path.as_posix()))
-    apart = "PYTEST_XDIST_WORKER" in os.environ
-    items.sort(key=lambda item: (item.get_closest_marker("spark") is None) == apart)
+    items.sort(key=lambda item: item.get_closest_marker("spark") is not None)
