@@ -9,16 +9,15 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import partial
 
 from engine.functions.expressions import Context, test
 from engine.ir.growth import endless, rounds
-from engine.ir.rules import TRIPLE, Assign, Atom, Falsum, Formula, Negation, Rule, RuleSet, Table, Test, rule_variables
+from engine.ir.rules import TRIPLE, Assign, Atom, Falsum, Formula, Negation, Rule, RuleSet, Table, Test
 from engine.ir.strata import strata
 from engine.ir.terms import Constant, Term
 from engine.records import Triple
 from engine.reference.dataset import Graph
-from engine.reference.formulas import Ground, Row, assigned, ground, needs, unify
+from engine.reference.formulas import Ground, Row, assigned, ground, in_quick_order, unify
 from engine.reference.model import Inconsistency
 from engine.timeline import ALWAYS
 
@@ -38,20 +37,20 @@ def closure(graph: Graph, rules: RuleSet, facts: Iterable[Ground] = (), context:
         return known if rule.window_ms is None else through.get(rule.window_ms, known)
 
     for layer in strata(r for r in rules.rules if not isinstance(r.head, Falsum)):
-        bodies = [(rule, ordered(rule.body)) for rule in layer]
+        bodies = [(rule, in_quick_order(rule.body)) for rule in layer]
         for _ in rounds(endless(layer)):
             found = [atom for rule, body in bodies for atom in _derived(seen(rule), rule, body)]
             if not any([one.add(iter(found)) for one in (known, *through.values())]):
                 break
     inconsistencies = {_found(rule, row): None for rule in rules.rules if isinstance(rule.head, Falsum)
-                       for row in seen(rule).solutions(ordered(rule.body))}
+                       for row in seen(rule).solutions(in_quick_order(rule.body))}
     shown = Graph(filter(is_rdf, known.graph.triples), graph.times)
     return shown, tuple(Inconsistency(name, dict(row), (ALWAYS,)) for name, row in inconsistencies)
 
 
 def saturated(graph: Graph, rules: RuleSet) -> Known:
     """All that follows from a graph by rules without time and negation, what is no triple included."""
-    known, bodies = Known(graph, [], Context(0)), [(rule, ordered(rule.body)) for rule in rules.rules]
+    known, bodies = Known(graph, [], Context(0)), [(rule, in_quick_order(rule.body)) for rule in rules.rules]
     while known.add(iter([atom for rule, body in bodies for atom in _derived(known, rule, body)])):
         pass
     return known
@@ -71,30 +70,6 @@ def _derived(known: Known, rule: Rule, body: Sequence[Formula]) -> Iterator[Grou
         raise ValueError(f"a head that speaks of time: {rule.head}")
     for row in known.solutions(body):
         yield ground(rule.head, row)
-
-
-def ordered(body: Sequence[Formula], known: Iterable[str] = ()) -> list[Formula]:
-    """A safe order of a body (formulas.in_safe_order) in which few rows come up: tests at once, then what is bound most. The variables
-    `known` are bound before."""
-    waiting, bound, found = list(body), set(known), list[Formula]()
-    while waiting:
-        ready = [f for f in waiting if needs(f) <= bound]
-        if not ready:
-            raise ValueError(f"unsafe rule: nothing binds a variable of {waiting}")
-        best = max(ready, key=partial(_selectivity, bound=bound))
-        waiting.remove(best)
-        found.append(best)
-        bound |= {v.name for v in rule_variables(best)} | ({best.variable.name} if isinstance(best, Assign) else set())
-    return found
-
-
-def _selectivity(formula: Formula, bound: set[str]) -> float:
-    match formula:
-        case Atom(terms=terms):
-            return sum(isinstance(t, Constant) or t.name in bound for t in terms) / max(len(terms), 1)
-        case Table(variables=variables):
-            return sum(v.name in bound for v in variables) / max(len(variables), 1)
-    return 2
 
 
 class Known:

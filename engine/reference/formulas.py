@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from engine.functions.expressions import Context, ExpressionError, evaluate
 from engine.ir.expressions import variables_of
-from engine.ir.rules import Assign, At, Atom, BoxMinus, DiamondMinus, Formula, Negation, Table, Test, WindowFormula, rule_variables
+from engine.ir.rules import Assign, At, Atom, BoxMinus, DiamondMinus, Formula, Negation, Table, Test, WindowFormula, atoms, rule_variables
 from engine.ir.terms import Constant, Term
 
 Ground = tuple[str, tuple[str, ...]]
@@ -25,6 +25,35 @@ def in_safe_order(body: Sequence[Formula]) -> list[Formula]:
         ordered.append(ready)
         bound |= {v.name for v in rule_variables(ready)} | ({ready.variable.name} if isinstance(ready, Assign) else set())
     return ordered
+
+
+def in_quick_order(body: Iterable[Formula], known: Iterable[str] = ()) -> list[Formula]:
+    """A safe order of a body (`needs`) in which few rows come up: tests at once, then what is bound most. The variables `known`
+    are bound before. Raises ValueError where there is none."""
+    waiting, bound, found = list(body), set(known), list[Formula]()
+    while waiting:
+        ready = [formula for formula in waiting if needs(formula) <= bound]
+        if not ready:
+            raise ValueError(f"unsafe rule: nothing binds a variable of {waiting}")
+        best = max(ready, key=lambda formula: _bound_part(formula, bound))
+        waiting.remove(best)
+        found.append(best)
+        bound |= {v.name for v in rule_variables(best)} | ({best.variable.name} if isinstance(best, Assign) else set())
+    return found
+
+
+def _bound_part(formula: Formula, bound: set[str]) -> float:
+    """How much of a formula's atom is bound."""
+    match formula:
+        case Atom(terms=terms):
+            return sum(isinstance(t, Constant) or t.name in bound for t in terms) / max(len(terms), 1)
+        case DiamondMinus() | BoxMinus() | At() | WindowFormula():
+            return min(map(lambda atom: _bound_part(atom, bound), atoms(formula)), default=1)
+        case Table(variables=variables):
+            return sum(v.name in bound for v in variables) / max(len(variables), 1)
+        case Negation() | Test() | Assign():
+            return 2
+    return 0
 
 
 def needs(formula: Formula) -> set[str]:

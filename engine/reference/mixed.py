@@ -15,9 +15,9 @@ from engine.ir.stages import Division, Placed, Stage, divide, stages
 from engine.ir.substitution import replaced
 from engine.ir.terms import RDF, RDF_TYPE, RDFS, Constant, Variable
 from engine.records import Event
-from engine.reference.closure import Known, is_rdf, ordered, saturated
+from engine.reference.closure import Known, is_rdf, saturated
 from engine.reference.dataset import EMPTY, Graph
-from engine.reference.formulas import Ground, Row, unify
+from engine.reference.formulas import Ground, Row, in_quick_order, unify
 from engine.reference.granules import Granules
 from engine.reference.intervals import evaluate_intervals
 from engine.reference.model import Intervals
@@ -110,7 +110,7 @@ def _about_data(rule: Rule, known: Known) -> Iterator[tuple[Rule, Row]]:
     schema = [part for part in rule.body if is_of_schema(part)]
     data = [part for part in rule.body if part not in schema]
     assert isinstance(rule.head, Atom)
-    for row in known.solutions(ordered(schema)):
+    for row in known.solutions(in_quick_order(schema)):
         bound = {Variable(name): Constant(token) for name, token in row.items()}
         head = replaced(rule.head, bound)
         assert isinstance(head, Atom)

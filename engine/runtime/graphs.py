@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from engine.facts import FACTS
-from engine.runtime.files import remove, whole_file
+from engine.files import remove, whole_file
 from engine.runtime.rows import Control, facts_of, short_name
 from engine.runtime.set_aside import SetAside
 

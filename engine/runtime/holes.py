@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from engine.runtime.files import whole_file
+from engine.files import whole_file
 
 _LOG = logging.getLogger(__name__)
 

@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from engine.runtime.files import remove, whole_file
+from engine.files import remove, whole_file
 from engine.runtime.holes import Holes, without
 from engine.runtime.rows import ROWS, Kind, in_order
 from engine.runtime.set_aside import SetAside

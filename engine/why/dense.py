@@ -17,12 +17,11 @@ from engine.ir.rules import (Assign, At, Atom, BoxMinus, BoxPlus, DiamondMinus, 
                              WindowFormula, atoms)
 from engine.ir.strata import strata
 from engine.ir.terms import Term, Variable
-from engine.reference.formulas import Ground, Row, assigned, ground, joined, number_of, unify, value_of
+from engine.reference.formulas import Ground, Row, assigned, ground, in_quick_order, joined, number_of, unify, value_of
 from engine.timeline import (ALWAYS, MIN, Interval, box_minus, coalesce, common, complement, diamond_minus, instant, intersect, looked_back,
                              reached_from)
 from engine.why import timed
 from engine.why.held import LAST, Given, Held, Intervals
-from engine.why.index import in_order
 from engine.why.timed import Path, Search, Way, during, step
 from engine.why.trees import Absent, Asserted, Budget, Derived, Holds, Proof
 
@@ -104,7 +103,7 @@ class Dense(Search[Moment]):
     def body(self, rule: Rule, row: Row, by: int = LAST) -> Solutions:
         """The extensions of `row` that satisfy a body, each with when, as known after the round `by`."""
         solutions: Solutions = [(row, (self._horizon,))]
-        for formula in in_order(rule.body, row):
+        for formula in in_quick_order(rule.body, row):
             solutions = [(extended, both) for found, held in solutions for extended, when in self.solve(formula, found, rule.window_ms, by)
                          if (both := common(held, when))]
         return solutions

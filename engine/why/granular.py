@@ -17,12 +17,12 @@ from engine.ir.rules import (Assign, At, Atom, BoxMinus, BoxPlus, DiamondMinus, 
                              WindowFormula)
 from engine.ir.strata import strata
 from engine.ir.terms import Variable
-from engine.reference.formulas import Ground, Row, assigned, ground, joined, number_of, unify, value_of
+from engine.reference.formulas import Ground, Row, assigned, ground, in_quick_order, joined, number_of, unify, value_of
 from engine.timeline import ALWAYS, MAX, Interval, coalesce, granule
 from engine.why import timed
 from engine.why.dense import headed
 from engine.why.held import LAST, Given
-from engine.why.index import Index, in_order
+from engine.why.index import Index
 from engine.why.timed import Path, Search, Way, step
 from engine.why.trees import Absent, Budget, Derived, Holds, Operator, Proof, Source
 
@@ -150,7 +150,7 @@ class Granular(Search[Point]):
     def body(self, rule: Rule, row: Row, view: View) -> list[Row]:
         """The extensions of `row` that satisfy a body at the present granule."""
         rows = [row]
-        for formula in in_order(rule.body, row):
+        for formula in in_quick_order(rule.body, row):
             rows = _distinct(extended for found in rows for extended in self.solve(formula, found, view.now, view))
         return rows
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
-from engine.ir.rules import Assign, At, Atom, BoxMinus, DiamondMinus, Formula, Negation, Table, Test, WindowFormula, atoms, rule_variables
+from engine.ir.rules import Atom
 from engine.ir.terms import Constant
-from engine.reference.formulas import Ground, Row, needs
+from engine.reference.formulas import Ground, Row
 
 Places = tuple[int, ...]
 
@@ -40,32 +40,3 @@ class Index:
             for fact in self._all.get(shape, ()):
                 self._by[name][tuple(fact[1][place] for place in places)].append(fact)
         return tuple(self._by[name].get(tuple(token for token in tokens if token is not None), ()))
-
-
-def in_order(body: Iterable[Formula], known: Iterable[str] = ()) -> list[Formula]:
-    """A safe order of a body (formulas.needs) in which few rows come up: tests at once, then what is bound most. The variables `known`
-    are bound before. Raises ValueError where there is none."""
-    waiting, bound, found = list(body), set(known), list[Formula]()
-    while waiting:
-        ready = [formula for formula in waiting if needs(formula) <= bound]
-        if not ready:
-            raise ValueError(f"unsafe rule: nothing binds a variable of {waiting}")
-        best = max(ready, key=lambda formula: _bound_part(formula, bound))
-        waiting.remove(best)
-        found.append(best)
-        bound |= {v.name for v in rule_variables(best)} | ({best.variable.name} if isinstance(best, Assign) else set())
-    return found
-
-
-def _bound_part(formula: Formula, bound: set[str]) -> float:
-    """How much of a formula's atom is bound."""
-    match formula:
-        case Atom(terms=terms):
-            return sum(isinstance(t, Constant) or t.name in bound for t in terms) / max(len(terms), 1)
-        case DiamondMinus() | BoxMinus() | At() | WindowFormula():
-            return min(map(lambda atom: _bound_part(atom, bound), atoms(formula)), default=1)
-        case Table(variables=variables):
-            return sum(v.name in bound for v in variables) / max(len(variables), 1)
-        case Negation() | Test() | Assign():
-            return 2
-    return 0

@@ -15,9 +15,9 @@ from engine.ir.growth import endless, rounds
 from engine.ir.rules import TRIPLE, Assign, Atom, Falsum, Formula, Negation, Rule, Table, Test, rule_variables
 from engine.ir.strata import strata
 from engine.ir.terms import RDF_TYPE, Constant
-from engine.reference.closure import is_rdf, ordered
+from engine.reference.closure import is_rdf
 from engine.reference.dataset import Graph
-from engine.reference.formulas import Ground, Row, assigned, ground, joined, unify
+from engine.reference.formulas import Ground, Row, assigned, ground, in_quick_order, joined, unify
 
 Places = tuple[int, ...]
 Key = tuple[str, ...]
@@ -58,7 +58,7 @@ class Ranked:
 
     def solutions(self, body: Sequence[Formula], row: Row) -> Iterator[Row]:
         """The extensions of `row` that satisfy all formulas."""
-        return self._extended(ordered(body, row), row)
+        return self._extended(in_quick_order(body, row), row)
 
     # --- rounds
 
@@ -92,7 +92,7 @@ class Ranked:
         shared = _about(trigger.rest, set(common), own)
         rest = [part for part in trigger.rest if part not in shared]
         for row in self._extended(shared, common):
-            plan = ordered(rest, {*row, *own})
+            plan = in_quick_order(rest, {*row, *own})
             self._spend(len(facts))
             for fact in facts:
                 begun = unify(trigger.atom, fact, row)
@@ -212,7 +212,7 @@ def _about(rest: Sequence[Formula], bound: set[str], own: set[str]) -> list[Form
     waiting = [part for part in rest if isinstance(part, (Atom, Table)) and not own & {v.name for v in rule_variables(part)}]
     near: list[Formula]
     while near := [part for part in waiting if bound & {v.name for v in rule_variables(part)} or not rule_variables(part)]:
-        chosen = ordered(near, bound)[0]
+        chosen = in_quick_order(near, bound)[0]
         found.append(chosen)
         waiting = [part for part in waiting if part is not chosen]
         bound |= {v.name for v in rule_variables(chosen)}

@@ -12,11 +12,11 @@ from dataclasses import dataclass
 from engine.functions.expressions import Context, test
 from engine.ir.growth import endless, rounds
 from engine.ir.rules import Assign, Atom, Formula, Rule, Table, Test, atoms
-from engine.reference.formulas import Ground, Row, assigned, ground, joined, unify
+from engine.reference.formulas import Ground, Row, assigned, ground, in_quick_order, joined, unify
 from engine.timeline import MAX, MIN, Interval
 from engine.why import timed
 from engine.why.held import LAST
-from engine.why.index import Index, in_order
+from engine.why.index import Index
 from engine.why.timed import Path, Search, Way
 from engine.why.trees import Budget, Derived, Holds, Proof
 
@@ -94,7 +94,7 @@ class Streamed(Search[Instance]):
     def body(self, rule: Rule, row: Row, by: int = LAST) -> list[Solution]:
         """The extensions of `row` that satisfy a body, from when to when, as known after the round `by`."""
         solutions: list[Solution] = [(row, MIN, MAX, ())]
-        for formula in in_order(rule.body, row):
+        for formula in in_quick_order(rule.body, row):
             place = next(i for i, part in enumerate(rule.body) if part is formula)
             solutions = [(extended, max(begin, one.begin), min(end, one.end), (*used, (place, one)) if isinstance(formula, Atom) else used)
                          for found, begin, end, used in solutions for extended, one in self._solve(formula, found, by)

@@ -6,6 +6,7 @@ then those by all that is known. Each node says during which interval it is a pr
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Generic, Protocol, TypeVar
@@ -50,7 +51,7 @@ class Way:
     uses: tuple[tuple[int, Any], ...] = ()
 
 
-class Search(Generic[G]):
+class Search(ABC, Generic[G]):
     """Finds the trees of goals."""
 
     def __init__(self, budget: Budget) -> None:
@@ -59,25 +60,25 @@ class Search(Generic[G]):
 
     # --- what a timeline says
 
+    @abstractmethod
     def round_of(self, goal: G) -> int | None:
         """The round since which a goal is known, 0 for what is given; None where it is not true."""
-        raise NotImplementedError
 
+    @abstractmethod
     def leaves(self, goal: G) -> Iterator[Proof]:
         """What was given of a goal."""
-        raise NotImplementedError
 
+    @abstractmethod
     def ways(self, goal: G, number: int | None) -> Iterator[Way]:
         """The ways to a goal by what is known after `number` rounds, or by all that is known."""
-        raise NotImplementedError
 
+    @abstractmethod
     def part(self, formula: Formula, way: Way, path: Path) -> Iterator[Proof] | None:
         """The trees of a part of a way's body; None for what only binds."""
-        raise NotImplementedError
 
+    @abstractmethod
     def conclude(self, goal: G, way: Way, premises: tuple[Proof, ...]) -> Proof:
         """The fact by its rule."""
-        raise NotImplementedError
 
     # --- the search
 

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
+from engine.files import whole_file
 from engine.worker.events import Event, Ground, Lasting
 from engine.worker.program import Snapshot
 
@@ -45,14 +46,10 @@ def write_state(path: str, snapshot: Snapshot) -> int:
                        metadata={_MARK: json.dumps(about).encode()})
     temporary = Path(f"{path}.{os.getpid()}.tmp")
     temporary.parent.mkdir(parents=True, exist_ok=True)
-    with temporary.open("wb") as file:
+    with whole_file(Path(path), temporary) as file:
         with pa.ipc.new_file(file, schema, options=_OPTIONS) as writer:
             for kind, _, table in parts:
                 writer.write_table(_widened(table, _arity(kind, table), widest, schema))
-        file.flush()
-        os.fsync(file.fileno())
-    temporary.rename(path)
-    _sync_folder(temporary.parent)
     return Path(path).stat().st_size
 
 
@@ -125,12 +122,3 @@ def _widened(table: pa.Table, arity: int, widest: int, schema: pa.Schema) -> pa.
     columns = [*(table.column(n).cast(pa.string()) for n in range(arity)), *[none] * (widest - arity),
                *(table.column(n) for n in range(arity, table.num_columns)), *[zero] * (_MOST_POINTS - points)]
     return pa.table(columns, schema=schema)
-
-
-def _sync_folder(folder: Path) -> None:
-    """The new name too is on the disk."""
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)

@@ -140,7 +140,7 @@ def test_a_write_of_the_log_of_which_nobody_knows_whether_it_lasts_fails_the_eng
     def unsure(folder: Path) -> None:
         raise OSError(5, "Input/output error")
     with monkeypatch.context() as patched:
-        patched.setattr("engine.runtime.files.sync", unsure)
+        patched.setattr("engine.files.sync", unsure)
         with pytest.raises(EngineError):
             engine.push("s", [item(NOW)])
         running.until(lambda: engine.state == "failed")
