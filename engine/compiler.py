@@ -12,6 +12,8 @@ from dataclasses import replace
 
 import pyarrow as pa
 
+from engine.execution.compiled import STAGES, Compiled
+from engine.execution.content import merge_estimates, table_estimate
 from engine.ir.passes import Pass
 from engine.ir.rule_windows import with_rule_windows
 from engine.ir.rules import RuleSet
@@ -39,8 +41,6 @@ from engine.rewrite.temporal import NormalForm, normal_form
 from engine.rewrite.timed import stage_program, timed_rules
 from engine.rewrite.unfold import unfold
 from engine.rewrite.validate import Catalog, validate
-from engine.spark.compiled import STAGES, Compiled
-from engine.spark.content import merge_estimates, table_estimate
 
 
 def compile_statement(statement: Statement, catalog: Catalog, identity: str = "", until: str = "spark", *,

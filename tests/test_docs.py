@@ -20,7 +20,7 @@ import pytest
 from tests.doc_tables import TABLES, marked
 
 if TYPE_CHECKING:
-    from engine.spark.compiled import Compiled
+    from engine.execution.compiled import Compiled
 
 ROOT = Path(__file__).resolve().parents[1]
 DOCUMENTS = [ROOT / "README.md", ROOT / "CHANGELOG.md", ROOT / "SECURITY.md", *sorted((ROOT / "docs").glob("*.md"))]

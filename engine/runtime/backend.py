@@ -8,13 +8,13 @@ from typing import Protocol
 import pyarrow as pa
 
 from engine.compiler import Catalog, compile_statement
+from engine.execution.due import Answer, Due
 from engine.ir.statement import Statement
 from engine.runtime.batch import BesideExecutor, Executor
 from engine.runtime.query import Compiled
 from engine.runtime.rows import ROWS
 from engine.runtime.settings import Settings
 from engine.spark.beside import Beside
-from engine.spark.due import Answer, Due
 from engine.spark.executor import Executor as SparkExecutor
 from engine.spark.oneshot import OneShots
 from engine.spark.session import Session, start_session

@@ -8,12 +8,12 @@ from typing import Protocol
 
 import pyarrow as pa
 
+from engine.execution.due import Answer, Due, ProgramPosition
 from engine.ir.rules import RuleSet
 from engine.ir.statement import Statement
 from engine.limits import UNLIMITED, EvaluationLimits
 from engine.runtime.query import Compiled
 from engine.runtime.resources import Notice, ResultEvent
-from engine.spark.due import Answer, Due, ProgramPosition
 
 Compile = Callable[[Statement, str, Mapping[str, pa.Table], Mapping[str, RuleSet]], Compiled]
 History = Callable[[Mapping[str, int], int], Iterable[pa.Table]]

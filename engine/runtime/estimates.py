@@ -9,6 +9,7 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
+from engine.execution.content import merge_estimates, table_estimate
 from engine.ir import patterns as ir
 from engine.ir.expressions import variables_of
 from engine.ir.statement import Program, Statement, StreamSource, TimeWindow, TupleWindow
@@ -19,7 +20,6 @@ from engine.plan.variables import variables_among
 from engine.runtime.errors import EngineError
 from engine.runtime.settings import Settings
 from engine.runtime.view import View
-from engine.spark.content import merge_estimates, table_estimate
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,6 +15,8 @@ from typing import Any
 
 import pyarrow as pa
 
+from engine.execution.content import StreamContent
+from engine.execution.due import Answer, Due
 from engine.limits import Cancelled, LimitExceeded, Postponed
 from engine.runtime import derived
 from engine.runtime.barriers import Barriers
@@ -26,8 +28,6 @@ from engine.runtime.resources import ResultEvent
 from engine.runtime.rows import Control, Kind
 from engine.runtime.ticks import Mark
 from engine.runtime.verdicts import Decide, Verdicts
-from engine.spark.content import StreamContent
-from engine.spark.due import Answer, Due
 
 _LOG = logging.getLogger(__name__)
 Made = dict[str, list[tuple[int, pa.Table]]]

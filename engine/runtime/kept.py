@@ -9,10 +9,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from engine.execution.content import StreamContent
 from engine.runtime.rows import facts_of
 from engine.runtime.streams import StreamState, Tail
 from engine.runtime.ticks import Need, Times, query_watermark
-from engine.spark.content import StreamContent
 from engine.timeline import MAX, MIN
 
 

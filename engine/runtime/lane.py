@@ -13,12 +13,12 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from engine.execution.due import Answer, Due, failures
 from engine.limits import LimitExceeded
 from engine.records import Verdict
 from engine.runtime.batch import BesideExecutor, EvaluatorDownError, Executor
 from engine.runtime.errors import EngineError
 from engine.runtime.verdicts import Decide
-from engine.spark.due import Answer, Due, failures
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from engine.execution.content import StreamContent
 from engine.ir.notation import duration
 from engine.ir.printer import show_window
 from engine.ir.statement import NowWindow, StreamSource, TimeWindow, TupleWindow
@@ -11,8 +12,7 @@ from engine.runtime.errors import EngineError
 from engine.runtime.resources import iso
 from engine.runtime.snapshot import Seen
 from engine.runtime.streams import StreamState
-from engine.spark.content import StreamContent
-from engine.spark.sql.sources import Evaluation, bounds
+from engine.sql.sources import Evaluation, bounds
 from engine.timeline import MAX
 
 

@@ -20,6 +20,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from engine.execution.due import ProgramPosition
 from engine.ir.statement import Statement
 from engine.runtime.batch import (Compile, EvaluatorDownError, Executor, History, Limits, LogGapError, Outcome,
                                   ProducerFailedError)
@@ -28,8 +29,8 @@ from engine.runtime.evaluations import Evaluations
 from engine.runtime.lane import Lane
 from engine.runtime.query import LiveQuery
 from engine.runtime.registered import Definition
-from engine.runtime.results import Changes, ResultLog
 from engine.runtime.resources import Notice
+from engine.runtime.results import Changes, ResultLog
 from engine.runtime.room import is_full
 from engine.runtime.rows import UNREADABLE, Control, Kind, controls, in_order, where
 from engine.runtime.rule_store import ParseRules, reads_no_rules
@@ -39,7 +40,6 @@ from engine.runtime.sound import BEYOND, sound_items, sound_watermark, storable_
 from engine.runtime.streams import StreamState
 from engine.runtime.ticks import Need
 from engine.runtime.verdicts import Decide
-from engine.spark.due import ProgramPosition
 from engine.timeline import MAX, MIN
 
 _LOG = logging.getLogger(__name__)

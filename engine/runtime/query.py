@@ -9,6 +9,8 @@ from typing import Any, Protocol
 import numpy as np
 import pyarrow as pa
 
+from engine.execution.due import ProgramPosition
+from engine.execution.instances import ENDS
 from engine.ir.patterns import BGP
 from engine.ir.statement import Program, Select, Statement, TimedProgram, TimeWindow
 from engine.ir.terms import Variable
@@ -18,8 +20,6 @@ from engine.runtime.resources import RESULT_KINDS, ResultEvent
 from engine.runtime.ticks import Need, Ticker, Timetable
 from engine.runtime.timed_results import told
 from engine.runtime.timed_ticks import TimedTicker
-from engine.spark.due import ProgramPosition
-from engine.spark.instances import ENDS
 from engine.timeline import MAX, MIN
 
 

@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace as changed
 from typing import Any
 
+from engine.execution.due import Due
 from engine.ir.spans import Diagnostic
 from engine.ir.statement import GraphSource, Statement
 from engine.limits import LimitExceeded
@@ -34,7 +35,6 @@ from engine.runtime.rule_store import ParseRules, reads_no_rules
 from engine.runtime.settings import Settings
 from engine.runtime.statement_warnings import shown_by, statement_warnings
 from engine.runtime.view import View
-from engine.spark.due import Due
 from engine.timeline import MIN
 
 

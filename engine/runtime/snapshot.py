@@ -11,6 +11,8 @@ from typing import Any
 
 import pyarrow as pa
 
+from engine.execution.content import Chunk, StreamContent
+from engine.execution.due import ProgramPosition
 from engine.ir.statement import Statement
 from engine.runtime.derived import FixedQueries
 from engine.runtime.meters import Measured
@@ -21,8 +23,6 @@ from engine.runtime.rule_store import StoredRules
 from engine.runtime.set_aside import Trouble
 from engine.runtime.streams import StreamState, Tail
 from engine.runtime.ticks import Timetable
-from engine.spark.content import Chunk, StreamContent
-from engine.spark.due import ProgramPosition
 
 
 @dataclass(frozen=True, slots=True)

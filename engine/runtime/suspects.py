@@ -11,9 +11,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from engine.execution.due import Answer, Due, ProgramPosition, after
 from engine.limits import Cancelled, LimitExceeded, Postponed
 from engine.runtime.batch import BesideExecutor, EvaluatorDownError, Executor
-from engine.spark.due import Answer, Due, ProgramPosition, after
 
 MOST_DEATHS = 2
 MOST_DEATHS_BESIDE = 3      # where others were evaluated at the same time

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 import numpy as np
 import pyarrow as pa
 
-from engine.spark.instances import moments
+from engine.execution.instances import moments
 from engine.worker.timed_task import CEASED
 
 

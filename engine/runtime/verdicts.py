@@ -6,12 +6,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
+from engine.execution.due import Answer, Due
 from engine.limits import LimitExceeded
 from engine.records import Verdict
 from engine.runtime.ahead import Ahead
 from engine.runtime.batch import Executor
-from engine.spark.due import Answer, Due
-from engine.spark.sql.sources import needed
+from engine.sql.sources import needed
 
 Decide = Callable[[str, str, int, LimitExceeded], int]
 """Record in the input log that the evaluation of a query (name, epoch) at a T failed by a limit; its position, once it is on disk."""

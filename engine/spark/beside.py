@@ -6,8 +6,8 @@ import threading
 import time
 from collections.abc import Callable
 
+from engine.execution.due import Answer, Due, failures
 from engine.limits import Cancelled
-from engine.spark.due import Answer, Due, failures
 from engine.spark.executor import BESIDE, Executor
 
 _LOOK_S = 0.2

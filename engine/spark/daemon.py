@@ -13,7 +13,7 @@ import os
 import sys
 import zipimport
 
-PRELOADED = ("pyarrow", "pyarrow.compute", "pyarrow.acero", "duckdb", "engine.functions", "engine.spark.local",
+PRELOADED = ("pyarrow", "pyarrow.compute", "pyarrow.acero", "duckdb", "engine.functions", "engine.worker.bundles",
              "pyspark.sql.pandas.serializers")
 
 
@@ -36,8 +36,8 @@ def keep_archives() -> None:
 
 
 if __name__ == "__main__":
-    from engine.spark.guard import bound_process
-    from engine.spark.worker import DEFAULT_MEMORY, MEMORY_VARIABLE
+    from engine.worker.guard import bound_process
+    from engine.worker.database import DEFAULT_MEMORY, MEMORY_VARIABLE
 
     keep_archives()
     preload()

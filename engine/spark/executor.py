@@ -18,27 +18,27 @@ from typing import TYPE_CHECKING, Literal
 
 import pyarrow as pa
 
+from engine.execution.answers import Answers
+from engine.execution.compiled import LOCAL_ROWS
+from engine.execution.content import StreamContent, merge_estimates, table_estimate
+from engine.execution.due import Answer, Due, ProgramPosition, failures, inconsistencies_at, split
+from engine.execution.instances import KeptProgram, KeptSolutions
+from engine.execution.kept import KeptClosure
+from engine.execution.pace import Paces
+from engine.execution.plan_job import ExecutorName, PlanJob
+from engine.execution.program_steps import TimedPrograms
 from engine.ir.statement import Program
 from engine.limits import Postponed
 from engine.plan.graphs import Way
 from engine.plan.order import Estimate
-from engine.spark.answers import Answers
-from engine.spark.compiled import LOCAL_ROWS
-from engine.spark.content import StreamContent, merge_estimates, table_estimate
-from engine.spark.due import Answer, Due, ProgramPosition, failures, inconsistencies_at, split
 from engine.spark.graphs.operators import Chosen
-from engine.spark.instances import KeptProgram, KeptSolutions
-from engine.spark.kept import KeptClosure
 from engine.spark.jobs import Jobs
-from engine.spark.local import Found, QueryFailed, Task
-from engine.spark.pace import Paces
-from engine.spark.plan_job import ExecutorName, PlanJob
-from engine.spark.sql.dialect import DIALECTS, UNDECIDED
-from engine.spark.sql.sources import graph_table, needed, source_texts, stream_table, tables, timed_table
 from engine.spark.sql_plans import SqlPlans
-from engine.spark.timed import TimedPrograms
 from engine.spark.udf_spark import register_spark
+from engine.sql.dialect import DIALECTS, UNDECIDED
+from engine.sql.sources import graph_table, needed, source_texts, stream_table, tables, timed_table
 from engine.timeline import MAX, MIN
+from engine.worker.bundles import Found, QueryFailed, Task
 
 if TYPE_CHECKING:
     from engine.spark.session import Session

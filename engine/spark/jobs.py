@@ -17,11 +17,13 @@ import pyarrow as pa
 from py4j.protocol import Py4JJavaError
 
 from engine.limits import Cancelled, EvaluationLimits, LimitExceeded, Postponed
-from engine.spark.guard import GRACE_S, check_size, is_out_of_memory, out_of_memory
-from engine.spark.local import Found, QueryFailed, Task, run_local
 from engine.supervision.deadline import deadline
+from engine.worker.bundles import Found, QueryFailed, Task, answers_of, bundles_of, run_bundles
+from engine.worker.guard import GRACE_S, check_size, is_out_of_memory, out_of_memory
 
 if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
     from engine.spark.session import Session
 
 MOST_DEATHS = 2
@@ -161,6 +163,14 @@ class Jobs:
         finally:
             del self._running[tag]
             context.removeJobTag(tag)
+
+
+def run_local(spark: SparkSession, tasks: Sequence[Task], tables: dict[str, pa.Table], workers: int,
+              alive: frozenset[str] | None = frozenset()) -> list[Found | Exception]:
+    """Run every task in one Spark job of at most so many `workers`."""
+    bundles = bundles_of(tasks, tables, workers, alive)
+    results = spark.sparkContext.parallelize(bundles, len(bundles)).mapPartitions(run_bundles).collect()
+    return answers_of(results, len(tasks))
 
 
 def _new_tag() -> str:

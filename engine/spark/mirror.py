@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from engine.execution.content import Chunk, StreamContent
 from engine.facts import FACTS
-from engine.spark.content import Chunk, StreamContent
-from engine.spark.states import SegmentLost
+from engine.worker.states import SegmentLost
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

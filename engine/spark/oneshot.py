@@ -11,7 +11,7 @@ import threading
 import time
 from typing import TYPE_CHECKING
 
-from engine.spark.due import Answer, Due
+from engine.execution.due import Answer, Due
 from engine.spark.executor import BESIDE, Executor
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 
 from engine.spark.graphs.rounds import with_piece
-from engine.spark.sql.closing import Closing, Round, SeenRow, all_seen, saturate, seen_text
+from engine.sql.closing import Closing, Round, SeenRow, all_seen, saturate, seen_text
 
 
 @dataclass(slots=True)

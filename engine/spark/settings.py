@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from engine.spark.worker import DEFAULT_MEMORY, MEMORY_VARIABLE
+from engine.worker.database import DEFAULT_MEMORY, MEMORY_VARIABLE
 
 GRAPHFRAMES = "org.apache.sedona:sedona-spark-shaded-4.0_2.13:1.8.0"
 PROJECT = Path(__file__).resolve().parents[2]
@@ -22,7 +22,7 @@ LOGGING = Path(__file__).with_name("log4j2.properties")
 class SparkSettings:
     """`cache` keeps what is fetched once, `work` (None: a temporary folder) Spark's scratch files and spark.log.
 
-    `worker_memory` is what DuckDB may take in each of Spark's workers, beyond which the plan fails that needs it (worker.py).
+    `worker_memory` is what DuckDB may take in each of Spark's workers, beyond which the plan fails that needs it (database.py).
 
     `graphframes` are the Maven coordinates of the JVM half of GraphFrames, "" to start without. `java_options` go to the driver's
     JVM; `worker_python` is the Python of Spark's workers, on a cluster the path that it has there; `extra` overrides any entry of

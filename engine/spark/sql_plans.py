@@ -11,16 +11,16 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from engine.execution.due import Due
+from engine.execution.plan_job import PlanJob
 from engine.facts import FACTS
 from engine.plan.graphs import Way
-from engine.spark.due import Due
 from engine.spark.graphs.operators import Chosen, Graphs
 from engine.spark.jobs import Jobs
-from engine.spark.local import FINDINGS, Found
 from engine.spark.mirror import Mirror
-from engine.spark.plan_job import PlanJob
 from engine.spark.rounds import close
-from engine.spark.sql.sources import graph_table, stream_table
+from engine.sql.sources import graph_table, stream_table
+from engine.worker.bundles import FINDINGS, Found
 
 if TYPE_CHECKING:
     from engine.spark.session import Session

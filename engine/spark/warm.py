@@ -47,7 +47,7 @@ def _facts(rows: int) -> pa.Table:
 
 def _load(bundles: Iterable[bytes]) -> Iterator[bytes]:
     """Runs in a Python worker: imports what runs bundles there."""
-    importlib.import_module("engine.spark.local")
+    importlib.import_module("engine.worker.bundles")
     yield from bundles
 
 

@@ -20,11 +20,11 @@ import pyarrow as pa
 import pyoxigraph
 
 from engine.compiler import Catalog, compile_statement
+from engine.execution.content import StreamContent
+from engine.execution.due import Due
 from engine.facts import FACTS
 from engine.functions.typed import Kind
 from engine.runtime.rows import graph_table
-from engine.spark.content import StreamContent
-from engine.spark.due import Due
 from engine.spark.executor import Executor
 from engine.spark.session import Session, start_session
 from engine.spark.settings import from_environment

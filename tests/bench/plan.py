@@ -18,15 +18,15 @@ import numpy as np
 import pyarrow as pa
 from pyspark.sql.classic.dataframe import DataFrame
 
+from engine.execution.due import Due
+from engine.execution.plan_job import ExecutorName
 from engine.functions.terms import literal
 from engine.ir.terms import RDF_TYPE, XSD
 from engine.records import Event, Register
 from engine.runtime.pump import Pump
 from engine.runtime.results import ResultLog
 from engine.runtime.rows import encode
-from engine.spark.due import Due
 from engine.spark.executor import Executor
-from engine.spark.plan_job import ExecutorName
 from engine.spark.session import Session, start_session
 from engine.spark.settings import from_environment
 from grammar import parse

@@ -12,6 +12,9 @@ from random import Random
 from xml.sax.saxutils import escape
 
 from engine.compiler import Catalog, compile_statement
+from engine.execution.answers import Answers
+from engine.execution.compiled import Compiled
+from engine.execution.instances import KeptProgram, KeptSolutions
 from engine.ir.profiles import STREAM
 from engine.ir.quoting import quote
 from engine.ir.statement import Program
@@ -19,12 +22,9 @@ from engine.ir.terms import RDF_TYPE, RDFS
 from engine.records import Triple
 from engine.rewrite.owl2rl import BUILT_IN
 from engine.runtime.rows import graph_table
-from engine.spark.answers import Answers
-from engine.spark.compiled import Compiled
-from engine.spark.instances import KeptProgram, KeptSolutions
-from engine.spark.sql.closing import Closing, seen_text
-from engine.spark.sql.dialect import DIALECTS
-from engine.spark.sql.sources import Evaluation, source_texts, stream_table
+from engine.sql.closing import Closing, seen_text
+from engine.sql.dialect import DIALECTS
+from engine.sql.sources import Evaluation, source_texts, stream_table
 from grammar import parse
 from grammar.program import parse_program
 from grammar.rif import parse_rules

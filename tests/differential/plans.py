@@ -3,28 +3,28 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
 from unittest.mock import patch
 
 import pyarrow as pa
 
 from engine.compiler import Catalog, compile_statement
+from engine.execution.content import StreamContent
+from engine.execution.due import Due
 from engine.ir.spans import DiagnosticError
 from engine.records import Event
 from engine.reference.sparql import Result
 from engine.runtime.rows import encode, facts_of
 from engine.spark import executor as executors
 from engine.spark import jobs
-from engine.spark.content import StreamContent
-from engine.spark.due import Due
 from engine.spark.executor import Executor
-from engine.spark.local import Found, Task, run_local
 from engine.spark.session import Session
+from engine.worker import bundles
+from engine.worker.bundles import Found, Task, answers_of, bundles_of
 from grammar import parse
 from tests.conformance.datasets import GRAPH, Dataset, over_graphs, over_windows
 from tests.conformance.executors import graphs_of, result_of
@@ -104,17 +104,4 @@ def in_process() -> Iterator[Executor]:
 
 def _run_here(spark: object, tasks: Sequence[Task], tables: dict[str, pa.Table], workers: int,
               alive: frozenset[str] | None = frozenset()) -> list[Found | Exception]:
-    class Bundles:
-        """What `run_local` asks of Spark: bundles, mapped."""
-
-        def __init__(self, bundles: Iterable[Any], slices: int = 1) -> None:
-            self._bundles = bundles
-
-        def mapPartitions(self, function: Any) -> Bundles:
-            return Bundles(function(self._bundles))
-
-        def collect(self) -> list[Any]:
-            return list(self._bundles)
-
-    spark = SimpleNamespace(sparkContext=SimpleNamespace(parallelize=Bundles))
-    return run_local(spark, tasks, tables, workers, alive)  # type: ignore[arg-type]
+    return answers_of(bundles.run_bundles(bundles_of(tasks, tables, workers, alive)), len(tasks))

@@ -11,9 +11,9 @@ import pyoxigraph
 import pytest
 
 from engine.compiler import STAGES, Catalog, compile_statement
+from engine.execution.compiled import Compiled
 from engine.ir.spans import DiagnosticError
 from engine.runtime.rows import graph_table
-from engine.spark.compiled import Compiled
 from grammar import parse
 from grammar.rule_sets import parse_rules
 

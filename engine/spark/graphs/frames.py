@@ -14,7 +14,7 @@ from pyspark.sql import functions as f
 from pyspark.sql.classic.dataframe import DataFrame as ClassicDataFrame
 
 from engine.spark.graphs.rounds import Within
-from engine.spark.sql.closure import chain_columns
+from engine.sql.closure import chain_columns
 
 _UNBOUNDED = 2**31 - 1
 _ENDS = "map<bigint,bigint>"

@@ -11,7 +11,7 @@ from operator import and_
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as f
 
-from engine.spark.sql.closure import chain_columns
+from engine.sql.closure import chain_columns
 
 MOST_PIECES = 8
 Within = tuple[str, ...]

@@ -11,8 +11,8 @@ from pyspark.sql import functions as f
 from engine.spark.graphs.plain import components as weak
 from engine.spark.graphs.plain import strong_components as strong
 from engine.spark.graphs.plain import widest
-from engine.spark.sql.closure import recursion
-from engine.spark.worker import database
+from engine.sql.closure import recursion
+from engine.worker.database import database
 
 Work = Callable[[pa.Table], pa.Table]
 _FIRST = "first"

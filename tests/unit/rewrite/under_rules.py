@@ -8,6 +8,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from engine.compiler import BUILT_IN_RULES, Catalog, Compiled, compile_statement
+from engine.execution.content import StreamContent
+from engine.execution.due import Due
 from engine.functions.expressions import Context
 from engine.ir.rules import Atom, RuleSet
 from engine.ir.terms import Constant
@@ -17,8 +19,6 @@ from engine.reference.dataset import Graph
 from engine.reference.sparql import evaluate
 from engine.rewrite.rule_text import OWL, rule_table
 from engine.runtime.rows import encode, facts_of, graph_table
-from engine.spark.content import StreamContent
-from engine.spark.due import Due
 from engine.spark.executor import Executor
 from grammar import parse
 from tests.conformance.executors import result_of

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from engine.execution.due import Answer, Due, failures
 from engine.limits import Postponed
 from engine.runtime.lane import Lane, Task
 from engine.runtime.verdicts import Decide
-from engine.spark.due import Answer, Due, failures
 from tests.unit.runtime.reference_executor import ReferenceExecutor
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from engine.compiler import Catalog, compile_statement
+from engine.execution.due import Answer, Due
 from engine.ir.rule_windows import with_rule_windows
 from engine.ir.statement import Statement
 from engine.rewrite.validate import validate
@@ -18,7 +19,6 @@ from engine.runtime.log import LogFile, LogFolder
 from engine.runtime.query import Compiled
 from engine.runtime.rows import in_order
 from engine.runtime.settings import Settings
-from engine.spark.due import Answer, Due
 from engine.supervision.worker import Worker
 from tests.unit.runtime.reference_executor import ReferenceCompiled, ReferenceExecutor
 

@@ -13,6 +13,10 @@ from pathlib import Path
 import pyarrow as pa
 
 from engine.compiler import Catalog, compile_statement
+from engine.execution.content import StreamContent
+from engine.execution.due import Answer, Due, ProgramPosition
+from engine.execution.instances import ENDS
+from engine.execution.program_steps import TimedPrograms
 from engine.facts import FACTS
 from engine.functions.context import Context
 from engine.ir.rule_windows import with_rule_windows
@@ -26,10 +30,6 @@ from engine.reference.dataset import Graph
 from engine.reference.program import ProgramState
 from engine.reference.sparql import Result, evaluate
 from engine.rewrite.profiles import RULES_OF
-from engine.spark.content import StreamContent
-from engine.spark.due import Answer, Due, ProgramPosition
-from engine.spark.instances import ENDS
-from engine.spark.timed import TimedPrograms
 from engine.worker.timed_task import advance, labelled
 from tests import interval_runs
 

@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 import pyarrow as pa
 import pytest
 
+from engine.execution.due import Answer
 from engine.ir.spans import DiagnosticError
 from engine.runtime import evaluator
 from engine.runtime.clock import ManualClock
@@ -19,7 +20,6 @@ from engine.runtime.machine import Machine
 from engine.runtime.resources import Item, Notice, Rejection, ResultEvent
 from engine.runtime.service import Engine
 from engine.runtime.settings import Settings
-from engine.spark.due import Answer
 from grammar import parse
 from grammar.rule_sets import parse_rules
 from tests.unit.runtime.memory_backend import MemoryBackend

@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from engine.execution.due import Answer, Due
 from engine.ir.patterns import TriplePattern
 from engine.ir.statement import Construct, GraphSource, RuleSource, Statement
 from engine.ir.terms import Constant
@@ -25,7 +26,6 @@ from engine.runtime.query import LiveQuery
 from engine.runtime.results import ResultLog
 from engine.runtime.rows import ROWS, Kind, encode
 from engine.runtime.suspects import Suspects
-from engine.spark.due import Answer, Due
 from tests.unit.runtime.lanes import Beside, HeldLane, ImpatientExecutor
 from tests.unit.runtime.reference_executor import ReferenceCompiled, ReferenceExecutor
 from tests.unit.runtime.test_engine import EVENTS, NOW, TEXT, Running, item

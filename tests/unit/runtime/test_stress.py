@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from engine.execution.content import StreamContent
 from engine.runtime.errors import EngineError
 from engine.runtime.service import Engine
-from engine.spark.content import StreamContent
 from tests.unit.runtime.test_catalogue import G, Unsettled
 from tests.unit.runtime.test_derived import HOT, READER
 from tests.unit.runtime.test_engine import EVENTS, NOW, P, S, TEXT, item

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import duckdb
 import pytest
 
-from engine.spark.worker import connect
+from engine.worker.database import connect
 
 
 @pytest.fixture(scope="module")

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from engine.ir.expressions import Aggregate
 from engine.ir.terms import Variable
-from engine.spark.sql.dialect import Dialect
-from engine.spark.sql.functions import aggregates
-from engine.spark.sql.functions.aggregates import Gathered
-from engine.spark.sql.lower import Lowering
+from engine.sql.dialect import Dialect
+from engine.sql.functions import aggregates
+from engine.sql.functions.aggregates import Gathered
+from engine.sql.lower import Lowering
 from tests.unit.spark.samples import DATES, NUMBERS, OTHERS, TEXTS, TOKENS, lit
 
 V = Variable("c")

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
+from engine.execution.due import Answer, Due
 from engine.limits import EvaluationLimits, LimitExceeded, Postponed
 from engine.records import Event, Mark, Record, Register
 from engine.runtime.batch import Limits
@@ -18,12 +19,11 @@ from engine.runtime.pump import Pump
 from engine.runtime.results import ResultLog
 from engine.runtime.rows import ROWS, encode
 from engine.runtime.verdicts import Decide
-from engine.spark import states
 from engine.spark.beside import Beside
-from engine.spark.due import Answer, Due
 from engine.spark.executor import Executor
 from engine.spark.oneshot import OneShots
 from engine.spark.session import Session
+from engine.worker import states
 from grammar import parse
 from tests.differential.plans import here
 from tests.sparks import compile_query

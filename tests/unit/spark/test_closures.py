@@ -24,15 +24,15 @@ from engine.plan.nodes import ClosedSource, MergedSource, StaticSource, WindowSo
 from engine.records import Triple
 from engine.reference import temporal
 from engine.reference.program import instances
-from engine.why.ranks import Ranked
-from engine.spark.local import close
-from engine.spark.sql.dialect import DUCKDB
-from engine.spark.sql.fixpoint import closure_text
-from engine.spark.sql.lower import Lowering
-from engine.spark.sql.sources import graph_table
-from engine.worker.functions import register_duckdb
 from engine.runtime.rows import graph_table as facts_of
+from engine.sql.dialect import DUCKDB
+from engine.sql.fixpoint import closure_text
+from engine.sql.lower import Lowering
+from engine.sql.sources import graph_table
 from engine.timeline import ALWAYS, granule
+from engine.why.ranks import Ranked
+from engine.worker.bundles import close
+from engine.worker.functions import register_duckdb
 
 E = "http://ex.org/"
 TICKS = "ticks AS (SELECT CAST(tick AS BIGINT) AS tick FROM (VALUES (1), (2)) AS t(tick))"

@@ -7,11 +7,11 @@ from collections.abc import Iterator
 import pytest
 
 from engine.compiler import Catalog, compile_statement
+from engine.execution.content import StreamContent
+from engine.execution.due import Due
 from engine.ir.terms import RDF_TYPE
 from engine.records import Event, Triple
 from engine.runtime.rows import encode, facts_of, graph_table
-from engine.spark.content import StreamContent
-from engine.spark.due import Due
 from engine.spark.executor import Executor
 from grammar import parse
 from tests.differential.plans import in_process

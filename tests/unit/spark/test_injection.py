@@ -11,18 +11,18 @@ from xml.sax.saxutils import escape
 import pytest
 
 from engine.compiler import Catalog, compile_statement
+from engine.execution.content import StreamContent
+from engine.execution.due import Answer, Due
 from engine.ir.profiles import OWL_RL, STREAM
 from engine.ir.quoting import quote
 from engine.ir.rules import RuleSet
 from engine.ir.terms import RDF_TYPE
 from engine.records import Event, Triple
 from engine.runtime.rows import encode, facts_of, graph_table
-from engine.spark.content import StreamContent
-from engine.spark.due import Answer, Due
 from engine.spark.executor import Executor
-from engine.spark.sql import sources
-from engine.spark.sql.dialect import DIALECTS
-from engine.spark.sql.sources import stream_table
+from engine.sql import sources
+from engine.sql.dialect import DIALECTS
+from engine.sql.sources import stream_table
 from grammar import parse
 from grammar.program import parse_program
 from grammar.rif import parse_rules

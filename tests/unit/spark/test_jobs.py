@@ -13,7 +13,7 @@ import pytest
 from engine.limits import Cancelled, EvaluationLimits, LimitExceeded
 from engine.spark import jobs as module
 from engine.spark.jobs import Jobs
-from engine.spark.local import Found, QueryFailed, Task
+from engine.worker.bundles import Found, QueryFailed, Task
 from tests.waiting import wait_until
 
 ANSWER = pa.table({"n": [7]})

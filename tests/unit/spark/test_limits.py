@@ -17,18 +17,18 @@ import duckdb
 import pytest
 
 from engine.compiler import Catalog, compile_statement
+from engine.execution.content import StreamContent
+from engine.execution.due import Answer, Due
 from engine.limits import Cancelled, EvaluationLimits, LimitExceeded
 from engine.records import Event
 from engine.runtime.rows import encode, facts_of
-from engine.spark import guard
-from engine.spark.content import StreamContent
-from engine.spark.due import Answer, Due
 from engine.spark.executor import Executor
-from engine.spark.guard import guarded, out_of_memory
 from engine.spark.jobs import Jobs
-from engine.spark.local import Found, Task
 from engine.spark.session import Session
-from engine.spark.sql.closing import Closing
+from engine.sql.closing import Closing
+from engine.worker import guard
+from engine.worker.bundles import Found, Task
+from engine.worker.guard import guarded, out_of_memory
 from grammar import parse
 from tests.differential.plans import in_process
 from tests.waiting import wait_until

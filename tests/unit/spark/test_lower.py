@@ -17,8 +17,8 @@ from engine.ir.expressions import Call, Expression
 from engine.ir.quoting import quote
 from engine.ir.terms import XSD, Constant, Variable
 from engine.sql.calls import Columns
-from engine.spark.sql.dialect import DUCKDB, SPARK, Dialect
-from engine.spark.sql.lower import Lowering
+from engine.sql.dialect import DUCKDB, SPARK, Dialect
+from engine.sql.lower import Lowering
 from engine.worker.functions import register_duckdb
 
 V = Variable("v")

@@ -14,11 +14,11 @@ from engine.functions.compare import order_key
 from engine.functions.typed import typed_columns
 from engine.ir.expressions import Aggregate, Expression
 from engine.spark.session import Session
-from engine.spark.sql.dialect import SPARK, UNDECIDED, SparkDialect
-from engine.spark.sql.functions.aggregates import Gathered
-from engine.spark.sql.functions.order import order_keys
-from engine.spark.sql.lower import Lowering
 from engine.spark.udf_spark import register_spark
+from engine.sql.dialect import SPARK, UNDECIDED, SparkDialect
+from engine.sql.functions.aggregates import Gathered
+from engine.sql.functions.order import order_keys
+from engine.sql.lower import Lowering
 from tests.unit.spark.gathering import ALWAYS, POOLS, V, gathered
 from tests.unit.spark.samples import TOKENS, expressions
 from tests.unit.spark.test_sql_functions import PAIRS, by_functions, decided, pairs_table, spelled

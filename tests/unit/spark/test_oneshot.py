@@ -10,8 +10,8 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from engine.execution.due import Answer
 from engine.spark import oneshot
-from engine.spark.due import Answer
 from tests.waiting import wait_until
 
 

@@ -15,13 +15,13 @@ from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 from sqlglot import exp
 
-from engine.spark.sql.dialect import DIALECTS, DUCKDB, SPARK, Dialect, fixed
+from engine.sql.dialect import DIALECTS, DUCKDB, SPARK, Dialect, fixed
 
 QUOTES = "'\"`"
-DIALECT = "engine/spark/sql/dialect.py"
+DIALECT = "engine/sql/dialect.py"
 QUOTING = {(DIALECT, "quote"), (DIALECT, "fixed")}
 """The functions that make literals; `fixed` of Thalweg's own words only."""
-NOT_SQL = {"engine/spark/archive.py", "engine/spark/warm.py", "engine/spark/sql/functions/page.py"}
+NOT_SQL = {"engine/spark/archive.py", "engine/spark/warm.py", "engine/sql/functions/page.py"}
 """Modules that make options of a JVM, tokens and pages."""
 
 
@@ -67,7 +67,9 @@ def found_by_hand(source: str, path: str) -> Iterator[str]:
 
 def test_only_the_dialect_quotes(repository: Path) -> None:
     sqlite = [repository / "engine" / "runtime" / f"{name}.py" for name in ("database", "results")]
-    modules = {str(path.relative_to(repository)): path for path in [*sorted((repository / "engine" / "spark").rglob("*.py")), *sqlite]}
+    folders = ("spark", "sql", "worker", "execution")
+    written = [path for folder in folders for path in sorted((repository / "engine" / folder).rglob("*.py"))]
+    modules = {str(path.relative_to(repository)): path for path in [*written, *sqlite]}
     found = [place for name, path in modules.items() if name not in NOT_SQL for place in found_by_hand(path.read_text("utf-8"), name)]
     assert NOT_SQL < modules.keys() and len(modules) > 40
     assert found == []

@@ -15,9 +15,9 @@ from engine.functions.terms import literal
 from engine.functions.typed import Kind, typed
 from engine.ir.expressions import Call, Expression
 from engine.ir.terms import XSD, Constant
-from engine.spark.sql.dialect import DUCKDB, UNDECIDED
-from engine.spark.sql.functions.comparisons import OF_NUMBERS
-from engine.spark.sql.lower import Lowering
+from engine.sql.dialect import DUCKDB, UNDECIDED
+from engine.sql.functions.comparisons import OF_NUMBERS
+from engine.sql.lower import Lowering
 from engine.worker.functions import register_duckdb
 from tests.unit.spark.samples import TOKENS, A, B
 from tests.unit.spark.test_sql_functions import by_functions, pairs_table, spelled

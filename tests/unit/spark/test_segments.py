@@ -11,15 +11,16 @@ import pyarrow.parquet as pq
 import pytest
 
 from engine.compiler import Catalog, compile_statement
+from engine.execution import kept
+from engine.execution.content import StreamContent
+from engine.execution.due import Answer, Due
 from engine.facts import FACTS
 from engine.records import Event
 from engine.runtime.rows import encode, facts_of
-from engine.spark import kept, states
-from engine.spark.content import StreamContent
-from engine.spark.due import Answer, Due
 from engine.spark.executor import Executor
 from engine.spark.feed import Feed, FeedSettings
 from engine.spark.session import Session
+from engine.worker import states
 from grammar import parse
 from grammar.rif import parse_rules
 from tests.differential.plans import here

@@ -5,14 +5,14 @@ from __future__ import annotations
 import pytest
 
 from engine.compiler import Catalog, compile_statement
+from engine.execution.content import StreamContent
+from engine.execution.due import Due
 from engine.ir.terms import RDF_TYPE
 from engine.records import Event
 from engine.runtime.rows import encode, facts_of, graph_table
-from engine.spark import local
-from engine.spark.content import StreamContent
-from engine.spark.due import Due
-from engine.spark.local import Task
-from engine.spark.sql.closing import Closing
+from engine.sql.closing import Closing
+from engine.worker import bundles
+from engine.worker.bundles import Task
 from grammar import parse
 from tests.differential.plans import in_process
 
@@ -27,11 +27,11 @@ def test_equal_closures_are_made_once(monkeypatch: pytest.MonkeyPatch) -> None:
     content.append(facts_of(encode([Event(1, f"{E}s", 0, None, ((f"<{E}a>", RDF_TYPE, f"<{E}A>"),), 0)])))
     made: list[str] = []
 
-    def counting(connection: object, closing: Closing, close: object = local.close) -> object:
+    def counting(connection: object, closing: Closing, close: object = bundles.close) -> object:
         made.extend([closing.name] * (not closing.static))
         return close(connection, closing)  # type: ignore[operator]
 
-    monkeypatch.setattr(local, "close", counting)
+    monkeypatch.setattr(bundles, "close", counting)
     queries = {"one": ("1s", ":A"), "two": ("1s", ":B"), "three": ("1s", ":A , :B"), "four": ("500ms", ":B")}
     with in_process() as executor:
         answers = executor.evaluate([
@@ -50,5 +50,5 @@ def test_tasks_stay_with_their_closures(closures: int, cost: int, sizes: list[in
         own = (Closing(f"c{number % closures}", "", (), "", ""),) if closures else ()
         return Task("", frozenset(), cost, own)
 
-    assert sorted(map(len, local.balanced([task(n) for n in range(14)], 2))) == sizes
-    assert sorted(map(len, local.balanced([task(n) for n in range(14 * 20)], 2))) == [140, 140]
+    assert sorted(map(len, bundles.balanced([task(n) for n in range(14)], 2))) == sizes
+    assert sorted(map(len, bundles.balanced([task(n) for n in range(14 * 20)], 2))) == [140, 140]

@@ -13,8 +13,8 @@ from engine.functions.aggregates import aggregate
 from engine.functions.compare import order_key
 from engine.functions.typed import typed_columns
 from engine.ir.expressions import Aggregate
-from engine.spark.sql.dialect import DUCKDB, UNDECIDED
-from engine.spark.sql.functions.order import order_keys
+from engine.sql.dialect import DUCKDB, UNDECIDED
+from engine.sql.functions.order import order_keys
 from tests.unit.spark.gathering import ALWAYS, POOLS, V, gathered
 from tests.unit.spark.samples import TOKENS, lit
 

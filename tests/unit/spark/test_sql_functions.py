@@ -16,8 +16,8 @@ from engine.functions.typed import Kind, typed_columns
 from engine.ir.expressions import Expression
 from engine.ir.terms import Variable
 from engine.sql.calls import Columns
-from engine.spark.sql.dialect import DUCKDB, SPARK
-from engine.spark.sql.lower import Lowering
+from engine.sql.dialect import DUCKDB, SPARK
+from engine.sql.lower import Lowering
 from tests.unit.spark.samples import TOKENS, A, B, expressions
 
 PAIRS = list(product(TOKENS, TOKENS))

@@ -6,8 +6,9 @@ from collections.abc import Callable, Iterable, Iterator
 
 import pytest
 
-from engine.spark import kept, local, states
-from engine.spark.worker import connect
+from engine.execution import kept
+from engine.worker import bundles, states
+from engine.worker.database import connect
 from tests.bench import maintenance
 from tests.bench.maintenance import Edges, by_executor, by_store
 from tests.differential.plans import here
@@ -21,15 +22,15 @@ class Workers:
         self._turns, self._bundles, self._worker = turns, 0, 0
         self._connections = [connect() for _ in range(2)]
         self._states: list[dict[str, states._State]] = [{}, {}]
-        self._static: list[dict[str, local._Made]] = [{}, {}]
-        self._run = local.run_bundles
-        patched.setattr(local, "database", lambda: self._connections[self._worker])
-        patched.setattr(local, "_kept", lambda: self._static[self._worker])
+        self._static: list[dict[str, bundles._Made]] = [{}, {}]
+        self._run = bundles.run_bundles
+        patched.setattr(bundles, "database", lambda: self._connections[self._worker])
+        patched.setattr(bundles, "_kept", lambda: self._static[self._worker])
         patched.setattr(states, "_states", lambda: self._states[self._worker])
-        patched.setattr(local, "run_bundles", self.run)
+        patched.setattr(bundles, "run_bundles", self.run)
 
-    def run(self, bundles: Iterable[bytes]) -> Iterator[local.Result]:
-        given, found = list(bundles), list[local.Result]()
+    def run(self, given: Iterable[bytes]) -> Iterator[bundles.Result]:
+        given, found = list(given), list[bundles.Result]()
         for self._worker in self._turns(self._bundles):
             found = list(self._run(given))
         self._bundles += 1

@@ -12,10 +12,10 @@ from engine.ir.expressions import Call, Expression
 from engine.ir.terms import Variable
 from engine.ir.times import TIME_FUNCTIONS
 from engine.sql.calls import Columns
-from engine.spark.sql.dialect import DIALECTS, SPARK, Dialect
-from engine.spark.sql.functions.page import AGGREGATES, OF_PLANS, PAGE, form, page
-from engine.spark.sql.functions.tables import LOWERED, REFUSED, SIMPLE, TABLES, UDF
-from engine.spark.sql.lower import Lowering
+from engine.sql.dialect import DIALECTS, SPARK, Dialect
+from engine.sql.functions.page import AGGREGATES, OF_PLANS, PAGE, form, page
+from engine.sql.functions.tables import LOWERED, REFUSED, SIMPLE, TABLES, UDF
+from engine.sql.lower import Lowering
 from tests.unit.spark.samples import A, B, expressions
 
 FORMS = {"&&", "||", "!", "BOUND", "IF", "COALESCE", "IN", "NOT IN", "EXISTS", "NOT EXISTS"}
@@ -56,7 +56,7 @@ def test_a_udf_is_a_call(name: str, dialect: Dialect) -> None:
 
 
 def test_the_page_is_made_of_the_tables() -> None:
-    """Where this fails: python -m engine.spark.sql.functions.page --update."""
+    """Where this fails: python -m engine.sql.functions.page --update."""
     assert PAGE.read_text("utf-8") == page()
 
 

@@ -15,9 +15,9 @@ from pyspark.sql import SparkSession
 from engine.ir.expressions import Call
 from engine.ir.terms import Constant, Variable
 from engine.sql.codes import read_aggregate, read_call, write_aggregate, write_call
-from engine.spark.sql.dialect import DUCKDB
+from engine.sql.dialect import DUCKDB
+from engine.worker.database import MEMORY_VARIABLE, connect
 from engine.worker.functions import row_function
-from engine.spark.worker import MEMORY_VARIABLE, connect
 
 
 @pytest.fixture(scope="module")
@@ -50,7 +50,7 @@ def test_a_table_is_reached(worker: duckdb.DuckDBPyConnection) -> None:
 def test_a_worker_of_spark_has_such_a_database(spark: SparkSession) -> None:
     """With the memory that is set for it."""
     def told(_: int) -> list[str]:
-        from engine.spark.worker import database
+        from engine.worker.database import database
         names = ("memory_limit", "enable_external_access", "lock_configuration", "temp_directory")
         return [str(database().execute(f"SELECT current_setting('{name}')").fetchall()[0][0]) for name in names]
 

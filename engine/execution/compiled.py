@@ -1,0 +1,191 @@
+"""A compiled statement: what every evaluation of a query shares, with the text of each stage for EXPLAIN."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any
+
+from engine.ir.passes import Pass, show_passes
+from engine.ir.printer import show
+from engine.ir.rules import Test
+from engine.ir.statement import Construct, Describe, Program, Select, Statement, TimedProgram, TimeWindow
+from engine.ir.terms import Variable
+from engine.plan import incremental
+from engine.plan.chains import with_chains
+from engine.plan.describe import TRIPLE
+from engine.plan.explain import explain_plan, plan_tree
+from engine.plan.graphs import growing
+from engine.plan.memory import describe, memory
+from engine.plan.nodes import ClosedSource, Instances, Plan, TimedSource, closures
+from engine.plan.order import Estimate
+from engine.plan.staged import StagedPlan, explain_staged
+from engine.plan.timed import TimedPlan
+from engine.sql.calls import is_volatile
+from engine.sql.companions import typed_variables
+from engine.sql.dialect import DIALECTS, Dialect
+from engine.sql.emit import Emitter, PlanText
+from engine.sql.fixpoint import ClosureText, closure_text
+from engine.sql.instances import shown_text
+from engine.sql.lower import Lowering
+from engine.sql.steps import step_texts
+
+STAGES = ("parsed", "validated", "rewritten", "logical", "spark")
+LOCAL_ROWS = 60_000
+
+
+@dataclass
+class Compiled:
+    """A statement through all stages; a value that every evaluation of the query shares until a graph of its changes."""
+
+    statement: Statement
+    rewritten: Statement
+    plan: Plan
+    identity: str
+    estimate: Estimate
+    build: Callable[[Estimate], Plan] = field(repr=False)
+    generalise: Callable[[], Compiled] = field(repr=False)
+    schema_words: frozenset[str] = field(default=frozenset(), repr=False)
+    goal: Instances | None = field(default=None, repr=False)
+    passes: tuple[Pass, ...] = field(default=(), repr=False)
+    texts: dict[tuple[str, bool, bool], PlanText] = field(default_factory=dict, repr=False)
+    planned_rows: int = 0
+    undecided: bool = False
+    staged: StagedPlan | None = field(default=None, repr=False)
+    derived: TimedSource | None = None
+
+    def adapt(self, rows: int, live: Callable[[], Estimate]) -> None:
+        """Order the joins anew, by `live` counts, once the streams hold four times (or a quarter of) what they did. Answers stay."""
+        if self.planned_rows and self.planned_rows // 4 < rows < 4 * self.planned_rows or not rows:
+            return
+        self.planned_rows, self.estimate = rows, live()
+        plan = self.build(self.estimate)
+        if plan != self.plan:
+            self.plan = plan
+            self.texts.clear()
+            self.__dict__.pop("delta", None)
+
+    @property
+    def has_closures(self) -> bool:
+        """Whether rules are applied in rounds."""
+        return bool(self.text("local").closures)
+
+    @cached_property
+    def general(self) -> Compiled:
+        """The statement compiled without knowing the schema: for streams that mention some of `schema_words`."""
+        return self.generalise()
+
+    @property
+    def variables(self) -> tuple[Variable, ...]:
+        """The answer's variables: SELECT's; none for ASK; s, p, o for graphs."""
+        query = self.statement.query
+        if isinstance(query, (Construct, Describe)):
+            return tuple(map(Variable, "spo"))
+        return query.variables if isinstance(query, (Select, Program)) else ()
+
+    @property
+    def column_names(self) -> tuple[str, ...]:
+        """The names of the answer's columns."""
+        return tuple(v.name for v in self.variables)
+
+    @property
+    def on_change(self) -> bool:
+        """Whether it is evaluated once per distinct event time instead of at window closes."""
+        return self.statement.on_change
+
+    @property
+    def lasting(self) -> bool:
+        """Whether its plan is a closure that is kept with its intervals: that of a rule program, or of `kept`."""
+        return isinstance(self.plan, Instances)
+
+    @property
+    def timed(self) -> bool:
+        """Whether its plan is a program with a time of its own."""
+        return isinstance(self.plan, TimedPlan)
+
+    @property
+    def changing(self) -> float:
+        """The share of its time windows that is new at an evaluation, of the one where it is most."""
+        windows = [source.window for source in self.statement.streams if isinstance(source.window, TimeWindow)]
+        return 0.0 if self.on_change else max((min(1.0, w.step_ms / w.range_ms) for w in windows), default=1.0)
+
+    @cached_property
+    def kept(self) -> Compiled | None:
+        """The query with its answers derived as facts that know when they end; None where that does not serve."""
+        goal = self.goal
+        if goal is None or self.delta is not None or self.staged is not None:
+            return None
+        if any(map(is_volatile, (f.condition for f in goal.source.rules[-1].body if isinstance(f, Test)))):
+            return None
+        return replace(self, plan=goal, build=lambda live: goal, goal=None, texts={}, planned_rows=0)
+
+    @cached_property
+    def delta(self) -> incremental.DeltaPlan | None:
+        """How its answers can be kept with intervals and brought up to date; None where only `recompute` serves."""
+        plan = None if self.staged is not None else incremental.delta_plan(self.rewritten, self.plan, self.on_change)
+        return None if plan is None or any(map(is_volatile, plan.filters)) else plan
+
+    def text(self, executor: str, typed: bool = True, motifs: bool = False) -> PlanText:
+        """The plan's text for the executor `sql` or `local`; without `typed`, values are compared by Python alone.
+
+        With `motifs`, chains of free predicates are found by motif finding before.
+        """
+        key = (executor, typed, motifs)
+        if key not in self.texts:
+            self.texts[key] = self._emit(executor, typed, with_chains(self.plan) if motifs else self.plan)
+        return self.texts[key]
+
+    @property
+    def _label_offset(self) -> int:
+        return -1 if self.on_change else 0
+
+    def _memory(self) -> str:
+        """What a program with a time of its own has to keep."""
+        query = self.statement.query
+        return describe(memory(self.passes[-1].rules, query.rules.granularity_ms)) if isinstance(query, TimedProgram) else ""
+
+    def _emit(self, executor: str, typed: bool, plan: Plan) -> PlanText:
+        dialect = DIALECTS[executor]
+        lowering = Lowering(dialect, self.identity, self._label_offset, quick=typed)
+        emitter = Emitter(dialect, lowering, typed_variables(plan) if typed else frozenset())
+        query = self.rewritten.query
+        if isinstance(self.plan, Instances):
+            text = PlanText((), shown_text(self.plan.source, True, dialect, {}), (self.plan.source,))
+        elif isinstance(query, Construct):
+            template = tuple((t.subject, t.predicate, t.object) for t in query.template)
+            text = emitter.graph_text(plan, template)  # type: ignore[arg-type]
+        elif isinstance(query, Describe):
+            text = emitter.graph_text(plan, (TRIPLE,))
+        else:
+            text = emitter.text(plan, self.variables)
+        return replace(text, closures=tuple(self._closure(source, dialect, typed) for source in closures(text.sources)))
+
+    def _closure(self, source: ClosedSource, dialect: Dialect, typed: bool) -> ClosureText:
+        """Equal closures of several queries have equal texts, and are then made once."""
+        return closure_text(source, dialect, Lowering(dialect, source.name, self._label_offset, quick=typed))
+
+    def tree(self) -> dict[str, Any]:
+        """The plan as nested nodes, for its picture."""
+        return plan_tree(self.plan, self.estimate)
+
+    def explain(self, stage: str = "spark") -> str:
+        """The statement at a stage, as text."""
+        match stage:
+            case "parsed" | "validated":
+                return show(self.statement)
+            case "rewritten":
+                return show_passes(self.passes) + show(self.rewritten)
+            case "logical":
+                chain = "" if self.staged is None else "\n" + explain_staged(self.staged)
+                return explain_plan(self.plan, self.estimate) + chain + self._memory()
+            case "spark" if isinstance(self.plan, TimedPlan):
+                return f"-- executor: local, a step in one task\n-- state: in the worker, and in a file\n{step_texts(self.plan.program)}"
+            case "spark":
+                own = replace(self, texts={})   # evaluations may go on in another thread: what they keep is left alone
+                either = "incremental or recompute, by cost" if own.delta or own.kept else "recompute"
+                kept, text = "incremental" if own.lasting else either, own.text("sql")
+                graphs = f"-- paths: {growing('reachability')}\n" if text.rounds else ""
+                return (f"-- executor: local below {LOCAL_ROWS} rows, sql above\n-- strategy: {kept}\n{graphs}"
+                        f"WITH ticks, windows (for each evaluation),\n{text.body}")
+        raise ValueError(f"no stage '{stage}'; there are {', '.join(STAGES)}")

@@ -1,0 +1,128 @@
+"""What the executor is asked, the evaluations that are due, and what it answers: a relation per evaluation, or why there is none."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from engine.execution.compiled import Compiled
+from engine.execution.content import StreamContent
+from engine.ir.statement import Ask
+from engine.limits import UNLIMITED, EvaluationLimits
+from engine.sql.sources import Evaluation
+from engine.timeline import MIN, evaluation_point
+
+
+@dataclass(frozen=True, slots=True)
+class ProgramPosition:
+    """How far a program with a time of its own is: its state by number (0: it has not begun), the last point that is final, the first
+    later one at which something may begin or cease though nothing comes (None: nothing will), how many rows are held, and the name of the
+    file that has them."""
+
+    number: int = 0
+    until: int = MIN - 1
+    next: int | None = None
+    held: int = 0
+    file: str = ""
+
+    def to_json(self) -> dict[str, Any]:
+        """As JSON."""
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, value: Mapping[str, Any]) -> ProgramPosition:
+        """Read what `to_json` gave."""
+        return cls(**value)
+
+
+@dataclass(frozen=True, slots=True)
+class Due:
+    """The evaluations of one query that a batch made due; `streams` and `graphs` are what it may read, by IRI.
+
+    `ticks` ascend; an evaluation at T sees events with t < T and position > `since`. With `patience_ms`, which is how long others wait,
+    what is not answered by then is an error `Postponed`. A program with a time of its own goes on from `state`; it is evaluated at the last
+    of the `ticks` only, which tells of all before. So do the timed rules that other queries use: `derived` is what those see of them,
+    once the executor has found it, and `reached` where the rules are then.
+    """
+
+    query: str
+    compiled: Compiled
+    ticks: tuple[int, ...]
+    since: int
+    streams: Mapping[str, StreamContent]
+    graphs: Mapping[str, pa.Table]
+    limits: EvaluationLimits = UNLIMITED
+    patience_ms: int | None = None
+    state: ProgramPosition | None = None
+    derived: pa.Table | None = None
+    reached: ProgramPosition | None = None
+
+    @property
+    def new_from_ms(self) -> int:
+        """Events from then on are new to a program, or rules, with a time of their own."""
+        return MIN if self.state is None else (self.state.until + 1) // 2
+
+    @property
+    def evaluation(self) -> Evaluation:
+        """What the text of an evaluation needs; `since` is 0 once all that is there came later, so that queries can share."""
+        statement = self.compiled.statement
+        before = any(chunk.first <= self.since for content in self.streams.values() for chunk in content.chunks)
+        return Evaluation(self.ticks, self.since if before else 0, self.compiled.on_change, statement.start_at_ms)
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """The relation at one tick: a string column of tokens per variable (null: unbound), rows in order where the query orders them.
+
+    ASK has one column ``_`` and a row where true; CONSTRUCT has s, p, o, distinct. A program with a time of its own tells what began and
+    ceased since the evaluation before, with the points ``lo hi``, and its `state` after that.
+    """
+
+    query: str
+    tick: int
+    table: pa.Table | None
+    error: BaseException | None = None
+    inconsistencies: tuple[str, ...] = ()
+    state: ProgramPosition | None = None
+
+
+def after(due: Due, answers: Sequence[Answer]) -> Due:
+    """The evaluations, to go on from where answers to earlier ones have come."""
+    states = [answer.state for answer in answers if answer.query == due.query and answer.state is not None]
+    return replace(due, state=states[-1]) if states else due
+
+
+def failures(due: Due, failure: BaseException) -> list[Answer]:
+    """The same failure at each tick."""
+    return [Answer(due.query, tick, None, failure) for tick in due.ticks]
+
+
+def inconsistencies_at(tick: int, findings: pa.Table | None) -> tuple[str, ...]:
+    """What was found inconsistent at a tick, in the order of its texts."""
+    if findings is None:
+        return ()
+    point = evaluation_point(tick)
+    here = findings.filter(pc.and_(pc.less_equal(findings["lo"], point), pc.greater_equal(findings["hi"], point)))
+    return tuple(sorted(set(here["finding"].to_pylist())))
+
+
+def split(due: Due, table: pa.Table) -> list[Answer]:
+    """One table per tick, columns named by variable, rows in order where the plan orders them."""
+    names = due.compiled.column_names
+    if "ord" in table.column_names:
+        table = table.sort_by([("tick", "ascending"), ("ord", "ascending")])
+    answers = []
+    for tick in due.ticks:
+        part = table if len(due.ticks) == 1 else table.filter(pc.equal(table["tick"], tick))
+        columns = [part.column(i) for i in range(len(part.column_names) - len(names), len(part.column_names))]
+        if names:
+            answers.append(Answer(due.query, tick, pa.table(columns, names=list(names))))
+        elif isinstance(due.compiled.statement.query, Ask):
+            answers.append(Answer(due.query, tick, pa.table({"_": pa.nulls(min(1, part.num_rows), pa.string())})))
+        else:
+            answers.append(Answer(due.query, tick, part.select([])))
+    return answers

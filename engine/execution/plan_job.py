@@ -1,0 +1,39 @@
+"""A plan that is ready to be run: its text, the tables that it reads, and what is to be made before it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+import pyarrow as pa
+
+from engine.execution.answers import Answers
+from engine.execution.due import Due
+from engine.execution.kept import KeptClosure
+from engine.sql.closing import Closing
+from engine.sql.closure import Rounds
+from engine.worker.bundles import Found
+from engine.worker.staged_task import StagedStep
+from engine.worker.timed_task import TimedStep
+
+ExecutorName = Literal["local", "sql"]
+
+
+@dataclass(slots=True)
+class PlanJob:
+    """A plan as it is run once, in a job of its own or together with others in one; `answer` is there when it was. A program with a time
+    of its own has a `step` in place of a text."""
+
+    due: Due
+    executor: ExecutorName
+    text: str
+    tables: frozenset[str]
+    cost: int
+    sample: Answers | KeptClosure | None = None
+    own: Mapping[str, pa.Table] = field(default_factory=dict)
+    rounds: tuple[tuple[Rounds, str, str], ...] = ()
+    closings: tuple[Closing, ...] = ()
+    ahead: bool = False     # the closures are made in one job before the plan's own
+    step: TimedStep | StagedStep | None = None
+    answer: Found | BaseException | None = field(default=None)

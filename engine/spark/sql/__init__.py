@@ -1,1 +1,0 @@
-"""Logical plan -> SQL text for the two executors."""

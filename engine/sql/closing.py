@@ -1,0 +1,239 @@
+"""A closure that is to be computed: its statements for one evaluation, and the rounds that any executor runs with them (semi-naive).
+
+Its rows are in the table ``{name}_all``, those of the last round in ``{name}_new``; a lasting one (kept.py) has kept others in
+``{name}_state``, of which the executor `local` finds those beside the new rows for each round (``{name}_kept_beside``, states.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+from engine.ir.growth import rounds
+from engine.ir.terms import RDF_TYPE
+from engine.plan.derive import Seen, Shape
+from engine.sql.dialect import Dialect, fixed
+from engine.sql.sources import closure_table
+
+FINDINGS_READ = 100_000
+"""So many rows with what is inconsistent an evaluation gives; a result lists fewer, and counts them (engine/runtime/query.py)."""
+
+SeenRow = tuple[str, str | None, int, int]
+"""What rows of a table are like: property or mark, class, whether a subject differs from its object, and whether an object is a literal."""
+
+
+def state_table(name: str) -> str:
+    """Name of the relation with what a lasting closure has kept."""
+    return f"{name}_state"
+
+
+def new_table(name: str) -> str:
+    """Name of the relation with what the last round of a closure found."""
+    return f"{name}_new"
+
+
+def following_table(name: str) -> str:
+    """Name of the relation with what a round finds, until it is what is new."""
+    return f"{name}_next"
+
+
+def beside_table(name: str) -> str:
+    """Name of the relation with what a lasting closure has kept beside what is new."""
+    return f"{name}_kept_beside"
+
+
+@dataclass(frozen=True, slots=True)
+class StepText:
+    """A step of a round, to be run where some of what it wants of the new rows and all that it wants of the known ones is there."""
+
+    new: tuple[Shape, ...]
+    known: tuple[Shape, ...]
+    ends: frozenset[str]
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class CheckText:
+    """Where the body of a rule with head ``false`` holds, to be looked for where there are rows of the `shapes` of its atoms."""
+
+    shapes: tuple[Shape, ...]
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Round:
+    """What a round runs; of what is kept it reads all, and what stands beside new rows by some `ends` (engine/plan/derive.py, Step)."""
+
+    text: str
+    ends: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """A Parquet file with what evaluations number `first` to `last` found."""
+
+    first: int
+    last: int
+    path: str
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """Where a lasting closure keeps its rows: `segments`, of which what ends before `point` counts no more; `out` gets what is found now,
+    and what it `replaces` of the others. That may be the `whole`: then of what began up to the point `settled` it has the last end of each
+    fact."""
+
+    segments: tuple[Segment, ...]
+    out: Segment
+    point: int
+    settled: int
+    replaces: tuple[Segment, ...]
+    columns: tuple[str, ...]
+
+    @property
+    def whole(self) -> bool:
+        """Whether `out` gets everything."""
+        return bool(self.segments) and len(self.replaces) == len(self.segments)
+
+    def all_text(self, closing: Closing, replaced: str) -> str:
+        """What goes into `out`; unless it is everything, `replaced` is the relation with what is in the segments that it replaces."""
+        listed = ", ".join(self.columns)
+        if not self.whole:
+            older = f" UNION ALL SELECT {listed} FROM {replaced} WHERE hi >= {self.point}" if self.replaces else ""
+            return f"SELECT {listed} FROM {closing.all}{older}"
+        both = (f"(SELECT {listed} FROM {state_table(closing.name)} UNION ALL SELECT {listed} FROM {closing.all}) AS b "
+                f"WHERE hi >= {self.point}")
+        keys = ", ".join(c for c in self.columns if c not in ("lo", "hi"))
+        best = ", ".join({"lo": "min(lo) AS lo", "hi": "max(hi) AS hi"}.get(c, c) for c in self.columns)
+        return (f"SELECT {best} FROM {both} AND lo <= {self.settled} GROUP BY {keys} "
+                f"UNION ALL SELECT {listed} FROM {both} AND lo > {self.settled} ORDER BY p")
+
+
+@dataclass(frozen=True, slots=True)
+class Stratum:
+    """The steps of a stratum's rounds, and the names of those rules in it that may derive for ever (engine/ir/growth.py)."""
+
+    steps: tuple[StepText, ...]
+    endless: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Closing:
+    """A closure to be computed now: `first` is what table ``{name}_all`` starts with; a round of a stratum runs the steps that are `due`;
+    at the end `checks` find what is inconsistent: rows ``lo hi finding``, told from point to point. `behind` is the
+    table of the background."""
+
+    name: str
+    first: str
+    strata: tuple[Stratum, ...]
+    before: str
+    after: str
+    checks: tuple[CheckText, ...] = ()
+    known: str = ""
+    static: bool = False
+    behind: tuple[str, ...] = ()
+    kept: Kept | None = None
+
+    def own(self, names: Mapping[str, str], dialect: Dialect) -> Closing:
+        """The same with other names for itself and the closures that it stands on."""
+        layers = tuple(replace(layer, steps=tuple(replace(step, text=dialect.renamed(step.text, names)) for step in layer.steps))
+                       for layer in self.strata)
+        first, before, after, known = (dialect.renamed(text, names) for text in (self.first, self.before, self.after, self.known))
+        checks = tuple(replace(check, text=dialect.renamed(check.text, names)) for check in self.checks)
+        behind = tuple(dialect.renamed(table, names) for table in self.behind)
+        return replace(self, name=names.get(self.name, self.name), first=first, strata=layers, before=before, after=after, checks=checks,
+                       known=known, behind=behind)
+
+    @property
+    def all(self) -> str:
+        """The table of what is found."""
+        return closure_table(self.name)
+
+    @property
+    def new(self) -> str:
+        """The table of what the last round found."""
+        return new_table(self.name)
+
+    @property
+    def beside(self) -> str:
+        """The table of what is kept of a lasting one beside what is new."""
+        return beside_table(self.name)
+
+    @property
+    def state(self) -> str:
+        """The table of what is kept of a lasting one."""
+        return state_table(self.name)
+
+    def due(self, stratum: Stratum, new: Seen, known: Seen) -> Round | None:
+        """What a round finds that is not known, given what the rows are like; None where nothing can follow."""
+        steps = [step for step in stratum.steps
+                 if any(shape.in_(new) for shape in step.new) and all(shape.in_(known) for shape in step.known)]
+        text = f"{self.before}{_union([step.text for step in steps])}{self.after}"
+        return Round(text, frozenset().union(*(step.ends for step in steps))) if steps else None
+
+    def check(self, known: Seen) -> str | None:
+        """What finds what is inconsistent, given what the rows are like; None where nothing can be."""
+        texts = [check.text for check in self.checks if all(shape.in_(known) for shape in check.shapes)]
+        if not texts:
+            return None
+        return f"{self.known} SELECT * FROM ({' UNION '.join(texts)}) AS found ORDER BY lo, finding LIMIT {FINDINGS_READ}"
+
+
+def _union(texts: Sequence[str]) -> str:
+    """All rows of some queries, as a balanced tree: Spark walks it by recursion, and OWL 2 RL has a hundred steps in a round."""
+    if len(texts) <= 2:
+        return " UNION ALL ".join(texts)
+    half = len(texts) // 2
+    return f"({_union(texts[:half])}) UNION ALL ({_union(texts[half:])})"
+
+
+class Tables(Protocol):
+    """Where a closure is computed: what an executor does with its statements."""
+
+    def seen(self, table: str) -> list[SeenRow]:
+        """The rows of `seen_text` for a table."""
+
+    def begin(self) -> None:
+        """The table of what is new gets all that is found so far."""
+
+    def advance(self, due: Round) -> bool:
+        """What a round finds becomes what is new, beside what was found; whether that is anything."""
+
+
+def saturate(closing: Closing, tables: Tables, known: Seen) -> str | None:
+    """Run the rounds of a closure, whose table holds what it starts with, until nothing new comes, stratum by stratum. The statement
+    that then finds what is inconsistent; None where nothing can be. `known` tells what the rows of the background are like, and those
+    that are kept; it gets those that are found. Raises Unending (engine/ir/growth.py)."""
+    for stratum in closing.strata:
+        tables.begin()
+        for _ in rounds(stratum.endless):
+            rows = tables.seen(closing.new)
+            add_seen(known, rows)
+            due = closing.due(stratum, add_seen({}, rows), known)
+            if due is None or not tables.advance(due):
+                break
+    return closing.check(known)
+
+
+def seen_text(table: str) -> str:
+    """What the rows of a table are like: rows of `Seen`."""
+    kind = f"CASE WHEN p = {fixed(RDF_TYPE)} THEN o END"
+    differs, literal = (f"max(CASE WHEN {test} THEN 1 ELSE 0 END)" for test in ("s <> o", "substr(o, 1, 1) = '\"'"))
+    return f"SELECT p, {kind} AS c, {differs} AS d, {literal} AS l FROM {table} GROUP BY p, {kind}"
+
+
+def all_seen(tables: Tables, names: Iterable[str]) -> Seen:
+    """What the rows of some tables are like."""
+    seen: Seen = {}
+    for name in names:
+        add_seen(seen, tables.seen(name))
+    return seen
+
+
+def add_seen(seen: Seen, rows: Iterable[SeenRow]) -> Seen:
+    """`seen` with the rows of a `seen_text`; they are added to it."""
+    for property_, class_, differs, literal in rows:
+        classes, differed, literals = seen.get(property_, (set[str](), False, False))
+        seen[property_] = classes | ({class_} if class_ is not None else set()), differed or bool(differs), literals or bool(literal)
+    return seen

@@ -1,0 +1,220 @@
+"""Logical plan -> SQL text: one common table expression per node, the same for both executors but for `dialect`.
+
+The recipes and the traps behind them were checked against an independent engine (docs/decisions.md, "SPARQL to SQL"): three-valued
+logic for errors, LeftJoin as ON, MINUS with its shared-variable clause, EXISTS seeded from the outer rows.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from engine.ir.expressions import Call, Expression
+from engine.ir.terms import Constant, Term, Variable
+from engine.plan import nodes
+from engine.plan.nodes import BoundsSource, Plan, Source
+from engine.sql import closure, joins, leaves, modifiers
+from engine.sql.calls import Columns, is_volatile
+from engine.sql.closure import Rounds
+from engine.sql.codes import write_call
+from engine.sql.dialect import Dialect
+from engine.sql.functions.values import NULL_STRING
+from engine.sql.lower import Lowering
+from engine.sql.relation import Namer, Relation, columns
+from engine.sql.sources import source_name
+
+if TYPE_CHECKING:
+    from engine.sql.fixpoint import ClosureText
+
+EMITTERS: dict[type[Plan], Callable[[Any, Any], Relation]] = {
+    nodes.Unit: leaves.unit, nodes.Scan: leaves.scan, nodes.Nodes: leaves.ends, nodes.Star: leaves.star, nodes.Values: leaves.values,
+    nodes.Stamps: leaves.stamps, nodes.WindowTimes: leaves.window_times, nodes.Reach: closure.reach, nodes.Chain: closure.chain,
+    nodes.Join: joins.join, nodes.LeftJoin: joins.left_join, nodes.Otherwise: joins.otherwise, nodes.Minus: joins.minus,
+    nodes.Lookup: joins.lookup, nodes.Union: joins.union, nodes.Seed: joins.seed, nodes.Mark: joins.mark,
+    nodes.Filter: modifiers.filtered, nodes.Extend: modifiers.extend, nodes.Aggregate: modifiers.aggregate,
+    nodes.Project: modifiers.project, nodes.Distinct: modifiers.distinct, nodes.Order: modifiers.order, nodes.Slice: modifiers.slice_}
+
+
+@dataclass(frozen=True, slots=True)
+class PlanText:
+    """The text of a plan: `relations` stand on those of the ticks and windows (sources.py), `select` on them.
+
+    Its last columns are the answer's, in order; before them stand ``tick`` and, where the plan orders its rows, ``ord``. Spark computes
+    `rounds` before, in this order. Before anything else, `closures` are computed.
+    """
+
+    relations: tuple[str, ...]
+    select: str
+    sources: tuple[Source, ...]
+    rounds: tuple[Rounds, ...] = ()
+    recursive: bool = False
+    closures: tuple[ClosureText, ...] = ()
+
+    @property
+    def body(self) -> str:
+        """The text above the sources, for people."""
+        return ",\n".join(self.relations) + "\n" + self.select
+
+    def statement(self, prefix: Sequence[str]) -> str:
+        """The text to run, `prefix` being the texts of the sources."""
+        return self._with([*prefix, *self.relations], self.select)
+
+    def pairs(self, prefix: Sequence[str], rounds: Rounds) -> tuple[str, str]:
+        """The texts of a closure's edges and of the pairs that it starts from."""
+        before = [*prefix, *self.relations[:rounds.before]]
+        return self._with(before, f"SELECT * FROM {rounds.edges}"), self._with(before, f"SELECT * FROM {rounds.base}")
+
+    def _with(self, relations: Sequence[str], select: str) -> str:
+        return f"WITH {'RECURSIVE ' if self.recursive else ''}" + ",\n".join(relations) + f"\n{select}"
+
+
+class Emitter:
+    """Emits one plan; create anew for each."""
+
+    def __init__(self, dialect: Dialect, lowering: Lowering, typed: frozenset[Variable]) -> None:
+        self.dialect = dialect
+        self.lowering = lowering
+        self.typed = typed
+        self.name = Namer()
+        self._texts: list[str] = []
+        self._done: dict[int, tuple[Plan, Relation]] = {}
+        self._sources: dict[Source, None] = {}
+        self._rounds: list[Rounds] = []
+        self._recursive = False
+
+    def text(self, plan: Plan, variables: tuple[Variable, ...]) -> PlanText:
+        """The whole plan with one row per solution and evaluation time."""
+        relation = self.timed(self.relation(plan))
+        have = [self.name(v) if v in relation.variables else f"{NULL_STRING} AS {self.name(v)}" for v in variables]
+        order = ["ord"] if relation.ordered else []
+        select = f"SELECT {', '.join(['tick', *order, *have])} FROM {relation.name}"
+        return self._finish(select)
+
+    def graph_text(self, plan: Plan, template: tuple[tuple[Term, Term, Term], ...]) -> PlanText:
+        """CONSTRUCT: the distinct well-formed triples of the template's instances (SPARQL 1.1 section 16.2)."""
+        relation = self.timed(self.relation(plan))
+        listed = columns(replace(relation, typed=frozenset()), self.name, order=False)
+        fresh = any(isinstance(t, Variable) and t.name.startswith("_:") for triple in template for t in triple)
+        if fresh:
+            relation = self._numbered(relation, listed)
+        parts = []
+        for triple in template:
+            s, p, o = (self._instance(term, relation) for term in triple)
+            parts.append(f"SELECT tick, {s} AS s, {p} AS p, {o} AS o FROM {relation.name}")
+        union = " UNION ALL ".join(parts) or "SELECT tick, '' AS s, '' AS p, '' AS o FROM ticks WHERE FALSE"
+        good = "substr(s, 1, 1) <> '\"' AND substr(p, 1, 1) = '<' AND o IS NOT NULL"
+        return self._finish(f"SELECT DISTINCT tick, s, p, o FROM ({union}) AS made WHERE {good}")
+
+    def _finish(self, select: str) -> PlanText:
+        return PlanText(tuple(self._texts), select, tuple(self._sources), tuple(self._rounds), self._recursive)
+
+    def _numbered(self, relation: Relation, listed: list[str]) -> Relation:
+        """A solution's identity: its values, and its number among equal ones."""
+        cells = [f"coalesce({self.name(v)}, '')" for v in relation.variables if v not in relation.booleans]
+        number = f"CAST(row_number() OVER (PARTITION BY {', '.join(listed)} ORDER BY tick) AS STRING)"
+        parts = [self.dialect.quote(self.lowering.context[0]), "CAST(tick AS STRING)", *cells, number]
+        made = self.add(f"SELECT *, md5(concat_ws(' ', {', '.join(parts)})) AS solution FROM {relation.name}")
+        return replace(relation, name=made)
+
+    def _instance(self, term: Term, relation: Relation) -> str:
+        if isinstance(term, Constant):
+            return self.dialect.quote(term.token)
+        if term.name.startswith("_:"):
+            return f"concat('_:c', solution, {self.dialect.quote('x' + term.name[2:].encode().hex())})"
+        return self.name(term) if term in relation.variables else NULL_STRING
+
+    def relation(self, plan: Plan) -> Relation:
+        """The relation of a plan node, emitted once."""
+        if id(plan) not in self._done:
+            self._done[id(plan)] = (plan, EMITTERS[type(plan)](self, plan))
+        return self._done[id(plan)][1]
+
+    def read(self, source: Source) -> tuple[str, tuple[str, ...], bool]:
+        """Name of a source's relation, its keys, and whether one triple may stand in it twice."""
+        if isinstance(source, nodes.StarSource) and source not in self._sources:
+            self._texts.append(self._star(source))
+        self._sources.setdefault(source)
+        return source_name(source), _keys(source), isinstance(source, nodes.WindowSource)
+
+    def _star(self, source: nodes.StarSource) -> str:
+        new, known = source_name(nodes.FreshSource(source.closed)), source_name(nodes.KnownSource(source.closed, beside=True))
+        listed = ", ".join(map(self.dialect.quote, source.properties))
+        same = " AND ".join(f"f.{key} = k.{key}" for key in (*_keys(source), "s"))
+        touched = f"SELECT 1 FROM {new} f WHERE {same} AND f.p IN ({listed})"
+        return f"{source_name(source)} AS (SELECT k.* FROM {known} k WHERE k.p IN ({listed}) AND EXISTS ({touched}))"
+
+    def statement(self, select: str) -> str:
+        """A statement over the relations made so far."""
+        return f"WITH {', '.join(self._texts)} {select}"
+
+    def add(self, select: str) -> str:
+        """Name a further relation."""
+        name = f"n{len(self._texts)}"
+        self._texts.append(f"{name} AS ({select})")
+        return name
+
+    def times(self, window: int) -> str:
+        """Name of the relation of a window's bounds."""
+        source = BoundsSource(window)
+        self._sources.setdefault(source)
+        return source_name(source)
+
+    def moment(self, milliseconds: str) -> str:
+        """The dateTime of a column of milliseconds."""
+        return self.dialect.call("tw_eval", write_call(Call("NOW", ()), [], [], "", 0), milliseconds, [])
+
+    def close(self, edges: str, base: str, within: tuple[str, ...], seeded: bool) -> str:
+        """The transitive closure of `edges` from the pairs of `base`, as a relation ``x y`` within the `within` columns."""
+        if self.dialect.recursive:
+            self._texts = [text.replace(" AS (", " AS MATERIALIZED (", 1) if text.startswith(f"{edges} AS (") else text
+                           for text in self._texts]    # else each step of the recursion makes them anew
+            name = f"n{len(self._texts)}"
+            self._texts.append(closure.recursion(name, edges, base, within))
+            self._recursive = True
+            return name
+        return self.before(edges, within, base=base, seeded=seeded)
+
+    def before(self, edges: str, within: tuple[str, ...], *, base: str = "", seeded: bool = False, length: int = 0) -> str:
+        """What is found in a graph before the text is run (Rounds), as a relation."""
+        digest = hashlib.sha256(self.lowering.context[0].encode()).hexdigest()[:16]
+        rounds = Rounds(f"r{len(self._rounds)}_{digest}", len(self._texts), edges, base or edges, within, seeded, length)
+        self._rounds.append(rounds)
+        return self.add(f"SELECT * FROM {rounds.view}")
+
+    def spelling(self, relation: Relation, solution: tuple[Variable, ...] = ()) -> Columns:
+        """How expressions spell the columns of a relation; `solution` tells its rows apart for RAND, UUID and BNODE."""
+        return Columns(lambda v: self.name(v) if v in relation.variables else None, relation.typed, relation.booleans,
+                       "tick" if "tick" in relation.keys else None, solution or relation.variables)
+
+    def seed_key(self, number: int) -> str:
+        """A column name for the identity of an outer row, unlike any other."""
+        return f"d{len(self._texts)}_{number}"
+
+    def timed_for(self, expression: Expression, relation: Relation) -> Relation:
+        """The relation with the evaluation times, if the expression depends on them."""
+        return self.timed(relation) if is_volatile(expression) else relation
+
+    def timed(self, relation: Relation) -> Relation:
+        """Give a static relation every evaluation time."""
+        if "tick" in relation.keys:
+            return relation
+        listed = ", ".join(f"a.{c}" for c in columns(relation, self.name) if c != "1 AS u")
+        name = self.add(f"SELECT t.tick{', ' + listed if listed else ''} FROM {relation.name} a CROSS JOIN ticks t")
+        spine = "ticks"
+        if relation.keys:
+            spine = self.add(f"SELECT t.tick, a.* FROM {relation.spine} a CROSS JOIN ticks t")
+        return replace(relation, name=name, keys=("tick", *relation.keys), spine=spine)
+
+
+def _keys(source: Source) -> tuple[str, ...]:
+    """The columns that every operator above a source carries along."""
+    match source:
+        case nodes.StaticSource():
+            return ()
+        case nodes.ClosedSource(static=static):
+            return () if static else ("tick",)
+        case nodes.KnownSource(closed=closed) | nodes.FreshSource(closed=closed) | nodes.StarSource(closed=closed):
+            return (() if closed.static or closed.lasting else ("tick",)) + (("g",) if closed.items else ())
+    return ("tick",)

@@ -1,0 +1,131 @@
+"""``+ - * /``, unary minus, ABS, CEIL, FLOOR and ROUND on typed companions (SPARQL 1.1 section 17.3).
+
+Exact numbers stay exact although they are kept in doubles: whole numbers below 1e15, decimals of at most six fraction digits below
+1e8, rounded to six digits after each step. A number that leaves these bounds becomes NaN, which goes through further arithmetic by
+itself and means: undecided. A quotient of exact numbers is `near`; comparing it is undecided where it is too close to tell.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from engine.sql.functions.values import (
+    DECIMAL, DOUBLE, INTEGER, MOST_EXACT, NOT_A_NUMBER, NUMBERS, Typed, decimal_token, either, integer_token)
+
+LONGEST = 6_000
+MOST_FIXED = "1e8"
+FIXED = "1000000e0"
+
+
+def _kind(left: Typed, right: Typed) -> str:
+    kinds = sorted({side.kind for side in (left, right)}, key=len)
+    numbers = " AND ".join(f"{side.kind} {NUMBERS}" for side in (left, right) if side.known is None and not side.computed)
+    known = [side.known for side in (left, right) if side.known is not None]
+    if len(kinds) == 1:
+        highest = kinds[0]
+    elif known and known[0] == INTEGER:
+        highest = kinds[-1] if len(kinds[-1]) > 1 else kinds[0]
+    else:
+        highest = f"greatest({kinds[0]}, {kinds[1]})"
+    both = [f"{side.kind} IS NOT NULL" for side in (left, right) if side.computed]
+    tests = " AND ".join(filter(None, [numbers, *both]))
+    return f"CASE WHEN {tests} THEN {highest} END" if tests else highest
+
+
+def _fixed(value: str) -> str:
+    return f"round({value} * {FIXED}) / {FIXED}"
+
+
+def _is_fixed(side: Typed) -> list[str]:
+    """What makes a decimal operand fit for exact arithmetic: computed ones are."""
+    if side.computed or side.known == INTEGER:
+        return []
+    return [f"{side.number} = {_fixed(side.number)}"]
+
+
+def _bounded(value: str, limit: str, *conditions: str) -> str:
+    return f"CASE WHEN {' AND '.join([f'abs({value}) < {limit}', *conditions])} THEN {value} ELSE {NOT_A_NUMBER} END"
+
+
+def _by_kind(kind: str, whole: str, exact: str, doubles: str) -> str:
+    return f"CASE {kind} WHEN {INTEGER} THEN {whole} WHEN {DECIMAL} THEN {exact} WHEN {DOUBLE} THEN {doubles} ELSE {NOT_A_NUMBER} END"
+
+
+def _sum(sign: str) -> Callable[[Typed, Typed], tuple[str, str]]:
+    def made(left: Typed, right: Typed) -> tuple[str, str]:
+        kind, value = _kind(left, right), f"({left.number} {sign} {right.number})"
+        small = [f"abs({side.number}) < {MOST_FIXED}" for side in (left, right)]
+        exact = " AND ".join([*small, *_is_fixed(left), *_is_fixed(right)])
+        decimals = f"CASE WHEN {exact} THEN {_fixed(value)} ELSE {NOT_A_NUMBER} END"
+        return kind, _by_kind(kind, _bounded(value, MOST_EXACT), decimals, value)
+    return made
+
+
+def _product(left: Typed, right: Typed) -> tuple[str, str]:
+    kind, value = _kind(left, right), f"({left.number} * {right.number})"
+    conditions = [f"abs({value}) < {MOST_FIXED}", *_is_fixed(left), *_is_fixed(right)]
+    if INTEGER not in (left.known, right.known):
+        whole = [f"{side.number} = floor({side.number})" for side in (left, right)]
+        conditions.append(either([*whole, f"abs({value}) < 1e3 AND abs({value} - {_fixed(value)}) < 5e-13"]))
+    decimals = f"CASE WHEN {' AND '.join(conditions)} THEN {_fixed(value)} ELSE {NOT_A_NUMBER} END"
+    return kind, _by_kind(kind, _bounded(value, MOST_EXACT), decimals, value)
+
+
+def _quotient(left: Typed, right: Typed) -> tuple[str, str]:
+    kind, one, two = _kind(left, right), left.number, right.number
+    quotient = f"({one} / nullif({two}, 0))"
+    divided = f"CASE WHEN {two} = 0 THEN {NOT_A_NUMBER} ELSE {quotient} END"
+    kind = f"CASE WHEN {kind} > {DECIMAL} THEN {kind} WHEN {two} <> 0 AND {kind} IS NOT NULL THEN {DECIMAL} END"
+    return kind, f"CASE WHEN {kind} <= {DECIMAL} THEN {quotient} WHEN {kind} = {DOUBLE} THEN {divided} ELSE {NOT_A_NUMBER} END"
+
+
+BINARY: dict[str, Callable[[Typed, Typed], tuple[str, str]]] = {"+": _sum("+"), "-": _sum("-"), "*": _product, "/": _quotient}
+"""Kind and number of an operator applied to two values."""
+
+
+def binary(operator: str, left: Typed, right: Typed) -> Typed | None:
+    """The value of an operator; None where the text would grow too long, or a sum would lose a near operand's digits."""
+    if (left.near or right.near) and operator in "+-":
+        return None
+    if left.known is not None and right.known is not None or any(s.known not in (None, INTEGER, DECIMAL, DOUBLE) for s in (left, right)):
+        return None
+    kind, number = BINARY[operator](left, right)
+    if len(kind) + len(number) > LONGEST:
+        return None
+    near = operator == "/" or left.near or right.near
+    return Typed(f"({kind})", f"({number})", hard=_merged(left, right), computed=True, near=near)
+
+
+def _merged(*sides: Typed) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(column for side in sides for column in side.hard))
+
+
+def _whole(value: str, made: str) -> str:
+    return f"CASE WHEN abs({value}) < {MOST_EXACT} THEN CAST({made} AS DOUBLE) ELSE {value} END"
+
+
+UNARY: dict[str, Callable[[str], str]] = {
+    "U-": lambda n: f"(- {n})", "U+": lambda n: n, "ABS": lambda n: f"abs({n})",
+    "CEIL": lambda n: _whole(n, f"ceil({n})"), "FLOOR": lambda n: _whole(n, f"floor({n})"),
+    "ROUND": lambda n: _whole(n, f"floor({n}) + CASE WHEN {n} - floor({n}) >= 0.5e0 THEN 1 ELSE 0 END")}
+"""The number that a function makes of a number; kinds stay."""
+
+
+def unary(function: str, operand: Typed) -> Typed | None:
+    """The value of a function of one number."""
+    if operand.known is not None or (operand.near and function not in ("U-", "U+", "ABS")):
+        return None
+    kind = operand.kind if operand.computed else f"(CASE WHEN {operand.kind} {NUMBERS} THEN {operand.kind} END)"
+    number = UNARY[function](operand.number)
+    if not operand.computed:  # a decimal beyond six fraction digits must not go into exact arithmetic as if it were computed
+        number = f"CASE WHEN {operand.kind} <> {DECIMAL} OR {operand.number} = {_fixed(operand.number)} THEN {number} " \
+                 f"ELSE {NOT_A_NUMBER} END"
+    return None if len(number) > LONGEST else Typed(kind, f"({number})", hard=operand.hard, computed=True, near=operand.near)
+
+
+def token(value: Typed, otherwise: str) -> str:
+    """The canonical token of a computed value; doubles and undecided rows are left to `otherwise`."""
+    whole, decimal = integer_token(f"CAST({value.number} AS BIGINT)"), decimal_token(f"CAST({value.number} AS DECIMAL(18, 6))")
+    return (f"(CASE WHEN {either(value.undecided)} THEN {otherwise} WHEN {value.kind} = {INTEGER} THEN {whole} "
+            f"WHEN {value.kind} = {DECIMAL} AND abs({value.number}) < {MOST_FIXED} THEN {decimal} "
+            f"WHEN {value.kind} IS NOT NULL THEN {otherwise} END)")

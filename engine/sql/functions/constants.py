@@ -1,0 +1,76 @@
+"""Typed columns compared with constants (SPARQL 1.1 section 17.3; constants of other kinds are type errors)."""
+
+from __future__ import annotations
+
+from math import copysign, inf, isfinite
+from struct import pack, unpack
+
+from engine.functions.typed import Kind, typed
+from engine.sql.dialect import Dialect
+from engine.sql.functions import strings
+from engine.sql.functions.comparisons import FOURTEEN_HOURS, OPERATORS, decided
+from engine.sql.functions.values import BOOLEAN, HARD, LANG, OPAQUE, STRING, double
+
+EXACT = (Kind.INTEGER, Kind.DECIMAL)
+NUMERIC = (*EXACT, Kind.FLOAT, Kind.DOUBLE)
+MOMENTS = (Kind.DATETIME, Kind.DATETIME_LOCAL)
+UNDECIDED = (Kind.OTHER, Kind.ILL, Kind.HARD)
+
+
+def with_constant(dialect: Dialect, operator: str, column: str, token: str) -> str | None:
+    """A SQL boolean: a column with companions against a constant, None for constants that SQL cannot compare."""
+    return _with_value(operator, column, token, dialect.undecided("BOOLEAN")) or _with_text(dialect, operator, column, token)
+
+
+def _with_value(operator: str, column: str, token: str, undecided: str) -> str | None:
+    """A column against a number or a dateTime, `undecided` for values that SQL does not decide: None for other constants."""
+    kind, number, micros = typed(token)
+    if kind in (*EXACT, Kind.DOUBLE) and number is not None and isfinite(number):
+        sql = OPERATORS[operator]
+        kinds = ", ".join(str(int(k)) for k in NUMERIC if k != Kind.FLOAT or kind == Kind.DOUBLE)
+        same = f"WHEN {column}_k IN ({kinds}) THEN {_number_test(column, sql, number)}"
+        if kind in EXACT:  # a float is compared with an exact number in single precision
+            same += f" WHEN {column}_k = {int(Kind.FLOAT)} THEN {_number_test(column, sql, _single(number))}"
+    elif kind in MOMENTS and micros is not None:
+        other = Kind.DATETIME_LOCAL if kind == Kind.DATETIME else Kind.DATETIME
+        same = _moments_decided(column, int(kind), int(other), operator, micros)
+    else:
+        return None
+    if operator in ("=", "!="):
+        others = ", ".join(str(int(k)) for k in Kind if k not in (*UNDECIDED, *(NUMERIC if kind in NUMERIC else MOMENTS)))
+        same += f" WHEN {column}_k IN ({others}) THEN {'TRUE' if operator == '!=' else 'FALSE'}"
+    return f"(CASE {same} WHEN {column}_k = {HARD} THEN {undecided} END)"
+
+
+def _number_test(column: str, operator: str, number: float) -> str:
+    return f"({column}_n {operator} {double(number)})"
+
+
+def _single(number: float) -> float:
+    """The nearest single-precision number."""
+    try:
+        return float(unpack("f", pack("f", number))[0])
+    except OverflowError:
+        return copysign(inf, number)
+
+
+def _with_text(dialect: Dialect, operator: str, column: str, token: str) -> str | None:
+    """A column against a string, tagged string or boolean: None for other constants."""
+    kind, sql = typed(token)[0], OPERATORS[operator]
+    equality = operator in ("=", "!=")
+    unequal = f"WHEN {column}_k {'IS NOT NULL' if kind == LANG else f'NOT IN {OPAQUE}'} THEN {'FALSE' if operator == '=' else 'TRUE'}"
+    if kind == BOOLEAN and token[1] in "tf10":
+        truth = f"CAST(substr({column}, 2, 1) IN ('t', '1') AS INT) {sql} {int(token[1] in 't1')}"
+        return f"(CASE WHEN {column}_k = {BOOLEAN} THEN {truth} {unequal if equality else ''} END)"
+    if kind in (STRING, LANG) and equality:
+        return f"(CASE WHEN {column} = {dialect.quote(token)} THEN {'TRUE' if operator == '=' else 'FALSE'} {unequal} END)"
+    if kind == STRING and "\\" not in token:
+        return f"(CASE WHEN {column}_k = {STRING} THEN {strings.body(dialect, column)} {sql} {dialect.quote(token[1:-1])} END)"
+    return None
+
+
+def _moments_decided(column: str, kind: int, other: int, operator: str, micros: int) -> str:
+    """A dateTime column against a constant, 14 hours apart where one of them has no zone."""
+    return (f"WHEN {column}_k = {kind} THEN {column}_m {OPERATORS[operator]} {micros} "
+            f"WHEN {column}_k = {other} AND {column}_m + {FOURTEEN_HOURS} < {micros} THEN {decided(operator, '<')} "
+            f"WHEN {column}_k = {other} AND {column}_m - {FOURTEEN_HOURS} > {micros} THEN {decided(operator, '>')}")

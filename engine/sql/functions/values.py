@@ -1,0 +1,95 @@
+"""Values with typed companions in SQL, and tokens made of them.
+
+A relation's typed column ``c`` has companions ``c_k`` (kind), ``c_n`` (number) and ``c_m`` (microseconds), filled as
+`engine.functions.typed` says. The kind HARD is a value that SQL does not decide: there Python is asked, row by row where the
+engine's CASE allows it (`Dialect.otherwise`), else by running the plan again without types.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import inf
+
+from engine.functions import terms
+from engine.functions.typed import Kind, typed
+from engine.ir.terms import XSD
+from engine.sql.dialect import fixed
+
+INTEGER, DECIMAL, FLOAT, DOUBLE, HARD = (int(k) for k in (Kind.INTEGER, Kind.DECIMAL, Kind.FLOAT, Kind.DOUBLE, Kind.HARD))
+STRING, LANG, BOOLEAN = int(Kind.STRING), int(Kind.LANG), int(Kind.BOOLEAN)
+ZONED, LOCAL = int(Kind.DATETIME), int(Kind.DATETIME_LOCAL)
+DATED = ", ".join(str(kind) for kind in range(ZONED, int(Kind.DURATION) + 1))
+OPAQUE = f"({int(Kind.OTHER)}, {int(Kind.ILL)})"
+NUMBERS = f"BETWEEN {INTEGER} AND {DOUBLE}"
+MOMENTS = f"IN ({ZONED}, {LOCAL})"
+MOST_EXACT = "1e15"
+NOT_A_NUMBER = "CAST('NaN' AS DOUBLE)"
+INTEGER_END, DECIMAL_END, DOUBLE_END = (fixed(f'"^^<{XSD}{name}>') for name in ("integer", "decimal", "double"))
+TRUE, FALSE = map(fixed, (terms.TRUE, terms.FALSE))
+ZERO = fixed(f'"0"^^<{XSD}integer>')
+NULL_STRING = "CAST(NULL AS STRING)"
+
+
+@dataclass(frozen=True, slots=True)
+class Typed:
+    """A value by its kind, number and microseconds.
+
+    `hard` are the columns that hold HARD where the value is undecided; a `computed` value is a number or an error (kind null), and
+    undecided where its number is NaN. One that is `near` is within a billionth of the number. `token` is there for columns and constants.
+    """
+
+    kind: str
+    number: str
+    micros: str = "NULL"
+    token: str | None = None
+    hard: tuple[str, ...] = ()
+    computed: bool = False
+    near: bool = False
+    known: int | None = None
+
+    @property
+    def undecided(self) -> list[str]:
+        """Conditions under which SQL cannot tell the value (dates and durations have arithmetic too, in Python)."""
+        if not self.computed:
+            return [f"{column} = {HARD}" for column in self.hard]
+        return [f"{column} IN ({DATED}, {HARD})" for column in self.hard] + [f"isnan({self.number})"]
+
+
+def of_column(column: str) -> Typed:
+    """The value of a column with companions."""
+    return Typed(f"{column}_k", f"{column}_n", f"{column}_m", column, (f"{column}_k",))
+
+
+def of_constant(token: str, quoted: str) -> Typed | None:
+    """The value of a constant, None for a HARD one."""
+    kind, number, micros = typed(token)
+    if kind == HARD:
+        return None
+    return Typed(str(int(kind)), "NULL" if number is None else double(number), "NULL" if micros is None else str(micros), quoted,
+                 known=int(kind))
+
+
+def double(number: float) -> str:
+    """A double as SQL."""
+    return f"CAST({fixed('Infinity' if number == inf else '-Infinity' if number == -inf else str(number))} AS DOUBLE)"
+
+
+def integer_token(number: str) -> str:
+    """The token of a whole number."""
+    return f"('\"' || CAST({number} AS STRING) || {INTEGER_END})"
+
+
+def decimal_token(number: str) -> str:
+    """The canonical token of a SQL decimal with at least one fraction digit."""
+    plain = f"CAST({number} AS STRING)"
+    return f"('\"' || trim(TRAILING '.' FROM trim(TRAILING '0' FROM {plain})) || {DECIMAL_END})"
+
+
+def boolean_token(truth: str) -> str:
+    """The token of a SQL boolean."""
+    return f"(CASE WHEN {truth} THEN {TRUE} WHEN NOT {truth} THEN {FALSE} END)"
+
+
+def either(conditions: list[str]) -> str:
+    """A disjunction."""
+    return "(" + " OR ".join(conditions or ["FALSE"]) + ")"

@@ -1,0 +1,172 @@
+"""Plan leaves as SQL: scans, stars, inline data."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from engine.functions.typed import Kind
+from engine.ir.terms import Constant, OneOf, PatternTerm, Variable
+from engine.plan import nodes
+from engine.plan.nodes import Plan
+from engine.sql.dialect import Dialect
+from engine.sql.functions.values import NULL_STRING
+from engine.sql.relation import Relation, typed_columns
+
+if TYPE_CHECKING:
+    from engine.sql.emit import Emitter
+
+
+def unit(emitter: Emitter, plan: nodes.Unit) -> Relation:
+    """The relation with one row and no variable."""
+    return Relation(emitter.add("SELECT 1 AS u"), (), "", ())
+
+
+def scan(emitter: Emitter, plan: nodes.Scan) -> Relation:
+    """The matches of one triple pattern: a set, as a graph is."""
+    source, keys, repeats = emitter.read(plan.source)
+    where: list[str] = []
+    places: dict[Variable, str] = {}
+    rest = [(f"x{number}", term) for number, term in enumerate(plan.rest, 3)]
+    for column, term in (*zip("spo", plan.terms), *rest, ("g", plan.graph)):
+        place(emitter.dialect, column, term, places, where)
+    if plan.sight:
+        where.append(f"(sight & {plan.sight}) <> 0")
+    typed = frozenset(v for v, column in places.items() if column == "o" and v in emitter.typed)
+    select = [*keys]
+    for variable, column in places.items():
+        select.append(f"{column} AS {emitter.name(variable)}")
+        if variable in typed:
+            select += typed_columns(emitter.name(variable))
+    lasting = isinstance(plan.source, (nodes.KnownSource, nodes.FreshSource, nodes.StarSource)) and plan.source.closed.lasting
+    select += ["lo", "hi"] if lasting else []
+    distinct = "DISTINCT " if repeats or plan.sight or any(isinstance(t, OneOf) for t in plan.terms) else ""
+    text = f"SELECT {distinct}{', '.join(select) or '1 AS u'} FROM {source}"
+    name = emitter.add(text + (f" WHERE {' AND '.join(where)}" if where else ""))
+    bound = tuple(places)
+    return Relation(name, keys, spine(source, keys), bound, frozenset(bound), typed, lasting=lasting)
+
+
+def spine(source: str, keys: tuple[str, ...]) -> str:
+    """A relation that lists the values of the keys."""
+    return source if "g" in keys else "ticks" if keys else ""
+
+
+def place(dialect: Dialect, column: str, term: PatternTerm | None, places: dict[Variable, str], where: list[str]) -> None:
+    """Note what a term asks of a column: a variable's first column goes to `places`, a condition to `where`."""
+    match term:
+        case Constant(token=token):
+            where.append(f"{column} = {dialect.quote(token)}")
+        case OneOf(tokens=tokens):
+            where.append(f"{column} IN ({', '.join(map(dialect.quote, tokens))})")
+        case Variable() if term in places:
+            where.append(f"{column} = {places[term]}")
+        case Variable():
+            places[term] = column
+            if column == "g":
+                where.append("g IS NOT NULL")
+
+
+def ends(emitter: Emitter, plan: nodes.Nodes) -> Relation:
+    """Every subject and object."""
+    source, keys, _ = emitter.read(plan.source)
+    graph, where = [], ""
+    if isinstance(plan.graph, Variable):
+        graph, where = [f"g AS {emitter.name(plan.graph)}"], " WHERE g IS NOT NULL"
+    elif isinstance(plan.graph, Constant):
+        where = f" WHERE g = {emitter.dialect.quote(plan.graph.token)}"
+    sides = [f"SELECT {', '.join([*keys, f'{c} AS {emitter.name(plan.variable)}', *graph])} FROM {source}{where}" for c in "so"]
+    bound = (plan.variable, *((plan.graph,) if isinstance(plan.graph, Variable) else ()))
+    return Relation(emitter.add(" UNION ".join(sides)), keys, "ticks" if keys else "", bound, frozenset(bound))
+
+
+def stamps(emitter: Emitter, plan: nodes.Stamps) -> Relation:
+    """The latest time of each triple, or of each item, in the windows of a source; graphs have no times."""
+    windows = [emitter.read(leaf)[0] for leaf in nodes.leaf_sources(plan.source) if isinstance(leaf, nodes.WindowSource)]
+    names = [f"{column} AS {emitter.name(v)}" for column, v in zip("spo", plan.terms)]
+    where = ""
+    if isinstance(plan.graph, Variable):
+        names.append(f"g AS {emitter.name(plan.graph)}")
+        where = " WHERE g IS NOT NULL"
+    elif isinstance(plan.graph, Constant):
+        where = f" WHERE g = {emitter.dialect.quote(plan.graph.token)}"
+    by = ["tick", *(name.split(" ")[0] for name in names)]
+    select = f"SELECT {', '.join(['tick', *names, 'max(t) AS t'])} FROM"
+    facts = " UNION ALL ".join(f"SELECT tick, g, s, p, o, t FROM {name}" for name in windows)
+    if not facts:
+        facts = "SELECT tick, '' AS g, '' AS s, '' AS p, '' AS o, CAST(0 AS BIGINT) AS t FROM ticks WHERE FALSE"
+    latest = emitter.add(f"{select} ({facts}) AS f{where} GROUP BY {', '.join(by)}")
+    keys = dict.fromkeys((*plan.terms, *((plan.graph,) if isinstance(plan.graph, Variable) else ())))
+    return _moments(emitter, latest, tuple(keys), plan.variable)
+
+
+def window_times(emitter: Emitter, plan: nodes.WindowTimes) -> Relation:
+    """The opening or closing time of each window at T."""
+    side = "low" if plan.opens else "high"
+    rows = [f"SELECT tick, {emitter.dialect.quote(name)} AS {emitter.name(plan.name)}, {side} AS t FROM {emitter.times(index)}"
+            for name, index in plan.windows]
+    return _moments(emitter, emitter.add(" UNION ALL ".join(rows)), (plan.name,), plan.variable)
+
+
+def _moments(emitter: Emitter, relation: str, keys: tuple[Variable, ...], variable: Variable) -> Relation:
+    """A relation's milliseconds ``t`` as dateTimes."""
+    column = emitter.name(variable)
+    token = f"CASE WHEN t IS NOT NULL THEN {emitter.moment('coalesce(t, CAST(0 AS BIGINT))')} END AS {column}"
+    typed = [f"CAST({int(Kind.DATETIME)} AS TINYINT) AS {column}_k", f"CAST(NULL AS DOUBLE) AS {column}_n", f"t * 1000 AS {column}_m"]
+    name = emitter.add(f"SELECT {', '.join(['tick', *map(emitter.name, keys), token, *typed])} FROM {relation}")
+    return Relation(name, ("tick",), "ticks", (*keys, variable), frozenset(keys), frozenset((variable,)))
+
+
+def star(emitter: Emitter, plan: nodes.Star) -> Relation:
+    """Scans with one subject: in Spark one group-by on the subject, each object a set that is exploded; in DuckDB plain joins."""
+    subject = plan.scans[0].subject
+    objects = [s.object for s in plan.scans if isinstance(s.object, Variable)]
+    groupable = len(set(objects)) == len(objects) and subject not in objects and all(
+        isinstance(s.predicate, Constant) and not isinstance(s.object, OneOf) and s.graph is None for s in plan.scans)
+    if emitter.dialect.stars and groupable and isinstance(subject, Variable):
+        return _grouped_star(emitter, plan, subject)
+    joined: Plan = plan.scans[0]
+    for arm in plan.scans[1:]:
+        joined = nodes.Join(joined, arm)
+    return emitter.relation(joined)
+
+
+def _grouped_star(emitter: Emitter, star: nodes.Star, subject: Variable) -> Relation:
+    source, keys, _ = emitter.read(star.scans[0].source)
+    quote, grouped, having, explode = emitter.dialect.quote, [], [], []
+    typed = frozenset(s.object for s in star.scans if isinstance(s.object, Variable) and s.object in emitter.typed)
+    select = [*keys, f"{emitter.name(subject)}"]
+    for number, scan in enumerate(star.scans):
+        assert isinstance(scan.predicate, Constant)
+        test = f"p = {quote(scan.predicate.token)}"
+        if isinstance(scan.object, Constant):
+            having.append(f"bool_or({test} AND o = {quote(scan.object.token)})")
+            continue
+        assert isinstance(scan.object, Variable)
+        value = "named_struct('o', o, 'kind', kind, 'number', number, 'micros', micros)"
+        grouped.append(f"collect_set(CASE WHEN {test} THEN {value} END) AS l{number}")
+        having.append(f"bool_or({test})")
+        explode.append(f"LATERAL VIEW explode(l{number}) AS e{number}")
+        column = emitter.name(scan.object)
+        select.append(f"e{number}.o AS {column}")
+        if scan.object in typed:
+            select += typed_columns(column, f"e{number}.")
+    predicates = ", ".join(sorted({quote(s.predicate.token) for s in star.scans if isinstance(s.predicate, Constant)}))
+    by = ", ".join([*keys, "s"])
+    inner = (f"SELECT {', '.join([*keys, f's AS {emitter.name(subject)}', *grouped])} FROM {source} WHERE p IN ({predicates}) "
+             f"GROUP BY {by} HAVING {' AND '.join(having)}")
+    bound = (subject, *(s.object for s in star.scans if isinstance(s.object, Variable)))
+    name = emitter.add(f"SELECT {', '.join(select)} FROM ({inner}) AS stars {' '.join(explode)}")
+    return Relation(name, keys, "ticks" if keys else "", bound, frozenset(bound), typed)
+
+
+def values(emitter: Emitter, plan: nodes.Values) -> Relation:
+    """Inline data."""
+    names = [emitter.name(v) for v in plan.variables]
+    rows = [", ".join(emitter.dialect.quote(c.token) if c else NULL_STRING for c in row) for row in plan.rows]
+    if rows and names:
+        text = f"SELECT {', '.join(names)} FROM (VALUES {', '.join(f'({row})' for row in rows)}) AS v({', '.join(names)})"
+    else:
+        empty = ", ".join(f"{NULL_STRING} AS {n}" for n in names) or "1 AS u"
+        text = " UNION ALL ".join("SELECT 1 AS u" for _ in rows) or f"SELECT {empty} WHERE FALSE"
+    certain = frozenset(v for i, v in enumerate(plan.variables) if all(row[i] is not None for row in plan.rows))
+    return Relation(emitter.add(text), (), "", plan.variables, certain)

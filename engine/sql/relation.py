@@ -1,0 +1,156 @@
+"""What the SQL text knows of an intermediate relation, and the column arithmetic of joins."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from engine.ir.terms import Variable
+from engine.sql.functions.values import NULL_STRING
+
+
+@dataclass(frozen=True, slots=True)
+class Relation:
+    """A named common table expression.
+
+    `keys` are the columns every operator carries along: ``tick`` (the evaluation time; absent from a relation of static
+    facts only) and, inside EXISTS, the identity columns of the outer row. `spine` is a relation that lists every value of the keys.
+    `certain` variables are never null; `typed` ones have companions ``_k _n _m``; `booleans` are truth values, not tokens; an `ordered`
+    relation has the rank ``ord``. A row of a `lasting` one holds from point ``lo`` to ``hi``.
+    """
+
+    name: str
+    keys: tuple[str, ...]
+    spine: str
+    variables: tuple[Variable, ...]
+    certain: frozenset[Variable] = frozenset()
+    typed: frozenset[Variable] = frozenset()
+    booleans: frozenset[Variable] = frozenset()
+    ordered: bool = False
+    lasting: bool = False
+
+
+COMPANIONS = {"_k": ("kind", "TINYINT"), "_n": ("number", "DOUBLE"), "_m": ("micros", "BIGINT")}
+
+
+class Namer:
+    """Generated column names: request text never becomes an identifier."""
+
+    def __init__(self) -> None:
+        self._names: dict[Variable, str] = {}
+
+    def __call__(self, variable: Variable) -> str:
+        return self._names.setdefault(variable, f"c{len(self._names)}")
+
+
+def columns(relation: Relation, name: Namer, alias: str = "", *, order: bool = True) -> list[str]:
+    """Every column of a relation, qualified by `alias`."""
+    dot = f"{alias}." if alias else ""
+    found = [f"{dot}{key}" for key in relation.keys]
+    for variable in relation.variables:
+        found.append(f"{dot}{name(variable)}")
+        if variable in relation.typed:
+            found += [f"{dot}{name(variable)}{suffix}" for suffix in COMPANIONS]
+    if relation.ordered and order:
+        found.append(f"{dot}ord")
+    if relation.lasting:
+        found += [f"{dot}lo", f"{dot}hi"]
+    return found or ["1 AS u"]
+
+
+def padded(side: Relation, result: Relation, name: Namer, alias: str = "") -> list[str]:
+    """The columns of `result` drawn from `side`, null where it lacks a variable."""
+    dot = f"{alias}." if alias else ""
+    found = [f"{dot}{key}" for key in result.keys]
+    has = frozenset(side.variables)
+    for variable in result.variables:
+        column = name(variable)
+        there = variable in has
+        found.append(f"{dot}{column}" if there else f"{NULL_STRING} AS {column}")
+        if variable in result.typed:
+            found += [f"{dot}{column}{suffix}" if variable in side.typed else f"CAST(NULL AS {kind}) AS {column}{suffix}"
+                      for suffix, (_, kind) in COMPANIONS.items()]
+    return found or ["1 AS u"]
+
+
+def typed_columns(column: str, source: str = "") -> list[str]:
+    """The typed companions of an object, drawn from the facts' columns."""
+    return [f"{source}{fact} AS {column}{suffix}" for suffix, (fact, _) in COMPANIONS.items()]
+
+
+def key_condition(left: tuple[str, ...], right: tuple[str, ...]) -> list[str]:
+    """Equality of the keys that both sides have; outer-row identities may be null."""
+    return [f"a.{key} = b.{key}" if key == "tick" else f"a.{key} IS NOT DISTINCT FROM b.{key}" for key in left if key in right]
+
+
+def compatible(left: Relation, right: Relation, name: Namer, shared: Iterable[Variable]) -> list[str]:
+    """SPARQL's compatibility of the shared variables, as plain equality where both are certainly bound."""
+    conditions = []
+    for variable in shared:
+        column = name(variable)
+        if variable in left.certain and variable in right.certain:
+            conditions.append(f"a.{column} = b.{column}")
+        else:
+            conditions.append(f"(a.{column} = b.{column} OR a.{column} IS NULL OR b.{column} IS NULL)")
+    return conditions
+
+
+def lasting_columns(left: Relation, right: Relation) -> list[str]:
+    """When a joined row holds: while both of its parts do."""
+    sides = [side for side, relation in (("a", left), ("b", right)) if relation.lasting]
+    if len(sides) == 2:
+        return ["greatest(a.lo, b.lo) AS lo", "least(a.hi, b.hi) AS hi"]
+    return [f"{side}.{end} AS {end}" for side in sides for end in ("lo", "hi")]
+
+
+def joined_columns(left: Relation, right: Relation, name: Namer) -> tuple[list[str], frozenset[Variable]]:
+    """The select list of a join, and which of its variables keep typed companions."""
+    found = [f"a.{key}" for key in left.keys] + [f"b.{key}" for key in right.keys if key not in left.keys]
+    kept: set[Variable] = set()
+    in_left, in_right = frozenset(left.variables), frozenset(right.variables)
+    for variable in joined_variables(left, right):
+        sides = variable in in_left, variable in in_right
+        pick = _picker(variable, left, *sides)
+        column = name(variable)
+        found.append(f"{pick(column)} AS {column}")
+        if _keeps_types(variable, left, right, *sides):
+            kept.add(variable)
+            side = _typed_picker(variable, left, right, *sides)
+            found += [f"{side(column + suffix)} AS {column}{suffix}" for suffix in COMPANIONS]
+    found += lasting_columns(left, right)
+    return found or ["1 AS u"], frozenset(kept)
+
+
+def joined_variables(left: Relation, right: Relation) -> tuple[Variable, ...]:
+    """The variables of two relations side by side, each once."""
+    return tuple(dict.fromkeys((*left.variables, *right.variables)))
+
+
+def shared_variables(left: Relation, right: Relation) -> list[Variable]:
+    """The variables of both, in the order of the left one."""
+    others = frozenset(right.variables)
+    return [variable for variable in left.variables if variable in others]
+
+
+def _picker(variable: Variable, left: Relation, in_left: bool, in_right: bool) -> Callable[[str], str]:
+    if not in_right or variable in left.certain:
+        return lambda column: f"a.{column}"
+    if not in_left:
+        return lambda column: f"b.{column}"
+    return lambda column: f"coalesce(a.{column}, b.{column})"
+
+
+def _keeps_types(variable: Variable, left: Relation, right: Relation, in_left: bool, in_right: bool) -> bool:
+    if not in_left or not in_right:
+        return variable in left.typed if in_left else variable in right.typed
+    if variable in left.certain and (variable in left.typed or variable in right.typed and variable in right.certain):
+        return True
+    return variable in left.typed and variable in right.typed
+
+
+def _typed_picker(variable: Variable, left: Relation, right: Relation, in_left: bool, in_right: bool) -> Callable[[str], str]:
+    if variable in left.typed and (variable in left.certain or not in_right):
+        return lambda column: f"a.{column}"
+    if variable in right.typed and (variable in right.certain and variable in left.certain or not in_left):
+        return lambda column: f"b.{column}"
+    return lambda column: f"coalesce(a.{column}, b.{column})"

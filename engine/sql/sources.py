@@ -1,0 +1,229 @@
+"""The relations at the bottom of a plan's text: evaluation times, window contents, merged graphs.
+
+They are written anew for each evaluation (times change), the plan's body above them is not. A window's content at T is drawn from
+the stream's facts by time (``open <= t < end``) or by rank (tuple windows), never by position alone.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from engine.ir.statement import AllWindow, NowWindow, StreamSource, TimeWindow, TupleWindow, Window
+from engine.plan.nodes import (BoundsSource, ClosedSource, FreshSource, KnownSource, MergedSource, Source, StarSource, StaticSource,
+                               TimedSource, WindowSource, leaf_sources)
+from engine.sql.dialect import Dialect
+from engine.timeline import MIN, ON_CHANGE_STEP, content
+
+TRIPLE_COLUMNS = "s, p, o, kind, number, micros"
+
+
+@dataclass(frozen=True, slots=True)
+class Evaluation:
+    """What varies between evaluations of one query: its ticks T and the position after which it sees events."""
+
+    ticks: tuple[int, ...]
+    since: int
+    on_change: bool
+    start_at_ms: int
+
+
+def stream_table(iri: str) -> str:
+    """Name of the relation with a stream's facts: derived from the IRI, never containing it."""
+    return f"s_{hashlib.sha256(iri.encode()).hexdigest()[:16]}"
+
+
+def graph_table(iri: str) -> str:
+    """Name of the relation with a static graph's triples."""
+    return f"g_{hashlib.sha256(iri.encode()).hexdigest()[:16]}"
+
+
+def source_name(source: Source) -> str:
+    """Name of a source's relation in the plan text."""
+    match source:
+        case WindowSource(index=index):
+            return f"x{index}"
+        case StaticSource(iri=iri):
+            return graph_table(iri)
+        case TimedSource(name=name):
+            return name
+        case BoundsSource(index=index):
+            return f"b{index}"
+        case ClosedSource(name=name):
+            return name
+        case KnownSource(closed=closed, beside=beside):
+            return f"{closed.name}_{'beside' if beside else 'known'}"
+        case FreshSource(closed=closed):
+            return f"{closed.name}_new"
+        case StarSource(closed=closed, properties=properties):
+            return f"{closed.name}_star_{hashlib.sha256(' '.join(properties).encode()).hexdigest()[:8]}"
+    return "m_" + hashlib.sha256(" ".join(map(source_name, source.parts)).encode()).hexdigest()[:16]
+
+
+def bounds(window: Window, tick: int, evaluation: Evaluation) -> tuple[int, int]:
+    """The times ``open <= t < end`` that a window shows at T; tuple windows show the last of them (docs/architecture.md, "Windows")."""
+    if not isinstance(window, TimeWindow):
+        return MIN, tick
+    step = ON_CHANGE_STEP if evaluation.on_change else window.step_ms
+    return content(tick, window.range_ms, step, evaluation.start_at_ms, window.delay_ms)
+
+
+def needed(streams: Sequence[StreamSource], evaluation: Evaluation) -> dict[str, tuple[int, int]]:
+    """By stream IRI, the range of event times ``[low, high)`` that these ticks may see."""
+    found: dict[str, tuple[int, int]] = {}
+    for source in streams:
+        for tick in (evaluation.ticks[0], evaluation.ticks[-1]):
+            low, high = bounds(source.window, tick, evaluation)
+            before = found.get(source.stream, (low, high))
+            found[source.stream] = min(low, before[0]), max(high, before[1])
+    return found
+
+
+def source_texts(sources: Sequence[Source], streams: Sequence[StreamSource], evaluation: Evaluation, dialect: Dialect) -> list[str]:
+    """The common table expressions that a plan's body stands on."""
+    ticks = ", ".join(f"({tick})" for tick in evaluation.ticks)
+    texts = [f"ticks AS (SELECT CAST(tick AS BIGINT) AS tick FROM (VALUES {ticks}) AS t(tick))"]
+    windows = {leaf.index for source in sources for leaf in leaf_sources(source) if isinstance(leaf, WindowSource)}
+    for index in sorted(windows):
+        texts += _window_texts(index, streams[index], evaluation, dialect)
+    timed = dict.fromkeys(leaf for source in sources for leaf in leaf_sources(source) if isinstance(leaf, TimedSource))
+    texts += map(_timed_text, timed)
+    texts += [_bounds_text(source, streams[source.index].window, evaluation) for source in sources if isinstance(source, BoundsSource)]
+    return texts + [text for source in sources for text in _combined_texts(source)]
+
+
+def _combined_texts(source: Source) -> list[str]:
+    """What stands on windows and graphs: merged sources, and what of a closure can be seen."""
+    match source:
+        case MergedSource(parts=parts):
+            below = [text for part in parts for text in _combined_texts(part)]
+            return [*below, _merged_text(source)]
+        case ClosedSource():
+            return [f"{source.name} AS ({_visible(source)})"]
+    return []
+
+
+def _visible(source: ClosedSource) -> str:
+    """The triples of a closure, without what only its rules need and what it hides."""
+    times = "" if source.static else "c.tick, "
+    graph = "c.g" if source.items else "CAST(NULL AS STRING) AS g"
+    hidden = ""
+    if source.hidden is not None:
+        hidden = (f"AND NOT EXISTS (SELECT 1 FROM {closure_table(source.hidden.name)} h WHERE h.s = c.s AND h.p = c.p AND h.o = c.o)")
+    listed = ", ".join(f"c.{column}" for column in TRIPLE_COLUMNS.split(", "))
+    distinct, seen = ("DISTINCT ", "(c.sight & 1) <> 0 AND ") if source.views else ("", "")
+    return (f"SELECT {distinct}{times}{graph}, {listed} FROM {closure_table(source.name)} c "
+            f"WHERE {seen}substr(c.s, 1, 1) <> '\"' AND substr(c.p, 1, 1) = '<' {hidden}")
+
+
+def closure_table(name: str) -> str:
+    """Name of the relation with all that a closure holds, what is not a triple included."""
+    return f"{name}_all"
+
+
+def timed_table(source: TimedSource) -> str:
+    """Name of the relation with what timed rules derive: rows ``s p o`` with their typed columns, ``first`` and ``last``."""
+    return f"{source.name}_rows"
+
+
+def _timed_text(source: TimedSource) -> str:
+    return (f"{source.name} AS (SELECT DISTINCT k.tick, CAST(NULL AS STRING) AS g, CAST(NULL AS BIGINT) AS t, "
+            f"{', '.join(f'f.{column}' for column in TRIPLE_COLUMNS.split(', '))} FROM {timed_table(source)} f "
+            f"JOIN ticks k ON k.tick >= f.first AND k.tick <= f.last)")
+
+
+def _bounds_text(source: BoundsSource, window: Window, evaluation: Evaluation) -> str:
+    """What WINDOW_OPEN and WINDOW_CLOSE say, in ms: of a tuple window only when it closes. A REPORT ON CHANGE evaluation at T is about
+    the instant before T, which its window includes."""
+    shift = 1 if evaluation.on_change else 0
+    rows = []
+    for tick in evaluation.ticks:
+        low, high = bounds(window, tick, evaluation)
+        opens = str(low - shift) if isinstance(window, TimeWindow) else "NULL"
+        rows.append(f"({tick}, {opens}, {high - shift})")
+    columns = ", ".join(f"CAST({column} AS BIGINT) AS {column}" for column in ("tick", "low", "high"))
+    return f"{source_name(source)} AS (SELECT {columns} FROM (VALUES {', '.join(rows)}) AS t(tick, low, high))"
+
+
+def _window_texts(index: int, source: StreamSource, evaluation: Evaluation, dialect: Dialect) -> list[str]:
+    table = stream_table(source.stream)
+    if isinstance(source.window, TupleWindow) and source.window.unit == "items":
+        table = _with_item(table, dialect)
+    rows = [(tick, *bounds(source.window, tick, evaluation)) for tick in evaluation.ticks]
+    if len(rows) == 1:
+        tick, low, high = rows[0]
+        seen = (f"SELECT CAST({tick} AS BIGINT) AS tick, f.* FROM {table} f "
+                f"WHERE f.t >= {low} AND f.t < {high} AND f.position > {evaluation.since}")
+        texts = []
+    else:
+        listed = ", ".join(str(row) for row in rows)
+        texts = [f"w{index} AS (SELECT CAST(tick AS BIGINT) AS tick, CAST(low AS BIGINT) AS low, CAST(high AS BIGINT) AS high "
+                 f"FROM (VALUES {listed}) AS t(tick, low, high))"]
+        facts, test = f"{table} f", "f.t >= w.low AND f.t < w.high"
+        if dialect.name == "sql" and isinstance(source.window, TimeWindow) and not evaluation.on_change:
+            facts, test = _at_closes(table, source.window, evaluation, rows[0][2], rows[-1][2]), "f.end = w.high"
+        seen = f"SELECT w.tick, f.* FROM {facts} JOIN w{index} w ON {test} WHERE f.position > {evaluation.since}"
+    ranked = _ranked(source.window)
+    if ranked:
+        rank, limit = ranked
+        placed = f"SELECT v.*, dense_rank() OVER (PARTITION BY tick ORDER BY {rank}) AS place FROM ({seen}) AS v"
+        seen = f"SELECT * FROM ({placed}) AS r WHERE place <= {limit}"
+    return [*texts, f"x{index} AS (SELECT tick, g, t, {TRIPLE_COLUMNS} FROM ({seen}) AS seen)"]
+
+
+def _ranked(window: Window) -> tuple[str, int] | None:
+    """Newest first: the order of a tuple window, and how many places it shows."""
+    match window:
+        case TupleWindow(count=count, unit="triples"):
+            return "t DESC, s DESC, p DESC, o DESC", count
+        case TupleWindow(count=count, unit="items"):
+            return "t DESC, item DESC, coalesce(g, '') DESC", count
+        case NowWindow():
+            return "t DESC", 1
+        case AllWindow() | TimeWindow():
+            return None
+    return None
+
+
+def closes(window: TimeWindow, step_ms: int, start_ms: int) -> tuple[str, str]:
+    """SQL of the first and last close that see an event at `t` (timeline.event_validity); % rounds towards zero, hence twice."""
+    def floor(ms: str) -> str:
+        return f"({ms} - ((({ms} - {start_ms}) % {step_ms}) + {step_ms}) % {step_ms})"
+    entered, left = (f"(t + CAST({shift} AS BIGINT))" for shift in (window.delay_ms, window.delay_ms + window.range_ms))
+    return f"({floor(entered)} + {step_ms})", floor(left)
+
+
+def _at_closes(table: str, window: TimeWindow, evaluation: Evaluation, first_end: int, last_end: int) -> str:
+    """Spark joins ranges by nested loops: there a fact is repeated for each due close that sees it, and joined by equality."""
+    first, last = closes(window, window.step_ms, evaluation.start_at_ms)
+    first, last = f"greatest({first}, {first_end + window.delay_ms})", f"least({last}, {last_end + window.delay_ms})"
+    times = f"CASE WHEN {first} <= {last} THEN sequence({first}, {last}, CAST({window.step_ms} AS BIGINT)) END"
+    return f"(SELECT e.*, close - {window.delay_ms} AS end FROM (SELECT f.*, explode({times}) AS close FROM {table} f) AS e) AS f"
+
+
+def _with_item(table: str, dialect: Dialect) -> str:
+    """The facts with the place of their item among all by canonical text: equal items are one, items of one time stand in this order."""
+    text = dialect.sorted_text("concat_ws(chr(1), s, p, o)")
+    texts = f"SELECT position AS place_of, t AS time_of, {text} AS item_text FROM {table} GROUP BY position, t"
+    items = f"SELECT place_of, time_of, dense_rank() OVER (ORDER BY item_text) AS item FROM ({texts}) AS texts"
+    return f"(SELECT f.*, i.item FROM {table} f JOIN ({items}) AS i ON f.position = i.place_of AND f.t = i.time_of)"
+
+
+def _merged_text(source: MergedSource) -> str:
+    parts = []
+    for part in source.parts:
+        if isinstance(part, (WindowSource, TimedSource)) or isinstance(part, ClosedSource) and not part.static:
+            parts.append(f"SELECT tick, {TRIPLE_COLUMNS} FROM {source_name(part)}")
+        else:
+            parts.append(f"SELECT k.tick, {TRIPLE_COLUMNS} FROM {source_name(part)} f CROSS JOIN ticks k")
+    nothing = ("SELECT tick, '' AS s, '' AS p, '' AS o, CAST(0 AS TINYINT) AS kind, CAST(0 AS DOUBLE) AS number, "
+               "CAST(0 AS BIGINT) AS micros FROM ticks WHERE FALSE")
+    return f"{source_name(source)} AS ({' UNION '.join(parts) if len(parts) > 1 else (parts or [nothing])[0]})"
+
+
+def tables(sources: Sequence[Source], streams: Sequence[StreamSource]) -> tuple[frozenset[str], frozenset[str]]:
+    """The stream IRIs and graph IRIs that a plan reads."""
+    parts = [leaf for source in sources for leaf in leaf_sources(source)]
+    return (frozenset(streams[p.index].stream for p in parts if isinstance(p, WindowSource)),
+            frozenset(p.iri for p in parts if isinstance(p, StaticSource)))

@@ -1,0 +1,259 @@
+"""Bundles of tasks: all plans of executor `local` that are due, of however many queries, as they are given to a worker process.
+
+A bundle has Arrow tables and plan texts; the worker runs the texts in DuckDB and gives back each answer as Arrow. A Spark job costs tens of
+milliseconds whatever it does, so at small sizes the number of jobs decides (docs/decisions.md, "Executors").
+"""
+
+from __future__ import annotations
+
+import pickle
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from engine.ipc import pack, unpack
+from engine.ir.growth import Unending
+from engine.limits import UNLIMITED, EvaluationLimits, LimitExceeded, Postponed
+from engine.sql.closing import (Closing, Round, SeenRow, all_seen, beside_table, following_table, new_table, saturate,
+                                seen_text)
+from engine.sql.sources import closure_table
+from engine.worker import staged_task, timed_task
+from engine.worker.database import database
+from engine.worker.guard import check_size, fetched, guarded
+from engine.worker.staged_task import StagedStep
+from engine.worker.states import drop_relation, find_beside, forget, go_on
+from engine.worker.timed_task import TimedStep, labelled
+
+if TYPE_CHECKING:
+    import duckdb
+
+MOST_KEPT = 64
+MOST_PARSED = 256
+CLOSING = 30    # what a closure costs, in plans over as many rows (docs/decisions.md)
+FINDINGS = pa.schema([("lo", pa.int64()), ("hi", pa.int64()), ("finding", pa.string())])
+Result = tuple[int, float, bytes, bytes | None, Exception | None]
+"""What a task gives: its number, its time in ms, the answer and what is inconsistent as Arrow, or why it failed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """One plan text to run over named tables for a `query`, once its closures are computed; in place of a text the `step` of a program
+    with a time of its own. `cost` is its estimated rows. `patience_ms` is as in Due."""
+
+    text: str
+    tables: frozenset[str]
+    cost: int
+    closings: tuple[Closing, ...] = ()
+    query: str = ""
+    limits: EvaluationLimits = UNLIMITED
+    patience_ms: int | None = None
+    step: TimedStep | StagedStep | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What a plan text gave in so many ms, and rows `FINDINGS` of what its closures have that is inconsistent."""
+
+    table: pa.Table
+    findings: pa.Table | None = None
+    ms: float = 0.0
+
+
+class QueryFailed(RuntimeError):
+    """A plan failed while it ran; the message is the engine's."""
+
+
+def bundles_of(tasks: Sequence[Task], tables: Mapping[str, pa.Table], workers: int,
+               alive: frozenset[str] | None = frozenset()) -> list[bytes]:
+    """What `run_bundles` takes, one for each of at most so many workers. Of lasting closures they keep those that are `alive`, all of them
+    where that is None."""
+    return [_bundle(part, tasks, tables, alive) for part in balanced(tasks, workers)]
+
+
+def answers_of(results: Iterable[Result], count: int) -> list[Found | Exception]:
+    """The answers of `count` tasks in their order: QueryFailed, LimitExceeded or Postponed in place of that of one that failed."""
+    answers: list[Found | Exception] = [QueryFailed("the task gave no answer")] * count
+    for number, ms, answer, findings, error in results:
+        answers[number] = error or Found(unpack(answer), unpack(findings) if findings else None, ms)
+    return answers
+
+
+def balanced(tasks: Sequence[Task], workers: int) -> list[list[int]]:
+    """Task numbers for each worker: the costliest first, to the least loaded. One that has a task's closures to make already is
+    preferred, until making them twice is worth it."""
+    count = max(1, min(workers, len(tasks)))
+    loads, parts, shared = [0] * count, [list[int]() for _ in range(count)], [set[tuple[str, str]]() for _ in range(count)]
+    for number in sorted(range(len(tasks)), key=lambda n: -tasks[n].cost):
+        cost, closings = tasks[number].cost + 1, {(c.name, c.first) for c in tasks[number].closings if not c.static}
+        more = [CLOSING * cost * len(closings - made) for made in shared]
+        worker = min(range(count), key=lambda n: (loads[n] + 2 * more[n], n))
+        parts[worker].append(number)
+        loads[worker] += more[worker] + cost
+        shared[worker] |= closings
+    return [part for part in parts if part]
+
+
+def _bundle(numbers: list[int], tasks: Sequence[Task], tables: Mapping[str, pa.Table], alive: frozenset[str] | None) -> bytes:
+    wanted = sorted({name for number in numbers for name in tasks[number].tables})
+    return pickle.dumps({"alive": alive, "tables": {name: pack(tables[name]) for name in wanted},
+                         "tasks": [(number, replace(tasks[number], tables=frozenset())) for number in numbers]})
+
+
+def run_bundles(bundles: Iterable[bytes]) -> Iterator[Result]:
+    """In a Spark task: run bundles."""
+    for packed in bundles:
+        bundle = pickle.loads(packed)   # of the driver's own making: nothing that a document says is a part of it but as text
+        if bundle["alive"] is not None:
+            forget(database(), bundle["alive"])
+            timed_task.forget(bundle["alive"])
+            staged_task.forget(bundle["alive"])
+        yield from _run_bundle(bundle["tables"], bundle["tasks"])
+
+
+def _run_bundle(tables: dict[str, bytes], tasks: list[tuple[int, Task]]) -> Iterator[Result]:
+    connection = database()
+    closures = Closures(connection, tables)
+    for name, data in tables.items():
+        connection.register(name, unpack(data))
+    try:
+        for number, task in tasks:
+            yield _run(connection, number, task, closures) if task.step is None else _advance(connection, number, task, task.step, tables)
+    finally:
+        closures.drop()
+        for name in tables:
+            connection.unregister(name)
+
+
+def _run(connection: duckdb.DuckDBPyConnection, number: int, task: Task, closures: Closures) -> Result:
+    def work() -> tuple[pa.Table, bytes | None]:
+        made = [findings for closing in task.closings if (findings := closures.make(closing)) is not None]
+        return fetched(connection, task.text, task.limits), pack(pa.concat_tables(made)) if made else None
+    return _within_limits(connection, number, task, work)
+
+
+def _advance(connection: duckdb.DuckDBPyConnection, number: int, task: Task, step: TimedStep | StagedStep,
+             tables: Mapping[str, bytes]) -> Result:
+    def work() -> tuple[pa.Table, None]:
+        given = {name: unpack(tables[name]) for name in (*step.streams, *step.graphs)}
+        if isinstance(step, StagedStep):
+            return staged_task.advance(connection, step, given), None
+        found = labelled(timed_task.advance(connection, step, given))
+        check_size(found.num_rows, found.nbytes, task.limits)
+        return found, None
+    return _within_limits(connection, number, task, work)
+
+
+def _within_limits(connection: duckdb.DuckDBPyConnection, number: int, task: Task,
+                   work: Callable[[], tuple[pa.Table, bytes | None]]) -> Result:
+    began = time.perf_counter()
+    try:
+        with guarded(connection, task.limits, task.patience_ms):
+            table, findings = work()
+            return number, (time.perf_counter() - began) * 1000, pack(table), findings, None
+    except (LimitExceeded, Postponed) as over:
+        return number, 0.0, b"", None, over
+    except Unending as endless:
+        return number, 0.0, b"", None, QueryFailed(str(endless))
+    except Exception as failure:  # whatever DuckDB or a function raises belongs to this query alone
+        return number, 0.0, b"", None, QueryFailed(f"{type(failure).__name__}: {failure}")
+
+
+class Closures:
+    """The closures of a bundle: queries with equal windows and rules share one. Those of static graphs stay for later bundles."""
+
+    def __init__(self, connection: duckdb.DuckDBPyConnection, tables: Mapping[str, bytes]) -> None:
+        self._connection, self._tables = connection, tables
+        self._made: dict[str, _Made] = {}
+
+    def make(self, closing: Closing) -> pa.Table | None:
+        """Compute a closure, unless it is there; what is inconsistent in it. A lasting one goes on from what is kept of it."""
+        if closing.kept is not None:
+            self._made[closing.name] = _Made(None, None)
+            return go_on(self._connection, closing, _InDuckDB(self._connection, closing))
+        read = [(name, hash(data)) for name, data in self._tables.items() if name in closing.first] if closing.static else None
+        shelf, from_ = _kept() if closing.static else self._made, (closing, read)
+        made = shelf.pop(closing.name, None)
+        if made is None or made.from_ != from_:
+            drop(self._connection, closing.name)
+            try:
+                made = _Made(from_, close(self._connection, closing))
+            except Exception:   # whatever it was, nothing half-made stays
+                drop(self._connection, closing.name)
+                raise
+        shelf[closing.name] = made
+        while closing.static and len(shelf) > MOST_KEPT:
+            oldest = next(iter(shelf))
+            drop(self._connection, oldest)
+            del shelf[oldest]
+        return made.findings
+
+    def drop(self) -> None:
+        """Forget those of windows."""
+        for name in self._made:
+            drop(self._connection, name)
+        self._made.clear()
+
+
+@dataclass(frozen=True, slots=True)
+class _Made:
+    """A closure that is there: what it was made from, and what is inconsistent in it."""
+
+    from_: object
+    findings: pa.Table | None
+
+
+@lru_cache(maxsize=1)
+def _kept() -> dict[str, _Made]:
+    """The closures of static graphs in this process, by name; the last used at the end."""
+    return {}
+
+
+def drop(connection: duckdb.DuckDBPyConnection, name: str) -> None:
+    """Remove the tables of a closure."""
+    for relation in (closure_table(name), new_table(name), following_table(name), beside_table(name)):
+        drop_relation(connection, relation)
+
+
+@dataclass(frozen=True, slots=True)
+class _InDuckDB:
+    """A closure's tables in DuckDB."""
+
+    connection: duckdb.DuckDBPyConnection
+    closing: Closing
+
+    def seen(self, table: str) -> list[SeenRow]:
+        return self.connection.execute(seen_text(table)).fetchall()
+
+    def begin(self) -> None:
+        drop_relation(self.connection, self.closing.new)
+        self.connection.execute(f"CREATE TEMP VIEW {self.closing.new} AS SELECT * FROM {self.closing.all}")
+
+    def advance(self, due: Round) -> bool:
+        if self.closing.kept is not None:
+            find_beside(self.connection, self.closing, due.ends)
+        new, following = self.closing.new, following_table(self.closing.name)
+        text = f"CREATE OR REPLACE TEMP TABLE {following} AS {due.text}"
+        self.connection.execute(text if self.closing.kept is None else _parsed(self.connection, text))
+        drop_relation(self.connection, new)
+        self.connection.execute(f"ALTER TABLE {following} RENAME TO {new}")
+        [(count,)] = self.connection.execute(f"INSERT INTO {self.closing.all} SELECT * FROM {new}").fetchall()
+        return bool(count)
+
+
+@lru_cache(maxsize=MOST_PARSED)
+def _parsed(connection: duckdb.DuckDBPyConnection, text: str) -> duckdb.Statement:
+    """A statement that comes again, as those of a kept closure do: to parse a round takes a third of its time (docs/decisions.md)."""
+    [statement] = connection.extract_statements(text)
+    return statement
+
+
+def close(connection: duckdb.DuckDBPyConnection, closing: Closing) -> pa.Table | None:
+    """Compute a closure under rules, which is then the table `closing.all`; what is inconsistent in it."""
+    connection.execute(f"CREATE TEMP TABLE {closing.all} AS {closing.first}")
+    tables = _InDuckDB(connection, closing)
+    check = saturate(closing, tables, all_seen(tables, closing.behind))
+    return connection.sql(check).to_arrow_table() if check else None

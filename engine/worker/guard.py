@@ -1,0 +1,107 @@
+"""The limits of a task, kept in the worker that runs it: time by an interrupt, the size of the answer while it is read.
+
+What no interrupt ends (one call of a function over a huge value, the planning of a text) is ended by a signal some seconds later,
+and the worker with it: its tasks are then run again, each alone (jobs.py).
+"""
+
+from __future__ import annotations
+
+import re
+import resource
+import signal
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from engine.limits import EvaluationLimits, LimitExceeded, Postponed
+from engine.supervision.deadline import deadline
+from engine.worker.time_limit import check_time, end_at
+
+if TYPE_CHECKING:
+    import duckdb
+
+GRACE_S = 5.0
+PATIENT_GRACE_S = 2.0   # of an evaluation that others wait for
+BATCH_ROWS = 50_000
+_IN_FUNCTION = re.compile(r"(?:executing the UDF: |\n)MemoryError\b")
+
+
+@contextmanager
+def guarded(connection: duckdb.DuckDBPyConnection, limits: EvaluationLimits, patience_ms: int | None = None) -> Iterator[None]:
+    """Run a task for at most its time. Raises LimitExceeded where that, or the memory of the worker, was not enough; Postponed where
+    the patience of others (ms) was over before."""
+    hurried = patience_ms is not None and patience_ms < limits.evaluation_ms
+    seconds = (patience_ms if hurried and patience_ms is not None else limits.evaluation_ms) / 1000
+    ends_at = time.monotonic() + seconds
+    end_at(ends_at)
+    with deadline(seconds, connection.interrupt):
+        if in_task := "pyspark.worker" in sys.modules:    # the process is Spark's, and this its main thread
+            signal.setitimer(signal.ITIMER_REAL, seconds + (PATIENT_GRACE_S if hurried else GRACE_S))
+        try:
+            yield
+            if time.monotonic() > ends_at:
+                raise TimeoutError
+        except Exception as failure:
+            if time.monotonic() > ends_at and hurried:
+                raise Postponed(f"it was not done within {patience_ms} ms") from failure
+            if time.monotonic() > ends_at:
+                raise LimitExceeded.of("evaluation_ms", limits.evaluation_ms, "the evaluation took longer") from failure
+            if is_out_of_memory(failure):
+                raise out_of_memory(failure) from failure
+            raise
+        finally:
+            if in_task:
+                signal.setitimer(signal.ITIMER_REAL, 0)
+            end_at()
+
+
+def is_out_of_memory(failure: Exception) -> bool:
+    """Whether memory was not enough: DuckDB's, Python's, or that of a function which one of DuckDB or Spark called."""
+    return (isinstance(failure, MemoryError) or type(failure).__name__ == "OutOfMemoryException"
+            or _IN_FUNCTION.search(str(failure)) is not None)
+
+
+def out_of_memory(failure: Exception) -> LimitExceeded:
+    """The error of an evaluation with too little memory: what was asked for, without DuckDB's advice on settings that are locked here."""
+    found = re.search(r"[^:\n]*\([^()]* used\)", str(failure))
+    return LimitExceeded("worker_memory", "the evaluation needs more memory than a worker has"
+                         f"{': ' + found[0].strip() if found else ''}; the limit workerMemory is set by THALWEG_WORKER_MEMORY")
+
+
+def fetched(connection: duckdb.DuckDBPyConnection, text: str, limits: EvaluationLimits) -> pa.Table:
+    """The answer of a plan text, read for as long as it is within its limits."""
+    reader = connection.sql(text).to_arrow_reader(BATCH_ROWS)
+    batches, rows, size = [], 0, 0
+    try:
+        for batch in reader:
+            rows += batch.num_rows
+            size += batch.nbytes
+            check_size(rows, size, limits)
+            check_time()
+            batches.append(batch)
+    finally:
+        reader.close()      # else the connection could run nothing else
+    return pa.Table.from_batches(batches, reader.schema)
+
+
+def bound_process(memory: str) -> int:
+    """Let this process and its children have no more data than twice the `memory` of DuckDB ("2GB") and 2 GiB more, so that one that
+    wants more fails before the machine does; the bytes."""
+    number, unit = re.fullmatch(r"\s*([0-9.]+)\s*([kKmMgGtT]?)(?:i?[bB])?\s*", memory).groups()  # type: ignore[union-attr]
+    most = int(2 * float(number) * 1024 ** (" kmgt".index(unit.lower() or " ")) + 2 * 1024**3)
+    _, hard = resource.getrlimit(resource.RLIMIT_DATA)
+    most = most if hard == resource.RLIM_INFINITY else min(most, hard)
+    resource.setrlimit(resource.RLIMIT_DATA, (most, hard))
+    return most
+
+
+def check_size(rows: int, size: int, limits: EvaluationLimits) -> None:
+    """Raise LimitExceeded where an answer has too many rows or bytes."""
+    if rows > limits.evaluation_rows:
+        raise LimitExceeded.of("evaluation_rows", limits.evaluation_rows, f"the answer has {rows} rows or more")
+    if size > limits.evaluation_bytes:
+        raise LimitExceeded.of("evaluation_bytes", limits.evaluation_bytes, f"the answer has {size} bytes or more")
