@@ -64,6 +64,7 @@ class Limits:
     ring_events: int = 1_024
     ring_bytes: int = 32 * MIB
     rings_bytes: int = 512 * MIB
+    relations_kept: int = 4
     notices_waiting: int = 10_000
     notices_bytes: int = 64 * MIB
     page_bytes: int = 1 * MIB

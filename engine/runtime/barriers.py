@@ -134,6 +134,7 @@ class Barriers:
             self._forget_epoch(old.definition.epoch)
             del self.queries[name]      # the new one is evaluated last
         self.queries[name] = query
+        query.relation_changed = True   # there may be that of the query which it replaces
         if old is not None and old.makes is not None and old.makes != query.makes:
             self._forget(old.makes)
         query.ticker.skip(self._begin(query))

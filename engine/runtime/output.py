@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -58,6 +59,12 @@ def triples_in(payload: bytes) -> tuple[Triple, ...]:
     """The triples of such N-Triples: only the object may have spaces in it."""
     lines = (line[:-2].split(" ", 2) for line in payload.decode().splitlines())
     return tuple((s, p, o) for s, p, o in lines)
+
+
+def bindings(table: pa.Table) -> list[dict[str, Any]]:
+    """The rows of a table of tokens as the bindings of SPARQL Results JSON."""
+    found: list[dict[str, Any]] = json.loads(select_json(table))["results"]["bindings"]
+    return found
 
 
 def payload(form: str, table: pa.Table) -> bytes:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
@@ -14,11 +15,12 @@ from engine.execution.instances import ENDS
 from engine.ir.patterns import BGP
 from engine.ir.statement import Program, Select, Statement, TimedProgram, TimeWindow
 from engine.ir.terms import Variable
-from engine.runtime.output import difference, first_rows, payloads
+from engine.runtime import holding
+from engine.runtime.output import bindings, difference, first_rows, payloads
 from engine.runtime.registered import Definition, Reader
 from engine.runtime.resources import RESULT_KINDS, ResultEvent
 from engine.runtime.ticks import Need, Ticker, Timetable
-from engine.runtime.timed_results import told
+from engine.runtime.timed_results import Telling
 from engine.runtime.timed_ticks import TimedTicker
 from engine.timeline import MAX, MIN
 
@@ -85,6 +87,11 @@ class _Result:
     more: Mapping[str, Any] = field(default_factory=dict)
 
 
+def _of_stream(answer: _Tick, rows: pa.Table, ceases: bool) -> _Result:
+    """A result of a rule program: of stream N facts that cease, else of stream P such that begin to hold."""
+    return _Result(answer, rows, "dstream" if ceases else "istream", None, {"stream": "n" if ceases else "p"})
+
+
 def _ticker(statement: Statement, timetable: Timetable, floor: int) -> Ticker:
     query = statement.query
     return TimedTicker(timetable, query, floor) if isinstance(query, TimedProgram) else Ticker(timetable, floor)
@@ -129,6 +136,9 @@ class LiveQuery(Reader):
         self.timetable = Timetable.of(self.statement)
         self.ticker = _ticker(self.statement, self.timetable, floor)
         self.state, self.error, self.failed_with = "running", None, None
+        if isinstance(self.statement.query, TimedProgram) and self.relation is not None:    # it begins anew
+            held, gone = holding.parts(self.relation, self.relation)
+            self.relation, self.relation_changed = holding.whole(held.slice(0, 0), [gone, held]), True
 
     def skip(self, watermark: int) -> None:
         """Leave out the ticks up to `watermark`."""
@@ -168,27 +178,50 @@ class LiveQuery(Reader):
         """What a program with a time of its own tells: by time what begins, and what ceases of that which was told to begin."""
         assert isinstance(self.ticker, TimedTicker) and answer.state is not None
         self.program, self.ticker.next_point = answer.state, answer.state.next
-        return [_Result(_At(tick), rows, "dstream" if ceased else "istream", None, {"stream": "n" if ceased else "p"})
-                for tick, ceased, rows in told(answer.table, self.timetable.grain_ms, self.ticker.is_silent)]
+        telling = Telling(answer.table, self.timetable.grain_ms, self.ticker.is_silent)
+        results = [_of_stream(_At(tick), rows, ceased) for tick, ceased, rows in telling.told()]
+        unsaid = [(tick, holding.begun_as(rows)) for tick, rows in telling.unsaid()]
+        held, gone = holding.parts(self.relation, telling.rows.slice(0, 0))
+        if results or unsaid:
+            begun, ceased = ([r.shown for r in results if r.output == output] for output in ("istream", "dstream"))
+            held = holding.after(held, begun, [*map(holding.begun_as, ceased), *(rows for _, rows in unsaid)])
+            return self._hold(held, results, [(MIN, gone), *unsaid])
+        return []
 
     def _of_program(self, answers: Sequence[Evaluated]) -> list[_Result]:
-        """What begins at each instant, and what was reported before it and ceases there. What lasts longer, but not for ever, is kept."""
+        """What begins at each instant, and what was reported before it and ceases there. What lasts longer is kept."""
         if not answers:
             return []
-        before = answers[0].table.slice(0, 0) if self.relation is None else self.relation
+        before, gone = holding.parts(self.relation, answers[0].table.slice(0, 0))
         reported = pa.concat_tables([before, *(answer.table for answer in answers)]).combine_chunks()
         order = reported[ENDS].fill_null(MAX).to_numpy().argsort(kind="stable")
         ends = reported[ENDS].fill_null(MAX).to_numpy()[order]
         instants = [self.ticker.timetable.label(answer.tick) for answer in answers]
         cuts = list(zip(np.searchsorted(ends, instants).tolist(), np.searchsorted(ends, instants, "right").tolist()))
-        done, ever = cuts[-1][1], int(np.searchsorted(ends, MAX))
-        ceased = reported.drop_columns([ENDS]).take(order[:done])
-        if done or ever > before.num_rows:
-            self.relation, self.relation_changed = reported.take(order[done:ever]), True
-        found = []
+        done = cuts[-1][1]
+        ceased = reported.take(order[:done])
+        results, unsaid, past = list[_Result](), [(MIN, gone)], 0
         for answer, (first, last) in zip(answers, cuts):
-            pairs = ("istream", "p", answer.table.drop_columns([ENDS])), ("dstream", "n", ceased.slice(first, last - first))
-            found += [_Result(answer, shown, output, None, {"stream": stream}) for output, stream, shown in pairs if shown.num_rows]
+            unsaid.append((answer.tick, ceased.slice(past, first - past)))      # it ceased at an instant that was left out
+            pairs = (answer.table, False), (ceased.slice(first, last - first), True)
+            results += [_of_stream(answer, rows.drop_columns([ENDS]), ceases) for rows, ceases in pairs if rows.num_rows]
+            past = last
+        if done or reported.num_rows > before.num_rows:
+            return self._hold(reported.take(order[done:]), results, unsaid)
+        return results
+
+    def _hold(self, held: pa.Table, results: Sequence[_Result], unsaid: Sequence[tuple[int, pa.Table]]) -> list[_Result]:
+        """Keep what a program has told to hold. The results with what is `unsaid` before them, by T: facts that ceased in silence."""
+        ticks = [result.answer.tick for result in results]
+        places = [(bisect_left(ticks, tick), rows) for tick, rows in unsaid if rows.num_rows]
+        self.relation = holding.whole(held, [rows for place, rows in places if place == len(results)])
+        self.relation_changed = True
+        found = []
+        for number, result in enumerate(results):
+            goes_on = {"goesOn": True} if number + 1 < len(ticks) and ticks[number + 1] == ticks[number] else {}
+            silently = [rows.select(result.shown.column_names) for place, rows in places if place == number]
+            also = {"unsaid": bindings(pa.concat_tables(silently))} if silently else {}
+            found.append(replace(result, more={**result.more, **goes_on, **also}))
         return found
 
     def _difference(self, answer: Evaluated) -> _Result:

@@ -204,6 +204,12 @@ class ResultLog(Database):
         return [(json.loads(definition), json.loads(state), None if relation is None else unpack(relation))
                 for definition, state, relation in self._read("select definition, state, relation from queries order by name")]
 
+    def relation(self, query: str) -> tuple[str, int, pa.Table | None] | None:
+        """The epoch of a query, its last seq, and the relation that it keeps from one evaluation to the next."""
+        rows = self._read("select json_extract(definition, '$.epoch'), json_extract(state, '$.seq'), relation from queries where name = ?",
+                          (query,))
+        return next(((epoch, seq, None if kept is None else unpack(kept)) for epoch, seq, kept in rows), None)
+
     def was_removed(self, query: str) -> bool:
         """Whether there was a query of this name, and there is none now."""
         return bool(list(self._read("select 1 from removed where name = ?", (query,))))

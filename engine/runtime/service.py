@@ -14,7 +14,7 @@ from typing import Any
 
 from engine.execution.due import Due
 from engine.ir.spans import Diagnostic
-from engine.ir.statement import GraphSource, Statement
+from engine.ir.statement import GraphSource, Statement, TimedProgram
 from engine.limits import LimitExceeded
 from engine.runtime.backend import Backend, SparkBackend
 from engine.runtime.clock import Clock, SystemClock
@@ -24,6 +24,7 @@ from engine.runtime.errors import EngineError, unavailable
 from engine.runtime.estimates import needs_of
 from engine.runtime.evidence import Evidence, evidence_of
 from engine.runtime.graph_commands import GraphCommands
+from engine.runtime.holding import Held, held_of
 from engine.runtime.machine import Machine
 from engine.runtime.one_shot import check_kept
 from engine.runtime.query import Compiled
@@ -142,6 +143,12 @@ class Engine(RuleCommands, GraphCommands):
         """What the evaluation of a result saw: 404 ``no-such-result``, 410 ``no-longer-kept`` where some of it is no longer there."""
         view = self._view()
         return evidence_of(self.results, self._machine.folder, view, self._query(name, view), result_id)
+
+    def held(self, name: str) -> Held:
+        """What a rule program has told to hold and not to cease, as it is committed."""
+        query = self._query(name, self._view())
+        return held_of(self.results.relation(name), query.epoch, variables(query.statement),
+                       isinstance(query.statement.query, TimedProgram), self.settings.max_result_rows)
 
     # --- one-shot queries
 

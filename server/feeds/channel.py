@@ -12,6 +12,7 @@ from engine.runtime.resources import ResultEvent
 from server.feeds.frames import Frame, message
 from server.feeds.options import Variant
 from server.feeds.render import full_frames, is_empty, result_frames
+from server.feeds.whole import Relations
 from server.limits import Limits
 
 Listener = Callable[[], None]
@@ -22,14 +23,16 @@ _READ_AT_ONCE = 16
 
 
 class Entry:
-    """A logged result with the bytes made of it so far, whose number is `size`; `grown` is told how many more are made."""
+    """A logged result with the bytes made of it so far, whose number is `size`; `grown` is told how many more are made. `whole` gives a
+    rule program's result with all that it has told to hold."""
 
     def __init__(self, event: ResultEvent, before: Callable[[], bytes | None], iri: str, cap: int,
-                 grown: Callable[[Entry, int], None] = lambda entry, more: None) -> None:
+                 grown: Callable[[Entry, int], None] = lambda entry, more: None,
+                 whole: Callable[[ResultEvent], ResultEvent] = lambda event: event) -> None:
         event.meta.setdefault("graph", f"{iri}/results/{event.id}")
         self.event = event
         self.size = len(event.payload) + len(event.relation or b"")
-        self._before, self._cap, self._grown = before, cap, grown
+        self._before, self._cap, self._grown, self._whole = before, cap, grown, whole
         self._frames: dict[tuple[Variant, bool], list[Frame]] = {}
         self._empty: dict[str, bool] = {}
         self._lock = threading.Lock()
@@ -43,9 +46,12 @@ class Entry:
         with self._lock:
             if (variant, snapshot) in self._frames:
                 return self._frames[variant, snapshot]
-            made = (full_frames(self.event, self.event.full, variant, self._cap, "snapshot") if snapshot
-                    else result_frames(self.event, self._before() if self._compares(variant) else None, variant, self._cap))
+            event = self._seen(variant, snapshot)
+            made = (full_frames(event, event.full, variant, self._cap, "snapshot") if snapshot
+                    else result_frames(event, self._before() if self._compares(variant) else None, variant, self._cap))
             self._frames[variant, snapshot] = made
+            if event is not self.event:
+                self._empty[variant.mode] = is_empty(event, variant, None)
         self._grown(self, _WRITTEN * sum(len(frame.data) for frame in made))
         return made
 
@@ -53,8 +59,12 @@ class Entry:
         """Whether there is nothing in it for ``empty=omit``."""
         with self._lock:
             if variant.mode not in self._empty:
-                self._empty[variant.mode] = is_empty(self.event, variant, self._before() if self._compares(variant) else None)
+                event = self._seen(variant)
+                self._empty[variant.mode] = is_empty(event, variant, self._before() if self._compares(variant) else None)
             return self._empty[variant.mode]
+
+    def _seen(self, variant: Variant, snapshot: bool = False) -> ResultEvent:
+        return self._whole(self.event) if self.event.stream is not None and (snapshot or variant.mode == "full") else self.event
 
     def _compares(self, variant: Variant) -> bool:
         return variant.mode == "delta" and not (self.event.added or self.event.removed)
@@ -92,6 +102,8 @@ class Channel:
         self._ring: deque[Entry] = deque()
         self._bytes = 0
         self._engine, self._limits = engine, limits
+        self._relations = Relations(lambda: engine.held(name), lambda after: engine.results.read(name, after, _READ_AT_ONCE),
+                                    limits.relations_kept)
 
     @property
     def size(self) -> int:
@@ -100,7 +112,7 @@ class Channel:
 
     def entry(self, event: ResultEvent) -> Entry:
         """A result as this channel writes it."""
-        return Entry(event, lambda: self._before(event), self.iri, self._limits.result_event, self._grow)
+        return Entry(event, lambda: self._before(event), self.iri, self._limits.result_event, self._grow, self._relations.at)
 
     def misses(self, event: ResultEvent) -> bool:
         """Whether results between the newest that is known and this one were left out."""

@@ -14,6 +14,8 @@ from server.feeds.channel import Channel, Entry, Listener, newer
 from server.feeds.exchange import Exchange
 from server.feeds.frames import Frame, bye, message
 from server.feeds.options import Options, parse_id
+from server.feeds.render import full_frames
+from server.feeds.whole import latest_whole
 from server.formats.stamps import date_time_ms
 from server.problems import Problem
 
@@ -21,17 +23,17 @@ _PAGE = 64
 
 
 def streams_of(info: QueryInfo, options: Options) -> str:
-    """The streams of a rule program that are asked for, of ``p`` and ``n``; none for other queries. A program has no relation at T that a
-    feed could begin with or show as a whole."""
-    if info.form == PROGRAM:
-        if options.mode == "full" or options.snapshot:
-            name = "mode" if options.mode == "full" else "snapshot"
-            raise Problem("unknown-parameter", "A rule program has streams only: facts that begin to hold, and such that cease.",
-                          extra={"parameter": name})
-        return options.stream or "p"
-    if options.stream is not None:
-        raise Problem("unknown-parameter", "stream= is for rule programs.", extra={"parameter": "stream"})
-    return ""
+    """The streams of a rule program that are asked for, of ``p`` and ``n``; both for all that holds, none for other queries."""
+    if info.form != PROGRAM:
+        if options.stream is not None:
+            raise Problem("unknown-parameter", "stream= is for rule programs.", extra={"parameter": "stream"})
+        return ""
+    if options.mode == "full":
+        if options.stream is not None:
+            raise Problem("unknown-parameter", "stream= says which changes are told; mode=full is all that holds.",
+                          extra={"parameter": "stream"})
+        return "pn"
+    return options.stream or "p"
 
 
 class Feed:
@@ -132,7 +134,8 @@ class Feed:
         options = self._options
         wanted = options.last_event_id or options.since
         if wanted is None or wanted == "latest" or (options.last_event_id == "none"):
-            show = not self._streams and (options.snapshot if options.snapshot is not None else wanted != "latest")
+            usual = wanted != "latest" and (not self._streams or self._variant.mode == "full")
+            show = options.snapshot if options.snapshot is not None else usual
             return False, self._snapshot() if show else []
         if wanted == "earliest":
             self._seq = max(0, oldest - 1)
@@ -150,14 +153,25 @@ class Feed:
 
     def _snapshot(self) -> list[Frame]:
         """The relation at the last evaluation, and the place just after it."""
-        event: ResultEvent | None = self._results.latest(self.name)
-        if event is None or event.epoch != self._epoch:
+        if (found := self._last()) is None:
             return []
+        event, frames = found
         self._seq = event.seq
         self._sent += 1
         self.done = self._options.limit is not None and self._sent >= self._options.limit
-        frames = list(self.channel.entry(event).frames(self._variant, snapshot=True))
         return frames + ([bye("limit", False)] if self.done else [])
+
+    def _last(self) -> tuple[ResultEvent, list[Frame]] | None:
+        """The last result, and the relation there as frames; None before the first one."""
+        if self._streams:
+            whole = latest_whole(self._exchange.engine, self.name)
+            if whole is None or whole.epoch != self._epoch:
+                return None
+            return whole, full_frames(whole, whole.payload, self._variant, self.limits.result_event, "snapshot")
+        event: ResultEvent | None = self._results.latest(self.name)
+        if event is None or event.epoch != self._epoch:
+            return None
+        return event, self.channel.entry(event).frames(self._variant, snapshot=True)
 
     def _resync(self, reason: str, requested: str | None, dropped: int = 0) -> list[Frame]:
         """Continuity is lost: a gap, then a snapshot."""
@@ -207,7 +221,7 @@ class Feed:
             self._end_until(frames)
             return
         self._seq = event.seq
-        if event.stream is not None and event.stream not in self._streams:
+        if event.stream is not None and (event.meta.get("goesOn") if self._variant.mode == "full" else event.stream not in self._streams):
             return
         if not options.keep_empty and entry.empty(self._variant):
             return

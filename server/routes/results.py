@@ -16,6 +16,7 @@ from engine.runtime.output import payload
 from engine.runtime.resources import PROGRAM, QueryInfo, ResultEvent, iso
 from server.feeds.feed import streams_of
 from server.feeds.options import PARAMETERS, parse_options
+from server.feeds.whole import latest_whole
 from server.formats import results as formats
 from server.formats.media import GRAPH_RESULT_TYPES, HTML, JSON, JSONL, SSE, TABLE_TYPES, TEXT
 from server.formats.proof_text import as_text
@@ -42,8 +43,13 @@ def latest(name: str) -> Response:
         return console()
     if media in feeds:
         return reply(b"", media) if request.method == "HEAD" else plain_feed(name, media)
-    streams = streams_of(info, parse_options(request.query_string.decode(), None)[0])
-    event: ResultEvent | None = site().engine.results.latest(name, {"p": "istream", "n": "dstream"}.get(streams))
+    options, _ = parse_options(request.query_string.decode(), None)
+    streams = streams_of(info, options)
+    event: ResultEvent | None
+    if streams and (options.mode == "full" or options.snapshot):
+        event = latest_whole(site().engine, name)
+    else:
+        event = site().engine.results.latest(name, {"p": "istream", "n": "dstream"}.get(streams))
     if event is not None and event.epoch != info.epoch:     # of the query that this one replaces: the pump is not there yet
         event = None
     data = event.full if event else _nothing(info)

@@ -236,11 +236,9 @@ def test_stats_tell_what_is_held_and_the_bound(timed: Timed) -> None:
     assert timed.client.get("/queries/here").get_json()["progress"]["lastEventId"] == "q1c1-1"
 
 
-def test_a_feed_carries_both_streams_and_no_relation(timed: Timed) -> None:
+def test_a_result_of_a_program_is_proved(timed: Timed) -> None:
     timed.put("here", HERE, DMTL)
     timed.push((0, "a", 1), (20, "b", 1))
-    whole = timed.client.get("/queries/here/results?mode=full", headers={"Accept": "application/sparql-results+json"})
-    assert whole.status_code == 400 and "streams only" in whole.get_json()["detail"]
     proof = timed.client.get("/queries/here/results/q1c1-1/why", headers={"Accept": "application/json"})
     assert proof.get_json()["proofs"][0]["premises"][0]["rule"] == {"set": "here", "name": None, "number": 1, "line": 3}
 

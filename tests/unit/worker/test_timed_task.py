@@ -19,7 +19,7 @@ from engine.ir.statement import TimedProgram
 from engine.limits import LimitExceeded
 from engine.plan.timed import timed_plan
 from engine.reference.timed import TimedState
-from engine.runtime.timed_results import told
+from engine.runtime.timed_results import Telling
 from engine.timeline import MIN
 from engine.worker import timed_task
 from engine.worker.state_file import StateLost, read_state, write_state
@@ -76,7 +76,7 @@ class Steps:
     def told(self, rows: pa.Table) -> Told:
         """What a step tells, in order."""
         return [(tick - self.program.grain_ms, ceased, tuple(sorted((name, value) for name, value in row.items() if value is not None)))
-                for tick, ceased, table in told(rows, self.program.grain_ms, lambda tick: False) for row in table.to_pylist()]
+                for tick, ceased, table in Telling(rows, self.program.grain_ms, lambda tick: False).told() for row in table.to_pylist()]
 
 
 def oracle(rules: RuleSet, watermarks: Sequence[int]) -> Told:

@@ -1,0 +1,69 @@
+"""What a rule program has told to hold: the facts of stream P that have not ceased since, with their times.
+
+It changes with results only, but where a fact ceases in a time of which nothing is told (a query that goes on after a pause leaves it
+out): such a fact is gone at once, and the next result says so beside what it tells. So what holds at a result is what held at the one
+before, with what it adds and without what it takes away.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from engine.runtime.output import difference
+
+GONE = "gone"
+"""The column of a relation that is kept: the fact does not hold any more, and no result has said so."""
+
+_UNTIL = "until"
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """What a program holds up to its result `seq`: as that result left it (`told`), and `now`. Rows as Program.variables has them, of which
+    `most` are shown. `open_ended`: until when a fact holds is not told before it ceases."""
+
+    epoch: str
+    seq: int
+    told: pa.Table
+    now: pa.Table
+    open_ended: bool
+    most: int
+
+
+def held_of(kept: tuple[str, int, pa.Table | None] | None, epoch: str, variables: Sequence[str], open_ended: bool, most: int) -> Held:
+    """What a program of `epoch` holds, of the relation that is kept of it (ResultLog.relation); nothing where it has told nothing yet."""
+    none = pa.table({name: pa.array([], pa.string()) for name in variables})
+    _, seq, relation = kept if kept is not None and kept[0] == epoch else (epoch, 0, None)
+    now, gone = parts(relation, none)
+    return Held(epoch, seq, pa.concat_tables([now, gone]).select(none.column_names), now.select(none.column_names), open_ended, most)
+
+
+def parts(kept: pa.Table | None, none: pa.Table) -> tuple[pa.Table, pa.Table]:
+    """The facts of a relation that is kept which hold, and those that are gone; `none` where there is no relation yet."""
+    if kept is None:
+        return none, none
+    if GONE not in kept.column_names:
+        return kept, kept.slice(0, 0)
+    rows = kept.drop_columns([GONE])
+    return rows.filter(pc.invert(kept[GONE])), rows.filter(kept[GONE])
+
+
+def whole(held: pa.Table, gone: Sequence[pa.Table]) -> pa.Table:
+    """The relation to keep of what holds and what is gone."""
+    flags = pa.array([False] * held.num_rows + [True] * sum(rows.num_rows for rows in gone), pa.bool_())
+    return pa.concat_tables([held, *gone]).combine_chunks().append_column(GONE, flags)
+
+
+def after(held: pa.Table, begun: Sequence[pa.Table], ceased: Sequence[pa.Table]) -> pa.Table:
+    """What holds once facts have begun and others have ceased."""
+    return difference(pa.concat_tables([held, *begun]), pa.concat_tables([held.slice(0, 0), *ceased]))
+
+
+def begun_as(rows: pa.Table) -> pa.Table:
+    """Facts that cease, of a program that is `open_ended`, as they were told to begin."""
+    place = rows.schema.get_field_index(_UNTIL)
+    return rows.set_column(place, rows.schema.field(place), pa.nulls(rows.num_rows, rows.schema.field(place).type))
