@@ -36,7 +36,7 @@ from engine.rewrite.alternatives import NotUnfolded
 from engine.rewrite.owl2rl import BUILT_IN as BUILT_IN_RULES
 from engine.rewrite.profiles import RULES_OF
 from engine.rewrite.programs import Programs, schema_words, united
-from engine.rewrite.relevance import Goal, goals_of
+from engine.rewrite.relevance import ANYTHING, Goal, goals_of
 from engine.rewrite.temporal import NormalForm, normal_form
 from engine.rewrite.timed import stage_program, timed_rules
 from engine.rewrite.unfold import unfold
@@ -190,7 +190,8 @@ def _staged(statement: Statement, catalog: Catalog) -> StagedPlan | None:
     if not divide(sets).is_timed:
         return None
     graphs = {g.iri: triples(catalog.graphs[g.iri]) for g in (*statement.graphs, *statement.reasoning_graphs) if not g.named}
-    return staged(sets, graphs, goals_of(statement.query))
+    # where windows may be empty, whatever else the rules derive says when the query is evaluated
+    return staged(sets, graphs, [ANYTHING] if statement.may_be_empty else goals_of(statement.query))
 
 
 def _windows_of(statement: Statement) -> str:

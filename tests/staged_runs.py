@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from engine.compiler import staged
 from engine.ir.rules import RuleSet
-from engine.plan.staged import StagedPlan
+from engine.plan.staged import Look, StagedPlan
 from engine.records import Event, Triple
 from engine.reference.dataset import Graph
 from engine.reference.mixed import seen_at
@@ -66,3 +66,36 @@ def assert_like_the_oracle(sets: Sequence[RuleSet], events: Sequence[Event], sta
     for steps in ([ticks], [[tick] for tick in ticks], some):
         assert run(sets, events, static, steps, on_change) == expected
     assert run(sets, events, static, some, on_change, resumed=True) == expected
+
+
+def assert_looks_like_the_oracle(sets: Sequence[RuleSet], events: Sequence[Event], static: Graph, ticks: Sequence[int],
+                                 cuts: Sequence[int] = (), grid: tuple[int, int] | None = None) -> None:
+    """Evaluation times that nothing is sure of are found, in steps up to `cuts` (numbers of times), where the oracle sees something else
+    than before: on a grid, of which `ticks` are all times, or on change. And no change that time alone brings about comes before it is
+    announced."""
+    on_change = grid is None
+    expected = {tick: set(seen_at(tick, on_change, sets, events, static).triples) for tick in ticks}
+    before = dict(zip(ticks[1:], ticks))
+    changes = [tick for tick in ticks[grid is not None:] if expected[tick] != (expected[before[tick]] if tick in before else set())]
+    ends = [0, *(n for n in sorted({*cuts}) if 0 < n < len(ticks)), len(ticks)]
+    plan = planned(sets, static)
+    state, found = StagedState(connection(), plan, f"h{next(_NUMBERS)}_"), list[int]()
+    for begin, end in zip(ends, ends[1:]):
+        step = ticks[begin:end] if grid is None else ticks[end - 1:end]
+        look = Look(ticks[begin - 1] if begin else ticks[0] if grid else None, frozenset(step), () if grid is None else (grid,))
+        past = state.tick
+        given = table((triple, e.t) for e in events if past <= e.t < step[-1] for triple in e.triples)
+        always = table((triple, 0) for triple in static.triples) if not begin else table([])
+        rows = state.advance(given, always, step, on_change, look).to_pylist()
+        found += state.ticks
+        for tick in state.ticks:
+            assert {(row["s"], row["p"], row["o"]) for row in rows if row["first"] <= tick <= row["last"]} == expected[tick]
+        kept, upcoming = state.snapshot(), state.upcoming()
+        state.drop()
+        state = StagedState(connection(), plan, f"h{next(_NUMBERS)}_")
+        state.restore(kept)
+        coming = min((e.t for e in events if e.t >= step[-1]), default=ticks[-1])
+        alone = [tick for tick in changes if step[-1] < tick <= coming]
+        assert on_change or not alone or upcoming is not None and 2 * alone[0] - 1 >= upcoming
+    state.drop()
+    assert found == changes

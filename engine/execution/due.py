@@ -13,6 +13,7 @@ from engine.execution.compiled import Compiled
 from engine.execution.content import StreamContent
 from engine.ir.statement import Ask
 from engine.limits import UNLIMITED, EvaluationLimits
+from engine.plan.staged import Look
 from engine.sql.sources import Evaluation
 from engine.timeline import MIN, evaluation_point
 
@@ -20,7 +21,8 @@ from engine.timeline import MIN, evaluation_point
 @dataclass(frozen=True, slots=True)
 class ProgramPosition:
     """How far a program with a time of its own is: its state by number (0: it has not begun), the last point that is final, the first
-    later one at which something may begin or cease though nothing comes (None: nothing will), how many rows are held, and the name of the
+    later one at which something may begin or cease though nothing comes (None: nothing will; of rules that a query uses the point of the
+    evaluation time at which that would be seen), how many rows are held, and the name of the
     file that has them."""
 
     number: int = 0
@@ -45,8 +47,8 @@ class Due:
 
     `ticks` ascend; an evaluation at T sees events with t < T and position > `since`. With `patience_ms`, which is how long others wait,
     what is not answered by then is an error `Postponed`. A program with a time of its own goes on from `state`; it is evaluated at the last
-    of the `ticks` only, which tells of all before. So do the timed rules that other queries use: `derived` is what those see of them,
-    once the executor has found it, and `reached` where the rules are then.
+    of the `ticks` only, which tells of all before. So do the timed rules that other queries use: `look` says which Ts count for what
+    those derive, `derived` is what the query sees of them, once the executor has found it, and `reached` where the rules are then.
     """
 
     query: str
@@ -58,8 +60,18 @@ class Due:
     limits: EvaluationLimits = UNLIMITED
     patience_ms: int | None = None
     state: ProgramPosition | None = None
+    look: Look | None = None
     derived: pa.Table | None = None
     reached: ProgramPosition | None = None
+
+    def until(self, tick: int) -> Due:
+        """The evaluations before a T."""
+        ticks = tuple(one for one in self.ticks if one < tick)
+        if self.look is not None and self.look.grids and tick <= self.ticks[-1]:
+            last = max(start + (tick - 1 - start) // step * step for step, start in self.look.grids)
+            if (self.look.before is None or last > self.look.before) and last not in ticks:
+                return replace(self, ticks=(*ticks, last), look=replace(self.look, unsure=self.look.unsure | {last}))
+        return replace(self, ticks=ticks)
 
     @property
     def new_from_ms(self) -> int:
@@ -79,7 +91,8 @@ class Answer:
     """The relation at one tick: a string column of tokens per variable (null: unbound), rows in order where the query orders them.
 
     ASK has one column ``_`` and a row where true; CONSTRUCT has s, p, o, distinct. A program with a time of its own tells what began and
-    ceased since the evaluation before, with the points ``lo hi``, and its `state` after that.
+    ceased since the evaluation before, with the points ``lo hi``, and its `state` after that. One that is not `reported` says only how far
+    the rules are that the query uses.
     """
 
     query: str
@@ -88,6 +101,7 @@ class Answer:
     error: BaseException | None = None
     inconsistencies: tuple[str, ...] = ()
     state: ProgramPosition | None = None
+    reported: bool = True
 
 
 def after(due: Due, answers: Sequence[Answer]) -> Due:

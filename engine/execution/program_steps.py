@@ -53,13 +53,14 @@ class TimedPrograms:
         streams, graphs = _tables(due, plan.graphs)
         step = StagedStep(self._mark(due.query), self._plan(due), before.number, due.new_from_ms if before.number else MIN,
                           str(self.folder / before.file), due.ticks, due.evaluation.on_change, str(self.folder / _after(due).file),
-                          tuple(streams), tuple(graphs), due.limits.state_rows)
+                          tuple(streams), tuple(graphs), due.limits.state_rows, due.look)
         return step, streams | graphs
 
     def seen(self, due: Due, table: pa.Table) -> Due:
-        """The evaluations with what a query's chain of programs derives, from what a task gave."""
+        """The evaluations that count, with what a query's chain of programs derives, from what a task gave."""
         about = json.loads(table.schema.metadata[ABOUT])
-        return replace(due, derived=table.replace_schema_metadata(None), reached=replace(_after(due), held=about["held"]))
+        reached = replace(_after(due), next=about["next"], held=about["held"])
+        return replace(due, ticks=tuple(about["ticks"]), look=None, derived=table.replace_schema_metadata(None), reached=reached)
 
     def answer(self, due: Due, table: pa.Table) -> Answer:
         """The answer at the last T that is due, from what a task gave (`labelled`)."""

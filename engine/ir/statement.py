@@ -206,6 +206,14 @@ class Statement:
         return self.on_change and (self.output == "dstream" or isinstance(self.query, Program))
 
     @property
+    def may_be_empty(self) -> bool:
+        """Whether all its windows may be empty at an evaluation time after its first."""
+        windows = [source.window for source in self.streams]
+        if self.on_change:
+            return self.expires or all(isinstance(window, TimeWindow) and window.delay_ms for window in windows)
+        return all(isinstance(window, TimeWindow) for window in windows)
+
+    @property
     def is_timed(self) -> bool:
         """Whether it is a rule program with a time of its own."""
         return isinstance(self.query, TimedProgram)

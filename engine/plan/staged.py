@@ -22,6 +22,17 @@ Heads = tuple[tuple[str, tuple[tuple[Term, ...], ...]], ...]
 
 
 @dataclass(frozen=True, slots=True)
+class Look:
+    """Evaluation times that count where the query does not see of the rules what it saw at the one before: those that are `unsure`, and
+    those of the `grids` (step and start in ms) up to the last that is asked for. `before` is the one before the first of them; None where
+    there was none."""
+
+    before: int | None
+    unsure: frozenset[int] = frozenset()
+    grids: tuple[tuple[int, int], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class PlannedStage:
     """A program of the chain, the numbers of those before that it `reads`, the heads of all its rules and those whose atoms are shown."""
 

@@ -16,7 +16,7 @@ from engine.ir.rules import RuleSet
 from engine.ir.statement import Program, Statement, TimedProgram, TimeWindow
 from engine.records import End, Event, GraphVersion, Idle, Mark, Pause, Record, Register, Resume, RulesVersion, Triple, Unregister
 from engine.reference.content import History, close_of, content_of, dataset_at, held_at, window_bounds, window_events
-from engine.reference.dataset import Graph
+from engine.reference.dataset import EMPTY, Graph
 from engine.reference.operators import output
 from engine.reference.program import ProgramState
 from engine.reference.sparql import Result, evaluate
@@ -210,6 +210,7 @@ class ContinuousQuery:
         self.previous: Result | None = None
         self.program = TimedState() if isinstance(statement.query, TimedProgram) else ProgramState()
         self.held: list[Evaluation] | None = None
+        self.held_before: tuple[int, Graph] | None = None
         self._before_pause: tuple[Result | None, ProgramState | TimedState] = None, self.program
 
     def watermark(self, streams: Mapping[str, Stream]) -> int:
@@ -282,13 +283,13 @@ class ContinuousQuery:
             contents = {source: content_of(window_events(source, tick, self.history, self.statement, self.on_change))
                         for source in self.statement.windows}
             filled = any(content.graph for content in contents.values())
-            if (filled or self._filled_before(tick)) and self._full(tick):
+            held, changed = self._held(tick, graphs, rules) if self.statement.timed_rules else (EMPTY, False)
+            if (filled or self._filled_before(tick) or changed) and self._full(tick):
                 at = tick - 1 if self.on_change else tick
                 if isinstance(self.statement.query, Program):
                     yield from self._changes(at, tick, graphs, rules)
                 else:
                     bounds = window_bounds(self.statement, tick, self.on_change)
-                    held = held_at(self.statement, tick, self.on_change, self.history, graphs, rules)
                     dataset = dataset_at(self.statement, contents, graphs, bounds, rules, held)
                     yield self._report(at, tick, evaluate(self.statement.query, dataset, Context(at, self.name)))
             if filled:
@@ -310,10 +311,27 @@ class ContinuousQuery:
     def _static(self, graphs: Mapping[str, Graph]) -> set[Triple]:
         return {triple for source in self.statement.graphs for triple in graphs.get(source.iri, Graph(())).triples}
 
+    def _held(self, tick: int, graphs: Mapping[str, Graph], rules: Mapping[str, RuleSet]) -> tuple[Graph, bool]:
+        """What rules with a time of their own derive that holds at a tick, and whether that is not what held at the tick before."""
+        def held(at: int) -> Graph:
+            return held_at(self.statement, at, self.on_change, self.history, graphs, rules)
+
+        before = self.held_before
+        if not self.on_change:
+            last = max(last_close_by(tick - 1, step, self.statement.start_at_ms) for step in self.steps)
+            before = before if before is not None and before[0] == last else (last, held(last))
+        self.held_before = tick, held(tick)
+        return self.held_before[1], self.held_before[1].triples != (EMPTY if before is None else before[1]).triples
+
     def _due(self, watermark: int) -> list[int]:
-        """The ticks that may have to be reported: any with content, and the one after it."""
+        """The ticks that may have to be reported: any with content, and the one after it; all after the first event where something else
+        may have changed."""
         if self.on_change:
             return sorted(t for t in self.candidates if self.done < t <= watermark)
+        if self.statement.timed_rules:
+            seen = [first for stream in self.reads if (first := self.history.earliest(stream)) is not None]
+            return sorted({t for step in self.steps if seen
+                           for t in closes(max(self.done, min(seen)), watermark, step, self.statement.start_at_ms)})
         filled = {t for t in self.candidates if self.done < t <= watermark}
         begin = max(self.done, self.endless_from - 1)
         if begin < watermark:

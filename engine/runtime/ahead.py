@@ -6,7 +6,7 @@ stood then.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 from engine.records import Verdict
 from engine.runtime.rows import Control, Kind, verdicts
@@ -33,9 +33,15 @@ class Ahead:
         """Take in a verdict."""
         self._verdicts[verdict.epoch, verdict.tick] = verdict
 
-    def verdict(self, epoch: str, ticks: Iterable[int]) -> Verdict | None:
-        """The verdict about one of the evaluations of a query."""
-        return next((self._verdicts[epoch, tick] for tick in ticks if (epoch, tick) in self._verdicts), None) if self._verdicts else None
+    def verdict(self, epoch: str, ticks: Sequence[int], looked: bool = False) -> Verdict | None:
+        """The verdict about one of the evaluations of a query, at ascending times; or, where it is `looked` for others, about one up to the
+        last of these: those before are done."""
+        if not self._verdicts:
+            return None
+        if looked:
+            found = [verdict for (of, tick), verdict in self._verdicts.items() if of == epoch and tick <= ticks[-1]]
+            return min(found, key=lambda verdict: verdict.tick, default=None)
+        return next((self._verdicts[epoch, tick] for tick in ticks if (epoch, tick) in self._verdicts), None)
 
     def verdicts(self, position: int) -> list[Verdict]:
         """The verdicts that stand up to a position."""

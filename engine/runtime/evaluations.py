@@ -88,7 +88,7 @@ class Evaluations(Barriers):
         graphs = {graph: self.graphs[graph] for graph in query.graphs if graph in self.graphs}
         limits = self._limits.evaluation.own(query.definition.options.get("limits", {}))
         return Due(query.definition.epoch, query.compiled, tuple(ticks), query.definition.since, contents, graphs,  # type: ignore[arg-type]
-                   limits, state=query.program)
+                   limits, state=query.program, look=query.ticker.look)
 
     def _log_all(self, dues: Sequence[Due], made: Made, *, here: bool = False) -> None:
         """Evaluate, all queries in one call, and log the answers; of slow queries begin it in the lane, unless it must be done `here`."""
@@ -114,7 +114,7 @@ class Evaluations(Barriers):
         """Log the answers up to the first failure, which ends the query."""
         if query.state != "running":
             return
-        good = list(takewhile(lambda answer: answer.error is None and answer.table is not None, answers))
+        good = list(takewhile(lambda answer: answer.error is None and (answer.table is not None or not answer.reported), answers))
         logged, failure = self._written(query, good)
         for event, shown in logged:
             self._outcome.results.append(event)

@@ -16,6 +16,7 @@ from engine.ir.patterns import BGP
 from engine.ir.statement import Program, Select, Statement, TimedProgram, TimeWindow
 from engine.ir.terms import Variable
 from engine.runtime import holding
+from engine.runtime.mixed_ticks import MixedTicker
 from engine.runtime.output import bindings, difference, first_rows, payloads
 from engine.runtime.registered import Definition, Reader
 from engine.runtime.resources import RESULT_KINDS, ResultEvent
@@ -59,13 +60,17 @@ class _Tick(Protocol):
 
 
 class Evaluated(_Tick, Protocol):
-    """An evaluation: the relation at T; of a program with a time of its own what it tells up to T, and its state."""
+    """An evaluation: the relation at T; of a program with a time of its own what it tells up to T, and its state.
+    One that is not `reported` has the state of the rules that a query uses only."""
 
     @property
     def table(self) -> pa.Table: ...
 
     @property
     def state(self) -> ProgramPosition | None: ...
+
+    @property
+    def reported(self) -> bool: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +99,9 @@ def _of_stream(answer: _Tick, rows: pa.Table, ceases: bool) -> _Result:
 
 def _ticker(statement: Statement, timetable: Timetable, floor: int) -> Ticker:
     query = statement.query
-    return TimedTicker(timetable, query, floor) if isinstance(query, TimedProgram) else Ticker(timetable, floor)
+    if isinstance(query, TimedProgram):
+        return TimedTicker(timetable, query, floor)
+    return MixedTicker(timetable, floor) if statement.timed_rules else Ticker(timetable, floor)
 
 
 class LiveQuery(Reader):
@@ -163,7 +170,7 @@ class LiveQuery(Reader):
         wholes = iter(payloads(form, [first_rows(r.whole, max_rows) for r in results if r.whole is not None]))
         events = [(self._event(result, text, next(wholes) if result.whole is not None else None, max_rows), result.shown)
                   for result, text in zip(results, shown)]
-        self.evaluated = max((answer.tick for answer in answers), default=self.evaluated)
+        self.evaluated = max((answer.tick for answer in answers if answer.reported), default=self.evaluated)
         return events
 
     def _results(self, answers: Sequence[Evaluated]) -> list[_Result]:
@@ -172,7 +179,13 @@ class LiveQuery(Reader):
         if isinstance(self.statement.query, Program):
             return self._of_program(answers)
         self.program = next((answer.state for answer in reversed(answers) if answer.state is not None), self.program)
-        return list(map(self._difference, answers))
+        self._follow()
+        return [self._difference(answer) for answer in answers if answer.reported]
+
+    def _follow(self) -> None:
+        """Tell the ticker how far the rules are that the query uses."""
+        if isinstance(self.ticker, MixedTicker) and self.program is not None:
+            self.ticker.follow((self.program.until + 1) // 2, self.program.next)
 
     def _of_timed(self, answer: Evaluated) -> list[_Result]:
         """What a program with a time of its own tells: by time what begins, and what ceases of that which was told to begin."""
@@ -270,3 +283,4 @@ class LiveQuery(Reader):
         self.failed_with, self.evaluated = state.get("failedWith"), state.get("evaluated", MIN)
         self.ticker.restore(state["ticker"])
         self.program = ProgramPosition.from_json(state["program"]) if state.get("program") is not None else None
+        self._follow()

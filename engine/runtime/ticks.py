@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from engine.ir.statement import AllWindow, Program, Statement, TimedProgram, TimeWindow, TupleWindow, Window
+from engine.plan.staged import Look
 from engine.timeline import MAX, MIN, ON_CHANGE_STEP, content, first_close_after, last_close_by
 
 Times = npt.NDArray[np.int64]
@@ -128,6 +129,8 @@ Mark = tuple[Any, ...]
 class Ticker:
     """The moving part: which ticks of one query are done, and where its windows have content."""
 
+    look: Look | None = None    # of what was due last: which of it counts only if timed rules derive something else
+
     def __init__(self, timetable: Timetable, floor: int) -> None:
         self.timetable = timetable
         self.floor = floor
@@ -166,6 +169,7 @@ class Ticker:
     def skip(self, watermark: int) -> None:
         """Leave out the ticks up to `watermark`."""
         self.floor = max(self.floor, watermark)
+        self._changes = self._changes[self._changes > self.floor]
 
     def mark(self) -> Mark:
         """Where it stands, for `back`."""

@@ -27,10 +27,10 @@ class Verdicts:
         """What is to be tried of some evaluations, and the failure that follows, where it is known."""
         if (over := _over_state(due)) is not None:
             return replace(due, ticks=()), Answer(due.query, due.ticks[0], None, over)
-        if (verdict := self._ahead.verdict(due.query, due.ticks)) is None:
+        if (verdict := self._ahead.verdict(due.query, due.ticks, looked=due.look is not None)) is None:
             return due, None
         failure = Answer(due.query, verdict.tick, None, LimitExceeded(verdict.limit, verdict.detail))
-        return replace(due, ticks=tuple(tick for tick in due.ticks if tick < verdict.tick)), failure
+        return due.until(verdict.tick), failure
 
     def evaluate(self, dues: Sequence[Due]) -> list[Answer]:
         """The answers, in the order of `dues`; an evaluation of which the log says that it failed by a limit is not tried."""

@@ -27,6 +27,7 @@ from engine.execution.kept import KeptClosure
 from engine.execution.pace import Paces
 from engine.execution.plan_job import ExecutorName, PlanJob
 from engine.execution.program_steps import TimedPrograms
+from engine.execution.staged_steps import behind, state_at, taken_on
 from engine.ir.statement import Program
 from engine.limits import Postponed
 from engine.plan.graphs import Way
@@ -98,15 +99,20 @@ class Executor:
 
     def evaluate(self, dues: Sequence[Due]) -> list[Answer]:
         """One Answer per due tick, in the order of `dues`; a query that fails has answers with `error`, the others are not touched."""
-        return self._paces.evaluate(dues)
+        dues, failed = taken_on(dues, self.programs, self._run_local)
+        found: dict[str, list[Answer]] = {due.query: [] for due in dues}
+        for answer in self._paces.evaluate([due for due in dues if due.ticks]):
+            found[answer.query].append(answer)
+        for due in dues:
+            found[due.query] += behind(due, found[due.query])
+            if not found[due.query] or found[due.query][-1].error is None:
+                found[due.query] += failed.get(due.query, [])
+        return [answer for due in dues for answer in found[due.query]]
 
     def _evaluate(self, dues: Sequence[Due]) -> list[Answer]:
         jobs: list[PlanJob] = []
         failed: dict[int, BaseException] = {}
-        dues = self._with_derived(dues, failed)
         for number, due in enumerate(dues):
-            if number in failed:
-                continue
             try:
                 if due.compiled.timed:
                     jobs.append(self._timed_job(due))
@@ -194,23 +200,6 @@ class Executor:
             closings = tuple(closing.own(renamed, DIALECTS[closer]) for closing in closings)
             statement = DIALECTS[executor].renamed(statement, renamed)
         return PlanJob(due, executor, statement, names, rows * len(due.ticks), own=own, rounds=rounds, closings=closings, ahead=ahead)
-
-    def _with_derived(self, dues: Sequence[Due], failed: dict[int, BaseException]) -> list[Due]:
-        """The evaluations with what the timed rules that their queries use derive: one job for all of them, before the plans."""
-        found = list(dues)
-        asked = [number for number, due in enumerate(dues) if due.compiled.staged is not None]
-        jobs = []
-        for number in asked:
-            step, own = self.programs.stages(dues[number])
-            rows = sum(table.num_rows for table in own.values()) + (dues[number].state or ProgramPosition()).held
-            jobs.append(PlanJob(dues[number], "local", "", frozenset(own), rows, own=own, step=step))
-        self._run_local(jobs)
-        for number, job in zip(asked, jobs):
-            if isinstance(job.answer, Found):
-                found[number] = self.programs.seen(dues[number], job.answer.table)
-            else:
-                failed[number] = job.answer or QueryFailed("no answer")
-        return found
 
     def _timed_job(self, due: Due) -> PlanJob:
         """A step of a program with a time of its own, from what is new."""
@@ -379,9 +368,8 @@ class Executor:
             found = job.sample.answers(job.answer.table, last, job.due.ticks)
             return [Answer(job.due.query, tick, table, inconsistencies=inconsistencies_at(tick, job.answer.findings))
                     for tick, table in zip(job.due.ticks, found)]
-        last, reached = job.due.ticks[-1], job.due.reached
-        return [replace(answer, inconsistencies=inconsistencies_at(answer.tick, job.answer.findings),
-                        state=reached if answer.tick == last else None) for answer in split(job.due, job.answer.table)]
+        return [replace(answer, inconsistencies=inconsistencies_at(answer.tick, job.answer.findings), state=state_at(job.due, answer.tick))
+                for answer in split(job.due, job.answer.table)]
 
 
 def _mark(query: str) -> str:

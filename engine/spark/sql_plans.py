@@ -23,6 +23,8 @@ from engine.sql.sources import graph_table, stream_table
 from engine.worker.bundles import FINDINGS, Found
 
 if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
     from engine.spark.session import Session
 
 CloseAhead = Callable[[list[PlanJob]], list[list[Found | Exception]]]
@@ -125,10 +127,10 @@ class SqlPlans:
                 mirror = self.mirrors[view] = Mirror(view, self._session.work / "segments")
             mirror.show(spark, job.due.streams[source.stream])
         for name, table in job.own.items():
-            spark.createDataFrame(table).createOrReplaceTempView(name)
+            _frame(spark, table).createOrReplaceTempView(name)
         for iri, table in job.due.graphs.items():
             if graph_table(iri) in job.tables:
-                spark.createDataFrame(table.select(FACTS.names)).createOrReplaceTempView(graph_table(iri))
+                _frame(spark, table.select(FACTS.names)).createOrReplaceTempView(graph_table(iri))
 
     def _collect(self, job: PlanJob, ahead: Sequence[Found | Exception]) -> Found | BaseException:
         findings: list[pa.Table | None] = []
@@ -170,9 +172,14 @@ class SqlPlans:
         for closing, found in zip(job.closings, ahead):
             if isinstance(found, Exception):
                 raise found
-            spark.createDataFrame(found.table).createOrReplaceTempView(closing.all)
+            _frame(spark, found.table).createOrReplaceTempView(closing.all)
             findings = found.findings   # of the last: a task's are those of all closures that it stands on
         if not job.ahead:
             made = [table for closing in job.closings if (table := close(spark, closing)) is not None]
             findings = pa.concat_tables([table.cast(FINDINGS) for table in made]) if made else None
         return findings
+
+
+def _frame(spark: SparkSession, table: pa.Table) -> DataFrame:
+    """A table of Arrow in Spark, as one chunk: of a few that begin with empty ones Spark 4.0 takes none."""
+    return spark.createDataFrame(table.combine_chunks())

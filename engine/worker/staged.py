@@ -14,9 +14,10 @@ import pyarrow.compute as pc
 from engine.ir.rules import EVENT, TRIPLE
 from engine.ir.terms import Constant, Term
 from engine.plan.derivations import relation_name
-from engine.plan.staged import PlannedStage, StagedPlan
+from engine.plan.staged import Look, PlannedStage, StagedPlan
 from engine.sql.steps import Statements
 from engine.timeline import MAX, MIN
+from engine.worker.changes import changed, upcoming
 from engine.worker.program import ProgramState, Snapshot, Tables
 from engine.worker.tables import table_of, tables
 
@@ -31,18 +32,23 @@ SEEN = pa.schema([("s", pa.string()), ("p", pa.string()), ("o", pa.string()), ("
 
 @dataclass(frozen=True, slots=True)
 class StagedSnapshot:
-    """The states of the programs, in order, and the last evaluation time that they were taken on to."""
+    """The states of the programs, in order, the last evaluation time that they were taken on to, and what was seen then and is not held
+    any more."""
 
     stages: tuple[Snapshot, ...]
     tick: int
+    passing: pa.Table
 
 
 class StagedState:
-    """The programs of a chain; `prefix` begins the names of their tables. `tick` is the last T that they were taken on to."""
+    """The programs of a chain; `prefix` begins the names of their tables. `tick` is the last T that they were taken on to, `ticks` are the
+    evaluation times of the last step."""
 
     def __init__(self, connection: duckdb.DuckDBPyConnection, plan: StagedPlan, prefix: str = "h") -> None:
         self.plan = plan
         self.tick = MIN
+        self.ticks: tuple[int, ...] = ()
+        self.passing = table_of([], 3)
         self.stages = [_Stage(connection, stage, f"{prefix}{number}_") for number, stage in enumerate(plan.stages, 1)]
 
     @property
@@ -50,9 +56,10 @@ class StagedState:
         """The rows of all relations."""
         return sum(stage.state.held for stage in self.stages)
 
-    def advance(self, events: pa.Table, static: pa.Table, ticks: Sequence[int], on_change: bool) -> pa.Table:
+    def advance(self, events: pa.Table, static: pa.Table, ticks: Sequence[int], on_change: bool, look: Look | None = None) -> pa.Table:
         """Rows SEEN of what holds at evaluation times that ascend, given the triples ``s p o t`` that streams brought since the T before
-        and before the last of these, and, the first time, those of the static graphs. Raises as ProgramState.advance."""
+        and before the last of these, and, the first time, those of the static graphs. With `look` some of the times count, and others
+        do too, where something else is seen than before; `ticks` has them then. Raises as ProgramState.advance."""
         last = ticks[-1]
         given = self._given(events, static, last)
         streamed = {EVENTS: _points(events, pc.multiply(events["t"], 2))} if events.num_rows else {}
@@ -60,21 +67,31 @@ class StagedState:
         for stage, end in zip(self.stages, self.plan.ends(last)):
             derived = _joined(news[place] for place in stage.plan.reads)
             news.append(stage.advance({**given, **streamed}, derived, 2 * end - 1))
-        self.tick = last
+        dated = tables(fact for fact in self.plan.facts if fact.atom.predicate == TRIPLE).get(TRIPLES, table_of([], 3))
+        shown: list[tuple[int | None, pa.Table]] = [(place, self._visible(stage.shown())) for place, stage in enumerate(self.stages)]
+        shown.append((None, self._visible(dated)))
+        if look is not None:
+            more = changed(self.plan, [*shown, (None, self.passing)], look, self.tick, ticks)
+            ticks = sorted({*more, *(tick for tick in ticks if tick not in look.unsure)})
+        self.tick, self.ticks = last, tuple(ticks)
+        self.passing = self._passing() if on_change else table_of([], 3)
         points = [self.plan.points(tick, on_change) for tick in ticks]
-        shown = [_seen(stage.shown(), ticks, [at[place] for at in points]) for place, stage in enumerate(self.stages)]
         now = [2 * tick - (2 if on_change else 1) for tick in ticks]
-        dated = tables(fact for fact in self.plan.facts if fact.atom.predicate == TRIPLE)
-        shown.append(_seen(dated.get(TRIPLES, table_of([], 3)), ticks, now))
-        return self._visible(pa.concat_tables(shown))
+        return pa.concat_tables(_seen(table, ticks, now if place is None else [at[place] for at in points]) for place, table in shown)
+
+    def upcoming(self) -> int | None:
+        """The point of the first evaluation time behind the last at which something else may be seen though nothing comes."""
+        until = 2 * self.tick - 1
+        own = [point for fact in self.plan.facts for point in (fact.interval.lo, fact.interval.hi + 1) if until < point < MAX]
+        return upcoming(self.plan, ((place, stage.upcoming()) for place, stage in enumerate(self.stages)), own, self.tick)
 
     def snapshot(self) -> StagedSnapshot:
         """The state between two steps, as a value."""
-        return StagedSnapshot(tuple(stage.state.snapshot() for stage in self.stages), self.tick)
+        return StagedSnapshot(tuple(stage.state.snapshot() for stage in self.stages), self.tick, self.passing)
 
     def restore(self, snapshot: StagedSnapshot) -> None:
         """Go on from a snapshot of the same chain, in tables that have nothing yet."""
-        self.tick = snapshot.tick
+        self.tick, self.passing = snapshot.tick, snapshot.passing
         for stage, one in zip(self.stages, snapshot.stages, strict=True):
             stage.state.restore(one)
 
@@ -94,11 +111,22 @@ class StagedState:
 
     def _visible(self, rows: pa.Table) -> pa.Table:
         """What a query may see: RDF, and not what its static graphs say."""
-        rows = rows.filter(pc.and_(pc.starts_with(rows["p"], "<"), pc.invert(pc.starts_with(rows["s"], '"'))))
+        rows = rows.filter(pc.and_(pc.starts_with(rows["a2"], "<"), pc.invert(pc.starts_with(rows["a1"], '"'))))
         if self.plan.hidden:
-            hidden = pa.array([triple not in self.plan.hidden for triple in zip(*(rows[name].to_pylist() for name in "spo"))], pa.bool_())
-            rows = rows.filter(hidden)
-        return rows.cast(SEEN)
+            cells = zip(*(rows[f"a{place}"].to_pylist() for place in (1, 2, 3)))
+            rows = rows.filter(pa.array([triple not in self.plan.hidden for triple in cells], pa.bool_()))
+        return rows
+
+    def _passing(self) -> pa.Table:
+        """What is seen at the last T, an instant, and has ended with it: the step goes a little further."""
+        points = self.plan.points(self.tick, True)
+        found = [table_of([], 3)]
+        for stage, point in zip(self.stages, points):
+            for table in stage.whole(stage.ended):
+                found.append(table.filter(pc.and_(pc.less_equal(table["lo"], point), pc.greater_equal(table["hi"], point))))
+        rows = self._visible(pa.concat_tables(found))
+        now = pa.array([2 * self.tick - 2] * rows.num_rows, pa.int64())
+        return pa.table([*(rows[f"a{place}"] for place in (1, 2, 3)), now, now], names=rows.column_names)
 
 
 class _Stage:
@@ -121,11 +149,19 @@ class _Stage:
 
     def shown(self) -> pa.Table:
         """The triples that are shown, with the points at which they hold, so far as these are not behind the last step."""
-        found = [table_of([], 3)]
-        for name, terms in self.plan.shown:
-            for table in (self.state.rows(name), *([self.ended[name]] if name in self.ended else [])):
-                found += _whole(name, _instances(table, terms)).values()
-        return pa.concat_tables(found)
+        held = {name: self.state.rows(name) for name, _ in self.plan.shown}
+        return pa.concat_tables([table_of([], 3), *self.whole(held), *self.whole(self.ended)])
+
+    def whole(self, rows: Tables) -> list[pa.Table]:
+        """Those of some rows, by relation, that are shown, as triples."""
+        return [table for name, terms in self.plan.shown if name in rows for table in _whole(name, _instances(rows[name], terms)).values()]
+
+    def upcoming(self) -> int | None:
+        """The first point at which something may begin or cease though nothing comes; or what waits for the stage to go on is taken in."""
+        mark = self.state.mark
+        waits = bool(mark.waiting or mark.beside and mark.start is not None)
+        found = [point for point in (self.state.upcoming(), mark.past + 1 if waits else None) if point is not None]
+        return min(found, default=None)
 
 
 def _instances(table: pa.Table, heads: Sequence[tuple[Term, ...]]) -> pa.Table:
@@ -168,7 +204,7 @@ def _seen(rows: pa.Table, ticks: Sequence[int], points: Sequence[int]) -> pa.Tab
     there = first <= last
     kept = rows.filter(pa.array(there))
     cells = [kept[f"a{place}"] for place in (1, 2, 3)]
-    return pa.table([*cells, pa.array(times[first[there]]), pa.array(times[last[there]])], schema=SEEN)
+    return pa.table([*cells, pa.array(times[first[there]], pa.int64()), pa.array(times[last[there]], pa.int64())], schema=SEEN)
 
 
 def _joined(parts: Iterable[Mapping[str, pa.Table]]) -> dict[str, pa.Table]:

@@ -15,8 +15,9 @@ import pyarrow as pa
 
 from engine.functions.typed import typed_columns
 from engine.limits import LimitExceeded
-from engine.plan.staged import StagedPlan
-from engine.worker.staged import StagedSnapshot, StagedState
+from engine.plan.staged import Look, StagedPlan
+from engine.worker.program import Snapshot
+from engine.worker.staged import TRIPLES, StagedSnapshot, StagedState
 from engine.worker.state_file import read_state, write_state
 from engine.worker.timed_task import ABOUT
 
@@ -29,7 +30,8 @@ class StagedStep:
     """Take the chain `plan` (a pickled StagedPlan) on from the state `number`, which was made for the evaluation time `tick` and is in the
     files of `file` (file_of), to the last of `ticks`; the next state goes to those of `out`. Number 0 is none: the chain begins. The facts
     stand in the task's tables: of `streams` rows FACTS, which are new, of `graphs` such that always hold, where the chain begins. `mark`
-    tells the chain from all others of this worker; a state of more than `state_rows` rows is too large."""
+    tells the chain from all others of this worker; a state of more than `state_rows` rows is too large. `look`: which evaluation times
+    count, where that follows from what the rules derive."""
 
     mark: str
     plan: bytes
@@ -42,6 +44,7 @@ class StagedStep:
     streams: tuple[str, ...]
     graphs: tuple[str, ...]
     state_rows: int
+    look: Look | None = None
 
 
 @dataclass(slots=True)
@@ -57,7 +60,7 @@ def _residents() -> dict[str, _Resident]:
 
 
 def file_of(base: str, place: int) -> str:
-    """The file with the state of one program of a chain."""
+    """The file with the state of one program of a chain, or, behind the last, with what it saw that has ended."""
     stem, _, end = base.rpartition(".")
     return f"{stem}.{place}.{end}"
 
@@ -69,8 +72,8 @@ def forget(alive: frozenset[str]) -> None:
 
 
 def advance(connection: duckdb.DuckDBPyConnection, step: StagedStep, given: Mapping[str, pa.Table]) -> pa.Table:
-    """Make a step: rows SEEN with their typed columns, and how many rows are held, as JSON under `ABOUT` in their metadata. Raises
-    StateLost, growth.Unending, LimitExceeded."""
+    """Make a step: rows SEEN with their typed columns, and as JSON under `ABOUT` in their metadata how many rows are held, the
+    evaluation times that count, and the point of the next that may. Raises StateLost, growth.Unending, LimitExceeded."""
     try:
         return _advance(connection, step, given)
     except BaseException:   # whatever it was, and wherever: the state is read again from its files
@@ -87,15 +90,18 @@ def _plan(packed: bytes) -> StagedPlan:
 def _advance(connection: duckdb.DuckDBPyConnection, step: StagedStep, given: Mapping[str, pa.Table]) -> pa.Table:
     state = _caught_up(connection, step, _plan(step.plan))
     events, static = (_triples([given[name] for name in names]) for names in (step.streams, step.graphs))
-    rows = state.advance(events, static, step.ticks, step.on_change)
+    rows = state.advance(events, static, step.ticks, step.on_change, step.look)
     if state.held > step.state_rows:
         raise LimitExceeded.of("state_rows", step.state_rows, f"the rules with a time of their own hold {state.held} rows")
-    for place, snapshot in enumerate(state.snapshot().stages):
-        write_state(file_of(step.out, place), snapshot)
+    snapshot = state.snapshot()
+    passing = Snapshot({}, 2 * state.tick - 1, None, ((TRIPLES, snapshot.passing),))
+    for place, one in enumerate((*snapshot.stages, passing)):
+        write_state(file_of(step.out, place), one)
     _residents()[step.mark] = _Resident(step.number + 1, state)
     for name, column in zip(("kind", "number", "micros"), typed_columns(rows["o"])):
         rows = rows.append_column(name, column)
-    return rows.replace_schema_metadata({ABOUT: json.dumps({"held": state.held}).encode()})
+    about = {"held": state.held, "ticks": state.ticks, "next": state.upcoming()}
+    return rows.replace_schema_metadata({ABOUT: json.dumps(about).encode()})
 
 
 def _caught_up(connection: duckdb.DuckDBPyConnection, step: StagedStep, plan: StagedPlan) -> StagedState:
@@ -107,8 +113,9 @@ def _caught_up(connection: duckdb.DuckDBPyConnection, step: StagedStep, plan: St
     state = StagedState(connection, plan, f"h_{hashlib.sha256(step.mark.encode()).hexdigest()[:12]}_")
     _residents()[step.mark] = _Resident(-1, state)      # so that it is dropped whatever happens
     if step.number:
-        files = [file_of(step.file, place) for place in range(len(plan.stages))]
-        state.restore(StagedSnapshot(tuple(map(read_state, files)), step.tick))
+        *stages, passing = [read_state(file_of(step.file, place)) for place in range(len(plan.stages) + 1)]
+        [(_, table)] = passing.waiting
+        state.restore(StagedSnapshot(tuple(stages), step.tick, table))
     return state
 
 

@@ -26,10 +26,11 @@ from engine.ir.terms import Variable
 from engine.limits import Cancelled, LimitExceeded
 from engine.records import Event, Triple
 from engine.reference.content import History, content_of, dataset_at, held_at, window_bounds, window_events
-from engine.reference.dataset import Graph
+from engine.reference.dataset import EMPTY, Graph
 from engine.reference.program import ProgramState
 from engine.reference.sparql import Result, evaluate
 from engine.rewrite.profiles import RULES_OF
+from engine.timeline import closes
 from engine.worker.timed_task import advance, labelled
 from tests import interval_runs
 
@@ -106,7 +107,7 @@ class ReferenceExecutor:
         for iri, content in due.streams.items():
             for event in _events(iri, content, due.since):
                 history.add(event)
-        return [self._answer(due, statement, history, tick) for tick in due.ticks]
+        return [self._answer(due, statement, history, tick) for tick in _counting(due, statement, history)]
 
     def _advanced(self, due: Due) -> Answer:
         tick = due.ticks[-1]
@@ -130,6 +131,26 @@ def as_table(result: Result) -> pa.Table:
         return pa.table({"_": pa.nulls(int(result.boolean), pa.string())})
     names = result.variables if result.form == "SELECT" else ("s", "p", "o")
     return pa.table({name: pa.array([row.get(name) for row in result.bag()], pa.string()) for name in names})
+
+
+def _counting(due: Due, statement: Statement, history: History) -> list[int]:
+    """The evaluation times that count: all, or as `Due.look` says."""
+    look = due.look
+    if look is None or not isinstance(due.compiled, ReferenceCompiled):
+        return list(due.ticks)
+    graphs, rules, on_change = {iri: _graph(table) for iri, table in due.graphs.items()}, due.compiled.rules, due.compiled.on_change
+    statement = with_rule_windows(statement, rules)
+    begin = due.ticks[0] - 1 if look.before is None else look.before
+    grids = {tick for step, start in look.grids for tick in closes(begin, due.ticks[-1], step, start)}
+    found, before = list[int](), look.before
+    for tick in sorted({*due.ticks, *grids}):
+        def held(at: int) -> Graph:
+            return held_at(statement, at, on_change, history, graphs, rules)
+        sure = tick in due.ticks and tick not in look.unsure
+        if sure or held(tick).triples != (EMPTY if before is None else held(before)).triples:
+            found.append(tick)
+        before = tick
+    return found
 
 
 def _relation(due: Due, statement: Statement, history: History, tick: int) -> pa.Table:

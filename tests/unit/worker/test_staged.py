@@ -9,13 +9,16 @@ from engine.ir.rules import RuleSet
 from engine.ir.spans import DiagnosticError
 from engine.ir.stages import divide
 from engine.ir.statement import RuleSource
+from engine.plan.staged import Look, StagedPlan
 from engine.records import Event
 from engine.reference.dataset import EMPTY, Graph
 from engine.rewrite.owl2rl import BUILT_IN
+from engine.worker.staged import StagedState
 from grammar import parse
 from grammar.rule_sets import RULE_SET_EXTENSIONS, parse_rules
 from server import demo
-from tests.staged_runs import assert_like_the_oracle, planned, run
+from tests.interval_runs import connection
+from tests.staged_runs import assert_like_the_oracle, assert_looks_like_the_oracle, planned, run, table
 from tests.unit.reference.test_mixed import DENSE, GRANULES, events, iri, rules, triples
 
 TICKS = [500, 1_000, 1_500, 2_000, 3_000, 3_700, 4_000, 5_000, 6_500, 8_000]
@@ -151,3 +154,52 @@ def test_random_mixes(texts: list[tuple[str, str]], given_: list[tuple[int, str]
     ticks = [t + 1 for t in sorted({t for t, _ in given_})] if on_change else TICKS
     if ticks:
         assert_like_the_oracle(sets, events(*given_), Graph(triples("x p o")), ticks, sorted(cuts), on_change)
+
+
+@settings(max_examples=25, deadline=None)
+@given(mixes(), streams(), st.booleans(), st.sets(st.integers(1, 19), max_size=4), st.sampled_from([(500, 0), (700, 300), (2_500, 0)]))
+def test_evaluation_times_follow_from_what_changes(texts: list[tuple[str, str]], given_: list[tuple[int, str]], on_change: bool,
+                                                   cuts: set[int], grid: tuple[int, int]) -> None:
+    try:
+        sets = [rules(kind, text) for kind, text in texts]
+        assume(divide(sets).is_timed)
+        planned(sets, EMPTY)
+    except DiagnosticError:
+        assume(False)
+    step, start = grid
+    ticks = sorted({t + 1 for t, _ in given_} | {t + 1_301 for t, _ in given_}) if on_change else list(range(start, 13_000, step))
+    if ticks:
+        assert_looks_like_the_oracle(sets, events(*given_), Graph(triples("x p o")), ticks, sorted(cuts), None if on_change else grid)
+
+
+def test_times_at_which_nothing_changes_do_not_count() -> None:
+    dated = rules("dmtl", "ex:at(ex:s,ex:t)@[3.2,5)\nex:B(X) :- Diamondminus[1,2]ex:A(X)\nex:B(X) :- Diamondminus[2,6]ex:A(X)")
+    given, ticks = events((1_000, "x a A"), (1_400, "y p o")), list(range(1_000, 12_500, 500))
+    assert_looks_like_the_oracle([dated], given, EMPTY, ticks, (1, 2, 9), (500, 0))
+    plan = planned([dated], EMPTY)
+    assert changes_until(plan, 12_000) == [2_500, 3_500, 5_500, 7_500]
+
+
+def test_a_year_without_changes_is_one_step() -> None:
+    """As few turns as a second of it, and the next change is known though a year goes by before it."""
+    year = 365 * 86_400
+    late = rules("dmtl", f"ex:B(X) :- Diamondminus[{year},{year + 3}]ex:A(X)\nex:C(X) :- Boxminus[0,2]ex:B(X)")
+    slow = rules("lars", "ex:D(X) <- [1 sec] diamond ex:B(X).")
+    plan = planned([late, slow], EMPTY)
+    begin = 1_000 * year + 1_000
+    assert changes_until(plan, 2 * begin) == [begin + after for after in (500, 1_000, 2_500, 3_500, 6_000)]
+    state = StagedState(connection(), plan, "year_")
+    state.advance(table([(triples("x a A")[0], 1_000)]), table([]), [2_000], False)
+    assert state.upcoming() == 2 * (begin + 1) - 1
+    turns = [stage.state.turns for stage in state.stages]
+    state.advance(table([]), table([]), [begin], False, Look(2_000, frozenset(), ((1_000, 0),)))
+    assert sum(stage.state.turns for stage in state.stages) - sum(turns) <= 10 * len(turns)
+    state.drop()
+
+
+def changes_until(plan: StagedPlan, until: int) -> list[int]:
+    """At which multiples of half a second, after the first second, in which x was in A, something else is seen."""
+    state = StagedState(connection(), plan, "changes_")
+    state.advance(table([(triples("x a A")[0], 1_000)]), table([]), [until], False, Look(1_000, frozenset((until,)), ((500, 0),)))
+    state.drop()
+    return list(state.ticks)
