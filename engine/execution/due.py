@@ -22,14 +22,15 @@ from engine.timeline import MIN, evaluation_point
 class ProgramPosition:
     """How far a program with a time of its own is: its state by number (0: it has not begun), the last point that is final, the first
     later one at which something may begin or cease though nothing comes (None: nothing will; of rules that a query uses the point of the
-    evaluation time at which that would be seen), how many rows are held, and the name of the
-    file that has them."""
+    evaluation time at which that would be seen), how many rows are held, the name of the file that has
+    them, and of rules in stages how many each of these holds."""
 
     number: int = 0
     until: int = MIN - 1
     next: int | None = None
     held: int = 0
     file: str = ""
+    stages: tuple[int, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
         """As JSON."""
@@ -38,7 +39,7 @@ class ProgramPosition:
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> ProgramPosition:
         """Read what `to_json` gave."""
-        return cls(**value)
+        return cls(**{**value, "stages": tuple(value.get("stages", ()))})
 
 
 @dataclass(frozen=True, slots=True)

@@ -59,7 +59,8 @@ class TimedPrograms:
     def seen(self, due: Due, table: pa.Table) -> Due:
         """The evaluations that count, with what a query's chain of programs derives, from what a task gave."""
         about = json.loads(table.schema.metadata[ABOUT])
-        reached = replace(_after(due), next=about["next"], held=about["held"])
+        held = tuple(about["held"])
+        reached = replace(_after(due), next=about["next"], held=sum(held), stages=held)
         return replace(due, ticks=tuple(about["ticks"]), look=None, derived=table.replace_schema_metadata(None), reached=reached)
 
     def answer(self, due: Due, table: pa.Table) -> Answer:

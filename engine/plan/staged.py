@@ -14,7 +14,7 @@ from engine.ir.strata import Unstratified
 from engine.ir.terms import Constant, Term
 from engine.plan import derivations, intervals
 from engine.plan.explain_intervals import explain
-from engine.plan.memory import describe, memory
+from engine.plan.memory import Memory, describe, memory
 from engine.records import Triple
 
 Heads = tuple[tuple[str, tuple[tuple[Term, ...], ...]], ...]
@@ -42,6 +42,11 @@ class PlannedStage:
     heads: Heads
     shown: Heads
     rules: tuple[Rule, ...] = field(compare=False, repr=False)
+
+    @property
+    def memory(self) -> Memory:
+        """What its rules have to keep."""
+        return memory(self.rules, self.timeline.granularity_ms)
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +98,7 @@ def explain_staged(plan: StagedPlan) -> str:
     for number, stage in enumerate(plan.stages, 1):
         reads = f", after {', '.join(str(place + 1) for place in stage.reads)}" if stage.reads else ""
         lines.append(f"-- timed rules, stage {number}, on {stage.timeline}{reads}\n")
-        lines += explain(stage.program), describe(memory(stage.rules, stage.timeline.granularity_ms))
+        lines += explain(stage.program), describe(stage.memory)
     return "".join(lines)
 
 

@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from engine.ir.statement import AllWindow, NowWindow, Program, Select, Statement, StreamSource, TimedProgram, TimeWindow, TupleWindow
-from engine.plan.memory import SHOWN, memory
+from engine.plan.memory import SHOWN, Memory, memory
+from engine.plan.staged import StagedPlan
 from engine.rewrite.temporal import normal_form
 from engine.runtime.registered import Registered
 from engine.runtime.resources import QueryInfo, StreamInfo, iso
@@ -33,15 +34,31 @@ def query_info(query: Registered, view: View, base_url: str, now_ms: int) -> Que
 
 def held_facts(statement: Statement, seen: Seen | None) -> dict[str, Any]:
     """Of a program with a time of its own the facts that it holds, and the bound that its text has for them (engine/plan/memory.py), for
-    `SHOWN` constants and steps of a second; of a query what the timed rules that it uses hold, and nothing of others."""
+    `SHOWN` constants and steps of a second; of a query the same of each stage of the timed rules that it uses, and nothing of others."""
     query = statement.query
     held = seen.program.held if seen is not None and seen.program is not None else 0
-    if not isinstance(query, TimedProgram):
-        return {"factsHeld": held} if statement.timed_rules else {}
-    needs = memory(normal_form(query.rules).rules, query.rules.granularity_ms)
-    bound = needs.bound(SHOWN, 1_000)
-    found = None if bound is None else {"facts": bound.facts, "log10": round(bound.log10, 1), "constants": SHOWN}
-    return {"factsHeld": held, "bound": found, "windowMs": needs.window_ms, "history": list(needs.history)}
+    if isinstance(query, TimedProgram):
+        return {"factsHeld": held, **_needs(memory(normal_form(query.rules).rules, query.rules.granularity_ms))}
+    if not statement.timed_rules:
+        return {}
+    plan: StagedPlan | None = getattr(seen.compiled, "staged", None) if seen is not None else None
+    stages = () if plan is None else plan.stages
+    by_stage = seen.program.stages if seen is not None and seen.program is not None else ()
+    return {"factsHeld": held, "stages": [
+        {"timeline": str(stage.timeline), "after": [place + 1 for place in stage.reads],
+         "factsHeld": by_stage[number] if number < len(by_stage) else 0, **_needs(stage.memory)} for number, stage in enumerate(stages)]}
+
+
+def held_text(found: Mapping[str, Any]) -> str:
+    """What the stages of the timed rules of a query hold, to stand behind its plan; `found` is from `held_facts`."""
+    return "".join(f"-- stage {number} holds {stage['factsHeld']} facts now\n" for number, stage in enumerate(found.get("stages", ()), 1))
+
+
+def _needs(found: Memory) -> dict[str, Any]:
+    """The window, the history, and the bound that no stream can break."""
+    bound = found.bound(SHOWN, 1_000)
+    shown = None if bound is None else {"facts": bound.facts, "log10": round(bound.log10, 1), "constants": SHOWN}
+    return {"bound": shown, "streamIndependent": found.stream_independent, "windowMs": found.window_ms, "history": list(found.history)}
 
 
 def window_json(source: StreamSource, view: View) -> dict[str, Any]:

@@ -19,7 +19,7 @@ from engine.limits import LimitExceeded
 from engine.runtime.backend import Backend, SparkBackend
 from engine.runtime.clock import Clock, SystemClock
 from engine.runtime.derived import own_iri
-from engine.runtime.describe import held_facts, variables
+from engine.runtime.describe import held_facts, held_text, variables
 from engine.runtime.errors import EngineError, unavailable
 from engine.runtime.estimates import needs_of
 from engine.runtime.evidence import Evidence, evidence_of
@@ -108,7 +108,9 @@ class Engine(RuleCommands, GraphCommands):
     def plan(self, name: str, stage: str = "logical") -> str:
         """The plan of a query at `stage` as text."""
         view = self._view()
-        return self._compiled(self._query(name, view), view).explain(stage)
+        query = self._query(name, view)
+        held = held_text(held_facts(query.statement, view.seen(query))) if stage == "logical" else ""
+        return self._compiled(query, view).explain(stage) + held
 
     def plan_nodes(self, name: str) -> dict[str, Any]:
         """The plan as nested nodes, with executor, strategy and graph problems of the last evaluation."""

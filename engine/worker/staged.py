@@ -52,9 +52,9 @@ class StagedState:
         self.stages = [_Stage(connection, stage, f"{prefix}{number}_") for number, stage in enumerate(plan.stages, 1)]
 
     @property
-    def held(self) -> int:
-        """The rows of all relations."""
-        return sum(stage.state.held for stage in self.stages)
+    def held(self) -> tuple[int, ...]:
+        """The rows of all relations of each program."""
+        return tuple(stage.state.held for stage in self.stages)
 
     def advance(self, events: pa.Table, static: pa.Table, ticks: Sequence[int], on_change: bool, look: Look | None = None) -> pa.Table:
         """Rows SEEN of what holds at evaluation times that ascend, given the triples ``s p o t`` that streams brought since the T before

@@ -72,7 +72,7 @@ def forget(alive: frozenset[str]) -> None:
 
 
 def advance(connection: duckdb.DuckDBPyConnection, step: StagedStep, given: Mapping[str, pa.Table]) -> pa.Table:
-    """Make a step: rows SEEN with their typed columns, and as JSON under `ABOUT` in their metadata how many rows are held, the
+    """Make a step: rows SEEN with their typed columns, and as JSON under `ABOUT` in their metadata how many rows each stage holds, the
     evaluation times that count, and the point of the next that may. Raises StateLost, growth.Unending, LimitExceeded."""
     try:
         return _advance(connection, step, given)
@@ -91,8 +91,8 @@ def _advance(connection: duckdb.DuckDBPyConnection, step: StagedStep, given: Map
     state = _caught_up(connection, step, _plan(step.plan))
     events, static = (_triples([given[name] for name in names]) for names in (step.streams, step.graphs))
     rows = state.advance(events, static, step.ticks, step.on_change, step.look)
-    if state.held > step.state_rows:
-        raise LimitExceeded.of("state_rows", step.state_rows, f"the rules with a time of their own hold {state.held} rows")
+    if (held := sum(state.held)) > step.state_rows:
+        raise LimitExceeded.of("state_rows", step.state_rows, f"the rules with a time of their own hold {held} rows")
     snapshot = state.snapshot()
     passing = Snapshot({}, 2 * state.tick - 1, None, ((TRIPLES, snapshot.passing),))
     for place, one in enumerate((*snapshot.stages, passing)):

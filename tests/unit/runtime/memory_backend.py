@@ -58,7 +58,8 @@ class MemoryBackend:
     def compile(self, statement: Statement, name: str, catalog: Catalog) -> Compiled:
         if statement.is_timed:      # these are evaluated as in a worker
             return compile_statement(statement, catalog, name)
-        return ReferenceCompiled(validate(with_rule_windows(statement, catalog.rules), catalog), name, catalog.rules)
+        statement = validate(with_rule_windows(statement, catalog.rules), catalog)
+        return ReferenceCompiled.of(statement, name, catalog.graphs, catalog.rules)
 
     def feed(self, on_batch: OnBatch, on_failure: Callable[[BaseException], None]) -> FolderFeed:
         def told(read: Callable[[], pa.Table]) -> None:

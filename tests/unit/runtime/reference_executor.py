@@ -5,7 +5,7 @@ from __future__ import annotations
 import secrets
 import tempfile
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import groupby
 from pathlib import Path
@@ -16,14 +16,18 @@ from engine.compiler import Catalog, compile_statement
 from engine.execution.content import StreamContent
 from engine.execution.due import Answer, Due, ProgramPosition
 from engine.execution.instances import ENDS
+from engine.execution.plan_job import PlanJob
 from engine.execution.program_steps import TimedPrograms
+from engine.execution.staged_steps import behind, state_at, taken_on
 from engine.facts import FACTS
 from engine.functions.context import Context
 from engine.ir.rule_windows import with_rule_windows
 from engine.ir.rules import RuleSet
+from engine.ir.stages import divide
 from engine.ir.statement import Program, Statement, TimedProgram
 from engine.ir.terms import Variable
 from engine.limits import Cancelled, LimitExceeded
+from engine.plan.staged import StagedPlan
 from engine.records import Event, Triple
 from engine.reference.content import History, content_of, dataset_at, held_at, window_bounds, window_events
 from engine.reference.dataset import EMPTY, Graph
@@ -31,17 +35,32 @@ from engine.reference.program import ProgramState
 from engine.reference.sparql import Result, evaluate
 from engine.rewrite.profiles import RULES_OF
 from engine.timeline import closes
+from engine.worker import staged_task
+from engine.worker.bundles import Found
+from engine.worker.staged_task import StagedStep
 from engine.worker.timed_task import advance, labelled
 from tests import interval_runs
 
 
 @dataclass(frozen=True)
 class ReferenceCompiled:
-    """A statement that needs no compiling, with the rule sets that it may name."""
+    """A statement that needs no compiling, with the rule sets that it may name; those with a time of their own are evaluated as in a
+    worker, by the plan `staged`, where there is one."""
 
     statement: Statement
     identity: str = ""
     rules: Mapping[str, RuleSet] = field(default_factory=dict)
+    staged: StagedPlan | None = None
+
+    @classmethod
+    def of(cls, statement: Statement, identity: str, graphs: Mapping[str, pa.Table], rules: Mapping[str, RuleSet]) -> ReferenceCompiled:
+        """A statement with the plan of its timed rules."""
+        staged = None
+        if divide(rules[source.name] for source in statement.rules if source.name in rules).is_timed:
+            graphs = {g.iri: graphs.get(g.iri, FACTS.empty_table()) for g in (*statement.graphs, *statement.reasoning_graphs)}
+            streams = dict.fromkeys((source.stream for source in statement.streams), "event")
+            staged = compile_statement(statement, Catalog(streams, graphs, rules, mixed_time=True), identity, "logical").staged
+        return cls(statement, identity, rules, staged)
 
     @property
     def variables(self) -> tuple[Variable, ...]:
@@ -49,7 +68,9 @@ class ReferenceCompiled:
 
     @cached_property
     def plan(self) -> object:
-        """The plan of a program with a time of its own, the only one that is evaluated by a plan here."""
+        """The plan of a program with a time of its own, the only one that is evaluated by a plan here, beside `staged`."""
+        if self.staged is not None:
+            return None
         graphs = {graph.iri: FACTS.empty_table() for graph in self.statement.graphs}
         catalog = Catalog(dict.fromkeys((source.stream for source in self.statement.streams), "event"), graphs, mixed_time=True)
         return compile_statement(self.statement, catalog).plan
@@ -107,7 +128,18 @@ class ReferenceExecutor:
         for iri, content in due.streams.items():
             for event in _events(iri, content, due.since):
                 history.add(event)
+        if isinstance(due.compiled, ReferenceCompiled) and due.compiled.staged is not None:
+            return self._staged(due, statement, history)
         return [self._answer(due, statement, history, tick) for tick in _counting(due, statement, history)]
+
+    def _staged(self, due: Due, statement: Statement, history: History) -> list[Answer]:
+        [due], failed = taken_on([due], self.programs, _run)
+        rows = due.derived.to_pylist() if due.derived is not None else []
+        found = []
+        for tick in due.ticks:
+            held = Graph((row["s"], row["p"], row["o"]) for row in rows if row["first"] <= tick <= row["last"])
+            found.append(replace(self._answer(due, statement, history, tick, held), state=state_at(due, tick)))
+        return [*found, *behind(due, found), *failed.get(due.query, [])]
 
     def _advanced(self, due: Due) -> Answer:
         tick = due.ticks[-1]
@@ -119,10 +151,10 @@ class ReferenceExecutor:
         except Exception as failure:
             return Answer(due.query, tick, None, failure)
 
-    def _answer(self, due: Due, statement: Statement, history: History, tick: int) -> Answer:
+    def _answer(self, due: Due, statement: Statement, history: History, tick: int, held: Graph | None = None) -> Answer:
         if tick >= self.over.get(due.query, tick + 1):
             return Answer(due.query, tick, None, LimitExceeded.of("evaluation_ms", due.limits.evaluation_ms, "it took longer"))
-        return Answer(due.query, tick, _relation(due, statement, history, tick))
+        return Answer(due.query, tick, _relation(due, statement, history, tick, held))
 
 
 def as_table(result: Result) -> pa.Table:
@@ -153,7 +185,17 @@ def _counting(due: Due, statement: Statement, history: History) -> list[int]:
     return found
 
 
-def _relation(due: Due, statement: Statement, history: History, tick: int) -> pa.Table:
+def _run(jobs: list[PlanJob]) -> None:
+    """Steps of chains of programs, as a worker makes them."""
+    for job in jobs:
+        assert isinstance(job.step, StagedStep)
+        try:
+            job.answer = Found(staged_task.advance(interval_runs.connection(), job.step, job.own))
+        except Exception as failure:  # as in a worker
+            job.answer = failure
+
+
+def _relation(due: Due, statement: Statement, history: History, tick: int, held: Graph | None) -> pa.Table:
     on_change = due.compiled.on_change
     rules = due.compiled.rules if isinstance(due.compiled, ReferenceCompiled) else {}
     statement = with_rule_windows(statement, rules)
@@ -163,7 +205,7 @@ def _relation(due: Due, statement: Statement, history: History, tick: int) -> pa
         events = dict.fromkeys(event for found in pairs.values() for event, _ in found)
         return _begun(statement, tick - 1, events, {triple for graph in graphs.values() for triple in graph.triples})
     contents = {source: content_of(found) for source, found in pairs.items()}
-    held = held_at(statement, tick, on_change, history, graphs, rules)
+    held = held_at(statement, tick, on_change, history, graphs, rules) if held is None else held
     dataset = dataset_at(statement, contents, graphs, window_bounds(statement, tick, on_change), rules, held)
     return as_table(evaluate(statement.query, dataset, Context(tick - on_change, due.compiled.identity)))
 

@@ -8,7 +8,6 @@ from pathlib import Path
 import pyarrow.compute as pc
 import pytest
 
-from engine.ir.stages import timeline_of
 from engine.records import Register
 from engine.runtime.pump import Pump
 from engine.runtime.resources import ResultEvent
@@ -31,7 +30,7 @@ def run(case: Case, folder: Path, batches: int) -> list[ResultEvent]:
     for begin, end in zip([0, *cuts], [*cuts, last], strict=True):
         results = ResultLog(folder / "thalweg.db")
         pump = Pump(ReferenceExecutor(folder / "programs"), results, parse,
-                    lambda statement, name, graphs, rules: ReferenceCompiled(statement, name, rules),
+                    ReferenceCompiled.of,
                     parse_rules=parse_rules, graph_folder=folder,
                     history=lambda needed, position: [table.filter(pc.and_(pc.less_equal(table["position"], position),
                                                                            pc.equal(table["record"], 0)))])
@@ -46,9 +45,6 @@ def run(case: Case, folder: Path, batches: int) -> list[ResultEvent]:
 @pytest.mark.parametrize("batches", [1, 3])
 @pytest.mark.parametrize("case", find_cases(), ids=lambda case: case.name)
 def test_case(case: Case, batches: int, tmp_path: Path) -> None:
-    if batches > 1 and any(timeline_of(parse_rules(text, media, name)) for name, file in case.rules.items()
-                           for media, text in [case.rule_text(file)]):
-        pytest.skip("rules with a time of their own see whole streams, and the reference executor has what windows need")
     queries = sorted({record.query for record in case.records() if isinstance(record, Register)})
     found, expected = answers(run(case, tmp_path, batches), queries), case.expected()
     assert {q: [at for at, _ in logged] for q, logged in found.items()} == {q: [at for at, _ in logged] for q, logged in expected.items()}
