@@ -18,6 +18,8 @@ import pyoxigraph
 import pytest
 
 from engine.compiler import Catalog, Compiled, compile_statement
+from engine.execution.executor import CLOSED_ROWS, Executor
+from engine.execution.own_process import OwnProcess
 from engine.functions.terms import iri, literal
 from engine.ir.rules import RuleSet
 from engine.ir.statement import Statement
@@ -27,7 +29,7 @@ from engine.runtime.resources import ResultEvent
 from engine.runtime.results import ResultLog
 from engine.runtime.rows import encode
 from engine.runtime.rule_store import ParseRules
-from engine.spark.executor import CLOSED_ROWS, Executor
+from engine.spark.executor import Executor as SparkExecutor
 from engine.spark.session import Session, start_session
 from engine.spark.settings import from_environment
 from grammar.rule_sets import parse_rules
@@ -60,13 +62,19 @@ def compile_query(statement: Statement, name: str, graphs: Mapping[str, pa.Table
 
 
 def pumped(records: Sequence[Record], parse: Callable[[str], Statement], *, executor: str | None = None, strategy: str | None = None,
-           graphs: str | None = None, batches: int = 1, resumed: bool = False, session: Session | None = None,
+           graphs: str | None = None, batches: int = 1, resumed: bool = False, tasks: OwnProcess | None = None,
            read_rules: ParseRules = parse_rules, closed_rows: int = CLOSED_ROWS) -> list[ResultEvent]:
     """Run records through the pump in so many batches; `resumed` stops it after each and goes on from what was written. On the shared
-    Spark unless a session is given. `closed_rows` as Executor has it."""
-    session = session or shared_session()
+    Spark, unless `tasks` are given to run in this process. `closed_rows` as Executor has it."""
     if graphs == "graphframes":
-        needs_graphframes(session)
+        needs_graphframes(shared_session())
+
+    def made(states: Path) -> Executor:
+        if tasks is not None:
+            return Executor(tasks, force_strategy=strategy, states=states)  # type: ignore[arg-type]
+        return SparkExecutor(shared_session(), force_executor=executor, force_strategy=strategy,  # type: ignore[arg-type]
+                             force_graphs=graphs, closed_rows=closed_rows, states=states)  # type: ignore[arg-type]
+
     table = encode(records)
     last = records[-1].position
     cuts = sorted(random.Random(batches).sample(range(1, last), min(batches - 1, last - 1)))
@@ -79,10 +87,8 @@ def pumped(records: Sequence[Record], parse: Callable[[str], Statement], *, exec
                 if results is not None:
                     results.close()
                 results = ResultLog(Path(folder) / "results.db")
-                pump = Pump(Executor(session, force_executor=executor, force_strategy=strategy,  # type: ignore[arg-type]
-                                     force_graphs=graphs, closed_rows=closed_rows,  # type: ignore[arg-type]
-                                     states=Path(folder) / "programs"),
-                            results, parse, compile_query, parse_rules=read_rules, graph_folder=Path(folder),
+                pump = Pump(made(Path(folder) / "programs"), results, parse, compile_query, parse_rules=read_rules,
+                            graph_folder=Path(folder),
                             history=lambda needed, position: [table.filter(pc.and_(pc.less_equal(table["position"], position),
                                                                                    pc.equal(table["record"], 0)))])
                 pump.restore()

@@ -13,7 +13,7 @@ from engine.records import Record
 from engine.runtime.pump import Pump
 from engine.runtime.results import ResultLog
 from engine.runtime.rows import encode
-from engine.spark.executor import Executor
+from engine.execution.executor import Executor
 from grammar import parse
 from tests import sparks
 from tests.bags import same_bag

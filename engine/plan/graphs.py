@@ -5,6 +5,7 @@ docs/decisions.md, "Graph operators", has the figures behind LIMITS.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Literal
 
 Problem = Literal["components", "strong components", "reachability", "chains"]
@@ -19,6 +20,15 @@ LIMITS: dict[Problem, tuple[int, Way]] = {
     "reachability": (1_000_000, "sql"),
     "chains": (0, "sql"),   # a join of Spark SQL at any size: GraphFrames' motif finding is one as well
 }
+
+
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """How a problem was solved, and for how many edges (None: they were not counted)."""
+
+    problem: Problem
+    edges: int | None
+    way: Way
 
 
 def choose(problem: Problem, edges: float, loaded: bool = True) -> Way:

@@ -103,7 +103,7 @@ class SparkBackend:
 
     def beside(self) -> BesideExecutor:
         assert self._executor is not None and self._one_shots is not None
-        return Beside(self._executor.beside(), self._one_shots.free)
+        return Beside(self._executor.beside(), self._running, self._one_shots.free)
 
     def alive(self) -> bool:
         session = self._session

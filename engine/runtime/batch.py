@@ -20,7 +20,7 @@ History = Callable[[Mapping[str, int], int], Iterable[pa.Table]]
 
 
 class Executor(Protocol):
-    """What the pump needs of engine.spark.executor.Executor."""
+    """What the pump needs of engine.execution.executor.Executor."""
 
     def evaluate(self, dues: Sequence[Due]) -> list[Answer]: ...
 

@@ -11,6 +11,7 @@ import threading
 import time
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -41,6 +42,11 @@ class Jobs:
         self._session = session
         self._running: dict[str, frozenset[str]] = {}
         self._cancelled: set[str] = set()
+
+    @property
+    def work(self) -> Path:
+        """A folder that every worker sees."""
+        return self._session.work
 
     def cancel(self, query: str) -> None:
         """End the jobs of a query; what runs beside it in one is run again. It runs no more until it is forgotten."""

@@ -12,7 +12,8 @@ import time
 from typing import TYPE_CHECKING
 
 from engine.execution.due import Answer, Due
-from engine.spark.executor import BESIDE, Executor
+from engine.spark.executor import Executor
+from engine.spark.sql_plans import BESIDE
 
 if TYPE_CHECKING:
     from engine.spark.session import Session

@@ -5,20 +5,21 @@ from __future__ import annotations
 import queue
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from engine.execution.due import Due
 from engine.execution.plan_job import PlanJob
+from engine.execution.runners import CloseAhead, Took
 from engine.facts import FACTS
-from engine.plan.graphs import Way
-from engine.spark.graphs.operators import Chosen, Graphs
+from engine.plan.graphs import Chosen, Way
+from engine.spark.graphs.operators import Graphs
 from engine.spark.jobs import Jobs
 from engine.spark.mirror import Mirror
 from engine.spark.rounds import close
+from engine.spark.udf_spark import register_spark
 from engine.sql.sources import graph_table, stream_table
 from engine.worker.bundles import FINDINGS, Found
 
@@ -27,18 +28,15 @@ if TYPE_CHECKING:
 
     from engine.spark.session import Session
 
-CloseAhead = Callable[[list[PlanJob]], list[list[Found | Exception]]]
+BESIDE = "beside"       # the scheduler's pool of what is evaluated beside the pump, one-shot queries too
 
 
 class SqlPlans:
-    """`close_ahead` makes the closures of plans in one job of their own, `took` is told how many ms a job took. `mirrors` go by view,
-    `graph_choices` by query."""
+    """`mirrors` go by view, `graph_choices` by query."""
 
-    def __init__(self, session: Session, jobs: Jobs, force_graphs: Way | None, close_ahead: CloseAhead,
-                 took: Callable[[Due, float], None], pool: str | None = None) -> None:
+    def __init__(self, session: Session, jobs: Jobs, force_graphs: Way | None = None, pool: str | None = None) -> None:
         """`pool` is the scheduler's pool of its jobs, where it is not the pump's."""
-        self._session, self._jobs = session, jobs
-        self._close_ahead, self._took = close_ahead, took
+        self._session, self._jobs, self._force_graphs = session, jobs, force_graphs
         self.graph_choices: dict[str, tuple[Chosen, ...]] = {}
         self.mirrors: dict[str, Mirror] = {}
         self._graphs = Graphs(session, force_graphs)
@@ -46,29 +44,34 @@ class SqlPlans:
         self._threads = ThreadPoolExecutor(session.settings.partitions, "plan", self._begin, (pool,))
         self._lock = threading.Lock()   # of the views; those that run beside the pump take turns
         self._gone: queue.SimpleQueue[str] = queue.SimpleQueue()
+        register_spark(session.spark)
+
+    def beside(self) -> SqlPlans:
+        """The same Spark with views and segments of its own, in the pool of what is beside the pump."""
+        return SqlPlans(self._session.beside(), self._jobs, self._force_graphs, BESIDE)
 
     def _begin(self, pool: str | None) -> None:
         if pool is not None:
             self._session.spark.sparkContext.setLocalProperty("spark.scheduler.pool", pool)
 
-    def run(self, jobs: Sequence[PlanJob]) -> None:
+    def run(self, jobs: Sequence[PlanJob], close_ahead: CloseAhead, took: Took) -> None:
         """A Spark job per plan, as many at a time as Spark has cores: small ones wait more than they work."""
         if not jobs:
             return
         with self._lock:
-            self._run(jobs)
+            self._run(jobs, close_ahead, took)
         self._forget_gone()
 
-    def _run(self, jobs: Sequence[PlanJob]) -> None:
+    def _run(self, jobs: Sequence[PlanJob], close_ahead: CloseAhead, took: Took) -> None:
         for job in jobs:
             try:
                 self._show(job)
             except Exception as failure:  # Spark's and Py4J's errors have no common base; the query fails with it
                 job.answer = failure
         ahead = [job for job in jobs if job.answer is None and job.ahead and job.closings]
-        closed = dict(zip(map(id, ahead), self._close_ahead(ahead)))
+        closed = dict(zip(map(id, ahead), close_ahead(ahead)))
         ready = [job for job in jobs if job.answer is None]
-        for job, answer in zip(ready, self._threads.map(lambda job: self._collect(job, closed.get(id(job), [])), ready)):
+        for job, answer in zip(ready, self._threads.map(lambda job: self._collect(job, closed.get(id(job), []), took), ready)):
             job.answer = answer
 
     def mend(self, failed: Mapping[str, str]) -> frozenset[str]:
@@ -132,7 +135,7 @@ class SqlPlans:
             if graph_table(iri) in job.tables:
                 _frame(spark, table.select(FACTS.names)).createOrReplaceTempView(graph_table(iri))
 
-    def _collect(self, job: PlanJob, ahead: Sequence[Found | Exception]) -> Found | BaseException:
+    def _collect(self, job: PlanJob, ahead: Sequence[Found | Exception], took: Took) -> Found | BaseException:
         findings: list[pa.Table | None] = []
 
         def work() -> pa.Table:
@@ -143,7 +146,7 @@ class SqlPlans:
         try:
             table = self._jobs.limited(job.due.query, job.due.limits, work)
             ms = (time.perf_counter() - began) * 1000
-            self._took(job.due, ms)
+            took(job.due, ms)
             return Found(table, findings[0], ms)
         except Exception as failure:  # as above
             return failure

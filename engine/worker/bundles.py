@@ -22,7 +22,7 @@ from engine.sql.closing import (Closing, Round, SeenRow, all_seen, beside_table,
                                 seen_text)
 from engine.sql.sources import closure_table
 from engine.worker import staged_task, timed_task
-from engine.worker.database import database
+from engine.worker.database import database, kept_beside
 from engine.worker.guard import check_size, fetched, guarded
 from engine.worker.staged_task import StagedStep
 from engine.worker.states import drop_relation, find_beside, forget, go_on
@@ -103,19 +103,19 @@ def _bundle(numbers: list[int], tasks: Sequence[Task], tables: Mapping[str, pa.T
                          "tasks": [(number, replace(tasks[number], tables=frozenset())) for number in numbers]})
 
 
-def run_bundles(bundles: Iterable[bytes]) -> Iterator[Result]:
-    """In a Spark task: run bundles."""
+def run_bundles(bundles: Iterable[bytes], connection: duckdb.DuckDBPyConnection | None = None) -> Iterator[Result]:
+    """Run bundles in a database, in a Spark task (None) in that of its process."""
+    connection = connection or database()
     for packed in bundles:
         bundle = pickle.loads(packed)   # of the driver's own making: nothing that a document says is a part of it but as text
         if bundle["alive"] is not None:
-            forget(database(), bundle["alive"])
-            timed_task.forget(bundle["alive"])
-            staged_task.forget(bundle["alive"])
-        yield from _run_bundle(bundle["tables"], bundle["tasks"])
+            forget(connection, bundle["alive"])
+            timed_task.forget(connection, bundle["alive"])
+            staged_task.forget(connection, bundle["alive"])
+        yield from _run_bundle(connection, bundle["tables"], bundle["tasks"])
 
 
-def _run_bundle(tables: dict[str, bytes], tasks: list[tuple[int, Task]]) -> Iterator[Result]:
-    connection = database()
+def _run_bundle(connection: duckdb.DuckDBPyConnection, tables: dict[str, bytes], tasks: list[tuple[int, Task]]) -> Iterator[Result]:
     closures = Closures(connection, tables)
     for name, data in tables.items():
         connection.register(name, unpack(data))
@@ -175,7 +175,7 @@ class Closures:
             self._made[closing.name] = _Made(None, None)
             return go_on(self._connection, closing, _InDuckDB(self._connection, closing))
         read = [(name, hash(data)) for name, data in self._tables.items() if name in closing.first] if closing.static else None
-        shelf, from_ = _kept() if closing.static else self._made, (closing, read)
+        shelf, from_ = _kept(self._connection) if closing.static else self._made, (closing, read)
         made = shelf.pop(closing.name, None)
         if made is None or made.from_ != from_:
             drop(self._connection, closing.name)
@@ -206,10 +206,9 @@ class _Made:
     findings: pa.Table | None
 
 
-@lru_cache(maxsize=1)
-def _kept() -> dict[str, _Made]:
-    """The closures of static graphs in this process, by name; the last used at the end."""
-    return {}
+def _kept(connection: duckdb.DuckDBPyConnection) -> dict[str, _Made]:
+    """The closures of static graphs in a database, by name; the last used at the end."""
+    return kept_beside(connection, __name__)
 
 
 def drop(connection: duckdb.DuckDBPyConnection, name: str) -> None:

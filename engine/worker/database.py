@@ -1,4 +1,5 @@
-"""The DuckDB of a worker: one in-memory database per process, whose SQL reaches the tables that it is given and nothing else.
+"""The DuckDB of a worker: an in-memory database, in Spark's workers one per process, whose SQL reaches the tables that it is given and
+nothing else.
 
 No file, folder, extension, secret or Python variable is within its reach, and nothing can be set once it is open: segments are read and
 written beside it (states.py). So even a value that broke out of its literal would find nothing to take.
@@ -8,7 +9,7 @@ from __future__ import annotations
 
 import os
 from functools import lru_cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from engine.worker.functions import register_duckdb
 
@@ -23,10 +24,11 @@ CLOSED = ("temp_directory = ''", "allow_persistent_secrets = false", "autoinstal
 """What is switched off, in this order: where external access is off already, the folder for what does not fit cannot be taken away."""
 
 
-def connect(memory: str = DEFAULT_MEMORY) -> duckdb.DuckDBPyConnection:
-    """A database that may take so much `memory` (DuckDB's spelling: "2GB"); what needs more fails, as nothing goes to a disk."""
+def connect(memory: str = DEFAULT_MEMORY, threads: int = 1) -> duckdb.DuckDBPyConnection:
+    """A database that may take so much `memory` (DuckDB's spelling: "2GB"); what needs more fails, as nothing goes to a disk. A Spark task
+    has one core, and so one thread."""
     import duckdb
-    connection = duckdb.connect(":memory:", config={"threads": 1, "memory_limit": memory})   # a Spark task has one core
+    connection = duckdb.connect(":memory:", config={"threads": threads, "memory_limit": memory})
     for setting in CLOSED:
         connection.execute(f"SET {setting}")
     register_duckdb(connection)
@@ -34,7 +36,26 @@ def connect(memory: str = DEFAULT_MEMORY) -> duckdb.DuckDBPyConnection:
     return connection
 
 
+def given_memory() -> str:
+    """The memory of a database, as the environment has it; in Spark's workers it is a setting of Spark's (settings.py)."""
+    return os.environ.get(MEMORY_VARIABLE, DEFAULT_MEMORY)
+
+
 @lru_cache(maxsize=1)
 def database() -> duckdb.DuckDBPyConnection:
-    """The database of this worker process; its memory is a setting of Spark's (settings.py)."""
-    return connect(os.environ.get(MEMORY_VARIABLE, DEFAULT_MEMORY))
+    """The database of this worker process."""
+    return connect(given_memory())
+
+
+_KEPT: dict[duckdb.DuckDBPyConnection, dict[str, dict[str, Any]]] = {}
+
+
+def kept_beside(connection: duckdb.DuckDBPyConnection, kind: str) -> dict[str, Any]:
+    """What of a kind (the name of the module that keeps it) is known of tables that stay in a database from task to task, by name."""
+    return _KEPT.setdefault(connection, {}).setdefault(kind, {})
+
+
+def close(connection: duckdb.DuckDBPyConnection) -> None:
+    """Drop a database and all that is known of it."""
+    _KEPT.pop(connection, None)
+    connection.close()

@@ -16,6 +16,7 @@ import pyarrow as pa
 from engine.functions.typed import typed_columns
 from engine.limits import LimitExceeded
 from engine.plan.staged import Look, StagedPlan
+from engine.worker.database import kept_beside
 from engine.worker.program import Snapshot
 from engine.worker.staged import TRIPLES, StagedSnapshot, StagedState
 from engine.worker.state_file import read_state, write_state
@@ -53,10 +54,9 @@ class _Resident:
     state: StagedState
 
 
-@lru_cache(maxsize=1)
-def _residents() -> dict[str, _Resident]:
-    """The states of this process, by mark."""
-    return {}
+def _residents(connection: duckdb.DuckDBPyConnection) -> dict[str, _Resident]:
+    """The states that are in a database, by mark."""
+    return kept_beside(connection, __name__)
 
 
 def file_of(base: str, place: int) -> str:
@@ -65,10 +65,10 @@ def file_of(base: str, place: int) -> str:
     return f"{stem}.{place}.{end}"
 
 
-def forget(alive: frozenset[str]) -> None:
+def forget(connection: duckdb.DuckDBPyConnection, alive: frozenset[str]) -> None:
     """Drop the states whose marks are not `alive`."""
-    for mark in _residents().keys() - alive:
-        _drop(mark)
+    for mark in _residents(connection).keys() - alive:
+        _drop(connection, mark)
 
 
 def advance(connection: duckdb.DuckDBPyConnection, step: StagedStep, given: Mapping[str, pa.Table]) -> pa.Table:
@@ -77,7 +77,7 @@ def advance(connection: duckdb.DuckDBPyConnection, step: StagedStep, given: Mapp
     try:
         return _advance(connection, step, given)
     except BaseException:   # whatever it was, and wherever: the state is read again from its files
-        _drop(step.mark)
+        _drop(connection, step.mark)
         raise
 
 
@@ -97,7 +97,7 @@ def _advance(connection: duckdb.DuckDBPyConnection, step: StagedStep, given: Map
     passing = Snapshot({}, 2 * state.tick - 1, None, ((TRIPLES, snapshot.passing),))
     for place, one in enumerate((*snapshot.stages, passing)):
         write_state(file_of(step.out, place), one)
-    _residents()[step.mark] = _Resident(step.number + 1, state)
+    _residents(connection)[step.mark] = _Resident(step.number + 1, state)
     for name, column in zip(("kind", "number", "micros"), typed_columns(rows["o"])):
         rows = rows.append_column(name, column)
     about = {"held": state.held, "ticks": state.ticks, "next": state.upcoming()}
@@ -106,12 +106,12 @@ def _advance(connection: duckdb.DuckDBPyConnection, step: StagedStep, given: Map
 
 def _caught_up(connection: duckdb.DuckDBPyConnection, step: StagedStep, plan: StagedPlan) -> StagedState:
     """The state to go on from. One that is held here and not that, by its number and its time, is of a step that came to nothing."""
-    held = _residents().get(step.mark)
+    held = _residents(connection).get(step.mark)
     if held is not None and step.number and (held.number, held.state.tick) == (step.number, step.tick):
         return held.state
-    _drop(step.mark)
+    _drop(connection, step.mark)
     state = StagedState(connection, plan, f"h_{hashlib.sha256(step.mark.encode()).hexdigest()[:12]}_")
-    _residents()[step.mark] = _Resident(-1, state)      # so that it is dropped whatever happens
+    _residents(connection)[step.mark] = _Resident(-1, state)      # so that it is dropped whatever happens
     if step.number:
         *stages, passing = [read_state(file_of(step.file, place)) for place in range(len(plan.stages) + 1)]
         [(_, table)] = passing.waiting
@@ -119,8 +119,8 @@ def _caught_up(connection: duckdb.DuckDBPyConnection, step: StagedStep, plan: St
     return state
 
 
-def _drop(mark: str) -> None:
-    if (held := _residents().pop(mark, None)) is not None:
+def _drop(connection: duckdb.DuckDBPyConnection, mark: str) -> None:
+    if (held := _residents(connection).pop(mark, None)) is not None:
         held.state.drop()
 
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -18,6 +17,7 @@ from pyarrow.parquet import ParquetFile, write_table
 
 from engine.plan.derive import Seen
 from engine.sql.closing import Closing, Kept, Segment, Tables, add_seen, all_seen, saturate, state_table
+from engine.worker.database import kept_beside
 from engine.worker.ends import Ends
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ class SegmentLost(RuntimeError):
 
 @dataclass(slots=True)
 class _State:
-    """What a state table of this process holds: what evaluations up to number `last` found, what its rows are like, how many they are, and
+    """What a state table of this worker holds: what evaluations up to number `last` found, what its rows are like, how many they are, and
     where they are by their ends, once that has been asked."""
 
     like: Seen
@@ -59,17 +59,16 @@ class _State:
         self.ends = None
 
 
-@lru_cache(maxsize=1)
-def _states() -> dict[str, _State]:
-    """The state tables of this process, by closure."""
-    return {}
+def _states(connection: duckdb.DuckDBPyConnection) -> dict[str, _State]:
+    """The state tables of a database, by closure."""
+    return kept_beside(connection, __name__)
 
 
 def forget(connection: duckdb.DuckDBPyConnection, alive: frozenset[str]) -> None:
     """Drop the states of closures that are not `alive`."""
-    for name in _states().keys() - alive:
+    for name in _states(connection).keys() - alive:
         connection.execute(f"DROP TABLE IF EXISTS {state_table(name)}")
-        del _states()[name]
+        del _states(connection)[name]
 
 
 def go_on(connection: duckdb.DuckDBPyConnection, closing: Closing, tables: Tables) -> pa.Table | None:
@@ -78,7 +77,7 @@ def go_on(connection: duckdb.DuckDBPyConnection, closing: Closing, tables: Table
     try:
         return _go_on(connection, closing, closing.kept, tables)
     except BaseException:   # whatever it was, and wherever: what is kept is read again from its segments
-        _states().pop(closing.name, None)
+        _states(connection).pop(closing.name, None)
         raise
 
 
@@ -105,12 +104,12 @@ def _go_on(connection: duckdb.DuckDBPyConnection, closing: Closing, kept: Kept, 
 
 def _caught_up(connection: duckdb.DuckDBPyConnection, closing: Closing, kept: Kept, tables: Tables) -> _State:
     """Make the state table what the segments hold."""
-    table, state = closing.state, _states().get(closing.name)
+    table, state = closing.state, _states(connection).get(closing.name)
     missing = [segment for segment in kept.segments if state is None or segment.last > state.last]
     ahead = state is not None and state.last > max((segment.last for segment in kept.segments), default=0)     # a task that is run again
     if state is None or ahead or missing and missing[0].first <= state.last:    # what another worker merged cannot be told apart
         connection.execute(f"CREATE OR REPLACE TEMP TABLE {table} AS SELECT * FROM ({closing.first}) AS f LIMIT 0")
-        state = _states()[closing.name] = _State(all_seen(tables, closing.behind))
+        state = _states(connection)[closing.name] = _State(all_seen(tables, closing.behind))
         missing = list(kept.segments)
     if missing:
         read = f"(SELECT * FROM {_SEGMENTS} WHERE hi >= {kept.point}) AS f"
@@ -167,7 +166,7 @@ def find_beside(connection: duckdb.DuckDBPyConnection, closing: Closing, ends: f
     """Make the relation of what is kept beside what is new: a superset will do, so all of it where that is not much more."""
     assert closing.kept is not None
     listed = ", ".join(closing.kept.columns)
-    state = _states()[closing.name]
+    state = _states(connection)[closing.name]
     drop_relation(connection, closing.beside)
     if _count(connection, closing.new) * _SCAN_BELOW > state.rows:
         connection.execute(f"CREATE TEMP VIEW {closing.beside} AS SELECT {listed} FROM {closing.state}")

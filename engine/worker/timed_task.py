@@ -23,6 +23,7 @@ from engine.plan.staged import StagedPlan
 from engine.plan.timed import TimedPlan, Told
 from engine.sql.steps import Statements
 from engine.timeline import MAX, MIN
+from engine.worker.database import kept_beside
 from engine.worker.program import ProgramState
 from engine.worker.recording import step_size, steps
 from engine.worker.state_file import read_state, write_state
@@ -71,16 +72,15 @@ class _Resident:
     state: ProgramState
 
 
-@lru_cache(maxsize=1)
-def _residents() -> dict[str, _Resident]:
-    """The states of this process, by mark."""
-    return {}
+def _residents(connection: duckdb.DuckDBPyConnection) -> dict[str, _Resident]:
+    """The states that are in a database, by mark."""
+    return kept_beside(connection, __name__)
 
 
-def forget(alive: frozenset[str]) -> None:
+def forget(connection: duckdb.DuckDBPyConnection, alive: frozenset[str]) -> None:
     """Drop the states whose marks are not `alive`."""
-    for mark in _residents().keys() - alive:
-        _drop(mark)
+    for mark in _residents(connection).keys() - alive:
+        _drop(connection, mark)
 
 
 def advance(connection: duckdb.DuckDBPyConnection, step: TimedStep, given: Mapping[str, pa.Table]) -> TimedOutcome:
@@ -88,7 +88,7 @@ def advance(connection: duckdb.DuckDBPyConnection, step: TimedStep, given: Mappi
     try:
         return _advance(connection, step, given)
     except BaseException:   # whatever it was, and wherever: the state is read again from its file
-        _drop(step.mark)
+        _drop(connection, step.mark)
         raise
 
 
@@ -127,26 +127,26 @@ def _advance(connection: duckdb.DuckDBPyConnection, step: TimedStep, given: Mapp
     rows = pa.concat_tables([_rows(plan, one, found, ceased) for one in plan.told for found, ceased in ((begun, False), (ended, True))])
     upcoming = [point for point in (state.upcoming(), next_own) if point is not None]
     write_state(step.out, state.snapshot())
-    _residents()[step.mark] = _Resident(step.number + 1, state)
+    _residents(connection)[step.mark] = _Resident(step.number + 1, state)
     return TimedOutcome(rows, state.held, min(upcoming, default=None))
 
 
 def _caught_up(connection: duckdb.DuckDBPyConnection, step: TimedStep, plan: TimedPlan) -> ProgramState:
     """The state to go on from. One that is held here and not that, by its number and its last point, is of a step that came to nothing."""
-    held = _residents().get(step.mark)
+    held = _residents(connection).get(step.mark)
     if held is not None and step.number and (held.number, held.state.mark.past) == (step.number, step.past):
         return held.state
-    _drop(step.mark)
+    _drop(connection, step.mark)
     prefix = f"t_{hashlib.sha256(step.mark.encode()).hexdigest()[:12]}_"
     state = ProgramState(connection, Statements(plan.program, prefix), list(dict.fromkeys(told.relation for told in plan.told)))
-    _residents()[step.mark] = _Resident(-1, state)      # so that it is dropped whatever happens
+    _residents(connection)[step.mark] = _Resident(-1, state)      # so that it is dropped whatever happens
     if step.number:
         state.restore(read_state(step.file))
     return state
 
 
-def _drop(mark: str) -> None:
-    if (held := _residents().pop(mark, None)) is not None:
+def _drop(connection: duckdb.DuckDBPyConnection, mark: str) -> None:
+    if (held := _residents(connection).pop(mark, None)) is not None:
         held.state.drop()
 
 

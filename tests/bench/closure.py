@@ -15,9 +15,9 @@ from unittest.mock import patch
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
-from engine.plan.graphs import WAYS, Way
+from engine.plan.graphs import WAYS, Chosen, Way
 from engine.spark.graphs import rounds
-from engine.spark.graphs.operators import Chosen, Graphs
+from engine.spark.graphs.operators import Graphs
 from engine.spark.session import Session, start_session
 from engine.spark.settings import from_environment
 from tests.bench.figures import Figure, holds, plain

@@ -22,10 +22,11 @@ import pyoxigraph
 from engine.compiler import Catalog, compile_statement
 from engine.execution.content import StreamContent
 from engine.execution.due import Due
+from engine.execution.executor import Executor
 from engine.facts import FACTS
 from engine.functions.typed import Kind
 from engine.runtime.rows import graph_table
-from engine.spark.executor import Executor
+from engine.spark.executor import Executor as SparkExecutor
 from engine.spark.session import Session, start_session
 from engine.spark.settings import from_environment
 from grammar import parse
@@ -99,7 +100,7 @@ def _measured(session: Session, size: int, share: float) -> dict[str, Any]:
     edges, changed = Edges(size), max(1, int(size * share))
     chosen: dict[Any, str] = {}
     ways: dict[str, Callable[[Edges, int], Iterator[Pairs]]] = {
-        name: lambda e, c, s=strategy: by_executor(session, e, c, s, chosen)  # type: ignore[misc]
+        name: lambda e, c, s=strategy: by_executor(SparkExecutor(session, force_strategy=s), e, c, chosen)  # type: ignore[misc]
         for name, strategy in (("incremental", "incremental"), ("recompute", "recompute"), ("planned", None))}
     ways |= {"dred": _by_dred, "pyoxigraph": by_store}
     taken: dict[str, list[float]] = {}
@@ -116,12 +117,12 @@ def _measured(session: Session, size: int, share: float) -> dict[str, Any]:
             "choice": chosen[None], **{name: round(float(np.median(times[1:])), 1) for name, times in taken.items()}}
 
 
-def by_executor(session: Session, edges: Edges, changed: int, strategy: Any, chosen: dict[Any, str] | None = None) -> Iterator[Pairs]:
-    """The answers of evaluations by the executor under a strategy (None: as it likes); `chosen` gets the one that it took last."""
+def by_executor(executor: Executor, edges: Edges, changed: int, chosen: dict[Any, str] | None = None) -> Iterator[Pairs]:
+    """The answers of evaluations by an executor, which ends with them; `chosen` gets the strategy that it took last."""
     chosen = {} if chosen is None else chosen
     graphs = {TBOX: graph_table((TRANSITIVE,))}
     compiled = compile_statement(parse(question(_step(edges, changed))), Catalog({STREAM: "event"}, graphs), "inside")
-    executor, content = Executor(session, force_strategy=strategy), StreamContent(STREAM)
+    strategy, content = executor.force_strategy, StreamContent(STREAM)
     try:
         before = 0
         for tick, gone, come in _windows(edges, changed):

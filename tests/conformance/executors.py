@@ -16,6 +16,7 @@ from typing import Any
 import pyarrow as pa
 
 from engine.compiler import BUILT_IN_RULES
+from engine.execution.own_process import own_process
 from engine.ir.rules import Fact, RuleSet
 from engine.ir.statement import Ask, Select, Statement
 from engine.records import GraphVersion, Record, Register, RulesVersion
@@ -76,18 +77,14 @@ def reference() -> Iterator[Answer]:
 @contextmanager
 def on_spark(executor: str | None = None) -> Iterator[Answer]:
     """The pump on Spark, every plan on the executor that is named, or on the one that the planner takes."""
-    from tests import sparks
-
-    yield Answer(partial(_pumped, executor=executor, session=sparks.shared_session()))
+    yield Answer(partial(_pumped, executor=executor))
 
 
 @contextmanager
 def in_this_process() -> Iterator[Answer]:
     """The pump with the executor `local`, whose tasks run here instead of in Spark jobs."""
-    from tests.differential.plans import here
-
-    with here() as session:
-        yield Answer(partial(_pumped, executor="local", session=session), derived_model)
+    with own_process() as tasks:
+        yield Answer(partial(_pumped, tasks=tasks), derived_model)
 
 
 def derived_model(program: RuleSet, facts: Sequence[Fact], until_ms: int) -> Model:

@@ -2,29 +2,19 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from pathlib import Path
-from types import SimpleNamespace
-from unittest.mock import patch
-
-import pyarrow as pa
 
 from engine.compiler import Catalog, compile_statement
 from engine.execution.content import StreamContent
 from engine.execution.due import Due
+from engine.execution.executor import Executor, StrategyName
+from engine.execution.own_process import own_process
 from engine.ir.spans import DiagnosticError
 from engine.records import Event
 from engine.reference.sparql import Result
 from engine.runtime.rows import encode, facts_of
-from engine.spark import executor as executors
-from engine.spark import jobs
-from engine.spark.executor import Executor
-from engine.spark.session import Session
-from engine.worker import bundles
-from engine.worker.bundles import Found, Task, answers_of, bundles_of
 from grammar import parse
 from tests.conformance.datasets import GRAPH, Dataset, over_graphs, over_windows
 from tests.conformance.executors import graphs_of, result_of
@@ -84,24 +74,9 @@ def apart(cases: Sequence[tuple[Case, str]]) -> list[tuple[Case, str]]:
 
 
 @contextmanager
-def here() -> Iterator[Session]:
-    """A session on which the executor `local` runs its tasks in this process instead of in a Spark job."""
-    with (tempfile.TemporaryDirectory() as folder, patch.object(executors, "register_spark", lambda spark: None),
-          patch.object(jobs, "run_local", _run_here)):
-        context = SimpleNamespace(addJobTag=lambda tag: None, removeJobTag=lambda tag: None)
-        spark = SimpleNamespace(sparkContext=context)
-        yield SimpleNamespace(spark=spark, alive=True, settings=SimpleNamespace(partitions=1), work=Path(folder))  # type: ignore[misc]
-
-
-@contextmanager
-def in_process() -> Iterator[Executor]:
-    """The executor `local` on such a session."""
-    with here() as session:
-        executor = Executor(session, force_executor="local", force_strategy="recompute")
+def in_process(strategy: StrategyName = "recompute") -> Iterator[Executor]:
+    """The executor whose tasks run in this process."""
+    with own_process() as tasks:
+        executor = Executor(tasks, force_strategy=strategy)
         yield executor
         executor.close()
-
-
-def _run_here(spark: object, tasks: Sequence[Task], tables: dict[str, pa.Table], workers: int,
-              alive: frozenset[str] | None = frozenset()) -> list[Found | Exception]:
-    return answers_of(bundles.run_bundles(bundles_of(tasks, tables, workers, alive)), len(tasks))

@@ -16,11 +16,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from engine.execution.own_process import own_process
 from grammar import parse
 from tests import sparks
 from tests.bags import same_bag
 from tests.case_files import Answers
-from tests.differential import plans
 from tests.differential.recursion import HEAD, LEFT, NODES, ONTOLOGIES, QUERY, RULES, Scenario, make_program, make_scenario
 from tests.merged import SPACE, merge, split
 from tests.treatments import TREATMENTS, reference
@@ -41,9 +41,8 @@ def generated(counts: dict[str, int]) -> list[Scenario]:
         @given(st.randoms(use_true_random=False), st.sampled_from(("recompute", "incremental")), st.sampled_from((1, 3)), st.booleans())
         def agree(random: Random, strategy: str, batches: int, resumed: bool) -> None:
             scenario = MAKE[kind](random)
-            with plans.here() as session:
-                pumped = sparks.pumped(scenario.records(), parse, executor="local", strategy=strategy, batches=batches, resumed=resumed,
-                                       session=session)
+            with own_process() as tasks:
+                pumped = sparks.pumped(scenario.records(), parse, strategy=strategy, batches=batches, resumed=resumed, tasks=tasks)
             compare(scenario, right(scenario), sparks.answers(pumped, scenario.streams_of_results), strategy)
             found.append(scenario)
         agree()

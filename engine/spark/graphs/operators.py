@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
-from engine.plan.graphs import Problem, Way, choose
+from engine.plan.graphs import Chosen, Problem, Way, choose
 from engine.spark.graphs import rounds, task
 
 if TYPE_CHECKING:
@@ -30,15 +29,6 @@ class Solver(Protocol):
     def strong_components(self, edges: DataFrame, within: Within) -> DataFrame: ...
 
     def reach(self, edges: DataFrame, base: DataFrame | None, within: Within) -> DataFrame: ...
-
-
-@dataclass(frozen=True, slots=True)
-class Chosen:
-    """How a problem was solved, and for how many edges (None: they were not counted)."""
-
-    problem: Problem
-    edges: int | None
-    way: Way
 
 
 class Graphs:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from engine.ir.rules import Negation, Rule, RuleSet
 from engine.records import Triple
-from engine.spark.executor import Executor
+from engine.execution.executor import Executor
 from tests.differential.plans import in_process
 from tests.unit.rewrite.test_owl2rl_random import RDFS_DATA, RDFS_SCHEMA, written
 from tests.unit.rewrite.under_rules import PLACES, Data, expected, planned, text

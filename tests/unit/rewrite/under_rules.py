@@ -19,7 +19,7 @@ from engine.reference.dataset import Graph
 from engine.reference.sparql import evaluate
 from engine.rewrite.rule_text import OWL, rule_table
 from engine.runtime.rows import encode, facts_of, graph_table
-from engine.spark.executor import Executor
+from engine.execution.executor import Executor
 from grammar import parse
 from tests.conformance.executors import result_of
 

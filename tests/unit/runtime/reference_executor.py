@@ -1,4 +1,4 @@
-"""An executor in memory: the reference evaluator behind the interface of engine.spark.executor, for tests of the runtime without Spark."""
+"""An executor in memory: the reference evaluator behind the interface of engine.execution.executor, for tests without Spark."""
 
 from __future__ import annotations
 

@@ -5,12 +5,15 @@ from __future__ import annotations
 import threading
 from collections.abc import Sequence
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
 from engine.execution.due import Answer, Due
+from engine.execution.executor import Executor
+from engine.execution.own_process import own_process
 from engine.limits import EvaluationLimits, LimitExceeded, Postponed
 from engine.records import Event, Mark, Record, Register
 from engine.runtime.batch import Limits
@@ -19,13 +22,14 @@ from engine.runtime.pump import Pump
 from engine.runtime.results import ResultLog
 from engine.runtime.rows import ROWS, encode
 from engine.runtime.verdicts import Decide
+from engine.spark import oneshot, sql_plans
 from engine.spark.beside import Beside
-from engine.spark.executor import Executor
+from engine.spark.executor import Executor as SparkExecutor
 from engine.spark.oneshot import OneShots
 from engine.spark.session import Session
+from engine.spark.sql_plans import SqlPlans
 from engine.worker import states
 from grammar import parse
-from tests.differential.plans import here
 from tests.sparks import compile_query
 from tests.unit.runtime.test_pump import shown
 from tests.unit.spark.test_limits import PRODUCT, QUICK, STREAM, due
@@ -42,9 +46,18 @@ class Impatient:
         return self.executor.evaluate([replace(due, patience_ms=1) for due in dues] if self.hurried else dues)
 
 
+SPARK = SimpleNamespace(settings=SimpleNamespace(partitions=1), spark=None)
+
+
+def without_spark(monkeypatch: pytest.MonkeyPatch) -> SqlPlans:
+    """What would run plans as Spark SQL."""
+    monkeypatch.setattr(sql_plans, "register_spark", lambda spark: None)
+    return SqlPlans(SPARK, None)    # type: ignore[arg-type]
+
+
 def test_what_takes_longer_than_others_wait_is_postponed_and_no_failure() -> None:
-    with here() as session:
-        executor = Executor(session, force_executor="local", force_strategy="recompute")
+    with own_process() as tasks:
+        executor = Executor(tasks, force_strategy="recompute")
         slow = replace(due("product", PRODUCT, ticks=(1_000, 2_000)), patience_ms=300)
         answers = executor.evaluate([slow, replace(due("quick", QUICK), patience_ms=60_000)])
         assert [type(answer.error) for answer in answers] == [Postponed, Postponed, type(None)]
@@ -54,8 +67,8 @@ def test_what_takes_longer_than_others_wait_is_postponed_and_no_failure() -> Non
 
 
 def test_a_limit_that_several_evaluations_reach_together_is_postponed_where_others_wait() -> None:
-    with here() as session:
-        executor = Executor(session, force_executor="local", force_strategy="recompute")
+    with own_process() as tasks:
+        executor = Executor(tasks, force_strategy="recompute")
         pairs = due("pairs", "SELECT ?a ?b { ?a <urn:p> ?x . ?b <urn:p> ?y }", 100, range(1_000, 9_000, 1_000), evaluation_rows=15_000)
         answers = executor.evaluate([replace(pairs, patience_ms=60_000)])
         assert {type(answer.error) for answer in answers} == {Postponed}
@@ -64,17 +77,17 @@ def test_a_limit_that_several_evaluations_reach_together_is_postponed_where_othe
         executor.close()
 
 
-def test_a_plan_of_spark_sql_is_not_begun_while_others_wait() -> None:
-    with here() as session:
-        executor = Executor(session, force_executor="sql", force_strategy="recompute")
+def test_a_plan_of_spark_sql_is_not_begun_while_others_wait(monkeypatch: pytest.MonkeyPatch) -> None:
+    with own_process() as tasks:
+        executor = Executor(tasks, without_spark(monkeypatch), force_executor="sql", force_strategy="recompute")
         [answer] = executor.evaluate([replace(due("quick", QUICK), patience_ms=60_000)])
         assert isinstance(answer.error, Postponed)
         executor.close()
 
 
 def test_a_closure_that_is_kept_stays_when_its_evaluation_is_postponed() -> None:
-    with here() as session:
-        executor = Executor(session, force_executor="local", force_strategy="incremental")
+    with own_process() as tasks:
+        executor = Executor(tasks, force_strategy="incremental")
         impatient = Impatient(executor)
         query = Query(impatient, CLOSED)  # type: ignore[arg-type]
         assert [len(rows(query.next())) for _ in range(3)] == [1, 3, 6]
@@ -88,30 +101,32 @@ def test_a_closure_that_is_kept_stays_when_its_evaluation_is_postponed() -> None
         executor.close()
 
 
-def test_a_one_shot_query_makes_workers_forget_nothing() -> None:
-    with here() as session:
-        executor = Executor(session, force_executor="local", force_strategy="incremental")
+def test_a_one_shot_query_makes_workers_forget_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    with own_process() as tasks:
+        executor = Executor(tasks, force_strategy="incremental")
         query = Query(executor, CLOSED)
         assert [len(rows(query.next())) for _ in range(3)] == [1, 3, 6]
-        before = dict(states._states())
+        before = dict(states._states(tasks._connection))
         assert before
-        [answer] = OneShots(session)._executor.evaluate([due("one-shot", QUICK)])
+        monkeypatch.setattr(oneshot, "Executor", lambda session, force_executor, **options: Executor(tasks, **options))
+        [answer] = OneShots(SPARK)._executor.evaluate([due("one-shot", QUICK)])  # type: ignore[arg-type]
         assert answer.error is None
-        assert dict(states._states()) == before
+        assert dict(states._states(tasks._connection)) == before
         executor.evaluate([due("quick", QUICK)])
-        assert dict(states._states()) == before
+        assert dict(states._states(tasks._connection)) == before
         executor.forget("q")
         executor.evaluate([due("quick", QUICK)])
-        assert not states._states()
+        assert not states._states(tasks._connection)
         executor.close()
 
 
-def test_what_has_not_failed_waits_for_no_plan_of_spark_sql() -> None:
-    with here() as session:
-        executor = Executor(session, force_executor="local", force_strategy="recompute")
+def test_what_has_not_failed_waits_for_no_plan_of_spark_sql(monkeypatch: pytest.MonkeyPatch) -> None:
+    with own_process() as tasks:
+        sql = without_spark(monkeypatch)
+        executor = Executor(tasks, sql, force_executor="local", force_strategy="recompute")
         answers: list[Answer] = []
         worker = threading.Thread(target=lambda: answers.extend(executor.evaluate([due("quick", QUICK)])), daemon=True)
-        with executor._sql._lock:   # as while a plan of another query runs
+        with sql._lock:   # as while a plan of another query runs
             worker.start()
             worker.join(20)
         assert [answer.error for answer in answers] == [None]
@@ -155,7 +170,7 @@ def upto(table: pa.Table, first: int, last: int) -> pa.Table:
 
 @pytest.mark.spark
 def test_on_spark_the_results_of_a_quick_query_go_on_beside_a_product(spark_session: Session) -> None:
-    executor = Executor(spark_session, force_executor="local", force_strategy="recompute")
+    executor = SparkExecutor(spark_session, force_executor="local", force_strategy="recompute")
     executor.evaluate([due("warm", QUICK, evaluation_ms=60_000)])
     ended, verdicts, results = threading.Event(), list[int](), ResultLog(None)
 
@@ -163,7 +178,7 @@ def test_on_spark_the_results_of_a_quick_query_go_on_beside_a_product(spark_sess
         verdicts.append(len(results.read("quick", 0)))
         return 1 << 40
 
-    lane = Lane(executor, Beside(executor.beside(), OneShots(spark_session).free), decide, ended.set)
+    lane = Lane(executor, Beside(executor.beside(), spark_session, OneShots(spark_session).free), decide, ended.set)
     running = pump(executor, results, texts(quick=QUICK, product=PRODUCT), lane, decide)
     table = encode(records(("quick", "product"), 5_000, 12))
     running.process(upto(table, 1, 4))
@@ -187,9 +202,10 @@ def test_on_spark_what_is_evaluated_beside_the_pump_is_the_same(kind: str, spark
     table, found = encode(records(tuple(wanted), 50, 6)), []
     last = table["position"][-1].as_py()
     for beside in (False, True):
-        executor = Executor(spark_session, force_executor=kind, force_strategy="recompute")  # type: ignore[arg-type]
+        executor = SparkExecutor(spark_session, force_executor=kind, force_strategy="recompute")  # type: ignore[arg-type]
         results, ended = ResultLog(None), threading.Semaphore(0)
-        lane = Lane(executor, Beside(executor.beside(), OneShots(spark_session).free), no_verdict, ended.release) if beside else None
+        alone = Beside(executor.beside(), spark_session, OneShots(spark_session).free) if beside else None
+        lane = Lane(executor, alone, no_verdict, ended.release) if alone else None
         running = pump(executor, results, wanted, lane, no_verdict)
         running._limits = replace(running._limits, patience_ms=1, evaluation=EvaluationLimits(evaluation_ms=60_000))
         for position in range(1, last + 1, 3):

@@ -10,10 +10,10 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import DataFrame
 
-from engine.plan.graphs import WAYS, Way
+from engine.plan.graphs import WAYS, Chosen, Way
 from engine.spark.executor import Executor
 from engine.spark.graphs import plain
-from engine.spark.graphs.operators import Chosen, Graphs
+from engine.spark.graphs.operators import Graphs
 from engine.spark.session import Session
 from tests.differential.generator import Case
 from tests.differential.plans import due

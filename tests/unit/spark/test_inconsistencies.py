@@ -12,7 +12,7 @@ from engine.execution.due import Due
 from engine.ir.terms import RDF_TYPE
 from engine.records import Event, Triple
 from engine.runtime.rows import encode, facts_of, graph_table
-from engine.spark.executor import Executor
+from engine.execution.executor import Executor
 from grammar import parse
 from tests.differential.plans import in_process
 

@@ -19,7 +19,8 @@ from engine.ir.rules import RuleSet
 from engine.ir.terms import RDF_TYPE
 from engine.records import Event, Triple
 from engine.runtime.rows import encode, facts_of, graph_table
-from engine.spark.executor import Executor
+from engine.execution.executor import Executor
+from engine.execution.own_process import own_process
 from engine.sql import sources
 from engine.sql.dialect import DIALECTS
 from engine.sql.sources import stream_table
@@ -27,7 +28,6 @@ from grammar import parse
 from grammar.program import parse_program
 from grammar.rif import parse_rules
 from grammar.rif.xml import EXTENSION
-from tests.differential.plans import here
 
 S, G, P, Q = "http://ex.org/s", "http://ex.org/g", "http://ex.org/p", "http://ex.org/q"
 TEXT = f"""SELECT ?x ?p ?o FROM STREAM <{S}> [RANGE 2s STEP 1s] FROM <{G}> USING RULES attack
@@ -55,8 +55,8 @@ def rules(name: str, head: str) -> RuleSet:
 
 @pytest.fixture
 def executor() -> Iterator[Executor]:
-    with here() as session:
-        executor = Executor(session, force_executor="local", force_strategy="incremental")
+    with own_process() as tasks:
+        executor = Executor(tasks, force_strategy="incremental")
         yield executor
         executor.close()
 
@@ -123,9 +123,9 @@ def test_a_rule_set_runs_no_code(executor: Executor, tmp_path: Path, name: str) 
 def test_a_literal_keeps_what_is_the_name_of_a_relation() -> None:
     """Relations of a query get names of its own by renaming; a text that looks like one is still a text."""
     names = [stream_table(S), sources.graph_table(G)]
-    with here() as session:
+    with own_process() as tasks:
         for strategy in ("incremental", "recompute"):
-            executor = Executor(session, force_executor="local", force_strategy=strategy)   # type: ignore[arg-type]
+            executor = Executor(tasks, force_strategy=strategy)   # type: ignore[arg-type]
             own = parse_rules(f'Document( Group( Forall ?x ?o ( ?x[<{Q}> -> ?o] :- ?x[<{P}> -> ?o] ) ) )', "text/x-rif-ps", "own")
             graphs = {G: graph_table([("<http://ex.org/b>", f"<{P}>", quote(name)) for name in names])}
             compiled = compile_statement(parse(TEXT.replace("attack", "own")), Catalog({S: "event"}, graphs, {"own": own}), "q")

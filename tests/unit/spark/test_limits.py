@@ -237,7 +237,7 @@ def test_on_spark_a_removal_ends_what_is_evaluated_and_nothing_else(spark_sessio
     with ThreadPoolExecutor(1) as pump:
         began = time.monotonic()
         running = pump.submit(executor.evaluate, [due("quick", QUICK, evaluation_ms=60_000), due("product", PRODUCT, evaluation_ms=60_000)])
-        wait_until(lambda: executor._jobs._running, 30)
+        wait_until(lambda: executor._tasks._running, 30)
         executor.cancel("product")
         assert errors(running.result(50)) == {"quick": None, "product": "cancelled"}
         assert time.monotonic() - began < 50

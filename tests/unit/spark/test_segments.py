@@ -14,16 +14,17 @@ from engine.compiler import Catalog, compile_statement
 from engine.execution import kept
 from engine.execution.content import StreamContent
 from engine.execution.due import Answer, Due
+from engine.execution.executor import Executor
+from engine.execution.own_process import own_process
 from engine.facts import FACTS
 from engine.records import Event
 from engine.runtime.rows import encode, facts_of
-from engine.spark.executor import Executor
+from engine.spark.executor import Executor as SparkExecutor
 from engine.spark.feed import Feed, FeedSettings
 from engine.spark.session import Session
 from engine.worker import states
 from grammar import parse
 from grammar.rif import parse_rules
-from tests.differential.plans import here
 
 S = "http://ex.org/s"
 EDGE, REACHES = "<http://ex.org/edge>", "<http://ex.org/reaches>"
@@ -63,14 +64,14 @@ def rows(answer: Answer) -> Sequence[dict[str, str]]:
 def test_a_lost_segment_of_a_closure(break_: Break, mends: bool, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
     """A worker reads it that has not seen it yet: it fails, and the closure is made from what there is. Where no file stays whole, as on
     workers that do not see the folder, each evaluation fails, and none has a row too few."""
-    with here() as session:
-        executor = Executor(session, force_executor="local", force_strategy="incremental")
+    with own_process() as tasks:
+        executor = Executor(tasks, force_strategy="incremental")
         query = Query(executor, CLOSED)
         for pairs in (1, 3, 6):
             assert len(rows(query.next())) == pairs
-        segment = sorted(session.work.rglob("*.parquet"))[-1]
+        segment = sorted(tasks.work.rglob("*.parquet"))[-1]
         break_(segment)
-        states._states().clear()    # as in another worker
+        states._states(tasks._connection).clear()    # as in another worker
         if not mends:
             monkeypatch.setattr(executor, "_run_mended", lambda jobs: None)
             failed = query.next()
@@ -85,12 +86,12 @@ def test_a_lost_segment_of_a_closure(break_: Break, mends: bool, monkeypatch: py
 @pytest.mark.parametrize("break_", BREAK, ids=HOW)
 def test_a_lost_segment_that_is_merged(break_: Break, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(kept, "MOST_SEGMENTS", 3)
-    with here() as session:
-        executor = Executor(session, force_executor="local", force_strategy="incremental")
+    with own_process() as tasks:
+        executor = Executor(tasks, force_strategy="incremental")
         query, seconds = Query(executor, CLOSED), 20
         for second in range(1, seconds):
             assert len(rows(query.next())) == second * (second + 1) // 2
-            break_(sorted(session.work.rglob("*.parquet"))[-1])
+            break_(sorted(tasks.work.rglob("*.parquet"))[-1])
         executor.close()
 
 
@@ -100,7 +101,7 @@ def test_a_lost_segment_of_a_stream(spark_session: Session, break_: Break, mends
                                     caplog: pytest.LogCaptureFixture) -> None:
     """It fails by name even where only rows are counted, for which Spark reads no column, and where the file has no length, which Spark
     takes for one without rows."""
-    executor = Executor(spark_session, force_executor="sql", force_strategy="recompute")
+    executor = SparkExecutor(spark_session, force_executor="sql", force_strategy="recompute")
     query = Query(executor, COUNT)
     assert [rows(query.next())[0]["n"][1] for _ in range(3)] == ["1", "2", "3"]
     [mirror] = executor._sql.mirrors.values()
@@ -121,7 +122,7 @@ def test_a_lost_segment_of_a_stream(spark_session: Session, break_: Break, mends
 @pytest.mark.parametrize("break_", BREAK, ids=HOW)
 def test_a_segment_that_is_lost_while_it_is_read(spark_session: Session, break_: Break) -> None:
     """After all was found to be there."""
-    executor = Executor(spark_session, force_executor="sql", force_strategy="recompute")
+    executor = SparkExecutor(spark_session, force_executor="sql", force_strategy="recompute")
     query = Query(executor, COUNT)
     assert rows(query.next())[0]["n"][1] == "1"
     [mirror] = executor._sql.mirrors.values()

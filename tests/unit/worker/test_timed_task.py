@@ -59,7 +59,7 @@ class Steps:
         self.plan = packed_plan(timed_plan(rules, planned(rules), self.program.variables))
         self.folder, self.mark, self.state_rows = Path(folder), mark, state_rows
         self.number, self.past, self.file = 0, MIN - 1, ""
-        timed_task.forget(frozenset())
+        timed_task.forget(connection(), frozenset())
 
     def step(self, watermark: int) -> TimedStep:
         until = 2 * (watermark // self.program.grain_ms * self.program.grain_ms) - 1
@@ -94,7 +94,7 @@ def agree(rules: RuleSet, watermarks: Sequence[int], forgotten: Sequence[int] = 
             steps, found, upcoming = Steps(rules, folder), list[tuple[int, bool, tuple[tuple[str, str], ...]]](), MIN
             for place, watermark in enumerate(cuts):
                 if place in forgotten:
-                    timed_task.forget(frozenset())
+                    timed_task.forget(connection(), frozenset())
                 outcome = steps.to(watermark)
                 points = [lo if not ceased else hi + 1 for ceased, lo, hi in zip(*(outcome.rows[name].to_pylist() for name in
                                                                                    ("ceased", "lo", "hi")))]
@@ -165,7 +165,7 @@ def test_a_file_that_cannot_be_read_is_named(tmp_path: Path, damage: str) -> Non
     path.unlink()
     if damage != "gone":
         path.write_bytes(b"" if damage == "empty" else content[:len(content) // 2])
-    timed_task.forget(frozenset())
+    timed_task.forget(connection(), frozenset())
     with pytest.raises(StateLost, match=path.name):
         steps.to(3_000)
 

@@ -1,0 +1,376 @@
+"""Evaluates the plans that are due: chooses executor and strategy by size, runs everything small in one job, isolates failures.
+
+``local`` takes all plans below `LOCAL_ROWS` as tasks, in one Spark job or in this process; ``sql`` runs a Spark job per plan over Parquet
+segments, where there is a Spark. ``recompute`` evaluates the content at each T anew, all due T in one job; ``incremental`` keeps answers
+with their intervals (answers.py).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import logging
+import math
+import secrets
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Literal
+
+import pyarrow as pa
+
+from engine.execution.answers import Answers
+from engine.execution.compiled import LOCAL_ROWS
+from engine.execution.content import StreamContent, merge_estimates, table_estimate
+from engine.execution.due import Answer, Due, ProgramPosition, failures, inconsistencies_at, split
+from engine.execution.instances import KeptProgram, KeptSolutions
+from engine.execution.kept import KeptClosure
+from engine.execution.pace import Paces
+from engine.execution.plan_job import ExecutorName, PlanJob
+from engine.execution.program_steps import TimedPrograms
+from engine.execution.runners import SqlPlans, Tasks, WithoutSql
+from engine.execution.staged_steps import behind, state_at, taken_on
+from engine.ir.statement import Program
+from engine.limits import Postponed
+from engine.plan.graphs import Chosen, Way
+from engine.plan.order import Estimate
+from engine.sql.dialect import DIALECTS, UNDECIDED
+from engine.sql.sources import graph_table, needed, source_texts, stream_table, tables, timed_table
+from engine.timeline import MAX, MIN
+from engine.worker.bundles import Found, QueryFailed, Task
+
+StrategyName = Literal["recompute", "incremental"]
+
+INCREMENTAL_ROWS = 20_000
+KEPT_ROWS = 4_000       # the same of closures, where nothing changes
+MOST_TOUCHED = 150_000
+NO_LIMIT = 1 << 60
+CLOSED_ROWS = 2_000_000    # a round of Spark jobs costs more than a whole closure in one task (docs/decisions.md)
+
+
+def most_changing(rows: int) -> float:
+    """The share of windows of so many rows that may change between evaluations before their closure is better made anew: a tenth of
+    10,000, a third of 100,000, three fifths of 1,000,000 (docs/maintenance.md)."""
+    return 0.25 * math.log10(rows / KEPT_ROWS)
+
+
+class Executor:
+    """Belongs to the pump's thread; one that is made by `beside` to any others, a query at a time to one of them. The `force_` options
+    take a choice away, for tests and benchmarks."""
+
+    def __init__(self, tasks: Tasks, sql: SqlPlans | None = None, *, force_executor: ExecutorName | None = None,
+                 force_strategy: StrategyName | None = None, force_graphs: Way | None = None, closed_rows: int = CLOSED_ROWS,
+                 forgets: bool = True, states: Path | None = None, pump: Executor | None = None) -> None:
+        """`tasks` runs what is `local`, `sql` the rest; without it all is `local`. `closed_rows`: above it the closures of `sql` are made
+        by rounds of Spark jobs. `forgets`: workers forget the closures that it does not keep. `states` is the folder for what programs
+        with a time of their own hold (None: one of its own). With what `pump` keeps of each query this one goes on, and the other way
+        round."""
+        self._tasks = tasks
+        self._sql: SqlPlans = sql or WithoutSql()
+        self._paces: Paces = Paces(self._evaluate, self._drop, None if pump is None else pump._paces.known)
+        self._forgets = forgets
+        self._beside: Executor | None = None
+        self.closed_rows = closed_rows if sql is not None else NO_LIMIT
+        self.force_executor: ExecutorName | None = force_executor if sql is not None else "local"
+        self.force_strategy = force_strategy
+        self.choices: dict[str, tuple[ExecutorName, StrategyName]] = {} if pump is None else pump.choices
+        self.force_graphs = force_graphs
+        self._answers: dict[str, Answers | KeptClosure] = {} if pump is None else pump._answers
+        self._marks: Iterator[int] = itertools.count(1) if pump is None else pump._marks
+        own = states or tasks.work / f"programs-{secrets.token_hex(4)}"
+        self.programs: TimedPrograms = TimedPrograms(own) if pump is None else pump.programs
+
+    def beside(self) -> Executor:
+        """One for other threads: it shares what is kept of each query, and has views and segments of its own."""
+        self._beside = Executor(self._tasks, self._sql.beside(), force_executor=self.force_executor, force_strategy=self.force_strategy,
+                                force_graphs=self.force_graphs, closed_rows=self.closed_rows, pump=self)
+        return self._beside
+
+    @property
+    def graph_choices(self) -> dict[str, tuple[Chosen, ...]]:
+        """How the graph problems of each query were solved last."""
+        return self._sql.graph_choices | ({} if self._beside is None else self._beside.graph_choices)
+
+    def evaluate(self, dues: Sequence[Due]) -> list[Answer]:
+        """One Answer per due tick, in the order of `dues`; a query that fails has answers with `error`, the others are not touched."""
+        dues, failed = taken_on(dues, self.programs, self._run_local)
+        found: dict[str, list[Answer]] = {due.query: [] for due in dues}
+        for answer in self._paces.evaluate([due for due in dues if due.ticks]):
+            found[answer.query].append(answer)
+        for due in dues:
+            found[due.query] += behind(due, found[due.query])
+            if not found[due.query] or found[due.query][-1].error is None:
+                found[due.query] += failed.get(due.query, [])
+        return [answer for due in dues for answer in found[due.query]]
+
+    def _evaluate(self, dues: Sequence[Due]) -> list[Answer]:
+        jobs: list[PlanJob] = []
+        failed: dict[int, BaseException] = {}
+        for number, due in enumerate(dues):
+            try:
+                if due.compiled.timed:
+                    jobs.append(self._timed_job(due))
+                    continue
+                if due.compiled.schema_words and any(c.mentions(due.compiled.schema_words) for c in due.streams.values()):
+                    due = replace(due, compiled=due.compiled.general)
+                job = self._job(due)
+                if job.executor == "sql" and due.patience_ms is not None:   # to cancel it may take long, and end the JVM
+                    failed[number] = Postponed("its plan is one of Spark SQL")
+                else:
+                    jobs.append(job)
+            except Exception as failure:  # a plan that cannot be made is that query's failure
+                failed[number] = failure
+        self._run(jobs)
+        self._run_undecided(jobs)
+        self._run_mended(jobs)
+        remaining = iter(jobs)
+        return [answer for number, due in enumerate(dues)
+                for answer in (failures(due, failed[number]) if number in failed else self._answer(next(remaining)))]
+
+    def forget(self, query: str) -> None:
+        """Drop what is kept for a query."""
+        self._drop(query)
+        self._tasks.forget(query)
+        self._paces.forget(query)
+        self.choices.pop(query, None)
+        self._sql.forget(query)
+        self.programs.forget(query)
+        if self._beside is not None:
+            self._beside._sql.forget(query)
+
+    def retain(self, states: Mapping[str, ProgramPosition | None]) -> None:
+        """What programs with a time of their own hold is needed from these positions on, by query: what came before goes."""
+        self.programs.retain(states)
+
+    def cancel(self, query: str) -> None:
+        """End the evaluations of a query that is removed, here and beside, now and until it is forgotten. From any thread."""
+        self._tasks.cancel(query)
+
+    def close(self) -> None:
+        """Drop the views and end the threads. What is evaluated beside is not waited for."""
+        if self._beside is not None:
+            self._beside.abandon()
+        self._sql.end()
+        for query in list(self._answers):
+            self._drop(query)
+        self._sql.close()
+
+    def abandon(self) -> None:
+        """End the threads where Spark has gone: there is nothing to drop."""
+        if self._beside is not None:
+            self._beside.abandon()
+        self._sql.abandon()
+
+    # -- choosing
+
+    def _job(self, due: Due) -> PlanJob:
+        compiled, evaluation = due.compiled, due.evaluation
+        ranges = needed(compiled.statement.windows, evaluation)
+        rows = sum(due.streams[iri].rows for iri in ranges)
+        compiled.adapt(rows, lambda: _live(due))
+        typed = not compiled.undecided and not any(due.streams[iri].hard for iri in ranges)
+        if not compiled.lasting and self._strategy(due, rows) == "incremental":
+            if compiled.kept is None:
+                return self._incremental_job(due, typed, rows)
+            due = replace(due, compiled=compiled.kept)
+        if due.compiled.lasting:
+            return self._kept_job(due, typed)
+        most = self.closed_rows if compiled.has_closures else LOCAL_ROWS
+        executor: ExecutorName = self.force_executor or ("local" if rows <= most else "sql")
+        self.choices[due.query] = (executor, "recompute")
+        text = compiled.text(executor, typed, self.force_graphs is not None and executor == "sql")
+        prefix = source_texts(text.sources, compiled.statement.windows, evaluation, DIALECTS[executor])
+        streams, graphs = tables(text.sources, compiled.statement.windows)
+        names = frozenset(map(stream_table, streams)) | frozenset(map(graph_table, graphs))
+        own = {} if due.derived is None or compiled.derived is None else {timed_table(compiled.derived): due.derived}
+        names |= own.keys()
+        rounds = tuple((part, *text.pairs(prefix, part)) for part in text.rounds)
+        statement, ahead = text.statement(prefix), executor == "sql" and rows <= self.closed_rows
+        closer: ExecutorName = "local" if ahead else executor
+        closings = tuple(closure.ready(source_texts(closure.sources, compiled.statement.windows, evaluation, DIALECTS[closer]))
+                         for closure in compiled.text(closer, typed).closures)
+        if executor == "sql":   # plans run side by side in one session
+            renamed = {closing.name: f"{closing.name}_{_mark(due.query)}" for closing in closings}
+            closings = tuple(closing.own(renamed, DIALECTS[closer]) for closing in closings)
+            statement = DIALECTS[executor].renamed(statement, renamed)
+        return PlanJob(due, executor, statement, names, rows * len(due.ticks), own=own, rounds=rounds, closings=closings, ahead=ahead)
+
+    def _timed_job(self, due: Due) -> PlanJob:
+        """A step of a program with a time of its own, from what is new."""
+        step, own = self.programs.step(due)
+        self.choices[due.query] = ("local", "incremental")
+        rows = sum(table.num_rows for table in own.values()) + (due.state.held if due.state is not None else 0)
+        return PlanJob(due, "local", "", frozenset(own), rows, own=own, step=step)
+
+    def _strategy(self, due: Due, rows: int) -> StrategyName:
+        if due.compiled.delta is None and due.compiled.kept is None:
+            return "recompute"
+        if self.force_strategy:
+            return self.force_strategy
+        if due.query in self._answers:
+            return "incremental"
+        if due.compiled.kept is None:
+            return "incremental" if rows > INCREMENTAL_ROWS else "recompute"
+        return "incremental" if rows > KEPT_ROWS and due.compiled.changing <= most_changing(rows) else "recompute"
+
+    def _incremental_job(self, due: Due, typed: bool, rows: int) -> PlanJob:
+        """A star's new answers need only what its new facts touch, which mostly is small however large the window is."""
+        kept = self._answers.get(due.query)
+        if not isinstance(kept, Answers) or kept.compiled is not due.compiled:
+            kept = self._answers[due.query] = Answers(due.compiled)
+        touched = kept.touched(due.streams, due.since) if self.force_executor != "sql" else None
+        shipped = rows if touched is None else touched.num_rows
+        executor: ExecutorName = self.force_executor or ("local" if shipped <= (LOCAL_ROWS if touched is None else MOST_TOUCHED) else "sql")
+        self.choices[due.query] = (executor, "incremental")
+        names = {s.stream: stream_table(s.stream) for s in due.compiled.statement.windows}
+        own: dict[str, pa.Table] = {}
+        if touched is not None and executor == "local":
+            names = {iri: f"{name}_{_mark(due.query)}" for iri, name in names.items()}
+            own = dict.fromkeys(names.values(), touched)
+        return PlanJob(due, executor, kept.delta_text(due.since, executor, typed, names), frozenset(names.values()), shipped, kept, own)
+
+    def _kept_job(self, due: Due, typed: bool) -> PlanJob:
+        """What rules derive from what is new, beside what they have derived before; with `recompute` from all there is."""
+        kept = self._answers.get(due.query)
+        if not isinstance(kept, KeptClosure) or kept.compiled is not due.compiled or self.force_strategy == "recompute":
+            kept = self._keep(due)
+        fresh = {iri: content.after(max(kept.seen, due.since)) for iri, content in due.streams.items()}
+        rows = sum(table.num_rows for table in fresh.values())
+        executor: ExecutorName = "local" if rows <= self.closed_rows else "sql"    # whichever is forced: as other closures are made
+        self.choices[due.query] = (self.force_executor or executor, "incremental" if kept.seen >= 0 else "recompute")
+        names = {iri: stream_table(iri) for iri in due.streams}
+        own: dict[str, pa.Table] = {}
+        if executor == "local":     # only what is new goes there
+            names = {iri: f"{name}_{kept.mark}" for iri, name in names.items()}
+            own = {names[iri]: table for iri, table in fresh.items()}
+        closings = kept.closings(executor, typed, due.evaluation, names)
+        read = frozenset(names.values()) | frozenset(map(graph_table, due.graphs))
+        return PlanJob(due, executor, kept.text(executor), read, rows, kept, own, closings=closings)
+
+    def _keep(self, due: Due) -> KeptClosure:
+        """Begin to keep the closure of a query."""
+        self._drop(due.query)
+        kind = KeptProgram if isinstance(due.compiled.statement.query, Program) else KeptSolutions
+        kept = self._answers[due.query] = kind(due.compiled, self._tasks.work / "closures", f"k{next(self._marks)}")
+        return kept
+
+    def _drop(self, query: str) -> None:
+        kept = self._answers.pop(query, None)
+        if isinstance(kept, KeptClosure):
+            kept.close()
+
+    # -- running
+
+    def _run(self, jobs: list[PlanJob]) -> None:
+        self._run_local([job for job in jobs if job.executor == "local"])
+        self._sql.run([job for job in jobs if job.executor == "sql"], self._close_ahead, self._paces.took)
+
+    def _run_undecided(self, jobs: list[PlanJob]) -> None:
+        """Run the plans again whose text met a value that SQL does not decide; such a query is left to Python from then on."""
+        again = [number for number, job in enumerate(jobs) if isinstance(job.answer, BaseException) and UNDECIDED in str(job.answer)]
+        for number in again:
+            jobs[number].due.compiled.undecided = True
+            jobs[number] = self._job(jobs[number].due)
+        self._run([jobs[number] for number in again])
+
+    def _run_mended(self, jobs: list[PlanJob]) -> None:
+        """Run the plans again, once, that failed since a segment cannot be read: it is written anew, or the closure that kept it begins
+        anew. An answer does not depend on what became of a file; where it cannot be mended the failure names it."""
+        failed = {number: str(job.answer) for number, job in enumerate(jobs) if isinstance(job.answer, BaseException)}
+        mended = self._sql.mend({jobs[number].due.query: failure for number, failure in failed.items()})
+        again = []
+        for number, failure in failed.items():
+            job = jobs[number]
+            if job.due.query in mended or isinstance(job.sample, KeptClosure) and job.sample.lacks(failure):
+                logging.getLogger(__name__).warning("the evaluation of %s is made again: %s", job.due.query, failure)
+                self._drop(job.due.query)
+                try:
+                    jobs[number] = self._job(job.due)
+                    again.append(jobs[number])
+                except Exception as another:    # as in `evaluate`
+                    job.answer = another
+        self._run(again)
+
+    def _run_local(self, jobs: list[PlanJob]) -> None:
+        if not jobs:
+            return
+        tasks = [Task(job.text, job.tables, job.cost, job.closings, job.due.query, job.due.limits, job.due.patience_ms, job.step)
+                 for job in jobs]
+        for job, answer in zip(jobs, self._in_one_job(jobs, tasks)):
+            job.answer = answer
+            if isinstance(answer, Found):
+                self._paces.took(job.due, answer.ms)
+
+    def _in_one_job(self, jobs: list[PlanJob], tasks: Sequence[Task]) -> Sequence[Found | Exception]:
+        """What the tasks of some jobs give, all run in one go."""
+        kept = list(self._answers.values())     # others may add to it
+        alive = frozenset(closure.name for closure in kept if isinstance(closure, KeptClosure)) | self.programs.marks
+        return self._tasks.run(tasks, self._tables(jobs), alive if self._forgets else None)
+
+    def _tables(self, jobs: list[PlanJob]) -> dict[str, pa.Table]:
+        """The slices of content that the jobs may see, by table name."""
+        found: dict[str, pa.Table] = {}
+        ranges: dict[str, tuple[int, int]] = {}
+        contents: dict[str, StreamContent] = {}
+        for job in jobs:
+            found.update(job.own)
+            if job.step is not None:
+                continue
+            whole = (MIN, MAX)
+            wanted = needed(job.due.compiled.statement.windows, job.due.evaluation)
+            for iri, (low, high) in wanted.items():
+                if stream_table(iri) not in job.tables:
+                    continue
+                low, high = whole if job.sample else (low, high)
+                before = ranges.get(iri, (low, high))
+                ranges[iri] = min(low, before[0]), max(high, before[1])
+                contents[iri] = job.due.streams[iri]
+            for iri, table in job.due.graphs.items():
+                found[graph_table(iri)] = table
+        for iri, (low, high) in ranges.items():
+            found[stream_table(iri)] = contents[iri].between(low, high, -1)
+        return found
+
+    def _close_ahead(self, jobs: list[PlanJob]) -> list[list[Found | Exception]]:
+        """The closures of some jobs, made in one go by tasks, as for `local`: rounds of Spark jobs pay for large ones only."""
+        if not jobs:
+            return []
+        tasks = [Task(f"SELECT * FROM {closing.all}", job.tables, job.cost, job.closings[:number], job.due.query, job.due.limits)
+                 for job in jobs for number, closing in enumerate(job.closings, 1)]
+        found = iter(self._in_one_job(jobs, tasks))
+        return [[next(found) for _ in job.closings] for job in jobs]
+
+    # -- answering
+
+    def _answer(self, job: PlanJob) -> list[Answer]:
+        try:
+            return self._answers_of(job)
+        except Exception as failure:  # an answer that cannot be read is that query's failure
+            self._drop(job.due.query)
+            return failures(job.due, failure)
+
+    def _answers_of(self, job: PlanJob) -> list[Answer]:
+        if isinstance(job.answer, Postponed):   # what was kept before it stays
+            return failures(job.due, job.answer)
+        if isinstance(job.answer, BaseException) or job.answer is None:
+            self._drop(job.due.query)
+            return failures(job.due, job.answer or QueryFailed("no answer"))
+        if job.step is not None:
+            return [self.programs.answer(job.due, job.answer.table)]
+        if job.sample is not None:
+            last = max((c.last for s in job.due.streams.values() for c in s.chunks), default=0)
+            found = job.sample.answers(job.answer.table, last, job.due.ticks)
+            return [Answer(job.due.query, tick, table, inconsistencies=inconsistencies_at(tick, job.answer.findings))
+                    for tick, table in zip(job.due.ticks, found)]
+        return [replace(answer, inconsistencies=inconsistencies_at(answer.tick, job.answer.findings), state=state_at(job.due, answer.tick))
+                for answer in split(job.due, job.answer.table)]
+
+
+def _mark(query: str) -> str:
+    """What makes the relations of a query its own: part of their names, as the query's name, which may hold '-' and '.', cannot be."""
+    return hashlib.sha256(query.encode()).hexdigest()[:8]
+
+
+def _live(due: Due) -> Estimate:
+    """Counts of all that the query reads, as it is now."""
+    return merge_estimates([*(c.estimate() for c in due.streams.values()), *map(table_estimate, due.graphs.values())])

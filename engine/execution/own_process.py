@@ -1,0 +1,78 @@
+"""Tasks that run in this process, one after another: what is small is done before a JVM would have started."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+import threading
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+import pyarrow as pa
+
+from engine.limits import Cancelled
+from engine.worker.bundles import Found, Task, answers_of, bundles_of, run_bundles
+from engine.worker.database import close, connect, given_memory
+
+
+class OwnProcess:
+    """Runs tasks in a database of its own, which nobody else sees, on all cores; `work` is a folder for what is lasting. From any thread:
+    tasks of several wait for each other."""
+
+    def __init__(self, work: Path, threads: int | None = None) -> None:
+        self.work = work
+        self._connection = connect(given_memory(), threads or os.cpu_count() or 1)
+        self._running: frozenset[str] = frozenset()
+        self._cancelled: set[str] = set()
+        self._lock = threading.Lock()
+        self._ending = threading.Lock()     # so that an interrupt ends what it is meant for
+
+    def run(self, tasks: Sequence[Task], tables: dict[str, pa.Table], alive: frozenset[str] | None) -> list[Found | Exception]:
+        """What the tasks give, as a Spark job gives it."""
+        while True:
+            cancelled = frozenset(self._cancelled)      # one that is forgotten meanwhile was so all the same
+            left = [task for task in tasks if task.query not in cancelled]
+            found = iter(self._run(left, tables, alive) if left else [])
+            if not any(task.query in self._cancelled for task in left):
+                return [Cancelled("its query is removed") if task.query in cancelled else next(found) for task in tasks]
+
+    def _run(self, tasks: Sequence[Task], tables: dict[str, pa.Table], alive: frozenset[str] | None) -> list[Found | Exception]:
+        with self._lock:
+            self._note({task.query for task in tasks})
+            try:
+                if self._running & self._cancelled:     # since they were chosen
+                    return []
+                return answers_of(run_bundles(bundles_of(tasks, tables, 1, alive), self._connection), len(tasks))
+            finally:
+                self._note(())
+
+    def _note(self, queries: Collection[str]) -> None:
+        with self._ending:
+            self._running = frozenset(queries)
+
+    def cancel(self, query: str) -> None:
+        """End the tasks of a query; what runs beside it is run again. It runs no more until it is forgotten. From any thread."""
+        self._cancelled.add(query)
+        with self._ending:
+            if query in self._running:
+                self._connection.interrupt()
+
+    def forget(self, query: str) -> None:
+        """A query is gone."""
+        self._cancelled.discard(query)
+
+    def close(self) -> None:
+        """Drop the database."""
+        close(self._connection)
+
+
+@contextmanager
+def own_process() -> Iterator[OwnProcess]:
+    """Such a runner with a folder that is removed in the end."""
+    with tempfile.TemporaryDirectory(prefix="thalweg-") as folder:
+        tasks = OwnProcess(Path(folder))
+        try:
+            yield tasks
+        finally:
+            tasks.close()
