@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import pytest
 
 from engine.functions.terms import integer
 from engine.ir.rules import At, Atom, DiamondMinus, Fact, Rule, RuleSet, WindowFormula, atoms
 from engine.ir.terms import Constant
+from engine.sql.tree import Tree
 from engine.timeline import MAX, Interval
+from engine.worker.program import ProgramState
+from grammar.rule_sets import parse_rules
 from tests.interval_runs import Run, assert_like_the_oracle, horizon
 from tests.unit.reference.test_lars import CASES, SECOND, atom, event, rules, shown, stream
 
@@ -65,3 +71,44 @@ def test_the_first_event_begins_the_timeline() -> None:
     made = RuleSet("test", rules("q(X) := [$, 2] [B] p(X)\nr(X) := s(X)"), granularity_ms=SECOND)
     always = Fact(atom("s(x)", fact=True), Interval(-(1 << 62), MAX))
     assert_like_the_oracle(made, [always, *event("p(a)", 3, 4, 6)], 9 * SECOND, [k * SECOND for k in range(9)])
+
+
+def test_a_head_at_a_fixed_instant_is_placed_once() -> None:
+    """However often its body holds: before the instant the row waits for it, after it it is known late, and is one row either way."""
+    text = "[@, 5] v(X) := u(X)\nw(X) := v(X)\nz(X) := [$, 40] [D] v(X)"
+    facts = [*event("u(a)", *range(1, 30)), *event("u(b)", 8, 9, 20), *event("u(c)", 3)]
+    agree(text, *facts, until=32)
+    run = Run(program(text), facts)
+    [late] = [name for name, about in run.late.items() if about == "v/1"]
+    for second in range(32):
+        run.to(second * SECOND)
+        rows = [run.state.sizes[name].rows for name in ("v/1", late)]
+        assert rows == [0 if second == 0 else 1 if second < 3 else 2 if second < 6 else 0, int(second >= 8)], second
+    assert sorted(str(row["a1"]) for row in run.told["v/1"]) == ['"a"', '"c"'], "each is told of once"
+
+
+@pytest.mark.parametrize("head", ["q(X)", "@5 q(X)"])
+@pytest.mark.parametrize("body", ["[2 sec] diamond p(X), r(X)", "[3 sec] box p(X), r(X)", "[2 sec] @T p(X), r(X), not s(X)",
+                                  "[5 #] diamond p(X), r(X)"])
+def test_ten_equal_rules_cost_as_one(head: str, body: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Up to the names of their variables: the same relations, derivations and windows, the same statements, run as often."""
+    ran: list[object] = []
+    statement = ProgramState._statement
+
+    def counted(self: ProgramState, key: object, make: Callable[[], Tree]) -> Any:
+        ran.append(key)
+        return statement(self, key, make)
+
+    monkeypatch.setattr(ProgramState, "_statement", counted)
+    facts = [*event("p(a)", 1, 2, 3, 4, 5), *event("p(b)", 2, 4), *event("r(a)", 2, 4), *event("r(b)", 5)]
+    costs = []
+    for count in (1, 10):
+        text = "START AT 0\n" + "".join(f"{head} <- {body}.\n".replace("X", f"X{n}").replace("T ", f"T{n} ") for n in range(count))
+        run = Run(parse_rules(text, "text/x-lars", "r"), facts)
+        ran.clear()
+        for second in range(12):
+            run.to(second * SECOND)
+        relations = run.plan.relations
+        costs.append((len(relations), sum(len(relation.derivations) for relation in relations), len(run.plan.windows), len(set(ran)),
+                      len(ran), run.most, run.told))
+    assert costs[0] == costs[1] and costs[0][-1]["q/1"]
