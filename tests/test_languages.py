@@ -1,7 +1,7 @@
 """One program said in several languages (tests/cases/languages): at each second of a stream the same holds.
 
-Rules of LARS and DatalogMTL are evaluated here, by the reference evaluator and by their plans; what a query of C-SPARQL and a program of
-RIF-Core answer stands in ``expected.csv``, which tests/test_cases.py proves under every treatment.
+Rules of LARS and DatalogMTL are evaluated here, by the reference evaluator and by their plans. What a query of C-SPARQL and what the
+programs answer where they are registered stands in ``expected.csv``, which tests/test_cases.py proves under every treatment.
 """
 
 from __future__ import annotations
@@ -12,12 +12,15 @@ from datetime import datetime
 
 import pytest
 
+from engine.ir.programs import fits, heads_of, last_told_at, timed_statement
 from engine.ir.rules import TRIPLE, Atom, Fact, RuleSet
+from engine.ir.statement import TimedProgram
 from engine.ir.terms import Constant
 from engine.records import Triple
+from engine.reference.model import Model
 from engine.reference.temporal import evaluate
 from engine.runtime import programs
-from engine.timeline import ALWAYS, Interval, instant
+from engine.timeline import ALWAYS, MAX, MIN, Interval, instant
 from grammar.rule_sets import parse_rules
 from tests.case_files import Case, Item, find_cases, read_events, read_graph
 from tests.case_rows import Row
@@ -60,11 +63,15 @@ def seconds(case: Case) -> range:
 
 def by_reference(case: Case, program: RuleSet) -> Holds:
     """What a program derives, by the reference evaluator."""
+    found = model(case, program, until_ms(case))
+    return asked(case, {ms: [_triple(terms) for name, terms in found.at(instant(ms)) if name == TRIPLE] for ms in seconds(case)})
+
+
+def model(case: Case, program: RuleSet, until: int) -> Model:
     given = [Fact(Atom(TRIPLE, tuple(map(Constant, triple))), Interval(instant(item.t), instant(item.t)))
              for item in stream(case) for triple in item.triples]
     background = [Fact(Atom(TRIPLE, tuple(map(Constant, triple))), ALWAYS) for triple in static(case)]
-    model = evaluate(program, given + background, until_ms(case))
-    return asked(case, {ms: [_triple(terms) for name, terms in model.at(instant(ms)) if name == TRIPLE] for ms in seconds(case)})
+    return evaluate(program, given + background, until)
 
 
 def by_plan(case: Case, program: RuleSet, size: int | None = None) -> Holds:
@@ -96,6 +103,10 @@ def _triple(terms: Iterable[str]) -> Triple:
     return subject, link, object_
 
 
+def _row(row: Row) -> Triple:
+    return row["s"], row["p"], row["o"]
+
+
 def _ms(token: str) -> int:
     return round(datetime.fromisoformat(token.split('"')[1].replace("Z", "+00:00")).timestamp() * 1_000)
 
@@ -108,7 +119,7 @@ def test_there_are_ten() -> None:
     """Each in every language that can say it, and the reason where one cannot."""
     assert len(CASES) >= 10
     for case in CASES:
-        there = {name for name in LANGUAGES if name in case.queries or (case.folder / f"{name}.txt").exists()}
+        there = set(LANGUAGES) & set(case.queries)
         unsaid = json.loads((case.folder / "case.json").read_text("utf-8")).get("unsaid", {})
         assert there | set(unsaid) == set(LANGUAGES) and not there & set(unsaid), case.name
         assert len(there) > 1 and all(unsaid.values())
@@ -118,10 +129,9 @@ def test_there_are_ten() -> None:
 @pytest.mark.parametrize("language", MEDIA)
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.folder.name)
 def test_rules(case: Case, language: str, way: str) -> None:
-    path = case.folder / f"{language}.txt"
-    if not path.exists():
+    if language not in case.queries:
         return
-    program = parse_rules(path.read_text("utf-8"), MEDIA[language], case.folder.name)
+    program = parse_rules(case.queries[language], MEDIA[language], case.folder.name)
     assert EVALUATED[way](case, program) == expected(case)
 
 
@@ -133,3 +143,26 @@ def test_queries(case: Case, language: str) -> None:
         return
     of = of_query if "REGISTER" in case.queries[language] else of_program
     assert of(case, case.expected()[language]) == expected(case)
+
+
+@pytest.mark.parametrize("language", MEDIA)
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.folder.name)
+def test_registered_programs(case: Case, language: str) -> None:
+    """What tests/test_cases.py expects of them is when the facts of the model begin and cease, of which `test_rules` knows at which
+    seconds they hold."""
+    if language not in case.queries:
+        return
+    program = parse_rules(case.queries[language], MEDIA[language], case.folder.name)
+    statement = timed_statement(program, case.queries[language], MEDIA[language])
+    assert isinstance(statement.query, TimedProgram)
+    grain, last = statement.query.grain_ms, last_told_at(statement.query, max(item.t for item in stream(case)))
+    heads = [atom for atom in heads_of(program) if atom.predicate == TRIPLE]
+    derived = [(_triple(terms), when) for (name, terms), times in model(case, program, last + SECOND).facts.items()
+               if name == TRIPLE and any(fits(terms, head) for head in heads) for when in times]
+    begun = [(triple, when.lo // 2) for triple, when in derived if MIN < when.lo]
+    ceased = [(triple, when.lo // 2, (when.hi + 1) // 2) for triple, when in derived if MIN < when.lo and when.hi < MAX]
+    answers = case.expected()
+    told = [(_row(row), _ms(row["from"])) for _, rows in answers[language] for row in rows]
+    over = [(_row(row), _ms(row["from"]), _ms(row["until"])) for _, rows in answers[f"{language}/n"] for row in rows]
+    assert sorted(told) == sorted(one for one in begun if one[-1] + grain <= last)
+    assert sorted(over) == sorted(one for one in ceased if one[-1] + grain <= last)
