@@ -49,6 +49,12 @@ class RuleCommands(QueryCommands):
         created, view = self._write_prepared(prepare)
         return view.rule_set(name), created
 
+    def check_rules(self, media: str, text: str) -> int:
+        """Whether a text is a rule set, as `put_rules` reads it; the number of its rules and facts. Nothing is set, and whether queries
+        could be planned with it is not looked at."""
+        rules = checked(self._parse_rules(text, media, "rules"), self.settings.max_window_ms)
+        return len(rules.rules) + len(rules.facts)
+
     def rule_sets(self) -> list[RuleSetInfo]:
         """All rule sets, the built-in ones first."""
         view = self._view()

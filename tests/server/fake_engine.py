@@ -161,11 +161,14 @@ class FakeEngine:
         check_name(name)
         self._writable(name)
         _ask(check, self._rules.get(name))
+        clauses, created = self.check_rules(media, text), name not in self._rules
+        self._rules[name] = RuleSetInfo(name, False, None, media, clauses, hashlib.sha256(text.encode()).hexdigest()[:16], (), text)
+        return self._rules[name], created
+
+    def check_rules(self, media: str, text: str) -> int:
         if "SYNTAX" in text:
             raise DiagnosticError(Diagnostic("rule-syntax", "Expected a rule.", Span(text, text.index("SYNTAX"), len(text))))
-        created = name not in self._rules
-        self._rules[name] = RuleSetInfo(name, False, None, media, 1, hashlib.sha256(text.encode()).hexdigest()[:16], (), text)
-        return self._rules[name], created
+        return 1
 
     def delete_rules(self, name: str, check: Check = None) -> None:
         self._writable(name)

@@ -245,3 +245,25 @@ def test_a_result_of_a_program_is_proved(timed: Timed) -> None:
 
 def test_states_lie_beside_the_data(tmp_path: Path) -> None:
     assert Settings(data=tmp_path).states_folder == tmp_path / "programs"
+
+
+@pytest.mark.parametrize(("media", "good", "bad", "line"), [
+    ("text/x-rif-ps",
+     "Document(Group(Forall ?x (?x[<http://e.x/p> -> 1] :- ?x[<http://e.x/q> -> 1])))",
+     "Document(\n  Group(Forall ?x (?x[?y -> 1] :- )))", 2),
+    ("text/x-lars", "hot(X) <- [2 sec] diamond warm(X).", "hot(X) <- warm(X).\ncold(Y) <- not warm(Z).", 2),
+    ("text/x-datalogmtl", "hot(X) :- Boxminus[0,2]warm(X)", "hot(X) :- warm(X)\nhot(X) :- Boxplus[0,2]warm(X)", 2)])
+def test_a_rule_set_is_checked_and_not_kept(timed: Timed, media: str, good: str, bad: str, line: int) -> None:
+    def explained(text: str, **query: str) -> Any:
+        return timed.client.post("/explain", data=text, content_type=media, query_string={"as": "rules", **query})
+
+    found = explained(good).get_json()
+    assert (found["valid"], found["errors"], found["plan"], found["clauses"]) == (True, [], None, 1)
+    wrong = explained(bad)
+    assert wrong.status_code == 200 and not wrong.get_json()["valid"]
+    assert wrong.get_json()["errors"][0]["location"]["line"] == line
+    assert explained(bad, fail="errors").get_json()["errors"] == wrong.get_json()["errors"] == \
+        timed.client.put("/rules/r", data=bad, content_type=media).get_json()["errors"], "as it would be refused"
+    assert [one["name"] for one in timed.client.get("/rules").get_json()["rules"] if not one["builtIn"]] == []
+    assert timed.client.post("/explain?as=rules", data="SELECT * {}", content_type="application/sparql-query").status_code == 415
+    assert timed.client.post("/explain?as=sets", data=good, content_type=media).get_json()["parameter"] == "as"
