@@ -125,7 +125,7 @@ export const api = {
     request(address(["queries", name, "results"], parameters), { method: "HEAD", accept: "text/csv", signal }),
   why: (name, id, parameters) => request(address(["queries", name, "results", id, "why"], parameters)),
   results: (name, parameters, accept) => request(address(["queries", name, "results"], parameters), { accept, raw: true }),
-  explain: (text, type, signal) => request(address(["explain"]), { method: "POST", type, body: text, signal }),
+  explain: (text, type, signal, what = {}) => request(address(["explain"], what), { method: "POST", type, body: text, signal }),
   sparql: (text, accept, signal) =>
     request(address(["sparql"]), { method: "POST", type: SPARQL, body: text, accept, signal }),
   graphs: () => request(address(["graphs"])),

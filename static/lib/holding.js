@@ -22,12 +22,19 @@ function factOf(row, vars) {
 const timeOf = (term) => (term ? milliseconds(term.value) : null);
 const beyond = (until) => until ?? Infinity;
 
-/** One more interval in a list in the order of `from`: those that touch become one. */
+/** Of two reports that tell of a fact: that of its begin, the later one. */
+function better(one, other) {
+  if (!one || !other || one.begins !== other.begins) return one?.begins || !other ? one : other;
+  return other.at > one.at ? other : one;
+}
+
+/** One more interval in a list in the order of `from`: those that touch become one, with the best of their reports. */
 function joined(intervals, one) {
   const apart = intervals.filter(({ from, until }) => beyond(until) < one.from || from > beyond(one.until));
   const touching = [one, ...intervals.filter((interval) => !apart.includes(interval))];
   const until = Math.max(...touching.map((interval) => beyond(interval.until)));
-  const whole = { from: Math.min(...touching.map(({ from }) => from)), until: until === Infinity ? null : until };
+  const whole = { from: Math.min(...touching.map(({ from }) => from)), until: until === Infinity ? null : until,
+    report: touching.map(({ report }) => report).reduce(better, null) };
   return [...apart, whole].sort((a, b) => a.from - b.from);
 }
 
@@ -37,8 +44,10 @@ function joined(intervals, one) {
 function received(intervals, one, stream) {
   const isOpen = ({ from, until }) => until === null && from === one.from;
   if (one.until === null) return intervals.some(isOpen) ? intervals : [...intervals, one];
-  const open = intervals.filter((interval) => interval.until === null && !(stream === "n" && isOpen(interval)));
-  return [...joined(intervals.filter(({ until }) => until !== null), one), ...open];
+  const ended = intervals.find((interval) => stream === "n" && isOpen(interval));
+  const open = intervals.filter((interval) => interval.until === null && interval !== ended);
+  const known = { ...one, report: better(one.report, ended?.report ?? null) };
+  return [...joined(intervals.filter(({ until }) => until !== null), known), ...open];
 }
 
 /** How an interval `{from, until}` (ms; until null: it goes on) stands to a time: `holds`, `ahead` or `ended`. */
@@ -52,25 +61,33 @@ const ORDER = { holds: 0, ahead: 1, ended: 2 };
 export class Holding {
   #facts = new Map();
   #count = 0;
+  /** The result that is being taken in, whose id comes with its last chunk `{seq, at, result: {id}, rows}`. */
+  #taken = null;
   /** The time of the oldest evaluation that was taken in, in ms. */
   sinceMs = null;
   /** Whether something was reported meanwhile that has not come here. */
   hasHole = false;
 
   /** Take in an evaluation of stream P or N (`lib/results.js`); in which order they come makes no difference. */
-  add({ at, vars, rows, stream }) {
+  add({ id, seq, at, vars, rows, size, stream }) {
     if (at !== null) this.sinceMs = Math.min(this.sinceMs ?? at, at);
-    for (const { terms } of rows) this.#take(byName(vars, terms), vars, stream);
+    const isSame = this.#taken !== null && this.#taken.seq === seq && this.#taken.at === at;
+    if (!isSame) this.#taken = { seq, at, result: { id: null }, rows: 0 };
+    const { result, rows: before } = this.#taken;
+    result.id ??= id ?? null;
+    rows.forEach(({ terms }, place) =>
+      this.#take(byName(vars, terms), vars, stream, { result, row: before + place, at, begins: stream !== "n" }));
+    this.#taken.rows += size ?? rows.length;
     if (this.#count > KEPT_FACTS) this.#forget();
   }
 
-  #take(row, vars, stream) {
+  #take(row, vars, stream, report) {
     const [from, until] = [timeOf(row.from), timeOf(row.until)];
     if (from === null) return;
     const key = vars.filter((name) => !TIMES.has(name) && row[name]).map((name) => `${name} ${token(row[name])}`).join(" ");
     const fact = this.#facts.get(key) ?? { key, ...factOf(row, vars), intervals: [] };
     const before = fact.intervals.length;
-    fact.intervals = received(fact.intervals, { from, until }, stream);
+    fact.intervals = received(fact.intervals, { from, until, report }, stream);
     this.#facts.set(key, fact);
     this.#count += fact.intervals.length - before;
   }
@@ -100,8 +117,8 @@ export class Holding {
   }
 
   /**
-   * All facts `{key, triple | atom, terms, from, until, standing}` as of a time: those that hold, those to come, those that have
-   * ended; in each the newest first.
+   * All facts `{key, triple | atom, terms, from, until, standing, report}` as of a time: those that hold, those to come, those
+   * that have ended; in each the newest first. `report` is a row `{result: {id}, row}` that told of it.
    */
   at(atMs) {
     const all = [...this.#facts.values()].flatMap(({ intervals, ...fact }) => intervals.reduce(joined, []).map((interval) =>

@@ -88,12 +88,12 @@ export function pageState(page, nowMs = now()) {
 }
 
 const NOTHING = { new: "Nothing new.", gone: "Nothing gone.", begun: "Nothing begins to hold.",
-  ceased: "Nothing ceases to hold." };
+  ceased: "Nothing ceases to hold.", held: "Nothing holds." };
 
 /**
  * How much an evaluation holds.
  * @param {string | null} changes  what one of changes tells of: new, gone (ISTREAM, DSTREAM), begun, ceased (a rule program);
- *   null where it tells of what was added and removed
+ *   null where it tells of what was added and removed; held where it is all that a rule program holds
  */
 export function sizeText({ kind, boolean, delta, size, added, removed, truncated }, changes) {
   if (kind === "boolean") return String(boolean);
@@ -103,6 +103,6 @@ export function sizeText({ kind, boolean, delta, size, added, removed, truncated
 
 /** What stands where an evaluation has no rows. */
 export function emptyText({ kind, delta, windows }, changes) {
-  if (delta) return NOTHING[changes] ?? "Nothing has changed.";
+  if (delta || changes === "held") return NOTHING[changes] ?? "Nothing has changed.";
   return `${kind === "graph" ? "No triple was made" : "Nothing matched"}${windows.length ? " in this window" : ""}.`;
 }

@@ -24,7 +24,8 @@ const NO_ANSWER = {
 const FEEDS = [["full", "Full results", "the whole answer at each evaluation"],
   ["delta", "Changes", "rows added and removed since the evaluation before"]];
 const PROGRAM_FEEDS = [["p", "Begins", "stream P: facts that begin to hold"],
-  ["n", "Ceases", "stream N: facts that cease to hold"], ["pn", "Both", "streams P and N"]];
+  ["n", "Ceases", "stream N: facts that cease to hold"], ["pn", "Both", "streams P and N"],
+  ["full", "Holds", "all facts that hold, each time one begins or ceases"]];
 const PROGRAM_VIEWS = [["facts", "Facts", "from when and until when each fact holds, and which hold now"],
   ["history", "History", "what has begun and ceased, as it was reported, newest first"]];
 const VIEWS = [["latest", "Latest", "the newest evaluation"],
@@ -70,7 +71,7 @@ export class Answers {
     this.label = null;
     this.table = new Evaluations(page.query.name, page.prefixes, { why: (entry, number) => this.#why(entry, number),
       changes: (entry) => this.#changes(entry) });
-    this.facts = new HoldingTable(page.query.name, page.prefixes);
+    this.facts = new HoldingTable(page.query.name, page.prefixes, (id, row) => page.askWhy(id, row));
     this.total = h("p", { class: "note total" });
     this.node = h("div", { class: "live" }, this.#tools(), this.#chart(), page.program ? this.facts.node : null,
       this.table.node);
@@ -102,17 +103,18 @@ export class Answers {
     return output === "istream" || output === "dstream" ? [own, ...FEEDS] : FEEDS;
   }
 
-  /** What asks why a row is there: of a whole answer, or one that ISTREAM has added. */
+  /** What asks why a row is there: of a whole answer, one that ISTREAM has added, one that a rule program has reported. */
   #why(entry, number) {
-    const { output } = this.page.query;
-    const added = entry.delta && output === "istream" && this.page.mode === "" && entry.rows[number]?.sign === "+";
-    if (!entry.id || this.page.program || entry.delta && !added) return null;
+    const { program, query: { output }, mode } = this.page;
+    if (program) return entry.id && entry.delta ? () => this.page.askWhy(entry.id, number) : null;
+    const added = entry.delta && output === "istream" && mode === "" && entry.rows[number]?.sign === "+";
+    if (!entry.id || entry.delta && !added) return null;
     return () => this.page.askWhy(entry.id, number, added ? "delta" : null);
   }
 
-  /** What an evaluation of changes tells of (`lib/words.js`). */
+  /** What an evaluation of changes, or of a rule program, tells of (`lib/words.js`). */
   #changes({ delta, stream }) {
-    if (!delta) return null;
+    if (!delta) return this.page.program ? "held" : null;
     if (this.page.program) return { p: "begun", n: "ceased" }[stream ?? this.page.mode] ?? null;
     return this.page.mode === "" ? { istream: "new", dstream: "gone" }[this.page.query.output] ?? null : null;
   }

@@ -2,17 +2,16 @@
 
 import { api } from "../lib/api.js";
 import { catalog, refresh, watch } from "../lib/catalog.js";
-import { button, h, keyed, setAttribute, setText, toast } from "../lib/dom.js";
+import { button, h, keyed, setAttribute, toast } from "../lib/dom.js";
 import { editor } from "../lib/editor.js";
 import { examplePicker } from "../lib/examples.js";
-import { plural } from "../lib/format.js";
 import { nameOf } from "../lib/highlight.js";
 import { LANGUAGES } from "../lib/languages.js";
 import { choice, code, head } from "../lib/parts.js";
-import { errorList, errorsOf, problemBox } from "../lib/problems.js";
+import { problemBox } from "../lib/problems.js";
+import { Checking } from "./checking.js";
 import { languageChoice } from "./languages.js";
 
-const CHECK_AFTER_MS = 350;
 const EXAMPLES = { continuous: "Queries", program: "Rule programs" };
 const START = `REGISTER QUERY my_query AS
 SELECT ?s (COUNT(*) AS ?triples)
@@ -46,8 +45,8 @@ class Writer {
       submit: () => this.register(), language: (text) => this.language.of(text) });
     this.name = h("input", { type: "text", value: draft.name, maxlength: 64, spellcheck: "false", autocomplete: "off",
       on: { input: () => { draft.name = this.name.value.trim(); } } });
-    this.verdict = h("p", { class: "verdict", role: "status" });
-    this.errors = h("div", { class: "messages" });
+    const ask = (signal) => api.explain(this.box.text, this.#type, signal);
+    this.check = new Checking(this.box, "Write a query, or load an example.", ask, (body) => this.#showPlan(body));
     this.outcome = h("div");
     this.details = h("details", { class: "plan-preview", hidden: true }, h("summary", null, "Plan and estimate"));
     this.streams = h("ul", { class: "chips" });
@@ -64,8 +63,8 @@ class Writer {
       head("New query", null, examplePicker(EXAMPLES, (text) => this.#load(text))),
       this.box.node,
       h("div", { class: "row" }, choice("Language", this.language.node), choice("Name", this.name), go,
-        h("span", { class: "note" }, "Ctrl-Enter registers"), this.verdict),
-      this.outcome, this.errors, this.details,
+        h("span", { class: "note" }, "Ctrl-Enter registers"), this.check.verdict),
+      this.outcome, this.check.errors, this.details,
       this.streamPart);
   }
 
@@ -111,53 +110,11 @@ class Writer {
     draft.text = this.box.text;
     this.language.show(this.box.text);
     setAttribute(this.name, "placeholder", this.#ownName || "chosen by the server");
-    clearTimeout(this.timer);
-    this.check?.abort();
-    if (!this.box.text.trim()) {
-      this.#say("", "Write a query, or load an example.");
-      this.#showErrors([]);
-      return;
-    }
-    this.timer = setTimeout(() => this.#explain(), CHECK_AFTER_MS);
+    this.check.changed();
   }
 
-  async #explain() {
-    this.check = new AbortController();
-    this.#say("", "Checking …");
-    try {
-      const { body } = await api.explain(this.box.text, this.#type, this.check.signal);
-      const { errors = [], warnings = [] } = body;
-      this.#showErrors(errors, warnings);
-      if (errors.length || body.valid === false) this.#say("bad", this.#countText(errors));
-      else if (warnings.length) this.#say("warn", `This text is valid, with ${plural(warnings.length, "warning")}.`);
-      else this.#say("good", "This text is valid.");
-      this.#showPlan(body);
-    } catch (problem) {
-      if (problem.name === "AbortError") return;
-      this.details.hidden = true;
-      const foreign = problem.status === 0 || problem.status >= 500 || problem.status === 429;
-      this.#showErrors(foreign ? [] : errorsOf(problem));
-      this.#say(foreign ? "warn" : "bad", foreign ? `Not checked: ${problem.message}` : this.#countText(errorsOf(problem)));
-    }
-  }
-
-  #countText(errors) {
-    return errors.length > 1 ? `${errors.length} errors` : "1 error";
-  }
-
-  #say(tone, text) {
-    setAttribute(this.verdict, "class", `verdict ${tone}`);
-    setText(this.verdict, text);
-  }
-
-  #showErrors(errors, warnings = []) {
-    this.box.setErrors(errors, warnings);
-    const some = errors.length + warnings.length > 0;
-    this.errors.replaceChildren(...(some ? [errorList(errors, (location) => this.box.goTo(location), warnings)] : []));
-  }
-
-  #showPlan({ plan, estimate }) {
-    const texts = [["Estimate", estimate], ["Plan", plan]].filter(([, value]) => value);
+  #showPlan(body) {
+    const texts = [["Estimate", body?.estimate], ["Plan", body?.plan]].filter(([, value]) => value);
     this.details.hidden = !texts.length;
     const nodes = texts.map(([title, value]) => [h("h3", null, title),
       code(title, typeof value === "string" ? value : JSON.stringify(value, null, 2))]);
@@ -183,8 +140,8 @@ class Writer {
 
   #refused(problem) {
     if (problem.errors.length) {
-      this.#showErrors(problem.errors);
-      this.#say("bad", "Not registered: correct the text first.");
+      this.check.show(problem.errors);
+      this.check.say("bad", "Not registered: correct the text first.");
       return;
     }
     const advice = { "name-exists": "Choose another name, or replace the query: it starts anew and its feed says so.",
@@ -202,7 +159,6 @@ export function writer(parent) {
   const end = watch(() => page.update());
   return { title: "New query", close: () => {
     end();
-    clearTimeout(page.timer);
-    page.check?.abort();
+    page.check.stop();
   } };
 }

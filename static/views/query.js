@@ -107,7 +107,7 @@ class QueryPage {
     this.past?.abort();
     this.past = null;
     this.results.clear();
-    this.parameters = this.program ? { stream: this.mode } : { mode: this.mode };
+    this.parameters = this.program && this.mode !== "full" ? { stream: this.mode } : { mode: this.mode };
     if (GRAPH_FORMS.has(this.query.form)) this.parameters["graph-format"] = "nquads";
     this.feed = new Feed(this.query.name, this.parameters, {
       connection: (state, reason) => this.#connected(state, reason),
@@ -144,12 +144,12 @@ class QueryPage {
     this.status.show();
   }
 
-  /** A feed begins with a snapshot, but that of a rule program: it has no relation, so what was logged stands for it. */
+  /** A feed begins with a snapshot, but one of what begins and ceases: what was logged stands for it. */
   #begun({ state, newestId }) {
     this.query.state = state ?? this.query.state;
-    if (!this.program || !newestId) return;
-    const newest = async (signal) => await newestTime(this.query, this.parameters, signal) ?? milliseconds(this.watermark);
-    this.#readPast(newest);
+    if (!this.program || this.mode === "full" || !newestId) return;
+    const told = milliseconds(this.watermark);      // of what lies before it
+    this.#readPast(async (signal) => await newestTime(this.query, this.parameters, signal) ?? (told === null ? null : told - 1));
   }
 
   #gap(data) {
@@ -160,7 +160,7 @@ class QueryPage {
   #result(name, data, id) {
     const entry = evaluation(name, data, id);
     this.results.add(entry);
-    if (this.program) this.holding.add(entry);
+    if (entry.stream) this.holding.add(entry);
     if (name === "snapshot") {
       if (this.mode !== "delta" && entry.at !== null) this.#readPast(() => entry.at - 1);
       return;
@@ -177,7 +177,7 @@ class QueryPage {
       const entries = await history(this.query, this.parameters, await last(past.signal), past.signal);
       if (past.signal.aborted) return;
       this.results.prepend(entries);
-      if (this.program) entries.forEach((entry) => this.holding.add(entry));
+      entries.filter(({ stream }) => stream).forEach((entry) => this.holding.add(entry));
       this.answers.changed();
     } catch (error) {
       if (!past.signal.aborted) toast(`The answers of before could not be read: ${error.message}`, "bad");

@@ -8,6 +8,7 @@ import { plural } from "../lib/format.js";
 import { LANGUAGES, languageOfType, RULE_LANGUAGES } from "../lib/languages.js";
 import { choice, head, scroll, section } from "../lib/parts.js";
 import { outcomeText, problemBox } from "../lib/problems.js";
+import { Checking } from "./checking.js";
 import { languageChoice } from "./languages.js";
 
 const HEADS = ["Rule set", "Language", "What it says", "Used by", ""];
@@ -26,6 +27,8 @@ class RulesPage {
     this.language = languageChoice(draft.language, RULE_LANGUAGES, (chosen) => this.#speak(chosen));
     this.box = editor({ label: "Rules", value: draft.text, size: "tall", changed: (text) => this.#changed(text),
       submit: () => this.form.requestSubmit(), language: (text) => this.language.of(text) });
+    const ask = (signal) => api.explain(this.box.text, this.#type, signal, { as: "rules" });
+    this.check = new Checking(this.box, "Write rules, or take a file.", ask);
     this.file = h("input", { type: "file", accept: ENDINGS, on: { change: () => this.#read() } });
     this.outcome = h("div");
     this.list = h("tbody");
@@ -35,11 +38,13 @@ class RulesPage {
     this.form = h("form", { class: "stack", on: { submit: (event) => this.#submit(event) } },
       h("div", { class: "row form" }, h("div", { class: "wide" }, field("Name", this.name)), field("From a file", this.file)),
       this.box.node,
-      h("div", { class: "row" }, choice("Language", this.language.node), save, h("span", { class: "note" }, note)), this.outcome);
+      h("div", { class: "row" }, choice("Language", this.language.node), save, h("span", { class: "note" }, note),
+        this.check.verdict),
+      this.outcome, this.check.errors);
     parent.append(head("Rule sets", h("p", { class: "note" }, "Named in a query by USING RULES.")),
       scroll("Rule sets", h("table", { class: "grid" }, h("thead", null, h("tr", null, heads)), this.list)),
       section("Write a rule set", null, this.form));
-    this.language.show(this.box.text);
+    this.#changed(this.box.text);
     this.showList();
     if (name) this.#load(name);
   }
@@ -47,11 +52,17 @@ class RulesPage {
   #speak(chosen) {
     draft.language = chosen;
     this.box.setErrors([]);
+    this.check.changed();
+  }
+
+  get #type() {
+    return LANGUAGES[this.language.of(this.box.text)].type;
   }
 
   #changed(text) {
     draft.text = text;
     this.language.show(text);
+    this.check.changed();
   }
 
   /** Put a text into the editor, with its language where that is known. */
@@ -83,12 +94,15 @@ class RulesPage {
     event.preventDefault();
     const name = this.name.value.trim();
     try {
-      const { body } = await api.putRules(name, this.box.text, LANGUAGES[this.language.of(this.box.text)].type);
+      const { body } = await api.putRules(name, this.box.text, this.#type);
       this.outcome.replaceChildren();
-      this.box.setErrors([]);
+      this.check.show([]);
       toast(`The rule set ${name} is there: ${plural(body.clauses, "rule or fact", "rules and facts")}.`);
       await this.showList();
     } catch (problem) {
+      this.check.stop();
+      this.check.show([]);
+      this.check.say("bad", "Not saved.");
       this.box.setErrors(problem.errors ?? []);
       this.outcome.replaceChildren(problemBox(problem, outcomeText(problem, "The rule set is unchanged."),
         (location) => this.box.goTo(location)));
@@ -126,6 +140,6 @@ class RulesPage {
 
 /** The page of all rule sets, with that called `name`, if any, in the editor. */
 export function rules(parent, name) {
-  new RulesPage(parent, name);
-  return { title: "Rule sets", close: () => {} };
+  const page = new RulesPage(parent, name);
+  return { title: "Rule sets", close: () => page.check.stop() };
 }

@@ -255,7 +255,7 @@ def test_a_rule_program_has_streams_and_a_past(page: Page, standin: Standin) -> 
     page.press("Begins")
     page.until(lambda: page.texts(".evaluation .seq") == ["#2", "#1"], "what was logged before")
     assert page.texts("tr.added td") == ["+added", "ex:b", "+added", "ex:a"]
-    assert page.texts(".segmented[aria-label^='What the feed'] button") == ["Begins", "Ceases", "Both"]
+    assert page.texts(".segmented[aria-label^='What the feed'] button") == ["Begins", "Ceases", "Both", "Holds"]
     assert "Latency–" in page.text(".facts"), "an age of 20,800 days tells nothing"
     standin.emit("q", "delta", begun(3, START_MS + 3, "c"), "e1-3")
     page.until(lambda: page.texts(".evaluation .seq") == ["#3", "#2", "#1"], "what comes new")
@@ -269,7 +269,7 @@ def test_a_rule_program_has_streams_and_a_past(page: Page, standin: Standin) -> 
 def facts(page: Page) -> list[str]:
     """The list of facts as it is read, a text a row."""
     return page.js("return [...document.querySelectorAll('.facts-list tbody tr')]"
-                   ".map(row => [...row.cells].map(cell => cell.textContent).join(' | '))")
+                   ".map(row => [...row.querySelectorAll('td')].map(cell => cell.textContent).join(' | '))")
 
 
 def test_a_rule_program_says_from_when_and_until_when_its_facts_hold(page: Page, standin: Standin) -> None:
@@ -303,6 +303,21 @@ def test_a_rule_program_says_from_when_and_until_when_its_facts_hold(page: Page,
     page.shows(".total", "1 of 3 facts holds at 2025-03-20 05:04:07 · reported since 2025-03-20 05:04:00 · some reports were missed")
     standin.emit("q", "gap", {"requested": "e1-9", "oldestId": "e2-1", "reason": "new-run", "dropped": None})
     page.until(lambda: facts(page) == [] and "missed" not in page.text(".total"), "nothing of the program before")
+
+
+def test_a_feed_of_all_that_holds_begins_with_it(page: Page, standin: Standin) -> None:
+    standin.queries["q"] = canned.query("q", canned.LARS_TEXT, "PROGRAM", dialect="lars", output="istream", report="change")
+    page.open("#/queries/q")
+    page.press("History")
+    page.press("Holds")
+    page.until(lambda: standin.feed("q").connections[-1].get("mode") == "full", "a feed of all that holds")
+    assert "stream" not in standin.feed("q").connections[-1]
+    for seq, names in enumerate((("a",), ("a", "b")), 1):
+        rows = select(seq, START_MS + 1000 * seq, ["s"], [[iri(f"http://example.org/{name}")] for name in names])
+        standin.emit("q", "result", rows, f"e1-{seq}")
+    page.until(lambda: page.texts(".evaluation .count") == ["2 rows", "1 row"], "each time all that holds")
+    page.press("Facts")
+    page.until(lambda: standin.feed("q").connections[-1].get("stream") == "pn", "what began and ceased, from which the list is made")
 
 
 def test_a_fact_of_any_predicate_is_read_as_an_atom(page: Page, standin: Standin) -> None:

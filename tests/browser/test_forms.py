@@ -171,6 +171,26 @@ def test_a_rule_set_is_written_in_each_language(page: Page, standin: Standin, te
     page.shows("main th", "mine")
 
 
+def test_a_rule_set_is_checked_while_it_is_written(page: Page, standin: Standin) -> None:
+    text = "hot(X) <- warm(X).\ncold(Y) <- not warm(Z)."
+    problem = canned.syntax_problem(text, "cold(Y)", "Y stands in no atom of the body.", "cold(Y) <- place(Y)")
+    standin.explain = lambda body: Reply(200, {"valid": body != text, "errors": problem["errors"] if body == text else [], "plan": None})
+    page.open("#/rules")
+    page.shows(".verdict", "Write rules, or take a file.")
+    page.paste(text)
+    page.shows(".verdict", "1 error")
+    assert "".join(page.texts(".copy .wrong")) == "cold(Y)" and page.texts(".gutter .wrong") == ["2"]
+    assert page.text(".errors .place") == "Line 2, column 1"
+    asked = [request for request in standin.requests if request.path == "/explain"][-1]
+    assert (asked.parameters, asked.headers["Content-Type"], asked.body) == ({"as": "rules"}, "text/x-lars", text)
+    page.paste(text.replace("cold(Y) <-", "cold(Z) <- place(Z),"))
+    page.shows(".verdict", "This text is valid.")
+    assert page.texts(".copy .wrong") == page.texts(".errors .place") == []
+    page.choose("main .choice select", "DatalogMTL")
+    page.until(lambda: standin.requests[-1].headers.get("Content-Type") == "text/x-datalogmtl", "checked anew")
+    assert not [request for request in standin.requests if request.method == "PUT"], "nothing is saved"
+
+
 def test_a_rule_set_is_opened_changed_and_deleted(page: Page, standin: Standin) -> None:
     page.open("#/graphs").click("main a[href='#/rules']")
     page.shows("main td", "3 rules and facts")

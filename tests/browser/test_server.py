@@ -77,6 +77,8 @@ def test_an_error_in_a_rule_program_has_its_place(engine: AnsweringEngine, serve
     assert served.texts(".gutter .wrong") == [str(line)]
     served.open("#/rules").write("main form input", "mine")
     served.paste(text)
+    served.shows(".verdict", "1 error")
+    assert served.texts(".gutter .wrong") == [str(line)]
     served.press("Save the rule set")
     served.shows(".copy .wrong", "SYNTAX")
     served.shows(".notice.bad", "The rule set is unchanged.")

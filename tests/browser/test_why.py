@@ -162,3 +162,57 @@ def test_back_closes_a_question(page: Page, standin: Standin) -> None:
 def test_an_address_that_cannot_be_read(page: Page) -> None:
     page.open("#/queries/%E0%A4%A")
     assert page.text("main h1") == "No such page"
+
+
+def of_program(standin: Standin) -> None:
+    standin.queries["q"] = canned.query("q", canned.LARS_TEXT, "PROGRAM", dialect="lars", output="istream", report="change")
+
+
+def facts_asked(page: Page, standin: Standin) -> list[tuple[str, str, str]]:
+    """By fact of the list: its subject, and the result and row that its button asks about."""
+    found = []
+    for number, name in enumerate(page.texts(".facts-list .fact")):
+        page.js("document.querySelectorAll('.facts-list th.why button')[arguments[0]].click()", number)
+        page.until(lambda: page.all("dialog .tree"), "a proof")
+        request = [r for r in standin.requests if "/why" in r.path][-1]
+        found.append((name.split()[0], request.path.split("/")[-2], request.parameters["row"]))
+        page.press("Close", "dialog")
+        page.until(lambda: not page.all("dialog"), "the dialog closed")
+    return sorted(found)
+
+
+def test_each_fact_of_a_program_has_a_proof(page: Page, standin: Standin) -> None:
+    """Of the report that it began; of its end, where the page has not seen that one."""
+    of_program(standin)
+    t = START_MS
+    standin.emit("q", "delta", canned.reported("p", 1, t, ("a", t, None), ("b", t, None)), "e1-1")
+    standin.emit("q", "delta", canned.reported("n", 2, t + 2000, ("z", t - 9000, t + 2000), ("a", t, t + 2000)), "e1-2")
+    page.open("#/queries/q")
+    page.until(lambda: len(page.texts(".facts-list .fact")) == 3, "three facts")
+    standin.emit("q", "delta", canned.reported("p", 3, t + 3000, ("c", t + 3000, None)), "e1-3")
+    page.until(lambda: len(page.texts(".facts-list .fact")) == 4, "a new one")
+    assert facts_asked(page, standin) == [("ex:a", "e1-1", "0"), ("ex:b", "e1-1", "1"), ("ex:c", "e1-3", "0"), ("ex:z", "e1-2", "0")]
+    page.press("History")
+    assert page.texts(".evaluation .seq") == ["#3", "#2", "#1"] and len(page.all(".answers th.why button")) == 5
+
+
+def test_facts_of_a_result_in_chunks_have_its_id_and_their_rows(page: Page, standin: Standin) -> None:
+    of_program(standin)
+    page.open("#/queries/q")
+    page.state("live")
+    for number, name in enumerate(("a", "b")):
+        chunk = {**canned.reported("p", 1, START_MS, (name, START_MS, None)), "chunk": number, "last": number == 1}
+        standin.emit("q", "delta", chunk, "e1-1" if number else None)
+    page.until(lambda: len(page.texts(".facts-list .fact")) == 2, "both")
+    assert facts_asked(page, standin) == [("ex:a", "e1-1", "0"), ("ex:b", "e1-1", "1")]
+
+
+def test_a_fact_that_was_prolonged_is_proved_by_the_last_report(page: Page, standin: Standin) -> None:
+    of_program(standin)
+    t = START_MS
+    standin.emit("q", "delta", canned.reported("p", 1, t, ("a", t, t + 3000)), "e1-1")
+    standin.emit("q", "delta", canned.reported("p", 2, t + 1000, ("a", t + 1000, t + 4000)), "e1-2")
+    standin.emit("q", "delta", canned.reported("n", 3, t + 3000, ("a", t, t + 3000)), "e1-3")
+    page.open("#/queries/q")
+    page.until(lambda: page.texts(".facts-list .fact") == ["ex:a a ex:Hot"], "one fact")
+    assert facts_asked(page, standin) == [("ex:a", "e1-2", "0")]
