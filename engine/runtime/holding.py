@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import reduce
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -59,8 +60,12 @@ def whole(held: pa.Table, gone: Sequence[pa.Table]) -> pa.Table:
 
 
 def after(held: pa.Table, begun: Sequence[pa.Table], ceased: Sequence[pa.Table]) -> pa.Table:
-    """What holds once facts have begun and others have ceased."""
-    return difference(pa.concat_tables([held, *begun]), pa.concat_tables([held.slice(0, 0), *ceased]))
+    """What holds once facts have begun and others have ceased. Of a large relation only what looks like these is compared whole."""
+    found, gone = pa.concat_tables([held, *begun]), pa.concat_tables([held.slice(0, 0), *ceased])
+    if not gone.num_rows:
+        return found
+    like = reduce(pc.and_, (pc.is_in(found[name], value_set=pc.unique(gone[name])) for name in gone.column_names))
+    return pa.concat_tables([found.filter(pc.invert(like)), difference(found.filter(like), gone)])
 
 
 def begun_as(rows: pa.Table) -> pa.Table:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import random
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import orjson
 import pytest
 
+from engine.runtime.resources import ResultEvent
 from server.feeds.exchange import Exchange
 from server.feeds.feed import Feed
 from server.feeds.frames import Frame
@@ -37,10 +39,14 @@ class Programs(Timed):
 
     exchange: Exchange
 
+    def __init__(self, folder: Path, limits: Limits = Limits(), **more: Any) -> None:
+        super().__init__(folder, **more)
+        self.limits = limits
+
     def __enter__(self) -> Programs:
         super().__enter__()
         self.client.put("/streams/s", json={"iri": "http://ex.org/s", "time": "event"})
-        self.exchange = Exchange(self.engine, Limits())
+        self.exchange = Exchange(self.engine, self.limits)
         self.exchange.start()
         return self
 
@@ -178,13 +184,45 @@ def test_results_do_not_depend_on_pushes(tmp_path: Path) -> None:
             results = programs.results("here")
             shown = programs.feed("here", since="earliest").shown(len({event.at_ms for event in results}))
             found.append(shown)
-            told: Counter[Fact] = Counter()
-            for second, whole in shown:
-                for event in [event for event in results if event.at_ms == NOW + second * 1000]:
-                    changed = facts(orjson.loads(event.payload))
-                    told = told + Counter(changed) if event.stream == "p" else told - Counter(changed)
-                assert sorted(told.elements()) == whole, second
+            assert [whole for _, whole in shown] == folded(results)
     assert found[0] == found[1] == found[2]
+
+
+@pytest.mark.parametrize("kept", [1, 4])
+def test_a_feed_goes_on_behind_any_result(tmp_path: Path, kept: int) -> None:
+    """In whatever order clients come, on the ring and behind it, over a pause of which nothing is told."""
+    rng = random.Random(kept)
+    with Programs(tmp_path, limits=Limits(ring_events=3, relations_kept=kept), now_ms=NOW + 600_000) as programs:
+        programs.put("here", HERE, DMTL)
+        second = 0.0
+        for step in range(60):
+            second += rng.choice((0.5, 1, 1.5, 4))
+            programs.push((second, rng.choice("abcde"), 1))
+            if step in (20, 40):
+                programs.client.patch("/queries/here", json={"state": "paused"})
+            if step in (24, 43):
+                programs.client.patch("/queries/here", json={"state": "running", "resume": "now"})
+                programs.settle()
+        results = [event for event in programs.results("here") if not event.meta.get("goesOn")]
+        assert any("unsaid" in event.meta for event in results) and len(results) > 40
+        expected = [((event.at_ms - NOW) / 1000, holds) for event, holds in zip(results, folded(programs.results("here")))]
+        assert programs.feed("here", since="earliest").shown(len(results)) == expected
+        for place in rng.sample(range(len(results) - 1), 25):
+            count = min(3, len(results) - place - 1)
+            shown = programs.feed("here", last_event_id=results[place].id).shown(count)[:count]
+            assert shown == expected[place + 1:place + 1 + count], place
+
+
+def folded(results: Sequence[ResultEvent]) -> list[list[Fact]]:
+    """What holds at each T, by what the results tell."""
+    holds, found = Counter[Fact](), list[list[Fact]]()
+    for event in results:
+        changed = Counter(facts(orjson.loads(event.payload)))
+        holds = holds - Counter(facts({"results": {"bindings": event.meta.get("unsaid", [])}}))
+        holds = holds + changed if event.stream == "p" else holds - changed
+        if not event.meta.get("goesOn"):
+            found.append(sorted(holds.elements()))
+    return found
 
 
 def test_what_ceases_while_nothing_is_told_is_gone(tmp_path: Path) -> None:
