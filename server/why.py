@@ -53,7 +53,7 @@ def explained(seen: Evidence, row: int, most: int, mode: str = "full", triples: 
 def _of_query(seen: Evidence, row: dict[str, str], most: int) -> tuple[Explanation, Mapping[str, RuleSet]]:
     event = seen.event
     case = Case(seen.statement, event.tick, event.at_ms, event.query, seen.events,
-                {iri: Graph(content) for iri, content in seen.graphs.items()}, seen.rules, seen.makers)
+                {iri: Graph(content) for iri, content in seen.graphs.items()}, seen.rules, seen.makers, seen.cut_ms)
     return explain(case, row, most), seen.rules
 
 

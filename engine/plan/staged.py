@@ -7,6 +7,7 @@ import hashlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
+from engine.ir.look_back import look_back
 from engine.ir.rules import TRIPLE, Atom, Fact, Rule, RuleSet, atoms
 from engine.ir.spans import Diagnostic, DiagnosticError
 from engine.ir.stages import Stage, Timeline
@@ -73,6 +74,18 @@ class StagedPlan:
         now = 2 * tick - (2 if on_change else 1)
         return [now if end == tick and not stage.timeline.granularity_ms else 2 * end - 1
                 for stage, end in zip(self.stages, self.ends(tick))]
+
+
+def seen_since(plan: StagedPlan, tick: int) -> int | None:
+    """The time in ms before which no event counts for what a query sees of the rules at T; None where all count. A stage on granules is
+    seen at the last that has ended, and what it takes from others may be of any time in a granule."""
+    found: list[int | None] = []
+    for stage in plan.stages:
+        own = look_back(stage.rules, stage.timeline.granularity_ms)
+        below = [found[place] for place in stage.reads]
+        found.append(None if own is None or None in below
+                     else own // 2 + 2 * stage.timeline.granularity_ms + max((back for back in below if back is not None), default=0))
+    return None if None in found else tick - 2 - max((back for back in found if back is not None), default=0)
 
 
 def staged_plan(made: Sequence[tuple[Stage, RuleSet, Sequence[Rule]]], facts: Iterable[Fact], always: Iterable[Fact],

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import chain
 
 import orjson
 import pyarrow as pa
@@ -21,6 +22,7 @@ from engine.ir.look_back import needed_since
 from engine.ir.rules import RuleSet
 from engine.ir.stages import divide
 from engine.ir.statement import NowWindow, Statement, TimedProgram, TimeWindow, TupleWindow, Window
+from engine.plan.staged import StagedPlan, seen_since
 from engine.records import Event, Triple
 from engine.runtime.errors import EngineError
 from engine.runtime.log import LogFolder
@@ -31,7 +33,7 @@ from engine.runtime.results import ResultLog
 from engine.runtime.snapshot import Snapshot
 from engine.runtime.ticks import Timetable
 from engine.runtime.view import View
-from engine.timeline import MIN
+from engine.timeline import MAX, MIN
 
 _ID = re.compile(r"q(\d{1,18})c(\d{1,18})-(\d{1,18})")
 _PAGE = 1_000
@@ -40,8 +42,8 @@ _PAGE = 1_000
 @dataclass(frozen=True, slots=True)
 class Evidence:
     """The result, and what it was made from: `events` are the items that its windows may show, `graphs` the static graphs by IRI,
-    `rules` the rule sets by name, `makers` by stream the queries that make some of them. Items before `cut_ms` may be missing: the rules
-    of a program do not look at them."""
+    `rules` the rule sets by name, `makers` by stream the queries that make some of them. Items before `cut_ms` may be missing: rules with
+    a time of their own do not look at them."""
 
     statement: Statement
     event: ResultEvent
@@ -68,15 +70,23 @@ def evidence_of(results: ResultLog, folder: LogFolder, view: View, query: Regist
         events, cut = _of_timed(results, folder, program, query.streams, makers, needed, event.tick, since, position)
         return Evidence(query.statement, event, tuple(events), graphs, rules, makers, cut)
     first = event.tick - _before(query.statement) if event.stream == "n" else event.tick
-    if divide(rules.values()).is_timed:
-        first = MIN
-        if folder.expired()[1] > since:
-            raise _gone("Items that its rules look at are no longer in the input log.")
+    looked = _looked_since(query, view, rules, event.tick)
+    if looked is not None:      # its rules see the streams through no window
+        table = Timetable.of(replace(query.statement, rule_windows=()))
+    newest, last = folder.expired()
+    if looked is not None and last > since and newest >= looked:
+        raise _gone("Items that its rules look at are no longer in the input log.")
+    rules_from = MAX if looked is None else looked
     pushed = [stream for stream in table.streams if stream not in makers]
-    events = list(_pushed(folder, table, pushed, first, event.tick, since, position))
+    events = list(_pushed(folder, table, pushed, first, event.tick, since, position, rules_from))
     for stream, maker in makers.items():
-        events += _made(results, stream, maker, _begin(table, stream, first), event.tick, since, position)
-    return Evidence(query.statement, event, tuple(events), graphs, rules, makers)
+        events += _made(results, stream, maker, min(rules_from, _begin(table, stream, first)), event.tick, since, position)
+    cut = None
+    if looked is not None and looked > MIN:
+        older = chain(_older(folder, pushed, looked, since, position),
+                      *(_made(results, stream, maker, MIN, looked, since, position) for stream, maker in makers.items()))
+        cut = looked if last > since or next(older, None) is not None else None
+    return Evidence(query.statement, event, tuple(events), graphs, rules, makers, cut)
 
 
 def _result(results: ResultLog, query: Registered, result_id: str) -> ResultEvent:
@@ -148,14 +158,35 @@ def _of_timed(results: ResultLog, folder: LogFolder, program: TimedProgram, stre
     return events, first if first > MIN and (last > since or makers or begin > MIN) else None
 
 
+def _looked_since(query: Registered, view: View, rules: Mapping[str, RuleSet], tick: int) -> int | None:
+    """The time from which on the rules with a time of their own that a query uses look at items for what it sees at T, MIN where at all;
+    None of a query without such rules."""
+    if not divide(rules.values()).is_timed:
+        return None
+    seen = view.seen(query)
+    plan: StagedPlan | None = None if seen is None else getattr(seen.compiled, "staged", None)
+    since = None if plan is None else seen_since(plan, tick)
+    return MIN if since is None else since
+
+
+def _older(folder: LogFolder, pushed: Sequence[str], before: int, since: int, position: int) -> Iterator[Event]:
+    """The items of pushed streams that are older."""
+    for rows in folder.history(dict.fromkeys(pushed, MIN), position):
+        for event in events_of(rows.filter(pc.less(rows["t"], before))):
+            if event.stream in pushed and event.position > since:
+                yield event
+
+
 def _before(statement: Statement) -> int:
     """How long before what ceases now may have begun, in ms."""
     return max((source.window.range_ms for source in statement.streams if isinstance(source.window, TimeWindow)), default=0)
 
 
-def _pushed(folder: LogFolder, table: Timetable, streams: list[str], first: int, tick: int, since: int, position: int) -> Iterator[Event]:
-    """The items of pushed streams that windows may show from the evaluation time `first` to `tick`, from the input log."""
-    needed = {stream: _begin(table, stream, first) for stream in streams}
+def _pushed(folder: LogFolder, table: Timetable, streams: list[str], first: int, tick: int, since: int, position: int,
+            rules_from: int = MAX) -> Iterator[Event]:
+    """The items of pushed streams that windows may show from the evaluation time `first` to `tick`, from the input log; and those since
+    `rules_from`."""
+    needed = {stream: min(rules_from, _begin(table, stream, first)) for stream in streams}
     newest, last = folder.expired()
     seen: dict[str, list[Event]] = defaultdict(list)
     for rows in folder.history({stream: max(begin, newest + 1) for stream, begin in needed.items()}, position):

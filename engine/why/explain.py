@@ -41,7 +41,8 @@ _MEMBERS = 10
 @dataclass(frozen=True, slots=True)
 class Case:
     """A query's evaluation at T: what it saw. `events` are all that its windows may show, IRIs have no brackets; `makers` are the queries
-    that make some of its streams; `query` is its name, from which blank nodes and random numbers derive."""
+    that make some of its streams; of items before `cut_ms` those that came may be missing; `query` is its name, from which blank nodes and
+    random numbers derive."""
 
     statement: Statement
     tick: int
@@ -51,6 +52,7 @@ class Case:
     graphs: Mapping[str, Graph]
     rules: Mapping[str, RuleSet] = field(default_factory=dict)
     makers: Mapping[str, str] = field(default_factory=dict)
+    cut_ms: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,7 +144,7 @@ def _staged(case: Case, division: Division, used: Sequence[RuleSet], budget: Bud
         for triple in case.graphs[iri].triples if iri in case.graphs else ():
             static[TRIPLE, triple] = (*static.get((TRIPLE, triple), ()), Static(iri))
     return Staged(division, used, [event for event in case.events if event.stream in reads], case.makers, static, case.tick,
-                  statement.on_change, budget)
+                  statement.on_change, budget, case.cut_ms)
 
 
 class _Finder:

@@ -34,8 +34,9 @@ class Staged:
     """The stages of the rule sets of a query at its evaluation time."""
 
     def __init__(self, division: Division, sets: Sequence[RuleSet], events: Iterable[Event], makers: Mapping[str, str], static: Static,
-                 tick: int, on_change: bool, budget: Budget) -> None:
-        self._budget = budget
+                 tick: int, on_change: bool, budget: Budget, cut_ms: int | None = None) -> None:
+        """Of events before `cut_ms` those that there were may be missing: a timeline that began with one of them begins there."""
+        self._budget, self._cut_ms = budget, cut_ms
         graph = Graph((s, p, o) for predicate, terms in static if predicate == TRIPLE for s, p, o in [terms])
         rules, always, self._origins = plain_rules(division, graph)
         plain = [rule for one in division.plain for rule in one.rules if rule.role == "built-in"]
@@ -75,6 +76,8 @@ class Staged:
         derived = [(_fact(fact, when), Proven(partial(self._proofs, place, fact)))
                    for place in stage.reads for fact, held in self._held(place, self._made[place][0].rules) for when in held]
         length, start = stage.timeline.granularity_ms, stage.timeline.start_at_ms
+        if start is None and length and self._cut_ms is not None:
+            start = -(-self._cut_ms // length) * length
         if not length:
             return Dense(stage.rules, [*self._streamed, *self._always], instant(end), Context(end), self._budget, [*self._stated, *derived])
         last = granule(end // length - 1, length).hi

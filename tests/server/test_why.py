@@ -410,3 +410,30 @@ def test_items_that_a_program_looks_at_may_be_gone(tmp_path: Path, text: str, st
         found = [(event.stream, client.get(f"/queries/q/results/{event.id}/why")) for event in running.results("q")]
         assert [f"{stream} {reply.status_code}" for stream, reply in found] == statuses
         assert "rules look at" in problem(found[0][1], 410, "no-longer-kept")["detail"]
+
+
+@pytest.mark.parametrize(("text", "media", "count"), [
+    ("ex:Steady(X) :- Boxminus[0,1]Diamondminus[0,1.5]ex:beat(X,Y)", "text/x-datalogmtl", 3),
+    ("ex:Steady(X) <- [3 sec] box ex:beat(X, Y).", "text/x-lars", 3),
+    ("ex:Steady(X) <- [1 sec] box ex:beat(X, Y), not ex:Once(X).\nex:Once(X) <- [5 sec] diamond ex:value(X, Y).", "text/x-lars", 2),
+    ("ex:Steady(X) :- Boxminus[0,1]Diamondminus[0,1.5]ex:beat(X,Y), Diamondminus[0,inf)ex:beat(X,Y)", "text/x-datalogmtl", 3)])
+def test_a_proof_looks_at_items_that_its_rules_can_see(tmp_path: Path, text: str, media: str, count: int) -> None:
+    """The others may be gone. What the rules say then, also on a timeline that began with one of these, is what it was."""
+    with Timed(tmp_path) as running:
+        running.engine.put_stream("s", EVENTS)
+        running.engine.put_rules("steady", media, f"PREFIX ex: <http://ex.org/>\n{text}\n")
+        running.engine.register("REGISTER QUERY q AS SELECT ?x FROM STREAM <http://ex.org/s> [RANGE 1s STEP 10s] USING RULES steady "
+                                "WHERE { ?x a <http://ex.org/Steady> }")
+        for second in (0, 1, 6, 7, 8, 9, 16, 17, 18, 19, 26, 27, 28, 29, 40):
+            push(running.engine, 1_000 * second + 100, (f"<{EX}x>", f"<{EX}beat>", '"1"'),
+                 *([(f"<{EX}x>", f"<{EX}value>", '"1"')] if second == 26 else []))
+        running.until(lambda: running.engine.results.bounds("q").newest >= 3)
+        found = [event for event in running.results("q") if orjson.loads(event.payload)["results"]["bindings"]]
+        assert len(found) == count
+        bounded, seen = "inf" not in text, running.engine.evidence("q", found[-1].id).events
+        assert len(seen) <= 8 if bounded else len(seen) == 14
+    without_the_first(tmp_path)
+    with Timed(tmp_path) as running:
+        client = create_app(running.engine, Site(running.engine)).test_client()
+        replies = [client.get(f"/queries/q/results/{event.id}/why") for event in found]
+        assert [reply.status_code for reply in replies] == [200 if bounded else 410] * count, [e.tick - NOW for e in found]
