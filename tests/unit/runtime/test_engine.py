@@ -339,6 +339,21 @@ def test_registration_errors(running: Running) -> None:
         assert error.value.slug == slug
 
 
+def test_a_query_that_replaces_another_does_not_go_on_from_its_relation(tmp_path: Path) -> None:
+    """Also where the process ends before its first evaluation: all that is there then is new."""
+    with Running(tmp_path) as first:
+        first.engine.put_stream("s", EVENTS)
+        first.engine.register(TEXT.replace("SELECT", "ISTREAM SELECT"))
+        first.engine.push("s", [item(NOW + 500), item(NOW + 1_100, "2")])
+        assert first.ticks(1) == [NOW + 1_000]
+        first.engine.register(TEXT.replace("SELECT", "ISTREAM SELECT").replace("2s", "5s"), options={"replace": True, "since": "earliest"})
+    with Running(tmp_path) as second:
+        second.engine.push("s", [item(NOW + 2_100)])
+        second.until(lambda: bool(second.results()))
+        [event] = second.results()
+        assert (event.epoch, event.tick) == ("q1c2", NOW + 2_000) and len(json.loads(event.payload)["results"]["bindings"]) == 2
+
+
 def test_pause_replace_restart_delete(running: Running) -> None:
     engine = running.engine
     engine.put_stream("s", EVENTS)
