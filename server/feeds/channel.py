@@ -37,9 +37,13 @@ class Entry:
         self._empty: dict[str, bool] = {}
         self._lock = threading.Lock()
 
+    def shows(self, variant: Variant) -> bool:
+        """Whether it is an event of its own: of all that holds at a T there is one, the last of that T."""
+        return variant.mode != "full" or not self.event.meta.get("goesOn")
+
     def ready(self, variant: Variant, keep_empty: bool) -> bool:
-        """Whether `frames` (and `empty`, unless `keep_empty`) answers at once."""
-        return (variant, False) in self._frames and (keep_empty or variant.mode in self._empty)
+        """Whether `frames` (and `empty`, unless `keep_empty`) answers at once, or is not asked for."""
+        return not self.shows(variant) or (variant, False) in self._frames and (keep_empty or variant.mode in self._empty)
 
     def frames(self, variant: Variant, snapshot: bool = False) -> list[Frame]:
         """The events of this result; with `snapshot` the whole relation as one. Made once for each variant."""
@@ -144,7 +148,7 @@ class Channel:
         entry = self.entry(event)
         with self.lock:
             variants = list(self.variants)
-        for variant in variants:
+        for variant in filter(entry.shows, variants):
             entry.frames(variant)
         with self.lock:
             if newer(event.epoch, self.epoch):

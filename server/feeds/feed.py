@@ -221,7 +221,7 @@ class Feed:
             self._end_until(frames)
             return
         self._seq = event.seq
-        if event.stream is not None and (event.meta.get("goesOn") if self._variant.mode == "full" else event.stream not in self._streams):
+        if not entry.shows(self._variant) or event.stream is not None and event.stream not in self._streams:
             return
         if not options.keep_empty and entry.empty(self._variant):
             return
