@@ -15,6 +15,7 @@ from engine.compiler import BUILT_IN_RULES
 from engine.ir.rule_windows import with_rule_windows
 from engine.ir.rules import RuleSet
 from engine.ir.statement import Statement
+from engine.limits import LimitExceeded
 from engine.runtime.ahead import Ahead
 from engine.runtime.source import Source
 from engine.runtime.batch import Compile, Executor, History, Limits, LostError, Outcome, ProducerFailedError
@@ -206,9 +207,21 @@ class Barriers:
             return
         elif control.kind is Kind.RESUME and query.state == "paused":
             query.state = "running"
+            if query.overrun or self.overruns(query):
+                self._fail(query, LimitExceeded.of("state_rows", self._state_rows(query),
+                                                   "while it was paused more rows came, all of which its rules have to see"))
+                return
             query.skip(self._backlog_from(watermark) if control.payload["backlog"] else watermark)
         if query.state != before:
             self._status(query, before, control.kind.name.lower())
+
+    def overruns(self, query: LiveQuery) -> bool:
+        """Whether more rows have come since its rules were taken on than they may have to see at once."""
+        contents, most = {stream: self.kept.content(stream) for stream in query.streams}, self._state_rows(query)
+        return sum(content.rows for content in contents.values()) > most and query.unseen(contents) > most
+
+    def _state_rows(self, query: LiveQuery) -> int:
+        return self._limits.evaluation.own(query.definition.options.get("limits", {})).state_rows
 
     def _restart(self, query: LiveQuery, position: int) -> None:
         query.statement, failure = self._statement(query.definition.text, query.definition.media)

@@ -219,6 +219,8 @@ class Pump(Evaluations):
     def _evict(self) -> None:
         needs: dict[str, Need] = {}
         for query in self.queries.values():
+            # it fails once it is resumed: nothing need be kept for that
+            query.overrun = query.overrun or query.state == "paused" and self.overruns(query)
             for stream, need in query.needs(self._backlog_from(self.watermark(query))).items():
                 needs[stream] = needs[stream].join(need) if stream in needs else need
         self.kept.evict(needs)

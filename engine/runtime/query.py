@@ -10,6 +10,7 @@ from typing import Any, Protocol
 import numpy as np
 import pyarrow as pa
 
+from engine.execution.content import StreamContent
 from engine.execution.due import ProgramPosition
 from engine.execution.instances import ENDS
 from engine.ir.patterns import BGP
@@ -108,7 +109,7 @@ class LiveQuery(Reader):
     """The state of a query between batches. `state` is ``running``, ``paused`` or ``failed`` (`failed_with` names the producer whose
     failure it was, or what it needs that is lost: ``graph <iri>``, ``rules name``). `evaluated` is the T of the last evaluation that was
     logged, `reached` the watermark up to which its results are committed: of a failed query `evaluated`. `behind`: something is left to
-    evaluate up to the watermark."""
+    evaluate up to the watermark. `overrun`: while it was paused more came than its rules may have to see at once."""
 
     def __init__(self, definition: Definition, statement: Statement, compiled: Compiled | None, floor: int) -> None:
         self.definition = definition
@@ -126,6 +127,7 @@ class LiveQuery(Reader):
         self.failed_with: str | None = None
         self.evaluated = self.reached = MIN
         self.behind = False
+        self.overrun = False
 
     @property
     def stepwise(self) -> bool:
@@ -142,7 +144,7 @@ class LiveQuery(Reader):
         self.definition = replace(self.definition, since=since, restarts=self.definition.restarts + 1)
         self.timetable = Timetable.of(self.statement)
         self.ticker = _ticker(self.statement, self.timetable, floor)
-        self.state, self.error, self.failed_with = "running", None, None
+        self.state, self.error, self.failed_with, self.overrun = "running", None, None, False
         if isinstance(self.statement.query, TimedProgram) and self.relation is not None:    # it begins anew
             held, gone = holding.parts(self.relation, self.relation)
             self.relation, self.relation_changed = holding.whole(held.slice(0, 0), [gone, held]), True
@@ -153,13 +155,20 @@ class LiveQuery(Reader):
 
     def needs(self, paused_from: int = MIN) -> dict[str, Need]:
         """What must be kept of each stream; nothing for a failed query."""
-        if self.state == "failed":
+        if self.state == "failed" or self.overrun:
             return {}
         needs = self.ticker.needs(paused_from if self.state == "paused" else MIN)
         if self.statement.timed_rules:      # what the rules have not seen
             first = Need(MIN if self.program is None else (self.program.until + 1) // 2)
             needs = {stream: need.join(first) for stream, need in needs.items()}
         return needs
+
+    def unseen(self, contents: Mapping[str, StreamContent]) -> int:
+        """How many rows of its streams rules with a time of their own have not seen, at most."""
+        if not self.statement.keeps_state:
+            return 0
+        first = MIN if self.program is None else (self.program.until + 1) // 2
+        return sum(content.between(first, MAX, self.definition.since).num_rows for content in contents.values())
 
     def log(self, answers: Sequence[Evaluated], max_rows: int) -> list[tuple[ResultEvent, pa.Table]]:
         """The relations of evaluations, by T, through the query's output operator: each result as it is logged, and whole. Of a rule
@@ -275,12 +284,13 @@ class LiveQuery(Reader):
         """The state as JSON, without the relation."""
         return {"state": self.state, "error": self.error, "seq": self.seq, "ticker": self.ticker.snapshot(),
                 "failedWith": self.failed_with, "evaluated": self.evaluated,
-                "program": self.program.to_json() if self.program is not None else None}
+                "program": self.program.to_json() if self.program is not None else None, "overrun": self.overrun}
 
     def restore(self, state: Mapping[str, Any], relation: pa.Table | None) -> None:
         """Take back a snapshot."""
         self.state, self.error, self.seq, self.relation = state["state"], state["error"], state["seq"], relation
         self.failed_with, self.evaluated = state.get("failedWith"), state.get("evaluated", MIN)
+        self.overrun = state.get("overrun", False)
         self.ticker.restore(state["ticker"])
         self.program = ProgramPosition.from_json(state["program"]) if state.get("program") is not None else None
         self._follow()
