@@ -44,6 +44,10 @@ class OwnProcess:
                 if self._running & self._cancelled:     # since they were chosen
                     return []
                 return answers_of(run_bundles(bundles_of(tasks, tables, 1, alive), self._connection), len(tasks))
+            except Exception:   # an interrupt may come before or behind a task, too
+                if self._running & self._cancelled:
+                    return []
+                raise
             finally:
                 self._note(())
 
