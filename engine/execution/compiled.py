@@ -5,34 +5,37 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, Literal
 
 from engine.ir.passes import Pass, show_passes
 from engine.ir.printer import show
 from engine.ir.rules import Test
 from engine.ir.statement import Construct, Describe, Program, Select, Statement, TimedProgram, TimeWindow
 from engine.ir.terms import Variable
-from engine.plan import incremental
 from engine.plan.chains import with_chains
 from engine.plan.describe import TRIPLE
 from engine.plan.explain import explain_plan, plan_tree
 from engine.plan.graphs import growing
+from engine.plan.kept import with_kept
 from engine.plan.memory import describe, memory
-from engine.plan.nodes import ClosedSource, Instances, Plan, TimedSource, closures
+from engine.plan.nodes import ClosedSource, Instances, KeptSource, Plan, Project, Sample, TimedSource, closures
 from engine.plan.order import Estimate
 from engine.plan.staged import StagedPlan, explain_staged
 from engine.plan.timed import TimedPlan
-from engine.sql.calls import is_volatile
+from engine.sql.calls import is_rowwise, is_volatile
 from engine.sql.companions import typed_variables
 from engine.sql.dialect import DIALECTS, Dialect
 from engine.sql.emit import Emitter, PlanText
 from engine.sql.fixpoint import ClosureText, closure_text
 from engine.sql.instances import shown_text
+from engine.sql.kept import KeptText, KeptWriter
 from engine.sql.lower import Lowering
 from engine.sql.steps import step_texts
 
 STAGES = ("parsed", "validated", "rewritten", "logical", "spark")
-LOCAL_ROWS = 60_000
+LOCAL_ROWS = 60_000         # of the windows of a query, where they are shipped with each evaluation
+RESIDENT_ROWS = 4_000_000   # where they stay in a worker: some 250 bytes each
+Form = Literal["plain", "motifs", "sampled"]
 
 
 @dataclass
@@ -49,7 +52,8 @@ class Compiled:
     schema_words: frozenset[str] = field(default=frozenset(), repr=False)
     goal: Instances | None = field(default=None, repr=False)
     passes: tuple[Pass, ...] = field(default=(), repr=False)
-    texts: dict[tuple[str, bool, bool], PlanText] = field(default_factory=dict, repr=False)
+    texts: dict[tuple[str, bool, Form], PlanText] = field(default_factory=dict, repr=False)
+    _kept: dict[tuple[str, bool], KeptText] = field(default_factory=dict, repr=False)
     planned_rows: int = 0
     undecided: bool = False
     staged: StagedPlan | None = field(default=None, repr=False)
@@ -64,7 +68,7 @@ class Compiled:
         if plan != self.plan:
             self.plan = plan
             self.texts.clear()
-            self.__dict__.pop("delta", None)
+            self.__dict__.pop("sampled", None)
 
     @property
     def has_closures(self) -> bool:
@@ -114,26 +118,38 @@ class Compiled:
     def kept(self) -> Compiled | None:
         """The query with its answers derived as facts that know when they end; None where that does not serve."""
         goal = self.goal
-        if goal is None or self.delta is not None or self.staged is not None:
+        whole = self.sampled.input if isinstance(self.sampled, Project) else self.sampled
+        if goal is None or self.staged is not None or isinstance(whole, Sample):
             return None
         if any(map(is_volatile, (f.condition for f in goal.source.rules[-1].body if isinstance(f, Test)))):
             return None
-        return replace(self, plan=goal, build=lambda live: goal, goal=None, texts={}, planned_rows=0)
+        return replace(self, plan=goal, build=lambda live: goal, goal=None, texts={}, _kept={}, planned_rows=0)
 
     @cached_property
-    def delta(self) -> incremental.DeltaPlan | None:
-        """How its answers can be kept with intervals and brought up to date; None where only `recompute` serves."""
-        plan = None if self.staged is not None else incremental.delta_plan(self.rewritten, self.plan, self.on_change)
-        return None if plan is None or any(map(is_volatile, plan.filters)) else plan
+    def sampled(self) -> Plan | None:
+        """The plan with samples of kept relations in place of the parts that can be kept; None where there are none."""
+        plan = with_kept(self.plan, self.statement.streams, lambda read: not is_volatile(read) and not is_rowwise(read))
+        return None if plan is self.plan else plan
 
-    def text(self, executor: str, typed: bool = True, motifs: bool = False) -> PlanText:
+    def kept_texts(self, text: PlanText, typed: bool) -> tuple[KeptText, ...]:
+        """The statements of the kept relations that a text samples."""
+        made = {source.name: source for source in text.sources if isinstance(source, KeptSource)}
+        for name, source in made.items():
+            if (name, typed) not in self._kept:
+                lowering = Lowering(DIALECTS["local"], name, self._label_offset, quick=typed)
+                self._kept[name, typed] = KeptWriter(source, lowering).text()
+        return tuple(self._kept[name, typed] for name in made)
+
+    def text(self, executor: str, typed: bool = True, form: Form = "plain") -> PlanText:
         """The plan's text for the executor `sql` or `local`; without `typed`, values are compared by Python alone.
 
-        With `motifs`, chains of free predicates are found by motif finding before.
+        In the form `motifs` chains of free predicates are found by motif finding before, in `sampled` what can be kept is.
         """
-        key = (executor, typed, motifs)
+        key = (executor, typed, form)
         if key not in self.texts:
-            self.texts[key] = self._emit(executor, typed, with_chains(self.plan) if motifs else self.plan)
+            plan = with_chains(self.plan) if form == "motifs" else self.sampled if form == "sampled" else self.plan
+            assert plan is not None
+            self.texts[key] = self._emit(executor, typed, plan)
         return self.texts[key]
 
     @property
@@ -182,10 +198,10 @@ class Compiled:
             case "spark" if isinstance(self.plan, TimedPlan):
                 return f"-- executor: local, a step in one task\n-- state: in the worker, and in a file\n{step_texts(self.plan.program)}"
             case "spark":
-                own = replace(self, texts={})   # evaluations may go on in another thread: what they keep is left alone
-                either = "incremental or recompute, by cost" if own.delta or own.kept else "recompute"
+                own = replace(self, texts={}, _kept={})   # evaluations may go on in another thread: what they keep is left alone
+                either = "incremental or recompute, by cost" if own.sampled or own.kept else "recompute"
                 kept, text = "incremental" if own.lasting else either, own.text("sql")
                 graphs = f"-- paths: {growing('reachability')}\n" if text.rounds else ""
-                return (f"-- executor: local below {LOCAL_ROWS} rows, sql above\n-- strategy: {kept}\n{graphs}"
+                return (f"-- executor: local below {RESIDENT_ROWS} rows, sql above\n-- strategy: {kept}\n{graphs}"
                         f"WITH ticks, windows (for each evaluation),\n{text.body}")
         raise ValueError(f"no stage '{stage}'; there are {', '.join(STAGES)}")

@@ -5,6 +5,7 @@ Large contents are mirrored in Spark as Parquet segments (mirror.py); here they 
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter
 from collections.abc import Iterable
 
@@ -18,11 +19,13 @@ from engine.plan.order import Estimate
 from engine.timeline import MAX, MIN
 
 
+_NUMBERS = itertools.count(1)
 _PIECE = 4096   # rows: where the pieces of a batch are greater, they are not made one
 
 
 class StreamContent:
-    """Rows of `FACTS`, appended in log order; `append` and `evict` belong to the pump, everything else only reads."""
+    """Rows of `FACTS`, appended in log order; `append` and `evict` belong to the pump, everything else only reads. `parts` is how often
+    some were appended since it was empty; `token` is another one each time that it was."""
 
     def __init__(self, stream: str = "", chunks: tuple[Chunk, ...] = ()) -> None:
         """`chunks` are those of another content."""
@@ -30,10 +33,16 @@ class StreamContent:
         self._chunks = list(chunks)
         self._shown: tuple[Chunk, ...] | None = chunks
         self._serial = max((chunk.serial for chunk in chunks), default=0)
+        self._begin()
 
     @property
     def rows(self) -> int:
         return sum(chunk.table.num_rows for chunk in self._chunks)
+
+    def _begin(self) -> None:
+        """What follows has nothing of what was there before."""
+        self.token = f"{next(_NUMBERS)}"
+        self.parts = 0
 
     @property
     def items(self) -> int:
@@ -51,10 +60,11 @@ class StreamContent:
         """Take the facts of a batch; `table` has the columns of FACTS."""
         if table.num_rows:
             self._serial += 1
+            self.parts += 1
             self._shown = None
             table = table.select(FACTS.names)
             pieces = table["position"].num_chunks
-            self._chunks.append(Chunk(self._serial, table if pieces * _PIECE < table.num_rows else table.combine_chunks()))
+            self._chunks.append(Chunk(self._serial, table if pieces * _PIECE < table.num_rows else table.combine_chunks(), self.parts))
 
     def evict(self, before_ms: int) -> None:
         """Forget facts older than `before_ms`: whole chunks, and parts of a chunk once half of it is dead."""
@@ -66,10 +76,22 @@ class StreamContent:
                 alive = pc.greater_equal(chunk.table["t"], before_ms)
                 if pc.sum(alive).as_py() * 2 < chunk.table.num_rows:
                     self._serial += 1
-                    chunk = Chunk(self._serial, chunk.table.filter(alive))
+                    chunk = Chunk(self._serial, chunk.table.filter(alive), chunk.part)
             kept.append(chunk)
         if kept != self._chunks:
             self._chunks, self._shown = kept, None
+            if not kept:
+                self._begin()
+
+    def added_after(self, part: int) -> pa.Table:
+        """What is here of the parts that were appended after part number `part`."""
+        parts = [chunk.table for chunk in self._chunks if chunk.part > part]
+        return pa.concat_tables(parts) if parts else FACTS.empty_table()
+
+    @property
+    def oldest(self) -> int:
+        """The time of the oldest fact."""
+        return min((chunk.oldest for chunk in self._chunks), default=MAX)
 
     def horizon(self, before_ms: int, count: int, unit: str) -> int:
         """The oldest time among the last `count` distinct triples, or items, before `before_ms`: what a tuple window needs kept."""
@@ -120,12 +142,12 @@ class StreamContent:
 
 
 class Chunk:
-    """An immutable part of a stream's content with its bounds."""
+    """An immutable part of a stream's content with its bounds; `part` is the number of the append that it came with."""
 
-    __slots__ = ("serial", "table", "oldest", "newest", "first", "last", "hard", "_estimate")
+    __slots__ = ("serial", "part", "table", "oldest", "newest", "first", "last", "hard", "_estimate")
 
-    def __init__(self, serial: int, table: pa.Table) -> None:
-        self.serial, self.table = serial, table
+    def __init__(self, serial: int, table: pa.Table, part: int = 0) -> None:
+        self.serial, self.table, self.part = serial, table, part
         times, positions = pc.min_max(table["t"]).as_py(), pc.min_max(table["position"]).as_py()
         self.oldest, self.newest = times["min"], times["max"]
         self.first, self.last = positions["min"], positions["max"]

@@ -1,8 +1,8 @@
 """Evaluates the plans that are due: chooses executor and strategy by size, runs everything small in one job, isolates failures.
 
-``local`` takes all plans below `LOCAL_ROWS` as tasks, in one Spark job or in this process; ``sql`` runs a Spark job per plan over Parquet
-segments, where there is a Spark. ``recompute`` evaluates the content at each T anew, all due T in one job; ``incremental`` keeps answers
-with their intervals (answers.py).
+``local`` takes all plans below `RESIDENT_ROWS` as tasks, in one Spark job or in this process; ``sql`` runs a Spark job per plan over
+Parquet segments, where there is a Spark. ``recompute`` evaluates the content at each T anew, all due T in one job; ``incremental`` keeps
+what patterns find, and closures, and adds what is new.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from typing import Literal
 
 import pyarrow as pa
 
-from engine.execution.answers import Answers
-from engine.execution.compiled import LOCAL_ROWS
+from engine.execution.compiled import LOCAL_ROWS, RESIDENT_ROWS, Form
 from engine.execution.content import StreamContent, merge_estimates, table_estimate
 from engine.execution.due import Answer, Due, ProgramPosition, failures, inconsistencies_at, split
+from engine.execution.following import Following
 from engine.execution.instances import KeptProgram, KeptSolutions
 from engine.execution.kept import KeptClosure
 from engine.execution.pace import Paces
@@ -31,19 +31,22 @@ from engine.execution.program_steps import TimedPrograms
 from engine.execution.runners import SqlPlans, Tasks, WithoutSql
 from engine.execution.staged_steps import behind, state_at, taken_on
 from engine.ir.statement import Program
-from engine.limits import Postponed
+from engine.limits import LimitExceeded, Postponed
 from engine.plan.graphs import Chosen, Way
 from engine.plan.order import Estimate
 from engine.sql.dialect import DIALECTS, UNDECIDED
+from engine.sql.kept import KeptText
 from engine.sql.sources import graph_table, needed, source_texts, stream_table, tables, timed_table
-from engine.timeline import MAX, MIN
 from engine.worker.bundles import Found, QueryFailed, Task
+from engine.worker.kept import KeptStep
+from engine.worker.resident import Followed
 
 StrategyName = Literal["recompute", "incremental"]
 
 INCREMENTAL_ROWS = 20_000
+MOST_NEW = 0.25         # the share of a window that may be new at each evaluation, where what its patterns find is kept
 KEPT_ROWS = 4_000       # the same of closures, where nothing changes
-MOST_TOUCHED = 150_000
+WIDEST_ROWS = 4_000_000     # what the windows of all evaluations that are made together may have
 NO_LIMIT = 1 << 60
 CLOSED_ROWS = 2_000_000    # a round of Spark jobs costs more than a whole closure in one task (docs/decisions.md)
 
@@ -67,7 +70,7 @@ class Executor:
         round."""
         self._tasks = tasks
         self._sql: SqlPlans = sql or WithoutSql()
-        self._paces: Paces = Paces(self._evaluate, self._drop, None if pump is None else pump._paces.known)
+        self._paces: Paces = Paces(self._evaluate, self._drop, _fitting, None if pump is None else pump._paces.known)
         self._forgets = forgets
         self._beside: Executor | None = None
         self.closed_rows = closed_rows if sql is not None else NO_LIMIT
@@ -75,7 +78,9 @@ class Executor:
         self.force_strategy = force_strategy
         self.choices: dict[str, tuple[ExecutorName, StrategyName]] = {} if pump is None else pump.choices
         self.force_graphs = force_graphs
-        self._answers: dict[str, Answers | KeptClosure] = {} if pump is None else pump._answers
+        self._answers: dict[str, KeptClosure] = {} if pump is None else pump._answers
+        self._too_large: set[str] = set() if pump is None else pump._too_large
+        self._following = Following() if pump is None and forgets else None
         self._marks: Iterator[int] = itertools.count(1) if pump is None else pump._marks
         own = states or tasks.work / f"programs-{secrets.token_hex(4)}"
         self.programs: TimedPrograms = TimedPrograms(own) if pump is None else pump.programs
@@ -122,6 +127,7 @@ class Executor:
                 failed[number] = failure
         self._run(jobs)
         self._run_undecided(jobs)
+        self._run_too_large(jobs)
         self._run_mended(jobs)
         remaining = iter(jobs)
         return [answer for number, due in enumerate(dues)
@@ -133,8 +139,11 @@ class Executor:
         self._tasks.forget(query)
         self._paces.forget(query)
         self.choices.pop(query, None)
+        self._too_large.discard(query)
         self._sql.forget(query)
         self.programs.forget(query)
+        if self._following is not None:
+            self._following.forget(query)
         if self._beside is not None:
             self._beside._sql.forget(query)
 
@@ -169,19 +178,21 @@ class Executor:
         rows = sum(due.streams[iri].rows for iri in ranges)
         compiled.adapt(rows, lambda: _live(due))
         typed = not compiled.undecided and not any(due.streams[iri].hard for iri in ranges)
-        if not compiled.lasting and self._strategy(due, rows) == "incremental":
-            if compiled.kept is None:
-                return self._incremental_job(due, typed, rows)
+        if not compiled.lasting and compiled.kept is not None and self._keeps(due, rows):
             due = replace(due, compiled=compiled.kept)
         if due.compiled.lasting:
             return self._kept_job(due, typed)
-        most = self.closed_rows if compiled.has_closures else LOCAL_ROWS
-        executor: ExecutorName = self.force_executor or ("local" if rows <= most else "sql")
-        self.choices[due.query] = (executor, "recompute")
-        text = compiled.text(executor, typed, self.force_graphs is not None and executor == "sql")
+        most = self.closed_rows if compiled.has_closures else RESIDENT_ROWS if self._following else LOCAL_ROWS
+        executor: ExecutorName = self.force_executor or ("local" if rows <= most and due.query not in self._too_large else "sql")
+        samples = executor == "local" and self._following is not None and self._samples(due, rows)
+        self.choices[due.query] = (executor, "incremental" if samples else "recompute")
+        form: Form = "sampled" if samples else "motifs" if self.force_graphs is not None and executor == "sql" else "plain"
+        text = compiled.text(executor, typed, form)
         prefix = source_texts(text.sources, compiled.statement.windows, evaluation, DIALECTS[executor])
         streams, graphs = tables(text.sources, compiled.statement.windows)
+        kept = self._steps(due, compiled.kept_texts(text, typed))
         names = frozenset(map(stream_table, streams)) | frozenset(map(graph_table, graphs))
+        names |= {table for step in kept for table in step.text.tables}
         own = {} if due.derived is None or compiled.derived is None else {timed_table(compiled.derived): due.derived}
         names |= own.keys()
         rounds = tuple((part, *text.pairs(prefix, part)) for part in text.rounds)
@@ -193,7 +204,8 @@ class Executor:
             renamed = {closing.name: f"{closing.name}_{_mark(due.query)}" for closing in closings}
             closings = tuple(closing.own(renamed, DIALECTS[closer]) for closing in closings)
             statement = DIALECTS[executor].renamed(statement, renamed)
-        return PlanJob(due, executor, statement, names, rows * len(due.ticks), own=own, rounds=rounds, closings=closings, ahead=ahead)
+        return PlanJob(due, executor, statement, names, rows * len(due.ticks), own=own, rounds=rounds, closings=closings, ahead=ahead,
+                       kept=kept)
 
     def _timed_job(self, due: Due) -> PlanJob:
         """A step of a program with a time of its own, from what is new."""
@@ -202,32 +214,22 @@ class Executor:
         rows = sum(table.num_rows for table in own.values()) + (due.state.held if due.state is not None else 0)
         return PlanJob(due, "local", "", frozenset(own), rows, own=own, step=step)
 
-    def _strategy(self, due: Due, rows: int) -> StrategyName:
-        if due.compiled.delta is None and due.compiled.kept is None:
-            return "recompute"
-        if self.force_strategy:
-            return self.force_strategy
-        if due.query in self._answers:
-            return "incremental"
-        if due.compiled.kept is None:
-            return "incremental" if rows > INCREMENTAL_ROWS else "recompute"
-        return "incremental" if rows > KEPT_ROWS and due.compiled.changing <= most_changing(rows) else "recompute"
+    def _keeps(self, due: Due, rows: int) -> bool:
+        """Whether its closure is kept: with what it derives, or to begin with."""
+        if self.force_strategy or due.query in self._answers:
+            return self.force_strategy != "recompute"
+        return rows > KEPT_ROWS and due.compiled.changing <= most_changing(rows)
 
-    def _incremental_job(self, due: Due, typed: bool, rows: int) -> PlanJob:
-        """A star's new answers need only what its new facts touch, which mostly is small however large the window is."""
-        kept = self._answers.get(due.query)
-        if not isinstance(kept, Answers) or kept.compiled is not due.compiled:
-            kept = self._answers[due.query] = Answers(due.compiled)
-        touched = kept.touched(due.streams, due.since) if self.force_executor != "sql" else None
-        shipped = rows if touched is None else touched.num_rows
-        executor: ExecutorName = self.force_executor or ("local" if shipped <= (LOCAL_ROWS if touched is None else MOST_TOUCHED) else "sql")
-        self.choices[due.query] = (executor, "incremental")
-        names = {s.stream: stream_table(s.stream) for s in due.compiled.statement.windows}
-        own: dict[str, pa.Table] = {}
-        if touched is not None and executor == "local":
-            names = {iri: f"{name}_{_mark(due.query)}" for iri, name in names.items()}
-            own = dict.fromkeys(names.values(), touched)
-        return PlanJob(due, executor, kept.delta_text(due.since, executor, typed, names), frozenset(names.values()), shipped, kept, own)
+    def _samples(self, due: Due, rows: int) -> bool:
+        """Whether what its patterns find is kept."""
+        if due.compiled.sampled is None or self.force_strategy:
+            return due.compiled.sampled is not None and self.force_strategy == "incremental"
+        return rows > INCREMENTAL_ROWS and due.compiled.changing <= MOST_NEW
+
+    def _steps(self, due: Due, texts: Sequence[KeptText]) -> tuple[KeptStep, ...]:
+        """The kept relations that a query samples, each with the time from which on it needs the facts of its streams."""
+        oldest = {stream_table(iri): content.oldest for iri, content in due.streams.items()}
+        return tuple(KeptStep(text, tuple(oldest[table] for table in text.tables)) for text in texts)
 
     def _kept_job(self, due: Due, typed: bool) -> PlanJob:
         """What rules derive from what is new, beside what they have derived before; with `recompute` from all there is."""
@@ -273,6 +275,22 @@ class Executor:
             jobs[number] = self._job(jobs[number].due)
         self._run([jobs[number] for number in again])
 
+    def _run_too_large(self, jobs: list[PlanJob]) -> None:
+        """Run the plans again by Spark SQL, which has the disk too, that needed more memory than a worker has; such a query stays there."""
+        if self.force_executor is not None:
+            return
+        again = []
+        for number, job in enumerate(jobs):
+            over = isinstance(job.answer, LimitExceeded) and job.answer.limit == "worker_memory"
+            if over and job.executor == "local" and job.step is None and job.sample is None:
+                self._too_large.add(job.due.query)
+                if job.due.patience_ms is None:
+                    jobs[number] = self._job(job.due)
+                    again.append(jobs[number])
+                else:
+                    job.answer = Postponed("it needs more memory than a worker has")
+        self._run(again)
+
     def _run_mended(self, jobs: list[PlanJob]) -> None:
         """Run the plans again, once, that failed since a segment cannot be read: it is written anew, or the closure that kept it begins
         anew. An answer does not depend on what became of a file; where it cannot be mended the failure names it."""
@@ -294,7 +312,7 @@ class Executor:
     def _run_local(self, jobs: list[PlanJob]) -> None:
         if not jobs:
             return
-        tasks = [Task(job.text, job.tables, job.cost, job.closings, job.due.query, job.due.limits, job.due.patience_ms, job.step)
+        tasks = [Task(job.text, job.tables, job.cost, job.closings, job.due.query, job.due.limits, job.due.patience_ms, job.step, job.kept)
                  for job in jobs]
         for job, answer in zip(jobs, self._in_one_job(jobs, tasks)):
             job.answer = answer
@@ -304,31 +322,37 @@ class Executor:
     def _in_one_job(self, jobs: list[PlanJob], tasks: Sequence[Task]) -> Sequence[Found | Exception]:
         """What the tasks of some jobs give, all run in one go."""
         kept = list(self._answers.values())     # others may add to it
-        alive = frozenset(closure.name for closure in kept if isinstance(closure, KeptClosure)) | self.programs.marks
-        return self._tasks.run(tasks, self._tables(jobs), alive if self._forgets else None)
+        alive = frozenset(closure.name for closure in kept) | self.programs.marks
+        tables = self._tables(jobs)
+        if self._following is None:
+            return self._tasks.run(tasks, tables, alive if self._forgets else None)
+        for job in jobs:
+            self._following.use(job.due.query, job.tables | {step.text.name for step in job.kept})
+        found = self._tasks.run(tasks, tables, alive | self._following.used)
+        self._following.brought({name: table for name, table in tables.items() if isinstance(table, Followed)})
+        return found
 
-    def _tables(self, jobs: list[PlanJob]) -> dict[str, pa.Table]:
-        """The slices of content that the jobs may see, by table name."""
-        found: dict[str, pa.Table] = {}
+    def _tables(self, jobs: list[PlanJob]) -> dict[str, pa.Table | Followed]:
+        """What the jobs may see, by table name: all that is followed, else the slices of content that they need."""
+        found: dict[str, pa.Table | Followed] = {}
         ranges: dict[str, tuple[int, int]] = {}
         contents: dict[str, StreamContent] = {}
         for job in jobs:
             found.update(job.own)
             if job.step is not None:
                 continue
-            whole = (MIN, MAX)
-            wanted = needed(job.due.compiled.statement.windows, job.due.evaluation)
-            for iri, (low, high) in wanted.items():
+            for iri, (low, high) in needed(job.due.compiled.statement.windows, job.due.evaluation).items():
                 if stream_table(iri) not in job.tables:
                     continue
-                low, high = whole if job.sample else (low, high)
                 before = ranges.get(iri, (low, high))
                 ranges[iri] = min(low, before[0]), max(high, before[1])
                 contents[iri] = job.due.streams[iri]
             for iri, table in job.due.graphs.items():
-                found[graph_table(iri)] = table
+                name = graph_table(iri)
+                found[name] = table if self._following is None else self._following.graph(name, table)
         for iri, (low, high) in ranges.items():
-            found[stream_table(iri)] = contents[iri].between(low, high, -1)
+            name = stream_table(iri)
+            found[name] = contents[iri].between(low, high, -1) if self._following is None else self._following.stream(name, contents[iri])
         return found
 
     def _close_ahead(self, jobs: list[PlanJob]) -> list[list[Found | Exception]]:
@@ -364,6 +388,13 @@ class Executor:
                     for tick, table in zip(job.due.ticks, found)]
         return [replace(answer, inconsistencies=inconsistencies_at(answer.tick, job.answer.findings), state=state_at(job.due, answer.tick))
                 for answer in split(job.due, job.answer.table)]
+
+
+def _fitting(due: Due) -> int:
+    """How many evaluations can be made together: each has the rows of all windows, but for plans that have no row for each T."""
+    if due.compiled.timed or due.compiled.lasting:
+        return len(due.ticks)
+    return WIDEST_ROWS // max(1, sum(content.rows for content in due.streams.values()))
 
 
 def _mark(query: str) -> str:

@@ -43,16 +43,16 @@ class Pace:
 
 class Paces:
     """What is known of all queries, and evaluation by that. `at_once` evaluates dues in one go, `drop` forgets what was kept for a query
-    whose evaluation failed. `known` is shared with an executor beside this one."""
+    whose evaluation failed, `fitting` says how many evaluations memory has room for. `known` is shared with an executor beside this one."""
 
     def __init__(self, at_once: Callable[[Sequence[Due]], list[Answer]], drop: Callable[[str], None],
-                 known: dict[str, Pace] | None = None) -> None:
+                 fitting: Callable[[Due], int], known: dict[str, Pace] | None = None) -> None:
         self.known: dict[str, Pace] = {} if known is None else known
-        self._at_once, self._drop = at_once, drop
+        self._at_once, self._drop, self._fitting = at_once, drop, fitting
 
     def evaluate(self, dues: Sequence[Due]) -> list[Answer]:
         """One Answer per due tick, in the order of `dues`."""
-        if all(self._of(due).at_once(len(due.ticks)) == len(due.ticks) for due in dues):
+        if all(self._together(due) == len(due.ticks) for due in dues):
             answers = self._at_once(dues)
         else:
             answers = self._step_by_step(dues)
@@ -66,6 +66,10 @@ class Paces:
         """A query is gone."""
         self.known.pop(query, None)
 
+    def _together(self, due: Due) -> int:
+        """How many of its evaluations to run together."""
+        return self._of(due).at_once(min(len(due.ticks), max(1, self._fitting(due))))
+
     def _of(self, due: Due) -> Pace:
         return self.known.setdefault(due.query, Pace())
 
@@ -75,7 +79,7 @@ class Paces:
         found = {due.query: list[Answer]() for due in dues}
         left = {due.query: due for due in dues}
         while left:
-            parts = [replace(due, ticks=due.ticks[:self._of(due).at_once(len(due.ticks))]) for due in left.values()]
+            parts = [replace(due, ticks=due.ticks[:self._together(due)]) for due in left.values()]
             for answer in self._at_once(parts):
                 found[answer.query].append(answer)
             over_ms = (time.monotonic() - began) * 1000

@@ -8,12 +8,12 @@ from typing import Literal
 
 import pyarrow as pa
 
-from engine.execution.answers import Answers
 from engine.execution.due import Due
 from engine.execution.kept import KeptClosure
 from engine.sql.closing import Closing
 from engine.sql.closure import Rounds
 from engine.worker.bundles import Found
+from engine.worker.kept import KeptStep
 from engine.worker.staged_task import StagedStep
 from engine.worker.timed_task import TimedStep
 
@@ -30,10 +30,11 @@ class PlanJob:
     text: str
     tables: frozenset[str]
     cost: int
-    sample: Answers | KeptClosure | None = None
+    sample: KeptClosure | None = None
     own: Mapping[str, pa.Table] = field(default_factory=dict)
     rounds: tuple[tuple[Rounds, str, str], ...] = ()
     closings: tuple[Closing, ...] = ()
     ahead: bool = False     # the closures are made in one job before the plan's own
     step: TimedStep | StagedStep | None = None
+    kept: tuple[KeptStep, ...] = ()
     answer: Found | BaseException | None = field(default=None)

@@ -6,12 +6,10 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Protocol
 
-import pyarrow as pa
-
 from engine.execution.due import Due
 from engine.execution.plan_job import PlanJob
 from engine.plan.graphs import Chosen
-from engine.worker.bundles import Found, Task
+from engine.worker.bundles import Found, Tables, Task
 
 CloseAhead = Callable[[list[PlanJob]], list[list[Found | Exception]]]
 """Makes the closures of plans by tasks."""
@@ -26,7 +24,7 @@ class Tasks(Protocol):
     def work(self) -> Path:
         """A folder that all who run tasks see."""
 
-    def run(self, tasks: Sequence[Task], tables: dict[str, pa.Table], alive: frozenset[str] | None) -> list[Found | Exception]:
+    def run(self, tasks: Sequence[Task], tables: Tables, alive: frozenset[str] | None) -> list[Found | Exception]:
         """What the tasks give over named tables, or why they failed, in their order. Of what is lasting only what is `alive` is kept on,
         all of it where that is None."""
 

@@ -42,6 +42,8 @@ def _label(plan: Plan, estimate: Estimate) -> str:
             return f"Scan {_source(source)}{of} {' '.join(map(_term, plan.terms))}  ~{estimate.rows(plan):.0f} rows{through}"
         case nodes.Star(scans=scans):
             return f"Star on {_term(scans[0].subject)} ({len(scans)} patterns)"
+        case nodes.Sample(source=source, variables=variables):
+            return f"Sample of {' '.join(map(_term, variables))}, kept as {source.name}"
         case nodes.Instances(source=source):
             return f"Instances {_source(source)}"
         case nodes.Nodes(source=source, variable=variable):
@@ -89,6 +91,8 @@ def _source(source: Source) -> str:
             return "what timed rules derive"
         case MergedSource(parts=parts):
             return f"({' + '.join(map(_source, parts)) or 'nothing'})"
+        case nodes.KeptSource(name=name):
+            return f"what is kept as {name}"
         case BoundsSource(index=index):
             return f"bounds of window {index}"
         case nodes.ClosedSource(base=base, rules=rules):

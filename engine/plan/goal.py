@@ -1,7 +1,7 @@
 """Queries over closures as rules: an answer is a fact like any other, derived by one more rule, and knows until when it holds.
 
 What follows from rules without negation is monotone, and so is a basic graph pattern with filters over it; so the closure of the windows
-can be kept with its intervals (engine/plan/incremental.py says whose idea that is), and the answers with it.
+can be kept with its intervals (engine/plan/kept.py says whose idea that is), and the answers with it.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from engine.ir.expressions import Call, Expression
 from engine.ir.rules import TRIPLE, Atom, Negation, Rule, Test
 from engine.ir.statement import Construct, Select, Statement, TimeWindow
 from engine.ir.terms import Constant, Variable
-from engine.plan.incremental import conjunction, fresh_blanks
-from engine.plan.nodes import ClosedSource, Instances, MergedSource, Plan, Scan, Source, TimedSource, leaf_sources
+from engine.plan.kept import conjunction
+from engine.plan.nodes import ClosedSource, Instances, MergedSource, Plan, Project, Scan, Source, TimedSource, leaf_sources
 
 GOAL = "answer"
 
@@ -25,11 +25,11 @@ def goal_plan(statement: Statement, plan: Plan, default: Source, windows: str) -
 
     `windows` tells the windows of the statement from those of others.
     """
-    if not isinstance(statement.query, (Select, Construct)) or fresh_blanks(statement.query):
+    if not isinstance(statement.query, (Select, Construct)) or _fresh_blanks(statement.query):
         return None
     if not all(isinstance(s.window, TimeWindow) and s.name is None for s in statement.streams):
         return None
-    closed, parts = _streamed(default), conjunction(plan)
+    closed, parts = _streamed(default), conjunction(plan.input if isinstance(plan, Project) else plan)
     if closed is None or parts is None:
         return None
     scans, filters = parts
@@ -74,3 +74,8 @@ def _goal(scans: Sequence[Scan], filters: Sequence[Expression]) -> Rule:
     subjects = dict.fromkeys(atom.terms[0] for atom in atoms if isinstance(atom.terms[0], Variable))
     proper = [Test(Call("!", (Call("ISLITERAL", (subject,)),))) for subject in subjects]
     return Rule(Atom(GOAL, variables), (*atoms, *proper, *map(Test, filters)), GOAL, role="goal")
+
+
+def _fresh_blanks(query: Select | Construct) -> bool:
+    """Whether each solution makes blank nodes of its own."""
+    return isinstance(query, Construct) and any(v.name.startswith("_:") for t in query.template for v in t.terms if isinstance(v, Variable))

@@ -98,7 +98,36 @@ class BoundsSource:
     index: int
 
 
-Source = WindowSource | StaticSource | TimedSource | MergedSource | ClosedSource | KnownSource | FreshSource | StarSource | BoundsSource
+@dataclass(frozen=True, slots=True)
+class KeptSource:
+    """The solutions of `scans` with `filters`, kept with the times of their oldest and newest facts of each window; at T those that the
+    statement's `windows` show. The scans count their windows among these, `streams` are the IRIs of what they read; `name` follows from
+    scans, filters and streams. Of the variables `typed` ones the typed columns are read."""
+
+    name: str
+    scans: tuple[Scan, ...] = field(compare=False, repr=False)
+    filters: tuple[Expression, ...] = field(compare=False, repr=False)
+    streams: tuple[str, ...]
+    windows: tuple[int, ...]
+    typed: frozenset[Variable] = frozenset()
+
+    @property
+    def variables(self) -> tuple[Variable, ...]:
+        """Every variable of the scans, in the order in which they come."""
+        return tuple(dict.fromkeys(t for s in self.scans for t in (*s.terms, s.graph) if isinstance(t, Variable)))
+
+    @property
+    def objects(self) -> dict[Variable, int]:
+        """The variables that have typed columns, each with the number of a scan that has it as object."""
+        found: dict[Variable, int] = {}
+        for number, scan in enumerate(self.scans):
+            if isinstance(scan.object, Variable) and scan.object not in (scan.subject, scan.predicate):
+                found.setdefault(scan.object, number)
+        return found
+
+
+Source = (WindowSource | StaticSource | TimedSource | MergedSource | ClosedSource | KnownSource | FreshSource | StarSource | BoundsSource
+          | KeptSource)
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,6 +155,14 @@ class Scan:
     @property
     def terms(self) -> tuple[PatternTerm, PatternTerm, PatternTerm]:
         return self.subject, self.predicate, self.object
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """What is kept in `source` and seen at T, its variables under other names, in their order."""
+
+    source: KeptSource
+    variables: tuple[Variable, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -340,14 +377,14 @@ class Instances:
     variables: tuple[Variable, ...]
 
 
-Plan = (Unit | Instances | TimedPlan | Scan | Nodes | Reach | Stamps | WindowTimes | Star | Chain | Join | LeftJoin | Otherwise | Lookup
-        | Minus | Filter | Extend | Union | Values | Aggregate | Project | Distinct | Order | Slice | Seed | Mark)
+Plan = (Unit | Instances | TimedPlan | Scan | Sample | Nodes | Reach | Stamps | WindowTimes | Star | Chain | Join | LeftJoin | Otherwise
+        | Lookup | Minus | Filter | Extend | Union | Values | Aggregate | Project | Distinct | Order | Slice | Seed | Mark)
 
 
 def inputs(plan: Plan) -> tuple[Plan, ...]:
     """The plans directly below, in order; one that stands below as well as beside (a seed, the left of Otherwise) once."""
     match plan:
-        case Unit() | Instances() | TimedPlan() | Scan() | Nodes() | Values() | Seed() | Stamps() | WindowTimes():
+        case Unit() | Instances() | TimedPlan() | Scan() | Sample() | Nodes() | Values() | Seed() | Stamps() | WindowTimes():
             return ()
         case Star(scans=scans) | Chain(scans=scans):
             return scans
@@ -398,5 +435,5 @@ def closures(sources: Iterable[Source]) -> list[ClosedSource]:
 
 def sources(plan: Plan) -> frozenset[Source]:
     """Every source that the plan reads, merged ones included as such."""
-    own: frozenset[Source] = frozenset((plan.source,)) if isinstance(plan, (Scan, Nodes, Stamps, Instances)) else frozenset()
+    own: frozenset[Source] = frozenset((plan.source,)) if isinstance(plan, (Scan, Sample, Nodes, Stamps, Instances)) else frozenset()
     return own.union(*(sources(below) for below in inputs(plan)))

@@ -19,7 +19,8 @@ from py4j.protocol import Py4JJavaError
 
 from engine.limits import Cancelled, EvaluationLimits, LimitExceeded, Postponed
 from engine.supervision.deadline import deadline
-from engine.worker.bundles import Found, QueryFailed, Task, answers_of, bundles_of, run_bundles
+from engine.worker.bundles import Found, QueryFailed, Result, Tables, Task, follows, run_bundled, run_bundles
+from engine.worker.database import THREADS_VARIABLE
 from engine.worker.guard import GRACE_S, check_size, is_out_of_memory, out_of_memory
 
 if TYPE_CHECKING:
@@ -32,6 +33,7 @@ _LOG = logging.getLogger(__name__)
 _NUMBERS = itertools.count(1)
 _DEATHS = ("Python worker exited unexpectedly", "java.io.EOFException", "java.net.SocketException")
 _CANCELLED = "[SPARK_JOB_CANCELLED]"
+_ENVIRONMENT = threading.Lock()
 _TOO_LARGE = "spark.driver.maxResultSize"
 
 
@@ -72,7 +74,7 @@ class Jobs:
         """A query is gone."""
         self._cancelled.discard(query)
 
-    def run(self, tasks: Sequence[Task], tables: dict[str, pa.Table], alive: frozenset[str] | None,
+    def run(self, tasks: Sequence[Task], tables: Tables, alive: frozenset[str] | None,
             deaths: int = 0) -> list[Found | Exception]:
         """What the tasks give, all run in one Spark job; `deaths` is how often the only one has ended its worker."""
         cancelled = frozenset(self._cancelled)      # one that is forgotten meanwhile was so all the same
@@ -88,7 +90,7 @@ class Jobs:
         except Exception as failure:  # Spark's and Py4J's errors have no common base
             return self._again(failure, tasks, tables, alive, deaths)
 
-    def _again(self, failure: Exception, tasks: Sequence[Task], tables: dict[str, pa.Table],
+    def _again(self, failure: Exception, tasks: Sequence[Task], tables: Tables,
                alive: frozenset[str] | None, deaths: int) -> list[Found | Exception]:
         if any(task.query in self._cancelled for task in tasks):
             return self.run(tasks, tables, alive, deaths)
@@ -171,12 +173,22 @@ class Jobs:
             context.removeJobTag(tag)
 
 
-def run_local(spark: SparkSession, tasks: Sequence[Task], tables: dict[str, pa.Table], workers: int,
+def run_local(spark: SparkSession, tasks: Sequence[Task], tables: Tables, workers: int,
               alive: frozenset[str] | None = frozenset()) -> list[Found | Exception]:
-    """Run every task in one Spark job of at most so many `workers`."""
-    bundles = bundles_of(tasks, tables, workers, alive)
-    results = spark.sparkContext.parallelize(bundles, len(bundles)).mapPartitions(run_bundles).collect()
-    return answers_of(results, len(tasks))
+    """Run every task in one Spark job of at most so many `workers`. Tasks over tables that are followed run in a worker of their own, with
+    so many threads, which no other job takes from them: Spark keeps a pool of workers for each environment."""
+    def run(bundles: list[bytes]) -> list[Result]:
+        context = spark.sparkContext
+        made = context.parallelize(bundles, len(bundles)).mapPartitions(run_bundles)
+        with _ENVIRONMENT:
+            own = {THREADS_VARIABLE: str(workers)} if follows(tables) else {}
+            context.environment.update(own)
+            made._jrdd      # takes the environment as it is now
+            for name in own:
+                del context.environment[name]
+        return made.collect()
+
+    return run_bundled(tasks, tables, workers, alive, run)
 
 
 def _new_tag() -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from engine.functions.typed import Kind
@@ -10,7 +11,7 @@ from engine.plan import nodes
 from engine.plan.nodes import Plan
 from engine.sql.dialect import Dialect
 from engine.sql.functions.values import NULL_STRING
-from engine.sql.relation import Relation, typed_columns
+from engine.sql.relation import COMPANIONS, Relation, typed_columns
 
 if TYPE_CHECKING:
     from engine.sql.emit import Emitter
@@ -64,6 +65,20 @@ def place(dialect: Dialect, column: str, term: PatternTerm | None, places: dict[
             places[term] = column
             if column == "g":
                 where.append("g IS NOT NULL")
+
+
+def sample(emitter: Emitter, plan: nodes.Sample) -> Relation:
+    """What is kept and seen at T."""
+    names = dict(zip(plan.source.variables, plan.variables))
+    typed = frozenset(own for own in plan.source.objects if names[own] in emitter.typed)
+    source, keys, _ = emitter.read(replace(plan.source, typed=typed))
+    select = [*keys]
+    for own, variable in names.items():
+        column = emitter.name(variable)
+        select.append(f"{own.name} AS {column}")
+        select += [f"{own.name}{suffix} AS {column}{suffix}" for suffix in COMPANIONS if own in typed]
+    name = emitter.add(f"SELECT {', '.join(select)} FROM {source}")
+    return Relation(name, keys, "ticks", plan.variables, frozenset(plan.variables), frozenset(names[own] for own in typed))
 
 
 def ends(emitter: Emitter, plan: nodes.Nodes) -> Relation:

@@ -11,8 +11,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from engine.ir.statement import AllWindow, NowWindow, StreamSource, TimeWindow, TupleWindow, Window
-from engine.plan.nodes import (BoundsSource, ClosedSource, FreshSource, KnownSource, MergedSource, Source, StarSource, StaticSource,
-                               TimedSource, WindowSource, leaf_sources)
+from engine.plan.nodes import (BoundsSource, ClosedSource, FreshSource, KeptSource, KnownSource, MergedSource, Source, StarSource,
+                               StaticSource, TimedSource, WindowSource, leaf_sources)
+from engine.ir.terms import Variable
 from engine.sql.dialect import Dialect
 from engine.timeline import MIN, ON_CHANGE_STEP, content
 
@@ -50,6 +51,9 @@ def source_name(source: Source) -> str:
             return name
         case BoundsSource(index=index):
             return f"b{index}"
+        case KeptSource(name=name, windows=windows, typed=typed):
+            digest = hashlib.sha256(" ".join((*map(str, windows), *sorted(v.name for v in typed))).encode()).hexdigest()[:8]
+            return f"{name}_{digest}"
         case ClosedSource(name=name):
             return name
         case KnownSource(closed=closed, beside=beside):
@@ -90,6 +94,7 @@ def source_texts(sources: Sequence[Source], streams: Sequence[StreamSource], eva
     timed = dict.fromkeys(leaf for source in sources for leaf in leaf_sources(source) if isinstance(leaf, TimedSource))
     texts += map(_timed_text, timed)
     texts += [_bounds_text(source, streams[source.index].window, evaluation) for source in sources if isinstance(source, BoundsSource)]
+    texts += [_kept_text(source, streams, evaluation) for source in sources if isinstance(source, KeptSource)]
     return texts + [text for source in sources for text in _combined_texts(source)]
 
 
@@ -131,6 +136,25 @@ def _timed_text(source: TimedSource) -> str:
     return (f"{source.name} AS (SELECT DISTINCT k.tick, CAST(NULL AS STRING) AS g, CAST(NULL AS BIGINT) AS t, "
             f"{', '.join(f'f.{column}' for column in TRIPLE_COLUMNS.split(', '))} FROM {timed_table(source)} f "
             f"JOIN ticks k ON k.tick >= f.first AND k.tick <= f.last)")
+
+
+def _kept_text(source: KeptSource, streams: Sequence[StreamSource], evaluation: Evaluation) -> str:
+    """What of a kept relation is seen at each T: `first` and `last` are the times of the oldest and newest fact of each window. Of a
+    solution that is kept more than once, as its facts came more than once, one row is."""
+    listed = [name for variable in source.variables for name in token_columns(source, variable)]
+    texts = []
+    for tick in evaluation.ticks:
+        shown = [bounds(streams[index].window, tick, evaluation) for index in source.windows]
+        where = [f"first{number} >= {low} AND last{number} < {high}" for number, (low, high) in enumerate(shown)]
+        where += [f"born > {evaluation.since}"] if evaluation.since else []
+        texts.append(f"SELECT DISTINCT CAST({tick} AS BIGINT) AS tick, {', '.join(listed) or '1 AS u'} FROM {source.name} "
+                     f"WHERE {' AND '.join(where)}")
+    return f"{source_name(source)} AS ({' UNION ALL '.join(texts)})"
+
+
+def token_columns(source: KeptSource, variable: Variable) -> list[str]:
+    """The columns of a variable of a kept relation that are read."""
+    return [variable.name, *(f"{variable.name}{suffix}" for suffix in ("_k", "_n", "_m") if variable in source.typed)]
 
 
 def _bounds_text(source: BoundsSource, window: Window, evaluation: Evaluation) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import pickle
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
@@ -21,9 +21,11 @@ from engine.limits import UNLIMITED, EvaluationLimits, LimitExceeded, Postponed
 from engine.sql.closing import (Closing, Round, SeenRow, all_seen, beside_table, following_table, new_table, saturate,
                                 seen_text)
 from engine.sql.sources import closure_table
-from engine.worker import staged_task, timed_task
+from engine.worker import kept, staged_task, timed_task
 from engine.worker.database import database, kept_beside
-from engine.worker.guard import check_size, fetched, guarded
+from engine.worker.guard import check_size, fetched, guarded, is_out_of_memory, out_of_memory
+from engine.worker.kept import KeptStep
+from engine.worker.resident import Behind, Followed, follow, token_of
 from engine.worker.staged_task import StagedStep
 from engine.worker.states import drop_relation, find_beside, forget, go_on
 from engine.worker.timed_task import TimedStep, labelled
@@ -35,6 +37,8 @@ MOST_KEPT = 64
 MOST_PARSED = 256
 CLOSING = 30    # what a closure costs, in plans over as many rows (docs/decisions.md)
 FINDINGS = pa.schema([("lo", pa.int64()), ("hi", pa.int64()), ("finding", pa.string())])
+Tables = Mapping[str, pa.Table | Followed]
+"""The tables that tasks read, by name: those that are given with the tasks, and those that stay in a worker."""
 Result = tuple[int, float, bytes, bytes | None, Exception | None]
 """What a task gives: its number, its time in ms, the answer and what is inconsistent as Arrow, or why it failed."""
 
@@ -42,7 +46,8 @@ Result = tuple[int, float, bytes, bytes | None, Exception | None]
 @dataclass(frozen=True, slots=True)
 class Task:
     """One plan text to run over named tables for a `query`, once its closures are computed; in place of a text the `step` of a program
-    with a time of its own. `cost` is its estimated rows. `patience_ms` is as in Due."""
+    with a time of its own. Relations that are `kept` are brought up to date before. `cost` is its estimated rows. `patience_ms` is as in
+    Due."""
 
     text: str
     tables: frozenset[str]
@@ -52,6 +57,7 @@ class Task:
     limits: EvaluationLimits = UNLIMITED
     patience_ms: int | None = None
     step: TimedStep | StagedStep | None = None
+    kept: tuple[KeptStep, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,19 +73,24 @@ class QueryFailed(RuntimeError):
     """A plan failed while it ran; the message is the engine's."""
 
 
-def bundles_of(tasks: Sequence[Task], tables: Mapping[str, pa.Table], workers: int,
-               alive: frozenset[str] | None = frozenset()) -> list[bytes]:
-    """What `run_bundles` takes, one for each of at most so many workers. Of lasting closures they keep those that are `alive`, all of them
-    where that is None."""
-    return [_bundle(part, tasks, tables, alive) for part in balanced(tasks, workers)]
-
-
-def answers_of(results: Iterable[Result], count: int) -> list[Found | Exception]:
-    """The answers of `count` tasks in their order: QueryFailed, LimitExceeded or Postponed in place of that of one that failed."""
-    answers: list[Found | Exception] = [QueryFailed("the task gave no answer")] * count
+def run_bundled(tasks: Sequence[Task], tables: Tables, workers: int, alive: frozenset[str] | None,
+                run: Callable[[list[bytes]], Iterable[Result]]) -> list[Found | Exception]:
+    """The answers of tasks in their order, QueryFailed, LimitExceeded or Postponed in place of that of one that failed; `run` hands bundles
+    to `run_bundles` in at most so many worker processes. They keep the closures and the followed tables that are `alive`, all of
+    them where that is None. Where tables are followed one worker does everything, so that there is one copy of each."""
+    parts = balanced(tasks, 1 if follows(tables) else workers)
+    results = list(run([_bundle(part, tasks, tables, alive, frozenset()) for part in parts]))
+    if behind := frozenset().union(*(failure.tables for *_, failure in results if isinstance(failure, Behind))):
+        results = list(run([_bundle(part, tasks, tables, alive, behind) for part in parts]))
+    answers: list[Found | Exception] = [QueryFailed("the task gave no answer")] * len(tasks)
     for number, ms, answer, findings, error in results:
         answers[number] = error or Found(unpack(answer), unpack(findings) if findings else None, ms)
     return answers
+
+
+def follows(tables: Tables) -> bool:
+    """Whether some of the tables stay in a worker."""
+    return any(isinstance(table, Followed) for table in tables.values())
 
 
 def balanced(tasks: Sequence[Task], workers: int) -> list[list[int]]:
@@ -97,10 +108,12 @@ def balanced(tasks: Sequence[Task], workers: int) -> list[list[int]]:
     return [part for part in parts if part]
 
 
-def _bundle(numbers: list[int], tasks: Sequence[Task], tables: Mapping[str, pa.Table], alive: frozenset[str] | None) -> bytes:
+def _bundle(numbers: list[int], tasks: Sequence[Task], tables: Tables, alive: frozenset[str] | None, behind: frozenset[str]) -> bytes:
     wanted = sorted({name for number in numbers for name in tasks[number].tables})
-    return pickle.dumps({"alive": alive, "tables": {name: pack(tables[name]) for name in wanted},
-                         "tasks": [(number, replace(tasks[number], tables=frozenset())) for number in numbers]})
+    given = {name: pack(table) for name in wanted if isinstance(table := tables[name], pa.Table)}
+    steps = {name: table.step(name in behind) for name in wanted if isinstance(table := tables[name], Followed)}
+    return pickle.dumps({"alive": alive, "tables": given, "steps": steps,
+                         "tasks": [(number, tasks[number]) for number in numbers]})
 
 
 def run_bundles(bundles: Iterable[bytes], connection: duckdb.DuckDBPyConnection | None = None) -> Iterator[Result]:
@@ -112,11 +125,26 @@ def run_bundles(bundles: Iterable[bytes], connection: duckdb.DuckDBPyConnection 
             forget(connection, bundle["alive"])
             timed_task.forget(connection, bundle["alive"])
             staged_task.forget(connection, bundle["alive"])
-        yield from _run_bundle(connection, bundle["tables"], bundle["tasks"])
+            kept.forget(connection, bundle["alive"])
+        try:
+            failed = follow(connection, bundle["steps"], bundle["alive"])
+        except Behind as behind:
+            yield 0, 0.0, b"", None, behind
+            continue
+        able = []
+        for number, task in bundle["tasks"]:
+            failure = next((failed[name] for name in task.tables & failed.keys()), None)
+            if failure is None:
+                able.append((number, task))
+            else:
+                yield number, 0.0, b"", None, _told(failure)
+        yield from _run_bundle(connection, bundle["tables"], frozenset(bundle["steps"]), able)
 
 
-def _run_bundle(connection: duckdb.DuckDBPyConnection, tables: dict[str, bytes], tasks: list[tuple[int, Task]]) -> Iterator[Result]:
-    closures = Closures(connection, tables)
+def _run_bundle(connection: duckdb.DuckDBPyConnection, tables: dict[str, bytes], followed: frozenset[str],
+                tasks: list[tuple[int, Task]]) -> Iterator[Result]:
+    versions: dict[str, object] = {name: hash(data) for name, data in tables.items()}
+    closures = Closures(connection, versions | {name: token_of(connection, name) for name in followed})
     for name, data in tables.items():
         connection.register(name, unpack(data))
     try:
@@ -130,6 +158,7 @@ def _run_bundle(connection: duckdb.DuckDBPyConnection, tables: dict[str, bytes],
 
 def _run(connection: duckdb.DuckDBPyConnection, number: int, task: Task, closures: Closures) -> Result:
     def work() -> tuple[pa.Table, bytes | None]:
+        kept.bring_up_to_date(connection, task.kept)
         made = [findings for closing in task.closings if (findings := closures.make(closing)) is not None]
         return fetched(connection, task.text, task.limits), pack(pa.concat_tables(made)) if made else None
     return _within_limits(connection, number, task, work)
@@ -159,14 +188,20 @@ def _within_limits(connection: duckdb.DuckDBPyConnection, number: int, task: Tas
     except Unending as endless:
         return number, 0.0, b"", None, QueryFailed(str(endless))
     except Exception as failure:  # whatever DuckDB or a function raises belongs to this query alone
-        return number, 0.0, b"", None, QueryFailed(f"{type(failure).__name__}: {failure}")
+        return number, 0.0, b"", None, _told(failure)
+
+
+def _told(failure: Exception) -> Exception:
+    """A failure as it is told to the driver, which may not have the class of it."""
+    return out_of_memory(failure) if is_out_of_memory(failure) else QueryFailed(f"{type(failure).__name__}: {failure}")
 
 
 class Closures:
     """The closures of a bundle: queries with equal windows and rules share one. Those of static graphs stay for later bundles."""
 
-    def __init__(self, connection: duckdb.DuckDBPyConnection, tables: Mapping[str, bytes]) -> None:
-        self._connection, self._tables = connection, tables
+    def __init__(self, connection: duckdb.DuckDBPyConnection, versions: Mapping[str, object]) -> None:
+        """`versions` tell what the tables hold, by name."""
+        self._connection, self._versions = connection, versions
         self._made: dict[str, _Made] = {}
 
     def make(self, closing: Closing) -> pa.Table | None:
@@ -174,7 +209,7 @@ class Closures:
         if closing.kept is not None:
             self._made[closing.name] = _Made(None, None)
             return go_on(self._connection, closing, _InDuckDB(self._connection, closing))
-        read = [(name, hash(data)) for name, data in self._tables.items() if name in closing.first] if closing.static else None
+        read = [(name, version) for name, version in self._versions.items() if name in closing.first] if closing.static else None
         shelf, from_ = _kept(self._connection) if closing.static else self._made, (closing, read)
         made = shelf.pop(closing.name, None)
         if made is None or made.from_ != from_:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     import duckdb
 
 MEMORY_VARIABLE = "THALWEG_WORKER_MEMORY"
+THREADS_VARIABLE = "THALWEG_WORKER_THREADS"
 DEFAULT_MEMORY = "2GB"
 CLOSED = ("temp_directory = ''", "allow_persistent_secrets = false", "autoinstall_known_extensions = false",
           "autoload_known_extensions = false", "allow_community_extensions = false", "python_enable_replacements = false",
@@ -44,7 +45,7 @@ def given_memory() -> str:
 @lru_cache(maxsize=1)
 def database() -> duckdb.DuckDBPyConnection:
     """The database of this worker process."""
-    return connect(given_memory())
+    return connect(given_memory(), int(os.environ.get(THREADS_VARIABLE, "1")))
 
 
 _KEPT: dict[duckdb.DuckDBPyConnection, dict[str, dict[str, Any]]] = {}

@@ -12,7 +12,6 @@ from random import Random
 from xml.sax.saxutils import escape
 
 from engine.compiler import Catalog, compile_statement
-from engine.execution.answers import Answers
 from engine.execution.compiled import Compiled
 from engine.execution.instances import KeptProgram, KeptSolutions
 from engine.ir.profiles import STREAM
@@ -268,8 +267,11 @@ def statements(compiled: Compiled, folder: Path, kinds: Sequence[tuple[str, bool
             for closure in text.closures:
                 made = closure.ready(source_texts(closure.sources, windows, evaluation, dialect))
                 yield from ((executor, part) for part in _texts(made.own({made.name: f"{made.name}_k1"}, dialect)))
-            if compiled.delta is not None:
-                yield executor, Answers(compiled).delta_text(0, executor, typed, {})
+            if compiled.sampled is not None and executor == "local":
+                sampled = compiled.text(executor, typed, "sampled")
+                yield executor, sampled.statement(source_texts(sampled.sources, windows, evaluation, dialect))
+                for written in compiled.kept_texts(sampled, typed):
+                    yield from ((executor, part) for part in (written.whole, written.delta))
         lasting = compiled if compiled.lasting else compiled.kept
         if lasting is not None:
             kind = KeptProgram if isinstance(compiled.statement.query, Program) else KeptSolutions

@@ -1,0 +1,114 @@
+"""Which parts of a plan are kept between evaluations: basic graph patterns with filters over windows of time.
+
+What such a pattern finds is monotone: a solution is seen by a window at T where all of its facts are. So it is kept with the times of its
+oldest and its newest fact, and each batch adds what its new facts find (expiration times: Barbieri et al., "Incremental Reasoning on
+Streams and Rich Background Knowledge", section 4; valid windows: Monks et al., "Continuous Deductive Reasoning over Streamed RDF Data").
+Windows of any RANGE and STEP over the same streams read one relation; patterns that differ in the names of variables only have one, too.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Sequence
+from dataclasses import fields, replace
+from typing import Any, get_args
+
+from engine.ir.expressions import Expression, exists_in
+from engine.ir.statement import StreamSource, TimeWindow
+from engine.ir.substitution import replaced_in
+from engine.ir.terms import Constant, Variable
+from engine.plan import nodes
+from engine.plan.nodes import KeptSource, Plan, Sample, Scan, WindowSource
+
+
+Fixed = Callable[[Expression], bool]
+"""Whether the value of an expression follows from its variables alone, at any time."""
+
+
+def with_kept(plan: Plan, streams: Sequence[StreamSource], fixed: Fixed) -> Plan:
+    """The plan with a Sample in place of each part that can be kept; what several nodes share they share still."""
+    done: dict[int, tuple[Plan, Plan]] = {}
+
+    def again(plan: Plan) -> Plan:
+        if id(plan) not in done:
+            done[id(plan)] = plan, _sample(plan, streams, fixed) or below(plan)
+        return done[id(plan)][1]
+
+    def below(plan: Plan) -> Plan:
+        before = {field.name: value for field in fields(plan) if isinstance(value := getattr(plan, field.name), get_args(Plan))}
+        found: dict[str, Any] = {name: again(value) for name, value in before.items()}
+        return replace(plan, **found) if any(found[name] is not before[name] for name in before) else plan
+
+    return again(plan)
+
+
+def kept_sources(plan: Plan) -> tuple[KeptSource, ...]:
+    """What the plan samples."""
+    return tuple(dict.fromkeys(source for source in nodes.sources(plan) if isinstance(source, KeptSource)))
+
+
+def conjunction(plan: Plan) -> tuple[tuple[Scan, ...], tuple[Expression, ...]] | None:
+    """The scans of a basic graph pattern in join order and the filters over them; None for other plans."""
+    scans: list[Scan] = []
+    filters: list[Expression] = []
+    found = _collect(plan, scans, filters)
+    return (tuple(scans), tuple(filters)) if found and scans else None
+
+
+def _collect(plan: Plan, scans: list[Scan], filters: list[Expression]) -> bool:
+    match plan:
+        case Scan():
+            scans.append(plan)
+            return True
+        case nodes.Star(scans=parts):
+            scans.extend(parts)
+            return True
+        case nodes.Join(left=left, right=right):
+            return _collect(left, scans, filters) and _collect(right, scans, filters)
+        case nodes.Filter(input=below, condition=condition):
+            filters.append(condition)
+            return not any(exists_in(condition)) and _collect(below, scans, filters)
+    return False
+
+
+def _sample(plan: Plan, streams: Sequence[StreamSource], fixed: Fixed) -> Sample | None:
+    """The plan as a sample of a relation of its own; None where that does not serve."""
+    parts = conjunction(plan)
+    if parts is None:
+        return None
+    scans, filters = parts
+    windows = [scan.source.index for scan in scans if isinstance(scan.source, WindowSource)]
+    if len(windows) < len(scans) or not all(isinstance(streams[index].window, TimeWindow) for index in windows):
+        return None
+    if not all(map(fixed, filters)) or len(scans) == 1 and not filters:
+        return None
+    if not any(isinstance(term, Constant) for scan in scans for term in scan.terms) or not _connected(scans):
+        return None
+    variables = tuple(dict.fromkeys(t for s in scans for t in (*s.terms, s.graph) if isinstance(t, Variable)))
+    return Sample(_source(scans, filters, tuple(dict.fromkeys(windows)), streams, variables), variables)
+
+
+def _source(scans: Sequence[Scan], filters: Sequence[Expression], windows: tuple[int, ...], streams: Sequence[StreamSource],
+            variables: Sequence[Variable]) -> KeptSource:
+    """The relation, with names of variables and numbers of windows that follow from the pattern alone."""
+    names = {variable: Variable(f"v{number}") for number, variable in enumerate(variables)}
+
+    def renamed(term: Any) -> Any:
+        return names.get(term, term) if isinstance(term, Variable) else term
+
+    own = tuple(Scan(WindowSource(windows.index(scan.source.index)), *map(renamed, (*scan.terms, scan.graph)))
+                for scan in scans if isinstance(scan.source, WindowSource))
+    conditions = tuple(replaced_in(condition, names) for condition in filters)
+    iris = tuple(streams[index].stream for index in windows)
+    digest = hashlib.sha256(repr((iris, own, conditions)).encode()).hexdigest()[:16]
+    return KeptSource(f"k_{digest}", own, conditions, iris, windows)
+
+
+def _connected(scans: Sequence[Scan]) -> bool:
+    """Whether the scans share variables, one with the next: else what is kept would be a product."""
+    found = [{t for t in (*scan.terms, scan.graph) if isinstance(t, Variable)} for scan in scans]
+    reached, waiting = found[0], found[1:]
+    while near := [one for one in waiting if one & reached]:
+        reached = reached.union(*near)
+        waiting = [one for one in waiting if not one & reached]
+    return not waiting

@@ -1,0 +1,99 @@
+"""Kept relations in a worker: what patterns find in the tables that it follows, brought up to date by what these were brought since."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+from engine.sql.kept import KeptText
+from engine.worker.database import kept_beside
+from engine.worker.resident import Held, held_of
+
+if TYPE_CHECKING:
+    import duckdb
+
+_MOST_NEW = 3       # a relation is made anew where one in so many facts is new
+_DEAD = 2           # and written anew without what has ended, once it has so many times the rows that it had then
+_FEW = 1_000
+_MOST_PARSED = 1_024
+
+
+@dataclass(frozen=True, slots=True)
+class KeptStep:
+    """A kept relation and the times (ms) before which nothing is needed of each of its tables."""
+
+    text: KeptText
+    from_ms: tuple[int, ...]
+
+
+@dataclass(slots=True)
+class _Kept:
+    """What a relation holds: of each table the making that it is of and the last batch that was seen."""
+
+    seen: list[tuple[int, int]]
+    rows: int = 0
+    settled: int = 0
+
+
+def bring_up_to_date(connection: duckdb.DuckDBPyConnection, steps: Sequence[KeptStep]) -> None:
+    """Add to the relations what is new; one that failed is made anew next time."""
+    kept = _kept(connection)
+    for step in steps:
+        try:
+            _advance(connection, kept, step)
+        except BaseException:
+            _drop(connection, kept, step.text.name)
+            raise
+
+
+def _kept(connection: duckdb.DuckDBPyConnection) -> dict[str, _Kept]:
+    return kept_beside(connection, __name__)
+
+
+def forget(connection: duckdb.DuckDBPyConnection, alive: frozenset[str]) -> None:
+    """Drop the relations that are not `alive`."""
+    kept = _kept(connection)
+    for name in kept.keys() - alive:
+        _drop(connection, kept, name)
+
+
+def _advance(connection: duckdb.DuckDBPyConnection, kept: dict[str, _Kept], step: KeptStep) -> None:
+    text, tables = step.text, [held_of(connection, table) for table in step.text.tables]
+    now = [(table.making, table.upto) for table in tables]
+    known = kept.get(text.name)
+    if known is not None and known.seen == now:
+        return
+    if known is None or [making for making, _ in known.seen] != [making for making, _ in now] or _mostly_new(known, tables):
+        connection.execute(f"CREATE OR REPLACE TABLE {text.name} AS {text.whole}")
+        known = kept[text.name] = _Kept(now)
+        known.rows = known.settled = _count(connection, text.name)
+        return
+    given = {f"seen{n}": batch for n, (_, batch) in enumerate(known.seen)} | {f"from{n}": time for n, time in enumerate(step.from_ms)}
+    [(added,)] = connection.execute(_parsed(connection, f"INSERT INTO {text.name} {text.delta}"), given).fetchall()
+    known.seen, known.rows = now, known.rows + added
+    if known.rows > _DEAD * known.settled + _FEW:
+        alive = " AND ".join(f"first{n} >= {time}" for n, time in enumerate(step.from_ms))
+        connection.execute(f"CREATE OR REPLACE TABLE {text.name} AS SELECT * FROM {text.name} WHERE {alive}")
+        known.rows = known.settled = _count(connection, text.name)
+
+
+def _mostly_new(known: _Kept, tables: Sequence[Held]) -> bool:
+    return any(table.since(batch) * _MOST_NEW > table.rows for table, (_, batch) in zip(tables, known.seen))
+
+
+@lru_cache(maxsize=_MOST_PARSED)
+def _parsed(connection: duckdb.DuckDBPyConnection, text: str) -> duckdb.Statement:
+    [statement] = connection.extract_statements(text)
+    return statement
+
+
+def _drop(connection: duckdb.DuckDBPyConnection, kept: dict[str, _Kept], name: str) -> None:
+    kept.pop(name, None)
+    connection.execute(f"DROP TABLE IF EXISTS {name}")
+
+
+def _count(connection: duckdb.DuckDBPyConnection, name: str) -> int:
+    [(count,)] = connection.execute(f"SELECT count(*) FROM {name}").fetchall()
+    return int(count)

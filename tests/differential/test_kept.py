@@ -1,0 +1,101 @@
+"""What is kept between evaluations against evaluation of whole windows: random streams, with facts that come twice, late or not at all."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Iterator
+
+import pyarrow as pa
+import pytest
+
+from engine.compiler import Catalog, compile_statement
+from engine.execution.compiled import Compiled
+from engine.execution.content import StreamContent
+from engine.execution.due import Answer, Due
+from engine.records import Event
+from engine.runtime.rows import encode, facts_of
+from engine.execution.executor import Executor
+from engine.execution.own_process import own_process
+from engine.timeline import MIN
+from engine.worker import resident
+from grammar.statement import parse
+
+E, S, R = "http://ex.org/", "http://ex.org/s", "http://ex.org/r"
+WINDOW = "FROM NAMED WINDOW :w ON :s [RANGE 6s STEP 2s]"
+TWO = "FROM NAMED WINDOW :w ON :s [RANGE 6s STEP 2s] FROM NAMED WINDOW :v ON :r [RANGE 9s STEP 2s]"
+QUERIES = {
+    "star": f"SELECT ?s ?a ?b {WINDOW} WHERE {{ WINDOW :w {{ ?s :p ?a ; :q ?b }} }}",
+    "star of one property": f"SELECT ?s ?a ?b {WINDOW} WHERE {{ WINDOW :w {{ ?s :p ?a , ?b }} }}",
+    "default graph": "SELECT ?s ?a ?b FROM STREAM :s [RANGE 6s STEP 2s] WHERE { ?s :p ?a ; :q ?b . FILTER(?a < 4) }",
+    "chain": f"SELECT ?a ?c {WINDOW} WHERE {{ WINDOW :w {{ ?a :next ?b . ?b :next ?c . ?c :p ?v FILTER(?v > 1) }} }}",
+    "cycle": f"SELECT ?a ?b {WINDOW} WHERE {{ WINDOW :w {{ ?a :next ?b . ?b :next ?a }} }}",
+    "itself": f"SELECT ?a ?b {WINDOW} WHERE {{ WINDOW :w {{ ?a :next ?a . ?a :p ?b }} }}",
+    "free property": f"SELECT ?a ?p ?c {WINDOW} WHERE {{ WINDOW :w {{ ?a ?p ?b . ?b :p ?c }} }}",
+    "property as node": f"SELECT ?a ?p ?c {WINDOW} WHERE {{ WINDOW :w {{ ?a ?p ?b . ?p :next ?c }} }}",
+    "two windows": f"SELECT ?s ?a ?b {TWO} WHERE {{ WINDOW :w {{ ?s :p ?a . ?s :q ?c }} WINDOW :v {{ ?s :q ?b . ?s :p ?d }} }}",
+    "item": f"SELECT ?g ?s ?a {WINDOW} WHERE {{ WINDOW :w {{ GRAPH ?g {{ ?s :p ?a ; :q ?b }} }} }}",
+    "count": f"SELECT (COUNT(*) AS ?n) {WINDOW} WHERE {{ WINDOW :w {{ ?s :p ?a ; :q ?b }} }}",
+    "average": f"SELECT ?b (AVG(?a) AS ?n) {WINDOW} WHERE {{ WINDOW :w {{ ?s :p ?a ; :q ?b }} }} GROUP BY ?b HAVING(COUNT(*) > 1)",
+    "optional": f"SELECT ?s ?a ?c {WINDOW} WHERE {{ WINDOW :w {{ ?s :p ?a ; :q ?b OPTIONAL {{ ?s :next ?c . ?c :p ?d }} }} }}",
+    "not exists": f"SELECT ?s {WINDOW} WHERE {{ WINDOW :w {{ ?s :p ?a ; :q ?b FILTER NOT EXISTS {{ ?s :next ?c . ?c :q ?d }} }} }}",
+    "minus": f"SELECT ?s {WINDOW} WHERE {{ WINDOW :w {{ ?s :p ?a ; :q ?b MINUS {{ ?s :next ?c . ?c :q ?d }} }} }}",
+    "union": f"SELECT ?s ?a {WINDOW} WHERE {{ WINDOW :w {{ {{ ?s :p ?a ; :q ?b }} UNION {{ ?s :next ?c . ?c :p ?a }} }} }}",
+    "sub-query": f"SELECT ?s ?m {WINDOW} WHERE {{ WINDOW :w {{ ?s :p ?m {{ SELECT (MAX(?a) AS ?m) WHERE {{ ?s :p ?a ; :q ?b }} }} }} }}",
+    "order": f"SELECT ?s ?a {WINDOW} WHERE {{ WINDOW :w {{ ?s :p ?a ; :q ?b }} }} ORDER BY DESC(?a) ?s LIMIT 3",
+    "text": f"SELECT ?s {WINDOW} WHERE {{ WINDOW :w {{ ?s :p ?a ; :q ?b FILTER(CONTAINS(STR(?s), '1') || STRLEN(STR(?b)) > 1) }} }}",
+}
+
+
+def events(chance: random.Random, begin: int, position: int) -> Iterator[tuple[str, Event]]:
+    """Some seconds of two streams, in which little differs, so that facts come again."""
+    for number in range(chance.randint(0, 12)):
+        subject, other = (f"<{E}n{chance.randint(0, 4)}>" for _ in range(2))
+        triples = [(subject, f"<{E}p>", f'"{chance.randint(0, 5)}"^^<http://www.w3.org/2001/XMLSchema#integer>'),
+                   (subject, f"<{E}q>", f'"{chance.choice("ab")}"'), (subject, f"<{E}next>", other),
+                   (f"<{E}next>", f"<{E}next>", other)]
+        stream = chance.choice((S, S, R))
+        time = max(0, begin + chance.randint(-3_000, 2_000))
+        graph = chance.choice((None, f"<{E}g{chance.randint(0, 1)}>"))
+        some = tuple(triple for triple in triples if chance.random() < 0.6) or (triples[0],)
+        yield stream, Event(position + number, stream, time, graph, some, 0)
+
+
+def compiled(text: str, name: str) -> Compiled:
+    return compile_statement(parse(f"PREFIX : <{E}> REGISTER QUERY q AS {text}"), Catalog({S: "event", R: "event"}, {}), name)
+
+
+def rows(answer: Answer) -> object:
+    assert isinstance(answer.table, pa.Table), answer.error
+    found = [tuple(row.values()) for row in answer.table.to_pylist()]
+    return Counter(found)
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("name", QUERIES)
+def test_what_is_kept_is_what_windows_hold(name: str, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(resident, "_FEW", 5)
+    chance = random.Random(f"{name} {seed}")
+    contents = {S: StreamContent(S), R: StreamContent(R)}
+    with own_process() as keeping, own_process() as plain:
+        ways = {"incremental": Executor(keeping, force_strategy="incremental"),
+                "recompute": Executor(plain, force_strategy="recompute", forgets=False)}
+        own = {strategy: compiled(QUERIES[name], "q") for strategy in ways}
+        assert own["incremental"].sampled is not None, "it keeps something"
+        since, position = chance.choice((-1, 20)), 1
+        for step in range(14):
+            for stream, content in contents.items():
+                if chance.random() < 0.7:
+                    made = [event for to, event in events(chance, step * 2_000, position) if to == stream]
+                    position += 20
+                    content.append(facts_of(encode(made))) if made else None
+                content.evict((step - 6) * 2_000 if chance.random() < 0.9 else MIN)
+            if chance.random() < 0.1:
+                resident._held(keeping._connection).clear()      # the worker is another one
+            ticks = tuple(2_000 * (step + more) for more in range(chance.choice((1, 1, 2))))
+            given = {iri: content for iri, content in contents.items() if any(s.stream == iri for s in own["recompute"].statement.streams)}
+            found = {strategy: executor.evaluate([Due("q", own[strategy], ticks, since, given, {})]) for strategy, executor in ways.items()}
+            for one, other in zip(found["incremental"], found["recompute"], strict=True):
+                assert rows(one) == rows(other), (name, seed, step, one.tick)
+        for executor in ways.values():
+            executor.close()

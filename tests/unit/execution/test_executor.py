@@ -1,0 +1,82 @@
+"""What an executor does where a worker has not memory enough."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Literal
+
+import pyarrow as pa
+import pytest
+
+from engine.compiler import Catalog, compile_statement
+from engine.execution.content import StreamContent
+from engine.execution.due import Answer, Due
+from engine.execution.executor import Executor
+from engine.execution.plan_job import PlanJob
+from engine.execution.runners import CloseAhead, Took, WithoutSql
+from engine.limits import LimitExceeded, Postponed
+from engine.records import Event
+from engine.runtime.rows import encode, facts_of
+from engine.worker.bundles import Found, Tables, Task
+from grammar.statement import parse
+
+S = "http://ex.org/s"
+
+
+class Small:
+    """Runs no task: each needs more than there is."""
+
+    def __init__(self, work: Path) -> None:
+        self.work, self.ran = work, 0
+
+    def run(self, tasks: Sequence[Task], tables: Tables, alive: frozenset[str] | None) -> list[Found | Exception]:
+        self.ran += len(tasks)
+        return [LimitExceeded("worker_memory", "the evaluation needs more memory than a worker has")] * len(tasks)
+
+    def cancel(self, query: str) -> None:
+        """Nothing runs."""
+
+    def forget(self, query: str) -> None:
+        """Nothing is known."""
+
+
+class Sql(WithoutSql):
+    """Gives each plan one row."""
+
+    def run(self, jobs: Sequence[PlanJob], close_ahead: CloseAhead, took: Took) -> None:
+        for job in jobs:
+            job.answer = Found(pa.table({"tick": [job.due.ticks[0]], "s": ["<n>"]}))
+
+
+def evaluated(executor: Executor, patience_ms: int | None = None) -> Answer:
+    content = StreamContent(S)
+    content.append(facts_of(encode([Event(1, S, 500, None, (("<n>", "<p>", '"1"'),), 0)])))
+    text = "PREFIX : <http://ex.org/> REGISTER QUERY q AS SELECT ?s FROM STREAM :s [RANGE 1s STEP 1s] WHERE { ?s ?p ?o }"
+    compiled = compile_statement(parse(text), Catalog({S: "event"}, {}), "q")
+    [answer] = executor.evaluate([Due("q", compiled, (1000,), 0, {S: content}, {}, patience_ms=patience_ms)])
+    return answer
+
+
+def test_what_is_too_large_for_a_worker_is_evaluated_by_spark(tmp_path: Path) -> None:
+    tasks = Small(tmp_path)
+    executor = Executor(tasks, Sql())
+    for _ in range(2):
+        table = evaluated(executor).table
+        assert table is not None and table["s"].to_pylist() == ["<n>"]
+        assert executor.choices["q"] == ("sql", "recompute")
+    assert tasks.ran == 1, "it is not tried again"
+    executor.forget("q")
+    assert evaluated(executor).error is None and tasks.ran == 2, "another query of that name is"
+
+
+def test_what_is_too_large_for_a_worker_waits_where_others_do(tmp_path: Path) -> None:
+    executor = Executor(Small(tmp_path), Sql())
+    assert isinstance(evaluated(executor, patience_ms=100).error, Postponed)
+    assert evaluated(executor).error is None
+
+
+@pytest.mark.parametrize("forced", ["local", None])
+def test_without_spark_what_is_too_large_fails(tmp_path: Path, forced: Literal["local"] | None) -> None:
+    answer = evaluated(Executor(Small(tmp_path), None if forced is None else Sql(), force_executor=forced))
+    assert isinstance(answer.error, LimitExceeded) and answer.error.limit == "worker_memory"

@@ -1,0 +1,147 @@
+"""Tables that stay in a worker: what is brought, what a worker that lacks something says, what goes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import duckdb
+import pytest
+
+from engine.execution.content import StreamContent
+from engine.execution.following import Following
+from engine.limits import LimitExceeded
+from engine.records import Event
+from engine.runtime.rows import encode, facts_of
+from engine.worker import resident
+from engine.worker.bundles import Found, QueryFailed, Result, Task, run_bundled, run_bundles
+from engine.worker.database import close, connect
+from engine.worker.resident import Behind, Step, follow, held_of
+
+S, TABLE = "http://ex.org/s", "s_1"
+
+
+@pytest.fixture
+def connection() -> Iterator[duckdb.DuckDBPyConnection]:
+    found = connect()
+    yield found
+    close(found)
+
+
+def add(content: StreamContent, *times: int) -> None:
+    events = [Event(content.parts * 10 + n + 1, S, time, None, ((f"<n{time}>", "<p>", f'"{time}"'),), 0) for n, time in enumerate(times)]
+    content.append(facts_of(encode(events)))
+
+
+def step(following: Following, content: StreamContent, whole: bool = False) -> Step:
+    followed = following.stream(TABLE, content)
+    following.brought({TABLE: followed})
+    return followed.step(whole)
+
+
+def times(connection: duckdb.DuckDBPyConnection) -> list[int]:
+    return [time for (time,) in connection.execute(f"SELECT t FROM {TABLE} ORDER BY t").fetchall()]
+
+
+def test_only_what_is_new_is_brought(connection: duckdb.DuckDBPyConnection) -> None:
+    content, following = StreamContent(S), Following()
+    for time in (1, 2, 3):
+        add(content, time)
+        found = step(following, content)
+        assert found.after == time - 1
+        follow(connection, {TABLE: found}, None)
+        follow(connection, {TABLE: found}, None)    # a task that is run again
+    assert times(connection) == [1, 2, 3]
+    nothing = step(following, content)
+    assert not nothing.data
+    follow(connection, {TABLE: nothing}, None)
+    assert times(connection) == [1, 2, 3]
+
+
+def test_a_stream_without_facts_is_a_table(connection: duckdb.DuckDBPyConnection) -> None:
+    follow(connection, {TABLE: step(Following(), StreamContent(S))}, None)
+    assert times(connection) == []
+
+
+def test_a_worker_that_lacks_something_says_so_and_is_given_all(connection: duckdb.DuckDBPyConnection) -> None:
+    content, following = StreamContent(S), Following()
+    add(content, 1)
+    step(following, content)    # another worker had this
+    add(content, 2)
+    found = step(following, content)
+    with pytest.raises(Behind, match=TABLE):
+        follow(connection, {TABLE: found}, None)
+    follow(connection, {TABLE: step(following, content, whole=True)}, None)
+    assert times(connection) == [1, 2]
+
+
+def test_a_content_that_was_empty_is_another_one(connection: duckdb.DuckDBPyConnection) -> None:
+    """A stream that is removed and made again has nothing of what it had."""
+    content, following = StreamContent(S), Following()
+    add(content, 1, 2)
+    follow(connection, {TABLE: step(following, content)}, None)
+    content.evict(10)
+    add(content, 5)
+    follow(connection, {TABLE: step(following, content)}, None)
+    assert times(connection) == [5]
+
+
+def test_what_is_too_old_goes_in_the_end(connection: duckdb.DuckDBPyConnection, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(resident, "_FEW", 2)
+    content, following = StreamContent(S), Following()
+    for time in range(1, 40):
+        add(content, time)
+        content.evict(time - 4)
+        follow(connection, {TABLE: step(following, content)}, None)
+        assert times(connection)[-5:] == list(range(max(1, time - 4), time + 1))
+        assert len(times(connection)) <= 2 * content.rows + 2
+
+
+def test_tables_that_nobody_reads_go(connection: duckdb.DuckDBPyConnection) -> None:
+    content, following = StreamContent(S), Following()
+    add(content, 1)
+    follow(connection, {TABLE: step(following, content)}, frozenset((TABLE,)))
+    follow(connection, {}, frozenset((TABLE,)))
+    assert held_of(connection, TABLE).rows == 1
+    follow(connection, {}, frozenset())
+    with pytest.raises(duckdb.CatalogException):
+        times(connection)
+
+
+def test_tasks_go_on_with_a_worker_that_has_nothing() -> None:
+    content, following = StreamContent(S), Following()
+    workers = [connect(), connect()]
+    bundles = 0
+
+    def run(given: list[bytes]) -> list[Result]:
+        nonlocal bundles
+        bundles += 1
+        return list(run_bundles(given, workers[bundles % 2]))
+
+    for time in (1, 2, 3):
+        add(content, time)
+        tables = {TABLE: following.stream(TABLE, content)}
+        tasks = [Task(f"SELECT count(*) AS n FROM {TABLE}", frozenset(tables), 1), Task("SELECT nothing", frozenset(), 1)]
+        counted, wrong = run_bundled(tasks, tables, 2, None, run)
+        assert isinstance(counted, Found) and counted.table["n"].to_pylist() == [time]
+        assert isinstance(wrong, QueryFailed)
+        following.brought(tables)
+    assert bundles == 5, "one bundle for all tasks; the second and the third time another worker had to be given all"
+    for worker in workers:
+        close(worker)
+
+
+def test_a_table_that_cannot_be_brought_fails_the_tasks_that_read_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    content, following, worker = StreamContent(S), Following(), connect()
+    add(content, 1)
+    tables = {TABLE: following.stream(TABLE, content)}
+    tasks = [Task(f"SELECT count(*) AS n FROM {TABLE}", frozenset(tables), 1), Task("SELECT 1 AS n", frozenset(), 1)]
+    for failure, told in ((duckdb.OutOfMemoryException("(2 MiB used)"), LimitExceeded), (duckdb.InterruptException("now"), QueryFailed)):
+        with monkeypatch.context() as patched:
+            def fail(*_: object, failure: Exception = failure) -> None:
+                raise failure
+            patched.setattr(resident, "_write", fail)
+            failed, other = run_bundled(tasks, tables, 1, None, lambda bundles: run_bundles(bundles, worker))
+        assert isinstance(failed, told) and isinstance(other, Found)
+    found, _ = run_bundled(tasks, tables, 1, None, lambda bundles: run_bundles(bundles, worker))
+    assert isinstance(found, Found) and found.table["n"].to_pylist() == [1], "what failed is made anew"
+    close(worker)
