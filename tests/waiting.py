@@ -6,6 +6,8 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+DEADLINE_S = 90
+"""Long enough for a machine that has much else to do: only what never happens takes so long."""
 _PAUSE_S = 0.005
 
 

@@ -6,9 +6,10 @@ from typing import Any
 
 from engine.runtime.resources import GraphInfo, QueryInfo, RuleSetInfo, StreamInfo
 from engine.runtime.service import Engine
+from tests.waiting import DEADLINE_S
 
 
-def settle(engine: Engine, seconds: float = 10) -> None:
+def settle(engine: Engine, seconds: float = DEADLINE_S) -> None:
     """Wait until the pump has come to the end of the log."""
     machine = engine._machine
     assert machine.wait_for(machine.writer.appender.position - 1, seconds), "the pump did not come to the end of the log"

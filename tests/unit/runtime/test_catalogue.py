@@ -18,6 +18,7 @@ from grammar import parse
 from tests.unit.runtime.test_derived import HOT, READER
 from tests.unit.runtime.test_engine import EVENTS, NOW, P, S, TEXT, Running, item
 from tests.unit.runtime.test_rules import RIF, alarm
+from tests.waiting import DEADLINE_S
 
 G = "http://ex.org/g"
 READS_G = TEXT.replace("QUERY q", "QUERY g").replace("FROM STREAM", f"FROM <{G}> FROM STREAM")
@@ -32,7 +33,7 @@ class Unsettled(Running):
     def catch_up(self) -> None:
         """Let the pump go on, and wait until it has come to the end of the log."""
         self.backend.fed.set()
-        assert self.machine.wait_for(self.machine.writer.appender.position - 1, 10)
+        assert self.machine.wait_for(self.machine.writer.appender.position - 1, DEADLINE_S)
 
 
 @pytest.fixture

@@ -24,7 +24,7 @@ from grammar import parse
 from grammar.rule_sets import parse_rules
 from tests.unit.runtime.memory_backend import MemoryBackend
 from tests.unit.runtime.settled import SettledEngine
-from tests.waiting import wait_until
+from tests.waiting import DEADLINE_S, wait_until
 
 NOW = 1_700_000_000_000
 S, P = "<http://ex.org/x>", "<http://ex.org/p>"
@@ -82,11 +82,11 @@ class Running:
     def until(self, condition: Callable[[], bool]) -> None:
         """Wait for a notice that makes `condition` true."""
         with self._changed:
-            assert self._changed.wait_for(condition, 10), f"did not happen: {self.engine.state} {self.engine.progress}"
+            assert self._changed.wait_for(condition, DEADLINE_S), f"did not happen: {self.engine.state} {self.engine.progress}"
 
     def eventually(self, condition: Callable[[], bool]) -> None:
         """Wait for what no notice tells."""
-        wait_until(condition, 10, lambda: f"did not happen: {self.engine.state} {self.engine.progress}")
+        wait_until(condition, DEADLINE_S, lambda: f"did not happen: {self.engine.state} {self.engine.progress}")
 
     def results(self, query: str = "q") -> list[ResultEvent]:
         return self.engine.results.read(query, 0)
