@@ -63,9 +63,9 @@ def commands() -> Iterator[list[Any]]:
 class Host:
     """The process with the engine."""
 
-    def __init__(self, folder: Path, evaluator: str) -> None:
-        self.process = subprocess.Popen([sys.executable, "-m", "tests.runtime.host", str(folder), evaluator], text=True,
-                                        stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    def __init__(self, folder: Path, evaluator: str, **settings: Any) -> None:
+        self.process = subprocess.Popen([sys.executable, "-m", "tests.runtime.host", str(folder), evaluator, json.dumps(settings)],
+                                        text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
         self.state = self._answer()
 
     def ask(self, command: list[Any]) -> Any:
