@@ -32,10 +32,19 @@ class Dialect:
     stars = False
     case_short_circuits = True
     recursive = True
+    heaps = True
     inline = "NOT MATERIALIZED "
     """What stands before a common table expression that is not to be made: DuckDB makes those that are read more than once."""
     finds_beside = True
     """Whether a round finds what is kept beside its new rows in a relation of its own (sql/fixpoint.py)."""
+
+    def sort_key(self, parts: Sequence[tuple[str, bool]]) -> str:
+        """One value in whose order columns stand in theirs; True for those that descend."""
+        return f"create_sort_key({', '.join(f'{name}, {self.quote(self._direction(descends))}' for name, descends in parts)})"
+
+    @staticmethod
+    def _direction(descends: bool) -> str:
+        return "DESC NULLS LAST" if descends else "ASC NULLS LAST"
 
     def quote(self, text: str) -> str:
         """A string literal, of any text that UTF-8 can hold. DuckDB cannot hold NUL in a literal's text, so it is spliced in by code;
@@ -140,6 +149,7 @@ class SparkDialect(Dialect):
     stars = True
     case_short_circuits = False
     recursive = False
+    heaps = False
     inline = ""
     finds_beside = False
 

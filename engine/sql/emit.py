@@ -83,6 +83,7 @@ class Emitter:
         self._done: dict[int, tuple[Plan, Relation]] = {}
         self._sources: dict[Source, None] = {}
         self._rounds: list[Rounds] = []
+        self.most: dict[int, int] = {}      # of what ordered plans (by id) give, so many rows are asked for
         self._recursive = False
 
     def text(self, plan: Plan, variables: tuple[Variable, ...]) -> PlanText:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
+from itertools import takewhile
 from typing import TYPE_CHECKING
 
 from engine.ir.expressions import Aggregate as AggregateCall
+from engine.ir.expressions import Expression
 from engine.ir.terms import Constant, Variable
 from engine.plan import nodes
 from engine.sql.codes import write_aggregate
@@ -16,6 +19,9 @@ from engine.sql.relation import COMPANIONS, Relation, columns, key_condition, pa
 
 if TYPE_CHECKING:
     from engine.sql.emit import Emitter
+
+
+MOST_FIRST = 10_000     # of so many rows a heap finds the first ones quicker than sorting does
 
 
 def filtered(emitter: Emitter, plan: nodes.Filter) -> Relation:
@@ -133,23 +139,51 @@ def distinct(emitter: Emitter, plan: nodes.Distinct) -> Relation:
 def order(emitter: Emitter, plan: nodes.Order) -> Relation:
     """A rank by the conditions' keys, equal for ties."""
     relation = emitter.relation(plan.input)
-    keys, order = [], []
-    for number, (condition, descending) in enumerate(plan.conditions):
+    typed = list(takewhile(lambda condition: condition[0] in relation.typed, plan.conditions))
+    if (most := emitter.most.get(id(plan))) is not None and typed:
+        relation = _first(emitter, relation, typed, most)
+    keys = _keys(emitter, relation, plan.conditions)
+    partition = f"PARTITION BY {', '.join(relation.keys)} " if relation.keys else ""
+    listed = ", ".join(columns(relation, emitter.name, order=False))
+    keyed = emitter.add(f"SELECT {listed}, {', '.join(f'{sql} AS {name}' for name, sql, _ in keys)} FROM {relation.name}")
+    order = ", ".join(f"{name}{' DESC' if descending else ''}" for name, _, descending in keys)
+    ranked = emitter.add(f"SELECT *, dense_rank() OVER ({partition}ORDER BY {order}) AS ord FROM {keyed}")
+    return replace(relation, name=ranked, ordered=True)
+
+
+def _keys(emitter: Emitter, relation: Relation, conditions: Sequence[tuple[Expression, bool]]) -> list[tuple[str, str, bool]]:
+    """The columns that rows are ranked by: name, text, and whether they descend."""
+    found = []
+    for number, (condition, descending) in enumerate(conditions):
         assert isinstance(condition, Variable)
         column = emitter.name(condition) if condition in relation.variables else NULL_STRING
         made = order_keys(emitter.dialect, column) if condition in relation.typed else [emitter.dialect.order_key(column)]
-        for place, sql in enumerate(made):
-            keys.append(f"{sql} AS k{number}_{place}")
-            order.append(f"k{number}_{place}{' DESC' if descending else ''}")
-    partition = f"PARTITION BY {', '.join(relation.keys)} " if relation.keys else ""
-    listed = ", ".join(columns(relation, emitter.name, order=False))
-    keyed = emitter.add(f"SELECT {listed}, {', '.join(keys)} FROM {relation.name}")
-    ranked = emitter.add(f"SELECT *, dense_rank() OVER ({partition}ORDER BY {', '.join(order)}) AS ord FROM {keyed}")
-    return replace(relation, name=ranked, ordered=True)
+        found += [(f"k{number}_{place}", sql, descending) for place, sql in enumerate(made)]
+    return found
+
+
+def _first(emitter: Emitter, relation: Relation, conditions: Sequence[tuple[Expression, bool]], most: int) -> Relation:
+    """Of the rows of each evaluation time the first `most` by the first conditions, and those that have the last one's keys: a heap finds
+    them, so that few rows have to be ranked by all."""
+    by, keys = relation.keys, _keys(emitter, relation, conditions)
+    key = emitter.dialect.sort_key([(sql, descending) for _, sql, descending in keys])
+    keyed = emitter.add(f"SELECT *, {key} AS sort_key FROM {relation.name}")
+    grouped = f" GROUP BY {', '.join(by)}" if by else ""
+    first = emitter.add(f"SELECT {', '.join([*by, f'min(sort_key, {most}) AS firsts'])} FROM {keyed}{grouped}")
+    same = " AND ".join(f"k.{name} IS NOT DISTINCT FROM f.{name}" for name in by) or "TRUE"
+    listed = ", ".join(columns(relation, emitter.name, "k"))
+    few = emitter.add(f"SELECT {listed} FROM {keyed} k JOIN {first} f ON {same} "
+                      f"WHERE len(f.firsts) < {most} OR k.sort_key <= f.firsts[{most}]")
+    return replace(relation, name=few)
 
 
 def slice_(emitter: Emitter, plan: nodes.Slice) -> Relation:
     """LIMIT and OFFSET per evaluation time; ties, and rows without ORDER BY, in canonical row order."""
+    ordered: nodes.Plan = plan.input
+    while isinstance(ordered, nodes.Project):
+        ordered = ordered.input
+    if plan.limit is not None and 0 < plan.offset + plan.limit <= MOST_FIRST and emitter.dialect.heaps:
+        emitter.most[id(ordered)] = plan.offset + plan.limit
     relation = emitter.relation(plan.input)
     canonical = [f"{emitter.name(v)} NULLS FIRST" for v in sorted(relation.variables) if v not in relation.booleans]
     order = (["ord"] if relation.ordered else []) + canonical or ["1"]
