@@ -7,8 +7,10 @@ milliseconds whatever it does, so at small sizes the number of jobs decides (doc
 from __future__ import annotations
 
 import pickle
+import queue
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING
@@ -22,8 +24,8 @@ from engine.sql.closing import (Closing, Round, SeenRow, all_seen, beside_table,
                                 seen_text)
 from engine.sql.sources import closure_table
 from engine.worker import kept, staged_task, timed_task
-from engine.worker.database import database, kept_beside
-from engine.worker.guard import check_size, fetched, guarded, is_out_of_memory, out_of_memory
+from engine.worker.database import cursors, database, kept_beside, own_threads
+from engine.worker.guard import check_size, end_overdue, fetched, guarded, is_out_of_memory, out_of_memory
 from engine.worker.kept import KeptStep
 from engine.worker.resident import Behind, Followed, follow, token_of
 from engine.worker.staged_task import StagedStep
@@ -117,7 +119,8 @@ def _bundle(numbers: list[int], tasks: Sequence[Task], tables: Tables, alive: fr
 
 
 def run_bundles(bundles: Iterable[bytes], connection: duckdb.DuckDBPyConnection | None = None) -> Iterator[Result]:
-    """Run bundles in a database, in a Spark task (None) in that of its process."""
+    """Run bundles in a database, in a Spark task (None) in that of its process, some tasks side by side if it has several threads."""
+    threads = 1 if connection is not None else own_threads()
     connection = connection or database()
     for packed in bundles:
         bundle = pickle.loads(packed)   # of the driver's own making: nothing that a document says is a part of it but as text
@@ -138,7 +141,33 @@ def run_bundles(bundles: Iterable[bytes], connection: duckdb.DuckDBPyConnection 
                 able.append((number, task))
             else:
                 yield number, 0.0, b"", None, _told(failure)
-        yield from _run_bundle(connection, bundle["tables"], frozenset(bundle["steps"]), able)
+        followed = frozenset(bundle["steps"])
+        side_by_side = [(number, task) for number, task in able if task.step is None and not task.closings and task.tables <= followed]
+        if threads > 1 and len(side_by_side) > 1:
+            yield from _run_side_by_side(connection, side_by_side, threads)
+            able = [given for given in able if given not in side_by_side]
+        yield from _run_bundle(connection, bundle["tables"], followed, able)
+
+
+def _run_side_by_side(connection: duckdb.DuckDBPyConnection, tasks: list[tuple[int, Task]], threads: int) -> Iterator[Result]:
+    """Tasks that need nothing but tables which stay: each by the next thread that is free, on a connection of its own to the database."""
+    free: queue.SimpleQueue[duckdb.DuckDBPyConnection] = queue.SimpleQueue()
+    for cursor in cursors(connection, threads):
+        free.put(cursor)
+
+    def run(number: int, task: Task) -> Result:
+        cursor = free.get()
+        try:
+            return _run(cursor, number, task, Closures(cursor, {}))
+        finally:
+            free.put(cursor)
+
+    with ThreadPoolExecutor(threads, "task") as pool:
+        waiting = {pool.submit(run, number, task) for number, task in tasks}
+        while waiting:
+            done, waiting = wait(waiting, timeout=1.0, return_when=FIRST_COMPLETED)
+            yield from (future.result() for future in done)
+            end_overdue()
 
 
 def _run_bundle(connection: duckdb.DuckDBPyConnection, tables: dict[str, bytes], followed: frozenset[str],

@@ -42,21 +42,43 @@ def given_memory() -> str:
     return os.environ.get(MEMORY_VARIABLE, DEFAULT_MEMORY)
 
 
+def own_threads() -> int:
+    """The threads of this worker process: as many as Spark has cores where it has the pump's tasks, one where others share them."""
+    return int(os.environ.get(THREADS_VARIABLE, "1"))
+
+
 @lru_cache(maxsize=1)
 def database() -> duckdb.DuckDBPyConnection:
     """The database of this worker process."""
-    return connect(given_memory(), int(os.environ.get(THREADS_VARIABLE, "1")))
+    return connect(given_memory(), own_threads())
 
 
+_ROOTS: dict[duckdb.DuckDBPyConnection, duckdb.DuckDBPyConnection] = {}
 _KEPT: dict[duckdb.DuckDBPyConnection, dict[str, dict[str, Any]]] = {}
 
 
 def kept_beside(connection: duckdb.DuckDBPyConnection, kind: str) -> dict[str, Any]:
     """What of a kind (the name of the module that keeps it) is known of tables that stay in a database from task to task, by name."""
-    return _KEPT.setdefault(connection, {}).setdefault(kind, {})
+    return _KEPT.setdefault(root_of(connection), {}).setdefault(kind, {})
+
+
+def root_of(connection: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyConnection:
+    """The connection that a cursor is of."""
+    return _ROOTS.get(connection, connection)
+
+
+def cursors(connection: duckdb.DuckDBPyConnection, count: int) -> list[duckdb.DuckDBPyConnection]:
+    """Further connections to a database, for other threads: made once."""
+    found: list[duckdb.DuckDBPyConnection] = kept_beside(connection, __name__).setdefault("cursors", [])
+    while len(found) < count:
+        cursor = connection.cursor()
+        _ROOTS[cursor] = connection
+        found.append(cursor)
+    return found[:count]
 
 
 def close(connection: duckdb.DuckDBPyConnection) -> None:
     """Drop a database and all that is known of it."""
-    _KEPT.pop(connection, None)
+    for cursor in _KEPT.pop(connection, {}).get(__name__, {}).get("cursors", ()):
+        del _ROOTS[cursor]
     connection.close()

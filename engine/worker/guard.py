@@ -10,6 +10,7 @@ import re
 import resource
 import signal
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -19,7 +20,7 @@ import pyarrow as pa
 
 from engine.limits import EvaluationLimits, LimitExceeded, Postponed
 from engine.supervision.deadline import deadline
-from engine.worker.time_limit import check_time, end_at
+from engine.worker.time_limit import check_time, end_at, is_overdue
 
 if TYPE_CHECKING:
     import duckdb
@@ -39,7 +40,7 @@ def guarded(connection: duckdb.DuckDBPyConnection, limits: EvaluationLimits, pat
     ends_at = time.monotonic() + seconds
     end_at(ends_at)
     with deadline(seconds, connection.interrupt):
-        if in_task := "pyspark.worker" in sys.modules:    # the process is Spark's, and this its main thread
+        if in_task := "pyspark.worker" in sys.modules and threading.current_thread() is threading.main_thread():
             signal.setitimer(signal.ITIMER_REAL, seconds + (PATIENT_GRACE_S if hurried else GRACE_S))
         try:
             yield
@@ -57,6 +58,12 @@ def guarded(connection: duckdb.DuckDBPyConnection, limits: EvaluationLimits, pat
             if in_task:
                 signal.setitimer(signal.ITIMER_REAL, 0)
             end_at()
+
+
+def end_overdue() -> None:
+    """End the process where a task in another thread goes on long after its time, as the signal of `guarded` does in the main one."""
+    if is_overdue(GRACE_S):
+        signal.raise_signal(signal.SIGALRM)
 
 
 def is_out_of_memory(failure: Exception) -> bool:

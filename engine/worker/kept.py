@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -18,6 +19,10 @@ _MOST_NEW = 3       # a relation is made anew where one in so many facts is new
 _DEAD = 2           # and written anew without what has ended, once it has so many times the rows that it had then
 _FEW = 1_000
 _MOST_PARSED = 1_024
+
+
+_BRINGING = threading.Lock()
+_LOCKS: dict[str, threading.Lock] = {}      # by relation
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,11 +46,14 @@ def bring_up_to_date(connection: duckdb.DuckDBPyConnection, steps: Sequence[Kept
     """Add to the relations what is new; one that failed is made anew next time."""
     kept = _kept(connection)
     for step in steps:
-        try:
-            _advance(connection, kept, step)
-        except BaseException:
-            _drop(connection, kept, step.text.name)
-            raise
+        with _BRINGING:
+            lock = _LOCKS.setdefault(step.text.name, threading.Lock())
+        with lock:      # another task may be at it
+            try:
+                _advance(connection, kept, step)
+            except BaseException:
+                _drop(connection, kept, step.text.name)
+                raise
 
 
 def _kept(connection: duckdb.DuckDBPyConnection) -> dict[str, _Kept]:
@@ -57,6 +65,7 @@ def forget(connection: duckdb.DuckDBPyConnection, alive: frozenset[str]) -> None
     kept = _kept(connection)
     for name in kept.keys() - alive:
         _drop(connection, kept, name)
+        _LOCKS.pop(name, None)
 
 
 def _advance(connection: duckdb.DuckDBPyConnection, kept: dict[str, _Kept], step: KeptStep) -> None:

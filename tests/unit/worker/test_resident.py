@@ -9,10 +9,10 @@ import pytest
 
 from engine.execution.content import StreamContent
 from engine.execution.following import Following
-from engine.limits import LimitExceeded
+from engine.limits import EvaluationLimits, LimitExceeded
 from engine.records import Event
 from engine.runtime.rows import encode, facts_of
-from engine.worker import resident
+from engine.worker import bundles, resident
 from engine.worker.bundles import Found, QueryFailed, Result, Task, run_bundled, run_bundles
 from engine.worker.database import close, connect
 from engine.worker.resident import Behind, Step, follow, held_of
@@ -144,4 +144,24 @@ def test_a_table_that_cannot_be_brought_fails_the_tasks_that_read_it(monkeypatch
         assert isinstance(failed, told) and isinstance(other, Found)
     found, _ = run_bundled(tasks, tables, 1, None, lambda bundles: run_bundles(bundles, worker))
     assert isinstance(found, Found) and found.table["n"].to_pylist() == [1], "what failed is made anew"
+    close(worker)
+
+
+def test_tasks_over_tables_that_stay_run_side_by_side(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In a worker with several threads; answers and failures are those of the tasks one after the other."""
+    worker = connect(threads=2)
+    monkeypatch.setattr(bundles, "database", lambda: worker)
+    monkeypatch.setattr(bundles, "own_threads", lambda: 2)
+    content, following = StreamContent(S), Following()
+    add(content, *range(1, 50))
+    tables = {TABLE: following.stream(TABLE, content)}
+    texts = [f"SELECT count(*) AS n FROM {TABLE} WHERE t > {n}" if n % 5 else "SELECT nothing" for n in range(40)]
+    tasks = [Task(text, frozenset(tables), 1) for text in texts]
+    tasks.append(Task(f"SELECT count(*) AS n FROM {TABLE}, pairs, pairs p, pairs q, pairs r", frozenset(tables), 1,
+                      limits=EvaluationLimits(evaluation_ms=300)))
+    worker.execute("CREATE TABLE pairs AS SELECT range FROM range(10000)")
+    found = run_bundled(tasks, tables, 2, None, run_bundles)
+    for n, answer in enumerate(found[:-1]):
+        assert isinstance(answer, Found) and answer.table["n"].to_pylist() == [49 - n] if n % 5 else isinstance(answer, QueryFailed)
+    assert isinstance(found[-1], LimitExceeded) and found[-1].limit == "evaluation_ms"
     close(worker)
