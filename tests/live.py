@@ -104,6 +104,14 @@ class ServerProcess:
         """Processor time used so far by the process and those below it."""
         return sum(map(_cpu_seconds, self.family()))
 
+    def own_cpu_seconds(self) -> float:
+        """Processor time used so far by the process alone."""
+        return _cpu_seconds(self.pid, children=False)
+
+    def own_memory_mb(self) -> float:
+        """Resident memory of the process alone, in MB."""
+        return _resident_mb(self.pid)
+
     def memory_mb(self) -> float:
         """Resident memory of the process and those below it, in MB."""
         return sum(map(_resident_mb, self.family()))
@@ -187,10 +195,10 @@ def _pids() -> Iterator[int]:
     return (int(entry) for entry in os.listdir("/proc") if entry.isdecimal())
 
 
-def _cpu_seconds(pid: int) -> float:
-    """User and system time, that of ended children included."""
+def _cpu_seconds(pid: int, children: bool = True) -> float:
+    """User and system time, that of ended children included (`children`)."""
     fields = _stat(pid)
-    return sum(map(int, fields[11:15])) / _TICKS_PER_SECOND if fields else 0.0
+    return sum(map(int, fields[11:15 if children else 13])) / _TICKS_PER_SECOND if fields else 0.0
 
 
 def _resident_mb(pid: int) -> float:

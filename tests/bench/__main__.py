@@ -15,19 +15,20 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
-from tests.bench import bsbm, closure, commands, join, lars, latency, maintenance, many, plan, report, start, step, timed
+from tests.bench import bsbm, closure, commands, join, lars, latency, maintenance, many, plan, report, shapes, start, step, timed
 from tests.bench.figures import Figure
 from tests.bench.settings import Settings
 
 Bench = Callable[[Settings], tuple[list[Figure], dict[str, Any]]]
 BENCHES: dict[str, Bench] = {"start": start.run, "latency": latency.run, "step": step.run, "join": join.run, "many": many.run,
                              "plan": plan.run, "bsbm": bsbm.run, "closure": closure.run, "maintenance": maintenance.run,
-                             "commands": commands.run, "lars": lars.run, "timed": timed.run}
+                             "commands": commands.run, "lars": lars.run, "timed": timed.run, "shapes": shapes.run, "cliff": shapes.cliff}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     given = _parse(arguments)
-    settings = Settings(given.quick, given.rate, given.seconds, given.find, tuple(given.server), given.keep)
+    settings = Settings(given.quick, given.rate, given.seconds, given.find, tuple(given.server), given.keep,
+                        tuple(given.shape), given.static)
     results: dict[str, list[Figure]] = {}
     document: dict[str, Any] = {"at": _now(), "machine": report.machine(), "quick": given.quick, "benchmarks": {}}
     failed = False
@@ -57,9 +58,11 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     add("names", nargs="*", metavar="NAME", help=f"which, of {', '.join(BENCHES)} (default: all)")
     add("--json", type=Path, default=Path("bench-results.json"), metavar="FILE", help="where the results go (default: %(default)s)")
     add("--quick", action="store_true", help="seconds instead of minutes: to see that it works")
-    add("--rate", type=int, default=30_000, metavar="N", help="join: triples per second (default: %(default)s)")
+    add("--rate", type=int, default=30_000, metavar="N", help="join, shapes: triples per second (default: %(default)s)")
     add("--find", action="store_true", help="join: look for the greatest rate that is sustained")
     add("--seconds", type=int, metavar="S", help="how long each measurement takes")
+    add("--shape", action="append", default=[], metavar="NAME", help="shapes: only this shape of query (again for more)")
+    add("--static", type=int, metavar="N", help="shapes: triples of the static graph, thousands (default: 1,000,000)")
     add("--server", action="append", default=[], metavar="OPTION", help="an option for `thalweg serve` (again for more)")
     add("--keep", type=Path, metavar="DIR", help="keep the data folders and the server's log in DIR")
     given = parser.parse_args(arguments)

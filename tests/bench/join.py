@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from typing import Any
@@ -23,7 +23,7 @@ from tests.bench.settings import Settings, running_server
 from tests.live import ServerProcess
 from tests.waiting import wait_until
 
-_SLICE_MS = 250
+SLICE_MS = 250
 _STREAM = "http://bench.example/join"
 _RATES = (10_000, 20_000, 30_000, 45_000, 60_000, 80_000, 100_000, 130_000, 160_000)
 _DELIVERY_S = 60.0
@@ -115,26 +115,32 @@ def _measure(settings: Settings, rate: int) -> Measured:
         client.put_stream("join", _STREAM, "event", idle="PT1H")
         client.put_query("w1", QUERY.format(name="w1", stream=_STREAM))
         feed = Feed(server.base, "/queries/w1/results?snapshot=false&mode=full")
-        data = Observations((math.ceil(time.time()) + 1) * 1000, rate // TRIPLES)
+        data = begun(rate)
         used, began = server.cpu_seconds(), time.time()
-        pushes = _push(server, data, seconds)
-        _await_results(client, feed, seconds)
+        pushes = push(server, "join", data.begin_ms, data.body, seconds)
+        await_results(client, "w1", feed, seconds)
         cores = (server.cpu_seconds() - used) / (time.time() - began)
         memory, stats = server.memory_mb(), client.stats("w1")
         feed.close()
     return _judge(rate, data, seconds, list(answers(feed.events())), pushes, cores, memory, stats)
 
 
-def _push(server: ServerProcess, data: Observations, seconds: int) -> list[Push]:
-    return push_at_pace(server.base, "/streams/join", lambda k: data.body(k * _SLICE_MS, (k + 1) * _SLICE_MS), TIMED,
-                        begin=(data.begin_ms + _SLICE_MS) / 1000, interval_s=_SLICE_MS / 1000, count=seconds * 1000 // _SLICE_MS,
-                        query=lambda k: f"?watermark={_iso(data.begin_ms + (k + 1) * _SLICE_MS)}")
+def begun(rate: int) -> Observations:
+    """Observations of so many triples a second, from a second on that has yet to come."""
+    return Observations((math.ceil(time.time()) + 1) * 1000, rate // TRIPLES)
 
 
-def _await_results(client: Client, feed: Feed, expected: int) -> None:
+def push(server: ServerProcess, stream: str, begin_ms: int, body: Callable[[int, int], bytes], seconds: int) -> list[Push]:
+    """Push what is between two times (ms from the beginning), slice by slice as these pass, each with the watermark that ends it."""
+    return push_at_pace(server.base, f"/streams/{stream}", lambda k: body(k * SLICE_MS, (k + 1) * SLICE_MS), TIMED,
+                        begin=(begin_ms + SLICE_MS) / 1000, interval_s=SLICE_MS / 1000, count=seconds * 1000 // SLICE_MS,
+                        query=lambda k: f"?watermark={_iso(begin_ms + (k + 1) * SLICE_MS)}")
+
+
+def await_results(client: Client, name: str, feed: Feed, expected: int) -> None:
     """Wait until all results are logged and have come to the client, or nothing comes any more."""
     def all_here() -> bool:
-        logged = client.stats("w1")["results"]["logged"] >= expected
+        logged = client.stats(name)["results"]["logged"] >= expected
         return feed.ended.is_set() or (logged and feed.quiet_for(1.0))
     try:
         wait_until(all_here, _DELIVERY_S)
@@ -146,29 +152,39 @@ def _judge(rate: int, data: Observations, seconds: int, got: list[Answer], pushe
            stats: Any) -> Measured:
     oracle = Oracle(data, seconds * 1000)
     expected = {data.begin_ms + 1000 * k: oracle.at(data.begin_ms + 1000 * k) for k in range(1, seconds + 1)}
-    wrong = [f"{answer.at_ms}: {answer.bag.rows} rows instead of {expected.get(answer.at_ms, Bag()).rows}, truncated: {answer.truncated}"
-             for answer in got if answer.bag != expected.get(answer.at_ms)]
-    missing = sorted(set(expected) - {answer.at_ms for answer in got})
-    wrong += [f"{at}: no result" for at in missing]
-    if len({answer.at_ms for answer in got}) < len(got):
-        wrong.append("a result came twice")
-    reached = {data.begin_ms + (push.number + 1) * _SLICE_MS: push.begun for push in pushes}
+    wrong = differences(got, expected)
+    reached = {data.begin_ms + (push.number + 1) * SLICE_MS: push.begun for push in pushes}
     known = [answer for answer in got if answer.at_ms in expected]
     return Measured(rate, seconds, sum(a.bag == expected[a.at_ms] for a in known), wrong, sum(a.bag.rows for a in got),
                     [a.arrived * 1000 - a.at_ms for a in known], [(a.arrived - reached[a.at_ms]) * 1000 for a in known], pushes, cores,
                     memory, stats)
 
 
+def differences(got: list[Answer], expected: Mapping[int, Bag]) -> list[str]:
+    """What is wrong, missing, or there twice, of the answers by T."""
+    wrong = [f"{answer.at_ms}: {answer.bag.rows} rows instead of {expected.get(answer.at_ms, Bag()).rows}, truncated: {answer.truncated}"
+             for answer in got if answer.bag != expected.get(answer.at_ms)]
+    missing = sorted(set(expected) - {answer.at_ms for answer in got})
+    wrong += [f"{at}: no result" for at in missing]
+    if len({answer.at_ms for answer in got}) < len(got):
+        wrong.append("a result came twice")
+    return wrong
+
+
 def answers(events: Iterator[Event]) -> Iterator[Answer]:
-    """The results of a feed, those in chunks put together. RuntimeError where the feed says that something is missing."""
+    """The results of a feed, or what deltas add, those in chunks put together.
+
+    RuntimeError where the feed says that something is missing.
+    """
     bag = Bag()
     for event in events:
         if event.event in ("gap", "bye"):
             raise RuntimeError(f"the feed was not complete: {event.event} {event.data.decode()}")
-        if event.event != "result":
+        if event.event not in ("result", "delta"):
             continue
         data = event.json()
-        bag += bag_of_bindings(data["head"]["vars"], data["results"]["bindings"])
+        shown = data if event.event == "result" else data["addedResults"]
+        bag += bag_of_bindings(shown["head"]["vars"], shown["results"]["bindings"])
         if data.get("last", True):
             yield Answer(milliseconds(data["rsp"]["at"]), bag, event.arrived, data["rsp"]["truncated"])
             bag = Bag()

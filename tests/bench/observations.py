@@ -35,6 +35,7 @@ class Observations:
     begin_ms: int
     per_second: int
     seed: int = 1
+    sensors: int = SENSORS
 
     def numbers(self, from_ms: int, until_ms: int) -> range:
         """The numbers of the observations with from <= t < until, both counted from `begin_ms`."""
@@ -46,8 +47,12 @@ class Observations:
 
     def value(self, number: int) -> str:
         """Its value: a decimal of one place from 0.0 to 40.0."""
-        tenths = ((number + self.seed) * _SPREAD & 0xFFFFFFFF) * _VALUES >> 32
+        tenths = self.tenths(number)
         return f"{tenths // 10}.{tenths % 10}"
+
+    def tenths(self, number: int) -> int:
+        """Ten times its value."""
+        return ((number + self.seed) * _SPREAD & 0xFFFFFFFF) * _VALUES >> 32
 
     def body(self, from_ms: int, until_ms: int) -> bytes:
         """A push in ``text/x-timed-ntriples`` with the observations between two times (from `begin_ms`)."""
@@ -56,7 +61,7 @@ class Observations:
     def _lines(self, from_ms: int, until_ms: int) -> Iterator[str]:
         for number in self.numbers(from_ms, until_ms):
             head = f"{self.time_ms(number)}\t<{BENCH}o/{self.seed}/{number}> <"
-            yield (f"{head}{TYPE}> <{BENCH}Observation> .\n{head}{BENCH}sensor> <{BENCH}s/{number % SENSORS}> .\n"
+            yield (f"{head}{TYPE}> <{BENCH}Observation> .\n{head}{BENCH}sensor> <{BENCH}s/{number % self.sensors}> .\n"
                    f'{head}{BENCH}value> "{self.value(number)}"^^<{DECIMAL}> .\n')
 
     def answer_hash(self, number: int) -> int | None:
@@ -64,7 +69,7 @@ class Observations:
         value = self.value(number)
         if float(value) <= THRESHOLD:
             return None
-        return row_hash((iri_text(f"{BENCH}o/{self.seed}/{number}"), iri_text(f"{BENCH}s/{number % SENSORS}"),
+        return row_hash((iri_text(f"{BENCH}o/{self.seed}/{number}"), iri_text(f"{BENCH}s/{number % self.sensors}"),
                          literal_text(value, DECIMAL)))
 
 

@@ -14,7 +14,8 @@ from tests.live import ServerProcess
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """`quick` shortens everything to a check that it works. `rate` is in triples per second; `find` looks for the greatest one."""
+    """`quick` shortens everything to a check that it works. `rate` is in triples per second; `find` looks for the
+    greatest one. `shapes` are those to measure (none: all), `static` is the size of the static graph."""
 
     quick: bool = False
     rate: int = 30_000
@@ -22,6 +23,8 @@ class Settings:
     find: bool = False
     server: tuple[str, ...] = ()
     keep: Path | None = None
+    shapes: tuple[str, ...] = ()
+    static: int | None = None
 
     def duration(self, usual: int, quick: int) -> int:
         """Seconds to measure for."""

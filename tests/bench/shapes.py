@@ -1,0 +1,142 @@
+"""W1's stream with one query of each shape (tests/bench/questions.py), every answer compared with an oracle; and rates from low to high.
+
+Each shape has a server of its own; with ``--quick`` all share one.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+from urllib.parse import quote
+
+from tests.bench.client import Client
+from tests.bench.feed import Feed
+from tests.bench.figures import Figure, Trend, holds, percentile, plain, trend
+from tests.bench.join import answers, await_results, begun, differences, push
+from tests.bench.questions import GRAPH, Numbers, Shape, shapes, stream_iri
+from tests.bench.settings import Settings, running_server
+from tests.live import ServerProcess
+
+CLIFF_RATES = (1_000, 3_000, 10_000, 30_000, 60_000, 100_000, 150_000, 200_000)
+CLIFF_SHAPES = ("rows", "avg")
+_AFTER_WARM_UP = 6      # the lags of the first part of so many are left out
+
+
+@dataclass(slots=True)
+class Measured:
+    """One shape at one rate. Processor: seconds per second of stream; memory: MB."""
+
+    right: int
+    expected: int
+    wrong: list[str]
+    lags_ms: list[float]
+    own_cores: float
+    worker_cores: float
+    own_mb: float
+    worker_mb: float
+    stats: Any
+
+    @property
+    def trend(self) -> Trend:
+        return trend(self.lags_ms)
+
+    def figures(self, name: str) -> list[Figure]:
+        settled = self.lags_ms[len(self.lags_ms) // _AFTER_WARM_UP:]
+        return [holds(f"{name}: every answer right", not self.wrong and self.right == self.expected, "yes"),
+                plain(f"{name}: answers right", self.right, f"of {self.expected}"),
+                *(plain(f"{name}: behind T, p{percent}", percentile(settled, percent), "ms") for percent in (50, 95)),
+                plain(f"{name}: slope of the lag", self.trend.slope_ms_per_s, "ms/s"),
+                plain(f"{name}: processor of the server process", self.own_cores, "cores"),
+                plain(f"{name}: processor of its children", self.worker_cores, "cores"),
+                plain(f"{name}: memory of the server process", self.own_mb, "MB"),
+                plain(f"{name}: memory of its children", self.worker_mb, "MB")]
+
+    def details(self) -> dict[str, Any]:
+        return {"wrong": self.wrong[:10], "executor": self.stats["executor"], "strategy": self.stats["strategy"], "lagsMs": self.lags_ms,
+                "cores": [self.own_cores, self.worker_cores], "batches": self.stats["batches"][-5:]}
+
+
+def run(settings: Settings) -> tuple[list[Figure], dict[str, Any]]:
+    """The figures of every shape, and details. A shape that fails stops no other."""
+    known = shapes(settings.static or (10_000 if settings.quick else 1_000_000))
+    figures: list[Figure] = []
+    details: dict[str, Any] = {"rate": settings.rate}
+    with _servers(settings) as server_for_each:
+        for name in settings.shapes or known:
+            found, details[name] = _tried(settings, server_for_each, name, known[name])
+            figures += found
+    return figures, details
+
+
+def cliff(settings: Settings) -> tuple[list[Figure], dict[str, Any]]:
+    """Processor milliseconds per 1,000 triples at each rate."""
+    known = shapes(0)
+    figures: list[Figure] = []
+    details: dict[str, Any] = {}
+    with _servers(settings) as server_for_each:
+        for name in settings.shapes or CLIFF_SHAPES:
+            for rate in CLIFF_RATES[1:3] if settings.quick else CLIFF_RATES:
+                label = f"{name}{rate}"
+                found, details[label] = _tried(replace(settings, rate=rate), server_for_each, label, known[name])
+                figures += found
+                if "cores" in details[label]:
+                    figures.append(plain(f"{label}: processor per 1,000 triples", sum(details[label]["cores"]) * 1e6 / rate, "ms"))
+    return figures, details
+
+
+@contextmanager
+def _servers(settings: Settings) -> Iterator[Any]:
+    """What gives a server for each measurement."""
+    if not settings.quick:
+        yield lambda: running_server(settings)
+        return
+    with running_server(settings) as server:
+        yield lambda: nullcontext(server)
+
+
+def _tried(settings: Settings, server_for_each: Any, name: str, shape: Shape) -> tuple[list[Figure], dict[str, Any]]:
+    try:
+        with server_for_each() as server:
+            found = _measure(server, name, shape, settings.rate, settings.duration(60, 12))
+    except (RuntimeError, AssertionError, OSError) as error:
+        print(f"  {name}: {error}", flush=True)
+        return [holds(f"{name}: every answer right", False, "yes")], {"error": str(error)}
+    print(f"  {name}: {found.right} of {found.expected} right, {percentile(found.lags_ms, 50):.0f} ms behind T, "
+          f"{found.stats['executor']} {found.stats['strategy']} {found.wrong[:2] or ''}", flush=True)
+    return found.figures(name), found.details()
+
+
+def _measure(server: ServerProcess, name: str, shape: Shape, rate: int, seconds: int) -> Measured:
+    client = Client(server.base)
+    streams = {stream: f"{name}-{stream}" for stream in shape.bodies}
+    for stream, own in streams.items():
+        client.put_stream(own, stream_iri(name, stream), "event", idle="PT1H")
+    if shape.graph is not None:
+        client.request("PUT", f"/graphs?graph={quote(GRAPH, safe='')}", shape.graph, "application/n-triples")
+    client.put_query(name, shape.text(name))
+    feed = Feed(server.base, f"/queries/{name}/results?snapshot=false&mode={shape.mode}")
+    data = begun(rate)
+    used, own, began = server.cpu_seconds(), server.own_cpu_seconds(), time.time()
+    with ThreadPoolExecutor(len(streams)) as pushers:
+        waiting = [pushers.submit(push, server, streams[stream], data.begin_ms, partial(body, data), seconds)
+                   for stream, body in shape.bodies.items()]
+        for one in waiting:
+            one.result()
+    await_results(client, name, feed, seconds)
+    passed = time.time() - began
+    own, used = server.own_cpu_seconds() - own, server.cpu_seconds() - used
+    own_mb, all_mb, stats = server.own_memory_mb(), server.memory_mb(), client.stats(name)
+    feed.close()
+    client.request("DELETE", f"/queries/{name}")
+    for path in streams.values():
+        client.request("DELETE", f"/streams/{path}")
+    got = list(answers(feed.events()))
+    expected = {data.begin_ms + 1000 * at: bag for at, bag in shape.answers(Numbers(data, seconds)).items()}
+    known = [answer for answer in got if answer.at_ms in expected]
+    return Measured(sum(a.bag == expected[a.at_ms] for a in known), seconds, differences(got, expected),
+                    [a.arrived * 1000 - a.at_ms for a in known], own / passed, (used - own) / passed, own_mb, all_mb - own_mb, stats)
