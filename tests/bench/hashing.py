@@ -54,6 +54,7 @@ def bag_of(hashes: Iterable[int]) -> Bag:
     return Bag(len(known), sum(known) & MASK)
 
 
-def bag_of_bindings(variables: Sequence[str], bindings: Iterable[Mapping[str, Term]]) -> Bag:
-    """The bag of the rows of a SPARQL JSON result."""
-    return bag_of(row_hash([term_text(row[name]) if name in row else None for name in variables]) for row in bindings)
+def bag_of_bindings(variables: Sequence[str], bindings: Iterable[Mapping[str, Term]], *, ranked: bool = False) -> Bag:
+    """The bag of the rows of a SPARQL JSON result; each with its place from 0 on, as one more term, where the order counts (`ranked`)."""
+    return bag_of(row_hash([*(term_text(row[name]) if name in row else None for name in variables), *([str(place)] if ranked else [])])
+                  for place, row in enumerate(bindings))

@@ -171,10 +171,10 @@ def differences(got: list[Answer], expected: Mapping[int, Bag]) -> list[str]:
     return wrong
 
 
-def answers(events: Iterator[Event]) -> Iterator[Answer]:
+def answers(events: Iterator[Event], *, ranked: bool = False) -> Iterator[Answer]:
     """The results of a feed, or what deltas add, those in chunks put together.
 
-    RuntimeError where the feed says that something is missing.
+    `ranked`: the order of rows counts (of answers in one piece). RuntimeError where the feed says that something is missing.
     """
     bag = Bag()
     for event in events:
@@ -184,7 +184,7 @@ def answers(events: Iterator[Event]) -> Iterator[Answer]:
             continue
         data = event.json()
         shown = data if event.event == "result" else data["addedResults"]
-        bag += bag_of_bindings(shown["head"]["vars"], shown["results"]["bindings"])
+        bag += bag_of_bindings(shown["head"]["vars"], shown["results"]["bindings"], ranked=ranked)
         if data.get("last", True):
             yield Answer(milliseconds(data["rsp"]["at"]), bag, event.arrived, data["rsp"]["truncated"])
             bag = Bag()

@@ -157,7 +157,7 @@ def _first_ten(numbers: Numbers) -> Answers:
     found = {}
     for at in range(1, numbers.seconds + 1):
         window = [one for second in best[max(0, at - RANGE_S):at] for one in second]
-        found[at] = bag_of(numbers.row(number) for _, _, number in nsmallest(10, window))
+        found[at] = bag_of(numbers.row(number, str(place)) for place, (_, _, number) in enumerate(nsmallest(10, window)))
     return found
 
 
@@ -227,7 +227,8 @@ def rooms(size: int) -> bytes:
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """A question: what it selects from where (``{w}`` stands for a window), what is pushed to each of its streams, and its answers."""
+    """A question: what it selects from where (sources of data follow FROM), what is pushed to each of its streams, and its
+    answers; `ranked`: their order counts."""
 
     select: str
     where: str
@@ -235,6 +236,7 @@ class Shape:
     bodies: Mapping[str, Bodies] = field(default_factory=lambda: {"one": Observations.body})
     graph: bytes | None = None
     mode: str = "full"
+    ranked: bool = False
 
     def text(self, name: str) -> str:
         """The statement."""
@@ -263,7 +265,7 @@ def shapes(static: int) -> dict[str, Shape]:
         "notexists": Shape("SELECT ?o ?s ?v FROM",
                            f"WHERE {{ {_W1} FILTER NOT EXISTS {{ ?o b:value ?w FILTER (?w > {THRESHOLD}) }} }}", _not_exists),
         "max": Shape("SELECT ?o ?s ?v FROM", f"WHERE {{ {_W1} {_MOST} }}", _greatest),
-        "order": Shape("SELECT ?o ?s ?v FROM", f"{w1} ORDER BY DESC(?v) ?o LIMIT 10", _first_ten),
+        "order": Shape("SELECT ?o ?s ?v FROM", f"{w1} ORDER BY DESC(?v) ?o LIMIT 10", _first_ten, ranked=True),
         "new": Shape("SELECT ISTREAM ?o ?s ?v FROM", w1, _new_rows, mode="delta"),
         "path": Shape("SELECT ?o ?far ?v FROM", f"WHERE {{ ?o b:after ?m . ?m b:after ?far . ?far b:value ?v {high} }}", _path,
                       {"one": _path_body}),

@@ -16,7 +16,7 @@ from urllib.parse import quote
 
 from tests.bench.client import Client
 from tests.bench.feed import Feed
-from tests.bench.figures import Figure, Trend, holds, percentile, plain, trend
+from tests.bench.figures import Figure, holds, percentile, plain, trend
 from tests.bench.join import answers, await_results, begun, differences, push
 from tests.bench.questions import GRAPH, Numbers, Shape, shapes, stream_iri
 from tests.bench.settings import Settings, running_server
@@ -41,16 +41,12 @@ class Measured:
     worker_mb: float
     stats: Any
 
-    @property
-    def trend(self) -> Trend:
-        return trend(self.lags_ms)
-
     def figures(self, name: str) -> list[Figure]:
         settled = self.lags_ms[len(self.lags_ms) // _AFTER_WARM_UP:]
         return [holds(f"{name}: every answer right", not self.wrong and self.right == self.expected, "yes"),
                 plain(f"{name}: answers right", self.right, f"of {self.expected}"),
                 *(plain(f"{name}: behind T, p{percent}", percentile(settled, percent), "ms") for percent in (50, 95)),
-                plain(f"{name}: slope of the lag", self.trend.slope_ms_per_s, "ms/s"),
+                plain(f"{name}: slope of the lag", trend(self.lags_ms).slope_ms_per_s, "ms/s"),
                 plain(f"{name}: processor of the server process", self.own_cores, "cores"),
                 plain(f"{name}: processor of its children", self.worker_cores, "cores"),
                 plain(f"{name}: memory of the server process", self.own_mb, "MB"),
@@ -102,7 +98,7 @@ def _servers(settings: Settings) -> Iterator[Any]:
 def _tried(settings: Settings, server_for_each: Any, name: str, shape: Shape) -> tuple[list[Figure], dict[str, Any]]:
     try:
         with server_for_each() as server:
-            found = _measure(server, name, shape, settings.rate, settings.duration(60, 12))
+            found = _measure(server, name, shape, settings.rate, settings.duration(60, 14))
     except (RuntimeError, AssertionError, OSError) as error:
         print(f"  {name}: {error}", flush=True)
         return [holds(f"{name}: every answer right", False, "yes")], {"error": str(error)}
@@ -135,7 +131,7 @@ def _measure(server: ServerProcess, name: str, shape: Shape, rate: int, seconds:
     client.request("DELETE", f"/queries/{name}")
     for path in streams.values():
         client.request("DELETE", f"/streams/{path}")
-    got = list(answers(feed.events()))
+    got = list(answers(feed.events(), ranked=shape.ranked))
     expected = {data.begin_ms + 1000 * at: bag for at, bag in shape.answers(Numbers(data, seconds)).items()}
     known = [answer for answer in got if answer.at_ms in expected]
     return Measured(sum(a.bag == expected[a.at_ms] for a in known), seconds, differences(got, expected),

@@ -27,7 +27,7 @@ def test_answers_are_what_a_store_finds_in_what_was_pushed(name: str) -> None:
     text = re.sub(r"REGISTER QUERY \w+ AS", "", text)
     range_s = 1 if name == "new" else RANGE_S
     for at in (2, 9, 11, 13):
-        expected = _rows(lines, shape.graph, text, BEGIN + (at - range_s) * 1000, BEGIN + at * 1000)
+        expected = _rows(lines, shape.graph, text, BEGIN + (at - range_s) * 1000, BEGIN + at * 1000, shape.ranked)
         assert expected.rows, "a question with no answer tells nothing"
         if name == "avg":       # the store's decimals have fewer digits
             assert found[at].rows == expected.rows
@@ -45,7 +45,7 @@ def test_a_row_is_seen_while_all_of_its_triples_are() -> None:
     assert rows_by_time(told, 12) == {1: Bag(), **dict.fromkeys(range(2, 11), bag_of([7, 5])), 11: bag_of([5]), 12: Bag()}
 
 
-def _rows(lines: dict[str, list[str]], graph: bytes | None, text: str, from_ms: int, until_ms: int) -> Bag:
+def _rows(lines: dict[str, list[str]], graph: bytes | None, text: str, from_ms: int, until_ms: int, ranked: bool) -> Bag:
     """What a store finds that holds each stream's triples of [from, until)."""
     store = pyoxigraph.Store()
     for stream, given in lines.items():
@@ -59,4 +59,4 @@ def _rows(lines: dict[str, list[str]], graph: bytes | None, text: str, from_ms: 
         for term in row.values():       # the store writes 21.0 as 21
             if term.get("datatype") == DECIMAL and "." not in term["value"]:
                 term["value"] += ".0"
-    return bag_of_bindings(found["head"]["vars"], found["results"]["bindings"])
+    return bag_of_bindings(found["head"]["vars"], found["results"]["bindings"], ranked=ranked)
