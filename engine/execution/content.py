@@ -113,15 +113,6 @@ class StreamContent:
             parts.append(table)
         return pa.concat_tables(parts) if parts else FACTS.empty_table()
 
-    def upto(self, position: int, since: int) -> pa.Table:
-        """Facts of positions after `since` up to `position`."""
-        parts = [c.table for c in self._chunks if c.last <= position and c.first > since]
-        for chunk in self._chunks:
-            if chunk.first <= position and chunk.last > since and not (chunk.last <= position and chunk.first > since):
-                where = pc.and_(pc.less_equal(chunk.table["position"], position), pc.greater(chunk.table["position"], since))
-                parts.append(chunk.table.filter(where))
-        return pa.concat_tables(parts) if parts else FACTS.empty_table()
-
     def after(self, position: int) -> pa.Table:
         """Facts of later positions: what an incremental plan has not seen."""
         return self.between(MIN, MAX, position)

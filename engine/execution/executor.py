@@ -192,7 +192,7 @@ class Executor:
         streams, graphs = tables(text.sources, compiled.statement.windows)
         kept = self._steps(due, compiled.kept_texts(text, typed))
         names = frozenset(map(stream_table, streams)) | frozenset(map(graph_table, graphs))
-        names |= {table for step in kept for table in step.text.tables}
+        names |= {table for step in kept for table in (*step.text.tables, *step.text.graphs)}
         own = {} if due.derived is None or compiled.derived is None else {timed_table(compiled.derived): due.derived}
         names |= own.keys()
         rounds = tuple((part, *text.pairs(prefix, part)) for part in text.rounds)
@@ -224,7 +224,8 @@ class Executor:
         """Whether what its patterns find is kept."""
         if due.compiled.sampled is None or self.force_strategy:
             return due.compiled.sampled is not None and self.force_strategy == "incremental"
-        return rows > INCREMENTAL_ROWS and due.compiled.changing <= MOST_NEW
+        whole: int = rows + sum(table.num_rows for table in due.graphs.values())
+        return whole > INCREMENTAL_ROWS and due.compiled.changing * rows <= MOST_NEW * whole
 
     def _steps(self, due: Due, texts: Sequence[KeptText]) -> tuple[KeptStep, ...]:
         """The kept relations that a query samples, each with the time from which on it needs the facts of its streams."""

@@ -1,4 +1,4 @@
-"""Which parts of a plan are kept between evaluations: basic graph patterns with filters over windows of time.
+"""Which parts of a plan are kept between evaluations: basic graph patterns with filters over windows of time and static graphs.
 
 What such a pattern finds is monotone: a solution is seen by a window at T where all of its facts are. So it is kept with the times of its
 oldest and its newest fact, and each batch adds what its new facts find (expiration times: Barbieri et al., "Incremental Reasoning on
@@ -18,7 +18,7 @@ from engine.ir.statement import StreamSource, TimeWindow
 from engine.ir.substitution import replaced_in
 from engine.ir.terms import Constant, Variable
 from engine.plan import nodes
-from engine.plan.nodes import KeptSource, Plan, Sample, Scan, WindowSource
+from engine.plan.nodes import KeptSource, MergedSource, Plan, Sample, Scan, Source, StaticSource, WindowSource
 
 
 Fixed = Callable[[Expression], bool]
@@ -40,11 +40,6 @@ def with_kept(plan: Plan, streams: Sequence[StreamSource], fixed: Fixed) -> Plan
         return replace(plan, **found) if any(found[name] is not before[name] for name in before) else plan
 
     return again(plan)
-
-
-def kept_sources(plan: Plan) -> tuple[KeptSource, ...]:
-    """What the plan samples."""
-    return tuple(dict.fromkeys(source for source in nodes.sources(plan) if isinstance(source, KeptSource)))
 
 
 def conjunction(plan: Plan) -> tuple[tuple[Scan, ...], tuple[Expression, ...]] | None:
@@ -77,15 +72,16 @@ def _sample(plan: Plan, streams: Sequence[StreamSource], fixed: Fixed) -> Sample
     if parts is None:
         return None
     scans, filters = parts
-    windows = [scan.source.index for scan in scans if isinstance(scan.source, WindowSource)]
-    if len(windows) < len(scans) or not all(isinstance(streams[index].window, TimeWindow) for index in windows):
+    found = [leaves(scan.source) for scan in scans]
+    windows = tuple(dict.fromkeys(leaf.index for own in found for leaf in own or () if isinstance(leaf, WindowSource)))
+    if None in found or not windows or not all(isinstance(streams[index].window, TimeWindow) for index in windows):
         return None
     if not all(map(fixed, filters)) or len(scans) == 1 and not filters:
         return None
     if not any(isinstance(term, Constant) for scan in scans for term in scan.terms) or not _connected(scans):
         return None
     variables = tuple(dict.fromkeys(t for s in scans for t in (*s.terms, s.graph) if isinstance(t, Variable)))
-    return Sample(_source(scans, filters, tuple(dict.fromkeys(windows)), streams, variables), variables)
+    return Sample(_source(scans, filters, windows, streams, variables), variables)
 
 
 def _source(scans: Sequence[Scan], filters: Sequence[Expression], windows: tuple[int, ...], streams: Sequence[StreamSource],
@@ -96,12 +92,30 @@ def _source(scans: Sequence[Scan], filters: Sequence[Expression], windows: tuple
     def renamed(term: Any) -> Any:
         return names.get(term, term) if isinstance(term, Variable) else term
 
-    own = tuple(Scan(WindowSource(windows.index(scan.source.index)), *map(renamed, (*scan.terms, scan.graph)))
-                for scan in scans if isinstance(scan.source, WindowSource))
+    def own(source: Source) -> Source:
+        match source:
+            case WindowSource(index=index):
+                return WindowSource(windows.index(index))
+            case MergedSource(parts=parts):
+                return MergedSource(tuple(map(own, parts)))     # type: ignore[arg-type]
+        return source
+
+    renumbered = tuple(Scan(own(scan.source), *map(renamed, (*scan.terms, scan.graph))) for scan in scans)
     conditions = tuple(replaced_in(condition, names) for condition in filters)
     iris = tuple(streams[index].stream for index in windows)
-    digest = hashlib.sha256(repr((iris, own, conditions)).encode()).hexdigest()[:16]
-    return KeptSource(f"k_{digest}", own, conditions, iris, windows)
+    digest = hashlib.sha256(repr((iris, renumbered, conditions)).encode()).hexdigest()[:16]
+    return KeptSource(f"k_{digest}", renumbered, conditions, iris, windows)
+
+
+def leaves(source: Source) -> tuple[WindowSource | StaticSource, ...] | None:
+    """The windows and graphs that a source is the merge of; None where it is something else too."""
+    match source:
+        case WindowSource() | StaticSource():
+            return (source,)
+        case MergedSource(parts=parts):
+            found = [leaves(part) for part in parts]
+            return None if None in found else tuple(leaf for own in found for leaf in own or ())
+    return None
 
 
 def _connected(scans: Sequence[Scan]) -> bool:

@@ -69,7 +69,7 @@ def forget(connection: duckdb.DuckDBPyConnection, alive: frozenset[str]) -> None
 
 
 def _advance(connection: duckdb.DuckDBPyConnection, kept: dict[str, _Kept], step: KeptStep) -> None:
-    text, tables = step.text, [held_of(connection, table) for table in step.text.tables]
+    text, tables = step.text, [held_of(connection, table) for table in (*step.text.tables, *step.text.graphs)]
     now = [(table.making, table.upto) for table in tables]
     known = kept.get(text.name)
     if known is not None and known.seen == now:
@@ -79,7 +79,8 @@ def _advance(connection: duckdb.DuckDBPyConnection, kept: dict[str, _Kept], step
         known = kept[text.name] = _Kept(now)
         known.rows = known.settled = _count(connection, text.name)
         return
-    given = {f"seen{n}": batch for n, (_, batch) in enumerate(known.seen)} | {f"from{n}": time for n, time in enumerate(step.from_ms)}
+    given = {f"seen{n}": batch for n, (_, batch) in enumerate(known.seen[:len(text.tables)])}
+    given |= {f"from{n}": time for n, time in enumerate(step.from_ms)}
     [(added,)] = connection.execute(_parsed(connection, f"INSERT INTO {text.name} {text.delta}"), given).fetchall()
     known.seen, known.rows = now, known.rows + added
     if known.rows > _DEAD * known.settled + _FEW:

@@ -13,18 +13,25 @@ from engine.compiler import Catalog, compile_statement
 from engine.execution.compiled import Compiled
 from engine.execution.content import StreamContent
 from engine.execution.due import Answer, Due
-from engine.records import Event
-from engine.runtime.rows import encode, facts_of
 from engine.execution.executor import Executor
 from engine.execution.own_process import own_process
+from engine.records import Event
+from engine.runtime.rows import encode, facts_of, graph_table
 from engine.timeline import MIN
 from engine.worker import resident
 from grammar.statement import parse
 
-E, S, R = "http://ex.org/", "http://ex.org/s", "http://ex.org/r"
+E, S, R, G = "http://ex.org/", "http://ex.org/s", "http://ex.org/r", "http://ex.org/g"
 WINDOW = "FROM NAMED WINDOW :w ON :s [RANGE 6s STEP 2s]"
 TWO = "FROM NAMED WINDOW :w ON :s [RANGE 6s STEP 2s] FROM NAMED WINDOW :v ON :r [RANGE 9s STEP 2s]"
+MERGED = "FROM STREAM :s [RANGE 6s STEP 2s] FROM :g"
 QUERIES = {
+    "graph beside a stream": f"SELECT ?s ?a ?k {MERGED} WHERE {{ ?s :p ?a ; :kind ?k }}",
+    "what graph and stream say alike": f"SELECT ?s ?a ?b {MERGED} WHERE {{ ?s :p ?a ; :q ?b }}",
+    "path through a graph": f"SELECT ?a ?l (COUNT(*) AS ?n) {MERGED} WHERE {{ ?a :next ?b . ?b :kind ?k . ?k :label ?l }} GROUP BY ?a ?l",
+    "named graph": f"SELECT ?s ?k {WINDOW} FROM NAMED :g WHERE {{ WINDOW :w {{ ?s :p ?a ; :q ?b }} GRAPH :g {{ ?s :kind ?k }} }}",
+    "two streams as one": "SELECT ?s ?a ?b FROM STREAM :s [RANGE 6s STEP 2s] FROM STREAM :r [RANGE 9s STEP 2s] WHERE { ?s :p ?a ; :q ?b }",
+    "all as one": f"SELECT ?s ?a ?k {MERGED} FROM STREAM :r [RANGE 9s STEP 2s] WHERE {{ ?s :p ?a ; :next ?b . ?b :kind ?k }}",
     "star": f"SELECT ?s ?a ?b {WINDOW} WHERE {{ WINDOW :w {{ ?s :p ?a ; :q ?b }} }}",
     "star of one property": f"SELECT ?s ?a ?b {WINDOW} WHERE {{ WINDOW :w {{ ?s :p ?a , ?b }} }}",
     "default graph": "SELECT ?s ?a ?b FROM STREAM :s [RANGE 6s STEP 2s] WHERE { ?s :p ?a ; :q ?b . FILTER(?a < 4) }",
@@ -61,8 +68,18 @@ def events(chance: random.Random, begin: int, position: int) -> Iterator[tuple[s
         yield stream, Event(position + number, stream, time, graph, some, 0)
 
 
+def graph(chance: random.Random) -> pa.Table:
+    """A version of the static graph, some of which the streams say too."""
+    triples = [(f"<{E}n{n}>", f"<{E}kind>", f"<{E}k{chance.randint(0, 2)}>") for n in range(5) if chance.random() < 0.8]
+    triples += [(f"<{E}k{n}>", f"<{E}label>", f'"{chance.choice("xy")}"') for n in range(3)]
+    triples += [(f"<{E}n{n}>", f"<{E}q>", '"a"') for n in range(3)]
+    triples += [(f"<{E}n1>", f"<{E}p>", '"1"^^<http://www.w3.org/2001/XMLSchema#integer>')]
+    return graph_table(triples)
+
+
 def compiled(text: str, name: str) -> Compiled:
-    return compile_statement(parse(f"PREFIX : <{E}> REGISTER QUERY q AS {text}"), Catalog({S: "event", R: "event"}, {}), name)
+    catalog = Catalog({S: "event", R: "event"}, {G: graph(random.Random(0))})
+    return compile_statement(parse(f"PREFIX : <{E}> REGISTER QUERY q AS {text}"), catalog, name)
 
 
 def rows(answer: Answer) -> object:
@@ -82,7 +99,7 @@ def test_what_is_kept_is_what_windows_hold(name: str, seed: int, monkeypatch: py
                 "recompute": Executor(plain, force_strategy="recompute", forgets=False)}
         own = {strategy: compiled(QUERIES[name], "q") for strategy in ways}
         assert own["incremental"].sampled is not None, "it keeps something"
-        since, position = chance.choice((-1, 20)), 1
+        since, position, graphs = chance.choice((-1, 20)), 1, {G: graph(chance)} if ":g" in QUERIES[name] else {}
         for step in range(14):
             for stream, content in contents.items():
                 if chance.random() < 0.7:
@@ -92,9 +109,12 @@ def test_what_is_kept_is_what_windows_hold(name: str, seed: int, monkeypatch: py
                 content.evict((step - 6) * 2_000 if chance.random() < 0.9 else MIN)
             if chance.random() < 0.1:
                 resident._held(keeping._connection).clear()      # the worker is another one
+            if graphs and chance.random() < 0.2:
+                graphs = {G: graph(chance)}
             ticks = tuple(2_000 * (step + more) for more in range(chance.choice((1, 1, 2))))
             given = {iri: content for iri, content in contents.items() if any(s.stream == iri for s in own["recompute"].statement.streams)}
-            found = {strategy: executor.evaluate([Due("q", own[strategy], ticks, since, given, {})]) for strategy, executor in ways.items()}
+            found = {strategy: executor.evaluate([Due("q", own[strategy], ticks, since, given, graphs)])
+                     for strategy, executor in ways.items()}
             for one, other in zip(found["incremental"], found["recompute"], strict=True):
                 assert rows(one) == rows(other), (name, seed, step, one.tick)
         for executor in ways.values():
