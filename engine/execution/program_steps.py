@@ -102,8 +102,8 @@ def _after(due: Due) -> ProgramPosition:
 
 
 def _tables(due: Due, graphs: Iterable[str]) -> tuple[dict[str, pa.Table], dict[str, pa.Table]]:
-    """What is new on the streams, and, where nothing is held yet, the static graphs, by names of tables."""
+    """What is new on the streams, and, where nothing is held yet, the static graphs, by names of tables, which no plan reads."""
     streams = {f"{stream_table(iri)}_{due.query}": content.between(due.new_from_ms, due.ticks[-1], due.since)
                for iri, content in due.streams.items()}
     begins = due.state is None or not due.state.number
-    return streams, {graph_table(iri): due.graphs[iri] for iri in graphs} if begins else {}
+    return streams, {f"{graph_table(iri)}_{due.query}": due.graphs[iri] for iri in graphs} if begins else {}
