@@ -40,13 +40,18 @@ def ends(case: Case) -> bool:
     return isinstance(case.records()[-1], End)
 
 
+def case_of(query: str, cases: Sequence[Case]) -> Case:
+    """Whose a query of the merged log is."""
+    return cases[int(query.partition(".")[0][1:])]
+
+
 def split(answers: Answers, cases: Sequence[Case]) -> dict[str, Answers]:
     """The answers of each case by its name, in its own IRIs again."""
     found: dict[str, Answers] = {case.name: {name: [] for name in case.streams_of_results} for case in cases}
     for name, logged in answers.items():
         number, _, query = name.partition(".")
         back = f"{SPACE}{number}/"
-        found[cases[int(number[1:])].name][query] = [
+        found[case_of(name, cases).name][query] = [
             (at, [{v: token.replace(back, SPACE) for v, token in row.items()} for row in bag]) for at, bag in logged]
     return found
 

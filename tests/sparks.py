@@ -61,11 +61,19 @@ def compile_query(statement: Statement, name: str, graphs: Mapping[str, pa.Table
     return compile_statement(statement, Catalog({s.stream: "event" for s in statement.streams}, graphs, rules), name, "logical")
 
 
+class QueriesFailed(AssertionError):
+    """Queries, by name, that failed in a run, and the results of all."""
+
+    def __init__(self, results: list[ResultEvent], errors: dict[str, str]) -> None:
+        super().__init__("; ".join(f"{name}: {error}" for name, error in errors.items()))
+        self.results, self.errors = results, errors
+
+
 def pumped(records: Sequence[Record], parse: Callable[[str], Statement], *, executor: str | None = None, strategy: str | None = None,
            graphs: str | None = None, batches: int = 1, resumed: bool = False, tasks: OwnProcess | None = None,
            read_rules: ParseRules = parse_rules, closed_rows: int = CLOSED_ROWS) -> list[ResultEvent]:
     """Run records through the pump in so many batches; `resumed` stops it after each and goes on from what was written. On the shared
-    Spark, unless `tasks` are given to run in this process. `closed_rows` as Executor has it."""
+    Spark, unless `tasks` are given to run in this process. `closed_rows` as Executor has it. Raises QueriesFailed in the end."""
     if graphs == "graphframes":
         needs_graphframes(shared_session())
 
@@ -79,6 +87,7 @@ def pumped(records: Sequence[Record], parse: Callable[[str], Statement], *, exec
     last = records[-1].position
     cuts = sorted(random.Random(batches).sample(range(1, last), min(batches - 1, last - 1)))
     found: list[ResultEvent] = []
+    failed: dict[str, str] = {}
     with tempfile.TemporaryDirectory() as folder:
         pump: Pump | None = None
         results: ResultLog | None = None
@@ -94,10 +103,11 @@ def pumped(records: Sequence[Record], parse: Callable[[str], Statement], *, exec
                 pump.restore()
             inside = pc.and_(pc.greater(table["position"], begin), pc.less_equal(table["position"], end))
             found += pump.process(table.filter(inside)).results
-            failed = [f"{q.name}: {q.error}" for q in pump.queries.values() if q.state == "failed"]
-            assert not failed, failed
+            failed |= {q.name: str(q.error) for q in pump.queries.values() if q.state == "failed"}
         assert results is not None
         results.close()
+    if failed:
+        raise QueriesFailed(found, failed)
     return found
 
 

@@ -1,35 +1,18 @@
-"""Every case of tests/cases under every treatment: one answer. ``pytest --update`` rewrites the expectations."""
+"""Every case of tests/cases under every treatment that needs no Spark: one answer. ``pytest --update`` rewrites the expectations."""
 
 from __future__ import annotations
 
 import pytest
 
-from tests.bags import ordered_alike, same_bag
+from tests.bags import same_bag
 from tests.case_files import Case, find_cases
-from tests.case_rows import show_row
 from tests.merged import ends, merge, split
-from tests.treatments import TREATMENTS, Treatment, parameters
+from tests.treatments import TREATMENTS, Treatment, parameters, run_case
 
 
-@pytest.mark.parametrize(("case", "treatment"), parameters(find_cases()))
+@pytest.mark.parametrize(("case", "treatment"), parameters(find_cases(), spark=False))
 def test_case(case: Case, treatment: Treatment, request: pytest.FixtureRequest) -> None:
-    reason = treatment.refusal(case)
-    if reason is not None:
-        pytest.skip(reason)
-    if treatment.spark and case.limit is not None:
-        request.applymarker(pytest.mark.xfail(reason=case.limit, strict=True))
-    answers = treatment.alone(case) if request.config.getoption("--separately") else treatment.answers(case)
-    if request.config.getoption("--update") and treatment is TREATMENTS[0]:
-        case.write(answers)
-    expected = case.expected()
-    assert {query: [at for at, _ in logged] for query, logged in answers.items()} == \
-        {query: [at for at, _ in logged] for query, logged in expected.items()}
-    same = ordered_alike if case.ordered else same_bag
-    for query, logged in answers.items():
-        for (at, bag), (_, right) in zip(logged, expected[query], strict=True):
-            assert same(bag, right), "\n".join([
-                f"{query} at {at}: expected", *sorted(show_row(row, case.prefixes) for row in right),
-                "but got", *sorted(show_row(row, case.prefixes) for row in bag)])
+    run_case(case, treatment, request)
 
 
 def test_merging_cases_changes_nothing() -> None:

@@ -259,7 +259,6 @@ def test_the_tour_of_the_readme(server: str, tmp_path: Path) -> None:
     assert output.replace("\r", "").rstrip().endswith("name,celsius\nboiler room,31.5")
 
 
-@pytest.mark.spark
 def test_the_proof_of_the_readme(tmp_path: Path) -> None:
     """``thalweg why``: the tree that the README shows."""
     run_bash(snippet("files"), tmp_path)
@@ -269,7 +268,6 @@ def test_the_proof_of_the_readme(tmp_path: Path) -> None:
     assert found.rstrip() == snippet("proof")
 
 
-@pytest.mark.spark
 def test_the_replay_of_the_readme(tmp_path: Path) -> None:
     """``thalweg run``: one line per evaluation time, of which those with the item over 30 degrees have the answer."""
     import json
