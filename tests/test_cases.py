@@ -10,7 +10,7 @@ from tests.merged import ends, merge, split
 from tests.treatments import TREATMENTS, Treatment, parameters, run_case
 
 
-@pytest.mark.parametrize(("case", "treatment"), parameters(find_cases(), spark=False))
+@pytest.mark.parametrize(("case", "treatment"), parameters(find_cases(), lambda treatment: not treatment.spark))
 def test_case(case: Case, treatment: Treatment, request: pytest.FixtureRequest) -> None:
     run_case(case, treatment, request)
 

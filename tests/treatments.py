@@ -164,11 +164,16 @@ TREATMENTS = (
 )
 
 
-def parameters(cases: Iterable[Case], spark: bool) -> list[object]:
-    """Every case under every treatment that is on Spark, or is not, for ``pytest.mark.parametrize``."""
+def parameters(cases: Iterable[Case], chosen: Callable[[Treatment], bool]) -> list[object]:
+    """Every case under every treatment that is `chosen`, for ``pytest.mark.parametrize``."""
     found = list(cases)
     return [pytest.param(case, treatment, id=f"{case.name}-{treatment.name}", marks=pytest.mark.spark if treatment.spark else ())
-            for treatment in TREATMENTS for case in found if treatment.spark == spark and treatment.concerns(case)]
+            for treatment in TREATMENTS for case in found if chosen(treatment) and treatment.concerns(case)]
+
+
+def by_spark_sql(treatment: Treatment) -> bool:
+    """Whether each plan is one of Spark SQL."""
+    return treatment.spark and treatment.name.startswith("sql, ")
 
 
 def check(case: Case, treatment: Treatment, config: pytest.Config) -> None:
