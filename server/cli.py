@@ -9,20 +9,27 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any, TypeVar
 
+from engine.runtime.place import PROCESS_TRIPLES
+from engine.spark.settings import master_of
 from grammar.rule_sets import RULE_SET_EXTENSIONS, TIMED_EXTENSIONS
 from server.cors import origin_of
 from server.limits import Limits
 from server.parameters import count, moment
-from server.routes.info import package_version
+from server.version import package_version
 
 Value = TypeVar("Value")
+INTERRUPTED = 130   # as the shell has it of SIGINT
 EXPLAIN_STAGES = ("parsed", "validated", "rewritten", "logical", "spark")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Parse the command line and do it; the exit status."""
     given = _parser().parse_args(arguments)
-    return int(given.do(given))
+    try:
+        return int(given.do(given))
+    except KeyboardInterrupt:   # of `serve` it is told otherwise
+        print("thalweg: interrupted", file=sys.stderr)
+        return INTERRUPTED
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -50,7 +57,7 @@ def _serve_arguments(parser: argparse.ArgumentParser) -> None:
     add("--limit", action="append", default=[], type=_limit, metavar="NAME=VALUE", help="change a limit shown at /info")
     add("--paused", action="store_true", help="start with all queries paused; let them go on one by one with PATCH")
     add("--workers", type=int, default=1, help="must be 1: one process owns Spark and the log")
-    add("--master", help="Spark master: local[N]; a cluster not yet (default: local[2], or THALWEG_MASTER)")
+    add("--master", type=_read_by(master_of), help="Spark master: local[N]; a cluster not yet (default: local[2], or THALWEG_MASTER)")
     add("--memory", help="memory of Spark's driver, such as 2g")
     add("--executor", choices=("sql", "local"), help="force one executor (tests and benchmarks)")
     add("--strategy", choices=("recompute", "incremental"), help="force one strategy (tests and benchmarks)")
@@ -78,6 +85,8 @@ def _run_arguments(parser: argparse.ArgumentParser) -> None:
     add("--until", type=_read_by(moment), metavar="TIME",
         help="of a rule program: up to then, in milliseconds or an xsd:dateTime (default: as far as its facts lead)")
     add("--explain", choices=EXPLAIN_STAGES, metavar="STAGE", help=f"show the plan instead: {', '.join(EXPLAIN_STAGES)}")
+    add("--master", type=_read_by(master_of), help="evaluate on Spark there, such as local[2] (default: THALWEG_MASTER; else in "
+        f"this process, above {PROCESS_TRIPLES} triples on Spark)")
     parser.set_defaults(do=_run)
 
 
@@ -98,6 +107,7 @@ def _why_arguments(parser: argparse.ArgumentParser) -> None:
     add("--ceased", action="store_true", help="of a rule program with a window: a row of stream N, what ceases at --at")
     add("--mode", choices=("full", "delta"), default="full", help="count the rows of the whole relation, or of what ISTREAM adds")
     add("--format", choices=("text", "json"), default="text", help="default: %(default)s")
+    add("--master", type=_read_by(master_of), help="evaluate on Spark there, as for run")
     parser.set_defaults(do=_why)
 
 
@@ -128,7 +138,8 @@ def _why(given: argparse.Namespace) -> int:
     from server.offline_why import ask, prove
 
     if given.url is not None:
-        unused = given.query or given.stream or given.graph or given.rules or given.at is not None or given.fact or given.facts
+        unused = (given.query or given.stream or given.graph or given.rules or given.at is not None or given.fact or given.facts
+                  or given.master)
         if unused or given.name is None:
             return _complain("--url goes with --name and --result; the server has the query, its streams and graphs.")
         return ask(given, sys.stdout)

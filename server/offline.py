@@ -5,11 +5,14 @@ from __future__ import annotations
 import argparse
 import csv
 import io
+import os
 import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from dataclasses import replace as changed
+from functools import partial
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -21,6 +24,7 @@ from engine.ir.spans import Diagnostic, DiagnosticError
 from engine.ir.statement import GraphSource, Statement
 from engine.records import Triple
 from engine.runtime.errors import EngineError
+from engine.runtime.place import Place, PlaceName, choose, triples_of
 from engine.runtime.replay import explain, made, named, replay, warnings
 from engine.runtime.resources import Item, ResultEvent, iso
 from engine.runtime.rule_store import checked
@@ -38,6 +42,8 @@ from server.problems import Problem, from_diagnostics
 _ANY = 1 << 40
 # A file on one's own disk may be large; only what would break the parser stays forbidden.
 FILE_LIMITS = Limits(item_bytes=_ANY, item_triples=_ANY, literal=_ANY, push_body_streamed=_ANY)
+MOST_PIPED = 16 << 20
+"""Characters of a text from standard input or another pipe, which may never end."""
 _TIMED_LINE = re.compile(rb"\s*-?\d+\t")
 
 
@@ -51,8 +57,9 @@ def run(given: argparse.Namespace, out: TextIO) -> int:
             shown = explain(files.queries, _pushed(files.queries), files.graphs, files.rules, given.explain, files.rule_sets)
             print("\n".join(f"# {name}\n{text}" if len(shown) > 1 else text for name, text in shown.items()), file=out)
         else:
-            answers = replay(files.queries, streams, files.graphs, files.rules, files.rule_sets)
-            _write(answers, given.format, out, len(files.queries) > 1)
+            place = chosen(given, files, streams)
+            answers = replay(files.queries, streams, files.graphs, files.rules, files.rule_sets, place)
+            _write(answers, given.format, out, len(files.queries) > 1, place.name)
     return told(work)
 
 
@@ -89,6 +96,13 @@ def _warn(found: Iterable[tuple[str, Diagnostic]], several: bool) -> None:
     """Say on standard error what may keep statements from ever answering."""
     for name, warning in found:
         print(f"warning: {name + ': ' if several else ''}{warning.render()}", file=sys.stderr)
+
+
+def chosen(given: argparse.Namespace, files: Files, streams: Mapping[str, Sequence[Item]]) -> Place:
+    """Where to evaluate; it is said on standard error, with the reason."""
+    place = choose(triples_of(streams, files.graphs), given.master)
+    print(f"thalweg: evaluated in {place}" if place.spark is None else f"thalweg: evaluated by {place}", file=sys.stderr)
+    return place
 
 
 def told(work: Callable[[], None]) -> int:
@@ -140,11 +154,18 @@ def read_rules(path: Path, name: str) -> RuleSet:
 
 
 def read_text(path: Path) -> str:
-    """The text of a file, ``-`` of standard input. Raises ValueError where it is not UTF-8."""
+    """The text of a file, ``-`` of standard input. Raises ValueError where it is not UTF-8, or does not end."""
     try:
-        return sys.stdin.read() if str(path) == "-" else path.read_text(encoding="utf-8")
+        if path.is_file():
+            return path.read_text(encoding="utf-8")
+        with nullcontext(sys.stdin) if str(path) == "-" else open(path, encoding="utf-8") as file:
+            text = file.read(MOST_PIPED + 1)
     except UnicodeDecodeError as error:
         raise _not_utf8(path, error) from error
+    if len(text) > MOST_PIPED:
+        name = "standard input" if str(path) == "-" else path
+        raise ValueError(f"{name}: a text that is no file has at most {MOST_PIPED} characters.")
+    return text
 
 
 def _check_utf8(body: bytes, path: Path) -> None:
@@ -239,7 +260,8 @@ def _bytes(path: Path) -> bytes:
     with open(path, "rb") as file:
         zipped = file.read(2) == b"\x1f\x8b"
         file.seek(0)
-        return gunzip(file, _ANY, _ANY) if zipped else file.read()
+        size = os.fstat(file.fileno()).st_size      # what is written to it from now on is not part of the recording
+        return gunzip(file, _ANY, _ANY) if zipped else file.read(size)
 
 
 def _media(path: Path) -> str:
@@ -250,9 +272,14 @@ def _media(path: Path) -> str:
     return kind
 
 
-def _write(answers: Iterator[ResultEvent], form: str, out: TextIO, several: bool = False) -> None:
-    """Write answers as they come; of `several` queries each with the name of its query, of a rule program with that of its stream."""
-    write = {"jsonl": _as_json, "csv": _as_csv, "table": _as_table}[form]
+Write = Callable[[ResultEvent, bool, dict[str, str]], str]
+
+
+def _write(answers: Iterator[ResultEvent], form: str, out: TextIO, several: bool = False, place: PlaceName | None = None) -> None:
+    """Write answers as they come; of `several` queries each with the name of its query, of a rule program with that of its stream, in JSON
+    with where it was evaluated."""
+    forms: dict[str, Write] = {"jsonl": partial(_as_json, place), "csv": _as_csv, "table": _as_table}
+    write = forms[form]
     before: str | None = None
     for answer in answers:
         names = ({"query": answer.query} if several else {}) | ({"stream": answer.stream} if answer.stream else {})
@@ -265,10 +292,12 @@ def _inconsistent(answer: ResultEvent) -> list[str]:
     return list(answer.meta.get("inconsistencies", []))
 
 
-def _as_json(answer: ResultEvent, first: bool, name: dict[str, str]) -> str:
+def _as_json(place: PlaceName | None, answer: ResultEvent, first: bool, name: dict[str, str]) -> str:
     shown: dict[str, Any] = {"graph": answer.payload.decode()} if answer.kind == "graph" else {"results": orjson.Fragment(answer.payload)}
     if found := _inconsistent(answer):
         shown["inconsistencies"] = found
+    if place is not None:
+        shown["executor"] = place
     return orjson.dumps({**name, "at": answer.at_ms, **shown}).decode() + "\n"
 
 

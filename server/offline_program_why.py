@@ -30,6 +30,7 @@ def misused(given: argparse.Namespace) -> str | None:
         return "name the fact to prove with --fact, such as --fact 'P(a)@3'."
     wrong = [name for name, there in (
         ("--at", given.at is not None), ("--rules", given.rules), ("--name", given.name is not None), ("--row", given.row),
+        ("--master", given.master),
         ("--result", given.result is not None), ("--mode", given.mode != "full"), ("--ceased", given.ceased)) if there]
     return f"{wrong[0]} goes with queries; of a rule program --fact says what is to be proved." if wrong else None
 

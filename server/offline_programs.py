@@ -45,6 +45,8 @@ def misused(given: argparse.Namespace) -> str | None:
         return f"{programs[0]} is a rule program: it runs alone, not beside other programs or queries."
     if given.rules:
         return "--rules goes with queries; a rule program has its rules in its text."
+    if given.master:
+        return "--master goes with queries; a rule program is evaluated in this process."
     if given.format not in FORMATS:
         return f"--format {given.format} goes with queries; a rule program has {' and '.join(FORMATS)}."
     if given.explain not in (None, "logical"):

@@ -13,17 +13,18 @@ from typing import TextIO
 from urllib.parse import quote, urlencode
 
 from engine.runtime.batch import Executor
-from engine.runtime.replay import recorded_evidence, spark_executor, with_rules
+from engine.runtime.place import Place, executor_at
+from engine.runtime.replay import recorded_evidence, with_rules
 from server.formats.media import JSON, TEXT
 from server.formats.proof_text import as_text
-from server.offline import Files, told
+from server.offline import Files, chosen, told
 from server.problems import dumps
 from server.why import explained
 
 _TIMEOUT_S = 120
 
 
-def prove(given: argparse.Namespace, out: TextIO, executor: Callable[[], AbstractContextManager[Executor]] = spark_executor) -> int:
+def prove(given: argparse.Namespace, out: TextIO, executor: Callable[[Place], AbstractContextManager[Executor]] = executor_at) -> int:
     """Replay the recordings, then prove a row of the result at ``--at``; the exit status."""
     def work() -> None:
         files = Files.of(given)
@@ -31,9 +32,11 @@ def prove(given: argparse.Namespace, out: TextIO, executor: Callable[[], Abstrac
         name = given.name or (next(iter(queries)) if len(queries) == 1 else "")
         if name not in queries:
             raise ValueError(f"--name must be one of {', '.join(queries)}.")
-        with executor() as used:
-            seen = recorded_evidence(queries, files.streams(), files.graphs, used, files.rule_sets, name, given.at, given.ceased)
-        found = explained(seen, given.row, given.max, given.mode)
+        streams = files.streams()
+        place = chosen(given, files, streams)
+        with executor(place) as used:
+            seen = recorded_evidence(queries, streams, files.graphs, used, files.rule_sets, name, given.at, given.ceased)
+        found = {**explained(seen, given.row, given.max, given.mode), "executor": place.name}
         print(as_text(found) if given.format == "text" else dumps(found).decode(), end="" if given.format == "text" else "\n", file=out)
     return told(work)
 

@@ -132,13 +132,13 @@ def _maintained(name: str) -> bool:
                 compiled = sparks.compile_query(parse(record.text), record.query, graphs_of(records), {**BUILT_IN_RULES, **sets})
             except DiagnosticError:     # a program with a time of its own, which is a step of tasks on either executor
                 continue
-            if compiled.lasting or compiled.delta is not None or compiled.kept is not None:
+            if compiled.lasting or compiled.kept is not None:
                 return True
     return False
 
 
 def is_maintained(case: Case) -> bool:
-    """Cases with a query that can be evaluated by what is new; the others are recomputed, whatever is wished."""
+    """Cases with a query whose closure can be kept: by Spark SQL all others are recomputed, whatever is wished."""
     return _maintained(case.name)
 
 

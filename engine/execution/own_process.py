@@ -5,13 +5,20 @@ from __future__ import annotations
 import os
 import tempfile
 import threading
+import time
 from collections.abc import Collection, Iterator, Sequence
+from concurrent.futures import Future, wait
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from engine.limits import Cancelled
 from engine.worker.bundles import Found, Tables, Task, run_bundled, run_bundles
 from engine.worker.database import close, connect, given_memory
+from engine.worker.guard import GRACE_S
+from engine.worker.time_limit import end_at
+
+_LOOK_S = 0.1
 
 
 class OwnProcess:
@@ -23,11 +30,38 @@ class OwnProcess:
         self._connection = connect(given_memory(), threads or os.cpu_count() or 1)
         self._running: frozenset[str] = frozenset()
         self._cancelled: set[str] = set()
+        self._stuck = False
         self._lock = threading.Lock()
         self._ending = threading.Lock()     # so that an interrupt ends what it is meant for
 
     def run(self, tasks: Sequence[Task], tables: Tables, alive: frozenset[str] | None) -> list[Found | Exception]:
-        """What the tasks give, as a Spark job gives it."""
+        """What the tasks give, as a Spark job gives it. A signal, which only the main thread is told of, ends them."""
+        if threading.current_thread() is not threading.main_thread():
+            return self._answers(tasks, tables, alive)
+        future = Future[list[Found | Exception]]()
+        threading.Thread(target=self._work, args=(future, tasks, tables, alive), name="tasks", daemon=True).start()
+        try:
+            return future.result()
+        finally:
+            if not future.done():
+                self._end(future)
+
+    def _work(self, future: Future[list[Found | Exception]], *given: Any) -> None:
+        try:
+            future.set_result(self._answers(*given))
+        except BaseException as failure:    # whoever waits is told
+            future.set_exception(failure)
+
+    def _end(self, future: Future[list[Found | Exception]]) -> None:
+        """End what runs, again and again: an interrupt between two statements ends nothing."""
+        until = time.monotonic() + GRACE_S
+        while not future.done() and time.monotonic() < until:
+            self._connection.interrupt()
+            end_at(0)
+            wait([future], _LOOK_S)
+        self._stuck = not future.done()
+
+    def _answers(self, tasks: Sequence[Task], tables: Tables, alive: frozenset[str] | None) -> list[Found | Exception]:
         while True:
             cancelled = frozenset(self._cancelled)      # one that is forgotten meanwhile was so all the same
             left = [task for task in tasks if task.query not in cancelled]
@@ -42,6 +76,10 @@ class OwnProcess:
                 if self._running & self._cancelled:     # since they were chosen
                     return []
                 return run_bundled(tasks, tables, 1, alive, lambda bundles: run_bundles(bundles, self._connection))
+            except Exception:   # an interrupt may come before or behind a task, too
+                if self._running & self._cancelled:
+                    return []
+                raise
             finally:
                 self._note(())
 
@@ -61,8 +99,9 @@ class OwnProcess:
         self._cancelled.discard(query)
 
     def close(self) -> None:
-        """Drop the database."""
-        close(self._connection)
+        """Drop the database, unless something runs in it that no interrupt ends."""
+        if not self._stuck:
+            close(self._connection)
 
 
 @contextmanager

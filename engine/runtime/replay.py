@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import replace
 
 import numpy as np
@@ -27,6 +26,7 @@ from engine.runtime.chains import check_sources
 from engine.runtime.derived import Queries, given_name, own_iri
 from engine.runtime.evidence import Evidence, events_of
 from engine.runtime.output import triples_in
+from engine.runtime.place import Place, choose, executor_at, triples_of
 from engine.runtime.pump import Pump
 from engine.runtime.registered import Definition, Registered
 from engine.runtime.resources import Item, ResultEvent
@@ -34,7 +34,6 @@ from engine.runtime.results import ResultLog, Retention
 from engine.runtime.rows import ROWS, Kind, encode, graph_table, item_rows, own_blank_nodes, prepare, short_name
 from engine.runtime.statement_warnings import statement_warnings, words_of
 from engine.runtime.ticks import Timetable
-from engine.spark.settings import SparkSettings
 
 _BATCH_ROWS = 200_000
 _NO_LIMIT = 1 << 60
@@ -57,15 +56,14 @@ def named(statements: Sequence[Statement]) -> dict[str, Statement]:
 
 
 def replay(queries: Mapping[str, Statement], streams: Mapping[str, Sequence[Item]], graphs: Mapping[str, Sequence[Triple]],
-           rules: Sequence[str] = (), rule_sets: Mapping[str, RuleSet] = NO_RULES,
-           settings: SparkSettings | None = None) -> Iterator[ResultEvent]:
-    """`run` on a Spark of its own, started when the statements have compiled and stopped at the end. `rules` are further rule sets
-    of each statement, by names that are built in or in `rule_sets`."""
+           rules: Sequence[str] = (), rule_sets: Mapping[str, RuleSet] = NO_RULES, place: Place | None = None) -> Iterator[ResultEvent]:
+    """`run` at a place (None: the one for what there is), where something is started when the statements have compiled. `rules` are
+    further rule sets of each statement, by names that are built in or in `rule_sets`."""
     queries = with_rules(queries, rules)
     tables = _tables(graphs)
     for name, statement in queries.items():
         compile_replay(statement, name, {*streams, *made(queries)}, tables, rule_sets)
-    with spark_executor(settings) as executor:
+    with executor_at(place or choose(triples_of(streams, graphs))) as executor:
         yield from run(queries, streams, graphs, executor, rule_sets)
 
 
@@ -113,18 +111,6 @@ def made(queries: Mapping[str, Statement]) -> list[str]:
     for name, query in live.items():
         check_sources(query.statement, name, query.makes, live, _BASE_URL)
     return list(live.makers)
-
-
-@contextmanager
-def spark_executor(settings: SparkSettings | None = None) -> Iterator[Executor]:
-    """An executor on a Spark started for it."""
-    from engine.spark.executor import Executor as SparkExecutor
-    from engine.spark.session import start_session
-    session = start_session(settings)
-    try:
-        yield SparkExecutor(session)
-    finally:
-        session.stop()
 
 
 def compile_replay(statement: Statement, name: str, streams: Iterable[str], graphs: Mapping[str, pa.Table],

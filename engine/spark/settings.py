@@ -6,6 +6,7 @@ Every entry of `configuration` is there for a reason that was measured (docs/dec
 from __future__ import annotations
 
 import os
+import re
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -50,6 +51,16 @@ class SparkSettings:
     def ivy(self) -> Path:
         """The folder in which Ivy keeps what it fetched: one of our own, so that no half-filled shared one gets in the way."""
         return self.cache.expanduser() / "ivy"
+
+
+_MASTER = re.compile(r"local(\[([1-9][0-9]*|\*)(,[0-9]+)?\])?|spark://[^\s,/]+:[0-9]+(,[^\s,/]+:[0-9]+)*|k8s://\S+|yarn")
+
+
+def master_of(text: str) -> str:
+    """A Spark master. Raises ValueError where no Spark could be meant."""
+    if not _MASTER.fullmatch(text):
+        raise ValueError("expected a Spark master: local, local[2], local[*], spark://HOST:PORT, k8s://URL or yarn")
+    return text
 
 
 VARIABLES = {"master": "THALWEG_MASTER", "memory": "THALWEG_SPARK_MEMORY", "worker_memory": MEMORY_VARIABLE,

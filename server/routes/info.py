@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import platform
-from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 from flask import Blueprint, Response
@@ -15,6 +14,7 @@ from grammar.checks import TEXT_LIMITS
 from grammar.rule_sets import BY_MEDIA, RULE_SET_TYPES, STATEMENT_LANGUAGES
 from server.formats.media import GRAPH_TYPES, HTML, JSON, PUSH_TYPES, TEXT
 from server.problems import SLUGS, Problem
+from server.version import package_version
 from server.web import best, json_reply, reply, route, site
 
 blueprint = Blueprint("info", __name__)
@@ -68,14 +68,6 @@ def readiness(engine: Any, feeds: Worker | None = None) -> tuple[int, dict[str, 
     if trouble is not None:
         well, more["reason"] = False, "; ".join([*([more["reason"]] if "reason" in more else []), trouble])
     return (200 if well else 503), {"status": "ready" if well else engine.state, "progress": engine.progress, **more}
-
-
-def package_version(package: str) -> str | None:
-    """The installed version of a package."""
-    try:
-        return version(package)
-    except PackageNotFoundError:
-        return None
 
 
 def _extra(engine: Any) -> dict[str, Any]:

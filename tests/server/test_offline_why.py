@@ -63,7 +63,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def proved(*arguments: str) -> tuple[int, str]:
     out = io.StringIO()
     given: argparse.Namespace = _parser().parse_args(["why", *arguments])
-    return offline_why.prove(given, out, lambda: nullcontext(ReferenceExecutor())), out.getvalue()
+    return offline_why.prove(given, out, lambda place: nullcontext(ReferenceExecutor())), out.getvalue()
 
 
 def test_a_row_of_a_replay(folder: Path) -> None:
