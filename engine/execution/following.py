@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Mapping
 from weakref import ref
 
@@ -18,6 +19,7 @@ class Following:
         self._brought: dict[str, tuple[str, int]] = {}
         self._graphs: dict[str, tuple[ref[pa.Table], str]] = {}
         self._versions = 0
+        self._token = secrets.token_hex(4)      # workers may outlive an executor
         self._used: dict[str, frozenset[str]] = {}
 
     def stream(self, name: str, content: StreamContent) -> Followed:
@@ -29,7 +31,7 @@ class Following:
         known = self._graphs.get(name)
         if known is None or known[0]() is not table:
             self._versions += 1
-            known = self._graphs[name] = ref(table), f"v{self._versions}"
+            known = self._graphs[name] = ref(table), f"{self._token}-{self._versions}"
         return Followed(known[1], self._known(name, known[1]), 1, table.num_rows, lambda part: table.slice(0, 0) if part else table)
 
     def _known(self, name: str, token: str) -> int:

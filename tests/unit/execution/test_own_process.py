@@ -7,11 +7,17 @@ import sys
 import threading
 from pathlib import Path
 
+from engine.compiler import Catalog, compile_statement
+from engine.execution.content import StreamContent
+from engine.execution.due import Due
 from engine.execution.executor import Executor
 from engine.execution.own_process import OwnProcess, own_process
 from engine.limits import UNLIMITED, Cancelled
+from engine.records import Event
+from engine.runtime.rows import encode, facts_of, graph_table
 from engine.worker import database, states
 from engine.worker.bundles import Found, QueryFailed, Task
+from grammar import parse
 from tests.unit.spark.test_limits import PRODUCT, QUICK, due
 from tests.unit.spark.test_segments import CLOSED, Query, rows
 from tests.waiting import wait_until
@@ -74,4 +80,19 @@ def test_a_task_that_fails_fails_alone(tmp_path: Path) -> None:
     tasks = OwnProcess(tmp_path)
     found = tasks.run([Task(text, frozenset(), 1) for text in ("SELECT 1 AS a", "SELECT nonsense", "SELECT 2 AS a")], {}, None)
     assert [type(answer) for answer in found] == [Found, QueryFailed, Found]
+    tasks.close()
+
+
+def test_what_an_executor_left_in_a_worker_is_not_another_s(tmp_path: Path) -> None:
+    """Two that go on one after the other, as where a server stops and starts: each has its own version of a static graph."""
+    tasks, graph = OwnProcess(tmp_path), "http://ex.org/g"
+    text = f"REGISTER QUERY q AS SELECT ?o FROM STREAM <http://ex.org/s> [RANGE 1s] FROM <{graph}> WHERE {{ ?s <urn:p> ?o }}"
+    content = StreamContent("http://ex.org/s")
+    content.append(facts_of(encode([Event(1, "http://ex.org/s", 500, None, (("<urn:a>", "<urn:q>", "<urn:b>"),), 500)])))
+    for value in ("<urn:one>", "<urn:two>"):
+        graphs = {graph: graph_table([("<urn:a>", "<urn:p>", value)])}
+        compiled = compile_statement(parse(text), Catalog({"http://ex.org/s": "event"}, graphs), "q")
+        executor = Executor(tasks)
+        [answer] = executor.evaluate([Due("q", compiled, (1000,), 0, {"http://ex.org/s": content}, graphs)])
+        assert answer.table is not None and answer.table["o"].to_pylist() == [value]
     tasks.close()
