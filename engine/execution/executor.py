@@ -44,6 +44,7 @@ from engine.worker.resident import Followed
 StrategyName = Literal["recompute", "incremental"]
 
 INCREMENTAL_ROWS = 20_000
+MOST_OVER = 2           # so often in a row others have waited in vain for what is kept: then nothing is kept for such a query
 MOST_NEW = 0.25         # the share of a window that may be new at each evaluation, where what its patterns find is kept
 KEPT_ROWS = 4_000       # the same of closures, where nothing changes
 WIDEST_ROWS = 4_000_000     # what the windows of all evaluations that are made together may have
@@ -80,6 +81,7 @@ class Executor:
         self.force_graphs = force_graphs
         self._answers: dict[str, KeptClosure] = {} if pump is None else pump._answers
         self._too_large: set[str] = set() if pump is None else pump._too_large
+        self._over: dict[str, int] = {}     # how often in a row what is kept for a query was too much
         self._following = Following() if pump is None and forgets else None
         self._marks: Iterator[int] = itertools.count(1) if pump is None else pump._marks
         own = states or tasks.work / f"programs-{secrets.token_hex(4)}"
@@ -127,6 +129,7 @@ class Executor:
                 failed[number] = failure
         self._run(jobs)
         self._run_undecided(jobs)
+        self._run_unkept(jobs)
         self._run_too_large(jobs)
         self._run_mended(jobs)
         remaining = iter(jobs)
@@ -140,6 +143,7 @@ class Executor:
         self._paces.forget(query)
         self.choices.pop(query, None)
         self._too_large.discard(query)
+        self._over.pop(query, None)
         self._sql.forget(query)
         self.programs.forget(query)
         if self._following is not None:
@@ -222,8 +226,10 @@ class Executor:
 
     def _samples(self, due: Due, rows: int) -> bool:
         """Whether what its patterns find is kept."""
-        if due.compiled.sampled is None or self.force_strategy:
-            return due.compiled.sampled is not None and self.force_strategy == "incremental"
+        if due.compiled.sampled is None or self._over.get(due.query, 0) >= MOST_OVER:
+            return False
+        if self.force_strategy:
+            return self.force_strategy == "incremental"
         whole: int = rows + sum(table.num_rows for table in due.graphs.values())
         return whole > INCREMENTAL_ROWS and due.compiled.changing * rows <= MOST_NEW * whole
 
@@ -275,6 +281,28 @@ class Executor:
             jobs[number].due.compiled.undecided = True
             jobs[number] = self._job(jobs[number].due)
         self._run([jobs[number] for number in again])
+
+    def _run_unkept(self, jobs: list[PlanJob]) -> None:
+        """Run the plans again, over their windows alone, for which what is kept needed more time or memory than one evaluation has: other
+        queries may need much more of a stream than these windows show. Nothing is kept for such a query from then on."""
+        again = []
+        for number, job in enumerate(jobs):
+            query, failure = job.due.query, job.answer
+            if not job.kept:
+                continue
+            if isinstance(failure, Found):
+                self._over.pop(query, None)
+            elif isinstance(failure, Postponed):
+                self._over[query] = self._over.get(query, 0) + 1
+            elif isinstance(failure, LimitExceeded) and (
+                    failure.limit == "worker_memory" or failure.limit == "evaluation_ms" and len(job.due.ticks) == 1):
+                self._over[query] = MOST_OVER
+                if job.due.patience_ms is None:
+                    jobs[number] = self._job(job.due)
+                    again.append(jobs[number])
+                else:
+                    job.answer = Postponed("what its patterns find needs more than an evaluation has")
+        self._run(again)
 
     def _run_too_large(self, jobs: list[PlanJob]) -> None:
         """Run the plans again by Spark SQL, which has the disk too, that needed more memory than a worker has; such a query stays there."""

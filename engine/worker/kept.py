@@ -20,7 +20,6 @@ _DEAD = 2           # and written anew without what has ended, once it has so ma
 _FEW = 1_000
 _MOST_PARSED = 1_024
 
-
 _BRINGING = threading.Lock()
 _LOCKS: dict[str, threading.Lock] = {}      # by relation
 
@@ -65,7 +64,9 @@ def forget(connection: duckdb.DuckDBPyConnection, alive: frozenset[str]) -> None
     kept = _kept(connection)
     for name in kept.keys() - alive:
         _drop(connection, kept, name)
-        _LOCKS.pop(name, None)
+    with _BRINGING:
+        for name in _LOCKS.keys() - alive:      # those of relations that failed, too
+            del _LOCKS[name]
 
 
 def _advance(connection: duckdb.DuckDBPyConnection, kept: dict[str, _Kept], step: KeptStep) -> None:

@@ -15,10 +15,11 @@ from engine.execution.content import StreamContent
 from engine.execution.due import Answer, Due
 from engine.execution.executor import Executor
 from engine.execution.own_process import own_process
+from engine.limits import LimitExceeded, Postponed
 from engine.records import Event
 from engine.runtime.rows import encode, facts_of, graph_table
 from engine.timeline import MIN
-from engine.worker import resident
+from engine.worker import kept, resident
 from grammar.statement import parse
 
 E, S, R, G = "http://ex.org/", "http://ex.org/s", "http://ex.org/r", "http://ex.org/g"
@@ -119,3 +120,48 @@ def test_what_is_kept_is_what_windows_hold(name: str, seed: int, monkeypatch: py
                 assert rows(one) == rows(other), (name, seed, step, one.tick)
         for executor in ways.values():
             executor.close()
+
+
+def test_a_query_whose_patterns_find_more_than_can_be_kept_is_evaluated_over_its_windows(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another query may need much more of the stream, and what patterns find is kept for all of it."""
+    content = StreamContent(S)
+    content.append(facts_of(encode([event for to, event in events(random.Random(1), 0, 1) if to == S])))
+    for limit, told in (("evaluation_ms", "it took longer"), ("worker_memory", "it needs more memory")):
+        begun: list[str] = []
+
+        def fail(*_: object, limit: str = limit, told: str = told) -> None:
+            begun.append(limit)
+            raise LimitExceeded(limit, told)
+
+        with own_process() as tasks, monkeypatch.context() as patched:
+            keeping, plain = Executor(tasks, force_strategy="incremental"), Executor(tasks, force_strategy="recompute", forgets=False)
+            patched.setattr(kept, "_advance", fail)
+            for tick in (2_000, 4_000):
+                due = Due("q", compiled(QUERIES["star"], "q"), (tick,), -1, {S: content}, {})
+                assert rows(keeping.evaluate([due])[0]) == rows(plain.evaluate([due])[0])
+                assert keeping.choices["q"] == ("local", "recompute")
+            assert begun == [limit], "tried once"
+            keeping.evaluate([Due("p", compiled(QUERIES["count"], "p"), (4_000,), -1, {S: content}, {})])
+            assert begun == [limit] * 2, "each query for itself"
+            keeping.forget("p")
+            keeping.evaluate([due])
+            assert not kept._LOCKS, "nothing stays of what failed"
+
+
+def test_a_query_for_whose_patterns_others_wait_in_vain_again_is_evaluated_over_its_windows(monkeypatch: pytest.MonkeyPatch) -> None:
+    content = StreamContent(S)
+    content.append(facts_of(encode([event for to, event in events(random.Random(1), 0, 1) if to == S])))
+    whole, waits = kept._advance, iter((True, False, True, True))
+
+    def advance(*given: object) -> None:
+        if next(waits):
+            raise Postponed("others have waited long enough")
+        whole(*given)   # type: ignore[arg-type]
+
+    with own_process() as tasks:
+        executor = Executor(tasks, force_strategy="incremental")
+        monkeypatch.setattr(kept, "_advance", advance)
+        due = Due("q", compiled(QUERIES["star"], "q"), (2_000,), -1, {S: content}, {})
+        failed = [isinstance(executor.evaluate([due])[0].error, Postponed) for _ in range(6)]
+        assert failed == [True, False, True, True, False, False]
+        assert executor.choices["q"] == ("local", "recompute")
