@@ -82,7 +82,9 @@ def run_bundled(tasks: Sequence[Task], tables: Tables, workers: int, alive: froz
     them where that is None. Where tables are followed one worker does everything, so that there is one copy of each."""
     parts = balanced(tasks, 1 if follows(tables) else workers)
     results = list(run([_bundle(part, tasks, tables, alive, frozenset()) for part in parts]))
-    if behind := frozenset().union(*(failure.tables for *_, failure in results if isinstance(failure, Behind))):
+    behind = frozenset[str]()
+    while lacking := frozenset().union(*(failure.tables for *_, failure in results if isinstance(failure, Behind))):
+        behind |= lacking       # each time it may be another worker; one that is given all of a table does not lack it
         results = list(run([_bundle(part, tasks, tables, alive, behind) for part in parts]))
     answers: list[Found | Exception] = [QueryFailed("the task gave no answer")] * len(tasks)
     for number, ms, answer, findings, error in results:

@@ -15,7 +15,7 @@ from engine.runtime.rows import encode, facts_of
 from engine.worker import bundles, resident
 from engine.worker.bundles import Found, QueryFailed, Result, Task, run_bundled, run_bundles
 from engine.worker.database import close, connect
-from engine.worker.resident import Behind, Step, follow, held_of
+from engine.worker.resident import Behind, Followed, Step, follow, held_of
 
 S, TABLE = "http://ex.org/s", "s_1"
 
@@ -126,6 +126,29 @@ def test_tasks_go_on_with_a_worker_that_has_nothing() -> None:
         assert isinstance(wrong, QueryFailed)
         following.brought(tables)
     assert bundles == 5, "one bundle for all tasks; the second and the third time another worker had to be given all"
+    for worker in workers:
+        close(worker)
+
+
+def test_tasks_go_on_with_another_worker_each_time() -> None:
+    """One that lacks what the one before it had."""
+    contents, following = {name: StreamContent(S) for name in ("s_1", "s_2")}, Following()
+    first, second, third = workers = [connect(), connect(), connect()]
+
+    def tables() -> dict[str, Followed]:
+        return {name: following.stream(name, content) for name, content in contents.items()}
+
+    for content in contents.values():
+        add(content, 1)
+    follow(first, {"s_1": tables()["s_1"].step(whole=True)}, None)      # it lacks s_2
+    follow(second, {"s_2": tables()["s_2"].step(whole=True)}, None)     # it lacks s_1
+    following.brought(tables())
+    for content in contents.values():
+        add(content, 2)
+    tasks = [Task(f"SELECT count(*) AS n FROM {name}", frozenset((name,)), 1) for name in contents]
+    turns = iter((first, second, third))
+    found = run_bundled(tasks, tables(), 2, None, lambda given: run_bundles(given, next(turns)))
+    assert [answer.table["n"].to_pylist() for answer in found if isinstance(answer, Found)] == [[2], [2]]
     for worker in workers:
         close(worker)
 
