@@ -19,6 +19,7 @@ from engine.ir.statement import GraphSource
 from engine.records import Triple
 from engine.runtime.clock import ManualClock
 from engine.runtime.errors import EngineError, conflict, not_found
+from engine.runtime.holding import Held, held_of
 from engine.runtime.output import payload
 from engine.runtime.resources import (RESULT_KINDS, DeadLetter, GraphInfo, Item, Listener, Notice, OneShot, QueryInfo, Receipt, Rejection,
                                       ResultEvent, RuleSetInfo, StreamInfo, TailEvent, TailPart)
@@ -264,6 +265,10 @@ class FakeEngine:
     def warnings(self, text: str, media: str | None = None) -> list[Diagnostic]:
         at = text.find("DOUBT")
         return [Diagnostic("unknown-word", "Nothing has it.", Span(text, at, at + 5))] if at >= 0 else []
+
+    def held(self, name: str) -> Held:
+        info = self.query(name)
+        return held_of(None, str(info.epoch), info.variables, False, 1_000)
 
     def plan(self, name: str, stage: str = "spark") -> str:
         return f"{stage} plan of {self.query(name).name}"
