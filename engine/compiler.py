@@ -92,7 +92,7 @@ def _compile_program(statement: Statement, catalog: Catalog, identity: str, unti
     behind = RULES_OF[program.profile].rules if program.profile else ()
     together = RuleSet("program", (*own.rules, *behind), own.facts)
     passes = Programs(together, graphs, general or not behind, goals_of(program)).passes(graphs)
-    plan = program_plan(statement, passes[-1].rules)
+    plan = program_plan(statement, passes[-1].rules, _windows_of(statement))
 
     def generalise() -> Compiled:
         return compile_statement(statement, catalog, identity, until, general=True)

@@ -18,7 +18,7 @@ from engine.plan.explain import explain_plan, plan_tree
 from engine.plan.graphs import growing
 from engine.plan.kept import with_kept
 from engine.plan.memory import describe, memory
-from engine.plan.nodes import ClosedSource, Instances, KeptSource, Plan, Project, Sample, TimedSource, closures
+from engine.plan.nodes import AtomsSource, Begun, ClosedSource, KeptSource, Plan, Project, Sample, Scan, TimedSource, closures, sources
 from engine.plan.order import Estimate
 from engine.plan.staged import StagedPlan, explain_staged
 from engine.plan.timed import TimedPlan
@@ -27,7 +27,7 @@ from engine.sql.companions import typed_variables
 from engine.sql.dialect import DIALECTS, Dialect
 from engine.sql.emit import Emitter, PlanText
 from engine.sql.fixpoint import ClosureText, closure_text
-from engine.sql.instances import shown_text
+from engine.sql.instances import begun_text
 from engine.sql.kept import KeptText, KeptWriter
 from engine.sql.lower import Lowering
 from engine.sql.steps import step_texts
@@ -50,7 +50,7 @@ class Compiled:
     build: Callable[[Estimate], Plan] = field(repr=False)
     generalise: Callable[[], Compiled] = field(repr=False)
     schema_words: frozenset[str] = field(default=frozenset(), repr=False)
-    goal: Instances | None = field(default=None, repr=False)
+    goal: Plan | None = field(default=None, repr=False)
     passes: tuple[Pass, ...] = field(default=(), repr=False)
     texts: dict[tuple[str, bool, Form], PlanText] = field(default_factory=dict, repr=False)
     _kept: dict[tuple[str, bool], KeptText] = field(default_factory=dict, repr=False)
@@ -71,9 +71,9 @@ class Compiled:
             self.__dict__.pop("sampled", None)
 
     @property
-    def has_closures(self) -> bool:
-        """Whether rules are applied in rounds."""
-        return bool(self.text("local").closures)
+    def closures(self) -> list[ClosedSource]:
+        """The closures of its plan, each after those that it stands on."""
+        return closures(sources(self.plan))
 
     @cached_property
     def general(self) -> Compiled:
@@ -99,9 +99,9 @@ class Compiled:
         return self.statement.on_change
 
     @property
-    def lasting(self) -> bool:
-        """Whether its plan is a closure that is kept with its intervals: that of a rule program, or of `kept`."""
-        return isinstance(self.plan, Instances)
+    def keeps_closures(self) -> bool:
+        """Whether some of its closures have intervals, so that they can be kept."""
+        return any(closed.has_intervals for closed in self.closures)
 
     @property
     def timed(self) -> bool:
@@ -115,13 +115,13 @@ class Compiled:
         return 0.0 if self.on_change else max((min(1.0, w.step_ms / w.range_ms) for w in windows), default=1.0)
 
     @cached_property
-    def kept(self) -> Compiled | None:
-        """The query with its answers derived as facts that know when they end; None where that does not serve."""
+    def answering(self) -> Compiled | None:
+        """The query with its answers derived by its closure, as facts that know when they end; None where that does not serve."""
         goal = self.goal
         whole = self.sampled.input if isinstance(self.sampled, Project) else self.sampled
-        if goal is None or self.staged is not None or isinstance(whole, Sample):
+        if not isinstance(goal, Scan) or not isinstance(goal.source, AtomsSource) or self.staged is not None or isinstance(whole, Sample):
             return None
-        if any(map(is_volatile, (f.condition for f in goal.source.rules[-1].body if isinstance(f, Test)))):
+        if any(map(is_volatile, (f.condition for f in goal.source.parts[0].rules[-1].body if isinstance(f, Test)))):
             return None
         return replace(self, plan=goal, build=lambda live: goal, goal=None, texts={}, _kept={}, planned_rows=0)
 
@@ -166,8 +166,8 @@ class Compiled:
         lowering = Lowering(dialect, self.identity, self._label_offset, quick=typed)
         emitter = Emitter(dialect, lowering, typed_variables(plan) if typed else frozenset())
         query = self.rewritten.query
-        if isinstance(self.plan, Instances):
-            text = PlanText((), shown_text(self.plan.source, True, dialect, {}), (self.plan.source,))
+        if isinstance(self.plan, Begun):
+            text = PlanText((), begun_text(self.plan), (self.plan.source,))
         elif isinstance(query, Construct):
             template = tuple((t.subject, t.predicate, t.object) for t in query.template)
             text = emitter.graph_text(plan, template)  # type: ignore[arg-type]
@@ -179,7 +179,10 @@ class Compiled:
 
     def _closure(self, source: ClosedSource, dialect: Dialect, typed: bool) -> ClosureText:
         """Equal closures of several queries have equal texts, and are then made once."""
-        return closure_text(source, dialect, Lowering(dialect, source.name, self._label_offset, quick=typed))
+        told = self.plan.role if isinstance(self.plan, Begun) and self.plan.source == source else None
+        atoms_only = isinstance(self.plan, Scan) and isinstance(self.plan.source, AtomsSource)
+        lowering = Lowering(dialect, source.name, self._label_offset, quick=typed)
+        return closure_text(source, dialect, lowering, told, atoms_only and source.has_intervals)
 
     def tree(self) -> dict[str, Any]:
         """The plan as nested nodes, for its picture."""
@@ -199,8 +202,7 @@ class Compiled:
                 return f"-- executor: local, a step in one task\n-- state: in the worker, and in a file\n{step_texts(self.plan.program)}"
             case "spark":
                 own = replace(self, texts={}, _kept={})   # evaluations may go on in another thread: what they keep is left alone
-                either = "incremental or recompute, by cost" if own.sampled or own.kept else "recompute"
-                kept, text = "incremental" if own.lasting else either, own.text("sql")
+                kept, text = "incremental or recompute, by cost" if own.sampled or own.keeps_closures else "recompute", own.text("sql")
                 graphs = f"-- paths: {growing('reachability')}\n" if text.rounds else ""
                 return (f"-- executor: local below {RESIDENT_ROWS} rows, sql above\n-- strategy: {kept}\n{graphs}"
                         f"WITH ticks, windows (for each evaluation),\n{text.body}")

@@ -11,7 +11,8 @@ import pyarrow.compute as pc
 
 from engine.execution.compiled import Compiled
 from engine.execution.content import StreamContent
-from engine.ir.statement import Ask
+from engine.execution.instances import begun_facts
+from engine.ir.statement import Ask, Program
 from engine.limits import UNLIMITED, EvaluationLimits
 from engine.plan.staged import Look
 from engine.sql.sources import Evaluation
@@ -127,12 +128,15 @@ def inconsistencies_at(tick: int, findings: pa.Table | None) -> tuple[str, ...]:
 
 def split(due: Due, table: pa.Table) -> list[Answer]:
     """One table per tick, columns named by variable, rows in order where the plan orders them."""
-    names = due.compiled.column_names
+    names, program = due.compiled.column_names, due.compiled.statement.query
     if "ord" in table.column_names:
         table = table.sort_by([("tick", "ascending"), ("ord", "ascending")])
     answers = []
     for tick in due.ticks:
         part = table if len(due.ticks) == 1 else table.filter(pc.equal(table["tick"], tick))
+        if isinstance(program, Program):
+            answers.append(Answer(due.query, tick, begun_facts(program, part, tick)))
+            continue
         columns = [part.column(i) for i in range(len(part.column_names) - len(names), len(part.column_names))]
         if names:
             answers.append(Answer(due.query, tick, pa.table(columns, names=list(names))))

@@ -2,7 +2,7 @@
 
 ``local`` takes all plans below `RESIDENT_ROWS` as tasks, in one Spark job or in this process; ``sql`` runs a Spark job per plan over
 Parquet segments, where there is a Spark. ``recompute`` evaluates the content at each T anew, all due T in one job; ``incremental`` keeps
-what patterns find, and closures, and adds what is new.
+what patterns find, and closures with intervals, and adds what is new.
 """
 
 from __future__ import annotations
@@ -23,8 +23,7 @@ from engine.execution.compiled import LOCAL_ROWS, RESIDENT_ROWS, Form
 from engine.execution.content import StreamContent, merge_estimates, table_estimate
 from engine.execution.due import Answer, Due, ProgramPosition, failures, inconsistencies_at, split
 from engine.execution.following import Following
-from engine.execution.instances import KeptProgram, KeptSolutions
-from engine.execution.kept import KeptClosure
+from engine.execution.kept import KeptClosures
 from engine.execution.pace import Paces
 from engine.execution.plan_job import ExecutorName, PlanJob
 from engine.execution.program_steps import TimedPrograms
@@ -79,7 +78,7 @@ class Executor:
         self.force_strategy = force_strategy
         self.choices: dict[str, tuple[ExecutorName, StrategyName]] = {} if pump is None else pump.choices
         self.force_graphs = force_graphs
-        self._answers: dict[str, KeptClosure] = {} if pump is None else pump._answers
+        self._closures: dict[str, KeptClosures] = {} if pump is None else pump._closures
         self._too_large: set[str] = set() if pump is None else pump._too_large
         self._over: dict[str, int] = {}     # how often in a row what is kept for a query was too much
         self._following = Following() if pump is None and forgets else None
@@ -164,7 +163,7 @@ class Executor:
         if self._beside is not None:
             self._beside.abandon()
         self._sql.end()
-        for query in list(self._answers):
+        for query in list(self._closures):
             self._drop(query)
         self._sql.close()
 
@@ -182,14 +181,15 @@ class Executor:
         rows = sum(due.streams[iri].rows for iri in ranges)
         compiled.adapt(rows, lambda: _live(due))
         typed = not compiled.undecided and not any(due.streams[iri].hard for iri in ranges)
-        if not compiled.lasting and compiled.kept is not None and self._keeps(due, rows):
-            due = replace(due, compiled=compiled.kept)
-        if due.compiled.lasting:
-            return self._kept_job(due, typed)
-        most = self.closed_rows if compiled.has_closures else RESIDENT_ROWS if self._following else LOCAL_ROWS
+        keeps = self._keeps(due, rows)
+        if keeps and compiled.answering is not None:
+            compiled = compiled.answering
+            due = replace(due, compiled=compiled)
+        most = self.closed_rows if compiled.closures and not keeps else RESIDENT_ROWS if self._following or keeps else LOCAL_ROWS
         executor: ExecutorName = self.force_executor or ("local" if rows <= most and due.query not in self._too_large else "sql")
         samples = executor == "local" and self._following is not None and self._samples(due, rows)
-        self.choices[due.query] = (executor, "incremental" if samples else "recompute")
+        closures = self._kept_closures(due) if keeps and executor == "local" else None
+        self.choices[due.query] = (executor, "incremental" if samples or closures is not None and closures.seen >= 0 else "recompute")
         form: Form = "sampled" if samples else "motifs" if self.force_graphs is not None and executor == "sql" else "plain"
         text = compiled.text(executor, typed, form)
         prefix = source_texts(text.sources, compiled.statement.windows, evaluation, DIALECTS[executor])
@@ -198,18 +198,23 @@ class Executor:
         names = frozenset(map(stream_table, streams)) | frozenset(map(graph_table, graphs))
         names |= {table for step in kept for table in (*step.text.tables, *step.text.graphs)}
         own = {} if due.derived is None or compiled.derived is None else {timed_table(compiled.derived): due.derived}
-        names |= own.keys()
         rounds = tuple((part, *text.pairs(prefix, part)) for part in text.rounds)
         statement, ahead = text.statement(prefix), executor == "sql" and rows <= self.closed_rows
         closer: ExecutorName = "local" if ahead else executor
-        closings = tuple(closure.ready(source_texts(closure.sources, compiled.statement.windows, evaluation, DIALECTS[closer]))
-                         for closure in compiled.text(closer, typed).closures)
-        if executor == "sql":   # plans run side by side in one session
-            renamed = {closing.name: f"{closing.name}_{_mark(due.query)}" for closing in closings}
-            closings = tuple(closing.own(renamed, DIALECTS[closer]) for closing in closings)
-            statement = DIALECTS[executor].renamed(statement, renamed)
-        return PlanJob(due, executor, statement, names, rows * len(due.ticks), own=own, rounds=rounds, closings=closings, ahead=ahead,
-                       kept=kept)
+        renamed: dict[str, str] = {}
+        if closures is not None:
+            renamed, new = closures.names, {iri: f"{stream_table(iri)}_{closures.mark}" for iri in due.streams}
+            closings = closures.closings(typed, evaluation, new)
+            own |= {new[iri]: content.after(max(closures.seen, due.since)) for iri, content in due.streams.items()}
+        else:
+            closings = tuple(closure.ready(source_texts(closure.source.base, compiled.statement.windows, evaluation, DIALECTS[closer]))
+                             for closure in compiled.text(closer, typed).closures)
+            if executor == "sql":   # plans run side by side in one session
+                renamed = {closing.name: f"{closing.name}_{_mark(due.query)}" for closing in closings}
+                closings = tuple(closing.own(renamed, DIALECTS[closer]) for closing in closings)
+        statement = DIALECTS[executor].renamed(statement, renamed)
+        return PlanJob(due, executor, statement, names | own.keys(), rows * len(due.ticks), closures, own, rounds=rounds, closings=closings,
+                       ahead=ahead, kept=kept)
 
     def _timed_job(self, due: Due) -> PlanJob:
         """A step of a program with a time of its own, from what is new."""
@@ -219,8 +224,10 @@ class Executor:
         return PlanJob(due, "local", "", frozenset(own), rows, own=own, step=step)
 
     def _keeps(self, due: Due, rows: int) -> bool:
-        """Whether its closure is kept: with what it derives, or to begin with."""
-        if self.force_strategy or due.query in self._answers:
+        """Whether its closures are kept, those with intervals: that of a program always is."""
+        if not due.compiled.keeps_closures:
+            return False
+        if self.force_strategy or due.query in self._closures or isinstance(due.compiled.statement.query, Program):
             return self.force_strategy != "recompute"
         return rows > KEPT_ROWS and due.compiled.changing <= most_changing(rows)
 
@@ -238,34 +245,17 @@ class Executor:
         oldest = {stream_table(iri): content.oldest for iri, content in due.streams.items()}
         return tuple(KeptStep(text, tuple(oldest[table] for table in text.tables)) for text in texts)
 
-    def _kept_job(self, due: Due, typed: bool) -> PlanJob:
-        """What rules derive from what is new, beside what they have derived before; with `recompute` from all there is."""
-        kept = self._answers.get(due.query)
-        if not isinstance(kept, KeptClosure) or kept.compiled is not due.compiled or self.force_strategy == "recompute":
-            kept = self._keep(due)
-        fresh = {iri: content.after(max(kept.seen, due.since)) for iri, content in due.streams.items()}
-        rows = sum(table.num_rows for table in fresh.values())
-        executor: ExecutorName = "local" if rows <= self.closed_rows else "sql"    # whichever is forced: as other closures are made
-        self.choices[due.query] = (self.force_executor or executor, "incremental" if kept.seen >= 0 else "recompute")
-        names = {iri: stream_table(iri) for iri in due.streams}
-        own: dict[str, pa.Table] = {}
-        if executor == "local":     # only what is new goes there
-            names = {iri: f"{name}_{kept.mark}" for iri, name in names.items()}
-            own = {names[iri]: table for iri, table in fresh.items()}
-        closings = kept.closings(executor, typed, due.evaluation, names)
-        read = frozenset(names.values()) | frozenset(map(graph_table, due.graphs))
-        return PlanJob(due, executor, kept.text(executor), read, rows, kept, own, closings=closings)
-
-    def _keep(self, due: Due) -> KeptClosure:
-        """Begin to keep the closure of a query."""
-        self._drop(due.query)
-        kind = KeptProgram if isinstance(due.compiled.statement.query, Program) else KeptSolutions
-        kept = self._answers[due.query] = kind(due.compiled, self._tasks.work / "closures", f"k{next(self._marks)}")
+    def _kept_closures(self, due: Due) -> KeptClosures:
+        """What is kept of the closures of a query, from now on if not yet."""
+        kept = self._closures.get(due.query)
+        if kept is None or kept.compiled is not due.compiled:
+            self._drop(due.query)
+            kept = self._closures[due.query] = KeptClosures(due.compiled, self._tasks.work / "closures", f"k{next(self._marks)}")
         return kept
 
     def _drop(self, query: str) -> None:
-        kept = self._answers.pop(query, None)
-        if isinstance(kept, KeptClosure):
+        kept = self._closures.pop(query, None)
+        if kept is not None:
             kept.close()
 
     # -- running
@@ -311,7 +301,7 @@ class Executor:
         again = []
         for number, job in enumerate(jobs):
             over = isinstance(job.answer, LimitExceeded) and job.answer.limit == "worker_memory"
-            if over and job.executor == "local" and job.step is None and job.sample is None:
+            if over and job.executor == "local" and job.step is None:
                 self._too_large.add(job.due.query)
                 if job.due.patience_ms is None:
                     jobs[number] = self._job(job.due)
@@ -328,7 +318,7 @@ class Executor:
         again = []
         for number, failure in failed.items():
             job = jobs[number]
-            if job.due.query in mended or isinstance(job.sample, KeptClosure) and job.sample.lacks(failure):
+            if job.due.query in mended or job.closures is not None and job.closures.lacks(failure):
                 logging.getLogger(__name__).warning("the evaluation of %s is made again: %s", job.due.query, failure)
                 self._drop(job.due.query)
                 try:
@@ -350,8 +340,8 @@ class Executor:
 
     def _in_one_job(self, jobs: list[PlanJob], tasks: Sequence[Task]) -> Sequence[Found | Exception]:
         """What the tasks of some jobs give, all run in one go."""
-        kept = list(self._answers.values())     # others may add to it
-        alive = frozenset(closure.name for closure in kept) | self.programs.marks
+        kept = list(self._closures.values())    # others may add to it
+        alive = self.programs.marks.union(*(closures.states for closures in kept))
         tables = self._tables(jobs)
         if self._following is None:
             return self._tasks.run(tasks, tables, alive if self._forgets else None)
@@ -410,18 +400,15 @@ class Executor:
             return failures(job.due, job.answer or QueryFailed("no answer"))
         if job.step is not None:
             return [self.programs.answer(job.due, job.answer.table)]
-        if job.sample is not None:
-            last = max((c.last for s in job.due.streams.values() for c in s.chunks), default=0)
-            found = job.sample.answers(job.answer.table, last, job.due.ticks)
-            return [Answer(job.due.query, tick, table, inconsistencies=inconsistencies_at(tick, job.answer.findings))
-                    for tick, table in zip(job.due.ticks, found)]
+        if job.closures is not None:
+            job.closures.adopt(max((c.last for s in job.due.streams.values() for c in s.chunks), default=0))
         return [replace(answer, inconsistencies=inconsistencies_at(answer.tick, job.answer.findings), state=state_at(job.due, answer.tick))
                 for answer in split(job.due, job.answer.table)]
 
 
 def _fitting(due: Due) -> int:
     """How many evaluations can be made together: each has the rows of all windows, but for plans that have no row for each T."""
-    if due.compiled.timed or due.compiled.lasting:
+    if due.compiled.timed or isinstance(due.compiled.statement.query, Program):
         return len(due.ticks)
     return WIDEST_ROWS // max(1, sum(content.rows for content in due.streams.values()))
 

@@ -1,4 +1,4 @@
-"""A lasting closure between batches: its rows in segments on disk, what is shown of it here.
+"""What is kept of the closures of a query between batches: their rows, in segments on disk.
 
 This is expiration-time maintenance (Barbieri et al., "Incremental Reasoning on Streams and Rich Background Knowledge", section 4), with
 the valid windows of CoDeR (Monks et al., "Continuous Deductive Reasoning over Streamed RDF Data"): nothing is ever deleted because a fact
@@ -8,142 +8,114 @@ lost a justification, since each knows until when its best one lasts.
 from __future__ import annotations
 
 import shutil
-from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
-import pyarrow as pa
-import pyarrow.compute as pc
-
 from engine.execution.compiled import Compiled
-from engine.plan.nodes import Instances, closures
 from engine.sql.closing import Closing, Kept, Segment
-from engine.sql.dialect import DIALECTS
-from engine.sql.fixpoint import NO_TIMES, ClosureText
-from engine.sql.instances import first_text, shown_text
-from engine.sql.sources import Evaluation
+from engine.sql.dialect import DUCKDB
+from engine.sql.fixpoint import ClosureText
+from engine.sql.sources import Evaluation, source_texts
 from engine.timeline import evaluation_point
 
 MOST_SEGMENTS = 16
-POINTS = ("lo", "hi")
-_GROWTH = 1.25
 
 
-class KeptClosure(ABC):
-    """The state of one query whose plan is `Instances`. What is shown of a fact that began before the last T is the one row that lasts
-    longest; of what begins later every row."""
+class KeptClosures:
+    """The closures with intervals of one query, which are made of facts up to log position `seen` (-1: not yet)."""
 
     def __init__(self, compiled: Compiled, folder: Path, mark: str) -> None:
-        """Its segments go into a folder of its own in `folder`; `mark` tells it from all other closures."""
-        assert isinstance(compiled.plan, Instances)
+        """Segments go into folders of their own in `folder`; `mark` tells these closures from all others."""
         self.compiled = compiled
-        self.source = compiled.plan.source
-        self.name = f"{self.source.name}_{mark}"
         self.seen = -1
-        self.mark, self._folder = mark, folder / self.name
-        self._segments: list[Segment] = []
-        self._sizes: dict[Segment, int] = {}
-        self._statements: dict[tuple[str, str], tuple[ClosureText, Closing]] = {}
-        self._written = 0
-        self._kept: Kept | None = None
-        self._rows_settled = 0
-        self.shown: pa.Table | None = None
+        self.mark, self._folder = mark, folder / mark
+        self._segments: dict[str, _Segments] = {}
+        self._ready: dict[str, tuple[ClosureText, Closing]] = {}
 
-    @abstractmethod
-    def at(self, ticks: Sequence[int]) -> list[pa.Table]:
-        """The answer at each T, from `shown`."""
+    @property
+    def states(self) -> frozenset[str]:
+        """The names of the closures in workers."""
+        return frozenset(self.names.values())
 
-    def closings(self, executor: str, typed: bool, evaluation: Evaluation, tables: Mapping[str, str]) -> tuple[Closing, ...]:
-        """What is to be computed: the closure of the background, and what follows from the events since the last time, which stand in
-        `tables` (stream IRI -> name)."""
-        point, streams = evaluation_point(evaluation.ticks[0]), self.compiled.statement.windows
-        found = []
-        for closure in self.compiled.text(executor, typed).closures:
-            closing = self._ready(closure, executor)
-            if closure.source.lasting:
-                self._folder.mkdir(parents=True, exist_ok=True)
-                self._kept = self._next(closure, point, evaluation_point(evaluation.ticks[-1]))
-                after = max(self.seen, evaluation.since)
-                first = first_text(closure, streams, after, point, evaluation.on_change, evaluation.start_at_ms, DIALECTS[executor], tables)
-                closing = replace(closing, first=first, kept=self._kept)
-            found.append(closing)
-        return tuple(found)
+    def closings(self, typed: bool, evaluation: Evaluation, new: Mapping[str, str]) -> tuple[Closing, ...]:
+        """The closures to be made by a task for some evaluation times: those with intervals from what is new on the streams, which stands
+        in tables (stream IRI -> name), the others from all there is."""
+        return tuple(self._closing(text, evaluation, new) for text in self.compiled.text("local", typed).closures)
 
-    def _ready(self, closure: ClosureText, executor: str) -> Closing:
-        """The statements of a closure under the names of this query, written once: those of a background are the same in each evaluation,
-        as those of a lasting one are but for what it starts with."""
-        assert closure.source.lasting or closure.source.static
-        known, closing = self._statements.get((closure.name, executor), (None, None))
-        if closing is None or known is not closure:
-            closing = closure.ready((NO_TIMES,)).own(self._names(executor), DIALECTS[executor])
-            self._statements[closure.name, executor] = closure, closing
-        return closing
+    @property
+    def names(self) -> dict[str, str]:
+        """The names of closures as evaluations of this query use them; those of static graphs are everybody's in a worker."""
+        return {closed.name: self._own(closed.name) for closed in self.compiled.closures if closed.has_intervals}
 
-    def text(self, executor: str) -> str:
-        """What is shown of all that was found now."""
-        return shown_text(self.source, self.seen < 0, DIALECTS[executor], self._names(executor))
-
-    def _names(self, executor: str) -> dict[str, str]:
-        """The names of closures as evaluations of this query use them: in workers those of static graphs are everybody's."""
-        own = [closed for closed in closures([self.source]) if executor == "sql" or not closed.static]
-        return {closed.name: f"{closed.name}_{self.mark}" for closed in own}
-
-    def answers(self, found: pa.Table, position: int, ticks: Sequence[int]) -> list[pa.Table]:
-        """Take what was found up to log position `position`; the answers at the `ticks`."""
-        self._adopt_segment()
+    def adopt(self, position: int) -> None:
+        """What was made has the facts up to a log position: count the segments that were written."""
         self.seen = max(self.seen, position)
-        self.shown = found if self.shown is None else pa.concat_tables([self.shown, found.cast(self.shown.schema)])
-        self.shown = self.shown.filter(pc.greater_equal(self.shown["hi"], evaluation_point(ticks[0])))
-        answers = self.at(ticks)
-        self._settle(evaluation_point(ticks[-1]))
-        return answers
+        for segments in self._segments.values():
+            segments.adopt()
 
     def lacks(self, failure: str) -> bool:
         """Whether a failure names one of the segments."""
-        return any(segment.path in failure for segment in self._segments)
+        return any(segments.names(failure) for segments in self._segments.values())
 
     def close(self) -> None:
         """Forget the segments."""
         shutil.rmtree(self._folder, ignore_errors=True)
 
-    @property
-    def terms(self) -> list[str]:
-        """The columns of `shown` that are terms."""
-        assert self.shown is not None
-        return [name for name in self.shown.column_names if name not in POINTS]
+    def _own(self, name: str) -> str:
+        return f"{name}_{self.mark}"
 
-    def _next(self, closure: ClosureText, point: int, settled: int) -> Kept:
+    def _closing(self, text: ClosureText, evaluation: Evaluation, new: Mapping[str, str]) -> Closing:
+        streams = self.compiled.statement.windows
+        if not text.source.has_intervals:
+            return text.ready(source_texts(text.source.base, streams, evaluation, DUCKDB)).own(self.names, DUCKDB)
+        segments = self._segments.setdefault(text.name, _Segments(self._folder / text.name))
+        kept = segments.next(text, *(evaluation_point(tick) for tick in (evaluation.ticks[0], evaluation.ticks[-1])))
+        after = replace(evaluation, since=max(self.seen, evaluation.since))
+        prefix = source_texts(text.source.base, streams, after, DUCKDB, new)
+        known, closing = self._ready.get(text.name, (None, None))
+        if closing is None or known is not text:    # but for what it starts with, its statements are the same in each evaluation
+            closing = text.ready(prefix, kept).own(self.names, DUCKDB)
+            self._ready[text.name] = text, closing
+        first = f"WITH {', '.join(prefix)} {text.base}"
+        return replace(closing, first=DUCKDB.renamed(first, self.names), kept=kept)
+
+
+class _Segments:
+    """The segments of one closure."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._sizes: dict[Segment, int] = {}    # in order
+        self._written = 0
+        self._kept: Kept | None = None
+
+    def next(self, text: ClosureText, point: int, settled: int) -> Kept:
+        """Where the next evaluation keeps what it finds."""
+        self._folder.mkdir(parents=True, exist_ok=True)
         self._written += 1
         replaced = self._to_merge()
         first = min((segment.first for segment in replaced), default=self._written)
         out = Segment(first, self._written, str(self._folder / f"{first}-{self._written}.parquet"))
-        return Kept(tuple(self._segments), out, point, settled, replaced, closure.columns)
+        self._kept = Kept(tuple(self._sizes), out, point, settled, replaced, text.columns)
+        return self._kept
 
     def _to_merge(self) -> tuple[Segment, ...]:
         """Segments that had better be one: the later ones, and the first if they have half of it."""
-        if len(self._segments) < MOST_SEGMENTS:
+        if len(self._sizes) < MOST_SEGMENTS:
             return ()
-        first, *later = (self._sizes[segment] for segment in self._segments)
-        return tuple(self._segments[1 if 2 * sum(later) < first else 0:])
+        first, *later = self._sizes.values()
+        return tuple(self._sizes)[1 if 2 * sum(later) < first else 0:]
 
-    def _adopt_segment(self) -> None:
+    def adopt(self) -> None:
         """Count the segment that was written; what it replaces goes."""
         assert self._kept is not None
         if Path(self._kept.out.path).exists():
-            self._sizes[self._kept.out] = Path(self._kept.out.path).stat().st_size
             for segment in self._kept.replaces:
                 del self._sizes[segment]
                 Path(segment.path).unlink(missing_ok=True)
-            self._segments = [*(segment for segment in self._segments if segment not in self._kept.replaces), self._kept.out]
+            self._sizes[self._kept.out] = Path(self._kept.out.path).stat().st_size
 
-    def _settle(self, point: int) -> None:
-        """Of what began up to `point` the last end of each fact counts: whatever comes begins later."""
-        assert self.shown is not None
-        if self.shown.num_rows <= self._rows_settled * _GROWTH:
-            return
-        past = pc.less_equal(self.shown["lo"], point)
-        best = self.shown.filter(past).group_by(self.terms, use_threads=False).aggregate([("lo", "min"), ("hi", "max")])
-        best = best.rename_columns([*self.terms, *POINTS]).select(self.shown.column_names)
-        self.shown = pa.concat_tables([best.cast(self.shown.schema), self.shown.filter(pc.invert(past))]).combine_chunks()
-        self._rows_settled = max(self.shown.num_rows, 1_000)
+    def names(self, failure: str) -> bool:
+        """Whether a failure names one of them."""
+        return any(segment.path in failure for segment in self._sizes)

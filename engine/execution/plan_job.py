@@ -9,7 +9,7 @@ from typing import Literal
 import pyarrow as pa
 
 from engine.execution.due import Due
-from engine.execution.kept import KeptClosure
+from engine.execution.kept import KeptClosures
 from engine.sql.closing import Closing
 from engine.sql.closure import Rounds
 from engine.worker.bundles import Found
@@ -23,14 +23,14 @@ ExecutorName = Literal["local", "sql"]
 @dataclass(slots=True)
 class PlanJob:
     """A plan as it is run once, in a job of its own or together with others in one; `answer` is there when it was. A program with a time
-    of its own has a `step` in place of a text."""
+    of its own has a `step` in place of a text. Its `closures` are kept, or made for it alone (None)."""
 
     due: Due
     executor: ExecutorName
     text: str
     tables: frozenset[str]
     cost: int
-    sample: KeptClosure | None = None
+    closures: KeptClosures | None = None
     own: Mapping[str, pa.Table] = field(default_factory=dict)
     rounds: tuple[tuple[Rounds, str, str], ...] = ()
     closings: tuple[Closing, ...] = ()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from engine.ir.statement import BEHIND, OWN_WINDOW, Statement, StreamSource, TimeWindow
-from engine.plan.nodes import ClosedSource, MergedSource, Source, StaticSource, TimedSource, WindowSource
+from engine.plan.nodes import ClosedSource, MergedSource, RestSource, Source, StaticSource, TimedSource, WindowSource
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +36,8 @@ class Dataset:
         """All that the statement reads, as one graph."""
         sources = (self.default, *self.windows.values(), *(g for iri, g in self.graphs.items() if iri not in BEHIND))
         parts = [part for source in sources for part in (source.parts if isinstance(source, MergedSource) else (source,))]
-        return MergedSource(tuple(part for part in parts if isinstance(part, (WindowSource, StaticSource, TimedSource, ClosedSource))))
+        read = WindowSource, StaticSource, TimedSource, ClosedSource, RestSource
+        return MergedSource(tuple(part for part in parts if isinstance(part, read)))
 
 
 def dataset(statement: Statement, timed: TimedSource | None = None) -> Dataset:

@@ -7,61 +7,77 @@ themselves. A window, an item of it or a named graph is its closure together wit
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from engine.ir.rules import Rule
+from engine.ir.rules import Negation, Rule
+from engine.ir.statement import StreamSource, TimeWindow
 from engine.plan.dataset import Dataset
 from engine.plan.derive import is_axiom
-from engine.plan.nodes import ClosedSource, MergedSource, Source, StaticSource, TimedSource, WindowSource, leaf_sources
+from engine.plan.nodes import (Base, ClosedSource, ItemsSource, MergedSource, RestSource, Source, StaticSource, TimedSource, ValiditySource,
+                               ViewSource, WindowSource, leaf_sources)
 
 Program = Callable[[Iterable[str]], tuple[Rule, ...]]
 """The rules to apply, by the IRIs of the static graphs whose schema counts."""
 
 
+def closure(base: Sequence[Base], background: ClosedSource | None, rules: tuple[Rule, ...], streams: Sequence[StreamSource],
+            windows: str) -> ClosedSource:
+    """The closure of windows and graphs under `rules`. What follows without negation from facts in windows of time holds as long as these
+    are all there, so that such a closure has intervals. `windows` tells the windows of the statement (`streams`) from those of others: the
+    names of closures follow from what they are."""
+    monotone = not any(isinstance(formula, Negation) for rule in rules for formula in rule.body)
+    if monotone and all(isinstance(part, (WindowSource, ValiditySource)) and isinstance(streams[part.index].window, TimeWindow)
+                        for part in base):
+        base = [ValiditySource(part.index) for part in base if isinstance(part, (WindowSource, ValiditySource))]
+    static = all(isinstance(part, StaticSource) for part in base)
+    text = repr(("" if static else windows, tuple(base), background, rules))
+    return ClosedSource("c_" + hashlib.sha256(text.encode()).hexdigest()[:16], tuple(base), background, rules)
+
+
 def entailed(data: Dataset, reasoning: tuple[StaticSource, ...], program: Program, windows: str,
              alone: bool = True) -> Dataset:
-    """`data` under the rules that `program` has for static graphs; `windows` tells the windows of the statement from
-    those of others: the names of closures follow from what they are. Without `alone` no pattern can
+    """`data` under the rules that `program` has for static graphs; `windows` is as for `closure`. Without `alone` no pattern can
     match what the `reasoning` graphs entail by themselves."""
-    def closed(base: Source, background: ClosedSource | None = None, hidden: ClosedSource | None = None) -> ClosedSource:
-        assert isinstance(base, (WindowSource, StaticSource, TimedSource, MergedSource))
-        leaves = leaf_sources(base) + (leaf_sources(background) if background is not None else ())
-        static = all(isinstance(leaf, StaticSource) for leaf in leaf_sources(base))
+    def closed(base: Sequence[WindowSource | StaticSource | TimedSource], background: ClosedSource | None = None) -> ClosedSource:
+        leaves: list[Base] = [*base, *(leaf_sources(background) if background is not None else ())]
         rules = program(leaf.iri for leaf in leaves if isinstance(leaf, StaticSource))
-        text = repr(("" if static else windows, base, background, hidden, rules))
-        name = "c_" + hashlib.sha256(text.encode()).hexdigest()[:16]
-        return ClosedSource(name, base, background, hidden, static, views=_views(base, data.views), rules=rules)
+        return closure([*base, *_views(base, data.views)], background, rules, data.streams, windows)
 
     parts = data.default.parts if isinstance(data.default, MergedSource) else (data.default,)
-    shown = tuple(part for part in parts if isinstance(part, StaticSource))
-    streamed = MergedSource(tuple(part for part in parts if isinstance(part, (WindowSource, TimedSource))))
-    unseen = closed(MergedSource(reasoning)) if reasoning and alone else None
+    shown = [part for part in parts if isinstance(part, StaticSource)]
+    streamed = [part for part in parts if isinstance(part, (WindowSource, TimedSource))]
+    unseen = closed(reasoning) if reasoning and alone else None
     own_facts = bool(shown) or any(map(is_axiom, program(())))
-    background = closed(MergedSource((*shown, *reasoning)), hidden=unseen) if own_facts or reasoning else None
-    default: list[ClosedSource] = [closed(streamed, background)] if streamed.parts else []
-    default += [background] if background is not None and own_facts else []
+    background = closed((*shown, *reasoning)) if own_facts or reasoning else None
+    default: list[ClosedSource | RestSource] = [closed(streamed, background)] if streamed else []
+    default += [_without(background, unseen)] if background is not None and own_facts else []
     if reasoning and alone:   # what the default graph entails by itself shows, even where the background alone entails it too
-        own = closed(MergedSource(shown)) if own_facts else None
-        default += [closed(streamed, own)] if streamed.parts else []
+        own = closed(shown) if own_facts else None
+        default += [closed(streamed, own)] if streamed else []
         default += [own] if own is not None else []
     named: dict[str, Source] = {}
     for iri, graph in data.graphs.items():
-        leaves = graph.parts if isinstance(graph, MergedSource) else (graph,)
-        named[iri] = closed(MergedSource((*leaves, *shown, *reasoning)), hidden=background)
-    shows: dict[str, Source] = {name: closed(window, background) for name, window in data.windows.items()}
+        leaves = [part for part in (graph.parts if isinstance(graph, MergedSource) else (graph,)) if isinstance(part, StaticSource)]
+        named[iri] = _without(closed((*leaves, *shown, *reasoning)), background)
+    shows: dict[str, Source] = {name: closed([window], background) for name, window in data.windows.items()
+                                if isinstance(window, WindowSource)}
     return replace(data, default=MergedSource(tuple(default)), windows=shows, graphs=named)
 
 
-def _views(base: Source, views: Mapping[int, Mapping[int, int]]) -> tuple[tuple[int, MergedSource], ...]:
-    """What rules with a Window of their own see in place of the windows in `base`, by its length."""
-    own = [views.get(leaf.index, {}) for leaf in leaf_sources(base) if isinstance(leaf, WindowSource)]
-    lengths = sorted({length for found in own for length in found})
-    return tuple((length, MergedSource(tuple(WindowSource(found[length]) for found in own))) for length in lengths)
+def _without(closed: ClosedSource, hidden: ClosedSource | None) -> ClosedSource | RestSource:
+    return closed if hidden is None else RestSource(closed, hidden)
+
+
+def _views(base: Sequence[WindowSource | StaticSource | TimedSource], views: Mapping[int, Mapping[int, int]]) -> list[ViewSource]:
+    """What rules with a Window of their own see in place of the windows in `base`."""
+    return [ViewSource(number, length) for part in base if isinstance(part, WindowSource)
+            for length, number in sorted(views.get(part.index, {}).items())]
 
 
 def of_items(source: Source) -> Source:
     """The closures of a window's items, each by itself, a graph like others to every rule."""
     if not isinstance(source, ClosedSource):
         return source
-    return replace(source, name=f"i{source.name[1:]}", items=True, views=())
+    items = tuple(ItemsSource(part.index) for part in source.base if isinstance(part, (WindowSource, ValiditySource)))
+    return replace(source, name=f"i{source.name[1:]}", base=items)

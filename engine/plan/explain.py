@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from engine.ir.expressions import Aggregate, Call, Exists, Expression
@@ -44,8 +44,8 @@ def _label(plan: Plan, estimate: Estimate) -> str:
             return f"Star on {_term(scans[0].subject)} ({len(scans)} patterns)"
         case nodes.Sample(source=source, variables=variables):
             return f"Sample of {' '.join(map(_term, variables))}, kept as {source.name}"
-        case nodes.Instances(source=source):
-            return f"Instances {_source(source)}"
+        case nodes.Begun(source=source):
+            return f"Begun in the {_source(source)}"
         case nodes.Nodes(source=source, variable=variable):
             return f"Nodes {_source(source)} {_term(variable)}"
         case nodes.Reach(step=step, first=first, last=last, seed=seed):
@@ -90,19 +90,33 @@ def _source(source: Source) -> str:
         case nodes.TimedSource():
             return "what timed rules derive"
         case MergedSource(parts=parts):
-            return f"({' + '.join(map(_source, parts)) or 'nothing'})"
+            return _listed(parts)
         case nodes.KeptSource(name=name):
             return f"what is kept as {name}"
         case BoundsSource(index=index):
             return f"bounds of window {index}"
+        case nodes.ValiditySource(index=index):
+            return f"window {index} by intervals"
+        case nodes.ViewSource(index=index):
+            return f"window {index} for rules with a Window"
+        case nodes.ItemsSource(index=index):
+            return f"each item of window {index}"
         case nodes.ClosedSource(base=base, rules=rules):
-            return f"{'lasting ' if source.lasting else ''}closure of {_source(base)} under {len(rules)} rules"
+            return f"closure of {_listed(base)} under {len(rules)} rules"
+        case nodes.RestSource(closed=closed, hidden=hidden):
+            return f"{_source(closed)} without the {_source(hidden)}"
+        case nodes.AtomsSource(parts=parts):
+            return f"atoms of the {_listed(parts)}"
         case nodes.KnownSource(closed=closed, beside=beside):
             return f"known{' beside the new' if beside else ''} of the {_source(closed)}"
         case nodes.FreshSource(closed=closed):
             return f"new of the {_source(closed)}"
         case nodes.StarSource(closed=closed):
             return f"known of the {_source(closed)} about a subject of something new"
+
+
+def _listed(sources: Iterable[Source]) -> str:
+    return f"({' + '.join(map(_source, sources)) or 'nothing'})"
 
 
 def _term(term: PatternTerm | None) -> str:

@@ -11,23 +11,22 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from engine.ir.expressions import Call, Expression
-from engine.ir.rules import TRIPLE, Atom, Negation, Rule, Test
-from engine.ir.statement import Construct, Select, Statement, TimeWindow
+from engine.ir.rules import TRIPLE, Atom, Rule, Test
+from engine.ir.statement import Construct, Select, Statement
 from engine.ir.terms import Constant, Variable
+from engine.plan.derive import row_of
 from engine.plan.kept import conjunction
-from engine.plan.nodes import ClosedSource, Instances, MergedSource, Plan, Project, Scan, Source, TimedSource, leaf_sources
+from engine.plan.nodes import AtomsSource, ClosedSource, MergedSource, Plan, Project, Scan, Source
 
 GOAL = "answer"
 
 
-def goal_plan(statement: Statement, plan: Plan, default: Source, windows: str) -> Instances | None:
-    """The answers of a plan over a statement's default graph as what a lasting closure shows; None where they cannot be kept so.
+def goal_plan(statement: Statement, plan: Plan, default: Source, windows: str) -> Plan | None:
+    """The solutions of a plan over a statement's default graph as atoms that its closure derives; None where they cannot be had so.
 
     `windows` tells the windows of the statement from those of others.
     """
     if not isinstance(statement.query, (Select, Construct)) or _fresh_blanks(statement.query):
-        return None
-    if not all(isinstance(s.window, TimeWindow) and s.name is None for s in statement.streams):
         return None
     closed, parts = _streamed(default), conjunction(plan.input if isinstance(plan, Project) else plan)
     if closed is None or parts is None:
@@ -37,30 +36,27 @@ def goal_plan(statement: Statement, plan: Plan, default: Source, windows: str) -
         return None
     goal = _goal(scans, filters)
     assert isinstance(default, MergedSource) and isinstance(goal.head, Atom)
-    background = closed.background
-    if background is not None and len(default.parts) > 1:    # it shows, so an answer may need nothing else
+    background, shows = closed.background, len(default.parts) > 1
+    if background is not None and shows:    # an answer may need nothing else
         background = _with(background, goal, windows)
-    lasting = replace(_with(replace(closed, background=background), goal, windows), lasting=True)
-    return Instances(lasting, tuple(t for t in goal.head.terms if isinstance(t, Variable)))
+    own = _with(replace(closed, background=background), goal, windows)
+    subject, mark, object_, *rest = row_of(goal.head)
+    return Scan(AtomsSource((own, background) if background is not None and shows else (own,)), subject, mark, object_, rest=tuple(rest))
 
 
 def _with(closed: ClosedSource, goal: Rule, windows: str) -> ClosedSource:
     """A closure that derives answers too."""
     rules = (*closed.rules, goal)
     name = hashlib.sha256(repr((windows, closed.base, closed.background, rules)).encode()).hexdigest()[:16]
-    return replace(closed, name=f"c_{name}", rules=rules, shown="goal")
+    return replace(closed, name=f"c_{name}", rules=rules)
 
 
 def _streamed(default: Source) -> ClosedSource | None:
-    """The closure of the windows, where the default graph is that and at most what it stands on."""
+    """The closure of the windows, where the default graph is that and at most what it stands on, and it has intervals."""
     closed = default.parts[0] if isinstance(default, MergedSource) and default.parts else None
-    if not isinstance(default, MergedSource) or not isinstance(closed, ClosedSource):
+    if not isinstance(default, MergedSource) or not isinstance(closed, ClosedSource) or not closed.has_intervals:
         return None
-    if any(isinstance(leaf, TimedSource) for leaf in leaf_sources(closed.base)):
-        return None     # what it shows does not end when an event leaves a window
-    if closed.static or closed.views or closed.hidden is not None or any(part != closed.background for part in default.parts[1:]):
-        return None
-    return None if any(isinstance(f, Negation) for rule in closed.rules for f in rule.body) else closed
+    return closed if all(part == closed.background for part in default.parts[1:]) else None
 
 
 def _plain(scan: Scan) -> bool:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from typing import get_args
 
 from engine.ir.expressions import Aggregate as AggregateCall
 from engine.ir.expressions import Expression
@@ -19,6 +20,28 @@ from engine.plan.timed import TimedPlan
 @dataclass(frozen=True, slots=True)
 class WindowSource:
     """The content of the statement's window number `index`."""
+
+    index: int
+
+
+@dataclass(frozen=True, slots=True)
+class ValiditySource:
+    """The facts of the stream of window number `index`, a window of time, with the points between which it shows them."""
+
+    index: int
+
+
+@dataclass(frozen=True, slots=True)
+class ViewSource:
+    """What rules with a Window of `length_ms` see in place of windows: the content of window number `index`."""
+
+    index: int
+    length_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class ItemsSource:
+    """The content of window number `index`, each item a graph of its own."""
 
     index: int
 
@@ -42,29 +65,61 @@ class TimedSource:
 class MergedSource:
     """The RDF merge of several sources: the default graph, or all named graphs."""
 
-    parts: tuple[WindowSource | StaticSource | TimedSource | ClosedSource, ...]
+    parts: tuple[WindowSource | StaticSource | TimedSource | ClosedSource | RestSource, ...]
+
+
+Base = WindowSource | ValiditySource | ViewSource | ItemsSource | StaticSource | TimedSource
+"""What a closure may start from."""
 
 
 @dataclass(frozen=True, slots=True)
 class ClosedSource:
-    """What `base` entails by `rules` beyond what `background`, closed itself, holds already; `name` tells it from all others.
+    """What `base` entails by `rules` beyond what `background`, closed itself, holds already (without one: all of it); `name` tells it from
+    all others.
 
-    Without a background all of it. Of that, what `hidden` holds does not show. A `static` one holds at all times. With `items`, each
-    item of a window by itself. A `lasting` one has no evaluation times: each fact stands there with the points between which it holds;
-    what rules of the role `shown` derive is told from the rest. Rules with a Window of their own see in place of the streams in `base`
-    what `views` has for them, by the length of the Window in ms.
+    What the base is made of says when its facts hold: at all times those of graphs, at each T those of windows, and between the points of
+    their facts those of `ValiditySource`; of items each holds in its own graph.
     """
 
     name: str
-    base: WindowSource | StaticSource | TimedSource | MergedSource
+    base: tuple[Base, ...]
     background: ClosedSource | None = None
-    hidden: ClosedSource | None = None
-    static: bool = False
-    items: bool = False
-    lasting: bool = False
-    views: tuple[tuple[int, WindowSource | StaticSource | MergedSource], ...] = ()
     rules: tuple[Rule, ...] = field(default=(), compare=False, repr=False)
-    shown: Role | None = field(default=None, compare=False, repr=False)
+
+    @property
+    def is_static(self) -> bool:
+        """Whether its facts hold at all times."""
+        return all(isinstance(part, StaticSource) for part in self.base)
+
+    @property
+    def has_intervals(self) -> bool:
+        """Whether its facts hold between points of their own."""
+        return any(isinstance(part, ValiditySource) for part in self.base)
+
+    @property
+    def has_items(self) -> bool:
+        """Whether each item of a window is closed by itself."""
+        return any(isinstance(part, ItemsSource) for part in self.base)
+
+    @property
+    def lengths(self) -> tuple[int, ...]:
+        """The lengths in ms of the Windows of rules that see something of their own."""
+        return tuple(sorted({part.length_ms for part in self.base if isinstance(part, ViewSource)}))
+
+
+@dataclass(frozen=True, slots=True)
+class RestSource:
+    """What a closure shows and another does not: `hidden` is what is known without it."""
+
+    closed: ClosedSource
+    hidden: ClosedSource
+
+
+@dataclass(frozen=True, slots=True)
+class AtomsSource:
+    """All that closures hold at T, atoms of other predicates than triples too."""
+
+    parts: tuple[ClosedSource, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +181,7 @@ class KeptSource:
         return found
 
 
-Source = (WindowSource | StaticSource | TimedSource | MergedSource | ClosedSource | KnownSource | FreshSource | StarSource | BoundsSource
+Source = (Base | MergedSource | ClosedSource | RestSource | AtomsSource | KnownSource | FreshSource | StarSource | BoundsSource
           | KeptSource)
 
 
@@ -370,21 +425,23 @@ class Mark:
 
 
 @dataclass(frozen=True, slots=True)
-class Instances:
-    """What is `shown` of a lasting closure: each fact instance once, as `variables` (engine.ir.statement.Program)."""
+class Begun:
+    """The facts of a closure with intervals that rules of a `role` derive and that begin at T, with the point at which each ceases: unless
+    it was known before that it holds so long."""
 
     source: ClosedSource
+    role: Role
     variables: tuple[Variable, ...]
 
 
-Plan = (Unit | Instances | TimedPlan | Scan | Sample | Nodes | Reach | Stamps | WindowTimes | Star | Chain | Join | LeftJoin | Otherwise
+Plan = (Unit | Begun | TimedPlan | Scan | Sample | Nodes | Reach | Stamps | WindowTimes | Star | Chain | Join | LeftJoin | Otherwise
         | Lookup | Minus | Filter | Extend | Union | Values | Aggregate | Project | Distinct | Order | Slice | Seed | Mark)
 
 
 def inputs(plan: Plan) -> tuple[Plan, ...]:
     """The plans directly below, in order; one that stands below as well as beside (a seed, the left of Otherwise) once."""
     match plan:
-        case Unit() | Instances() | TimedPlan() | Scan() | Sample() | Nodes() | Values() | Seed() | Stamps() | WindowTimes():
+        case Unit() | Begun() | TimedPlan() | Scan() | Sample() | Nodes() | Values() | Seed() | Stamps() | WindowTimes():
             return ()
         case Star(scans=scans) | Chain(scans=scans):
             return scans
@@ -409,31 +466,39 @@ def scans_of(plan: Plan) -> Iterator[Scan]:
         yield from scans_of(below)
 
 
-def leaf_sources(source: Source) -> tuple[WindowSource | StaticSource | TimedSource, ...]:
+def leaf_sources(source: Source) -> tuple[Base, ...]:
     """The windows and graphs that a source is made of, those of a closure's background included, and what timed rules derive."""
     match source:
-        case WindowSource() | StaticSource() | TimedSource():
-            return (source,)
-        case MergedSource(parts=parts):
+        case MergedSource(parts=parts) | AtomsSource(parts=parts):
             return tuple(leaf for part in parts for leaf in leaf_sources(part))
-        case ClosedSource(base=base):
-            others = (*(view for _, view in source.views), *(other for other in (source.background, source.hidden) if other))
-            return leaf_sources(base) + tuple(leaf for other in others for leaf in leaf_sources(other))
-    return ()
+        case ClosedSource(base=base, background=background):
+            return (*base, *(leaf_sources(background) if background is not None else ()))
+        case RestSource(closed=closed, hidden=hidden):
+            return (*leaf_sources(closed), *leaf_sources(hidden))
+    return (source,) if isinstance(source, get_args(Base)) else ()
+
+
+def windows_of(sources: Iterable[Source]) -> tuple[int, ...]:
+    """The numbers of the windows that sources are made of."""
+    numbers = (getattr(leaf, "index", None) for source in sources for leaf in leaf_sources(source))
+    return tuple(sorted({number for number in numbers if number is not None}))
 
 
 def closures(sources: Iterable[Source]) -> list[ClosedSource]:
     """The closures that sources are made of, each after those that it needs."""
     found: dict[ClosedSource, None] = {}
     for source in sources:
-        if isinstance(source, MergedSource):
-            found |= dict.fromkeys(closures(source.parts))
-        elif isinstance(source, ClosedSource):
-            found |= dict.fromkeys([*closures(other for other in (source.background, source.hidden) if other), source])
+        match source:
+            case MergedSource(parts=parts) | AtomsSource(parts=parts):
+                found |= dict.fromkeys(closures(parts))
+            case RestSource(closed=closed, hidden=hidden):
+                found |= dict.fromkeys(closures((hidden, closed)))
+            case ClosedSource(background=background):
+                found |= dict.fromkeys([*closures([background] if background is not None else []), source])
     return list(found)
 
 
 def sources(plan: Plan) -> frozenset[Source]:
     """Every source that the plan reads, merged ones included as such."""
-    own: frozenset[Source] = frozenset((plan.source,)) if isinstance(plan, (Scan, Sample, Nodes, Stamps, Instances)) else frozenset()
+    own: frozenset[Source] = frozenset((plan.source,)) if isinstance(plan, (Scan, Sample, Nodes, Stamps, Begun)) else frozenset()
     return own.union(*(sources(below) for below in inputs(plan)))

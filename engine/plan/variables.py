@@ -59,7 +59,7 @@ def plan_variables(plan: Plan) -> frozenset[Variable]:
     match plan:
         case nodes.Scan(terms=terms, graph=graph, rest=rest):
             return frozenset(t for t in (*terms, *rest, graph) if isinstance(t, Variable))
-        case nodes.Instances(variables=variables) | nodes.Sample(variables=variables):
+        case nodes.Begun(variables=variables) | nodes.Sample(variables=variables):
             return frozenset(variables)
         case TimedPlan(columns=columns):
             return frozenset(map(Variable, columns))

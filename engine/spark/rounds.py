@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from functools import reduce
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 
 from engine.spark.graphs.rounds import with_piece
@@ -45,17 +44,5 @@ def close(spark: SparkSession, closing: Closing) -> pa.Table | None:
     first = spark.sql(closing.first).localCheckpoint()
     first.createOrReplaceTempView(closing.all)
     tables = _InSpark(spark, closing, [first])
-    if closing.kept is not None:
-        paths = [segment.path for segment in closing.kept.segments]
-        (spark.read.parquet(*paths) if paths else first.limit(0)).createOrReplaceTempView(closing.state)
-    behind = (*closing.behind, *((closing.state,) if closing.kept is not None else ()))
-    check = saturate(closing, tables, all_seen(tables, behind))
-    if closing.kept is not None:
-        replaced = f"{closing.name}_replaced"
-        if closing.kept.replaces:
-            spark.read.parquet(*(segment.path for segment in closing.kept.replaces)).createOrReplaceTempView(replaced)
-        found = spark.sql(closing.kept.all_text(closing, replaced)).toArrow()
-        spark.catalog.dropTempView(replaced)
-        if found.num_rows or closing.kept.replaces:
-            pq.write_table(found, closing.kept.out.path)
+    check = saturate(closing, tables, all_seen(tables, closing.behind))
     return spark.sql(check).toArrow() if check else None

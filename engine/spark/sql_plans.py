@@ -151,7 +151,7 @@ class SqlPlans:
         except Exception as failure:  # as above
             return failure
         finally:
-            closings = (view for c in job.closings for view in (c.all, c.new, c.state))
+            closings = (view for c in job.closings for view in (c.all, c.new))
             for view in (*job.own, *(rounds.view for rounds, _, _ in job.rounds), *closings):
                 spark.catalog.dropTempView(view)
 

@@ -1,7 +1,7 @@
 """A closure that is to be computed: its statements for one evaluation, and the rounds that any executor runs with them (semi-naive).
 
-Its rows are in the table ``{name}_all``, those of the last round in ``{name}_new``; a lasting one (kept.py) has kept others in
-``{name}_state``, of which the executor `local` finds those beside the new rows for each round (``{name}_kept_beside``, states.py).
+Its rows are in the table ``{name}_all``, those of the last round in ``{name}_new``. Of one that is kept (engine/worker/states.py) those of
+evaluations before are in ``{name}_state``, and for each round those of them beside the new rows in ``{name}_kept_beside``.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ SeenRow = tuple[str, str | None, int, int]
 
 
 def state_table(name: str) -> str:
-    """Name of the relation with what a lasting closure has kept."""
+    """Name of the relation with what is kept of a closure."""
     return f"{name}_state"
 
 
@@ -39,7 +39,7 @@ def following_table(name: str) -> str:
 
 
 def beside_table(name: str) -> str:
-    """Name of the relation with what a lasting closure has kept beside what is new."""
+    """Name of the relation with what is kept of a closure beside what is new."""
     return f"{name}_kept_beside"
 
 
@@ -80,7 +80,7 @@ class Segment:
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """Where a lasting closure keeps its rows: `segments`, of which what ends before `point` counts no more; `out` gets what is found now,
+    """Where the rows of a closure are kept: `segments`, of which what ends before `point` counts no more; `out` gets what is found now,
     and what it `replaces` of the others. That may be the `whole`: then of what began up to the point `settled` it has the last end of each
     fact."""
 
@@ -157,12 +157,12 @@ class Closing:
 
     @property
     def beside(self) -> str:
-        """The table of what is kept of a lasting one beside what is new."""
+        """The table of what is kept beside what is new."""
         return beside_table(self.name)
 
     @property
     def state(self) -> str:
-        """The table of what is kept of a lasting one."""
+        """The table of what is kept."""
         return state_table(self.name)
 
     def due(self, stratum: Stratum, new: Seen, known: Seen) -> Round | None:

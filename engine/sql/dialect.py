@@ -35,7 +35,6 @@ class Dialect:
     heaps = True
     inline = "NOT MATERIALIZED "
     """What stands before a common table expression that is not to be made: DuckDB makes those that are read more than once."""
-    finds_beside = True
     """Whether a round finds what is kept beside its new rows in a relation of its own (sql/fixpoint.py)."""
 
     def sort_key(self, parts: Sequence[tuple[str, bool]]) -> str:
@@ -151,7 +150,6 @@ class SparkDialect(Dialect):
     recursive = False
     heaps = False
     inline = ""
-    finds_beside = False
 
     def quote(self, text: str) -> str:
         """A string literal. NUL is three digits, lest those that follow be read as a part of it."""

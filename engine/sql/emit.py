@@ -138,7 +138,7 @@ class Emitter:
         if isinstance(source, nodes.StarSource) and source not in self._sources:
             self._texts.append(self._star(source))
         self._sources.setdefault(source)
-        return source_name(source), _keys(source), isinstance(source, nodes.WindowSource)
+        return source_name(source), _keys(source), _repeats(source)
 
     def _star(self, source: nodes.StarSource) -> str:
         new, known = source_name(nodes.FreshSource(source.closed)), source_name(nodes.KnownSource(source.closed, beside=True))
@@ -215,8 +215,19 @@ def _keys(source: Source) -> tuple[str, ...]:
     match source:
         case nodes.StaticSource():
             return ()
-        case nodes.ClosedSource(static=static):
-            return () if static else ("tick",)
+        case nodes.ClosedSource() | nodes.RestSource():
+            closed = source.closed if isinstance(source, nodes.RestSource) else source
+            return () if closed.is_static else ("tick",)
         case nodes.KnownSource(closed=closed) | nodes.FreshSource(closed=closed) | nodes.StarSource(closed=closed):
-            return (() if closed.static or closed.lasting else ("tick",)) + (("g",) if closed.items else ())
+            return (() if closed.is_static or closed.has_intervals else ("tick",)) + (("g",) if closed.has_items else ())
     return ("tick",)
+
+
+def _repeats(source: Source) -> bool:
+    """Whether one triple may stand in a source twice."""
+    match source:
+        case nodes.MergedSource(parts=(part,)):
+            return _repeats(part)
+        case nodes.ClosedSource(has_intervals=repeats) | nodes.RestSource(closed=nodes.ClosedSource(has_intervals=repeats)):
+            return repeats
+    return isinstance(source, (nodes.WindowSource, nodes.AtomsSource))

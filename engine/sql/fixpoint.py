@@ -1,9 +1,9 @@
 """Closures under rules as SQL: the text of one round, which an executor repeats until it finds nothing new (semi-naive).
 
-A closure is a relation of columns ``tick`` unless it is static, ``g`` where it is of each item by itself, then ``s p o``, the further
-terms of long atoms ``x3 x4 ...``, of a lasting one the points ``lo hi`` and whether it is ``shown``, and the typed companions of ``o``.
-A lasting one has for each begin of a fact a row with its last end, unless an earlier one lasts as long, and stands on what it has kept.
-A round reads all that is ``{name}_known``, and where that will do what is ``{name}_beside`` its new rows (closing.py).
+A closure is a relation of columns ``tick`` (where its facts hold at each T for itself), ``g`` where it is of each item by itself, then
+``s p o``, the further terms of long atoms ``x3 x4 ...``, of one with intervals the points ``lo hi``, and the typed companions of ``o``.
+One with intervals has for each begin of a fact a row with its last end, unless an earlier one lasts as long. A round reads all that is
+``{name}_known``, and where that will do what is ``{name}_beside`` its new rows (closing.py).
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from dataclasses import dataclass
 from engine.functions.typed import Kind, typed
 from engine.ir.expressions import variables_of
 from engine.ir.growth import endless
-from engine.ir.rules import Assign, Atom, Falsum, Rule, Test
+from engine.ir.rules import Assign, Atom, Falsum, Role, Rule, Test
 from engine.ir.strata import strata
 from engine.ir.terms import Constant, Term, Variable
-from engine.plan.derive import NOTHING, Step, all_sights, axiom, is_axiom, shapes, steps, whole, width
-from engine.plan.nodes import ClosedSource, MergedSource, Source
-from engine.sql.closing import CheckText, Closing, StepText, Stratum, beside_table, state_table
+from engine.plan.derive import NOTHING, Step, all_sights, axiom, is_axiom, properties_read, shapes, steps, whole, width
+from engine.plan.nodes import ClosedSource, ViewSource
+from engine.sql.closing import CheckText, Closing, Kept, StepText, Stratum, beside_table, state_table
 from engine.sql.dialect import Dialect, fixed
 from engine.sql.emit import Emitter
 from engine.sql.functions.values import double
@@ -29,16 +29,17 @@ from engine.sql.sources import closure_table, source_name
 from engine.timeline import MAX, MIN
 
 _TYPED = ("kind", "number", "micros")
-_COVERS = {"lo": "<=", "shown": ">=", "sight": ">="}    # how what is known stands to what is derived and by it superfluous
+_COVERS = {"lo": "<=", "told": ">=", "sight": ">="}    # how what is known stands to what is derived and by it superfluous
 NO_TIMES = "ticks AS (SELECT CAST(0 AS BIGINT) AS tick)"
-_EMPTY = ("(SELECT '' AS s, '' AS p, '' AS o, CAST(0 AS TINYINT) AS kind, CAST(0 AS DOUBLE) AS number, CAST(0 AS BIGINT) AS micros "
-          "WHERE FALSE) AS nothing")
+_EMPTY = {"kind": "CAST(0 AS TINYINT)", "number": "CAST(0 AS DOUBLE)", "micros": "CAST(0 AS BIGINT)"}
+_NO_TOKEN = "''"
 
 
 @dataclass(frozen=True, slots=True)
 class ClosureText:
     """How a closure is computed: it starts with `base` (over the texts of the sources) as what is known and new; then the steps of each
-    stratum give what is new until that is nothing. They read the tables ``{name}_all`` and ``{name}_new``; ``known`` is what joins see.
+    stratum give what is new until that is nothing. They read the tables ``{name}_all`` and ``{name}_new``; joins see what is `known`, and
+    where the closure is kept what is `known_kept`.
     """
 
     name: str
@@ -47,41 +48,40 @@ class ClosureText:
     identity: tuple[str, ...]
     base: str
     known: str
+    known_kept: str
     strata: tuple[Stratum, ...]
     checks: tuple[CheckText, ...]
 
-    @property
-    def sources(self) -> tuple[Source, ...]:
-        """What its base is made of."""
-        return self.source.base, *(view for _, view in self.source.views)
-
-    def ready(self, prefix: Sequence[str]) -> Closing:
-        """The statements for an evaluation; `prefix` are the texts of the sources of `base`, the evaluation times first. Those of a
-        static closure are the same in each. A lasting one begins with what is new on its streams (instances.py)."""
-        if self.source.static:
-            prefix = (NO_TIMES,)
-        lasting = self.source.lasting
-        same = " AND ".join([*(f"k.{c} {_COVERS.get(c, '=')} f.{c}" for c in self.identity), *(["k.hi >= f.hi"] if lasting else [])])
-        best = ["max(hi) AS hi"] if lasting else []
+    def ready(self, prefix: Sequence[str], kept: Kept | None = None) -> Closing:
+        """The statements for an evaluation; `prefix` are the texts of the sources of its base, the evaluation times first. Those of a
+        static closure are the same in each; of one that is kept the base has what is new on its streams."""
+        source, times = self.source, NO_TIMES if self.source.is_static or self.source.has_intervals else prefix[0]
+        same = " AND ".join([*(f"k.{c} {_COVERS.get(c, '=')} f.{c}" for c in self.identity),
+                             *(["k.hi >= f.hi"] if source.has_intervals else [])])
+        best = ["max(hi) AS hi"] if source.has_intervals else []
         merged = ", ".join([*self.identity, *best, *(f"min({c}) AS {c}" for c in _TYPED)])
-        before = f"WITH {prefix[0]}, {self.known} SELECT {', '.join(self.columns)} FROM (SELECT {merged} FROM ("
+        known = f"WITH {times}, {self.known if kept is None else self.known_kept}"
+        before = f"{known} SELECT {', '.join(self.columns)} FROM (SELECT {merged} FROM ("
         after = (f") AS d GROUP BY {', '.join(self.identity)}) AS f "
                  f"WHERE NOT EXISTS (SELECT 1 FROM {self.name}_known k WHERE {same})")
-        behind = (closure_table(self.source.background.name),) if self.source.background else ()
-        first, known = f"WITH {', '.join(prefix)} {self.base}", f"WITH {prefix[0]}, {self.known}"
-        return Closing(self.name, first, self.strata, before, after, self.checks, known, self.source.static, behind)
+        behind = (closure_table(source.background.name),) if source.background else ()
+        first = f"WITH {', '.join((NO_TIMES,) if source.is_static else prefix)} {self.base}"
+        return Closing(self.name, first, self.strata, before, after, self.checks, known, source.is_static, behind, kept)
 
 
-def closure_text(source: ClosedSource, dialect: Dialect, lowering: Lowering) -> ClosureText:
-    """The texts of a closure. Raises Unstratified for rules that depend on their own negation."""
+def closure_text(source: ClosedSource, dialect: Dialect, lowering: Lowering, told: Role | None = None,
+                 atoms_only: bool = False) -> ClosureText:
+    """The texts of a closure; what rules of the role `told` derive has a column ``told`` of 1. Where atoms of other predicates than triples
+    are all that is asked for (`atoms_only`), or what is told, it starts from what rules read. Raises Unstratified for rules that depend on
+    their own negation."""
     keys = _keys(source)
     further = tuple(f"x{number + 3}" for number in range(width(source.rules)))
-    identity = (*keys, "s", "p", "o", *further, *(("lo", "shown") if source.lasting else ()), *(("sight",) if source.views else ()))
-    columns = (*identity, *(("hi",) if source.lasting else ()), *_TYPED)
+    points = ("lo",) if source.has_intervals else ()
+    identity = (*keys, "s", "p", "o", *further, *points, *(("told",) if told else ()), *(("sight",) if source.lengths else ()))
+    columns = (*identity, *(("hi",) if source.has_intervals else ()), *_TYPED)
 
     def text(step: Step) -> str:
-        shown = step.rule.role == source.shown if source.lasting else None
-        return f"({_step(step, source, identity, shown, dialect, lowering)})"
+        return f"({_step(step, source, identity, told, dialect, lowering)})"
 
     layers = strata(rule for rule in source.rules if isinstance(rule.head, Atom) and not is_axiom(rule))
     texts = tuple(Stratum(tuple(StepText(step.new, step.known, step.ends, text(step)) for rule in layer for step in steps(rule, source)),
@@ -89,9 +89,10 @@ def closure_text(source: ClosedSource, dialect: Dialect, lowering: Lowering) -> 
     axioms = [text(axiom(rule, source)) for rule in source.rules if is_axiom(rule)] if source.background is None else []
     checks = tuple(CheckText(shapes(rule), _check(rule, source, dialect, lowering))
                    for rule in source.rules if isinstance(rule.head, Falsum))
-    base = "" if source.lasting else _base(source, keys, further, axioms)
-    known = _known(source, columns, further, dialect)
-    return ClosureText(source.name, source, columns, identity, base, known, texts, checks)
+    read = properties_read(source.rules) if atoms_only or told else None
+    base = _base(source, columns, None if read is None else [dialect.quote(token) for token in sorted(read)], axioms)
+    known, known_kept = (_known(source, columns, further, dialect, kept) for kept in (False, True))
+    return ClosureText(source.name, source, columns, identity, base, known, known_kept, texts, checks)
 
 
 def _check(rule: Rule, source: ClosedSource, dialect: Dialect, lowering: Lowering) -> str:
@@ -99,8 +100,8 @@ def _check(rule: Rule, source: ClosedSource, dialect: Dialect, lowering: Lowerin
     emitter = Emitter(dialect, lowering, frozenset())
     relation = emitter.relation(whole(rule, source))
     held = "2 * tick - 1 AS lo, 2 * tick - 1 AS hi"
-    if source.static or source.lasting:
-        held = "lo, hi" if relation.lasting else f"CAST({MIN} AS BIGINT) AS lo, CAST({MAX} AS BIGINT) AS hi"
+    if source.is_static or source.has_intervals:
+        held = "lo, hi" if relation.intervals else f"CAST({MIN} AS BIGINT) AS lo, CAST({MAX} AS BIGINT) AS hi"
     shown = sorted(v for v in relation.variables if v.visible)
     parts = [dialect.quote(f"{rule.name or 'false'}:"), *(f"concat({dialect.quote(f' ?{v.name} = ')}, {emitter.name(v)})" for v in shown)]
     text = f"concat({', '.join(parts)})"
@@ -108,19 +109,22 @@ def _check(rule: Rule, source: ClosedSource, dialect: Dialect, lowering: Lowerin
 
 
 def _keys(source: ClosedSource) -> tuple[str, ...]:
-    return (() if source.static or source.lasting else ("tick",)) + (("g",) if source.items else ())
+    return (() if source.is_static or source.has_intervals else ("tick",)) + (("g",) if source.has_items else ())
 
 
-def _base(source: ClosedSource, keys: tuple[str, ...], further: tuple[str, ...], axioms: Sequence[str]) -> str:
-    where = " WHERE g IS NOT NULL" if source.items else ""
-    names = [(source_name(source.base), 1), *((source_name(view), 2 << number) for number, (_, view) in enumerate(source.views))]
-    if source.static and isinstance(source.base, MergedSource):
-        names = [(source_name(part), 1) for part in source.base.parts] or [(_EMPTY, 1)]
+def _base(source: ClosedSource, columns: Sequence[str], read: Sequence[str] | None, axioms: Sequence[str]) -> str:
+    """The facts that a closure starts from; where `read` is given of those properties only."""
+    where = [*(["g IS NOT NULL"] if source.has_items else []),
+             *([] if read is None else [f"p IN ({', '.join(read)})" if read else "FALSE"])]
     found = []
-    for name, sight in names:
-        listed = [*keys, "s", "p", "o", *(f"{fixed(NOTHING.token)} AS {c}" for c in further),
-                  *([f"{sight} AS sight"] if source.views else [])]
-        found.append(f"SELECT DISTINCT {', '.join([*listed, *_TYPED])} FROM {name}{where}")
+    for part in source.base:
+        sight = 2 << source.lengths.index(part.length_ms) if isinstance(part, ViewSource) else 1
+        made = {"told": "CAST(0 AS TINYINT) AS told", "sight": f"{sight} AS sight"}
+        listed = [f"{fixed(NOTHING.token)} AS {c}" if c.startswith("x") else made.get(c, c) for c in columns]
+        found.append(f"SELECT DISTINCT {', '.join(listed)} FROM {source_name(part)}" + (f" WHERE {' AND '.join(where)}" if where else ""))
+    if not found:
+        listed = [f"{_EMPTY.get(c, _NO_TOKEN)} AS {c}" for c in columns]
+        found.append(f"SELECT {', '.join(listed)} WHERE FALSE")
     text = " UNION ".join([*found, *axioms])
     if source.background is None:
         return text
@@ -128,38 +132,40 @@ def _base(source: ClosedSource, keys: tuple[str, ...], further: tuple[str, ...],
     return f"SELECT * FROM ({text}) AS f WHERE NOT EXISTS ({behind})"
 
 
-def _known(source: ClosedSource, columns: tuple[str, ...], further: tuple[str, ...], dialect: Dialect) -> str:
-    """What is found and what the background holds, in each evaluation (and item): all of it, and what is beside something new."""
+def _known(source: ClosedSource, columns: tuple[str, ...], further: tuple[str, ...], dialect: Dialect, kept: bool) -> str:
+    """What is found and what the background holds, in each evaluation (and item): all of it, and what is beside something new. Of what is
+    kept from evaluations before the same."""
     own, listed = f"SELECT {', '.join(columns)} FROM {closure_table(source.name)}", ", ".join(columns)
-    kept = {"known": state_table(source.name), "beside": beside_table(source.name) if dialect.finds_beside else state_table(source.name)}
-    behind = _behind(source, further)
-    return ", ".join(f"{source.name}_{word} AS {dialect.inline}({own}{f' UNION ALL SELECT {listed} FROM {table}' if source.lasting else ''}"
-                     f"{behind})" for word, table in kept.items())
+    states = {"known": state_table(source.name), "beside": beside_table(source.name)}
+    behind = _behind(source, columns, further)
+    return ", ".join(f"{source.name}_{word} AS {dialect.inline}({own}{f' UNION ALL SELECT {listed} FROM {table}' if kept else ''}{behind})"
+                     for word, table in states.items())
 
 
-def _behind(source: ClosedSource, further: tuple[str, ...]) -> str:
+def _behind(source: ClosedSource, columns: tuple[str, ...], further: tuple[str, ...]) -> str:
     if source.background is None:
         return ""
-    behind = width(source.background.rules)
-    rest = [f"b.x{n + 3}" if n < behind else f"{fixed(NOTHING.token)} AS x{n + 3}" for n in range(len(further))]
-    keys = _keys(source)
-    always = [f"CAST({MIN} AS BIGINT) AS lo", "CAST(0 AS TINYINT) AS shown", f"CAST({MAX} AS BIGINT) AS hi"] if source.lasting else []
-    always += [f"{all_sights(source)} AS sight"] if source.views else []
-    listed = ", ".join([*(f"k.{key}" for key in keys), "b.s", "b.p", "b.o", *rest, *always, *(f"b.{c}" for c in _TYPED)])
+    behind, keys = width(source.background.rules), _keys(source)
+    made = {key: f"k.{key}" for key in keys}
+    made |= {c: f"b.{c}" if n < behind else f"{fixed(NOTHING.token)} AS {c}" for n, c in enumerate(further)}
+    made |= {"lo": f"CAST({MIN} AS BIGINT) AS lo", "hi": f"CAST({MAX} AS BIGINT) AS hi", "told": "CAST(0 AS TINYINT) AS told",
+             "sight": f"{all_sights(source)} AS sight"}
+    listed = ", ".join(made.get(c, f"b.{c}") for c in columns)
     there = f" CROSS JOIN (SELECT DISTINCT {', '.join(keys)} FROM {closure_table(source.name)}) AS k" if keys else ""
     return f" UNION ALL SELECT {listed} FROM {closure_table(source.background.name)} b{there}"
 
 
-def _step(step: Step, source: ClosedSource, identity: tuple[str, ...], shown: bool | None, dialect: Dialect, lowering: Lowering) -> str:
+def _step(step: Step, source: ClosedSource, identity: tuple[str, ...], told: Role | None, dialect: Dialect, lowering: Lowering) -> str:
     emitter = Emitter(dialect, lowering, _typed(step) if lowering.quick else frozenset())
     relation = emitter.relation(step.plan)
-    keys = [c for c in identity if c in ("tick", "g")]
-    places = [c for c in identity if c not in (*keys, "lo", "shown", "sight")]
+    places = [c for c in identity if c not in ("tick", "g", "lo", "told", "sight")]
     terms = (*step.head, *(NOTHING,) * (len(places) - len(step.head)))
-    cells = [f"{_token(term, emitter, dialect)} AS {place}" for place, term in zip(places, terms)]
-    lasting = [] if shown is None else ["lo", f"CAST({int(shown)} AS TINYINT) AS shown", "hi"]
-    sight = [f"{all_sights(source)} AS sight"] if source.views else []
-    listed = ", ".join([*keys, *cells, *lasting, *sight, *_companions(step.head[2], relation, emitter)])
+    made = {place: f"{_token(term, emitter, dialect)} AS {place}" for place, term in zip(places, terms)}
+    made |= {"told": f"CAST({int(step.rule.role == told)} AS TINYINT) AS told", "sight": f"{all_sights(source)} AS sight"}
+    if not relation.intervals:  # it holds at all times
+        made |= {"lo": f"CAST({MIN} AS BIGINT) AS lo", "hi": f"CAST({MAX} AS BIGINT) AS hi"}
+    cells = [made.get(c, c) for c in (*identity, *(("hi",) if source.has_intervals else ()))]
+    listed = ", ".join([*cells, *_companions(step.head[2], relation, emitter)])
     return emitter.statement(f"SELECT {listed} FROM {relation.name}")
 
 

@@ -35,14 +35,14 @@ def join(emitter: Emitter, plan: nodes.Join) -> Relation:
     """The compatible pairs of solutions."""
     left, right = emitter.relation(plan.left), emitter.relation(plan.right)
     conditions = key_condition(left.keys, right.keys) + compatible(left, right, emitter.name, shared_variables(left, right))
-    if left.lasting and right.lasting:
+    if left.intervals and right.intervals:
         conditions.append("a.lo <= b.hi AND b.lo <= a.hi")
     select, typed = joined_columns(left, right, emitter.name)
     name = emitter.add(_joined("JOIN", left, right, select, conditions))
     keys, spine = _merged(emitter, left, right)
     variables = joined_variables(left, right)
     return Relation(name, keys, spine, variables, left.certain | right.certain, typed, left.booleans | right.booleans,
-                    lasting=left.lasting or right.lasting)
+                    intervals=left.intervals or right.intervals)
 
 
 def left_join(emitter: Emitter, plan: nodes.LeftJoin) -> Relation:

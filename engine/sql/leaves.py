@@ -38,13 +38,13 @@ def scan(emitter: Emitter, plan: nodes.Scan) -> Relation:
         select.append(f"{column} AS {emitter.name(variable)}")
         if variable in typed:
             select += typed_columns(emitter.name(variable))
-    lasting = isinstance(plan.source, (nodes.KnownSource, nodes.FreshSource, nodes.StarSource)) and plan.source.closed.lasting
-    select += ["lo", "hi"] if lasting else []
+    intervals = isinstance(plan.source, (nodes.KnownSource, nodes.FreshSource, nodes.StarSource)) and plan.source.closed.has_intervals
+    select += ["lo", "hi"] if intervals else []
     distinct = "DISTINCT " if repeats or plan.sight or any(isinstance(t, OneOf) for t in plan.terms) else ""
     text = f"SELECT {distinct}{', '.join(select) or '1 AS u'} FROM {source}"
     name = emitter.add(text + (f" WHERE {' AND '.join(where)}" if where else ""))
     bound = tuple(places)
-    return Relation(name, keys, spine(source, keys), bound, frozenset(bound), typed, lasting=lasting)
+    return Relation(name, keys, spine(source, keys), bound, frozenset(bound), typed, intervals=intervals)
 
 
 def spine(source: str, keys: tuple[str, ...]) -> str:
@@ -96,7 +96,9 @@ def ends(emitter: Emitter, plan: nodes.Nodes) -> Relation:
 
 def stamps(emitter: Emitter, plan: nodes.Stamps) -> Relation:
     """The latest time of each triple, or of each item, in the windows of a source; graphs have no times."""
-    windows = [emitter.read(leaf)[0] for leaf in nodes.leaf_sources(plan.source) if isinstance(leaf, nodes.WindowSource)]
+    leaves = nodes.leaf_sources(plan.source)
+    windows = [emitter.read(nodes.WindowSource(index))[0] for index in nodes.windows_of(
+        leaf for leaf in leaves if not isinstance(leaf, nodes.ViewSource))]
     names = [f"{column} AS {emitter.name(v)}" for column, v in zip("spo", plan.terms)]
     where = ""
     if isinstance(plan.graph, Variable):

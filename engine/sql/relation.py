@@ -16,7 +16,7 @@ class Relation:
     `keys` are the columns every operator carries along: ``tick`` (the evaluation time; absent from a relation of static
     facts only) and, inside EXISTS, the identity columns of the outer row. `spine` is a relation that lists every value of the keys.
     `certain` variables are never null; `typed` ones have companions ``_k _n _m``; `booleans` are truth values, not tokens; an `ordered`
-    relation has the rank ``ord``. A row of a `lasting` one holds from point ``lo`` to ``hi``.
+    relation has the rank ``ord``. With `intervals` a row holds from point ``lo`` to ``hi``.
     """
 
     name: str
@@ -27,7 +27,7 @@ class Relation:
     typed: frozenset[Variable] = frozenset()
     booleans: frozenset[Variable] = frozenset()
     ordered: bool = False
-    lasting: bool = False
+    intervals: bool = False
 
 
 COMPANIONS = {"_k": ("kind", "TINYINT"), "_n": ("number", "DOUBLE"), "_m": ("micros", "BIGINT")}
@@ -53,7 +53,7 @@ def columns(relation: Relation, name: Namer, alias: str = "", *, order: bool = T
             found += [f"{dot}{name(variable)}{suffix}" for suffix in COMPANIONS]
     if relation.ordered and order:
         found.append(f"{dot}ord")
-    if relation.lasting:
+    if relation.intervals:
         found += [f"{dot}lo", f"{dot}hi"]
     return found or ["1 AS u"]
 
@@ -95,9 +95,9 @@ def compatible(left: Relation, right: Relation, name: Namer, shared: Iterable[Va
     return conditions
 
 
-def lasting_columns(left: Relation, right: Relation) -> list[str]:
+def interval_columns(left: Relation, right: Relation) -> list[str]:
     """When a joined row holds: while both of its parts do."""
-    sides = [side for side, relation in (("a", left), ("b", right)) if relation.lasting]
+    sides = [side for side, relation in (("a", left), ("b", right)) if relation.intervals]
     if len(sides) == 2:
         return ["greatest(a.lo, b.lo) AS lo", "least(a.hi, b.hi) AS hi"]
     return [f"{side}.{end} AS {end}" for side in sides for end in ("lo", "hi")]
@@ -117,7 +117,7 @@ def joined_columns(left: Relation, right: Relation, name: Namer) -> tuple[list[s
             kept.add(variable)
             side = _typed_picker(variable, left, right, *sides)
             found += [f"{side(column + suffix)} AS {column}{suffix}" for suffix in COMPANIONS]
-    found += lasting_columns(left, right)
+    found += interval_columns(left, right)
     return found or ["1 AS u"], frozenset(kept)
 
 

@@ -7,15 +7,17 @@ the stream's facts by time (``open <= t < end``) or by rank (tuple windows), nev
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from engine.ir.statement import AllWindow, NowWindow, StreamSource, TimeWindow, TupleWindow, Window
-from engine.plan.nodes import (BoundsSource, ClosedSource, FreshSource, KeptSource, KnownSource, MergedSource, Source, StarSource,
-                               StaticSource, TimedSource, WindowSource, leaf_sources)
+from engine.plan.derive import NOTHING, width
+from engine.plan.nodes import (AtomsSource, BoundsSource, ClosedSource, FreshSource, ItemsSource, KeptSource, KnownSource, MergedSource,
+                               RestSource, Source, StarSource, StaticSource, TimedSource, ValiditySource, ViewSource, WindowSource,
+                               leaf_sources, windows_of)
 from engine.ir.terms import Variable
-from engine.sql.dialect import Dialect
-from engine.timeline import MIN, ON_CHANGE_STEP, content
+from engine.sql.dialect import Dialect, fixed
+from engine.timeline import MIN, ON_CHANGE_STEP, content, evaluation_point
 
 TRIPLE_COLUMNS = "s, p, o, kind, number, micros"
 
@@ -43,10 +45,16 @@ def graph_table(iri: str) -> str:
 def source_name(source: Source) -> str:
     """Name of a source's relation in the plan text."""
     match source:
-        case WindowSource(index=index):
+        case WindowSource(index=index) | ViewSource(index=index) | ItemsSource(index=index):
             return f"x{index}"
+        case ValiditySource(index=index):
+            return f"v{index}"
         case StaticSource(iri=iri):
             return graph_table(iri)
+        case RestSource(closed=closed, hidden=hidden):
+            return f"{closed.name}_rest_{hidden.name}"
+        case AtomsSource(parts=(first, *_)):
+            return f"{first.name}_atoms"
         case TimedSource(name=name):
             return name
         case BoundsSource(index=index):
@@ -84,42 +92,74 @@ def needed(streams: Sequence[StreamSource], evaluation: Evaluation) -> dict[str,
     return found
 
 
-def source_texts(sources: Sequence[Source], streams: Sequence[StreamSource], evaluation: Evaluation, dialect: Dialect) -> list[str]:
-    """The common table expressions that a plan's body stands on."""
+def source_texts(sources: Sequence[Source], streams: Sequence[StreamSource], evaluation: Evaluation, dialect: Dialect,
+                 new: Mapping[str, str] | None = None) -> list[str]:
+    """The common table expressions that a plan's body stands on. With `new` tables (stream IRI -> name) closures with intervals start
+    from these facts, those that are not seen yet included."""
     ticks = ", ".join(f"({tick})" for tick in evaluation.ticks)
     texts = [f"ticks AS (SELECT CAST(tick AS BIGINT) AS tick FROM (VALUES {ticks}) AS t(tick))"]
-    windows = {leaf.index for source in sources for leaf in leaf_sources(source) if isinstance(leaf, WindowSource)}
-    for index in sorted(windows):
+    leaves = dict.fromkeys(leaf for source in sources for leaf in leaf_sources(source))
+    for index in windows_of(leaf for leaf in leaves if isinstance(leaf, (WindowSource, ViewSource, ItemsSource))):
         texts += _window_texts(index, streams[index], evaluation, dialect)
-    timed = dict.fromkeys(leaf for source in sources for leaf in leaf_sources(source) if isinstance(leaf, TimedSource))
-    texts += map(_timed_text, timed)
+    for leaf in leaves:
+        if isinstance(leaf, ValiditySource):
+            texts.append(_validity_text(leaf, streams[leaf.index], evaluation, new))
+        elif isinstance(leaf, TimedSource):
+            texts.append(_timed_text(leaf))
     texts += [_bounds_text(source, streams[source.index].window, evaluation) for source in sources if isinstance(source, BoundsSource)]
     texts += [_kept_text(source, streams, evaluation) for source in sources if isinstance(source, KeptSource)]
-    return texts + [text for source in sources for text in _combined_texts(source)]
+    return texts + [text for source in sources for text in _combined_texts(source, evaluation)]
 
 
-def _combined_texts(source: Source) -> list[str]:
-    """What stands on windows and graphs: merged sources, and what of a closure can be seen."""
+def _combined_texts(source: Source, evaluation: Evaluation) -> list[str]:
+    """What stands on windows and graphs: merged sources, and what of closures can be seen."""
     match source:
         case MergedSource(parts=parts):
-            below = [text for part in parts for text in _combined_texts(part)]
+            below = [text for part in parts for text in _combined_texts(part, evaluation)]
             return [*below, _merged_text(source)]
         case ClosedSource():
-            return [f"{source.name} AS ({_visible(source)})"]
+            return [f"{source.name} AS ({_visible(source, evaluation)})"]
+        case RestSource(closed=closed, hidden=hidden):
+            known = f"SELECT 1 FROM {closure_table(hidden.name)} h WHERE h.s = c.s AND h.p = c.p AND h.o = c.o"
+            return [f"{source_name(source)} AS ({_visible(closed, evaluation)} AND NOT EXISTS ({known}))"]
+        case AtomsSource():
+            return [f"{source_name(source)} AS ({_atoms(source, evaluation)})"]
     return []
 
 
-def _visible(source: ClosedSource) -> str:
-    """The triples of a closure, without what only its rules need and what it hides."""
-    times = "" if source.static else "c.tick, "
-    graph = "c.g" if source.items else "CAST(NULL AS STRING) AS g"
-    hidden = ""
-    if source.hidden is not None:
-        hidden = (f"AND NOT EXISTS (SELECT 1 FROM {closure_table(source.hidden.name)} h WHERE h.s = c.s AND h.p = c.p AND h.o = c.o)")
+def _visible(source: ClosedSource, evaluation: Evaluation) -> str:
+    """The triples of a closure, without what only its rules need."""
+    times, rows = _seen(source, evaluation)
+    graph = "c.g" if source.has_items else "CAST(NULL AS STRING) AS g"
     listed = ", ".join(f"c.{column}" for column in TRIPLE_COLUMNS.split(", "))
-    distinct, seen = ("DISTINCT ", "(c.sight & 1) <> 0 AND ") if source.views else ("", "")
-    return (f"SELECT {distinct}{times}{graph}, {listed} FROM {closure_table(source.name)} c "
-            f"WHERE {seen}substr(c.s, 1, 1) <> '\"' AND substr(c.p, 1, 1) = '<' {hidden}")
+    distinct, sight = ("DISTINCT ", "(c.sight & 1) <> 0 AND ") if source.lengths else ("", "")
+    return f"SELECT {distinct}{times}{graph}, {listed} FROM {rows}{sight}substr(c.s, 1, 1) <> '\"' AND substr(c.p, 1, 1) = '<'"
+
+
+def _seen(source: ClosedSource, evaluation: Evaluation) -> tuple[str, str]:
+    """The column of the evaluation time of a closure's rows, and where these are from, up to a condition. Of one with intervals a row may
+    come more than once: it is kept for each begin from which it holds longer."""
+    table = closure_table(source.name)
+    if not source.has_intervals:
+        return "" if source.is_static else "c.tick, ", f"{table} c WHERE "
+    if len(evaluation.ticks) == 1:
+        [tick] = evaluation.ticks
+        point = evaluation_point(tick)
+        return f"CAST({tick} AS BIGINT) AS tick, ", f"{table} c WHERE c.lo <= {point} AND c.hi >= {point} AND "
+    return "k.tick, ", f"{table} c JOIN ticks k ON c.lo <= 2 * k.tick - 1 AND c.hi >= 2 * k.tick - 1 WHERE "
+
+
+def _atoms(source: AtomsSource, evaluation: Evaluation) -> str:
+    widest, texts = max(width(part.rules) for part in source.parts), []
+    for part in source.parts:
+        times, rows = _seen(part, evaluation)
+        if part.is_static:
+            times, rows = "k.tick, ", f"{closure_table(part.name)} c CROSS JOIN ticks k WHERE "
+        own = width(part.rules)
+        further = [f"c.x{n + 3}" if n < own else f"{fixed(NOTHING.token)} AS x{n + 3}" for n in range(widest)]
+        listed = [f"c.{column}" for column in TRIPLE_COLUMNS.split(", ")]
+        texts.append(f"SELECT {times}{', '.join([*listed, *further])} FROM {rows}substr(c.p, 1, 1) = '_'")
+    return " UNION ALL ".join(texts)
 
 
 def closure_table(name: str) -> str:
@@ -155,6 +195,20 @@ def _kept_text(source: KeptSource, streams: Sequence[StreamSource], evaluation: 
 def token_columns(source: KeptSource, variable: Variable) -> list[str]:
     """The columns of a variable of a kept relation that are read."""
     return [variable.name, *(f"{variable.name}{suffix}" for suffix in ("_k", "_n", "_m") if variable in source.typed)]
+
+
+def _validity_text(leaf: ValiditySource, source: StreamSource, evaluation: Evaluation, new: Mapping[str, str] | None) -> str:
+    """The facts that a window shows at some T (of `new` ones from the first T on), with the points between which it does."""
+    assert isinstance(source.window, TimeWindow)
+    step, start = (ON_CHANGE_STEP, 0) if evaluation.on_change else (source.window.step_ms, evaluation.start_at_ms)
+    first, last = closes(source.window, step, start)
+    table = stream_table(source.stream) if new is None else new[source.stream]
+    points = f"2 * {first} - 1 AS lo, 2 * ({last} + {step}) - 2 AS hi"
+    facts = f"SELECT {points}, {TRIPLE_COLUMNS} FROM {table} WHERE position > {evaluation.since}"
+    shown = f"lo <= hi AND hi >= {evaluation_point(evaluation.ticks[0])}"
+    if new is None:
+        shown += f" AND lo <= {evaluation_point(evaluation.ticks[-1])}"
+    return f"{source_name(leaf)} AS (SELECT * FROM ({facts}) AS f WHERE {shown})"
 
 
 def _bounds_text(source: BoundsSource, window: Window, evaluation: Evaluation) -> str:
@@ -237,7 +291,8 @@ def _with_item(table: str, dialect: Dialect) -> str:
 def _merged_text(source: MergedSource) -> str:
     parts = []
     for part in source.parts:
-        if isinstance(part, (WindowSource, TimedSource)) or isinstance(part, ClosedSource) and not part.static:
+        closed = part.closed if isinstance(part, RestSource) else part
+        if isinstance(part, (WindowSource, TimedSource)) or isinstance(closed, ClosedSource) and not closed.is_static:
             parts.append(f"SELECT tick, {TRIPLE_COLUMNS} FROM {source_name(part)}")
         else:
             parts.append(f"SELECT k.tick, {TRIPLE_COLUMNS} FROM {source_name(part)} f CROSS JOIN ticks k")
@@ -249,5 +304,5 @@ def _merged_text(source: MergedSource) -> str:
 def tables(sources: Sequence[Source], streams: Sequence[StreamSource]) -> tuple[frozenset[str], frozenset[str]]:
     """The stream IRIs and graph IRIs that a plan reads."""
     parts = [leaf for source in sources for leaf in leaf_sources(source)]
-    return (frozenset(streams[p.index].stream for p in parts if isinstance(p, WindowSource)),
+    return (frozenset(streams[index].stream for index in windows_of(parts)),
             frozenset(p.iri for p in parts if isinstance(p, StaticSource)))

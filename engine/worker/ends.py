@@ -1,4 +1,4 @@
-"""An index of the rows that a lasting closure has kept, by subject and by object: those beside a few new ones are found without a scan.
+"""An index of the rows that are kept of a closure, by subject and by object: those beside a few new ones are found without a scan.
 
 It is log-structured: what is added is sorted by hashes of its subjects and of its objects, and small parts are merged as they become many.
 A hash tells rows that may be wanted; whoever joins them compares the terms themselves.

@@ -1,4 +1,4 @@
-"""What lasting closures have kept, in the worker that goes on with one: a table that follows the segments on disk.
+"""What is kept of closures, in the worker that goes on with one: a table that follows the segments on disk.
 
 Each evaluation adds one segment (Parquet), which holds what it found. Whichever worker goes on reads those that it has not seen, so that
 workers may take turns. On a cluster the folder must be one that every executor sees. Segments are read and written here, not by SQL, which
@@ -72,7 +72,8 @@ def forget(connection: duckdb.DuckDBPyConnection, alive: frozenset[str]) -> None
 
 
 def go_on(connection: duckdb.DuckDBPyConnection, closing: Closing, tables: Tables) -> pa.Table | None:
-    """Derive from what is new, beside what is kept; keep what is found; what is inconsistent in all of it."""
+    """Derive from what is new, beside what is kept; keep what is found; what is inconsistent in all of it. The closure's table then has
+    all of it."""
     assert closing.kept is not None
     try:
         return _go_on(connection, closing, closing.kept, tables)
@@ -83,7 +84,8 @@ def go_on(connection: duckdb.DuckDBPyConnection, closing: Closing, tables: Table
 
 def _go_on(connection: duckdb.DuckDBPyConnection, closing: Closing, kept: Kept, tables: Tables) -> pa.Table | None:
     state = _caught_up(connection, closing, kept, tables)
-    connection.execute(f"CREATE OR REPLACE TEMP TABLE {closing.all} AS {closing.first}")
+    drop_relation(connection, closing.all)
+    connection.execute(f"CREATE TEMP TABLE {closing.all} AS {closing.first}")
     check = saturate(closing, tables, state.like)
     findings = connection.sql(check).to_arrow_table() if check else None
     drop_relation(connection, closing.beside)
@@ -99,6 +101,8 @@ def _go_on(connection: duckdb.DuckDBPyConnection, closing: Closing, kept: Kept, 
             connection.execute(f"INSERT INTO {closing.state} SELECT * FROM {closing.all}")
             state.add(connection, closing.all)
         state.last = kept.out.last
+    drop_relation(connection, closing.all)
+    connection.execute(f"CREATE TEMP VIEW {closing.all} AS SELECT * FROM {closing.state}")
     return findings
 
 

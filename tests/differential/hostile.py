@@ -13,10 +13,9 @@ from xml.sax.saxutils import escape
 
 from engine.compiler import Catalog, compile_statement
 from engine.execution.compiled import Compiled
-from engine.execution.instances import KeptProgram, KeptSolutions
+from engine.execution.kept import KeptClosures
 from engine.ir.profiles import STREAM
 from engine.ir.quoting import quote
-from engine.ir.statement import Program
 from engine.ir.terms import RDF_TYPE, RDFS
 from engine.records import Triple
 from engine.rewrite.owl2rl import BUILT_IN
@@ -260,26 +259,24 @@ def statements(compiled: Compiled, folder: Path, kinds: Sequence[tuple[str, bool
         dialect = DIALECTS[executor]
         text = compiled.text(executor, typed)
         prefix = source_texts(text.sources, windows, evaluation, dialect)
-        if not compiled.lasting:
-            yield executor, text.statement(prefix)
-            for rounds in text.rounds:
-                yield from ((executor, part) for part in text.pairs(prefix, rounds))
-            for closure in text.closures:
-                made = closure.ready(source_texts(closure.sources, windows, evaluation, dialect))
-                yield from ((executor, part) for part in _texts(made.own({made.name: f"{made.name}_k1"}, dialect)))
-            if compiled.sampled is not None and executor == "local":
-                sampled = compiled.text(executor, typed, "sampled")
-                yield executor, sampled.statement(source_texts(sampled.sources, windows, evaluation, dialect))
-                for written in compiled.kept_texts(sampled, typed):
-                    yield from ((executor, part) for part in (written.whole, written.delta))
-        lasting = compiled if compiled.lasting else compiled.kept
-        if lasting is not None:
-            kind = KeptProgram if isinstance(compiled.statement.query, Program) else KeptSolutions
-            kept = kind(lasting, folder, "k1")
+        yield executor, text.statement(prefix)
+        for rounds in text.rounds:
+            yield from ((executor, part) for part in text.pairs(prefix, rounds))
+        for closure in text.closures:
+            made = closure.ready(source_texts(closure.source.base, windows, evaluation, dialect))
+            yield from ((executor, part) for part in _texts(made.own({made.name: f"{made.name}_k1"}, dialect)))
+        if compiled.sampled is not None and executor == "local":
+            sampled = compiled.text(executor, typed, "sampled")
+            yield executor, sampled.statement(source_texts(sampled.sources, windows, evaluation, dialect))
+            for written in compiled.kept_texts(sampled, typed):
+                yield from ((executor, part) for part in (written.whole, written.delta))
+        answering = compiled.answering or compiled
+        if answering.keeps_closures and executor == "local":
             tables = {source.stream: stream_table(source.stream) for source in windows}
-            for closing in kept.closings(executor, typed, evaluation, tables):
+            for closing in KeptClosures(answering, folder, "k1").closings(typed, evaluation, tables):
                 yield from ((executor, part) for part in _texts(closing))
-            yield executor, kept.text(executor)
+            asked = answering.text(executor, typed)
+            yield executor, asked.statement(source_texts(asked.sources, windows, evaluation, dialect))
 
 
 def _texts(closing: Closing) -> Iterator[str]:

@@ -91,13 +91,13 @@ def test_a_closure_that_is_kept_stays_when_its_evaluation_is_postponed() -> None
         impatient = Impatient(executor)
         query = Query(impatient, CLOSED)  # type: ignore[arg-type]
         assert [len(rows(query.next())) for _ in range(3)] == [1, 3, 6]
-        [kept] = executor._answers.values()
+        [kept] = executor._closures.values()
         impatient.hurried = True
         for _ in range(2):
             assert isinstance(query.next().error, Postponed)
         impatient.hurried = False
         assert [len(rows(query.next())) for _ in range(2)] == [21, 28]
-        assert list(executor._answers.values()) == [kept]
+        assert list(executor._closures.values()) == [kept]
         executor.close()
 
 

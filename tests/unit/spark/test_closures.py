@@ -20,7 +20,7 @@ from engine.ir.rules import TRIPLE, Assign, Atom, Fact, Formula, Negation, Rule,
 from engine.ir.spans import Span
 from engine.ir.strata import Unstratified, strata
 from engine.ir.terms import XSD, Constant, Term, Variable
-from engine.plan.nodes import ClosedSource, MergedSource, StaticSource, WindowSource
+from engine.plan.nodes import ClosedSource, StaticSource, WindowSource
 from engine.records import Triple
 from engine.reference import temporal
 from engine.reference.program import instances
@@ -98,11 +98,11 @@ def test_least_models(program: list[Rule], behind: list[Triple], streamed: list[
         assume(False)
     found = least_model(program, [*behind, *streamed])
     assume(len(found) < 400)
-    own = ClosedSource("own", StaticSource("all"), static=True, rules=tuple(program))
+    own = ClosedSource("own", (StaticSource("all"),), rules=tuple(program))
     assert rows(own, {"all": [*behind, *streamed]}) == found
     if not any(isinstance(formula, Negation) for rule in program for formula in rule.body):
-        background = ClosedSource("behind", MergedSource((StaticSource("behind"),)), static=True, rules=tuple(program))
-        window = ClosedSource("window", WindowSource(0), background, rules=tuple(program))
+        background = ClosedSource("behind", (StaticSource("behind"),), rules=tuple(program))
+        window = ClosedSource("window", (WindowSource(0),), background, rules=tuple(program))
         before = least_model(program, behind)
         assert rows(background, {"behind": behind}) == before
         for tick in (1, 2):
@@ -117,7 +117,7 @@ def test_rules_that_derive_for_ever_are_ended(monkeypatch: pytest.MonkeyPatch) -
                Rule(Atom(TRIPLE, (Z, PROPERTIES[0], Y)), (Atom(TRIPLE, (Z, PROPERTIES[0], X)), longer), name="longer")]
     facts = [(ITEMS[0].token, PROPERTIES[0].token, literal("t"))]
     for run in (lambda: least_model(program, facts),
-                lambda: rows(ClosedSource("own", StaticSource("all"), static=True, rules=tuple(program)), {"all": facts}),
+                lambda: rows(ClosedSource("own", (StaticSource("all"),), rules=tuple(program)), {"all": facts}),
                 lambda: Ranked([(TRIPLE, fact) for fact in facts], program, Context(0)),
                 lambda: instances(program, {((TRIPLE, fact), 0): 1 for fact in facts}, Context(0)),
                 lambda: temporal.evaluate(RuleSet("r", tuple(program), granularity_ms=1000), [
