@@ -18,7 +18,8 @@ from engine.plan.explain import explain_plan, plan_tree
 from engine.plan.graphs import growing
 from engine.plan.kept import with_kept
 from engine.plan.memory import describe, memory
-from engine.plan.nodes import AtomsSource, Begun, ClosedSource, KeptSource, Plan, Project, Sample, Scan, TimedSource, closures, sources
+from engine.plan.nodes import (AtomsSource, Begun, ClosedSource, KeptSource, Plan, Project, Sample, Scan, TimedSource, closures, sources,
+                               with_names)
 from engine.plan.order import Estimate
 from engine.plan.staged import StagedPlan, explain_staged
 from engine.plan.timed import TimedPlan
@@ -54,6 +55,7 @@ class Compiled:
     passes: tuple[Pass, ...] = field(default=(), repr=False)
     texts: dict[tuple[str, bool, Form], PlanText] = field(default_factory=dict, repr=False)
     _kept: dict[tuple[str, bool], KeptText] = field(default_factory=dict, repr=False)
+    _apart: dict[str, Compiled] = field(default_factory=dict, repr=False)
     planned_rows: int = 0
     undecided: bool = False
     staged: StagedPlan | None = field(default=None, repr=False)
@@ -68,6 +70,7 @@ class Compiled:
         if plan != self.plan:
             self.plan = plan
             self.texts.clear()
+            self._apart.clear()
             self.__dict__.pop("sampled", None)
 
     @property
@@ -123,7 +126,17 @@ class Compiled:
             return None
         if any(map(is_volatile, (f.condition for f in goal.source.parts[0].rules[-1].body if isinstance(f, Test)))):
             return None
-        return replace(self, plan=goal, build=lambda live: goal, goal=None, texts={}, _kept={}, planned_rows=0)
+        return replace(self, plan=goal, build=lambda live: goal, goal=None, texts={}, _kept={}, _apart={}, planned_rows=0)
+
+    def apart(self, mark: str, *, static: bool) -> Compiled:
+        """The same with closures of its own, told from those of other queries by `mark`: those with intervals, which a query keeps, or all
+        of them, `static` ones too."""
+        if mark not in self._apart:
+            if len(self._apart) > 1:    # each time that something is kept anew it has another mark
+                self._apart.clear()
+            plan = with_names(self.plan, lambda closed: f"{closed.name}_{mark}" if static or closed.has_intervals else closed.name)
+            self._apart[mark] = replace(self, plan=plan, texts={}, _kept={}, _apart={})
+        return self._apart[mark]
 
     @cached_property
     def sampled(self) -> Plan | None:
@@ -201,7 +214,7 @@ class Compiled:
             case "spark" if isinstance(self.plan, TimedPlan):
                 return f"-- executor: local, a step in one task\n-- state: in the worker, and in a file\n{step_texts(self.plan.program)}"
             case "spark":
-                own = replace(self, texts={}, _kept={})   # evaluations may go on in another thread: what they keep is left alone
+                own = replace(self, texts={}, _kept={}, _apart={})   # evaluations may go on in another thread: what they keep is left alone
                 kept, text = "incremental or recompute, by cost" if own.sampled or own.keeps_closures else "recompute", own.text("sql")
                 graphs = f"-- paths: {growing('reachability')}\n" if text.rounds else ""
                 return (f"-- executor: local below {RESIDENT_ROWS} rows, sql above\n-- strategy: {kept}\n{graphs}"

@@ -190,6 +190,10 @@ class Executor:
         samples = executor == "local" and self._following is not None and self._samples(due, rows)
         closures = self._kept_closures(due) if keeps and executor == "local" else None
         self.choices[due.query] = (executor, "incremental" if samples or closures is not None and closures.seen >= 0 else "recompute")
+        if closures is not None:
+            compiled = compiled.apart(closures.mark, static=False)
+        elif executor == "sql" and compiled.closures:   # plans run side by side in one session
+            compiled = compiled.apart(_mark(due.query), static=True)
         form: Form = "sampled" if samples else "motifs" if self.force_graphs is not None and executor == "sql" else "plain"
         text = compiled.text(executor, typed, form)
         prefix = source_texts(text.sources, compiled.statement.windows, evaluation, DIALECTS[executor])
@@ -201,18 +205,14 @@ class Executor:
         rounds = tuple((part, *text.pairs(prefix, part)) for part in text.rounds)
         statement, ahead = text.statement(prefix), executor == "sql" and rows <= self.closed_rows
         closer: ExecutorName = "local" if ahead else executor
-        renamed: dict[str, str] = {}
+        texts = compiled.text(closer, typed).closures
         if closures is not None:
-            renamed, new = closures.names, {iri: f"{stream_table(iri)}_{closures.mark}" for iri in due.streams}
-            closings = closures.closings(typed, evaluation, new)
+            new = {iri: f"{stream_table(iri)}_{closures.mark}" for iri in due.streams}
+            closings = closures.closings(texts, evaluation, new)
             own |= {new[iri]: content.after(max(closures.seen, due.since)) for iri, content in due.streams.items()}
         else:
             closings = tuple(closure.ready(source_texts(closure.source.base, compiled.statement.windows, evaluation, DIALECTS[closer]))
-                             for closure in compiled.text(closer, typed).closures)
-            if executor == "sql":   # plans run side by side in one session
-                renamed = {closing.name: f"{closing.name}_{_mark(due.query)}" for closing in closings}
-                closings = tuple(closing.own(renamed, DIALECTS[closer]) for closing in closings)
-        statement = DIALECTS[executor].renamed(statement, renamed)
+                             for closure in texts)
         return PlanJob(due, executor, statement, names | own.keys(), rows * len(due.ticks), closures, own, rounds=rounds, closings=closings,
                        ahead=ahead, kept=kept)
 

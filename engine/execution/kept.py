@@ -8,7 +8,7 @@ lost a justification, since each knows until when its best one lasts.
 from __future__ import annotations
 
 import shutil
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -36,17 +36,12 @@ class KeptClosures:
     @property
     def states(self) -> frozenset[str]:
         """The names of the closures in workers."""
-        return frozenset(self.names.values())
+        return frozenset(self._segments)
 
-    def closings(self, typed: bool, evaluation: Evaluation, new: Mapping[str, str]) -> tuple[Closing, ...]:
+    def closings(self, texts: Sequence[ClosureText], evaluation: Evaluation, new: Mapping[str, str]) -> tuple[Closing, ...]:
         """The closures to be made by a task for some evaluation times: those with intervals from what is new on the streams, which stands
         in tables (stream IRI -> name), the others from all there is."""
-        return tuple(self._closing(text, evaluation, new) for text in self.compiled.text("local", typed).closures)
-
-    @property
-    def names(self) -> dict[str, str]:
-        """The names of closures as evaluations of this query use them; those of static graphs are everybody's in a worker."""
-        return {closed.name: self._own(closed.name) for closed in self.compiled.closures if closed.has_intervals}
+        return tuple(self._closing(text, evaluation, new) for text in texts)
 
     def adopt(self, position: int) -> None:
         """What was made has the facts up to a log position: count the segments that were written."""
@@ -62,23 +57,19 @@ class KeptClosures:
         """Forget the segments."""
         shutil.rmtree(self._folder, ignore_errors=True)
 
-    def _own(self, name: str) -> str:
-        return f"{name}_{self.mark}"
-
     def _closing(self, text: ClosureText, evaluation: Evaluation, new: Mapping[str, str]) -> Closing:
         streams = self.compiled.statement.windows
         if not text.source.has_intervals:
-            return text.ready(source_texts(text.source.base, streams, evaluation, DUCKDB)).own(self.names, DUCKDB)
+            return text.ready(source_texts(text.source.base, streams, evaluation, DUCKDB))
         segments = self._segments.setdefault(text.name, _Segments(self._folder / text.name))
         kept = segments.next(text, *(evaluation_point(tick) for tick in (evaluation.ticks[0], evaluation.ticks[-1])))
         after = replace(evaluation, since=max(self.seen, evaluation.since))
         prefix = source_texts(text.source.base, streams, after, DUCKDB, new)
         known, closing = self._ready.get(text.name, (None, None))
         if closing is None or known is not text:    # but for what it starts with, its statements are the same in each evaluation
-            closing = text.ready(prefix, kept).own(self.names, DUCKDB)
+            closing = text.ready(prefix, kept)
             self._ready[text.name] = text, closing
-        first = f"WITH {', '.join(prefix)} {text.base}"
-        return replace(closing, first=DUCKDB.renamed(first, self.names), kept=kept)
+        return replace(closing, first=f"WITH {', '.join(prefix)} {text.base}", kept=kept)
 
 
 class _Segments:

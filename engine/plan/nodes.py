@@ -6,9 +6,9 @@ due evaluations of a batch are one plan (docs/architecture.md, "Plans").
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
-from typing import get_args
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field, fields, replace
+from typing import Any, get_args
 
 from engine.ir.expressions import Aggregate as AggregateCall
 from engine.ir.expressions import Expression
@@ -502,3 +502,22 @@ def sources(plan: Plan) -> frozenset[Source]:
     """Every source that the plan reads, merged ones included as such."""
     own: frozenset[Source] = frozenset((plan.source,)) if isinstance(plan, (Scan, Sample, Nodes, Stamps, Begun)) else frozenset()
     return own.union(*(sources(below) for below in inputs(plan)))
+
+
+def with_names(plan: Plan, name: Callable[[ClosedSource], str]) -> Plan:
+    """The plan with other names for its closures; what several nodes share they share still."""
+    done: dict[int, tuple[Any, Any]] = {}
+    kinds = {*get_args(Plan), *get_args(Source)}
+
+    def again(part: Any) -> Any:
+        if isinstance(part, tuple):
+            return tuple(map(again, part))
+        if type(part) not in kinds:
+            return part
+        if id(part) not in done:
+            found = {field.name: again(getattr(part, field.name)) for field in fields(part)}
+            done[id(part)] = part, replace(part, **found | ({"name": name(part)} if isinstance(part, ClosedSource) else {}))
+        return done[id(part)][1]
+
+    renamed: Plan = again(plan)
+    return renamed

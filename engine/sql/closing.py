@@ -6,14 +6,14 @@ evaluations before are in ``{name}_state``, and for each round those of them bes
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from typing import Protocol
 
 from engine.ir.growth import rounds
 from engine.ir.terms import RDF_TYPE
 from engine.plan.derive import Seen, Shape
-from engine.sql.dialect import Dialect, fixed
+from engine.sql.dialect import fixed
 from engine.sql.sources import closure_table
 
 FINDINGS_READ = 100_000
@@ -122,7 +122,7 @@ class Stratum:
 class Closing:
     """A closure to be computed now: `first` is what table ``{name}_all`` starts with; a round of a stratum runs the steps that are `due`;
     at the end `checks` find what is inconsistent: rows ``lo hi finding``, told from point to point. `behind` is the
-    table of the background."""
+    table of the background, `graphs` are those of the static graphs that it is made of."""
 
     name: str
     first: str
@@ -133,17 +133,8 @@ class Closing:
     known: str = ""
     static: bool = False
     behind: tuple[str, ...] = ()
+    graphs: tuple[str, ...] = ()
     kept: Kept | None = None
-
-    def own(self, names: Mapping[str, str], dialect: Dialect) -> Closing:
-        """The same with other names for itself and the closures that it stands on."""
-        layers = tuple(replace(layer, steps=tuple(replace(step, text=dialect.renamed(step.text, names)) for step in layer.steps))
-                       for layer in self.strata)
-        first, before, after, known = (dialect.renamed(text, names) for text in (self.first, self.before, self.after, self.known))
-        checks = tuple(replace(check, text=dialect.renamed(check.text, names)) for check in self.checks)
-        behind = tuple(dialect.renamed(table, names) for table in self.behind)
-        return replace(self, name=names.get(self.name, self.name), first=first, strata=layers, before=before, after=after, checks=checks,
-                       known=known, behind=behind)
 
     @property
     def all(self) -> str:

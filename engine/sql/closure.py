@@ -81,4 +81,4 @@ def recursion(name: str, edges: str, base: str, within: tuple[str, ...]) -> str:
     held = "".join(f"a.{column}, " for column in within)
     same = " AND ".join(["a.y = b.x", *key_condition(within, within)])
     columns = ", ".join([*within, "x", "y"])
-    return f"{name} AS (SELECT {columns} FROM {base} UNION SELECT {held}a.x, b.y FROM {name} a JOIN {edges} b ON {same})"
+    return f"SELECT {columns} FROM {base} UNION SELECT {held}a.x, b.y FROM {name} a JOIN {edges} b ON {same}"

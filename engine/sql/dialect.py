@@ -7,7 +7,7 @@ engine/spark puts quotes around a value (tests/unit/spark/test_quoting.py reads 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 
 UNDECIDED = "thalweg: not decided in SQL"
 _FIXED = re.compile(r"[ -&(-\[\]-~]*")
@@ -22,7 +22,6 @@ def fixed(text: str) -> str:
 
 
 _NUL, _SPLICED = "\0", "'||chr(0)||'"
-_DOUBLED, _ESCAPED = re.compile(r"'(?:[^']|'')*'"), re.compile(r"'(?:[^'\\]|\\.)*'", re.DOTALL)
 
 
 class Dialect:
@@ -35,7 +34,6 @@ class Dialect:
     heaps = True
     inline = "NOT MATERIALIZED "
     """What stands before a common table expression that is not to be made: DuckDB makes those that are read more than once."""
-    """Whether a round finds what is kept beside its new rows in a relation of its own (sql/fixpoint.py)."""
 
     def sort_key(self, parts: Sequence[tuple[str, bool]]) -> str:
         """One value in whose order columns stand in theirs; True for those that descend."""
@@ -50,19 +48,6 @@ class Dialect:
         nothing that a plan asks for has one (canonical tokens escape it)."""
         quoted = "'" + text.replace("'", "''") + "'"
         return f"({_SPLICED.join(quoted.split(_NUL))})" if _NUL in quoted else quoted
-
-    @property
-    def literal(self) -> re.Pattern[str]:
-        """What `quote` writes, as a pattern."""
-        return _DOUBLED
-
-    def renamed(self, text: str, names: Mapping[str, str]) -> str:
-        """A statement with other names for some relations, the start of a longer name included; literals stay as they are."""
-        if not names:
-            return text
-        listed = "|".join(map(re.escape, sorted(names, key=len, reverse=True)))
-        either = re.compile(f"{self.literal.pattern}|(?<![0-9A-Za-z_])({listed})(?![0-9A-Za-z])", re.DOTALL)
-        return either.sub(lambda found: names[found[1]] if found[1] else found[0], text)
 
     def call(self, function: str, code: str, at: str, columns: Sequence[str]) -> str:
         """A call of one of the Python functions of worker/functions.py over the tokens in `columns`."""
@@ -154,10 +139,6 @@ class SparkDialect(Dialect):
     def quote(self, text: str) -> str:
         """A string literal. NUL is three digits, lest those that follow be read as a part of it."""
         return "'" + text.replace("\\", "\\\\").replace("'", "\\'").replace("${", "$\\{").replace(_NUL, "\\000") + "'"
-
-    @property
-    def literal(self) -> re.Pattern[str]:
-        return _ESCAPED
 
     def call(self, function: str, code: str, at: str, columns: Sequence[str]) -> str:
         return f"{function}({', '.join((self.quote(code), at, *columns))})"

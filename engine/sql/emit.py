@@ -7,7 +7,7 @@ logic for errors, LeftJoin as ON, MINUS with its shared-variable clause, EXISTS 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -79,7 +79,8 @@ class Emitter:
         self.lowering = lowering
         self.typed = typed
         self.name = Namer()
-        self._texts: list[str] = []
+        self._texts: list[tuple[str, str]] = []     # names and what they are
+        self._made: set[str] = set()                # names of what is made once, however often it is read
         self._done: dict[int, tuple[Plan, Relation]] = {}
         self._sources: dict[Source, None] = {}
         self._rounds: list[Rounds] = []
@@ -110,7 +111,7 @@ class Emitter:
         return self._finish(f"SELECT DISTINCT tick, s, p, o FROM ({union}) AS made WHERE {good}")
 
     def _finish(self, select: str) -> PlanText:
-        return PlanText(tuple(self._texts), select, tuple(self._sources), tuple(self._rounds), self._recursive)
+        return PlanText(tuple(self._relations()), select, tuple(self._sources), tuple(self._rounds), self._recursive)
 
     def _numbered(self, relation: Relation, listed: list[str]) -> Relation:
         """A solution's identity: its values, and its number among equal ones."""
@@ -136,7 +137,7 @@ class Emitter:
     def read(self, source: Source) -> tuple[str, tuple[str, ...], bool]:
         """Name of a source's relation, its keys, and whether one triple may stand in it twice."""
         if isinstance(source, nodes.StarSource) and source not in self._sources:
-            self._texts.append(self._star(source))
+            self._texts.append((source_name(source), self._star(source)))
         self._sources.setdefault(source)
         return source_name(source), _keys(source), _repeats(source)
 
@@ -145,16 +146,20 @@ class Emitter:
         listed = ", ".join(map(self.dialect.quote, source.properties))
         same = " AND ".join(f"f.{key} = k.{key}" for key in (*_keys(source), "s"))
         touched = f"SELECT 1 FROM {new} f WHERE {same} AND f.p IN ({listed})"
-        return f"{source_name(source)} AS (SELECT k.* FROM {known} k WHERE k.p IN ({listed}) AND EXISTS ({touched}))"
+        return f"SELECT k.* FROM {known} k WHERE k.p IN ({listed}) AND EXISTS ({touched})"
 
     def statement(self, select: str) -> str:
         """A statement over the relations made so far."""
-        return f"WITH {', '.join(self._texts)} {select}"
+        return f"WITH {', '.join(self._relations())} {select}"
+
+    def _relations(self) -> Iterator[str]:
+        for name, text in self._texts:
+            yield f"{name} AS {'MATERIALIZED ' if name in self._made else ''}({text})"
 
     def add(self, select: str) -> str:
         """Name a further relation."""
         name = f"n{len(self._texts)}"
-        self._texts.append(f"{name} AS ({select})")
+        self._texts.append((name, select))
         return name
 
     def times(self, window: int) -> str:
@@ -170,10 +175,9 @@ class Emitter:
     def close(self, edges: str, base: str, within: tuple[str, ...], seeded: bool) -> str:
         """The transitive closure of `edges` from the pairs of `base`, as a relation ``x y`` within the `within` columns."""
         if self.dialect.recursive:
-            self._texts = [text.replace(" AS (", " AS MATERIALIZED (", 1) if text.startswith(f"{edges} AS (") else text
-                           for text in self._texts]    # else each step of the recursion makes them anew
+            self._made.add(edges)   # else each step of the recursion makes them anew
             name = f"n{len(self._texts)}"
-            self._texts.append(closure.recursion(name, edges, base, within))
+            self._texts.append((name, closure.recursion(name, edges, base, within)))
             self._recursive = True
             return name
         return self.before(edges, within, base=base, seeded=seeded)

@@ -18,14 +18,14 @@ from engine.ir.rules import Assign, Atom, Falsum, Role, Rule, Test
 from engine.ir.strata import strata
 from engine.ir.terms import Constant, Term, Variable
 from engine.plan.derive import NOTHING, Step, all_sights, axiom, is_axiom, properties_read, shapes, steps, whole, width
-from engine.plan.nodes import ClosedSource, ViewSource
+from engine.plan.nodes import ClosedSource, StaticSource, ViewSource, leaf_sources
 from engine.sql.closing import CheckText, Closing, Kept, StepText, Stratum, beside_table, state_table
 from engine.sql.dialect import Dialect, fixed
 from engine.sql.emit import Emitter
 from engine.sql.functions.values import double
 from engine.sql.lower import Lowering
 from engine.sql.relation import Relation
-from engine.sql.sources import closure_table, source_name
+from engine.sql.sources import closure_table, graph_table, source_name
 from engine.timeline import MAX, MIN
 
 _TYPED = ("kind", "number", "micros")
@@ -66,7 +66,8 @@ class ClosureText:
                  f"WHERE NOT EXISTS (SELECT 1 FROM {self.name}_known k WHERE {same})")
         behind = (closure_table(source.background.name),) if source.background else ()
         first = f"WITH {', '.join((NO_TIMES,) if source.is_static else prefix)} {self.base}"
-        return Closing(self.name, first, self.strata, before, after, self.checks, known, source.is_static, behind, kept)
+        graphs = tuple(graph_table(leaf.iri) for leaf in leaf_sources(source) if isinstance(leaf, StaticSource))
+        return Closing(self.name, first, self.strata, before, after, self.checks, known, source.is_static, behind, graphs, kept)
 
 
 def closure_text(source: ClosedSource, dialect: Dialect, lowering: Lowering, told: Role | None = None,

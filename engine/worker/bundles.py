@@ -236,11 +236,11 @@ class Closures:
         self._made: dict[str, _Made] = {}
 
     def make(self, closing: Closing) -> pa.Table | None:
-        """Compute a closure, unless it is there; what is inconsistent in it. A lasting one goes on from what is kept of it."""
+        """Compute a closure, unless it is there; what is inconsistent in it. One that is kept goes on from that."""
         if closing.kept is not None:
             self._made[closing.name] = _Made(None, None)
             return go_on(self._connection, closing, _InDuckDB(self._connection, closing))
-        read = [(name, version) for name, version in self._versions.items() if name in closing.first] if closing.static else None
+        read = [(name, self._versions.get(name)) for name in closing.graphs] if closing.static else None
         shelf, from_ = _kept(self._connection) if closing.static else self._made, (closing, read)
         made = shelf.pop(closing.name, None)
         if made is None or made.from_ != from_:

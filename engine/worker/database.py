@@ -30,7 +30,7 @@ def connect(memory: str = DEFAULT_MEMORY, threads: int = 1) -> duckdb.DuckDBPyCo
     has one core, and so one thread."""
     import duckdb
     connection = duckdb.connect(":memory:", config={"threads": threads, "memory_limit": memory})
-    for setting in CLOSED:
+    for setting in ("enable_progress_bar = false", *CLOSED):    # a bar would stand between the lines of `thalweg run`
         connection.execute(f"SET {setting}")
     register_duckdb(connection)
     connection.execute("SET lock_configuration = true")

@@ -264,7 +264,7 @@ def statements(compiled: Compiled, folder: Path, kinds: Sequence[tuple[str, bool
             yield from ((executor, part) for part in text.pairs(prefix, rounds))
         for closure in text.closures:
             made = closure.ready(source_texts(closure.source.base, windows, evaluation, dialect))
-            yield from ((executor, part) for part in _texts(made.own({made.name: f"{made.name}_k1"}, dialect)))
+            yield from ((executor, part) for part in _texts(made))
         if compiled.sampled is not None and executor == "local":
             sampled = compiled.text(executor, typed, "sampled")
             yield executor, sampled.statement(source_texts(sampled.sources, windows, evaluation, dialect))
@@ -273,9 +273,9 @@ def statements(compiled: Compiled, folder: Path, kinds: Sequence[tuple[str, bool
         answering = compiled.answering or compiled
         if answering.keeps_closures and executor == "local":
             tables = {source.stream: stream_table(source.stream) for source in windows}
-            for closing in KeptClosures(answering, folder, "k1").closings(typed, evaluation, tables):
+            asked = answering.apart("k1", static=False).text(executor, typed)
+            for closing in KeptClosures(answering, folder, "k1").closings(asked.closures, evaluation, tables):
                 yield from ((executor, part) for part in _texts(closing))
-            asked = answering.text(executor, typed)
             yield executor, asked.statement(source_texts(asked.sources, windows, evaluation, dialect))
 
 

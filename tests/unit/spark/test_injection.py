@@ -22,7 +22,6 @@ from engine.runtime.rows import encode, facts_of, graph_table
 from engine.execution.executor import Executor
 from engine.execution.own_process import own_process
 from engine.sql import sources
-from engine.sql.dialect import DIALECTS
 from engine.sql.sources import stream_table
 from grammar import parse
 from grammar.program import parse_program
@@ -139,14 +138,6 @@ def test_a_literal_keeps_what_is_the_name_of_a_relation() -> None:
             [answer] = executor.evaluate([Due("q", compiled, (1000,), 0, {S: content}, graphs)])
             assert {o for _, _, o in shown(answer)} == set(map(quote, names)), strategy
             executor.close()
-
-
-def test_a_name_in_a_literal_is_not_renamed() -> None:
-    for dialect in DIALECTS.values():
-        hostile = "'c_1' \\' c_1_all '' \\\\"
-        text = f"SELECT {dialect.quote(hostile)}, c_1.x, {dialect.quote(hostile)} FROM c_1_all, c_12, xc_1, c_1"
-        changed = f"SELECT {dialect.quote(hostile)}, d_2.x, {dialect.quote(hostile)} FROM d_2_all, c_12, xc_1, d_2"
-        assert dialect.renamed(text, {"c_1": "d_2"}) == changed
 
 
 def test_a_query_may_have_any_name(executor: Executor) -> None:
