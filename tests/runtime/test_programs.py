@@ -51,14 +51,14 @@ def lines(client: FlaskClient, stream: str) -> list[list[str]]:
 def test_what_begins_and_what_ceases(site: tuple[FlaskClient, Waiting]) -> None:
     client, waiting = site
     explained = client.post("/explain", data=PROGRAM, **PS).get_json()
-    assert explained["valid"] and explained["form"] == "PROGRAM" and "lasting closure" in explained["plan"]
+    assert explained["valid"] and explained["form"] == "PROGRAM" and "closure of (window 0 by intervals)" in explained["plan"]
     wrong = client.post("/explain", data=PROGRAM.replace("?x[ex:c", "?y[ex:c"), **PS).get_json()
     assert [error["code"] for error in wrong["errors"]] == ["rule-syntax"] and "?y" in str(wrong["errors"]), wrong
     made = client.put("/queries/q", data=PROGRAM, **PS)
     assert made.status_code == 201 and made.get_json()["form"] == "PROGRAM" and made.get_json()["vars"][-2:] == ["from", "until"]
     assert client.put("/queries/q", data=PROGRAM, **PS).status_code == 200
     assert client.get("/queries/q", headers={"Accept": "text/x-rif-ps"}).text == PROGRAM
-    assert "lasting closure" in client.get("/queries/q/plan?level=logical").get_json()["text"]
+    assert "closure of (window 0 by intervals)" in client.get("/queries/q/plan?level=logical").get_json()["text"]
     push(client, (1, "a"), (2, "b"), (9, "z"))
     waiting.until(lambda: bool(lines(client, "n")))
     row = ["http://ex.org/x", "http://ex.org/c", "http://ex.org/yes", "2026-01-01T00:00:02Z", "2026-01-01T00:00:04Z"]

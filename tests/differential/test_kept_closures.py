@@ -1,0 +1,94 @@
+"""Closures with intervals, kept and made anew, against such that are made at each evaluation time for itself: random streams."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping
+
+import pytest
+
+from engine.compiler import BUILT_IN_RULES, Catalog, compile_statement
+from engine.execution import kept
+from engine.execution.compiled import Compiled
+from engine.execution.content import StreamContent
+from engine.execution.due import Due
+from engine.execution.executor import Executor
+from engine.execution.own_process import own_process
+from engine.ir.rules import RuleSet
+from engine.plan import entail
+from engine.runtime.rows import encode, facts_of, graph_table
+from engine.timeline import MIN
+from engine.worker import states
+from grammar.rif import parse_rules
+from grammar.statement import parse
+from tests.differential.test_kept import E, G, R, S, events, rows
+
+RDFS, OWL = "http://www.w3.org/2000/01/rdf-schema#", "http://www.w3.org/2002/07/owl#"
+TYPE = "<http://www.w3.org/1999/02/22-rdf-syntax-ns#type>"
+SCHEMA = graph_table([(f"<{E}next>", TYPE, f"<{OWL}TransitiveProperty>"), (f"<{E}p>", f"<{RDFS}subPropertyOf>", f"<{E}v>"),
+                      (f"<{E}q>", f"<{RDFS}subPropertyOf>", f"<{E}v>"), (f"<{E}q>", f"<{RDFS}domain>", f"<{E}Thing>"),
+                      (f"<{E}n1>", f"<{E}next>", f"<{E}n3>")])
+OWN = parse_rules(f"""Document( Prefix( <{E}> ) Group(
+    Forall ?x ?y ?z ( ?x[<{E}next> -> ?z] :- And( ?x[<{E}next> -> ?y] ?y[<{E}next> -> ?z] ) )
+    Forall ?x ?y ?a ( ?x[<{E}v> -> ?a] :- And( ?x[<{E}next> -> ?y] ?y[<{E}p> -> ?a] ) )
+    Forall ?x ?y ?a ( ?x[<{E}Thing> -> ?y] :- And( ?x[<{E}q> -> ?a] ?y[<{E}q> -> ?a] ) ) ) )""".replace(f"Prefix( <{E}> ) ", ""),
+                  "text/x-rif-ps", "own")
+RULES: Mapping[str, RuleSet] = {**BUILT_IN_RULES, "own": OWN}
+STREAM = "FROM STREAM :s [RANGE 6s STEP 2s]"
+USING = ("USING RULES owl2rl USING GRAPH :g", "USING RULES own", "USING RULES own USING GRAPH :g", "FROM :g USING RULES owl2rl")
+QUERIES = {
+    "pattern": f"SELECT ?x ?y ?a {STREAM} %s WHERE {{ ?x :next ?y . ?y :v ?a }}",
+    "instances": f"CONSTRUCT {{ ?x :reaches ?y }} {STREAM} %s WHERE {{ ?x :next ?y }}",
+    "count": f"SELECT ?x (COUNT(?y) AS ?n) {STREAM} %s WHERE {{ ?x :next ?y }} GROUP BY ?x HAVING (COUNT(?y) > 1)",
+    "sum": f"SELECT (SUM(?a) AS ?n) {STREAM} %s WHERE {{ ?x :v ?a . FILTER(isNumeric(?a)) }}",
+    "optional": f"SELECT ?x ?y ?a {STREAM} %s WHERE {{ ?x :next ?y OPTIONAL {{ ?y :v ?a FILTER(?a > 1) }} }}",
+    "not exists": f"SELECT ?x ?y {STREAM} %s WHERE {{ ?x :next ?y FILTER NOT EXISTS {{ ?y :v ?a }} }}",
+    "minus": f"SELECT ?x {STREAM} %s WHERE {{ ?x :v ?a MINUS {{ ?x :next ?y }} }}",
+    "sub-query": f"SELECT ?x ?m {STREAM} %s WHERE {{ ?x :next ?y {{ SELECT ?y (MAX(?a) AS ?m) WHERE {{ ?y :v ?a }} GROUP BY ?y }} }}",
+    "order": f"SELECT ?x ?y {STREAM} %s WHERE {{ ?x :next ?y }} ORDER BY ?y DESC(?x) LIMIT 3",
+    "path": f"SELECT ?x ?a {STREAM} %s WHERE {{ ?x :next+/:v ?a }}",
+    "all": f"SELECT ?s ?p ?o {STREAM} %s WHERE {{ ?s ?p ?o }}",
+    "two streams": f"SELECT ?x ?y {STREAM} FROM STREAM :r [RANGE 9s STEP 2s] %s WHERE {{ ?x :next ?y }}",
+    "named windows": f"SELECT ?x ?a FROM NAMED WINDOW :w ON :s [RANGE 6s STEP 2s] FROM NAMED WINDOW :v ON :r [RANGE 9s STEP 2s] %s "
+                     "WHERE { WINDOW :w { ?x :next ?y } WINDOW :v { ?y :v ?a } }",
+    "window beside": f"SELECT ?x ?n {STREAM} FROM NAMED WINDOW :w ON :s [RANGE 4s STEP 2s] %s "
+                     "WHERE { ?x :next ?y . { SELECT (COUNT(*) AS ?n) WHERE { WINDOW :w { ?x :next ?y } } } }",
+}
+
+
+def compiled(text: str) -> Compiled:
+    return compile_statement(parse(f"PREFIX : <{E}> REGISTER QUERY q AS {text}"), Catalog({S: "event", R: "event"}, {G: SCHEMA}, RULES), "q")
+
+
+@pytest.mark.parametrize(("name", "using"), [(name, USING[(number + more) % len(USING)])
+                                             for number, name in enumerate(QUERIES) for more in (0, 1)])
+def test_what_is_kept_of_closures(name: str, using: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kept, "MOST_SEGMENTS", 4)
+    text = QUERIES[name] % using
+    chance = random.Random(f"{name} {using}")
+    own = {"incremental": compiled(text), "recompute": compiled(text)}
+    with monkeypatch.context() as patched:
+        patched.setattr(entail, "TimeWindow", type(None))
+        own["each T"] = compiled(text)
+    assert own["incremental"].keeps_closures and not own["each T"].keeps_closures, "one has intervals, the other has none"
+    contents = {source.stream: StreamContent(source.stream) for source in own["each T"].statement.streams}
+    since, position = chance.choice((-1, 20)), 1
+    with own_process() as keeping, own_process() as plain:
+        ways = {"incremental": Executor(keeping, force_strategy="incremental"), "recompute": Executor(plain, force_strategy="recompute"),
+                "each T": Executor(plain, force_strategy="recompute")}
+        for step in range(9):
+            for stream, content in contents.items():
+                if made := [event for to, event in events(chance, step * 2_000, position) if to == stream]:
+                    content.append(facts_of(encode(made)))
+                position += 20
+                content.evict((step - 6) * 2_000 if chance.random() < 0.9 else MIN)
+            if chance.random() < 0.1:
+                states._states(keeping._connection).clear()     # the worker is another one
+            ticks = tuple(2_000 * (step + more) for more in range(chance.choice((1, 1, 2))))
+            found = {way: executor.evaluate([Due("q", own[way], ticks, since, contents, {G: SCHEMA})]) for way, executor in ways.items()}
+            for one, other, third in zip(*found.values(), strict=True):
+                assert rows(one) == rows(third) and rows(other) == rows(third), (name, using, step, one.tick)
+                assert one.inconsistencies == other.inconsistencies == third.inconsistencies
+        assert ways["incremental"].choices["q"] == ("local", "incremental")
+        for executor in ways.values():
+            executor.close()
