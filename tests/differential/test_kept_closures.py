@@ -49,7 +49,7 @@ QUERIES = {
     "path": f"SELECT ?x ?a {STREAM} %s WHERE {{ ?x :next+/:v ?a }}",
     "all": f"SELECT ?s ?p ?o {STREAM} %s WHERE {{ ?s ?p ?o }}",
     "two streams": f"SELECT ?x ?y {STREAM} FROM STREAM :r [RANGE 9s STEP 2s] %s WHERE {{ ?x :next ?y }}",
-    "named windows": f"SELECT ?x ?a FROM NAMED WINDOW :w ON :s [RANGE 6s STEP 2s] FROM NAMED WINDOW :v ON :r [RANGE 9s STEP 2s] %s "
+    "named windows": "SELECT ?x ?a FROM NAMED WINDOW :w ON :s [RANGE 6s STEP 2s] FROM NAMED WINDOW :v ON :r [RANGE 9s STEP 2s] %s "
                      "WHERE { WINDOW :w { ?x :next ?y } WINDOW :v { ?y :v ?a } }",
     "window beside": f"SELECT ?x ?n {STREAM} FROM NAMED WINDOW :w ON :s [RANGE 4s STEP 2s] %s "
                      "WHERE { ?x :next ?y . { SELECT (COUNT(*) AS ?n) WHERE { WINDOW :w { ?x :next ?y } } } }",
@@ -57,7 +57,8 @@ QUERIES = {
 
 
 def compiled(text: str) -> Compiled:
-    return compile_statement(parse(f"PREFIX : <{E}> REGISTER QUERY q AS {text}"), Catalog({S: "event", R: "event"}, {G: SCHEMA}, RULES), "q")
+    catalog = Catalog({S: "event", R: "event"}, {G: SCHEMA}, RULES)
+    return compile_statement(parse(f"PREFIX : <{E}> REGISTER QUERY q AS {text}"), catalog, "q")
 
 
 @pytest.mark.parametrize(("name", "using"), [(name, USING[(number + more) % len(USING)])
