@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
+from datetime import datetime
 from functools import partial
 from typing import Any
 
@@ -17,18 +18,24 @@ import pyarrow as pa
 
 from engine.compiler import BUILT_IN_RULES
 from engine.execution.own_process import own_process
-from engine.ir.rules import Fact, RuleSet
+from engine.functions.terms import literal, split
+from engine.ir.programs import timed_statement
+from engine.ir.profiles import STREAM
+from engine.ir.rules import TRIPLE, Atom, Fact, Import, Rule, RuleSet
 from engine.ir.statement import Ask, Select, Statement
-from engine.records import GraphVersion, Record, Register, RulesVersion
+from engine.ir.terms import Constant, Variable
+from engine.records import Event, GraphVersion, Record, Register, RulesVersion
 from engine.reference import streams, temporal
-from engine.reference.formulas import ground
+from engine.reference.formulas import Ground, ground
 from engine.reference.model import Model
 from engine.reference.sparql import Result
 from engine.runtime import programs
 from engine.runtime.rows import graph_table
+from engine.timeline import MAX, Interval
 from grammar.rif import parse_rules
 
 QUERY = "test"
+INPUT = "urn:input"
 
 Logged = list[tuple[int, Result]]
 
@@ -77,7 +84,7 @@ def reference() -> Iterator[Answer]:
 @contextmanager
 def on_spark(executor: str | None = None) -> Iterator[Answer]:
     """The pump on Spark, every plan on the executor that is named, or on the one that the planner takes."""
-    yield Answer(partial(_pumped, executor=executor))
+    yield Answer(partial(_pumped, executor=executor), partial(registered_model, executor=executor))
 
 
 @contextmanager
@@ -91,6 +98,49 @@ def derived_model(program: RuleSet, facts: Sequence[Fact], until_ms: int) -> Mod
     """What rules derive, by their plan in this process."""
     found = programs.run(program, programs.as_given(facts), until_ms)
     return Model({ground(atom, {}): tuple(held) for atom, held in found.held.items()})
+
+
+def registered_model(program: RuleSet, facts: Sequence[Fact], until_ms: int, **options: Any) -> Model:
+    """What a program derives as a continuous query. Streams bring triples, so each fact of the input is one event, of a node with the
+    predicate and the terms as they stand, and a rule for each predicate makes its atoms of these."""
+    from tests import sparks
+
+    given = {(fact.atom.predicate, len(fact.atom.terms)) for fact in facts}
+    node, said = Variable("fact"), Constant("<urn:predicate>")
+    terms = {arity: tuple(Variable(f"term{place}") for place in range(arity)) for _, arity in given}
+    made = tuple(Rule(Atom(name, terms[arity]), (
+        Atom(TRIPLE, (node, said, Constant(literal(f"{name}/{arity}")))),
+        *(Atom(TRIPLE, (node, Constant(f"<urn:term{place}>"), term)) for place, term in enumerate(terms[arity])))) for name, arity in given)
+    own = replace(program, rules=(*program.rules, *made), facts=(), imports=(Import(INPUT, STREAM),))
+    statement = timed_statement(own, "the program", "text/x-lars")
+    records: list[Record] = [Register(1, QUERY, statement.text, 1)]
+    for number, fact in enumerate(sorted(facts, key=lambda fact: fact.interval.lo), 2):
+        held = [(f"<urn:fact{number}>", f"<urn:term{place}>", term.token) for place, term in enumerate(fact.atom.terms)
+                if isinstance(term, Constant)]
+        name = (f"<urn:fact{number}>", said.token, literal(f"{fact.atom.predicate}/{len(fact.atom.terms)}"))
+        records.append(Event(number, INPUT, fact.interval.lo // 2, None, (name, *held), fact.interval.lo // 2))
+    last_ms = until_ms + 2 * program.granularity_ms
+    records.append(Event(len(records) + 1, INPUT, last_ms, None, (("<urn:a>", "<urn:b>", "<urn:c>"),), last_ms))
+    begun: dict[Ground, set[int]] = {}
+    ended: dict[Ground, dict[int, int]] = {}
+    for event in sparks.pumped(records, lambda text: statement, **options):
+        for row in sparks.rows(event):
+            atom = _atom_of(row)
+            begun.setdefault(atom, set()).add(_ms(row["from"]))
+            if "until" in row:
+                ended.setdefault(atom, {})[_ms(row["from"])] = _ms(row["until"])
+    return Model({atom: tuple(Interval(2 * begin, 2 * ended[atom][begin] - 1 if begin in ended.get(atom, {}) else MAX)
+                              for begin in sorted(begins)) for atom, begins in begun.items()})
+
+
+def _atom_of(row: Mapping[str, str]) -> Ground:
+    """An atom from a row of a program's answer, of another predicate than triples."""
+    return str(split(row["atom"])[1]), tuple(row[f"a{place}"] for place in range(1, len(row)) if f"a{place}" in row)
+
+
+def _ms(token: str) -> int:
+    """The instant of an xsd:dateTime."""
+    return round(datetime.fromisoformat(token[1:].partition('"')[0].replace("Z", "+00:00")).timestamp() * 1000)
 
 
 def _pumped(statements: Mapping[str, Statement], records: Sequence[Record], rule_sets: Mapping[str, RuleSet],

@@ -7,13 +7,22 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from engine.ir.rules import RuleSet
+import pytest
+
+from engine.execution.own_process import own_process
+from engine.ir.rules import Fact, RuleSet
 from engine.ir.statement import Statement
 from engine.records import Record
+from engine.reference.model import Model
 from tests.conformance import lars
-from tests.conformance.executors import Answer, Evaluation, derived_model, reference
+from tests.conformance.executors import Answer, Evaluation, derived_model, reference, registered_model
 from tests.conformance.outcomes import Verdict
 from tests.shared import shared
+
+
+def not_asked(statements: Mapping[str, Statement], records: Sequence[Record],
+              rules: Mapping[str, RuleSet]) -> dict[str, list[Evaluation]]:
+    raise AssertionError("not asked")
 
 
 def test_laser() -> None:
@@ -26,10 +35,20 @@ def test_laser() -> None:
 
 def test_laser_by_the_plan() -> None:
     """The same as relations in DuckDB."""
-    def none(statements: Mapping[str, Statement], records: Sequence[Record], rules: Mapping[str, RuleSet]) -> dict[str, list[Evaluation]]:
-        raise AssertionError("not asked")
+    outcomes = list(lars.run(shared("laserpp-lars"), Answer(not_asked, derived_model)))
+    assert [o for o in outcomes if o.verdict is not Verdict.PASSED] == [] and len(outcomes) == 15
 
-    outcomes = list(lars.run(shared("laserpp-lars"), Answer(none, derived_model)))
+
+@pytest.mark.parametrize("executor", ["tasks", pytest.param("spark", marks=pytest.mark.spark)])
+def test_laser_as_continuous_queries(executor: str) -> None:
+    """Registered, over streams of triples."""
+    def pumped(program: RuleSet, facts: Sequence[Fact], until_ms: int) -> Model:
+        if executor == "spark":
+            return registered_model(program, facts, until_ms)
+        with own_process() as tasks:
+            return registered_model(program, facts, until_ms, tasks=tasks)
+
+    outcomes = list(lars.run(shared("laserpp-lars"), Answer(not_asked, pumped)))
     assert [o for o in outcomes if o.verdict is not Verdict.PASSED] == [] and len(outcomes) == 15
 
 
@@ -50,9 +69,6 @@ def test_a_wrong_answer_fails(tmp_path: Path) -> None:
 
 
 def test_an_executor_that_cannot_says_so(tmp_path: Path) -> None:
-    def none(statements: Mapping[str, Statement], records: Sequence[Record], rules: Mapping[str, RuleSet]) -> dict[str, list[Evaluation]]:
-        raise AssertionError("not asked")
-
     (tmp_path / "cases.json").write_text(json.dumps([{"suite": "S", "name": "N"}]))
-    found, = lars.run(tmp_path, Answer(none))
+    found, = lars.run(tmp_path, Answer(not_asked))
     assert (found.verdict, found.reason) == (Verdict.SKIPPED, lars.UNABLE)
