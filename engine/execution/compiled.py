@@ -51,7 +51,7 @@ class Compiled:
     build: Callable[[Estimate], Plan] = field(repr=False)
     generalise: Callable[[], Compiled] = field(repr=False)
     schema_words: frozenset[str] = field(default=frozenset(), repr=False)
-    goal: Plan | None = field(default=None, repr=False)
+    goal: Scan | None = field(default=None, repr=False)
     passes: tuple[Pass, ...] = field(default=(), repr=False)
     texts: dict[tuple[str, bool, Form], PlanText] = field(default_factory=dict, repr=False)
     _kept: dict[tuple[str, bool], KeptText] = field(default_factory=dict, repr=False)
@@ -118,19 +118,20 @@ class Compiled:
         return 0.0 if self.on_change else max((min(1.0, w.step_ms / w.range_ms) for w in windows), default=1.0)
 
     @cached_property
-    def answering(self) -> Compiled | None:
-        """The query with its answers derived by its closure, as facts that know when they end; None where that does not serve."""
+    def with_goal(self) -> Compiled | None:
+        """The query with its solutions derived in its closure, with intervals as its facts; None where that does not serve."""
         goal = self.goal
         whole = self.sampled.input if isinstance(self.sampled, Project) else self.sampled
-        if not isinstance(goal, Scan) or not isinstance(goal.source, AtomsSource) or self.staged is not None or isinstance(whole, Sample):
+        if goal is None or self.staged is not None or isinstance(whole, Sample):
             return None
+        assert isinstance(goal.source, AtomsSource)
         if any(map(is_volatile, (f.condition for f in goal.source.parts[0].rules[-1].body if isinstance(f, Test)))):
             return None
         return replace(self, plan=goal, build=lambda live: goal, goal=None, texts={}, _kept={}, _apart={}, planned_rows=0)
 
-    def apart(self, mark: str, *, static: bool) -> Compiled:
-        """The same with closures of its own, told from those of other queries by `mark`: those with intervals, which a query keeps, or all
-        of them, `static` ones too."""
+    def with_own_closures(self, mark: str, *, static: bool) -> Compiled:
+        """The same with closures of its own, whose names end in `mark`: those with intervals, which a query keeps, or all of them, `static`
+        ones too."""
         if mark not in self._apart:
             if len(self._apart) > 1:    # each time that something is kept anew it has another mark
                 self._apart.clear()
@@ -192,10 +193,10 @@ class Compiled:
 
     def _closure(self, source: ClosedSource, dialect: Dialect, typed: bool) -> ClosureText:
         """Equal closures of several queries have equal texts, and are then made once."""
-        told = self.plan.role if isinstance(self.plan, Begun) and self.plan.source == source else None
+        reported = self.plan.role if isinstance(self.plan, Begun) and self.plan.source == source else None
         atoms_only = isinstance(self.plan, Scan) and isinstance(self.plan.source, AtomsSource)
         lowering = Lowering(dialect, source.name, self._label_offset, quick=typed)
-        return closure_text(source, dialect, lowering, told, atoms_only and source.has_intervals)
+        return closure_text(source, dialect, lowering, reported, atoms_only and source.has_intervals)
 
     def tree(self) -> dict[str, Any]:
         """The plan as nested nodes, for its picture."""
@@ -215,7 +216,10 @@ class Compiled:
                 return f"-- executor: local, a step in one task\n-- state: in the worker, and in a file\n{step_texts(self.plan.program)}"
             case "spark":
                 own = replace(self, texts={}, _kept={}, _apart={})   # evaluations may go on in another thread: what they keep is left alone
-                kept, text = "incremental or recompute, by cost" if own.sampled or own.keeps_closures else "recompute", own.text("sql")
+                keeps = own.sampled or (own.with_goal or own).keeps_closures
+                either = "incremental or recompute, by cost" if keeps else "recompute"
+                kept = "incremental in tasks, recompute by Spark SQL" if isinstance(self.plan, Begun) else either
+                text = own.text("sql")
                 graphs = f"-- paths: {growing('reachability')}\n" if text.rounds else ""
                 return (f"-- executor: local below {RESIDENT_ROWS} rows, sql above\n-- strategy: {kept}\n{graphs}"
                         f"WITH ticks, windows (for each evaluation),\n{text.body}")

@@ -128,19 +128,19 @@ def inconsistencies_at(tick: int, findings: pa.Table | None) -> tuple[str, ...]:
 
 def split(due: Due, table: pa.Table) -> list[Answer]:
     """One table per tick, columns named by variable, rows in order where the plan orders them."""
-    names, program = due.compiled.column_names, due.compiled.statement.query
+    names, query = due.compiled.column_names, due.compiled.statement.query
     if "ord" in table.column_names:
         table = table.sort_by([("tick", "ascending"), ("ord", "ascending")])
     answers = []
     for tick in due.ticks:
         part = table if len(due.ticks) == 1 else table.filter(pc.equal(table["tick"], tick))
-        if isinstance(program, Program):
-            answers.append(Answer(due.query, tick, begun_facts(program, part, tick)))
+        if isinstance(query, Program):
+            answers.append(Answer(due.query, tick, begun_facts(query, part, tick)))
             continue
         columns = [part.column(i) for i in range(len(part.column_names) - len(names), len(part.column_names))]
         if names:
             answers.append(Answer(due.query, tick, pa.table(columns, names=list(names))))
-        elif isinstance(due.compiled.statement.query, Ask):
+        elif isinstance(query, Ask):
             answers.append(Answer(due.query, tick, pa.table({"_": pa.nulls(min(1, part.num_rows), pa.string())})))
         else:
             answers.append(Answer(due.query, tick, part.select([])))

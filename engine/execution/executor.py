@@ -19,7 +19,7 @@ from typing import Literal
 
 import pyarrow as pa
 
-from engine.execution.compiled import LOCAL_ROWS, RESIDENT_ROWS, Form
+from engine.execution.compiled import LOCAL_ROWS, RESIDENT_ROWS, Compiled, Form
 from engine.execution.content import StreamContent, merge_estimates, table_estimate
 from engine.execution.due import Answer, Due, ProgramPosition, failures, inconsistencies_at, split
 from engine.execution.following import Following
@@ -32,6 +32,7 @@ from engine.execution.staged_steps import behind, state_at, taken_on
 from engine.ir.statement import Program
 from engine.limits import LimitExceeded, Postponed
 from engine.plan.graphs import Chosen, Way
+from engine.plan.nodes import ValiditySource, own_leaves
 from engine.plan.order import Estimate
 from engine.sql.dialect import DIALECTS, UNDECIDED
 from engine.sql.kept import KeptText
@@ -176,45 +177,49 @@ class Executor:
     # -- choosing
 
     def _job(self, due: Due) -> PlanJob:
+        """A plan as the executor and the strategy that are chosen run it."""
         compiled, evaluation = due.compiled, due.evaluation
-        ranges = needed(compiled.statement.windows, evaluation)
+        windows = compiled.statement.windows
+        ranges = needed(windows, evaluation)
         rows = sum(due.streams[iri].rows for iri in ranges)
         compiled.adapt(rows, lambda: _live(due))
-        typed = not compiled.undecided and not any(due.streams[iri].hard for iri in ranges)
-        keeps = self._keeps(due, rows)
-        if keeps and compiled.answering is not None:
-            compiled = compiled.answering
-            due = replace(due, compiled=compiled)
+        keeping = compiled.with_goal or compiled
+        keeps = due.query not in self._too_large and self.force_executor != "sql" and self._keeps(due, keeping, rows)
         most = self.closed_rows if compiled.closures and not keeps else RESIDENT_ROWS if self._following or keeps else LOCAL_ROWS
         executor: ExecutorName = self.force_executor or ("local" if rows <= most and due.query not in self._too_large else "sql")
+        closures = None
+        if keeps and executor == "local":
+            compiled, due = keeping, replace(due, compiled=keeping)
+            closures = self._kept_closures(due)
+        typed = not compiled.undecided and not any(due.streams[iri].hard for iri in ranges)
         samples = executor == "local" and self._following is not None and self._samples(due, rows)
-        closures = self._kept_closures(due) if keeps and executor == "local" else None
         self.choices[due.query] = (executor, "incremental" if samples or closures is not None and closures.seen >= 0 else "recompute")
         if closures is not None:
-            compiled = compiled.apart(closures.mark, static=False)
+            compiled = compiled.with_own_closures(closures.mark, static=False)
         elif executor == "sql" and compiled.closures:   # plans run side by side in one session
-            compiled = compiled.apart(_mark(due.query), static=True)
+            compiled = compiled.with_own_closures(_mark(due.query), static=True)
         form: Form = "sampled" if samples else "motifs" if self.force_graphs is not None and executor == "sql" else "plain"
         text = compiled.text(executor, typed, form)
-        prefix = source_texts(text.sources, compiled.statement.windows, evaluation, DIALECTS[executor])
-        streams, graphs = tables(text.sources, compiled.statement.windows)
+        prefix = source_texts(text.sources, windows, evaluation, DIALECTS[executor])
         kept = self._steps(due, compiled.kept_texts(text, typed))
-        names = frozenset(map(stream_table, streams)) | frozenset(map(graph_table, graphs))
-        names |= {table for step in kept for table in (*step.text.tables, *step.text.graphs)}
+        names = {table for step in kept for table in (*step.text.tables, *step.text.graphs)}
+        names |= tables([leaf for source in text.sources for leaf in own_leaves(source)], windows)
         own = {} if due.derived is None or compiled.derived is None else {timed_table(compiled.derived): due.derived}
         rounds = tuple((part, *text.pairs(prefix, part)) for part in text.rounds)
-        statement, ahead = text.statement(prefix), executor == "sql" and rows <= self.closed_rows
+        ahead = executor == "sql" and rows <= self.closed_rows
         closer: ExecutorName = "local" if ahead else executor
         texts = compiled.text(closer, typed).closures
-        if closures is not None:
+        names |= tables([leaf for closure in texts for leaf in closure.source.base
+                         if closures is None or not isinstance(leaf, ValiditySource)], windows)
+        if closures is None:
+            closings = tuple(closure.ready(source_texts(closure.source.base, windows, evaluation, DIALECTS[closer])) for closure in texts)
+        else:
             new = {iri: f"{stream_table(iri)}_{closures.mark}" for iri in due.streams}
             closings = closures.closings(texts, evaluation, new)
             own |= {new[iri]: content.after(max(closures.seen, due.since)) for iri, content in due.streams.items()}
-        else:
-            closings = tuple(closure.ready(source_texts(closure.source.base, compiled.statement.windows, evaluation, DIALECTS[closer]))
-                             for closure in texts)
-        return PlanJob(due, executor, statement, names | own.keys(), rows * len(due.ticks), closures, own, rounds=rounds, closings=closings,
-                       ahead=ahead, kept=kept)
+            rows = sum(own[name].num_rows for name in new.values())
+        return PlanJob(due, executor, text.statement(prefix), frozenset(names | own.keys()), rows * len(due.ticks), closures, own,
+                       rounds=rounds, closings=closings, ahead=ahead, kept=kept)
 
     def _timed_job(self, due: Due) -> PlanJob:
         """A step of a program with a time of its own, from what is new."""
@@ -223,9 +228,9 @@ class Executor:
         rows = sum(table.num_rows for table in own.values()) + (due.state.held if due.state is not None else 0)
         return PlanJob(due, "local", "", frozenset(own), rows, own=own, step=step)
 
-    def _keeps(self, due: Due, rows: int) -> bool:
-        """Whether its closures are kept, those with intervals: that of a program always is."""
-        if not due.compiled.keeps_closures:
+    def _keeps(self, due: Due, keeping: Compiled, rows: int) -> bool:
+        """Whether its closures with intervals are kept, in the form of the query that is best for that; a program's are."""
+        if not keeping.keeps_closures:
             return False
         if self.force_strategy or due.query in self._closures or isinstance(due.compiled.statement.query, Program):
             return self.force_strategy != "recompute"
@@ -303,6 +308,7 @@ class Executor:
             over = isinstance(job.answer, LimitExceeded) and job.answer.limit == "worker_memory"
             if over and job.executor == "local" and job.step is None:
                 self._too_large.add(job.due.query)
+                self._drop(job.due.query)
                 if job.due.patience_ms is None:
                     jobs[number] = self._job(job.due)
                     again.append(jobs[number])

@@ -23,7 +23,7 @@ MOST_SEGMENTS = 16
 
 
 class KeptClosures:
-    """The closures with intervals of one query, which are made of facts up to log position `seen` (-1: not yet)."""
+    """The closures with intervals of one query, which are made of facts up to log position `seen` (-1: they are not made yet)."""
 
     def __init__(self, compiled: Compiled, folder: Path, mark: str) -> None:
         """Segments go into folders of their own in `folder`; `mark` tells these closures from all others."""
@@ -62,7 +62,7 @@ class KeptClosures:
         if not text.source.has_intervals:
             return text.ready(source_texts(text.source.base, streams, evaluation, DUCKDB))
         segments = self._segments.setdefault(text.name, _Segments(self._folder / text.name))
-        kept = segments.next(text, *(evaluation_point(tick) for tick in (evaluation.ticks[0], evaluation.ticks[-1])))
+        kept = segments.next(text, evaluation_point(evaluation.ticks[0]))
         after = replace(evaluation, since=max(self.seen, evaluation.since))
         prefix = source_texts(text.source.base, streams, after, DUCKDB, new)
         known, closing = self._ready.get(text.name, (None, None))
@@ -81,14 +81,14 @@ class _Segments:
         self._written = 0
         self._kept: Kept | None = None
 
-    def next(self, text: ClosureText, point: int, settled: int) -> Kept:
+    def next(self, text: ClosureText, point: int) -> Kept:
         """Where the next evaluation keeps what it finds."""
         self._folder.mkdir(parents=True, exist_ok=True)
         self._written += 1
         replaced = self._to_merge()
         first = min((segment.first for segment in replaced), default=self._written)
         out = Segment(first, self._written, str(self._folder / f"{first}-{self._written}.parquet"))
-        self._kept = Kept(tuple(self._sizes), out, point, settled, replaced, text.columns)
+        self._kept = Kept(tuple(self._sizes), out, point, replaced, text.columns)
         return self._kept
 
     def _to_merge(self) -> tuple[Segment, ...]:

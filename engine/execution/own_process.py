@@ -22,7 +22,7 @@ _LOOK_S = 0.1
 
 
 class OwnProcess:
-    """Runs tasks in a database of its own, which nobody else sees, on all cores; `work` is a folder for what is lasting. From any thread:
+    """Runs tasks in a database of its own, which nobody else sees, on all cores; `work` is a folder for what is kept. From any thread:
     tasks of several wait for each other."""
 
     def __init__(self, work: Path, threads: int | None = None) -> None:

@@ -18,14 +18,14 @@ Took = Callable[[Due, float], None]
 
 
 class Tasks(Protocol):
-    """Runs tasks, in processes that keep what is lasting between them."""
+    """Runs tasks, in processes that keep what is kept between them."""
 
     @property
     def work(self) -> Path:
         """A folder that all who run tasks see."""
 
     def run(self, tasks: Sequence[Task], tables: Tables, alive: frozenset[str] | None) -> list[Found | Exception]:
-        """What the tasks give over named tables, or why they failed, in their order. Of what is lasting only what is `alive` is kept on,
+        """What the tasks give over named tables, or why they failed, in their order. Of what is kept only what is `alive` is kept on,
         all of it where that is None."""
 
     def cancel(self, query: str) -> None:

@@ -166,7 +166,7 @@ def whole(rule: Rule, closed: ClosedSource) -> Plan:
 
 def sight_of(rule: Rule, closed: ClosedSource) -> int:
     """The bit of those rows of a closure with views (ViewSource) that a rule sees: the first one without a Window, else its view's."""
-    lengths = closed.lengths
+    lengths = closed.view_lengths
     if not lengths:
         return 0
     return 2 << lengths.index(rule.window_ms) if rule.window_ms in lengths else 1
@@ -174,7 +174,7 @@ def sight_of(rule: Rule, closed: ClosedSource) -> int:
 
 def all_sights(closed: ClosedSource) -> int:
     """The bits of what every rule sees, and the query: what is derived, and the background."""
-    return (2 << len(closed.lengths)) - 1
+    return (2 << len(closed.view_lengths)) - 1
 
 
 def _body(plan: Plan, bound: frozenset[Variable], formulas: Sequence[Formula], source: Callable[[Atom], Source], sight: int) -> Plan:

@@ -1,7 +1,7 @@
 """Queries over closures as rules: an answer is a fact like any other, derived by one more rule, and knows until when it holds.
 
 What follows from rules without negation is monotone, and so is a basic graph pattern with filters over it; so the closure of the windows
-can be kept with its intervals (engine/plan/kept.py says whose idea that is), and the answers with it.
+has intervals (engine/execution/kept.py says whose idea that is), and so have the solutions.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from engine.plan.derive import row_of
 from engine.plan.kept import conjunction
 from engine.plan.nodes import AtomsSource, ClosedSource, MergedSource, Plan, Project, Scan, Source
 
-GOAL = "answer"
+GOAL = "solution"
 
 
-def goal_plan(statement: Statement, plan: Plan, default: Source, windows: str) -> Plan | None:
+def goal_plan(statement: Statement, plan: Plan, default: Source, windows: str) -> Scan | None:
     """The solutions of a plan over a statement's default graph as atoms that its closure derives; None where they cannot be had so.
 
     `windows` tells the windows of the statement from those of others.

@@ -1,6 +1,6 @@
 """The logical plan: relational operators over solutions, as a closed set of frozen nodes.
 
-A plan says *what* is joined; `engine/spark` says how. Every relation carries the evaluation time beside its variables, so that all
+A plan says *what* is joined; `engine/sql` says how. Every relation carries the evaluation time beside its variables, so that all
 due evaluations of a batch are one plan (docs/architecture.md, "Plans").
 """
 
@@ -67,6 +67,15 @@ class MergedSource:
 
     parts: tuple[WindowSource | StaticSource | TimedSource | ClosedSource | RestSource, ...]
 
+    @property
+    def is_disjoint(self) -> bool:
+        """Whether no triple is in two parts: those of one part, or a closure and what it stands on."""
+        match self.parts:
+            case (ClosedSource(background=background), ClosedSource() as other) | (
+                    ClosedSource(background=background), RestSource(closed=other)):
+                return background == other
+        return len(self.parts) < 2
+
 
 Base = WindowSource | ValiditySource | ViewSource | ItemsSource | StaticSource | TimedSource
 """What a closure may start from."""
@@ -102,7 +111,7 @@ class ClosedSource:
         return any(isinstance(part, ItemsSource) for part in self.base)
 
     @property
-    def lengths(self) -> tuple[int, ...]:
+    def view_lengths(self) -> tuple[int, ...]:
         """The lengths in ms of the Windows of rules that see something of their own."""
         return tuple(sorted({part.length_ms for part in self.base if isinstance(part, ViewSource)}))
 
@@ -194,8 +203,8 @@ class Unit:
 class Scan:
     """The matches of one triple pattern; `graph` restricts or binds the graph name, None does not look at it.
 
-    While rules are applied, an atom of another predicate is a row too: `rest` are its terms from the third on; and of a closure with views
-    those rows are looked at of whose `sight` it has a bit.
+    While rules are applied, an atom of another predicate is a row too: `rest` are its terms from the third on. In a closure with views only
+    rows whose `sight` has a bit of this one are read.
     """
 
     source: Source
@@ -426,8 +435,8 @@ class Mark:
 
 @dataclass(frozen=True, slots=True)
 class Begun:
-    """The facts of a closure with intervals that rules of a `role` derive and that begin at T, with the point at which each ceases: unless
-    it was known before that it holds so long."""
+    """The facts that rules of a `role` derive in a closure with intervals and that begin at T, each with its end; without those that an
+    earlier row says hold as long."""
 
     source: ClosedSource
     role: Role
@@ -478,6 +487,16 @@ def leaf_sources(source: Source) -> tuple[Base, ...]:
     return (source,) if isinstance(source, get_args(Base)) else ()
 
 
+def own_leaves(source: Source) -> tuple[Base, ...]:
+    """The windows and graphs that a source is made of, without those of closures."""
+    match source:
+        case MergedSource(parts=parts):
+            return tuple(leaf for part in parts for leaf in own_leaves(part))
+        case ClosedSource() | RestSource() | AtomsSource():
+            return ()
+    return leaf_sources(source)
+
+
 def windows_of(sources: Iterable[Source]) -> tuple[int, ...]:
     """The numbers of the windows that sources are made of."""
     numbers = (getattr(leaf, "index", None) for source in sources for leaf in leaf_sources(source))
@@ -515,7 +534,7 @@ def with_names(plan: Plan, name: Callable[[ClosedSource], str]) -> Plan:
         if type(part) not in kinds:
             return part
         if id(part) not in done:
-            found = {field.name: again(getattr(part, field.name)) for field in fields(part)}
+            found = {own.name: again(getattr(part, own.name)) for own in fields(part)}
             done[id(part)] = part, replace(part, **found | ({"name": name(part)} if isinstance(part, ClosedSource) else {}))
         return done[id(part)][1]
 

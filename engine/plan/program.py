@@ -16,4 +16,5 @@ def program_plan(statement: Statement, rules: Sequence[Rule], windows: str) -> B
     assert isinstance(program, Program)
     static = closure([StaticSource(graph.iri) for graph in statement.graphs], None, tuple(rules), statement.streams, "")
     streamed = closure(list(map(WindowSource, range(len(statement.streams)))), static, tuple(rules), statement.streams, windows)
+    assert streamed.has_intervals
     return Begun(streamed, "written", program.variables)

@@ -81,13 +81,12 @@ class Segment:
 @dataclass(frozen=True, slots=True)
 class Kept:
     """Where the rows of a closure are kept: `segments`, of which what ends before `point` counts no more; `out` gets what is found now,
-    and what it `replaces` of the others. That may be the `whole`: then of what began up to the point `settled` it has the last end of each
-    fact."""
+    and what it `replaces` of the others. That may be the `whole`: then rows of one fact that began before `point` are one, as all of them
+    hold there."""
 
     segments: tuple[Segment, ...]
     out: Segment
     point: int
-    settled: int
     replaces: tuple[Segment, ...]
     columns: tuple[str, ...]
 
@@ -106,8 +105,8 @@ class Kept:
                 f"WHERE hi >= {self.point}")
         keys = ", ".join(c for c in self.columns if c not in ("lo", "hi"))
         best = ", ".join({"lo": "min(lo) AS lo", "hi": "max(hi) AS hi"}.get(c, c) for c in self.columns)
-        return (f"SELECT {best} FROM {both} AND lo <= {self.settled} GROUP BY {keys} "
-                f"UNION ALL SELECT {listed} FROM {both} AND lo > {self.settled} ORDER BY p")
+        return (f"SELECT {best} FROM {both} AND lo < {self.point} GROUP BY {keys} "
+                f"UNION ALL SELECT {listed} FROM {both} AND lo >= {self.point} ORDER BY p")
 
 
 @dataclass(frozen=True, slots=True)

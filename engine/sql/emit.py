@@ -230,8 +230,8 @@ def _keys(source: Source) -> tuple[str, ...]:
 def _repeats(source: Source) -> bool:
     """Whether one triple may stand in a source twice."""
     match source:
-        case nodes.MergedSource(parts=(part,)):
-            return _repeats(part)
+        case nodes.MergedSource(parts=parts, is_disjoint=True):
+            return any(map(_repeats, parts))
         case nodes.ClosedSource(has_intervals=repeats) | nodes.RestSource(closed=nodes.ClosedSource(has_intervals=repeats)):
             return repeats
     return isinstance(source, (nodes.WindowSource, nodes.AtomsSource))

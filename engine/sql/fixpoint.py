@@ -29,7 +29,7 @@ from engine.sql.sources import closure_table, graph_table, source_name
 from engine.timeline import MAX, MIN
 
 _TYPED = ("kind", "number", "micros")
-_COVERS = {"lo": "<=", "told": ">=", "sight": ">="}    # how what is known stands to what is derived and by it superfluous
+_COVERS = {"lo": "<=", "reported": ">=", "sight": ">="}    # how a known row stands to a derived one that it makes superfluous
 NO_TIMES = "ticks AS (SELECT CAST(0 AS BIGINT) AS tick)"
 _EMPTY = {"kind": "CAST(0 AS TINYINT)", "number": "CAST(0 AS DOUBLE)", "micros": "CAST(0 AS BIGINT)"}
 _NO_TOKEN = "''"
@@ -70,19 +70,19 @@ class ClosureText:
         return Closing(self.name, first, self.strata, before, after, self.checks, known, source.is_static, behind, graphs, kept)
 
 
-def closure_text(source: ClosedSource, dialect: Dialect, lowering: Lowering, told: Role | None = None,
+def closure_text(source: ClosedSource, dialect: Dialect, lowering: Lowering, reported: Role | None = None,
                  atoms_only: bool = False) -> ClosureText:
-    """The texts of a closure; what rules of the role `told` derive has a column ``told`` of 1. Where atoms of other predicates than triples
-    are all that is asked for (`atoms_only`), or what is told, it starts from what rules read. Raises Unstratified for rules that depend on
+    """The texts of a closure; what rules of the role `reported` derive has 1 in a column of that name. With `atoms_only` or `reported`
+    nothing else is asked for, so the closure starts from those facts only that rules read. Raises Unstratified for rules that depend on
     their own negation."""
     keys = _keys(source)
     further = tuple(f"x{number + 3}" for number in range(width(source.rules)))
     points = ("lo",) if source.has_intervals else ()
-    identity = (*keys, "s", "p", "o", *further, *points, *(("told",) if told else ()), *(("sight",) if source.lengths else ()))
+    identity = (*keys, "s", "p", "o", *further, *points, *(("reported",) if reported else ()), *(("sight",) if source.view_lengths else ()))
     columns = (*identity, *(("hi",) if source.has_intervals else ()), *_TYPED)
 
     def text(step: Step) -> str:
-        return f"({_step(step, source, identity, told, dialect, lowering)})"
+        return f"({_step(step, source, identity, reported, dialect, lowering)})"
 
     layers = strata(rule for rule in source.rules if isinstance(rule.head, Atom) and not is_axiom(rule))
     texts = tuple(Stratum(tuple(StepText(step.new, step.known, step.ends, text(step)) for rule in layer for step in steps(rule, source)),
@@ -90,7 +90,7 @@ def closure_text(source: ClosedSource, dialect: Dialect, lowering: Lowering, tol
     axioms = [text(axiom(rule, source)) for rule in source.rules if is_axiom(rule)] if source.background is None else []
     checks = tuple(CheckText(shapes(rule), _check(rule, source, dialect, lowering))
                    for rule in source.rules if isinstance(rule.head, Falsum))
-    read = properties_read(source.rules) if atoms_only or told else None
+    read = properties_read(source.rules) if atoms_only or reported else None
     base = _base(source, columns, None if read is None else [dialect.quote(token) for token in sorted(read)], axioms)
     known, known_kept = (_known(source, columns, further, dialect, kept) for kept in (False, True))
     return ClosureText(source.name, source, columns, identity, base, known, known_kept, texts, checks)
@@ -119,8 +119,8 @@ def _base(source: ClosedSource, columns: Sequence[str], read: Sequence[str] | No
              *([] if read is None else [f"p IN ({', '.join(read)})" if read else "FALSE"])]
     found = []
     for part in source.base:
-        sight = 2 << source.lengths.index(part.length_ms) if isinstance(part, ViewSource) else 1
-        made = {"told": "CAST(0 AS TINYINT) AS told", "sight": f"{sight} AS sight"}
+        sight = 2 << source.view_lengths.index(part.length_ms) if isinstance(part, ViewSource) else 1
+        made = {"reported": "CAST(0 AS TINYINT) AS reported", "sight": f"{sight} AS sight"}
         listed = [f"{fixed(NOTHING.token)} AS {c}" if c.startswith("x") else made.get(c, c) for c in columns]
         found.append(f"SELECT DISTINCT {', '.join(listed)} FROM {source_name(part)}" + (f" WHERE {' AND '.join(where)}" if where else ""))
     if not found:
@@ -134,8 +134,7 @@ def _base(source: ClosedSource, columns: Sequence[str], read: Sequence[str] | No
 
 
 def _known(source: ClosedSource, columns: tuple[str, ...], further: tuple[str, ...], dialect: Dialect, kept: bool) -> str:
-    """What is found and what the background holds, in each evaluation (and item): all of it, and what is beside something new. Of what is
-    kept from evaluations before the same."""
+    """What is known: all of it, and what stands beside new rows. With `kept`, also what evaluations before have found."""
     own, listed = f"SELECT {', '.join(columns)} FROM {closure_table(source.name)}", ", ".join(columns)
     states = {"known": state_table(source.name), "beside": beside_table(source.name)}
     behind = _behind(source, columns, further)
@@ -149,20 +148,20 @@ def _behind(source: ClosedSource, columns: tuple[str, ...], further: tuple[str, 
     behind, keys = width(source.background.rules), _keys(source)
     made = {key: f"k.{key}" for key in keys}
     made |= {c: f"b.{c}" if n < behind else f"{fixed(NOTHING.token)} AS {c}" for n, c in enumerate(further)}
-    made |= {"lo": f"CAST({MIN} AS BIGINT) AS lo", "hi": f"CAST({MAX} AS BIGINT) AS hi", "told": "CAST(0 AS TINYINT) AS told",
+    made |= {"lo": f"CAST({MIN} AS BIGINT) AS lo", "hi": f"CAST({MAX} AS BIGINT) AS hi", "reported": "CAST(0 AS TINYINT) AS reported",
              "sight": f"{all_sights(source)} AS sight"}
     listed = ", ".join(made.get(c, f"b.{c}") for c in columns)
     there = f" CROSS JOIN (SELECT DISTINCT {', '.join(keys)} FROM {closure_table(source.name)}) AS k" if keys else ""
     return f" UNION ALL SELECT {listed} FROM {closure_table(source.background.name)} b{there}"
 
 
-def _step(step: Step, source: ClosedSource, identity: tuple[str, ...], told: Role | None, dialect: Dialect, lowering: Lowering) -> str:
+def _step(step: Step, source: ClosedSource, identity: tuple[str, ...], reported: Role | None, dialect: Dialect, lowering: Lowering) -> str:
     emitter = Emitter(dialect, lowering, _typed(step) if lowering.quick else frozenset())
     relation = emitter.relation(step.plan)
-    places = [c for c in identity if c not in ("tick", "g", "lo", "told", "sight")]
+    places = [c for c in identity if c not in ("tick", "g", "lo", "reported", "sight")]
     terms = (*step.head, *(NOTHING,) * (len(places) - len(step.head)))
     made = {place: f"{_token(term, emitter, dialect)} AS {place}" for place, term in zip(places, terms)}
-    made |= {"told": f"CAST({int(step.rule.role == told)} AS TINYINT) AS told", "sight": f"{all_sights(source)} AS sight"}
+    made |= {"reported": f"CAST({int(step.rule.role == reported)} AS TINYINT) AS reported", "sight": f"{all_sights(source)} AS sight"}
     if not relation.intervals:  # it holds at all times
         made |= {"lo": f"CAST({MIN} AS BIGINT) AS lo", "hi": f"CAST({MAX} AS BIGINT) AS hi"}
     cells = [made.get(c, c) for c in (*identity, *(("hi",) if source.has_intervals else ()))]

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 
 from engine.ir.statement import AllWindow, NowWindow, StreamSource, TimeWindow, TupleWindow, Window
 from engine.plan.derive import NOTHING, width
-from engine.plan.nodes import (AtomsSource, BoundsSource, ClosedSource, FreshSource, ItemsSource, KeptSource, KnownSource, MergedSource,
-                               RestSource, Source, StarSource, StaticSource, TimedSource, ValiditySource, ViewSource, WindowSource,
-                               leaf_sources, windows_of)
+from engine.plan.nodes import (AtomsSource, Base, BoundsSource, ClosedSource, FreshSource, ItemsSource, KeptSource, KnownSource,
+                               MergedSource, RestSource, Source, StarSource, StaticSource, TimedSource, ValiditySource, ViewSource,
+                               WindowSource, own_leaves, windows_of)
 from engine.ir.terms import Variable
 from engine.sql.dialect import Dialect, fixed
 from engine.timeline import MIN, ON_CHANGE_STEP, content, evaluation_point
@@ -95,10 +95,10 @@ def needed(streams: Sequence[StreamSource], evaluation: Evaluation) -> dict[str,
 def source_texts(sources: Sequence[Source], streams: Sequence[StreamSource], evaluation: Evaluation, dialect: Dialect,
                  new: Mapping[str, str] | None = None) -> list[str]:
     """The common table expressions that a plan's body stands on. With `new` tables (stream IRI -> name) closures with intervals start
-    from these facts, those that are not seen yet included."""
+    from these facts, also from those that no T shows yet."""
     ticks = ", ".join(f"({tick})" for tick in evaluation.ticks)
     texts = [f"ticks AS (SELECT CAST(tick AS BIGINT) AS tick FROM (VALUES {ticks}) AS t(tick))"]
-    leaves = dict.fromkeys(leaf for source in sources for leaf in leaf_sources(source))
+    leaves = dict.fromkeys(leaf for source in sources for leaf in own_leaves(source))
     for index in windows_of(leaf for leaf in leaves if isinstance(leaf, (WindowSource, ViewSource, ItemsSource))):
         texts += _window_texts(index, streams[index], evaluation, dialect)
     for leaf in leaves:
@@ -108,7 +108,7 @@ def source_texts(sources: Sequence[Source], streams: Sequence[StreamSource], eva
             texts.append(_timed_text(leaf))
     texts += [_bounds_text(source, streams[source.index].window, evaluation) for source in sources if isinstance(source, BoundsSource)]
     texts += [_kept_text(source, streams, evaluation) for source in sources if isinstance(source, KeptSource)]
-    return texts + [text for source in sources for text in _combined_texts(source, evaluation)]
+    return texts + list(dict.fromkeys(text for source in sources for text in _combined_texts(source, evaluation)))
 
 
 def _combined_texts(source: Source, evaluation: Evaluation) -> list[str]:
@@ -129,16 +129,16 @@ def _combined_texts(source: Source, evaluation: Evaluation) -> list[str]:
 
 def _visible(source: ClosedSource, evaluation: Evaluation) -> str:
     """The triples of a closure, without what only its rules need."""
-    times, rows = _seen(source, evaluation)
+    times, rows = _rows_at_ticks(source, evaluation)
     graph = "c.g" if source.has_items else "CAST(NULL AS STRING) AS g"
     listed = ", ".join(f"c.{column}" for column in TRIPLE_COLUMNS.split(", "))
-    distinct, sight = ("DISTINCT ", "(c.sight & 1) <> 0 AND ") if source.lengths else ("", "")
+    distinct, sight = ("DISTINCT ", "(c.sight & 1) <> 0 AND ") if source.view_lengths else ("", "")
     return f"SELECT {distinct}{times}{graph}, {listed} FROM {rows}{sight}substr(c.s, 1, 1) <> '\"' AND substr(c.p, 1, 1) = '<'"
 
 
-def _seen(source: ClosedSource, evaluation: Evaluation) -> tuple[str, str]:
-    """The column of the evaluation time of a closure's rows, and where these are from, up to a condition. Of one with intervals a row may
-    come more than once: it is kept for each begin from which it holds longer."""
+def _rows_at_ticks(source: ClosedSource, evaluation: Evaluation) -> tuple[str, str]:
+    """The column of T, and FROM and WHERE up to one more condition. With intervals a fact may have several rows: one for each begin from
+    which it holds longer."""
     table = closure_table(source.name)
     if not source.has_intervals:
         return "" if source.is_static else "c.tick, ", f"{table} c WHERE "
@@ -152,7 +152,7 @@ def _seen(source: ClosedSource, evaluation: Evaluation) -> tuple[str, str]:
 def _atoms(source: AtomsSource, evaluation: Evaluation) -> str:
     widest, texts = max(width(part.rules) for part in source.parts), []
     for part in source.parts:
-        times, rows = _seen(part, evaluation)
+        times, rows = _rows_at_ticks(part, evaluation)
         if part.is_static:
             times, rows = "k.tick, ", f"{closure_table(part.name)} c CROSS JOIN ticks k WHERE "
         own = width(part.rules)
@@ -298,11 +298,10 @@ def _merged_text(source: MergedSource) -> str:
             parts.append(f"SELECT k.tick, {TRIPLE_COLUMNS} FROM {source_name(part)} f CROSS JOIN ticks k")
     nothing = ("SELECT tick, '' AS s, '' AS p, '' AS o, CAST(0 AS TINYINT) AS kind, CAST(0 AS DOUBLE) AS number, "
                "CAST(0 AS BIGINT) AS micros FROM ticks WHERE FALSE")
-    return f"{source_name(source)} AS ({' UNION '.join(parts) if len(parts) > 1 else (parts or [nothing])[0]})"
+    return f"{source_name(source)} AS ({(' UNION ALL ' if source.is_disjoint else ' UNION ').join(parts or [nothing])})"
 
 
-def tables(sources: Sequence[Source], streams: Sequence[StreamSource]) -> tuple[frozenset[str], frozenset[str]]:
-    """The stream IRIs and graph IRIs that a plan reads."""
-    parts = [leaf for source in sources for leaf in leaf_sources(source)]
-    return (frozenset(streams[index].stream for index in windows_of(parts)),
-            frozenset(p.iri for p in parts if isinstance(p, StaticSource)))
+def tables(leaves: Sequence[Base], streams: Sequence[StreamSource]) -> set[str]:
+    """The names of the relations with the facts of windows and graphs."""
+    found = {stream_table(streams[index].stream) for index in windows_of(leaves)}
+    return found | {graph_table(leaf.iri) for leaf in leaves if isinstance(leaf, StaticSource)}

@@ -236,7 +236,7 @@ class Closures:
         self._made: dict[str, _Made] = {}
 
     def make(self, closing: Closing) -> pa.Table | None:
-        """Compute a closure, unless it is there; what is inconsistent in it. One that is kept goes on from that."""
+        """Compute a closure, unless it is there; what is inconsistent in it. A kept one is derived further."""
         if closing.kept is not None:
             self._made[closing.name] = _Made(None, None)
             return go_on(self._connection, closing, _InDuckDB(self._connection, closing))

@@ -8,7 +8,7 @@ reaches no file (database.py); one that cannot be read is an error that names it
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -79,6 +79,8 @@ def go_on(connection: duckdb.DuckDBPyConnection, closing: Closing, tables: Table
         return _go_on(connection, closing, closing.kept, tables)
     except BaseException:   # whatever it was, and wherever: what is kept is read again from its segments
         _states(connection).pop(closing.name, None)
+        with suppress(Exception):
+            connection.execute(f"DROP TABLE IF EXISTS {closing.state}")
         raise
 
 

@@ -270,10 +270,10 @@ def statements(compiled: Compiled, folder: Path, kinds: Sequence[tuple[str, bool
             yield executor, sampled.statement(source_texts(sampled.sources, windows, evaluation, dialect))
             for written in compiled.kept_texts(sampled, typed):
                 yield from ((executor, part) for part in (written.whole, written.delta))
-        answering = compiled.answering or compiled
+        answering = compiled.with_goal or compiled
         if answering.keeps_closures and executor == "local":
             tables = {source.stream: stream_table(source.stream) for source in windows}
-            asked = answering.apart("k1", static=False).text(executor, typed)
+            asked = answering.with_own_closures("k1", static=False).text(executor, typed)
             for closing in KeptClosures(answering, folder, "k1").closings(asked.closures, evaluation, tables):
                 yield from ((executor, part) for part in _texts(closing))
             yield executor, asked.statement(source_texts(asked.sources, windows, evaluation, dialect))

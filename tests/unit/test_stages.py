@@ -84,7 +84,7 @@ def test_a_plan_shows_the_programs_of_timed_rules() -> None:
     assert "what timed rules derive" in text[:first] and "<http://ex.org/Hot>" in text[first:second]
     assert "<http://ex.org/Alarm>" in text[second:]
     assert "window 3s" in text[first:second] and "window 2s" in text[second:], "and what each has to keep"
-    assert found.answering is None and not found.keeps_closures, "nothing is kept of what such rules derive beside their state"
+    assert found.with_goal is None and not found.keeps_closures, "nothing is kept of what such rules derive beside their state"
 
 
 @pytest.mark.parametrize(("names", "head", "code", "place"), [
