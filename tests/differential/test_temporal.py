@@ -44,6 +44,7 @@ def test_granules(scenario: Scenario) -> None:
 
 
 @pytest.mark.long
+@pytest.mark.timeout(3_600)
 @LONG
 @given(scenarios(granular=False))
 def test_dense_time_at_length(scenario: Scenario) -> None:
@@ -51,6 +52,7 @@ def test_dense_time_at_length(scenario: Scenario) -> None:
 
 
 @pytest.mark.long
+@pytest.mark.timeout(3_600)
 @LONG
 @given(scenarios(granular=True))
 def test_granules_at_length(scenario: Scenario) -> None:
