@@ -30,9 +30,13 @@ def closure(base: Sequence[Base], background: ClosedSource | None, rules: tuple[
     if monotone and all(isinstance(part, (WindowSource, ValiditySource)) and isinstance(streams[part.index].window, TimeWindow)
                         for part in base):
         base = [ValiditySource(part.index) for part in base if isinstance(part, (WindowSource, ValiditySource))]
-    static = all(isinstance(part, StaticSource) for part in base)
-    text = repr(("" if static else windows, tuple(base), background, rules))
-    return ClosedSource("c_" + hashlib.sha256(text.encode()).hexdigest()[:16], tuple(base), background, rules)
+    return named(ClosedSource("", tuple(base), background, rules), windows)
+
+
+def named(closed: ClosedSource, windows: str) -> ClosedSource:
+    """A closure with the name that follows from what it is."""
+    text = repr(("" if closed.is_static else windows, closed.base, closed.background, closed.rules))
+    return replace(closed, name="c_" + hashlib.sha256(text.encode()).hexdigest()[:16])
 
 
 def entailed(data: Dataset, reasoning: tuple[StaticSource, ...], program: Program, windows: str,

@@ -6,7 +6,6 @@ has intervals (engine/execution/kept.py says whose idea that is), and so have th
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -15,6 +14,7 @@ from engine.ir.rules import TRIPLE, Atom, Rule, Test
 from engine.ir.statement import Construct, Select, Statement
 from engine.ir.terms import Constant, Variable
 from engine.plan.derive import row_of
+from engine.plan.entail import named
 from engine.plan.kept import conjunction
 from engine.plan.nodes import AtomsSource, ClosedSource, MergedSource, Plan, Project, Scan, Source
 
@@ -38,17 +38,10 @@ def goal_plan(statement: Statement, plan: Plan, default: Source, windows: str) -
     assert isinstance(default, MergedSource) and isinstance(goal.head, Atom)
     background, shows = closed.background, len(default.parts) > 1
     if background is not None and shows:    # an answer may need nothing else
-        background = _with(background, goal, windows)
-    own = _with(replace(closed, background=background), goal, windows)
+        background = named(replace(background, rules=(*background.rules, goal)), windows)
+    own = named(replace(closed, background=background, rules=(*closed.rules, goal)), windows)
     subject, mark, object_, *rest = row_of(goal.head)
     return Scan(AtomsSource((own, background) if background is not None and shows else (own,)), subject, mark, object_, rest=tuple(rest))
-
-
-def _with(closed: ClosedSource, goal: Rule, windows: str) -> ClosedSource:
-    """A closure that derives answers too."""
-    rules = (*closed.rules, goal)
-    name = hashlib.sha256(repr((windows, closed.base, closed.background, rules)).encode()).hexdigest()[:16]
-    return replace(closed, name=f"c_{name}", rules=rules)
 
 
 def _streamed(default: Source) -> ClosedSource | None:

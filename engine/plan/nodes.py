@@ -111,6 +111,11 @@ class ClosedSource:
         return any(isinstance(part, ItemsSource) for part in self.base)
 
     @property
+    def keys(self) -> tuple[str, ...]:
+        """The columns that say of which T, and of which item, a fact is."""
+        return (() if self.is_static or self.has_intervals else ("tick",)) + (("g",) if self.has_items else ())
+
+    @property
     def view_lengths(self) -> tuple[int, ...]:
         """The lengths in ms of the Windows of rules that see something of their own."""
         return tuple(sorted({part.length_ms for part in self.base if isinstance(part, ViewSource)}))

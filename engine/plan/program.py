@@ -14,7 +14,7 @@ def program_plan(statement: Statement, rules: Sequence[Rule], windows: str) -> B
     """The plan of a program under `rules`, of which those that are written are its own; `windows` is as for `closure`."""
     program = statement.query
     assert isinstance(program, Program)
-    static = closure([StaticSource(graph.iri) for graph in statement.graphs], None, tuple(rules), statement.streams, "")
+    static = closure([StaticSource(graph.iri) for graph in statement.graphs], None, tuple(rules), statement.streams, windows)
     streamed = closure(list(map(WindowSource, range(len(statement.streams)))), static, tuple(rules), statement.streams, windows)
     assert streamed.has_intervals
     return Begun(streamed, "written", program.variables)

@@ -223,7 +223,7 @@ def _keys(source: Source) -> tuple[str, ...]:
             closed = source.closed if isinstance(source, nodes.RestSource) else source
             return () if closed.is_static else ("tick",)
         case nodes.KnownSource(closed=closed) | nodes.FreshSource(closed=closed) | nodes.StarSource(closed=closed):
-            return (() if closed.is_static or closed.has_intervals else ("tick",)) + (("g",) if closed.has_items else ())
+            return closed.keys
     return ("tick",)
 
 
@@ -232,6 +232,6 @@ def _repeats(source: Source) -> bool:
     match source:
         case nodes.MergedSource(parts=parts, is_disjoint=True):
             return any(map(_repeats, parts))
-        case nodes.ClosedSource(has_intervals=repeats) | nodes.RestSource(closed=nodes.ClosedSource(has_intervals=repeats)):
+        case nodes.ClosedSource(has_intervals=repeats):
             return repeats
     return isinstance(source, (nodes.WindowSource, nodes.AtomsSource))

@@ -42,7 +42,6 @@ class ClosureText:
     where the closure is kept what is `known_kept`.
     """
 
-    name: str
     source: ClosedSource
     columns: tuple[str, ...]
     identity: tuple[str, ...]
@@ -51,6 +50,11 @@ class ClosureText:
     known_kept: str
     strata: tuple[Stratum, ...]
     checks: tuple[CheckText, ...]
+
+    @property
+    def name(self) -> str:
+        """That of the closure."""
+        return self.source.name
 
     def ready(self, prefix: Sequence[str], kept: Kept | None = None) -> Closing:
         """The statements for an evaluation; `prefix` are the texts of the sources of its base, the evaluation times first. Those of a
@@ -75,7 +79,7 @@ def closure_text(source: ClosedSource, dialect: Dialect, lowering: Lowering, rep
     """The texts of a closure; what rules of the role `reported` derive has 1 in a column of that name. With `atoms_only` or `reported`
     nothing else is asked for, so the closure starts from those facts only that rules read. Raises Unstratified for rules that depend on
     their own negation."""
-    keys = _keys(source)
+    keys = source.keys
     further = tuple(f"x{number + 3}" for number in range(width(source.rules)))
     points = ("lo",) if source.has_intervals else ()
     identity = (*keys, "s", "p", "o", *further, *points, *(("reported",) if reported else ()), *(("sight",) if source.view_lengths else ()))
@@ -93,7 +97,7 @@ def closure_text(source: ClosedSource, dialect: Dialect, lowering: Lowering, rep
     read = properties_read(source.rules) if atoms_only or reported else None
     base = _base(source, columns, None if read is None else [dialect.quote(token) for token in sorted(read)], axioms)
     known, known_kept = (_known(source, columns, further, dialect, kept) for kept in (False, True))
-    return ClosureText(source.name, source, columns, identity, base, known, known_kept, texts, checks)
+    return ClosureText(source, columns, identity, base, known, known_kept, texts, checks)
 
 
 def _check(rule: Rule, source: ClosedSource, dialect: Dialect, lowering: Lowering) -> str:
@@ -107,10 +111,6 @@ def _check(rule: Rule, source: ClosedSource, dialect: Dialect, lowering: Lowerin
     parts = [dialect.quote(f"{rule.name or 'false'}:"), *(f"concat({dialect.quote(f' ?{v.name} = ')}, {emitter.name(v)})" for v in shown)]
     text = f"concat({', '.join(parts)})"
     return f"({emitter.statement(f'SELECT DISTINCT {held}, {text} AS finding FROM {relation.name}')})"
-
-
-def _keys(source: ClosedSource) -> tuple[str, ...]:
-    return (() if source.is_static or source.has_intervals else ("tick",)) + (("g",) if source.has_items else ())
 
 
 def _base(source: ClosedSource, columns: Sequence[str], read: Sequence[str] | None, axioms: Sequence[str]) -> str:
@@ -145,7 +145,7 @@ def _known(source: ClosedSource, columns: tuple[str, ...], further: tuple[str, .
 def _behind(source: ClosedSource, columns: tuple[str, ...], further: tuple[str, ...]) -> str:
     if source.background is None:
         return ""
-    behind, keys = width(source.background.rules), _keys(source)
+    behind, keys = width(source.background.rules), source.keys
     made = {key: f"k.{key}" for key in keys}
     made |= {c: f"b.{c}" if n < behind else f"{fixed(NOTHING.token)} AS {c}" for n, c in enumerate(further)}
     made |= {"lo": f"CAST({MIN} AS BIGINT) AS lo", "hi": f"CAST({MAX} AS BIGINT) AS hi", "reported": "CAST(0 AS TINYINT) AS reported",
