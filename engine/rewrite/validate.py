@@ -28,7 +28,8 @@ REMEDIES = {"unknown-stream": "Register the stream first: PUT /streams/NAME with
 
 @dataclass(frozen=True, slots=True)
 class Catalog:
-    """What a statement may name: streams (IRI -> "event" or "arrival"), static graphs (IRI -> facts), rule sets; and the limits."""
+    """What a statement may name: streams (IRI -> "event" or "arrival"), static graphs (IRI -> facts), rule sets; and the limits.
+    `asked_once`: it is not evaluated continuously."""
 
     streams: Mapping[str, str] = field(default_factory=dict)
     graphs: Mapping[str, pa.Table] = field(default_factory=dict)
@@ -37,6 +38,7 @@ class Catalog:
     max_steps: int = WINDOW_STEPS
     max_items: int = WINDOW_ITEMS
     mixed_time: bool = False
+    asked_once: bool = False
     remedies: Mapping[str, str] = field(default_factory=lambda: REMEDIES)
 
     def remedy(self, code: str, name: str) -> str:
@@ -73,7 +75,7 @@ def _names(statement: Statement, catalog: Catalog) -> Iterator[Diagnostic]:
     plain = [rule for one in divide(together).plain for rule in one.rules]      # those with a time are looked at with what they need
     if len(together) > 1 and (unsafe := unstratified(plain)):
         yield replace(unsafe, span=statement.rules[0].span)
-    if not statement.registered and divide(together).is_timed:
+    if catalog.asked_once and divide(together).is_timed:
         yield Diagnostic("unsupported-in-streaming", "Rules with a time of their own see whole streams, from a registration on; a query "
                          "that is asked once has none.", statement.rules[0].span, hint="register the query")
     kinds = {catalog.streams[s.stream] for s in statement.streams if s.stream in catalog.streams}

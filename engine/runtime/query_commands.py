@@ -202,10 +202,11 @@ class QueryCommands(StreamCommands):
         """What a text says."""
         return read_statement(text, media, self._parse, self._parse_rules)
 
-    def _compile(self, statement: Statement, name: str, options: Mapping[str, Any], view: View, stream: str | None = None) -> Compiled:
+    def _compile(self, statement: Statement, name: str, options: Mapping[str, Any], view: View, stream: str | None = None, *,
+                 asked_once: bool = False) -> Compiled:
         """The statement compiled against what is registered, as a query that makes `stream`."""
         check_sources(statement, name, _makes(statement, stream), view.catalogue.queries, self.settings.base_url)
-        return self._machine.backend.compile(statement, name, self._names(options, view))
+        return self._machine.backend.compile(statement, name, changed(self._names(options, view), asked_once=asked_once))
 
     def _names(self, options: Mapping[str, Any], view: View) -> Catalog:
         """What a statement may name."""

@@ -133,6 +133,7 @@ def run(queries: Mapping[str, Statement], streams: Mapping[str, Sequence[Item]],
     pump = Pump(executor, results, texts.__getitem__,
                 lambda statement, name, tables, _: compile_replay(statement, name, known, tables, rule_sets),
                 limits=Limits(rows=_NO_LIMIT, tail=1))
+    pump.rule_store.given = rule_sets
     try:
         for table in log(queries, streams, graphs, batch_rows):
             yield from sorted(pump.process(table).results, key=lambda event: event.at_ms)

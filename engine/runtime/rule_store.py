@@ -33,9 +33,10 @@ class StoredRules:
 
 class RuleStore:
     """`stored` has the rule sets as they are now, by name; `lost` those of them whose texts are not understood (any more), with the
-    reason: they have no rules, and whoever uses them fails."""
+    reason: they have no rules, and whoever uses them fails. Those that are `given` are there from the start, and in no log."""
 
     def __init__(self, parse: ParseRules) -> None:
+        self.given: Mapping[str, RuleSet] = {}
         self.lost: dict[str, str] = {}
         self.stored: dict[str, StoredRules] = {}
         self.parse = parse
@@ -43,7 +44,7 @@ class RuleStore:
     @property
     def sets(self) -> dict[str, RuleSet]:
         """The rules by the name of their set."""
-        return {name: stored.rules for name, stored in list(self.stored.items()) if name not in self.lost}
+        return {**self.given, **{name: stored.rules for name, stored in list(self.stored.items()) if name not in self.lost}}
 
     def apply(self, control: Control) -> dict[str, Any] | None:
         """Take over the version of a record. Gives what the result log must know of it; None if it is a removal."""

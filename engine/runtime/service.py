@@ -165,7 +165,7 @@ class Engine(RuleCommands, GraphCommands):
         statement = self._parse(text)
         statement = changed(statement, graphs=tuple(graphs)) if graphs else _with_data(statement, view)
         _check_in_time(deadline, timeout_s)
-        compiled = self._compile(statement, "", {"mixedTime": True}, view)
+        compiled = self._compile(statement, "", {"mixedTime": True}, view, asked_once=True)
         left_s = _check_in_time(deadline, timeout_s)
         streams = {source.stream for source in statement.streams}
         contents = {stream: snapshot.content(stream) for stream in streams}

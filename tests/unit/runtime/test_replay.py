@@ -6,10 +6,13 @@ import json
 
 import pytest
 
+from engine.execution.executor import Executor
+from engine.execution.own_process import own_process
 from engine.ir.spans import DiagnosticError
 from engine.runtime import replay
 from engine.runtime.resources import Item
 from grammar import parse
+from grammar.rule_sets import parse_rules
 from tests.unit.runtime.reference_executor import ReferenceExecutor
 
 TEXT = """REGISTER QUERY q AS SELECT ?o ?l FROM STREAM <http://ex.org/a> [RANGE 2s STEP 1s] FROM STREAM <http://ex.org/b> [RANGE 2s STEP 1s]
@@ -44,6 +47,25 @@ def test_mistakes_are_told_before_anything_starts() -> None:
 
 def test_explain() -> None:
     assert "Scan" in replay.explain({"q": parse(TEXT)}, STREAMS, GRAPHS, (), "logical")["q"]
+
+
+def test_rule_sets_see_whole_streams_however_these_are_cut() -> None:
+    """Facts stay until the rules have seen them, though a window shows but the last one; a text without REGISTER serves too."""
+    iri = "http://ex.org/{}".format
+    text = ("PREFIX : <http://ex.org/> SELECT ?x FROM STREAM :a [RANGE 10s STEP 3s] FROM STREAM :b [TRIPLES 1] USING RULES busy "
+            "WHERE { ?x a :Busy }")
+    sets = {"busy": parse_rules("PREFIX ex: <http://ex.org/>\nex:Busy(X) <- [2 sec] diamond ex:next(X, Y).", "text/x-lars", "busy")}
+
+    def item(t_ms: int, subject: str, link: str) -> Item:
+        return Item(t_ms, None, ((f"<{iri(subject)}>", f"<{iri(link)}>", f"<{iri('o')}>"),))
+
+    streams = {iri("a"): [item(18_000, "n3", "z"), item(29_000, "n4", "z")],
+               iri("b"): [item(25_000, "n3", "next"), item(26_000, "n6", "next"), item(26_500, "n4", "next"), item(29_000, "n9", "z")]}
+    for rows in (1, 2, 1_000):
+        with own_process() as tasks:
+            found = list(replay.run({"q": parse(text)}, streams, {}, Executor(tasks), sets, batch_rows=rows))
+        [shown] = [event.payload for event in found if event.at_ms == 27_000]
+        assert sorted(row["x"]["value"][-2:] for row in json.loads(shown)["results"]["bindings"]) == ["n3", "n4", "n6"], rows
 
 
 MADE = "REGISTER STREAM made AS CONSTRUCT { ?s <http://ex.org/q> ?o } FROM STREAM <http://ex.org/a> [RANGE 2s STEP 1s] WHERE { ?s ?p ?o }"

@@ -264,6 +264,15 @@ def test_a_query_sees_what_rules_with_a_time_of_their_own_derive(running: Runnin
     assert alarms(running, 3) == [["1"], ["1"], []]
 
 
+def test_a_text_without_register_uses_such_rules_too(running: Running) -> None:
+    """It is registered under the name that it is given; asked once it has no stream to see."""
+    engine, text = running.engine, TEXT.replace("RANGE 2s", "RANGE 1s").partition(" AS ")[2]
+    engine.put_rules("alarms", LARS, HOT)
+    assert engine.register(text, "q")[1]
+    engine.push("s", [item(NOW + 500), item(NOW + 3_500)])
+    assert alarms(running, 3) == [["1"], ["1"], []]
+
+
 def test_what_was_derived_with_time_is_not_taken_back(running: Running) -> None:
     """Neither by another version of such rules, nor by such rules in the place of others."""
     engine = running.engine
