@@ -265,7 +265,8 @@ class Reader(ComparisonReader):
             below = number(self.expect_kind("number", "a number").text)
             value = None if value is None or not below else value / below
         if value is None:
-            self.report.error("This number is no time.", self.span(token.start), hint="a time has at most 40 digits")
+            self.report.error("This number is no time.", self.span(token.start),
+                              hint="a time has at most 40 digits, and nothing is divided by 0")
             raise Stop
         return sign * value
 
