@@ -77,7 +77,7 @@ def chain_columns(length: int) -> list[str]:
 
 
 def recursion(name: str, edges: str, base: str, within: tuple[str, ...]) -> str:
-    """The text of a recursive relation `name` (standard SQL: UNION keeps it a set)."""
+    """The query of a recursive relation `name` (standard SQL: UNION keeps it a set)."""
     held = "".join(f"a.{column}, " for column in within)
     same = " AND ".join(["a.y = b.x", *key_condition(within, within)])
     columns = ", ".join([*within, "x", "y"])

@@ -68,7 +68,7 @@ def _closed(table: pa.Table) -> pa.Table:
     connection.register("edges", table)
     try:
         found = recursion("found", "edges", "starts", ())
-        text = f"WITH RECURSIVE starts AS (SELECT x, y FROM edges WHERE first), {found} SELECT x, y FROM found"
+        text = f"WITH RECURSIVE starts AS (SELECT x, y FROM edges WHERE first), found AS ({found}) SELECT x, y FROM found"
         return connection.sql(text).to_arrow_table()
     finally:
         connection.unregister("edges")
