@@ -71,9 +71,10 @@ class Compiled:
             self.plan = plan
             self.texts.clear()
             self._apart.clear()
-            self.__dict__.pop("sampled", None)
+            for follows in ("sampled", "closures"):
+                self.__dict__.pop(follows, None)
 
-    @property
+    @cached_property
     def closures(self) -> list[ClosedSource]:
         """The closures of its plan, each after those that it stands on."""
         return closures(sources(self.plan))

@@ -280,7 +280,7 @@ class Executor:
     def _run_unkept(self, jobs: list[PlanJob]) -> None:
         """Run the plans again, over their windows alone, for which what is kept needed more time or memory than one evaluation has: other
         queries may need much more of a stream than these windows show. Nothing is kept for such a query from then on."""
-        again = []
+        again: list[PlanJob] = []
         for number, job in enumerate(jobs):
             query, failure = job.due.query, job.answer
             if not job.kept:
@@ -292,29 +292,30 @@ class Executor:
             elif isinstance(failure, LimitExceeded) and (
                     failure.limit == "worker_memory" or failure.limit == "evaluation_ms" and len(job.due.ticks) == 1):
                 self._over[query] = MOST_OVER
-                if job.due.patience_ms is None:
-                    jobs[number] = self._job(job.due)
-                    again.append(jobs[number])
-                else:
-                    job.answer = Postponed("what its patterns find needs more than an evaluation has")
+                again += self._made_again(jobs, number, "what its patterns find needs more than an evaluation has")
         self._run(again)
 
     def _run_too_large(self, jobs: list[PlanJob]) -> None:
         """Run the plans again by Spark SQL, which has the disk too, that needed more memory than a worker has; such a query stays there."""
         if self.force_executor is not None:
             return
-        again = []
+        again: list[PlanJob] = []
         for number, job in enumerate(jobs):
             over = isinstance(job.answer, LimitExceeded) and job.answer.limit == "worker_memory"
             if over and job.executor == "local" and job.step is None:
                 self._too_large.add(job.due.query)
                 self._drop(job.due.query)
-                if job.due.patience_ms is None:
-                    jobs[number] = self._job(job.due)
-                    again.append(jobs[number])
-                else:
-                    job.answer = Postponed("it needs more memory than a worker has")
+                again += self._made_again(jobs, number, "it needs more memory than a worker has")
         self._run(again)
+
+    def _made_again(self, jobs: list[PlanJob], number: int, why: str) -> list[PlanJob]:
+        """The job in the place of one that failed; none where others wait: that one is postponed."""
+        due = jobs[number].due
+        if due.patience_ms is not None:
+            jobs[number].answer = Postponed(why)
+            return []
+        jobs[number] = self._job(due)
+        return [jobs[number]]
 
     def _run_mended(self, jobs: list[PlanJob]) -> None:
         """Run the plans again, once, that failed since a segment cannot be read: it is written anew, or the closure that kept it begins
