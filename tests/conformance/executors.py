@@ -57,10 +57,12 @@ Evaluations = Callable[[Mapping[str, Statement], Sequence[Record], Mapping[str, 
 @dataclass(frozen=True, slots=True)
 class Answer:
     """Evaluates queries over the records of an input log; called for one statement, registered as QUERY. `model` evaluates rule programs
-    with a time of their own, where the evaluator can (None: not)."""
+    with a time of their own, where the evaluator can (None: not); `at_once`: it is asked for the last instant only, as one run of a
+    registered program tells of all before."""
 
     evaluations: Evaluations
     model: Models | None = None
+    at_once: bool = False
 
     def together(self, statements: Mapping[str, Statement], records: Sequence[Record]) -> dict[str, Logged]:
         """The answers of all queries that the records register."""
@@ -84,7 +86,7 @@ def reference() -> Iterator[Answer]:
 @contextmanager
 def on_spark(executor: str | None = None) -> Iterator[Answer]:
     """The pump on Spark, every plan on the executor that is named, or on the one that the planner takes."""
-    yield Answer(partial(_pumped, executor=executor), partial(registered_model, executor=executor))
+    yield Answer(partial(_pumped, executor=executor), partial(registered_model, executor=executor), True)
 
 
 @contextmanager

@@ -57,8 +57,9 @@ def run(folder: Path, answer: Answer, only: str = "") -> Iterator[Outcome]:
 def _differences(case: Case, answer: Answer) -> Iterator[str]:
     assert answer.model is not None
     derived = {atom.predicate for rule in case.program.rules for atom in atoms(rule.head)}
-    model = answer.model(case.program, case.events, max(case.expected) * SECOND)
+    last = answer.model(case.program, case.events, max(case.expected) * SECOND) if answer.at_once else None
     for second, expected in case.expected.items():
+        model = last or answer.model(case.program, case.events, second * SECOND)
         found = frozenset(atom for atom in model.at(2 * second * SECOND) if atom[0] in derived)
         if found != expected:
             yield f"at {second}: missing {sorted(expected - found)}, too many {sorted(found - expected)}"

@@ -48,7 +48,7 @@ def test_laser_as_continuous_queries(executor: str) -> None:
         with own_process() as tasks:
             return registered_model(program, facts, until_ms, tasks=tasks)
 
-    outcomes = list(lars.run(shared("laserpp-lars"), Answer(not_asked, pumped)))
+    outcomes = list(lars.run(shared("laserpp-lars"), Answer(not_asked, pumped, at_once=True)))
     assert [o for o in outcomes if o.verdict is not Verdict.PASSED] == [] and len(outcomes) == 15
 
 
