@@ -98,7 +98,7 @@ class Run:
         """Go on in new tables, from a snapshot."""
         snapshot = self.state.snapshot()
         self.state.drop()
-        self.state = _ALIVE[-1] = ProgramState(connection(), self.state.statements, self.state.shown)
+        self.state = _ALIVE[-1] = ProgramState(connection(), self.state.whole, self.state.shown)
         self.state.restore(snapshot)
 
 

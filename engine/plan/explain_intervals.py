@@ -10,15 +10,20 @@ from engine.ir.notation import Expressions, duration, term
 from engine.ir.notation import interval as show_interval
 from engine.ir.printer import show_group
 from engine.plan import intervals as plan
+from engine.plan.shared import shared
 from engine.timeline import Interval
 
 
 def explain(program: plan.Program) -> str:
     """The plan; what is read since the last round is not told, it is as what is new."""
     lines = []
+    _, same = shared(program)
     for number, stratum in enumerate(program.strata, 1):
         lines.append(f"stratum {number}{', in rounds' if stratum.recursive else ''}")
         for relation in stratum.relations:
+            if relation.name in same:
+                lines.append(f"  {relation.name} (as {same[relation.name]}: one table has both)")
+                continue
             lines.append(f"  {relation.name}{'' if relation.derivations else ' (input)'}")
             for derivation in relation.derivations:
                 if derivation.part == "new":

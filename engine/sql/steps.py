@@ -13,6 +13,7 @@ from functools import cached_property
 from sqlglot import exp
 
 from engine.plan import intervals as plan
+from engine.plan.shared import shared
 from engine.plan.upcoming import Watched
 from engine.sql.intervals import Emitter, pending, running_max
 from engine.sql.tree import above, below, both, column, greatest, number, parameter, parameters, plus, select, union_all, when, written
@@ -35,6 +36,12 @@ class Statements:
             tree = make()
             self._texts[key] = written(tree), parameters(tree)
         return self._texts[key]
+
+    @cached_property
+    def shared(self) -> tuple[Statements, dict[str, str]]:
+        """The statements of the program with one relation for those that are derived alike, and by which one each other one is read."""
+        program, of = shared(self.program)
+        return (Statements(program, self.prefix) if of else self), of
 
     @cached_property
     def tables(self) -> dict[str, str]:
@@ -170,8 +177,8 @@ class Statements:
 
 def step_texts(program: plan.Program) -> str:
     """For EXPLAIN: what each relation derives of what is new in a step, as SQL."""
-    statements, found = Statements(program), []
-    for relation in program.relations:
+    (statements, _), found = Statements(program).shared, []
+    for relation in statements.program.relations:
         new = [derivation for derivation in relation.derivations if derivation.part == "new"]
         if new:
             text, _ = statements.text(relation.name, lambda: statements.merge(relation, new, False))

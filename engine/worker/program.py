@@ -7,8 +7,8 @@ of the stream; the state can be taken as Arrow tables and gone on with in anothe
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -81,21 +81,38 @@ class ProgramState:
 
     def __init__(self, connection: duckdb.DuckDBPyConnection, statements: Statements, shown: Iterable[str] | None = None) -> None:
         self.connection = connection
-        self.statements = statements
-        self.program = program = statements.program
-        self.relations = {relation.name: relation for relation in program.relations}
-        self.recursive = {relation.name for stratum in program.strata if stratum.recursive for relation in stratum.relations}
-        self.shown = [name for name in (self.relations if shown is None else shown) if self.relations[name].shown or shown]
-        self.watched = watched(program)
-        self.sizes = {name: _Size() for name in self.relations}
+        self.whole = statements     # with a table for each relation
+        program = statements.program
+        self.shown = [r.name for r in program.relations if r.shown] if shown is None else list(shown)
         self.mark = Mark(start=None if program.start_ms is None else _granule(2 * program.start_ms, program.granule))
         self.turns = 0      # how often steps have looked for something new for a relation
         self.events = Events(program) if program.windows else None
+        self.use(*statements.shared)
+
+    def use(self, statements: Statements, same: Mapping[str, str]) -> None:
+        """Make the tables for a program; the relations of `same` have none, each is read by the name that it stands for there."""
+        self.statements, self.same = statements, same
+        self.program = program = statements.program
+        self.relations = {relation.name: relation for relation in program.relations}
+        self.recursive = {relation.name for stratum in program.strata if stratum.recursive for relation in stratum.relations}
+        self.told: dict[str, list[str]] = {}
+        for name in self.shown:
+            self.told.setdefault(same.get(name, name), []).append(name)
+        self.watched = watched(program)
+        self.sizes = {name: _Size() for name in self.relations}
         self.boxed = late_boxed(program)
         self._prepared: dict[object, tuple[duckdb.Statement, frozenset[str]]] = {}
         for relation in program.relations:
             for number in range(2):
-                connection.execute(statements.text(("create", relation.name, number), lambda: statements.create(relation)[number])[0])
+                self.run(("create", relation.name, number), lambda: statements.create(relation)[number], {})
+
+    def separate(self) -> None:
+        """Give each relation a table of its own: facts come in for one of those that were the same."""
+        snapshot, same = self.snapshot(), self.same
+        held = {name: self.table(("kept", of), partial(self.statements.kept, self.relations[of]), {}) for name, of in same.items()}
+        self.drop()
+        self.use(self.whole, {})
+        self.restore(replace(snapshot, relations={**snapshot.relations, **held}))
 
     @property
     def held(self) -> int:
@@ -116,7 +133,10 @@ class ProgramState:
         point = {"past": self.mark.past, "until": until, "start": start, "turn": self.turns}
         if self.events is not None:
             given += self.events.advance(given, self.mark.past, until, point["start"])
-        step = _Step(self, by_relation(self.relations, [*given, *beside]), point)
+        facts = by_relation(self.relations.keys() | self.same.keys(), [*given, *beside])
+        if not facts.keys().isdisjoint({*self.same, *self.same.values()}):
+            self.separate()
+        step = _Step(self, facts, point)
         try:
             for stratum in self.program.strata:
                 step.take(stratum)
@@ -144,18 +164,22 @@ class ProgramState:
 
     def rows(self, name: str) -> pa.Table:
         """The rows of a relation that are held."""
-        relation = self.relations[name]
-        return self.table(("rows", name), lambda: self.statements.rows(relation), {})
+        relation = self.relations[self.same.get(name, name)]
+        return self.table(("rows", relation.name), lambda: self.statements.rows(relation), {})
 
     def snapshot(self) -> Snapshot:
         """The state between two steps, as a value."""
+        apart = self.whole.shared[1].keys() - self.same     # told by being there, with or without rows
         kept = {name: self.table(("kept", name), partial(self.statements.kept, relation), {}) for name, relation in self.relations.items()
-                if self.sizes[name].rows}
+                if self.sizes[name].rows or name in apart}
         events = self.events.state if self.events is not None else ((), (), ())
         return Snapshot(kept, self.mark.past, self.mark.start, tuple(self.mark.waiting), events, tuple(self.mark.beside))
 
     def restore(self, snapshot: Snapshot) -> None:
         """Go on from a snapshot of the same program, in tables that have nothing yet."""
+        if not self.same.keys().isdisjoint(snapshot.relations):
+            self.drop()
+            self.use(self.whole, {})
         for name, table in snapshot.relations.items():
             given = f"{self.statements.tables[name]}_given"
             self.connection.register(given, table)
@@ -259,18 +283,19 @@ class _Step:
     def end(self) -> Advanced:
         """What is new and what ended; then forget what ended."""
         state, statements = self.state, self.state.statements
-        new, begun, ended = {}, {}, {}
+        found = Advanced({}, {}, {})
         for name, relation in state.relations.items():
             size = state.sizes[name]
             if not size.rows and name not in self.touched:
                 continue
             changed, gone = self._waits(name), 0
-            if changed and name in state.shown:
-                new[name] = state.table(("news", name), lambda: statements.news(relation), self.point)
-                begun[name] = state.table(("begun", name), lambda: statements.begun(relation), self.point)
+            told = state.told.get(name, ())
+            if changed and told:
+                found.new.update(dict.fromkeys(told, state.table(("news", name), lambda: statements.news(relation), self.point)))
+                found.begun.update(dict.fromkeys(told, state.table(("begun", name), lambda: statements.begun(relation), self.point)))
             if changed or size.ending < self.point["until"]:
-                if name in state.shown:
-                    ended[name] = state.table(("ended", name), lambda: statements.ended(relation), self.point)
+                if told:
+                    found.ended.update(dict.fromkeys(told, state.table(("ended", name), lambda: statements.ended(relation), self.point)))
                 [(gone,)] = self._run(("evict", name), lambda: statements.evict(relation))
             if changed:
                 self._run(("settle", name), lambda: statements.settle(relation, name in state.recursive))
@@ -279,7 +304,7 @@ class _Step:
         self.point["turn"] += 1
         for name in self.rounds:
             self._run(("clear", name), partial(statements.clear, state.relations[name]))
-        return Advanced(new, begun, ended)
+        return found
 
     def _active(self, relation: plan.Relation) -> tuple[int, ...]:
         """The derivations of a relation in the first round; of a conjunction one for all its atoms, where most rows are new."""
@@ -327,7 +352,7 @@ class _Step:
         return self.state.run(key, make, self.point)
 
 
-def by_relation(relations: Mapping[str, plan.Relation], given: Sequence[tuple[str, pa.Table]]) -> dict[str, pa.Table]:
+def by_relation(relations: Collection[str], given: Sequence[tuple[str, pa.Table]]) -> dict[str, pa.Table]:
     """The given tables of the program's relations; triples by their property, or class, where the program has them so."""
     found: dict[str, list[pa.Table]] = {}
     for name, table in given:

@@ -45,7 +45,9 @@ PROGRAMS: dict[str, Callable[[int], tuple[Rule, ...]]] = {
     "box": lambda n: (Rule(Atom("q", (X,)), (BoxMinus(operator(0, n * SECOND), Atom("p", (X,))),)),),
     "join": lambda n: (Rule(Atom("q", (X, Y, Z)), (diamond(n, "e", X, Y), diamond(n, "f", Y, Z))),),
     "ten rules": lambda n: tuple(Rule(Atom(f"q{k}", (X,)), (diamond(n),)) for k in range(10)),
+    "ten windows": lambda n: tuple(Rule(Atom(f"q{k}", (X,)), (diamond(n + k),)) for k in range(10)),
 }
+PUBLISHED = frozenset(PROGRAMS) - {"ten windows"}   # ten rules that are alike share one table; with windows of their own they share nothing
 
 
 def run(settings: Settings) -> tuple[list[Figure], dict[str, Any]]:
@@ -57,7 +59,8 @@ def run(settings: Settings) -> tuple[list[Figure], dict[str, Any]]:
             for window in WINDOWS:
                 found = micro(name, rate, window, STEPS // 10 if settings.quick else STEPS)
                 label = f"{name}, {rate} atoms/s, window {window} s"
-                figures.append(at_most(label, found["us per atom"], "us per atom", MICROSECONDS_TARGET))
+                figures.append(at_most(label, found["us per atom"], "us per atom", MICROSECONDS_TARGET) if name in PUBLISHED else
+                               plain(label, found["us per atom"], "us per atom"))
                 details[label] = found
     for vehicles, seconds_target in ((120, 2), (400, 5)):
         found = short_stops(vehicles, 20 if settings.quick else 200)

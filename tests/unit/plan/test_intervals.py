@@ -19,6 +19,11 @@ def p(name: str = "p", term: Variable = X) -> Atom:
     return Atom(name, (term,))
 
 
+def test_a_plan_tells_what_is_one() -> None:
+    rules = tuple(Rule(p(name), (DiamondMinus(operator(0, 5), p()),)) for name in ("q", "r"))
+    assert "  r/1 (as q/1: one table has both)\n" in explain(planned(RuleSet("", rules)))
+
+
 def test_a_plan_as_text() -> None:
     rules = (Rule(p("q"), (DiamondMinus(operator(0, 5), p()), p("r"))), Rule(p("s"), (p("q"), Negation(p("n")))))
     assert explain(planned(RuleSet("", rules))) == """\

@@ -46,6 +46,41 @@ def test_negation_of_one_class_is_no_cycle_for_rules_that_derive_another() -> No
     run.drop()
 
 
+def alike() -> RuleSet:
+    """q and r are derived alike, and what reads them too."""
+    rules = [Rule(p(name), (DiamondMinus(operator(0, 2), p()),)) for name in ("q", "r")]
+    rules += [Rule(p(f"{name}{name}"), (p(name), Negation(p("n")))) for name in ("q", "r")]
+    return RuleSet("", tuple(rules))
+
+
+def test_relations_that_are_derived_alike_are_one() -> None:
+    run = Run(alike(), [during(1, 4), during(3, 3, "n")])
+    run.to(10)
+    assert run.state.same == {"r/1": "q/1", "rr/1": "qq/1"}
+    model = run.model(Interval(0, 20))
+    assert model["rr", ("<a>",)] == model["qq", ("<a>",)] == (Interval(2, 5), Interval(7, 12))
+
+
+def test_ten_rules_that_are_alike_cost_as_one() -> None:
+    rules = [Rule(p(f"q{number}"), (DiamondMinus(operator(0, 2), p()),)) for number in range(10)]
+    cost = []
+    for many in (1, 10):
+        run = Run(RuleSet("", tuple(rules[:many])), [during(1, 4)])
+        run.to(3)
+        run.to(10)
+        assert len(run.model(Interval(0, 20))) == 1 + many
+        cost.append((run.state.turns, run.most, len(run.state._prepared)))
+    assert cost[0] == cost[1]
+
+
+def test_facts_for_one_of_two_relations_that_are_derived_alike() -> None:
+    """They go on apart, through a snapshot too."""
+    facts = [during(1, 4), during(8, 9, "r"), during(14, 14, "r"), during(15, 17), during(16, 16, "n")]
+    for name in ("q", "r"):
+        given = [Fact(p(name, fact.atom.terms[0]), fact.interval) if fact.atom.predicate == "r" else fact for fact in facts]
+        assert_like_the_oracle(alike(), given, 22, (2, 3, 4, 5, 7, 8, 9, 11, 14, 16))
+
+
 def test_recursion_through_time() -> None:
     rules = (Rule(p(), (DiamondMinus(operator(1, 1), p()),)), Rule(p("on"), (DiamondMinus(operator(0, 1), p("on")), p("g"))))
     assert_like_the_oracle(RuleSet("", rules), [during(1, 1), during(2, 2, "on"), during(0, 8, "g")], 10, (3, 5, 6))
