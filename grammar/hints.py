@@ -25,6 +25,8 @@ _CLAUSE_HINTS = {
 }
 _A_TERM = 'a variable is written ?{0}, an IRI <http://ex.org/{0}> or prefix:{0}, a string "{0}"'
 _REGISTER = "REGISTER QUERY name AS SELECT ..."
+_ARROWS = ":-", "<-"
+_RULES = "a program of rules is sent as text/x-lars or text/x-datalogmtl; files end in .lars or .dmtl"
 _QUOTES = frozenset("\u2018\u2019\u201a\u201c\u201d\u201e\u00ab\u00bb`")
 # What stood before a place where only a bracket or brace fits.
 _BRACED = frozenset(("WHERE", "OPTIONAL", "MINUS", "EXISTS", "UNION", "ASK", "CONSTRUCT"))
@@ -73,7 +75,7 @@ def body_diagnostic(text: Text, tokens: tuple[Token, ...], place: int, expected:
         return text.error(f"The text ends too early: expected {listed(wanted)}.", end, end, hint=hint)
     token = tokens[index]
     message = f"Expected {listed(wanted)}, found '{_short(token.text)}'."
-    hint = _body_hint(tokens, index, wanted)
+    hint = _RULES if _FORMS <= wanted and any(arrow in text.written for arrow in _ARROWS) else _body_hint(tokens, index, wanted)
     return _limit(text, tokens, index, wanted) or text.error(message, token.start, token.end, hint=hint)
 
 

@@ -58,6 +58,8 @@ SPARQL = [
     ("«@prefix» ex: <http://ex.org/> . SELECT * { ?s ex:p ?o }", "PREFIX ex: <"),
     ("PREFIX ex: <http://ex.org/> «.» SELECT * { ?s ex:p ?o }", "no '.'"),
     ("SELECT * { ?s ?p ?o }«;»", "no ';'"),
+    ("«q»(X) <- [5 sec] diamond p(X) .", "text/x-lars"),
+    ("«q»(X):-Boxminus[1,1]p(X)", "text/x-datalogmtl"),
     ("SELECT * { ?s <p> «“»abc” }", "straight quotes"),
     ("SELECT * { ?s ?p ?o .\n ?s «<»http://ex.org/q ?r }", "an IRI ends with >"),
     ("SELECT ?s (COUNT(?o) AS ?n) { ?s ?p ?o }", "add ?s to GROUP BY"),
