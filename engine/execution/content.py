@@ -1,11 +1,15 @@
-"""The facts of one stream that some window may still see, as Arrow chunks on the driver.
+"""The facts of one stream that some window may still see, as Arrow chunks.
 
-Large contents are mirrored in Spark as Parquet segments (mirror.py); here they are plain values.
+They are resident in workers (engine/worker/resident.py), and mirrored as Parquet segments for Spark (engine/spark/mirror.py); here they are
+what another worker is given. So large chunks lie in files of the driver that are mapped, and take none of its memory.
 """
 
 from __future__ import annotations
 
 import itertools
+import logging
+import mmap
+import tempfile
 from collections import Counter
 from collections.abc import Iterable
 
@@ -20,6 +24,7 @@ from engine.timeline import MAX, MIN
 
 
 _NUMBERS = itertools.count(1)
+_FILE_ROWS = 8_192      # chunks of so many rows lie in files
 _PIECE = 4096   # rows: where the pieces of a batch are greater, they are not made one
 
 
@@ -72,6 +77,7 @@ class StreamContent:
         for chunk in self._chunks:
             if chunk.newest < before_ms:
                 continue
+            chunk.release()
             if chunk.oldest < before_ms:
                 alive = pc.greater_equal(chunk.table["t"], before_ms)
                 if pc.sum(alive).as_py() * 2 < chunk.table.num_rows:
@@ -135,10 +141,11 @@ class StreamContent:
 class Chunk:
     """An immutable part of a stream's content with its bounds; `part` is the number of the append that it came with."""
 
-    __slots__ = ("serial", "part", "table", "oldest", "newest", "first", "last", "hard", "_estimate")
+    __slots__ = ("serial", "part", "table", "oldest", "newest", "first", "last", "hard", "_estimate", "_file")
 
     def __init__(self, serial: int, table: pa.Table, part: int = 0) -> None:
-        self.serial, self.table, self.part = serial, table, part
+        self.serial, self.part = serial, part
+        self.table, self._file = mapped(table) if table.num_rows >= _FILE_ROWS else (table, None)
         times, positions = pc.min_max(table["t"]).as_py(), pc.min_max(table["position"]).as_py()
         self.oldest, self.newest = times["min"], times["max"]
         self.first, self.last = positions["min"], positions["max"]
@@ -150,6 +157,26 @@ class Chunk:
         if self._estimate is None:
             self._estimate = table_estimate(self.table)
         return self._estimate
+
+    def release(self) -> None:
+        """What was read of its file need not stay in memory."""
+        if self._file is not None:
+            self._file.madvise(mmap.MADV_DONTNEED)
+
+
+def mapped(table: pa.Table) -> tuple[pa.Table, mmap.mmap | None]:
+    """The same rows in a file that is mapped, and its map; the table itself and None where the disk is full. The file has no name: it goes
+    with the table."""
+    try:
+        with tempfile.TemporaryFile(prefix="thalweg-") as file:
+            with pa.ipc.new_file(file, table.schema) as writer:
+                writer.write_table(table)
+            file.flush()
+            found = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+    except OSError as failure:
+        logging.getLogger(__name__).warning("%d facts stay in memory: %s", table.num_rows, failure)
+        return table, None
+    return pa.ipc.open_file(pa.py_buffer(found)).read_all(), found
 
 
 def table_estimate(table: pa.Table) -> Estimate:

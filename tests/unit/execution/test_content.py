@@ -1,0 +1,56 @@
+"""The facts of a stream: large chunks lie in files, which may fail."""
+
+from __future__ import annotations
+
+import gc
+import tempfile
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from engine.execution.content import StreamContent
+from engine.facts import FACTS
+
+ROWS = 20_000
+
+
+def facts(first: int, rows: int = ROWS) -> pa.Table:
+    """One fact a position, which is its time too."""
+    numbers = range(first, first + rows)
+    cells: dict[str, Any] = {name: [None] * rows for name in FACTS.names}
+    cells |= {"position": numbers, "t": numbers, "g": [""] * rows, "s": [f"<s{n}>" for n in numbers], "p": ["<p>"] * rows,
+              "o": [f'"{n}"' for n in numbers], "kind": [0] * rows}
+    return pa.table(cells, schema=FACTS)
+
+
+def test_large_chunks_take_no_memory() -> None:
+    content, before = StreamContent("s"), pa.total_allocated_bytes()
+    for number in range(10):
+        content.append(facts(number * ROWS))
+    gc.collect()
+    assert pa.total_allocated_bytes() - before < content.rows
+    assert content.added_after(0).equals(pa.concat_tables([facts(number * ROWS) for number in range(10)]))
+
+
+def test_what_is_read_is_the_same_after_it_was_let_go() -> None:
+    content = StreamContent("s")
+    content.append(facts(0))
+    shown = content.between(0, ROWS, -1)
+    content.evict(0)
+    assert shown.equals(facts(0))
+    content.evict(ROWS * 3 // 4)        # a chunk of which half is dead is made anew
+    assert content.rows == ROWS // 4 and content.oldest == ROWS * 3 // 4
+    content.evict(ROWS)
+    assert content.rows == 0 and shown.equals(facts(0))
+
+
+def test_a_full_disk_keeps_them_in_memory(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
+    def full(**_options: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    content = StreamContent("s")
+    monkeypatch.setattr(tempfile, "TemporaryFile", full)
+    content.append(facts(0))
+    assert content.added_after(0).equals(facts(0))
+    assert "20000 facts stay in memory" in caplog.text
