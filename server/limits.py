@@ -59,6 +59,7 @@ class Limits:
     queries_per_feed: int = 100
     plain_wsgi_feeds: int = 8
     tail_seconds: float = 0.25
+    max_queries: int = _ENGINE.max_queries
     registrations_per_minute: int = 300
     result_event: int = 1 * MIB
     ring_events: int = 1_024

@@ -114,8 +114,9 @@ def _settings(given: argparse.Namespace, limits: Limits, base_url: str) -> Setti
     spark = from_environment(master=given.master, memory=given.memory)
     return Settings(data=given.data, base_url=base_url, force_executor=given.executor, force_strategy=given.strategy, spark=spark,
                     paused=given.paused, evaluation=EvaluationLimits(**{name: getattr(limits, name) for name in NAMES}),
-                    commit_evaluations=limits.commit_evaluations, batch_patience_ms=limits.batch_patience_ms,
-                    window_steps=limits.window_steps, window_items=limits.window_items, product_rows=limits.product_rows)
+                    max_queries=limits.max_queries, commit_evaluations=limits.commit_evaluations,
+                    batch_patience_ms=limits.batch_patience_ms, window_steps=limits.window_steps, window_items=limits.window_items,
+                    product_rows=limits.product_rows)
 
 
 def _address(host: str, listener: socket.socket) -> str:

@@ -37,8 +37,9 @@ def _values(action: argparse.Action) -> list[str]:
 
 
 def engine_limits() -> str:
-    """The engine's bounds with their defaults."""
-    return _table(("bound", "default"), [(f"`{name}`", f"{value:,}") for name, value in Settings().bounds().items()])
+    """The bounds with their defaults that the engine alone has."""
+    own = {name: value for name, value in Settings().bounds().items() if not hasattr(Limits, name)}
+    return _table(("bound", "default"), [(f"`{name}`", f"{value:,}") for name, value in own.items()])
 
 
 def limits() -> str:

@@ -27,7 +27,7 @@ class Settings:
     commit_evaluations: int = 2_000
     batch_patience_ms: int = 2_000
     paused: bool = False
-    max_queries: int = 100
+    max_queries: int = 1_000
     max_streams: int = 1_000
     max_graphs: int = 1_000
     max_graph_triples: int = 5_000_000

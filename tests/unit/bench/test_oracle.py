@@ -90,20 +90,21 @@ def test_what_a_result_shows() -> None:
     assert list(latency.shown(iter([_event("hello", {}), _event("result", result, "q-1", 9.0)]), "rows")) == [([3, 4], 9.0)]
 
 
-def test_the_fifty_texts_differ_and_parse() -> None:
+@pytest.mark.parametrize("load", many.LOADS)
+def test_the_texts_of_many_queries_differ_and_parse(load: str) -> None:
     from grammar import parse
 
-    texts = many.texts()
-    assert len(texts) == len({text.partition(" AS ")[2] for text in texts.values()}) == many.QUERIES
+    texts = many.LOADS[load].texts()
+    assert len(texts) == len({text.partition(" AS ")[2] for text in texts.values()}) == many.LOADS[load].queries
     assert all(parse(text).name == name for name, text in texts.items())
 
 
 def test_an_evaluation_without_event_is_named() -> None:
-    tick = milliseconds("2026-11-21T05:00:00Z")
+    tick, names = milliseconds("2026-11-21T05:00:00Z"), list(many.LOADS["50"].texts())
     events = [_event("result", {**_result("2026-11-21T05:00:00Z", "s", []), "query": name}, "x", tick / 1000 + 0.25)
-              for name in many.texts() if name != "q31"]
-    lags, missing = many.judge(events, range(tick, tick + 1000, 1000))
-    assert set(lags.values()) == {250.0} and missing == [f"q31 at {tick}"]
+              for name in names if name != "q3-1"]
+    lags, missing = many.judge(events, names, range(tick, tick + 1000, 1000))
+    assert set(lags.values()) == {250.0} and missing == [f"q3-1 at {tick}"]
 
 
 def _rows(pushed: str) -> list[tuple[int, dict[str, dict[str, str]]]]:
