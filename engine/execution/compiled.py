@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Literal
 
+from engine.ir.expressions import Expression
 from engine.ir.passes import Pass, show_passes
 from engine.ir.printer import show
 from engine.ir.rules import Test
@@ -21,6 +22,7 @@ from engine.plan.memory import describe, memory
 from engine.plan.nodes import (AtomsSource, Begun, ClosedSource, KeptSource, Plan, Project, Sample, Scan, TimedSource, closures, sources,
                                with_names)
 from engine.plan.order import Estimate
+from engine.plan.shape import Shape, shape_of
 from engine.plan.staged import StagedPlan, explain_staged
 from engine.plan.timed import TimedPlan
 from engine.sql.calls import is_rowwise, is_volatile
@@ -36,7 +38,7 @@ from engine.sql.steps import step_texts
 STAGES = ("parsed", "validated", "rewritten", "logical", "spark")
 LOCAL_ROWS = 60_000         # of the windows of a query, where they are shipped with each evaluation
 RESIDENT_ROWS = 4_000_000   # where they stay in a worker: some 250 bytes each
-Form = Literal["plain", "motifs", "sampled"]
+Form = Literal["plain", "motifs", "sampled", "shared"]
 
 
 @dataclass
@@ -71,7 +73,7 @@ class Compiled:
             self.plan = plan
             self.texts.clear()
             self._apart.clear()
-            for follows in ("sampled", "closures"):
+            for follows in ("sampled", "shared", "shape", "closures"):
                 self.__dict__.pop(follows, None)
 
     @cached_property
@@ -143,8 +145,28 @@ class Compiled:
     @cached_property
     def sampled(self) -> Plan | None:
         """The plan with samples of kept relations in place of the parts that can be kept; None where there are none."""
-        plan = with_kept(self.plan, self.statement.streams, lambda read: not is_volatile(read) and not is_rowwise(read))
+        plan = with_kept(self.plan, self.statement.streams, _follows_from_its_variables)
         return None if plan is self.plan else plan
+
+    @cached_property
+    def shared(self) -> Plan | None:
+        """The same with relations that serve queries with other constants and filters, too."""
+        plan = with_kept(self.plan, self.statement.streams, _follows_from_its_variables, general=True)
+        return None if plan is self.plan else plan
+
+    @cached_property
+    def shape(self) -> Shape | None:
+        """The shape of the plan over relations that serve other queries, too, together with all else that its answers depend on."""
+        query = self.rewritten.query
+        template = [(t.subject, t.predicate, t.object) for t in query.template] if isinstance(query, Construct) else []
+        if self.shared is None or any(isinstance(term, Variable) and term.name.startswith("_:") for made in template for term in made):
+            return None
+        shape = shape_of(self.shared, _follows_from_its_variables)
+        return None if shape is None else replace(shape, key=repr((shape.key, type(query), template, self.variables, self.on_change)))
+
+    def text_of(self, plan: Plan, typed: bool) -> PlanText:
+        """The text for tasks of a plan that stands for this one's, among others."""
+        return self._emit("local", typed, plan)
 
     def kept_texts(self, text: PlanText, typed: bool) -> tuple[KeptText, ...]:
         """The statements of the kept relations that a text samples."""
@@ -158,12 +180,14 @@ class Compiled:
     def text(self, executor: str, typed: bool = True, form: Form = "plain") -> PlanText:
         """The plan's text for the executor `sql` or `local`; without `typed`, values are compared by Python alone.
 
-        In the form `motifs` chains of free predicates are found by motif finding before, in `sampled` what can be kept is.
+        In the form `motifs` chains of free predicates are found by motif finding before; in `sampled` what can be kept is, in `shared` in
+        relations that serve other queries, too.
         """
         key = (executor, typed, form)
         if key not in self.texts:
-            plan = with_chains(self.plan) if form == "motifs" else self.sampled if form == "sampled" else self.plan
+            plan = {"sampled": self.sampled, "shared": self.shared}[form] if form in ("sampled", "shared") else self.plan
             assert plan is not None
+            plan = with_chains(plan) if form == "motifs" else plan
             self.texts[key] = self._emit(executor, typed, plan)
         return self.texts[key]
 
@@ -225,3 +249,7 @@ class Compiled:
                 return (f"-- executor: local below {RESIDENT_ROWS} rows, sql above\n-- strategy: {kept}\n{graphs}"
                         f"WITH ticks, windows (for each evaluation),\n{text.body}")
         raise ValueError(f"no stage '{stage}'; there are {', '.join(STAGES)}")
+
+
+def _follows_from_its_variables(read: Expression) -> bool:
+    return not is_volatile(read) and not is_rowwise(read)

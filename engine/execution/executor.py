@@ -28,6 +28,8 @@ from engine.execution.pace import Paces
 from engine.execution.plan_job import ExecutorName, PlanJob
 from engine.execution.program_steps import TimedPrograms
 from engine.execution.runners import SqlPlans, Tasks, WithoutSql
+from engine.execution.shapes import Shapes
+from engine.execution.sharing import Sharing
 from engine.execution.staged_steps import behind, state_at, taken_on
 from engine.ir.statement import Program
 from engine.limits import LimitExceeded, Postponed
@@ -45,6 +47,7 @@ StrategyName = Literal["recompute", "incremental"]
 
 INCREMENTAL_ROWS = 20_000
 MOST_OVER = 2           # so often in a row others have waited in vain for what is kept: then nothing is kept for such a query
+SHARED_BY = 4           # so many queries share what patterns find without their constants and filters
 MOST_NEW = 0.25         # the share of a window that may be new at each evaluation, where what its patterns find is kept
 KEPT_ROWS = 4_000       # the same of closures, where nothing changes
 WIDEST_ROWS = 4_000_000     # what the windows of all evaluations that are made together may have
@@ -82,6 +85,7 @@ class Executor:
         self._closures: dict[str, KeptClosures] = {} if pump is None else pump._closures
         self._too_large: set[str] = set() if pump is None else pump._too_large
         self._over: dict[str, int] = {}     # how often in a row what is kept for a query was too much
+        self._sharing, self._shapes = Sharing(), Shapes()
         self._following = Following() if pump is None and forgets else None
         self._marks: Iterator[int] = itertools.count(1) if pump is None else pump._marks
         own = states or tasks.work / f"programs-{secrets.token_hex(4)}"
@@ -144,6 +148,8 @@ class Executor:
         self.choices.pop(query, None)
         self._too_large.discard(query)
         self._over.pop(query, None)
+        self._sharing.forget(query)
+        self._shapes.forget(query)
         self._sql.forget(query)
         self.programs.forget(query)
         if self._following is not None:
@@ -192,13 +198,15 @@ class Executor:
             compiled, due = keeping, replace(due, compiled=keeping)
             closures = self._kept_closures(due)
         typed = not compiled.undecided and not any(due.streams[iri].hard for iri in ranges)
-        samples = executor == "local" and self._following is not None and self._samples(due, rows)
+        form: Form = "motifs" if self.force_graphs is not None and executor == "sql" else "plain"
+        if executor == "local" and self._following is not None:
+            form = self._sampling(due, rows)
+        samples = form in ("sampled", "shared")
         self.choices[due.query] = (executor, "incremental" if samples or closures is not None and closures.seen >= 0 else "recompute")
         if closures is not None:
             compiled = compiled.with_own_closures(closures.mark, static=False)
         elif executor == "sql" and compiled.closures:   # plans run side by side in one session
             compiled = compiled.with_own_closures(_mark(due.query), static=True)
-        form: Form = "sampled" if samples else "motifs" if self.force_graphs is not None and executor == "sql" else "plain"
         text = compiled.text(executor, typed, form)
         prefix = source_texts(text.sources, windows, evaluation, DIALECTS[executor])
         kept = self._steps(due, compiled.kept_texts(text, typed))
@@ -219,7 +227,8 @@ class Executor:
             own |= {new[iri]: content.after(max(closures.seen, due.since)) for iri, content in due.streams.items()}
             rows = sum(own[name].num_rows for name in new.values())
         return PlanJob(due, executor, text.statement(prefix), frozenset(names | own.keys()), rows * len(due.ticks), closures, own,
-                       rounds=rounds, closings=closings, ahead=ahead, kept=kept)
+                       rounds=rounds, closings=closings, ahead=ahead, kept=kept,
+                       shape=compiled.shape if form == "shared" and not own and not closings else None, typed=typed)
 
     def _timed_job(self, due: Due) -> PlanJob:
         """A step of a program with a time of its own, from what is new."""
@@ -236,14 +245,17 @@ class Executor:
             return self.force_strategy != "recompute"
         return rows > KEPT_ROWS and due.compiled.changing <= most_changing(rows)
 
-    def _samples(self, due: Due, rows: int) -> bool:
-        """Whether what its patterns find is kept."""
-        if due.compiled.sampled is None or self._over.get(due.query, 0) >= MOST_OVER:
-            return False
-        if self.force_strategy:
-            return self.force_strategy == "incremental"
+    def _sampling(self, due: Due, rows: int) -> Form:
+        """Whether what its patterns find is kept, and in which relations: those that many queries share cost little, however few rows."""
+        if self._over.get(due.query, 0) >= MOST_OVER or self.force_strategy == "recompute":
+            return "plain"
+        if self._sharing.users(due.query, due.compiled) >= SHARED_BY:
+            return "shared"
+        if due.compiled.sampled is None:
+            return "plain"
         whole: int = rows + sum(table.num_rows for table in due.graphs.values())
-        return whole > INCREMENTAL_ROWS and due.compiled.changing * rows <= MOST_NEW * whole
+        keeps = whole > INCREMENTAL_ROWS and due.compiled.changing * rows <= MOST_NEW * whole
+        return "sampled" if self.force_strategy or keeps else "plain"
 
     def _steps(self, due: Due, texts: Sequence[KeptText]) -> tuple[KeptStep, ...]:
         """The kept relations that a query samples, each with the time from which on it needs the facts of its streams."""
@@ -338,12 +350,24 @@ class Executor:
     def _run_local(self, jobs: list[PlanJob]) -> None:
         if not jobs:
             return
+        groups, alone = self._shapes.divided(jobs)
         tasks = [Task(job.text, job.tables, job.cost, job.closings, job.due.query, job.due.limits, job.due.patience_ms, job.step, job.kept)
-                 for job in jobs]
-        for job, answer in zip(jobs, self._in_one_job(jobs, tasks)):
+                 for job in alone]
+        found = self._in_one_job(jobs, [*(group.task for group in groups), *tasks])
+        for job, answer in zip(alone, found[len(groups):]):
             job.answer = answer
+        again: list[PlanJob] = []
+        for group, answer in zip(groups, found):
             if isinstance(answer, Found):
-                self._paces.took(job.due, answer.ms)
+                group.divide(answer)
+            else:
+                logging.getLogger(__name__).info("%d queries of one shape are evaluated one by one: %s", len(group.jobs), answer)
+                self._shapes.separate(group)
+                again += group.jobs
+        for job in jobs:
+            if isinstance(job.answer, Found):
+                self._paces.took(job.due, job.answer.ms)
+        self._run_local(again)
 
     def _in_one_job(self, jobs: list[PlanJob], tasks: Sequence[Task]) -> Sequence[Found | Exception]:
         """What the tasks of some jobs give, all run in one go."""

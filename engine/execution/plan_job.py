@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from engine.execution.due import Due
 from engine.execution.kept import KeptClosures
+from engine.plan.shape import Shape
 from engine.sql.closing import Closing
 from engine.sql.closure import Rounds
 from engine.worker.bundles import Found
@@ -23,7 +24,8 @@ ExecutorName = Literal["local", "sql"]
 @dataclass(slots=True)
 class PlanJob:
     """A plan as it is run once, in a job of its own or together with others in one; `answer` is there when it was. A program with a time
-    of its own has a `step` in place of a text. Its `closures` are kept, or made for it alone (None)."""
+    of its own has a `step` in place of a text. Its `closures` are kept, or made for it alone (None). Those of one `shape` can be evaluated
+    together, with typed columns where they are `typed`."""
 
     due: Due
     executor: ExecutorName
@@ -37,4 +39,6 @@ class PlanJob:
     ahead: bool = False     # the closures are made in one job before the plan's own
     step: TimedStep | StagedStep | None = None
     kept: tuple[KeptStep, ...] = ()
+    shape: Shape | None = None
+    typed: bool = True
     answer: Found | BaseException | None = field(default=None)

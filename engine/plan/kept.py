@@ -4,6 +4,8 @@ What such a pattern finds is monotone: a solution is seen by a window at T where
 oldest and its newest fact, and each batch adds what its new facts find (expiration times: Barbieri et al., "Incremental Reasoning on
 Streams and Rich Background Knowledge", section 4; valid windows: Monks et al., "Continuous Deductive Reasoning over Streamed RDF Data").
 Windows of any RANGE and STEP over the same streams read one relation; patterns that differ in the names of variables only have one, too.
+Where many queries differ in their constants and filters, one `general` relation without these serves them all (sharing of nodes: Forgy,
+"Rete", 1982); each applies its own above.
 """
 
 from __future__ import annotations
@@ -13,25 +15,26 @@ from collections.abc import Callable, Sequence
 from dataclasses import fields, replace
 from typing import Any, get_args
 
-from engine.ir.expressions import Expression, exists_in
+from engine.ir.expressions import Call, Expression, exists_in
 from engine.ir.statement import StreamSource, TimeWindow
 from engine.ir.substitution import replaced_in
-from engine.ir.terms import Constant, Variable
+from engine.ir.terms import RDF_TYPE, Constant, PatternTerm, Variable
 from engine.plan import nodes
-from engine.plan.nodes import KeptSource, MergedSource, Plan, Sample, Scan, Source, StaticSource, WindowSource
+from engine.plan.nodes import Filter, KeptSource, MergedSource, Plan, Project, Sample, Scan, Source, StaticSource, WindowSource
 
 
 Fixed = Callable[[Expression], bool]
 """Whether the value of an expression follows from its variables alone, at any time."""
 
 
-def with_kept(plan: Plan, streams: Sequence[StreamSource], fixed: Fixed) -> Plan:
-    """The plan with a Sample in place of each part that can be kept; what several nodes share they share still."""
+def with_kept(plan: Plan, streams: Sequence[StreamSource], fixed: Fixed, *, general: bool = False) -> Plan:
+    """The plan with a Sample in place of each part that can be kept, or with what a `general` relation gives of it. What
+    several nodes share they share still."""
     done: dict[int, tuple[Plan, Plan]] = {}
 
     def again(plan: Plan) -> Plan:
         if id(plan) not in done:
-            done[id(plan)] = plan, _sample(plan, streams, fixed) or below(plan)
+            done[id(plan)] = plan, _sample(plan, streams, fixed, general) or below(plan)
         return done[id(plan)][1]
 
     def below(plan: Plan) -> Plan:
@@ -66,8 +69,8 @@ def _collect(plan: Plan, scans: list[Scan], filters: list[Expression]) -> bool:
     return False
 
 
-def _sample(plan: Plan, streams: Sequence[StreamSource], fixed: Fixed) -> Sample | None:
-    """The plan as a sample of a relation of its own; None where that does not serve."""
+def _sample(plan: Plan, streams: Sequence[StreamSource], fixed: Fixed, general: bool) -> Plan | None:
+    """The plan as a sample of a relation of its own, or of a general one; None where that does not serve."""
     parts = conjunction(plan)
     if parts is None:
         return None
@@ -76,12 +79,41 @@ def _sample(plan: Plan, streams: Sequence[StreamSource], fixed: Fixed) -> Sample
     windows = tuple(dict.fromkeys(leaf.index for own in found for leaf in own or () if isinstance(leaf, WindowSource)))
     if None in found or not windows or not all(isinstance(streams[index].window, TimeWindow) for index in windows):
         return None
-    if not all(map(fixed, filters)) or len(scans) == 1 and not filters:
+    if not all(map(fixed, filters)) or len(scans) == 1 and not filters and not general:
         return None
     if not any(isinstance(term, Constant) for scan in scans for term in scan.terms) or not _connected(scans):
         return None
-    variables = tuple(dict.fromkeys(t for s in scans for t in (*s.terms, s.graph) if isinstance(t, Variable)))
-    return Sample(_source(scans, filters, windows, streams, variables), variables)
+    variables = _variables(scans)
+    if not general:
+        return Sample(_source(scans, filters, windows, streams, variables), variables)
+    opened, same = _without_constants(scans)
+    every = _variables(opened)
+    rows: Plan = Sample(_source(opened, (), windows, streams, every), every)
+    for condition in (*same, *filters):
+        rows = Filter(rows, condition)
+    return Project(rows, variables) if same else rows
+
+
+def _variables(scans: Sequence[Scan]) -> tuple[Variable, ...]:
+    return tuple(dict.fromkeys(t for scan in scans for t in (*scan.terms, scan.graph) if isinstance(t, Variable)))
+
+
+def _without_constants(scans: Sequence[Scan]) -> tuple[list[Scan], list[Expression]]:
+    """The scans with variables in place of constants, but for properties and classes, in an order that does not depend on these; and what
+    the variables are the same as."""
+    same: list[Expression] = []
+    scans = sorted(scans, key=lambda scan: repr((scan.source, scan.predicate)))
+
+    def open_(term: PatternTerm) -> PatternTerm:
+        if not isinstance(term, Constant):
+            return term
+        variable = Variable(f".constant {len(same)}")
+        same.append(Call("SAMETERM", (variable, term)))
+        return variable
+
+    typed = [isinstance(scan.predicate, Constant) and scan.predicate.token == RDF_TYPE for scan in scans]
+    return [replace(scan, subject=open_(scan.subject), object=scan.object if is_type else open_(scan.object))
+            for scan, is_type in zip(scans, typed)], same
 
 
 def _source(scans: Sequence[Scan], filters: Sequence[Expression], windows: tuple[int, ...], streams: Sequence[StreamSource],

@@ -379,6 +379,17 @@ class Values:
 
 
 @dataclass(frozen=True, slots=True)
+class Given:
+    """What queries of one shape differ in (engine/plan/shape.py): relation `name` has rows for each of their evaluations, `columns` those
+    of the variables."""
+
+    name: str
+    variables: tuple[Variable, ...]
+    columns: tuple[str, ...]
+    certain: frozenset[Variable]
+
+
+@dataclass(frozen=True, slots=True)
 class Aggregate:
     """One row per group of `keys` and evaluation time; `implicit` gives a row even for no input."""
 
@@ -449,13 +460,13 @@ class Begun:
 
 
 Plan = (Unit | Begun | TimedPlan | Scan | Sample | Nodes | Reach | Stamps | WindowTimes | Star | Chain | Join | LeftJoin | Otherwise
-        | Lookup | Minus | Filter | Extend | Union | Values | Aggregate | Project | Distinct | Order | Slice | Seed | Mark)
+        | Lookup | Minus | Filter | Extend | Union | Values | Given | Aggregate | Project | Distinct | Order | Slice | Seed | Mark)
 
 
 def inputs(plan: Plan) -> tuple[Plan, ...]:
     """The plans directly below, in order; one that stands below as well as beside (a seed, the left of Otherwise) once."""
     match plan:
-        case Unit() | Begun() | TimedPlan() | Scan() | Sample() | Nodes() | Values() | Seed() | Stamps() | WindowTimes():
+        case Unit() | Begun() | TimedPlan() | Scan() | Sample() | Nodes() | Values() | Given() | Seed() | Stamps() | WindowTimes():
             return ()
         case Star(scans=scans) | Chain(scans=scans):
             return scans

@@ -73,8 +73,8 @@ def plan_variables(plan: Plan) -> frozenset[Variable]:
             return frozenset((name, variable))
         case nodes.Extend():
             return plan_variables(plan.input) | {plan.variable}
-        case nodes.Values(variables=variables) | nodes.Project(variables=variables) | nodes.Seed(variables=variables):
-            return frozenset(variables)
+        case nodes.Values() | nodes.Given() | nodes.Project() | nodes.Seed():
+            return frozenset(plan.variables)
         case nodes.Aggregate(keys=keys, aggregates=aggregates):
             return frozenset(keys) | {variable for variable, _ in aggregates}
         case nodes.Lookup(table=table):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import TypeVar
 
@@ -91,11 +91,15 @@ class Queries(dict[str, Query]):
 
     def pushed(self, query: Query) -> set[str]:
         """The streams that everything a query sees comes from."""
-        return {iri for _, streams in self.awaited(query, 0) for iri in streams}
+        return {iri for _, streams in self.awaited([(query, 0)]) for iri in streams}
 
-    def awaited(self, query: Query, tick: int) -> list[tuple[int, tuple[str, ...]]]:
-        """What an evaluation at `tick` waits for: times that pushed streams must reach, with the streams."""
+    def awaited(self, evaluations: Iterable[tuple[Query, int]]) -> list[tuple[int, tuple[str, ...]]]:
+        """What evaluations, of queries at times, wait for: times that pushed streams must reach, with the streams."""
         makers = self.makers
+        return [entry for query, tick in evaluations for entry in self._awaited(query, tick, makers)]
+
+    @staticmethod
+    def _awaited(query: Query, tick: int, makers: Mapping[str, Query]) -> list[tuple[int, tuple[str, ...]]]:
         found: list[tuple[int, tuple[str, ...]]] = []
         seen: set[tuple[str, int]] = set()
         waiting = [(query, tick)]

@@ -118,7 +118,7 @@ def waits(query: Registered, view: View) -> dict[str, Any] | None:
     if seen is None or seen.next_tick is None or view.standing(query) != "running":
         return None
     found: dict[str, int] = {}
-    for at, streams in view.catalogue.queries.awaited(query, seen.next_tick):
+    for at, streams in view.catalogue.queries.awaited([(query, seen.next_tick)]):
         sources = [view.sources[stream] for stream in streams if stream in view.sources]
         active = [source for source in sources if not source.idle] or sources
         for source in active:

@@ -93,7 +93,7 @@ class Evaluations(Barriers):
     def _log_all(self, dues: Sequence[Due], made: Made, *, here: bool = False) -> None:
         """Evaluate, all queries in one call, and log the answers; of slow queries begin it in the lane, unless it must be done `here`."""
         if self._lane is not None and not here:
-            dues = [self._with_patience(due) for due in dues if not self._begin_beside(self._lane, due)]
+            dues = self._with_patience([due for due in dues if due.query not in self._slow or not self._begin_beside(self._lane, due)])
         if not dues:
             return
         began = time.perf_counter()
@@ -177,12 +177,12 @@ class Evaluations(Barriers):
         """Whether a query is evaluated beside the pump."""
         return self._lane is not None and query.definition.epoch in self._lane
 
-    def _with_patience(self, due: Due) -> Due:
+    def _with_patience(self, dues: Sequence[Due]) -> Sequence[Due]:
         """Nobody waits for a query that is alone; those that read what it makes must."""
-        running = sum(query.state == "running" for query in self.queries.values())
-        if running < 2 or self._of_epoch(due.query).makes is not None:
-            return due
-        return replace(due, patience_ms=self._limits.patience_ms)
+        if sum(query.state == "running" for query in self.queries.values()) < 2:
+            return dues
+        awaited = {query.definition.epoch for query in self.queries.values() if query.makes is not None}
+        return [due if due.query in awaited else replace(due, patience_ms=self._limits.patience_ms) for due in dues]
 
     def _without_postponed(self, answers: Sequence[Answer]) -> list[Answer]:
         """The answers before one that is postponed; what is due of its query from there on goes to the lane."""
@@ -203,8 +203,6 @@ class Evaluations(Barriers):
 
     def _begin_beside(self, lane: Lane, due: Due) -> bool:
         """Begin the evaluations of a slow query in the lane; whether that was done."""
-        if due.query not in self._slow:
-            return False
         to_try, known = self._verdicts.known(due)
         if not to_try.ticks:
             return False

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ import pyarrow.compute as pc
 from engine.records import Triple
 
 _SIGN = "sign"
+_FEW = 256      # rows: 0.05 ms for 50 rows of two columns, 0.34 by Arrow's functions
 
 
 def difference(new: pa.Table, old: pa.Table) -> pa.Table:
@@ -103,11 +105,31 @@ def _select_json(tables: Sequence[pa.Table]) -> list[bytes]:
         return []
     head = json.dumps({"vars": tables[0].column_names}, separators=(",", ":"), ensure_ascii=False)
     before = b'{"head":' + head.encode() + b',"results":{"bindings":['
-    if tables[0].num_columns:
+    if tables[0].num_columns and sum(table.num_rows for table in tables) < _FEW:
+        bindings = [_few_bindings(table) for table in tables]
+    elif tables[0].num_columns:
         bindings = _cut(_bindings(pa.concat_tables(tables)), tables)
     else:
         bindings = [b"{}," * table.num_rows for table in tables]
     return [before + rows[:-1] + b"]}}" for rows in bindings]
+
+
+def _few_bindings(table: pa.Table) -> bytes:
+    """The same as `_bindings` for few rows, where what Arrow's functions cost each time is more."""
+    columns = [[f"{json.dumps(name, ensure_ascii=False)}:{_json_term(token)}" if token is not None else None
+                for token in table[name].to_pylist()] for name in table.column_names]
+    return "".join(f"{{{','.join(cell for cell in row if cell is not None)}}}," for row in zip(*columns)).encode()
+
+
+@lru_cache(maxsize=10_000)
+def _json_term(token: str) -> str:
+    """A token as `json_terms` has it: what N-Triples escapes JSON does in the same way."""
+    if token[0] == "<":
+        return f'{{"type":"uri","value":"{token[1:-1]}"}}'
+    if token[0] == "_":
+        return f'{{"type":"bnode","value":"{token[2:]}"}}'
+    lexical, _, suffix = token.rpartition('"')
+    return f'{{"type":"literal","value":{lexical}{_literal_end(suffix)}'
 
 
 def _bindings(table: pa.Table) -> pa.ChunkedArray:

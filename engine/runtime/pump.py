@@ -269,7 +269,7 @@ class Pump(Evaluations):
     def next_ticks(self) -> list[tuple[int, tuple[str, ...]]]:
         """Times that pushed streams must reach for the next ticks of the running queries, if nothing else comes."""
         found = [(query, query.ticker.next()) for query in self.queries.values() if query.state == "running"]
-        return [entry for query, tick in found if tick is not None for entry in self.queries.awaited(query, tick)]
+        return self.queries.awaited((query, tick) for query, tick in found if tick is not None)
 
     @property
     def oldest_needed(self) -> int:

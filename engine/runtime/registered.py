@@ -87,7 +87,8 @@ class Reader:
     @property
     def makes(self) -> str | None:
         """The stream that its results are: only triples can be read."""
-        return self.definition.stream if RESULT_KINDS[self.statement.form] == "graph" else None
+        stream = self.definition.stream
+        return stream if stream is not None and RESULT_KINDS[self.statement.form] == "graph" else None
 
     @property
     def graphs(self) -> frozenset[str]:

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 EMITTERS: dict[type[Plan], Callable[[Any, Any], Relation]] = {
     nodes.Unit: leaves.unit, nodes.Scan: leaves.scan, nodes.Sample: leaves.sample,
-    nodes.Nodes: leaves.ends, nodes.Star: leaves.star, nodes.Values: leaves.values,
+    nodes.Nodes: leaves.ends, nodes.Star: leaves.star, nodes.Values: leaves.values, nodes.Given: leaves.given,
     nodes.Stamps: leaves.stamps, nodes.WindowTimes: leaves.window_times, nodes.Reach: closure.reach, nodes.Chain: closure.chain,
     nodes.Join: joins.join, nodes.LeftJoin: joins.left_join, nodes.Otherwise: joins.otherwise, nodes.Minus: joins.minus,
     nodes.Lookup: joins.lookup, nodes.Union: joins.union, nodes.Seed: joins.seed, nodes.Mark: joins.mark,

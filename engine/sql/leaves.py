@@ -187,3 +187,15 @@ def values(emitter: Emitter, plan: nodes.Values) -> Relation:
         text = " UNION ALL ".join("SELECT 1 AS u" for _ in rows) or f"SELECT {empty} WHERE FALSE"
     certain = frozenset(v for i, v in enumerate(plan.variables) if all(row[i] is not None for row in plan.rows))
     return Relation(emitter.add(text), (), "", plan.variables, certain)
+
+
+def given(emitter: Emitter, plan: nodes.Given) -> Relation:
+    """What is given for each evaluation (engine/sql/lots.py)."""
+    typed = frozenset(v for v in plan.variables if v in emitter.typed)
+    select = ["tick"]
+    for variable, column in zip(plan.variables, plan.columns):
+        name = emitter.name(variable)
+        select.append(f"{column} AS {name}")
+        select += [f"{column}{suffix} AS {name}{suffix}" for suffix in COMPANIONS if variable in typed]
+    name = emitter.add(f"SELECT {', '.join(select)} FROM {plan.name}")
+    return Relation(name, ("tick",), "ticks", plan.variables, plan.certain, typed)

@@ -20,6 +20,7 @@ from server.limits import Limits
 from server.problems import Problem
 
 log = logging.getLogger("thalweg.feeds")
+_LOOK_AFTER = 64    # notices
 
 
 class Exchange:
@@ -28,6 +29,7 @@ class Exchange:
     def __init__(self, engine: Any, limits: Limits) -> None:
         self.engine, self.limits = engine, limits
         self.total = 0
+        self._passed = self._grown = 0      # notices, and bytes that they brought, since the rings were looked at
         self.closing = False
         self.everything = Channel("", "", engine, limits)
         self._channels: dict[str, Channel] = {}
@@ -106,15 +108,22 @@ class Exchange:
             channel = self._channels.get(notice.query or "")
         if channel is None:
             return
+        before = channel.size
         try:
             self._take(channel, notice)
         except Exception:  # one result must not end the thread that serves all queries
             log.exception("an event of query %s could not be passed on", notice.query)
+        self._grown += max(0, channel.size - before)
+        self._passed += 1
         self._make_room()
         channel.wake()
 
     def _make_room(self) -> None:
-        """Let the rings of all queries together keep within their limit: the largest gives its oldest results up."""
+        """Let the rings of all queries together keep within their limit: the largest gives its oldest results up. They may be many, and are
+        looked at now and then only."""
+        if self._passed < _LOOK_AFTER and self._grown * _LOOK_AFTER < self.limits.rings_bytes:
+            return
+        self._passed = self._grown = 0
         with self._lock:
             channels = list(self._channels.values())
         total = sum(channel.size for channel in channels)

@@ -13,7 +13,7 @@ from engine.compiler import Catalog, compile_statement
 from engine.execution.compiled import Compiled
 from engine.execution.content import StreamContent
 from engine.execution.due import Answer, Due
-from engine.execution.executor import Executor
+from engine.execution.executor import SHARED_BY, Executor
 from engine.execution.own_process import own_process
 from engine.limits import LimitExceeded, Postponed
 from engine.records import Event
@@ -95,9 +95,11 @@ def test_what_is_kept_is_what_windows_hold(name: str, seed: int, monkeypatch: py
     monkeypatch.setattr(resident, "_FEW", 5)
     chance = random.Random(f"{name} {seed}")
     contents = {S: StreamContent(S), R: StreamContent(R)}
-    with own_process() as keeping, own_process() as plain:
+    with own_process() as keeping, own_process() as sharing, own_process() as plain:
         ways = {"incremental": Executor(keeping, force_strategy="incremental"),
+                "shared": Executor(sharing, force_strategy="incremental"),
                 "recompute": Executor(plain, force_strategy="recompute", forgets=False)}
+        monkeypatch.setattr(ways["shared"]._sharing, "users", lambda *_: SHARED_BY)
         own = {strategy: compiled(QUERIES[name], "q") for strategy in ways}
         assert own["incremental"].sampled is not None, "it keeps something"
         since, position, graphs = chance.choice((-1, 20)), 1, {G: graph(chance)} if ":g" in QUERIES[name] else {}
@@ -109,15 +111,16 @@ def test_what_is_kept_is_what_windows_hold(name: str, seed: int, monkeypatch: py
                     content.append(facts_of(encode(made))) if made else None
                 content.evict((step - 6) * 2_000 if chance.random() < 0.9 else MIN)
             if chance.random() < 0.1:
-                resident._held(keeping._connection).clear()      # the worker is another one
+                for tasks in (keeping, sharing):
+                    resident._held(tasks._connection).clear()      # the worker is another one
             if graphs and chance.random() < 0.2:
                 graphs = {G: graph(chance)}
             ticks = tuple(2_000 * (step + more) for more in range(chance.choice((1, 1, 2))))
             given = {iri: content for iri, content in contents.items() if any(s.stream == iri for s in own["recompute"].statement.streams)}
             found = {strategy: executor.evaluate([Due("q", own[strategy], ticks, since, given, graphs)])
                      for strategy, executor in ways.items()}
-            for one, other in zip(found["incremental"], found["recompute"], strict=True):
-                assert rows(one) == rows(other), (name, seed, step, one.tick)
+            for one, shared, other in zip(found["incremental"], found["shared"], found["recompute"], strict=True):
+                assert rows(one) == rows(shared) == rows(other), (name, seed, step, one.tick)
         for executor in ways.values():
             executor.close()
 

@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from engine.functions.terms import split
+from engine.runtime import output
 from engine.runtime.output import boolean_json, difference, first_rows, ntriples, payload, payloads, select_json
 
 text = st.text(st.characters(exclude_categories=["Cs"]), max_size=8)
@@ -46,6 +47,14 @@ def test_select_json(content: list[tuple[str | None, str | None]], chunks: int) 
     expected = [{name: term_json(token) for name, token in zip(("a", 'é "'), row, strict=True) if token} for row in content] * chunks
     assert document["results"]["bindings"] == expected
     assert b"\n" not in select_json(whole)
+
+
+@given(rows)
+def test_few_rows_are_written_as_many_are(content: list[tuple[str | None, str | None]]) -> None:
+    few = select_json(table(content))
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(output, "_FEW", 0)
+        assert few == select_json(table(content))
 
 
 @given(rows)

@@ -1,0 +1,139 @@
+"""Queries of one shape, which one statement evaluates: to plan a statement costs more than to run it over few rows.
+
+What a group of them gives is divided among them. Where it fails each is evaluated by itself, then and later.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from engine.execution.compiled import Compiled
+from engine.execution.plan_job import PlanJob
+from engine.limits import LimitExceeded
+from engine.plan.nodes import Given, Plan, inputs
+from engine.plan.shape import Shape, with_given
+from engine.sql.emit import PlanText
+from engine.sql.lots import Lot, lot_texts
+from engine.worker.bundles import Found, Task
+from engine.worker.guard import check_size
+from engine.worker.kept import KeptStep
+
+MOST_LOTS = 256     # evaluations in one statement
+MOST_TEXTS = 256
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Jobs of one shape, the task that evaluates them all, and for each row of `lots` which job and which T it is."""
+
+    jobs: list[PlanJob]
+    task: Task
+    lots: list[tuple[PlanJob, int]]
+
+    def divide(self, found: Found) -> None:
+        """Give each job its part of what the task gave."""
+        table = found.table.sort_by("tick")
+        numbers = table["tick"].to_numpy()
+        edges = np.searchsorted(numbers, np.arange(len(self.lots) + 1))
+        parts: dict[int, list[pa.Table]] = defaultdict(list)
+        for place, (job, tick) in enumerate(self.lots):
+            part = table.slice(edges[place], edges[place + 1] - edges[place])
+            parts[id(job)].append(part.set_column(0, "tick", pa.array([tick] * part.num_rows, pa.int64())))
+        for job in self.jobs:
+            whole = pa.concat_tables(parts[id(job)])
+            try:
+                check_size(whole.num_rows, whole.nbytes, job.due.limits)
+                job.answer = Found(whole, None, found.ms / len(self.jobs))
+            except LimitExceeded as over:
+                job.answer = over
+
+
+class Shapes:
+    """Finds the groups among jobs."""
+
+    def __init__(self) -> None:
+        self._texts: dict[tuple[Hashable, frozenset[int], frozenset[int]], tuple[PlanText, tuple[Given, ...]]] = {}
+        self._apart: set[str] = set()
+
+    def divided(self, jobs: Sequence[PlanJob]) -> tuple[list[Group], list[PlanJob]]:
+        """The groups of at least two, and the jobs that are in none."""
+        alike: dict[Hashable, list[PlanJob]] = defaultdict(list)
+        alone = []
+        for job in jobs:
+            if job.shape is None or job.due.query in self._apart:
+                alone.append(job)
+            else:
+                alike[job.shape.key, job.typed, job.due.limits, job.due.patience_ms].append(job)
+        groups = []
+        for listed in alike.values():
+            while listed:
+                some = _first(listed)
+                listed = listed[len(some):]
+                if len(some) > 1:
+                    groups.append(self._group(some))
+                else:
+                    alone += some
+        return groups, alone
+
+    def separate(self, group: Group) -> None:
+        """The queries of a group are evaluated by themselves from now on."""
+        self._apart |= {job.due.query for job in group.jobs}
+
+    def forget(self, query: str) -> None:
+        """A query is gone."""
+        self._apart.discard(query)
+
+    def _group(self, jobs: list[PlanJob]) -> Group:
+        first = jobs[0]
+        shapes = [_shape(job) for job in jobs]
+        constants = _differing([shape.constants for shape in shapes])
+        tables = _differing([shape.tables for shape in shapes])
+        text, given = self._text(first.due.compiled, first.typed, shapes[0], constants, tables)
+        lots = [(job, tick) for job in jobs for tick in job.due.ticks]
+        below = lot_texts(text.sources, given, [Lot(tick, job.due.evaluation, job.due.compiled.statement.streams, _shape(job))
+                                                for job, tick in lots])
+        kept: dict[str, KeptStep] = {step.text.name: step for job in jobs for step in job.kept}
+        task = Task(text.statement(below), frozenset().union(*(job.tables for job in jobs)), sum(job.cost for job in jobs), (),
+                    first.due.query, first.due.limits, first.due.patience_ms, None, tuple(kept.values()))
+        return Group(jobs, task, lots)
+
+    def _text(self, compiled: Compiled, typed: bool, shape: Shape, constants: frozenset[int],
+              tables: frozenset[int]) -> tuple[PlanText, tuple[Given, ...]]:
+        key = (shape.key, typed), constants, tables
+        if key not in self._texts:
+            while len(self._texts) >= MOST_TEXTS:
+                del self._texts[next(iter(self._texts))]
+            assert compiled.shared is not None
+            plan = with_given(compiled.shared, constants, tables)
+            self._texts[key] = compiled.text_of(plan, typed), tuple(_given(plan))
+        return self._texts[key]
+
+
+def _shape(job: PlanJob) -> Shape:
+    assert job.shape is not None
+    return job.shape
+
+
+def _first(jobs: list[PlanJob]) -> list[PlanJob]:
+    """The first of some jobs, as many as one statement serves."""
+    count, lots = 0, 0
+    for job in jobs:
+        lots += len(job.due.ticks)
+        if count and lots > MOST_LOTS:
+            break
+        count += 1
+    return jobs[:count]
+
+
+def _differing(listed: Sequence[tuple[object, ...]]) -> frozenset[int]:
+    """The places at which not all are equal."""
+    return frozenset(place for place, values in enumerate(zip(*listed, strict=True)) if any(value != values[0] for value in values))
+
+
+def _given(plan: Plan) -> list[Given]:
+    return [plan] if isinstance(plan, Given) else [one for below in inputs(plan) for one in _given(below)]

@@ -1,0 +1,117 @@
+"""Queries of one shape, evaluated by one statement, against each by itself over its windows."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+
+import pyarrow as pa
+import pytest
+
+from engine.compiler import Catalog, compile_statement
+from engine.execution.content import StreamContent
+from engine.execution.due import Answer, Due
+from engine.execution.executor import Executor
+from engine.execution.own_process import own_process
+from engine.records import Event
+from engine.runtime.rows import encode, facts_of, graph_table
+from grammar.statement import parse
+
+E, S, G = "http://ex.org/", "http://ex.org/s", "http://ex.org/g"
+INTEGER = "http://www.w3.org/2001/XMLSchema#integer"
+WINDOW = "FROM STREAM :s [RANGE {range}s STEP 2s]"
+SHAPES = {
+    "subject": "SELECT ?a ?b " + WINDOW + " WHERE {{ :n{k} :p ?a ; :q ?b }}",
+    "object": "SELECT ?s ?a " + WINDOW + " WHERE {{ ?s :p ?a ; :q '{k}' }}",
+    "filter": "SELECT ?s " + WINDOW + " WHERE {{ ?s :p ?a ; :q ?b FILTER (?a > {k} && ?b != '{k}') }}",
+    "iri": "SELECT ?a " + WINDOW + " WHERE {{ ?s :next ?n ; :p ?a FILTER (?n = :n{k} || ?s = :n{k}) }}",
+    "one pattern": "SELECT (COUNT(*) AS ?n) " + WINDOW + " WHERE {{ ?s :p ?a FILTER (?a * 2 - {k} >= {k}) }}",
+    "having": "SELECT ?b (SUM(?a) AS ?n) " + WINDOW + " WHERE {{ ?s :p ?a ; :q ?b }} GROUP BY ?b HAVING (SUM(?a) > {k})",
+    "bind": "SELECT ?s ?c " + WINDOW + " WHERE {{ ?s :p ?a ; :q ?b BIND (IF(?a < {k}, 'low', ?b) AS ?c) }}",
+    "optional": "SELECT ?s ?n ?a " + WINDOW + " WHERE {{ ?s :q ?b OPTIONAL {{ ?s :next ?n . ?n :p ?a FILTER (?a >= {k}) }} }}",
+    "exists": "SELECT ?s " + WINDOW + " WHERE {{ ?s :p ?a FILTER EXISTS {{ ?s :next ?n . ?n :p ?c FILTER (?c > {k}) }} }}",
+    "not exists": "SELECT ?s " + WINDOW + " WHERE {{ ?s :p ?a FILTER NOT EXISTS {{ ?s :next :n{k} }} FILTER (?a > {k}) }}",
+    "minus": "SELECT ?s ?a " + WINDOW + " WHERE {{ ?s :p ?a MINUS {{ ?s :q ?b FILTER (?b = '{k}') }} }}",
+    "minus of both": "SELECT ?s ?a " + WINDOW + " WHERE {{ ?s :p ?a FILTER (?a > {k}) MINUS {{ ?s :next ?b . ?b :p ?c FILTER(?c>{k}) }} }}",
+    "union": "SELECT DISTINCT ?s " + WINDOW + " WHERE {{ {{ ?s :p {k} }} UNION {{ ?s :q '{k}' }} UNION {{ ?s :next :n1 }} }}",
+    "values": "SELECT ?s ?a ?x " + WINDOW + " WHERE {{ VALUES (?s ?x) {{ (:n{k} 'x') (:n1 UNDEF) }} ?s :p ?a }}",
+    "sub-query": "SELECT ?s ?m " + WINDOW + " WHERE {{ ?s :p ?m {{ SELECT (MAX(?a) AS ?m) WHERE {{ ?s :p ?a FILTER (?a < {k}) }} }} }}",
+    "order": "SELECT ?s ?a " + WINDOW + " WHERE {{ ?s :p ?a ; :q ?b FILTER (?a != {k}) }} ORDER BY DESC(?a) ?s LIMIT 3",
+    "ask": "ASK " + WINDOW + " WHERE {{ ?s :p ?a FILTER (?a > {k}) }}",
+    "construct": "CONSTRUCT {{ ?s :high ?a }} " + WINDOW + " WHERE {{ ?s :p ?a ; :q ?b FILTER (?a > {k}) }}",
+    "graph": "SELECT ?s ?l " + WINDOW + " FROM :g WHERE {{ ?s :p ?a . ?s :kind ?l FILTER (?a > {k}) }}",
+    "no group": "SELECT (MAX(?a) AS ?m) " + WINDOW + " WHERE {{ ?s :p ?a ; :q '{k}' }}",
+}
+COUNT = 6
+
+
+def literal(chance: random.Random, hard: bool) -> str:
+    """Numbers, now and then one that a double does not tell, or no number."""
+    if hard and chance.random() < 0.2:
+        return chance.choice((f'"2.00000000000000001"^^<{INTEGER[:-7]}decimal>', '"none"', f'"0x"^^<{INTEGER}>', f'"02"^^<{INTEGER}>'))
+    return f'"{chance.randint(0, 5)}"^^<{INTEGER}>'
+
+
+def events(chance: random.Random, begin: int, position: int, hard: bool) -> list[Event]:
+    """Some seconds of a stream in which little differs."""
+    found = []
+    for number in range(chance.randint(0, 10)):
+        subject = f"<{E}n{chance.randint(0, 4)}>"
+        triples = [(subject, f"<{E}p>", literal(chance, hard)), (subject, f"<{E}q>", f'"{chance.randint(0, 4)}"'),
+                   (subject, f"<{E}next>", f"<{E}n{chance.randint(0, 4)}>")]
+        some = tuple(triple for triple in triples if chance.random() < 0.7) or tuple(triples)
+        found.append(Event(position + number, S, begin + chance.randint(0, 1_999), None, some, 0))
+    return found
+
+
+def shown(answer: Answer) -> object:
+    assert isinstance(answer.table, pa.Table), answer.error
+    return Counter(tuple(row.values()) for row in answer.table.to_pylist())
+
+
+@pytest.mark.parametrize("hard", [False, True])
+@pytest.mark.parametrize("name", SHAPES)
+def test_queries_of_one_shape_are_as_each_by_itself(name: str, hard: bool) -> None:
+    chance, graphs = random.Random(f"{name} {hard}"), {G: graph_table([(f"<{E}n{n}>", f"<{E}kind>", f'"{n % 2}"') for n in range(4)])}
+    catalog = Catalog({S: "event"}, graphs)
+    texts = {f"q{k}": SHAPES[name].format(k=k, range=2 * (1 + k % 3)) for k in range(COUNT)}
+    content, position, grouped = StreamContent(S), 1, 0
+    with own_process() as together, own_process() as alone:
+        ways = {"grouped": Executor(together), "alone": Executor(alone, force_strategy="recompute", forgets=False)}
+        own = {way: {query: compile_statement(parse(f"PREFIX : <{E}> REGISTER QUERY {query} AS {text}"), catalog, query)
+                     for query, text in texts.items()} for way in ways}
+        own_graphs = graphs if ":g " in SHAPES[name] else {}
+        for step in range(8):
+            made = events(chance, step * 2_000, position, hard)
+            position += 20
+            content.append(facts_of(encode(made))) if made else None
+            content.evict((step - 3) * 2_000)
+            ticks = tuple(2_000 * (step + more) for more in range(1, chance.choice((2, 2, 3))))
+            found = {way: executor.evaluate([Due(query, own[way][query], ticks, 0, {S: content}, own_graphs) for query in texts])
+                     for way, executor in ways.items()}
+            grouped += len(ways["grouped"]._shapes._texts)
+            for one, other in zip(found["grouped"], found["alone"], strict=True):
+                assert (one.query, one.tick, shown(one)) == (other.query, other.tick, shown(other)), (step, one.tick)
+        assert grouped or hard, "some were evaluated together"
+        for executor in ways.values():
+            executor.close()
+
+
+def test_a_query_that_fails_fails_alone() -> None:
+    """A group that fails is evaluated one by one, then and later."""
+    catalog = Catalog({S: "event"}, {})
+    texts = {f"q{k}": SHAPES["filter"].format(k=k, range=4) for k in range(COUNT)}
+    content = StreamContent(S)
+    content.append(facts_of(encode(events(random.Random(2), 0, 1, False))))
+    with own_process() as tasks:
+        executor = Executor(tasks)
+        own = {query: compile_statement(parse(f"PREFIX : <{E}> REGISTER QUERY {query} AS {text}"), catalog, query)
+               for query, text in texts.items()}
+        dues = [Due(query, compiled, (2_000,), 0, {S: content}, {}) for query, compiled in own.items()]
+        executor.evaluate(dues)
+        executor.cancel("q0")       # the group runs under its name
+        answers = executor.evaluate(dues)
+        assert [answer.error is None for answer in answers] == [False] + [True] * (COUNT - 1)
+        executor.forget("q0")
+        assert all(answer.error is None for answer in executor.evaluate(dues[1:]))
+        executor.close()
