@@ -208,12 +208,15 @@ class Executor:
         elif executor == "sql" and compiled.closures:   # plans run side by side in one session
             compiled = compiled.with_own_closures(_mark(due.query), static=True)
         text = compiled.text(executor, typed, form)
-        prefix = source_texts(text.sources, windows, evaluation, DIALECTS[executor])
+
+        def below() -> list[str]:
+            return source_texts(text.sources, windows, evaluation, DIALECTS[executor])
+
         kept = self._steps(due, compiled.kept_texts(text, typed))
         names = {table for step in kept for table in (*step.text.tables, *step.text.graphs)}
         names |= tables([leaf for source in text.sources for leaf in own_leaves(source)], windows)
         own = {} if due.derived is None or compiled.derived is None else {timed_table(compiled.derived): due.derived}
-        rounds = tuple((part, *text.pairs(prefix, part)) for part in text.rounds)
+        rounds = tuple((part, *text.pairs(below(), part)) for part in text.rounds)
         ahead = executor == "sql" and rows <= self.closed_rows
         closer: ExecutorName = "local" if ahead else executor
         texts = compiled.text(closer, typed).closures
@@ -226,16 +229,16 @@ class Executor:
             closings = closures.closings(texts, evaluation, new)
             own |= {new[iri]: content.after(max(closures.seen, due.since)) for iri, content in due.streams.items()}
             rows = sum(own[name].num_rows for name in new.values())
-        return PlanJob(due, executor, text.statement(prefix), frozenset(names | own.keys()), rows * len(due.ticks), closures, own,
-                       rounds=rounds, closings=closings, ahead=ahead, kept=kept,
-                       shape=compiled.shape if form == "shared" and not own and not closings else None, typed=typed)
+        shape = compiled.shape if form == "shared" and not own and not closings else None
+        return PlanJob(due, evaluation, executor, lambda: text.statement(below()), frozenset(names | own.keys()), rows * len(due.ticks),
+                       closures, own, rounds=rounds, closings=closings, ahead=ahead, kept=kept, shape=shape, typed=typed)
 
     def _timed_job(self, due: Due) -> PlanJob:
         """A step of a program with a time of its own, from what is new."""
         step, own = self.programs.step(due)
         self.choices[due.query] = ("local", "incremental")
         rows = sum(table.num_rows for table in own.values()) + (due.state.held if due.state is not None else 0)
-        return PlanJob(due, "local", "", frozenset(own), rows, own=own, step=step)
+        return PlanJob(due, due.evaluation, "local", str, frozenset(own), rows, own=own, step=step)
 
     def _keeps(self, due: Due, keeping: Compiled, rows: int) -> bool:
         """Whether its closures with intervals are kept, in the form of the query that is best for that; a program's are."""
@@ -351,8 +354,8 @@ class Executor:
         if not jobs:
             return
         groups, alone = self._shapes.divided(jobs)
-        tasks = [Task(job.text, job.tables, job.cost, job.closings, job.due.query, job.due.limits, job.due.patience_ms, job.step, job.kept)
-                 for job in alone]
+        tasks = [Task(job.write(), job.tables, job.cost, job.closings, job.due.query, job.due.limits, job.due.patience_ms, job.step,
+                      job.kept) for job in alone]
         found = self._in_one_job(jobs, [*(group.task for group in groups), *tasks])
         for job, answer in zip(alone, found[len(groups):]):
             job.answer = answer
@@ -391,7 +394,7 @@ class Executor:
             found.update(job.own)
             if job.step is not None:
                 continue
-            for iri, (low, high) in needed(job.due.compiled.statement.windows, job.due.evaluation).items():
+            for iri, (low, high) in needed(job.due.compiled.statement.windows, job.evaluation).items():
                 if stream_table(iri) not in job.tables:
                     continue
                 before = ranges.get(iri, (low, high))

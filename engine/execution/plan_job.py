@@ -1,8 +1,8 @@
-"""A plan that is ready to be run: its text, the tables that it reads, and what is to be made before it."""
+"""A plan that is ready to be run: what writes its text, the tables that it reads, and what is to be made before it."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -13,6 +13,7 @@ from engine.execution.kept import KeptClosures
 from engine.plan.shape import Shape
 from engine.sql.closing import Closing
 from engine.sql.closure import Rounds
+from engine.sql.sources import Evaluation
 from engine.worker.bundles import Found
 from engine.worker.kept import KeptStep
 from engine.worker.staged_task import StagedStep
@@ -23,13 +24,14 @@ ExecutorName = Literal["local", "sql"]
 
 @dataclass(slots=True)
 class PlanJob:
-    """A plan as it is run once, in a job of its own or together with others in one; `answer` is there when it was. A program with a time
-    of its own has a `step` in place of a text. Its `closures` are kept, or made for it alone (None). Those of one `shape` can be evaluated
-    together, with typed columns where they are `typed`."""
+    """A plan as it is run once, in a job of its own or together with others in one: `write` gives its text, `answer` is there when it was.
+    A program with a time of its own has a `step` in place of a text. Its `closures` are kept, or made for it alone (None). Those of one
+    `shape` can be evaluated together, with typed columns where they are `typed`."""
 
     due: Due
+    evaluation: Evaluation
     executor: ExecutorName
-    text: str
+    write: Callable[[], str]
     tables: frozenset[str]
     cost: int
     closures: KeptClosures | None = None

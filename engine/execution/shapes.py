@@ -95,7 +95,7 @@ class Shapes:
         tables = _differing([shape.tables for shape in shapes])
         text, given = self._text(first.due.compiled, first.typed, shapes[0], constants, tables)
         lots = [(job, tick) for job in jobs for tick in job.due.ticks]
-        below = lot_texts(text.sources, given, [Lot(tick, job.due.evaluation, job.due.compiled.statement.streams, _shape(job))
+        below = lot_texts(text.sources, given, [Lot(tick, job.evaluation, job.due.compiled.statement.streams, _shape(job))
                                                 for job, tick in lots])
         kept: dict[str, KeptStep] = {step.text.name: step for job in jobs for step in job.kept}
         task = Task(text.statement(below), frozenset().union(*(job.tables for job in jobs)), sum(job.cost for job in jobs), (),

@@ -49,7 +49,7 @@ def _steps(dues: list[Due], programs: TimedPrograms, run: Callable[[list[PlanJob
     for due in dues:
         step, own = programs.stages(due)
         rows = sum(table.num_rows for table in own.values()) + (due.state or ProgramPosition()).held
-        jobs.append(PlanJob(due, "local", "", frozenset(own), rows, own=own, step=step))
+        jobs.append(PlanJob(due, due.evaluation, "local", str, frozenset(own), rows, own=own, step=step))
     run(jobs)
     return [_stepped(due, job.answer, programs, run) for due, job in zip(dues, jobs)]
 

@@ -167,7 +167,7 @@ class SqlPlans:
             closed.createOrReplaceTempView(rounds.view)
             chosen.append(how)
         self.graph_choices[job.due.query] = tuple(chosen)
-        return spark.sql(job.text).toArrow()
+        return spark.sql(job.write()).toArrow()
 
     def _close(self, job: PlanJob, ahead: Sequence[Found | Exception]) -> pa.Table | None:
         """Make a plan's closures views, those made ahead as they are; what is inconsistent in them."""

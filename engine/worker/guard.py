@@ -85,6 +85,7 @@ def out_of_memory(failure: Exception) -> LimitExceeded:
 def fetched(connection: duckdb.DuckDBPyConnection, text: str, limits: EvaluationLimits) -> pa.Table:
     """The answer of a plan text, read for as long as it is within its limits."""
     reader = connection.execute(text).to_arrow_reader(BATCH_ROWS)
+    assert reader is not None, "a plan gives rows"
     batches, rows, size = [], 0, 0
     try:
         for batch in reader:
