@@ -162,7 +162,7 @@ class Compiled:
         if self.shared is None or any(isinstance(term, Variable) and term.name.startswith("_:") for made in template for term in made):
             return None
         shape = shape_of(self.shared, _follows_from_its_variables)
-        return None if shape is None else replace(shape, key=repr((shape.key, type(query), template, self.variables, self.on_change)))
+        return None if shape is None else replace(shape, key=(shape.key, type(query), tuple(template), self.variables, self.on_change))
 
     def text_of(self, plan: Plan, typed: bool) -> PlanText:
         """The text for tasks of a plan that stands for this one's, among others."""

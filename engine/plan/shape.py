@@ -7,7 +7,7 @@ costs much more than to run it over few rows (docs/decisions.md, "State and incr
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass, fields, replace
 from typing import Any, cast, get_args
 
@@ -31,7 +31,7 @@ Row = tuple[Constant | None, ...]
 class Shape:
     """Plans with equal `key` differ in these constants of comparisons and arithmetic only, and in the rows of inline data."""
 
-    key: str
+    key: Hashable
     constants: tuple[Constant, ...]
     tables: tuple[tuple[Row, ...], ...]
 

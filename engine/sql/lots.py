@@ -11,7 +11,7 @@ from engine.ir.terms import Constant
 from engine.plan.nodes import Given, KeptSource, Source
 from engine.plan.shape import PARAMETERS, Row, Shape
 from engine.sql.dialect import DUCKDB
-from engine.sql.functions.values import NULL_STRING
+from engine.sql.functions.values import NULL_STRING, double
 from engine.sql.relation import COMPANIONS
 from engine.sql.sources import Evaluation, bounds, source_name, token_columns
 
@@ -64,8 +64,8 @@ def _cell(constant: Constant | None) -> str:
     if constant is None:
         return f"{NULL_STRING}, NULL, NULL, NULL"
     kind, number, micros = typed(constant.token)
-    listed = (f"CAST('{number!r}' AS DOUBLE)" if number is not None else "NULL", "NULL" if micros is None else str(micros))
-    return f"{DUCKDB.quote(constant.token)}, {int(kind)}, {', '.join(listed)}"
+    listed = str(int(kind)), "NULL" if number is None else double(number), "NULL" if micros is None else str(micros)
+    return f"{DUCKDB.quote(constant.token)}, {', '.join(listed)}"
 
 
 def _kept_text(source: KeptSource, lots: Sequence[Lot]) -> str:

@@ -115,15 +115,13 @@ class Exchange:
             log.exception("an event of query %s could not be passed on", notice.query)
         self._grown += max(0, channel.size - before)
         self._passed += 1
-        self._make_room()
+        if self._passed >= _LOOK_AFTER or self._grown * _LOOK_AFTER >= self.limits.rings_bytes:     # there may be many rings to look at
+            self._passed = self._grown = 0
+            self._make_room()
         channel.wake()
 
     def _make_room(self) -> None:
-        """Let the rings of all queries together keep within their limit: the largest gives its oldest results up. They may be many, and are
-        looked at now and then only."""
-        if self._passed < _LOOK_AFTER and self._grown * _LOOK_AFTER < self.limits.rings_bytes:
-            return
-        self._passed = self._grown = 0
+        """Let the rings of all queries together keep within their limit: the largest gives its oldest results up."""
         with self._lock:
             channels = list(self._channels.values())
         total = sum(channel.size for channel in channels)
