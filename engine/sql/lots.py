@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from engine.functions.typed import typed
 from engine.ir.statement import StreamSource
-from engine.ir.terms import Constant
 from engine.plan.nodes import Given, KeptSource, Source
 from engine.plan.shape import PARAMETERS, Row, Shape
 from engine.sql.dialect import DUCKDB
-from engine.sql.functions.values import NULL_STRING, double
 from engine.sql.relation import COMPANIONS
 from engine.sql.sources import Evaluation, bounds, source_name, token_columns
+
+_BETWEEN = chr(1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,8 +28,7 @@ class Lot:
 
 def lot_texts(sources: Sequence[Source], given: Sequence[Given], lots: Sequence[Lot]) -> list[str]:
     """The common table expressions under a plan over `given`; the lots are numbered by their places."""
-    numbers = ", ".join(f"({number})" for number in range(len(lots)))
-    texts = [f"ticks AS (SELECT CAST(tick AS BIGINT) AS tick FROM (VALUES {numbers}) AS t(tick))"]
+    texts = [f"ticks AS ({_rows_of({'tick': ('BIGINT', range(len(lots)))})})"]
     texts += [_given_text(name, columns, lots) for name, columns in _relations(given).items()]
     return texts + [_kept_text(source, lots) for source in sources if isinstance(source, KeptSource)]
 
@@ -44,42 +43,49 @@ def _relations(given: Sequence[Given]) -> dict[str, list[str]]:
 
 def _given_text(name: str, columns: Sequence[str], lots: Sequence[Lot]) -> str:
     """Constants, or inline data, with their typed companions."""
-    rows = [f"({number}, {', '.join(map(_cell, row))})" for number, lot in enumerate(lots) for row in _rows(name, columns, lot.shape)]
-    listed = ["CAST(tick AS BIGINT) AS tick"]
-    for column in columns:
-        listed.append(f"CAST({column} AS STRING) AS {column}")
-        listed += [f"CAST({column}{suffix} AS {kind}) AS {column}{suffix}" for suffix, (_, kind) in COMPANIONS.items()]
-    names = ["tick", *(f"{column}{suffix}" for column in columns for suffix in ("", *COMPANIONS))]
-    return f"{name} AS (SELECT {', '.join(listed)} FROM (VALUES {', '.join(rows)}) AS t({', '.join(names)}))"
+    rows = [(number, row) for number, lot in enumerate(lots) for row in _given_rows(name, columns, lot.shape)]
+    found: dict[str, tuple[str, Iterable[object]]] = {"tick": ("BIGINT", [number for number, _ in rows])}
+    for place, column in enumerate(columns):
+        tokens = [None if (cell := row[place]) is None else cell.token for _, row in rows]
+        found[column] = "STRING", tokens
+        values = [(None, None, None) if token is None else typed(token) for token in tokens]
+        for part, (suffix, (_, kind)) in enumerate(COMPANIONS.items()):
+            found[f"{column}{suffix}"] = kind, [value[part] for value in values]
+    return f"{name} AS ({_rows_of(found)})"
 
 
-def _rows(name: str, columns: Sequence[str], shape: Shape) -> Sequence[Row]:
+def _given_rows(name: str, columns: Sequence[str], shape: Shape) -> Sequence[Row]:
     if name == PARAMETERS:
         return [tuple(shape.constants[int(column[1:])] for column in columns)]
     return shape.tables[int(name.removeprefix(PARAMETERS))]
 
 
-def _cell(constant: Constant | None) -> str:
-    """A token with its kind, number and micros."""
-    if constant is None:
-        return f"{NULL_STRING}, NULL, NULL, NULL"
-    kind, number, micros = typed(constant.token)
-    listed = str(int(kind)), "NULL" if number is None else double(number), "NULL" if micros is None else str(micros)
-    return f"{DUCKDB.quote(constant.token)}, {', '.join(listed)}"
+def _rows_of(columns: Mapping[str, tuple[str, Iterable[object]]]) -> str:
+    """Rows of columns, each with its type, as one literal a column: to parse and bind a literal for each cell takes ten times as long. No
+    token is empty, and none has the character between them."""
+    parts = {name: DUCKDB.quote(_BETWEEN.join("" if value is None else _written(value) for value in values))
+             for name, (_, values) in columns.items()}
+    cells = ", ".join(f"unnest(string_split({text}, chr({ord(_BETWEEN)}))) AS {name}" for name, text in parts.items())
+    casts = ", ".join(f"CAST(nullif({name}, '') AS {kind}) AS {name}" for name, (kind, _) in columns.items())
+    return f"SELECT {casts} FROM (SELECT {cells})"
+
+
+def _written(value: object) -> str:
+    return str(int(value)) if isinstance(value, int) else str(value)
 
 
 def _kept_text(source: KeptSource, lots: Sequence[Lot]) -> str:
     """What of a kept relation is seen at each evaluation: what windows show that are alike is found once."""
     columns = [name for variable in source.variables for name in token_columns(source, variable)]
     views: dict[str, int] = {}
-    seen = []
+    seen: list[int] = []
     for number, lot in enumerate(lots):
         shown = [bounds(lot.streams[index].window, lot.tick, lot.evaluation) for index in source.windows]
         where = [f"first{place} >= {low} AND last{place} < {high}" for place, (low, high) in enumerate(shown)]
         where += [f"born > {lot.evaluation.since}"] if lot.evaluation.since else []
-        seen.append(f"({number}, {views.setdefault(' AND '.join(where), len(views))})")
+        seen.append(views.setdefault(" AND ".join(where), len(views)))
     found = " UNION ALL ".join(f"SELECT DISTINCT {number} AS view, {', '.join(columns) or '1 AS u'} FROM {source.name} WHERE {where}"
                                for where, number in views.items())
     listed = ", ".join(f"v.{column}" for column in columns) or "v.u"
-    return (f"{source_name(source)} AS (SELECT CAST(l.tick AS BIGINT) AS tick, {listed} FROM ({found}) AS v "
-            f"JOIN (VALUES {', '.join(seen)}) AS l(tick, view) ON l.view = v.view)")
+    lots_of = _rows_of({"tick": ("BIGINT", range(len(lots))), "view": ("INTEGER", seen)})
+    return f"{source_name(source)} AS (SELECT l.tick, {listed} FROM ({found}) AS v JOIN ({lots_of}) AS l ON l.view = v.view)"
