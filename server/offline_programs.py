@@ -13,7 +13,7 @@ import orjson
 
 from engine.ir.printer_facts import print_facts
 from engine.ir.profiles import STREAM
-from engine.ir.rules import Fact, RuleSet
+from engine.ir.rules import Fact, RuleSet, atoms
 from engine.ir.spans import DiagnosticError
 from engine.ir.terms import Constant
 from engine.records import Triple
@@ -67,6 +67,8 @@ def run_program(given: argparse.Namespace, out: TextIO) -> int:
         unit_ms = program.granularity_ms or program.unit_ms
         known = prefixes_of(text, kind)
         facts = [fact for file in given.facts for fact in read_facts(file, unit_ms, known, bool(program.granularity_ms))]
+        for warning in _unread(facts, program):
+            print(f"warning: {warning}", file=sys.stderr)
         streamed = [(triple, t_ms) for _, triple, t_ms in streamed_triples(given.stream, program)]
         static = [triple for _, triple in static_triples(given.graph, program)]
         found = run(program, as_given(facts, streamed, static), given.until, names)
@@ -86,6 +88,19 @@ def _wanted(text: str, program: RuleSet) -> set[str]:
     if not names:
         raise ValueError(f"--derived names no predicate; there are {', '.join(known) or 'none'}.")
     return names
+
+
+def _unread(facts: Iterable[Fact], program: RuleSet) -> Iterator[str]:
+    """What to say of facts that no rule reads, since the rules have their predicate with other numbers of terms."""
+    known: dict[str, set[int]] = {}
+    for rule in program.rules:
+        for atom in (atom for part in (rule.head, *rule.body) for atom in atoms(part)):
+            known.setdefault(atom.predicate, set()).add(len(atom.terms))
+    given = dict.fromkeys((fact.atom.predicate, len(fact.atom.terms)) for fact in (*program.facts, *facts))
+    for predicate, count in given:
+        if predicate in known and count not in known[predicate]:
+            wanted = " or ".join(map(str, sorted(known[predicate])))
+            yield f"No rule reads the facts of {predicate} with {count} terms; the rules have it with {wanted}."
 
 
 def read_facts(path: Path, unit_ms: int, prefixes: dict[str, str], granules: bool = False) -> list[Fact]:

@@ -66,6 +66,13 @@ def test_facts_as_meteor_publishes_them(run: Run) -> None:
                b_txt="".join(second)) == shown
 
 
+def test_facts_that_no_rule_reads_for_their_number_of_terms_are_told(run: Run) -> None:
+    status, shown, told = run("p.dmtl --facts f.txt --format facts", p_dmtl="A(X) :- Diamondminus[1,1]B(X)",
+                              f_txt="B(a,b)@1\nB(a)@1\nZ@2\n")
+    assert (status, shown) == (0, "A(a)@2\n")
+    assert told == "warning: No rule reads the facts of B with 2 terms; the rules have it with 1.\n"
+
+
 def test_derived_between_and_behind_the_facts(run: Run) -> None:
     program = "A(X) :- Diamondminus[1,1]B(X)\nC(X) :- Diamondminus[0,inf)A(X), not D(X)"
     assert run("p.dmtl --facts f.txt --format facts", p_dmtl=program, f_txt="B(a)@1\nB(b)@5\nD(b)@[0,8)\n")[1] == (
