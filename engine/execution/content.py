@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import itertools
 import logging
-import mmap
 import tempfile
 from collections import Counter
 from collections.abc import Iterable
@@ -77,7 +76,6 @@ class StreamContent:
         for chunk in self._chunks:
             if chunk.newest < before_ms:
                 continue
-            chunk.release()
             if chunk.oldest < before_ms:
                 alive = pc.greater_equal(chunk.table["t"], before_ms)
                 if pc.sum(alive).as_py() * 2 < chunk.table.num_rows:
@@ -141,11 +139,11 @@ class StreamContent:
 class Chunk:
     """An immutable part of a stream's content with its bounds; `part` is the number of the append that it came with."""
 
-    __slots__ = ("serial", "part", "table", "oldest", "newest", "first", "last", "hard", "_estimate", "_file")
+    __slots__ = ("serial", "part", "table", "oldest", "newest", "first", "last", "hard", "_estimate")
 
     def __init__(self, serial: int, table: pa.Table, part: int = 0) -> None:
         self.serial, self.part = serial, part
-        self.table, self._file = mapped(table) if table.num_rows >= _FILE_ROWS else (table, None)
+        self.table = table = mapped(table) if table.num_rows >= _FILE_ROWS else table
         times, positions = pc.min_max(table["t"]).as_py(), pc.min_max(table["position"]).as_py()
         self.oldest, self.newest = times["min"], times["max"]
         self.first, self.last = positions["min"], positions["max"]
@@ -158,25 +156,20 @@ class Chunk:
             self._estimate = table_estimate(self.table)
         return self._estimate
 
-    def release(self) -> None:
-        """What was read of its file need not stay in memory."""
-        if self._file is not None:
-            self._file.madvise(mmap.MADV_DONTNEED)
 
-
-def mapped(table: pa.Table) -> tuple[pa.Table, mmap.mmap | None]:
-    """The same rows in a file that is mapped, and its map; the table itself and None where the disk is full. The file has no name: it goes
-    with the table."""
+def mapped(table: pa.Table) -> pa.Table:
+    """The same rows in a file that is mapped; the table itself where the disk is full. The file has no name any more, and no descriptor
+    stays open: it goes with the table."""
     try:
-        with tempfile.TemporaryFile(prefix="thalweg-") as file:
+        with tempfile.NamedTemporaryFile(prefix="thalweg-") as file:
             with pa.ipc.new_file(file, table.schema) as writer:
                 writer.write_table(table)
             file.flush()
-            found = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+            with pa.memory_map(file.name) as source:
+                return pa.ipc.open_file(source).read_all()
     except OSError as failure:
         logging.getLogger(__name__).warning("%d facts stay in memory: %s", table.num_rows, failure)
-        return table, None
-    return pa.ipc.open_file(pa.py_buffer(found)).read_all(), found
+        return table
 
 
 def table_estimate(table: pa.Table) -> Estimate:

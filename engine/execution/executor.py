@@ -32,7 +32,7 @@ from engine.execution.shapes import Shapes
 from engine.execution.sharing import Sharing
 from engine.execution.staged_steps import behind, state_at, taken_on
 from engine.ir.statement import Program
-from engine.limits import LimitExceeded, Postponed
+from engine.limits import Cancelled, LimitExceeded, Postponed
 from engine.plan.graphs import Chosen, Way
 from engine.plan.nodes import ValiditySource, own_leaves
 from engine.plan.order import Estimate
@@ -350,10 +350,11 @@ class Executor:
                     job.answer = another
         self._run(again)
 
-    def _run_local(self, jobs: list[PlanJob]) -> None:
+    def _run_local(self, jobs: list[PlanJob], together: bool = True) -> None:
+        """Run tasks in one go, those of one shape `together`."""
         if not jobs:
             return
-        groups, alone = self._shapes.divided(jobs)
+        groups, alone = self._shapes.divided(jobs) if together else ([], jobs)
         tasks = [Task(job.write(), job.tables, job.cost, job.closings, job.due.query, job.due.limits, job.due.patience_ms, job.step,
                       job.kept) for job in alone]
         found = self._in_one_job(jobs, [*(group.task for group in groups), *tasks])
@@ -363,14 +364,19 @@ class Executor:
         for group, answer in zip(groups, found):
             if isinstance(answer, Found):
                 group.divide(answer)
-            else:
+                continue
+            if not isinstance(answer, Cancelled):   # the group ran under the name of a query that is removed
                 logging.getLogger(__name__).info("%d queries of one shape are evaluated one by one: %s", len(group.jobs), answer)
                 self._shapes.separate(group)
+            if isinstance(answer, Postponed):
+                for job in group.jobs:
+                    job.answer = answer
+            else:
                 again += group.jobs
         for job in jobs:
             if isinstance(job.answer, Found):
                 self._paces.took(job.due, job.answer.ms)
-        self._run_local(again)
+        self._run_local(again, together=False)
 
     def _in_one_job(self, jobs: list[PlanJob], tasks: Sequence[Task]) -> Sequence[Found | Exception]:
         """What the tasks of some jobs give, all run in one go."""

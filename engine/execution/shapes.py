@@ -57,7 +57,7 @@ class Shapes:
     """Finds the groups among jobs."""
 
     def __init__(self) -> None:
-        self._texts: dict[tuple[Hashable, frozenset[int], frozenset[int]], tuple[PlanText, tuple[Given, ...]]] = {}
+        self._texts: dict[Hashable, tuple[PlanText, tuple[Given, ...]]] = {}
         self._apart: set[str] = set()
 
     def divided(self, jobs: Sequence[PlanJob]) -> tuple[list[Group], list[PlanJob]]:
@@ -104,7 +104,9 @@ class Shapes:
 
     def _text(self, compiled: Compiled, typed: bool, shape: Shape, constants: frozenset[int],
               tables: frozenset[int]) -> tuple[PlanText, tuple[Given, ...]]:
-        key = (shape.key, typed), constants, tables
+        fixed = (tuple(None if number in constants else constant for number, constant in enumerate(shape.constants)),
+                 tuple(None if number in tables else rows for number, rows in enumerate(shape.tables)))
+        key = shape.key, typed, constants, tables, fixed
         if key not in self._texts:
             while len(self._texts) >= MOST_TEXTS:
                 del self._texts[next(iter(self._texts))]

@@ -79,13 +79,13 @@ def _sample(plan: Plan, streams: Sequence[StreamSource], fixed: Fixed, general: 
     windows = tuple(dict.fromkeys(leaf.index for own in found for leaf in own or () if isinstance(leaf, WindowSource)))
     if None in found or not windows or not all(isinstance(streams[index].window, TimeWindow) for index in windows):
         return None
-    if not all(map(fixed, filters)) or len(scans) == 1 and not filters and not general:
+    if not all(map(fixed, filters)):
         return None
     if not any(isinstance(term, Constant) for scan in scans for term in scan.terms) or not _connected(scans):
         return None
     variables = _variables(scans)
-    if not general:
-        return Sample(_source(scans, filters, windows, streams, variables), variables)
+    if not general or not _is_star(scans):
+        return None if len(scans) == 1 and not filters else Sample(_source(scans, filters, windows, streams, variables), variables)
     opened, same = _without_constants(scans)
     every = _variables(opened)
     rows: Plan = Sample(_source(opened, (), windows, streams, every), every)
@@ -96,6 +96,14 @@ def _sample(plan: Plan, streams: Sequence[StreamSource], fixed: Fixed, general: 
 
 def _variables(scans: Sequence[Scan]) -> tuple[Variable, ...]:
     return tuple(dict.fromkeys(t for scan in scans for t in (*scan.terms, scan.graph) if isinstance(t, Variable)))
+
+
+def _is_star(scans: Sequence[Scan]) -> bool:
+    """Whether scans are about one subject, each with another property: without constants and filters they find about as much as there are
+    facts, where other patterns may find a product."""
+    properties = [scan.predicate for scan in scans]
+    return all(scan.subject == scans[0].subject and isinstance(scan.predicate, Constant) for scan in scans) and (
+        len(set(properties)) == len(properties))
 
 
 def _without_constants(scans: Sequence[Scan]) -> tuple[list[Scan], list[Expression]]:

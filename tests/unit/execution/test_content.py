@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import os
 import tempfile
 from typing import Any
 
@@ -25,15 +26,16 @@ def facts(first: int, rows: int = ROWS) -> pa.Table:
 
 
 def test_large_chunks_take_no_memory() -> None:
-    content, before = StreamContent("s"), pa.total_allocated_bytes()
+    content, before, descriptors = StreamContent("s"), pa.total_allocated_bytes(), len(os.listdir("/proc/self/fd"))
     for number in range(10):
         content.append(facts(number * ROWS))
     gc.collect()
     assert pa.total_allocated_bytes() - before < content.rows
+    assert len(os.listdir("/proc/self/fd")) <= descriptors
     assert content.added_after(0).equals(pa.concat_tables([facts(number * ROWS) for number in range(10)]))
 
 
-def test_what_is_read_is_the_same_after_it_was_let_go() -> None:
+def test_what_is_read_stays_when_chunks_go() -> None:
     content = StreamContent("s")
     content.append(facts(0))
     shown = content.between(0, ROWS, -1)
@@ -50,7 +52,7 @@ def test_a_full_disk_keeps_them_in_memory(monkeypatch: pytest.MonkeyPatch, caplo
         raise OSError(28, "No space left on device")
 
     content = StreamContent("s")
-    monkeypatch.setattr(tempfile, "TemporaryFile", full)
+    monkeypatch.setattr(tempfile, "NamedTemporaryFile", full)
     content.append(facts(0))
     assert content.added_after(0).equals(facts(0))
     assert "20000 facts stay in memory" in caplog.text
