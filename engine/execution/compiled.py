@@ -185,7 +185,7 @@ class Compiled:
         """
         key = (executor, typed, form)
         if key not in self.texts:
-            plan = {"sampled": self.sampled, "shared": self.shared}[form] if form in ("sampled", "shared") else self.plan
+            plan = self.sampled if form == "sampled" else self.shared if form == "shared" else self.plan
             assert plan is not None
             plan = with_chains(plan) if form == "motifs" else plan
             self.texts[key] = self._emit(executor, typed, plan)

@@ -92,7 +92,7 @@ class _Rewriting:
         self._constant, self._table = constant, table
         self._constants = self._tables = 0
         self._done: dict[int, tuple[Plan, Plan]] = {}
-        self._used: list[Variable] = []
+        self._used: list[int] = []     # the parameters of the expression at hand
 
     def again(self, plan: Plan) -> Plan:
         """What a plan becomes."""
@@ -121,7 +121,8 @@ class _Rewriting:
         made: Any = replace(plan, **{**below, **expression})
         if not used:
             return cast(Plan, made)
-        given = Given(PARAMETERS, used, tuple(f"p{variable.name.rpartition(' ')[2]}" for variable in used), frozenset(used))
+        variables = tuple(map(parameter, used))
+        given = Given(PARAMETERS, variables, tuple(f"p{number}" for number in used), frozenset(variables))
         return Project(replace(made, input=Join(below["input"], given)), tuple(sorted(plan_variables(made))))
 
     def _expression(self, expression: Expression) -> Expression:
@@ -132,8 +133,8 @@ class _Rewriting:
                                               else self._expression(argument) for argument in expression.args))
 
     def _argument(self, term: Constant) -> Expression:
-        self._constants += 1
-        found = self._constant(self._constants - 1, term)
-        if isinstance(found, Variable):
-            self._used.append(found)
+        number, self._constants = self._constants, self._constants + 1
+        found = self._constant(number, term)
+        if found != term:
+            self._used.append(number)
         return found

@@ -11,7 +11,7 @@ from engine.plan.nodes import Given, KeptSource, Source
 from engine.plan.shape import PARAMETERS, Row, Shape
 from engine.sql.dialect import DUCKDB
 from engine.sql.relation import COMPANIONS
-from engine.sql.sources import Evaluation, bounds, source_name, token_columns
+from engine.sql.sources import Evaluation, is_shown, source_name, token_columns
 
 _BETWEEN = chr(1)
 
@@ -75,15 +75,10 @@ def _written(value: object) -> str:
 
 
 def _kept_text(source: KeptSource, lots: Sequence[Lot]) -> str:
-    """What of a kept relation is seen at each evaluation: what windows show that are alike is found once."""
+    """What of a kept relation is seen at each evaluation: windows that show the same are read once."""
     columns = [name for variable in source.variables for name in token_columns(source, variable)]
     views: dict[str, int] = {}
-    seen: list[int] = []
-    for number, lot in enumerate(lots):
-        shown = [bounds(lot.streams[index].window, lot.tick, lot.evaluation) for index in source.windows]
-        where = [f"first{place} >= {low} AND last{place} < {high}" for place, (low, high) in enumerate(shown)]
-        where += [f"born > {lot.evaluation.since}"] if lot.evaluation.since else []
-        seen.append(views.setdefault(" AND ".join(where), len(views)))
+    seen = [views.setdefault(is_shown(source, lot.streams, lot.tick, lot.evaluation), len(views)) for lot in lots]
     found = " UNION ALL ".join(f"SELECT DISTINCT {number} AS view, {', '.join(columns) or '1 AS u'} FROM {source.name} WHERE {where}"
                                for where, number in views.items())
     listed = ", ".join(f"v.{column}" for column in columns) or "v.u"

@@ -184,12 +184,16 @@ def _kept_text(source: KeptSource, streams: Sequence[StreamSource], evaluation: 
     listed = [name for variable in source.variables for name in token_columns(source, variable)]
     texts = []
     for tick in evaluation.ticks:
-        shown = [bounds(streams[index].window, tick, evaluation) for index in source.windows]
-        where = [f"first{number} >= {low} AND last{number} < {high}" for number, (low, high) in enumerate(shown)]
-        where += [f"born > {evaluation.since}"] if evaluation.since else []
         texts.append(f"SELECT DISTINCT CAST({tick} AS BIGINT) AS tick, {', '.join(listed) or '1 AS u'} FROM {source.name} "
-                     f"WHERE {' AND '.join(where)}")
+                     f"WHERE {is_shown(source, streams, tick, evaluation)}")
     return f"{source_name(source)} AS ({' UNION ALL '.join(texts)})"
+
+
+def is_shown(source: KeptSource, streams: Sequence[StreamSource], tick: int, evaluation: Evaluation) -> str:
+    """The condition on the rows of a kept relation that the windows show at T."""
+    shown = [bounds(streams[index].window, tick, evaluation) for index in source.windows]
+    where = [f"first{number} >= {low} AND last{number} < {high}" for number, (low, high) in enumerate(shown)]
+    return " AND ".join([*where, f"born > {evaluation.since}"] if evaluation.since else where)
 
 
 def token_columns(source: KeptSource, variable: Variable) -> list[str]:
