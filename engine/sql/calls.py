@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 
 from engine.functions.library import FUNCTIONS
 from engine.ir.expressions import Call, Expression
 from engine.ir.terms import Variable
+from engine.sql.functions.values import Typed
 
 VOLATILE = frozenset(name for name, function in FUNCTIONS.items() if function.volatile)
 ROWWISE = frozenset(name for name, function in FUNCTIONS.items() if function.rowwise)
@@ -16,13 +17,15 @@ ROWWISE = frozenset(name for name, function in FUNCTIONS.items() if function.row
 @dataclass(frozen=True, slots=True)
 class Columns:
     """How a relation's variables are spelled: `token` gives the column (None: there is none) of a token, or of a truth value for
-    those in `booleans`; `typed` ones have companions. `at` is the column of T; `row` are the variables that tell rows apart."""
+    those in `booleans`; `typed` ones have companions. `at` is the column of T; `row` are the variables that tell rows apart. The values of
+    the expressions in `steps` stand in columns of their own."""
 
     token: Callable[[Variable], str | None]
     typed: frozenset[Variable]
     booleans: frozenset[Variable]
     at: str | None
     row: tuple[Variable, ...]
+    steps: Mapping[Expression, Typed] = field(default_factory=dict)
 
 
 def functions_in(expression: Expression) -> frozenset[str]:

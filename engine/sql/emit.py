@@ -194,9 +194,9 @@ class Emitter:
         return Columns(lambda v: self.name(v) if v in relation.variables else None, relation.typed, relation.booleans,
                        "tick" if "tick" in relation.keys else None, solution or relation.variables)
 
-    def seed_key(self, number: int) -> str:
-        """A column name for the identity of an outer row, unlike any other."""
-        return f"d{len(self._texts)}_{number}"
+    def fresh_column(self, letter: str, number: int) -> str:
+        """A column name unlike any other of the relations so far, but for the numbers that are given with one letter."""
+        return f"{letter}{len(self._texts)}_{number}"
 
     def timed_for(self, expression: Expression, relation: Relation) -> Relation:
         """The relation with the evaluation times, if the expression depends on them."""

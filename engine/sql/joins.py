@@ -142,7 +142,7 @@ def union(emitter: Emitter, plan: nodes.Union) -> Relation:
 def seed(emitter: Emitter, plan: nodes.Seed) -> Relation:
     """The distinct outer values, twice: as identity of the outer row (keys) and as the variables substituted inside."""
     outer = emitter.relation(plan.outer)
-    identity = [emitter.seed_key(number) for number in range(len(plan.variables))]
+    identity = [emitter.fresh_column("d", number) for number in range(len(plan.variables))]
     select = [*outer.keys]
     for key, variable in zip(identity, plan.variables):
         select += [f"{emitter.name(variable)} AS {key}", emitter.name(variable)]

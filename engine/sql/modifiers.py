@@ -11,8 +11,10 @@ from engine.ir.expressions import Aggregate as AggregateCall
 from engine.ir.expressions import Expression
 from engine.ir.terms import Constant, Variable
 from engine.plan import nodes
+from engine.sql.calls import Columns
 from engine.sql.codes import write_aggregate
 from engine.sql.functions.aggregates import Gathered, by_function, count, extreme, group_concat, number_of, sample, total
+from engine.sql.functions.arithmetic import nested
 from engine.sql.functions.order import order_keys
 from engine.sql.functions.values import NULL_STRING
 from engine.sql.relation import COMPANIONS, Relation, columns, key_condition, padded
@@ -27,8 +29,9 @@ MOST_FIRST = 10_000     # of so many rows a heap finds the first ones quicker th
 def filtered(emitter: Emitter, plan: nodes.Filter) -> Relation:
     """The rows whose condition is true."""
     relation = emitter.timed_for(plan.condition, emitter.relation(plan.input))
-    where = emitter.lowering.condition(plan.condition, emitter.spelling(relation))
-    return replace(relation, name=emitter.add(f"SELECT * FROM {relation.name} WHERE {where}"))
+    name, spelling = _in_steps(emitter, relation.name, plan.condition, emitter.spelling(relation))
+    where = emitter.lowering.condition(plan.condition, spelling)
+    return replace(relation, name=emitter.add(f"SELECT * FROM {name} WHERE {where}"))
 
 
 def extend(emitter: Emitter, plan: nodes.Extend) -> Relation:
@@ -37,15 +40,27 @@ def extend(emitter: Emitter, plan: nodes.Extend) -> Relation:
     below: nodes.Plan = plan.input
     while isinstance(below, nodes.Extend):
         below = below.input
-    spelling = emitter.spelling(relation, emitter.relation(below).variables)
+    name, spelling = _in_steps(emitter, relation.name, plan.expression, emitter.spelling(relation, emitter.relation(below).variables))
     column = emitter.name(plan.variable)
     added = [f"{emitter.lowering.value(plan.expression, spelling)} AS {column}"]
     companions = emitter.lowering.companions(plan.expression, spelling) if plan.variable in emitter.typed else None
     added += [f"{sql} AS {column}{suffix}" for sql, suffix in zip(companions or (), COMPANIONS)]
     certain = isinstance(plan.expression, Constant) or plan.expression in relation.certain
-    return replace(relation, name=emitter.add(f"SELECT *, {', '.join(added)} FROM {relation.name}"),
+    return replace(relation, name=emitter.add(f"SELECT *, {', '.join(added)} FROM {name}"),
                    variables=(*relation.variables, plan.variable), certain=relation.certain | ({plan.variable} if certain else set()),
                    typed=relation.typed | ({plan.variable} if companions else set()))
+
+
+def _in_steps(emitter: Emitter, name: str, expression: Expression, spelling: Columns) -> tuple[str, Columns]:
+    """A relation that has the values of nested arithmetic in columns of their own: a text repeats its operands for each case, and so does
+    their evaluation."""
+    for number, call in enumerate(nested(expression)):
+        value = emitter.lowering.operands.typed(call, spelling)
+        if value is not None:
+            column = emitter.fresh_column("e", number)
+            name = emitter.add(f"SELECT *, {value.kind} AS {column}_k, {value.number} AS {column}_n FROM {name}")
+            spelling = replace(spelling, steps={**spelling.steps, call: replace(value, kind=f"{column}_k", number=f"{column}_n")})
+    return name, spelling
 
 
 def aggregate(emitter: Emitter, plan: nodes.Aggregate) -> Relation:

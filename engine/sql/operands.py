@@ -28,6 +28,8 @@ class Operands:
         """The value by its companions, None where they are not to be had."""
         if not self.quick:
             return None
+        if expression in columns.steps:
+            return columns.steps[expression]
         match expression:
             case Variable() if expression in columns.typed:
                 return of_column(str(columns.token(expression)))

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from engine.ir.expressions import Call, Expression
 from engine.sql.functions.values import (
     DECIMAL, DOUBLE, INTEGER, MOST_EXACT, NOT_A_NUMBER, NUMBERS, Typed, decimal_token, either, integer_token)
 
@@ -94,6 +95,16 @@ def binary(operator: str, left: Typed, right: Typed) -> Typed | None:
         return None
     near = operator == "/" or left.near or right.near
     return Typed(f"({kind})", f"({number})", hard=_merged(left, right), computed=True, near=near)
+
+
+def nested(expression: Expression) -> list[Expression]:
+    """The operands of arithmetic that are arithmetic themselves, inner ones first."""
+    if not isinstance(expression, Call):
+        return []
+    below = [call for argument in expression.args for call in nested(argument)]
+    if expression.function in BINARY or expression.function in UNARY:
+        below += [call for call in expression.args if isinstance(call, Call) and (call.function in BINARY or call.function in UNARY)]
+    return list(dict.fromkeys(below))
 
 
 def _merged(*sides: Typed) -> tuple[str, ...]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, TypeVar
@@ -24,12 +25,13 @@ from grammar import parse
 from grammar.rule_sets import parse_rules
 from tests.unit.runtime.memory_backend import MemoryBackend
 from tests.unit.runtime.settled import SettledEngine
-from tests.waiting import DEADLINE_S, wait_until
+from tests.waiting import DEADLINE_S
 
 NOW = 1_700_000_000_000
 S, P = "<http://ex.org/x>", "<http://ex.org/p>"
 TEXT = "REGISTER QUERY q AS SELECT ?s ?o FROM STREAM <http://ex.org/s> [RANGE 2s STEP 1s] WHERE { ?s <http://ex.org/p> ?o }"
 EVENTS = {"iri": "http://ex.org/s", "time": "event"}
+_UNTOLD_S = 0.05     # how often is looked for what no notice tells
 
 Self = TypeVar("Self", bound="Running")
 
@@ -80,13 +82,12 @@ class Running:
             self._changed.notify_all()
 
     def until(self, condition: Callable[[], bool]) -> None:
-        """Wait for a notice that makes `condition` true."""
+        """Wait until `condition` is true, which mostly a notice tells."""
+        until = time.monotonic() + DEADLINE_S
         with self._changed:
-            assert self._changed.wait_for(condition, DEADLINE_S), f"did not happen: {self.engine.state} {self.engine.progress}"
-
-    def eventually(self, condition: Callable[[], bool]) -> None:
-        """Wait for what no notice tells."""
-        wait_until(condition, DEADLINE_S, lambda: f"did not happen: {self.engine.state} {self.engine.progress}")
+            while not condition():
+                assert time.monotonic() < until, f"did not happen: {self.engine.state} {self.engine.progress}"
+                self._changed.wait(_UNTOLD_S)
 
     def results(self, query: str = "q") -> list[ResultEvent]:
         return self.engine.results.read(query, 0)

@@ -523,7 +523,7 @@ def test_a_query_says_that_it_is_slow_and_its_results_come_without_further_recor
         assert running.engine.query("q").progress["slow"] is False
         running.gate.opened.set()
         assert running.ticks(3, "slow") == [NOW + 1_000, NOW + 2_000, NOW + 3_000]
-        running.eventually(lambda: running.engine.query("slow").progress["slow"] is False)
+        running.until(lambda: running.engine.query("slow").progress["slow"] is False)
 
 
 def test_a_query_whose_streams_are_idle_is_running_while_it_is_evaluated_beside_the_others(tmp_path: Path) -> None:
@@ -544,7 +544,7 @@ def test_a_query_whose_streams_are_idle_is_running_while_it_is_evaluated_beside_
         assert slow.progress["watermarkLagMs"] == 2_000
         assert running.engine.query("q").progress["watermarkLagMs"] is None
         running.gate.opened.set()
-        running.eventually(lambda: running.engine.query("slow").state == "idle")
+        running.until(lambda: running.engine.query("slow").state == "idle")
         slow = running.engine.query("slow")
         assert (slow.progress["slow"], slow.progress["watermarkLagMs"]) == (False, None)
 
@@ -556,9 +556,9 @@ def test_a_server_stops_and_starts_again_while_something_is_in_the_lane(tmp_path
         running.engine.register(TEXT.replace("QUERY q", "QUERY slow"))
         push(running, 100, 1_100, 2_100)
         assert running.ticks(2) == [NOW + 1_000, NOW + 2_000]
-        running.eventually(lambda: running.gate.asked == [SLOW])
+        running.until(lambda: running.gate.asked == [SLOW])
         running.backend.die(RuntimeError("the JVM has died"))
-        running.eventually(lambda: running.gate.asked == [SLOW, SLOW])
+        running.until(lambda: running.gate.asked == [SLOW, SLOW])
         assert running.engine.state in ("running", "restarting")
     with Running(tmp_path) as running:
         assert running.ticks(2, "slow") == [NOW + 1_000, NOW + 2_000]

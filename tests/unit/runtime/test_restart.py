@@ -143,22 +143,22 @@ def test_a_halted_evaluator_is_noticed_and_then_ended(tmp_path: Path) -> None:
         push(running, 0, 1)
         running.ticks(0)
         running.backend.halted.set()
-        running.eventually(lambda: not running.engine.health()[0])
+        running.until(lambda: not running.engine.health()[0])
         assert "answer" in running.engine.health()[1]["reason"]
         push(running, 2, 3, 4, 5)
         running.until(lambda: running.engine.state == "restarting")
         running.until(lambda: running.engine.state == "running")
         assert running.ticks(2)[:2] == [NOW + 1_000, NOW + 2_000]
-        running.eventually(lambda: running.engine.health()[0])
+        running.until(lambda: running.engine.health()[0])
 
 
 def test_an_evaluator_that_answers_late_is_not_ended(tmp_path: Path) -> None:
     with Running(tmp_path, silence_s=3600.0) as running:
         ready(running)
         running.backend.halted.set()
-        running.eventually(lambda: not running.engine.health()[0])
+        running.until(lambda: not running.engine.health()[0])
         running.backend.halted.clear()
-        running.eventually(lambda: running.engine.health()[0])
+        running.until(lambda: running.engine.health()[0])
         assert running.backend.starts == 1
 
 

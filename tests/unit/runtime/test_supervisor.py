@@ -96,8 +96,8 @@ def test_each_thread_of_the_engine_survives_a_failure(tmp_path: Path, monkeypatc
                 engine.push("s", [item(NOW)])
             case _:
                 monkeypatch.setattr(machine._watch, "_alive", once(running.backend.alive, Injected(victim)))
-        running.eventually(lambda: thread.failures > 0)
-        running.eventually(lambda: engine.health()[0])
+        running.until(lambda: thread.failures > 0)
+        running.until(lambda: engine.health()[0])
         engine.push("s", [item(NOW + 1_000), item(NOW + 2_000)])
         assert running.ticks(1)[-1] == NOW + 2_000 or running.ticks(2)
         assert {"log-writer", "log-keeper", "timer", "owner", "evaluator-watch", "feed"} <= engine.health()[1]["threads"].keys()
@@ -161,10 +161,10 @@ def test_a_log_writer_that_hangs_is_told_by_the_readiness(tmp_path: Path, monkey
         monkeypatch.setattr(LogFolder, "write", slow)
         pushing = threading.Thread(target=lambda: engine.push("s", [item(NOW)]))
         pushing.start()
-        running.eventually(lambda: "log-writer" in engine.health()[1].get("reason", ""))
+        running.until(lambda: "log-writer" in engine.health()[1].get("reason", ""))
         hold.set()
         pushing.join(10)
-        running.eventually(lambda: engine.health()[0])
+        running.until(lambda: engine.health()[0])
 
 
 def test_a_pump_that_does_not_come_back_is_told_by_the_readiness(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -176,10 +176,10 @@ def test_a_pump_that_does_not_come_back_is_told_by_the_readiness(tmp_path: Path,
         evaluate = running.backend.executor.evaluate
         monkeypatch.setattr(running.backend.executor, "evaluate", lambda dues: (hold.wait(10), evaluate(dues))[1])
         engine.push("s", [item(NOW), item(NOW + 1_000)])
-        running.eventually(lambda: "owner" in engine.health()[1].get("reason", ""))
+        running.until(lambda: "owner" in engine.health()[1].get("reason", ""))
         assert not engine.health()[0] and engine.state == "running"
         hold.set()
-        running.eventually(lambda: engine.health()[0])
+        running.until(lambda: engine.health()[0])
         assert running.ticks(1) == [NOW + 1_000]
 
 
