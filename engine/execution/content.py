@@ -92,6 +92,10 @@ class StreamContent:
         parts = [chunk.table for chunk in self._chunks if chunk.part > part]
         return pa.concat_tables(parts) if parts else FACTS.empty_table()
 
+    def rows_after(self, part: int) -> int:
+        """How many rows `added_after` has."""
+        return sum(chunk.table.num_rows for chunk in self._chunks if chunk.part > part)
+
     @property
     def oldest(self) -> int:
         """The time of the oldest fact."""

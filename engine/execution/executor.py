@@ -50,8 +50,10 @@ MOST_OVER = 2           # so often in a row others have waited in vain for what 
 SHARED_BY = 4           # so many queries share what patterns find without their constants and filters
 MOST_NEW = 0.25         # the share of a window that may be new at each evaluation, where what its patterns find is kept
 KEPT_ROWS = 4_000       # the same of closures, where nothing changes
+AHEAD_ROWS = 4_000      # so many new rows are brought to workers before an evaluation is due: fewer are not worth a job
 WIDEST_ROWS = 4_000_000     # what the windows of all evaluations that are made together may have
 NO_LIMIT = 1 << 60
+_NOTHING = "SELECT CAST(0 AS BIGINT) AS tick WHERE FALSE"
 CLOSED_ROWS = 2_000_000    # a round of Spark jobs costs more than a whole closure in one task (docs/decisions.md)
 
 
@@ -87,6 +89,7 @@ class Executor:
         self._over: dict[str, int] = {}     # how often in a row what is kept for a query was too much
         self._sharing, self._shapes = Sharing(), Shapes()
         self._following = Following() if pump is None and forgets else None
+        self._sampling_jobs: dict[str, PlanJob] = {}    # by query: the last one, where it sampled relations that are kept
         self._marks: Iterator[int] = itertools.count(1) if pump is None else pump._marks
         own = states or tasks.work / f"programs-{secrets.token_hex(4)}"
         self.programs: TimedPrograms = TimedPrograms(own) if pump is None else pump.programs
@@ -140,9 +143,23 @@ class Executor:
         return [answer for number, due in enumerate(dues)
                 for answer in (failures(due, failed[number]) if number in failed else self._answer(next(remaining)))]
 
+    def bring_ahead(self) -> None:
+        """Bring workers what has come of the streams that they follow, and let what is kept take it in, while nothing is due: else an
+        answer would wait for all of it."""
+        following = self._following
+        if following is None:
+            return
+        jobs = [job for job in self._sampling_jobs.values() if AHEAD_ROWS <= sum(
+            following.lacking(stream_table(iri), content) for iri, content in job.due.streams.items())]
+        tasks = {step.text.name: Task(_NOTHING, job.tables, 0, query=job.due.query, limits=job.due.limits, patience_ms=job.due.patience_ms,
+                                      kept=(step,)) for job in jobs for step in job.kept}
+        if tasks:   # what fails is made anew when it is asked for
+            self._in_one_job(jobs, [*tasks.values()])
+
     def forget(self, query: str) -> None:
         """Drop what is kept for a query."""
         self._drop(query)
+        self._sampling_jobs.pop(query, None)
         self._tasks.forget(query)
         self._paces.forget(query)
         self.choices.pop(query, None)
@@ -230,8 +247,12 @@ class Executor:
             own |= {new[iri]: content.after(max(closures.seen, due.since)) for iri, content in due.streams.items()}
             rows = sum(own[name].num_rows for name in new.values())
         shape = compiled.shape if form == "shared" and not own and not closings else None
-        return PlanJob(due, evaluation, executor, lambda: text.statement(below()), frozenset(names | own.keys()), rows * len(due.ticks),
-                       closures, own, rounds=rounds, closings=closings, ahead=ahead, kept=kept, shape=shape, typed=typed)
+        job = PlanJob(due, evaluation, executor, lambda: text.statement(below()), frozenset(names | own.keys()), rows * len(due.ticks),
+                      closures, own, rounds=rounds, closings=closings, ahead=ahead, kept=kept, shape=shape, typed=typed)
+        self._sampling_jobs.pop(due.query, None)
+        if kept and not own and not closings:
+            self._sampling_jobs[due.query] = replace(job)
+        return job
 
     def _timed_job(self, due: Due) -> PlanJob:
         """A step of a program with a time of its own, from what is new."""

@@ -26,6 +26,10 @@ class Following:
         """The table of a stream."""
         return Followed(content.token, self._known(name, content.token), content.parts, content.rows, content.added_after, content.oldest)
 
+    def lacking(self, name: str, content: StreamContent) -> int:
+        """How many rows of a stream workers have not been brought."""
+        return content.rows_after(self._known(name, content.token))
+
     def graph(self, name: str, table: pa.Table) -> Followed:
         """The table of a static graph: another version is another content."""
         known = self._graphs.get(name)

@@ -29,6 +29,9 @@ class Executor(Protocol):
     def retain(self, states: Mapping[str, ProgramPosition | None]) -> None:
         """What programs with a time of their own hold is needed from these positions on, by epoch: these are committed."""
 
+    def bring_ahead(self) -> None:
+        """Do what can be done for coming evaluations while none is due."""
+
     def cancel(self, query: str) -> None:
         """End the evaluations of a query that is removed, now and later; its answers are then errors `Cancelled`. From any thread."""
 

@@ -204,6 +204,9 @@ class Evaluator:
         if machine.writer.appender.catalogue.waits_for(position):
             machine.writer.submit(lambda end, now: end.reached(position))
         self._tell_progress()
+        pump.results.retain(machine.clock.now_ms())
+        if not outcome.ticks:
+            pump.executor.bring_ahead()
         machine.keeper.wake()
 
     def _wake(self) -> None:

@@ -96,8 +96,19 @@ class ResultLog(Database):
                              len(r.payload) + len(r.relation or b""), now_ms, position)
                             for r, position in zip(changes.results, _positions(changes)) if _stays(r, changes)])
             self._put_meta(db, {**changes.meta, "position": changes.position})
-            for query in self._due_for_retention(changes.results, now_ms):
-                self._retain(db, query, now_ms)
+        for result in changes.results:
+            new = self._new.setdefault(result.query, _New(now_ms))
+            new.count += 1
+            new.size += len(result.payload) + len(result.relation or b"")
+
+    def retain(self, now_ms: int) -> None:
+        """Delete what is beyond the limits, of queries with many new results, or not looked at for long: looking costs more the more is
+        kept. Apart from `commit`, so that no result waits for it."""
+        if due := self._due_for_retention(now_ms):
+            with suppress(EngineError), self._writing() as db:     # on a full disk they stay a while longer
+                for query in due:
+                    self._retain(db, query, now_ms)
+                    del self._new[query]
 
     @staticmethod
     def _write_descriptors(db: sqlite3.Connection, changes: Changes) -> None:
@@ -153,18 +164,10 @@ class ResultLog(Database):
         db.executemany("delete from made where stream = ? and newest < ?",
                        [(iri, state["kept_from"]) for iri, state in changes.streams.items() if "kept_from" in state])
 
-    def _due_for_retention(self, results: Sequence[ResultEvent], now_ms: int) -> list[str]:
-        """Queries with many new results, or not looked at for long: looking costs more the more is kept."""
-        for result in results:
-            new = self._new.setdefault(result.query, _New(now_ms))
-            new.count += 1
-            new.size += len(result.payload) + len(result.relation or b"")
+    def _due_for_retention(self, now_ms: int) -> list[str]:
         kept = self._retention
-        due = [query for query, new in self._new.items()
-               if new.count * 16 >= min(kept.count, 4096) or new.size * 16 >= kept.size or now_ms - new.since_ms >= _RETAIN_MS]
-        for query in due:
-            del self._new[query]
-        return due
+        return [query for query, new in self._new.items()
+                if new.count * 16 >= min(kept.count, 4096) or new.size * 16 >= kept.size or now_ms - new.since_ms >= _RETAIN_MS]
 
     def _retain(self, db: sqlite3.Connection, query: str, now_ms: int) -> None:
         """Delete a query's oldest results beyond the limits; the newest one always stays."""

@@ -57,6 +57,9 @@ class Suspects:
     def retain(self, states: Mapping[str, ProgramPosition | None]) -> None:
         self._executor.retain(states)
 
+    def bring_ahead(self) -> None:
+        self._executor.bring_ahead()
+
     def cancel(self, query: str) -> None:
         self._executor.cancel(query)
 

@@ -9,14 +9,17 @@ from __future__ import annotations
 
 import gc
 import importlib
+import io
 import os
 import socket
 import sys
 import zipimport
 from collections.abc import Callable
+from typing import Any, BinaryIO
 
 PRELOADED = ("pyarrow", "pyarrow.compute", "pyarrow.acero", "duckdb", "engine.functions", "engine.worker.bundles",
              "pyspark.sql.pandas.serializers")
+_BUFFER = 65_536
 
 
 def preload() -> None:
@@ -37,18 +40,37 @@ def keep_archives() -> None:
     zipimport.zipimporter.invalidate_caches = lambda self: None  # type: ignore[method-assign]
 
 
-def acknowledging(serve: Callable[[socket.socket, bool], int]) -> Callable[[socket.socket, bool], int]:
-    """What serves one task over a connection (`pyspark.daemon.worker`), with received data acknowledged at once.
+class Acknowledged(io.FileIO):
+    """The reading end of a connection, which acknowledges what was received at once.
 
-    Spark writes a task in several small pieces, and TCP holds the second back until the first is acknowledged (Nagle's algorithm). Linux
-    puts that off by 40 ms where it expects an answer to send it with: two thirds of what a small job took (docs/decisions.md). It leaves
-    this mode by itself, so that it is asked for before each task.
+    Spark writes a task in several small pieces, and TCP holds the second back until the first is acknowledged (Nagle's algorithm), which
+    Linux puts off by 40 ms in the hope of an answer to send it with: two thirds of what a small job took (docs/decisions.md). To ask for
+    quick acknowledgements sends the one that is due, and holds for a few packets only: so that is done after each read.
     """
-    def served(connection: socket.socket, authenticated: bool) -> int:
-        if sys.platform == "linux":
-            connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_QUICKACK, 1)
-        return serve(connection, authenticated)
-    return served
+
+    def __init__(self, descriptor: int) -> None:
+        super().__init__(descriptor, "rb", closefd=False)
+        self._connection = socket.socket(fileno=os.dup(descriptor))
+        self._connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+
+    def readinto(self, buffer: Any) -> int | None:
+        """As of FileIO."""
+        count = super().readinto(buffer)
+        self._connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_QUICKACK, 1)
+        return count
+
+    def close(self) -> None:
+        """The connection itself stays open."""
+        self._connection.close()
+        super().close()
+
+
+def acknowledging(main: Callable[[BinaryIO, BinaryIO], None]) -> Callable[[BinaryIO, BinaryIO], None]:
+    """What runs a task (`pyspark.worker.main`), reading it from an `Acknowledged` connection: only Linux needs that."""
+    def run(infile: BinaryIO, outfile: BinaryIO) -> None:
+        with io.BufferedReader(Acknowledged(infile.fileno()), _BUFFER) as own:
+            main(own, outfile)
+    return run if sys.platform == "linux" else main
 
 
 if __name__ == "__main__":
@@ -60,6 +82,6 @@ if __name__ == "__main__":
     bound_process(os.environ.get(MEMORY_VARIABLE, DEFAULT_MEMORY))
     from pyspark import daemon
 
-    daemon.worker = acknowledging(daemon.worker)
+    daemon.worker_main = acknowledging(daemon.worker_main)
     gc.freeze()     # a worker collects garbage after each task, and would walk all that is imported here (docs/decisions.md)
     daemon.manager()  # type: ignore[no-untyped-call]

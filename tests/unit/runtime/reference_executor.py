@@ -111,6 +111,9 @@ class ReferenceExecutor:
         self.choices.pop(query, None)
         self.programs.forget(query)
 
+    def bring_ahead(self) -> None:
+        """It keeps nothing."""
+
     def retain(self, states: Mapping[str, ProgramPosition | None]) -> None:
         self.programs.retain(states)
 

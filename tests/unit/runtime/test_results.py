@@ -20,6 +20,7 @@ def event(seq: int, query: str = "q", epoch: str = "q1c1", payload: bytes = b"{}
 
 def write(log: ResultLog, position: int, *events: ResultEvent, now: int = 0) -> None:
     log.commit(Changes(position, list(events)), now)
+    log.retain(now)
 
 
 @pytest.fixture(params=["file", "memory"])
