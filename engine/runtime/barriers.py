@@ -59,11 +59,15 @@ class Barriers:
         """The rule sets that a query may name."""
         return {**BUILT_IN_RULES, **self.rule_store.sets}
 
-    def watermark(self, query: LiveQuery) -> int:
-        """The time up to which the query may be evaluated; while all its streams are idle, as far as those that read what it makes."""
+    def watermark(self, query: LiveQuery, known: dict[tuple[str, ...], int] | None = None) -> int:
+        """The time up to which the query may be evaluated; while all its streams are idle, as far as those that read what it makes.
+        `known` has, and gets, the watermarks of streams together, as they are now."""
         if self._ended:
             return query.ticker.last()
-        own = self.kept.watermark(query.streams)
+        known = {} if known is None else known
+        if query.streams not in known:
+            known[query.streams] = self.kept.watermark(query.streams)
+        own = known[query.streams]
         if query.makes is None or not self.kept.all_idle(query.streams) or not self.queries.readers(query.makes):
             return own
         return max(own, self.queries.reaches(self.kept.reached)[query.name])

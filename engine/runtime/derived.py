@@ -49,6 +49,8 @@ class Queries(dict[str, Query]):
     def levels(self) -> list[list[Query]]:
         """Queries in the order of evaluation: each level reads only streams that are pushed, or made by the levels before it."""
         makers, depths = self.makers, dict[str, int]()
+        if not makers:
+            return [list(self.values())] if self else []
 
         def depth(query: Query) -> int:
             if query.name not in depths:
@@ -95,8 +97,10 @@ class Queries(dict[str, Query]):
 
     def awaited(self, evaluations: Iterable[tuple[Query, int]]) -> list[tuple[int, tuple[str, ...]]]:
         """What evaluations, of queries at times, wait for: times that pushed streams must reach, with the streams."""
-        makers = self.makers
-        return [entry for query, tick in evaluations for entry in self._awaited(query, tick, makers)]
+        makers, found = self.makers, dict[tuple[int, tuple[str, ...]], None]()
+        for query, tick in evaluations:
+            found.update(dict.fromkeys(self._awaited(query, tick, makers) if makers else [(tick, query.streams)]))
+        return list(found)
 
     @staticmethod
     def _awaited(query: Query, tick: int, makers: Mapping[str, Query]) -> list[tuple[int, tuple[str, ...]]]:

@@ -59,11 +59,13 @@ class Evaluations(Barriers):
 
     def _dues(self, level: Sequence[LiveQuery]) -> list[Due]:
         """What is due of a level, at most `ticks` of a query at a time."""
-        dues = []
+        dues, watermarks = [], dict[tuple[str, ...], int]()
         for query in level:
-            if query.state != "running" or query.compiled is None or self.is_beside(query) or self._is_removed(query, self.queries):
+            if query.state != "running" or query.compiled is None or self.is_beside(query):
                 continue
-            watermark = self.watermark(query)
+            watermark = self.watermark(query, watermarks)
+            if query.ticker.floor >= watermark or self._is_removed(query, self.queries):
+                continue
             while query.ticker.floor < watermark:
                 self._marks[query.definition.epoch] = query.ticker.mark()
                 if ticks := query.ticker.due(watermark, self._slow.get(query.definition.epoch, self._limits.ticks)):
@@ -73,7 +75,8 @@ class Evaluations(Barriers):
 
     def _is_removed(self, query: LiveQuery, queries: Queries[LiveQuery]) -> bool:
         """Whether nobody will see what it finds: the log says further on that it is removed, and so are those of `queries` that read it."""
-        return not any(self._stands(one.definition.epoch) for one in (query, *queries.dependents(query)))
+        return not self._stands(query.definition.epoch) and not any(
+            self._stands(one.definition.epoch) for one in queries.dependents(query))
 
     def _pause_ahead(self, position: int) -> None:
         for name in self.ahead.pauses(position):

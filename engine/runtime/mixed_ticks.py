@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from engine.plan.staged import Look
-from engine.runtime.ticks import Mark, Ticker, Times, Timetable
+from engine.runtime.ticks import Known, Mark, Ticker, Times, Timetable
 from engine.timeline import MIN
 
 
@@ -34,9 +34,9 @@ class MixedTicker(Ticker):
         self.done, self.next_point = done, next_point
         self._waiting = self._waiting[self._waiting >= done]
 
-    def see(self, stream: str, times: Times) -> None:
+    def see(self, stream: str, times: Times, known: Known | None = None) -> None:
         """As Ticker; the rules will look at events that are not older than `done`."""
-        super().see(stream, times)
+        super().see(stream, times, known)
         if len(times) and stream in self.timetable.streams:
             self._waiting = np.union1d(self._waiting, times[times >= self.done])
 

@@ -38,7 +38,7 @@ from engine.runtime.segments import segments
 from engine.runtime.set_aside import SetAside, Trouble
 from engine.runtime.sound import BEYOND, sound_items, sound_watermark, storable_letters, storable_receipt
 from engine.runtime.streams import StreamState
-from engine.runtime.ticks import Need
+from engine.runtime.ticks import Known, Need
 from engine.runtime.verdicts import Decide
 from engine.timeline import MAX, MIN
 
@@ -75,6 +75,7 @@ class Pump(Evaluations):
         self._later = later
         self._failure: BaseException | None = None
         self._held: dict[str, ProgramPosition | None] = {}
+        self._defined: dict[str, Definition] = {}      # by name: as it is in the result log
 
     # --- batches
 
@@ -211,8 +212,9 @@ class Pump(Evaluations):
         before = self.kept.state(stream).items
         times = self.kept.take(stream, rows, bool(users))
         self._outcome.count(stream, rows.num_rows, self.kept.state(stream).items - before)
+        known: Known = {}
         for query in users:
-            query.ticker.see(stream, times)
+            query.ticker.see(stream, times, known)
 
     # --- after the segments
 
@@ -229,13 +231,15 @@ class Pump(Evaluations):
         changes = self._changes
         changes.results = self._outcome.results
         for name, query in self.queries.items():
-            changes.queries[name] = (query.definition.to_json(), query.snapshot())
+            defined = self._defined.get(name) is query.definition
+            changes.queries[name] = (None if defined else query.definition.to_json(), query.snapshot())
             if query.relation_changed:
                 changes.relations[name] = query.relation
                 query.relation_changed = False
         changes.streams = self.kept.to_json()
         changes.meta |= {"numbers": self._numbers, "clock": self._now()}
         self._write(changes)
+        self._defined = {name: query.definition for name, query in self.queries.items()}
         self.store.committed()
         self._retain()
         self._reach()
@@ -261,8 +265,9 @@ class Pump(Evaluations):
                 self._full(failure)
 
     def _reach(self) -> None:
+        watermarks: dict[tuple[str, ...], int] = {}
         for query in self.queries.values():
-            watermark, floor = self.watermark(query), query.ticker.floor
+            watermark, floor = self.watermark(query, watermarks), query.ticker.floor
             query.behind = query.state == "running" and floor < watermark   # it is in the lane, or was when the process ended
             query.reached = query.evaluated if query.state == "failed" else floor if query.behind else watermark
 

@@ -47,15 +47,15 @@ class _New:
 
 @dataclass(slots=True)
 class Changes:
-    """What one batch of the pump changes, written together. States are JSON values; a None removes. `descriptors` are of
-    streams that came or went, in order: name, IRI, descriptor. `made` are facts of streams that
+    """What one batch of the pump changes, written together. States are JSON values; a None removes. Of `queries` it has definition (None: it
+    is as it was written last) and state. `descriptors` are of streams that came or went, in order: name, IRI, descriptor. `made` are facts of streams that
     queries make, `gone` such streams that are no more. `evaluated` has how many of the results there were when the records up to a
     position had been seen, and that position."""
 
     position: int
     results: list[ResultEvent] = field(default_factory=list)
     evaluated: list[tuple[int, int]] = field(default_factory=list)
-    queries: dict[str, tuple[dict[str, Any], dict[str, Any]] | None] = field(default_factory=dict)
+    queries: dict[str, tuple[dict[str, Any] | None, dict[str, Any]] | None] = field(default_factory=dict)
     relations: dict[str, pa.Table | None] = field(default_factory=dict)
     graphs: dict[str, dict[str, Any] | None] = field(default_factory=dict)
     rules: dict[str, dict[str, Any] | None] = field(default_factory=dict)
@@ -127,12 +127,14 @@ class ResultLog(Database):
                 db.execute("delete from queries where name = ?", (name,))
                 db.execute("delete from results where query = ?", (name,))
                 db.execute("insert or replace into removed values (?,?)", (name, changes.position))
-            else:
+            elif query[0] is not None:
                 db.execute("delete from removed where name = ?", (name,))
                 db.execute("insert into queries (name, definition, state) values (?,?,?) on conflict (name) do update "
                            "set definition = excluded.definition, state = excluded.state",
                            (name, json.dumps(query[0]), json.dumps(query[1])))
                 db.execute("delete from results where query = ? and epoch != ?", (name, query[0]["epoch"]))
+        db.executemany("update queries set state = ? where name = ?",
+                       [(json.dumps(query[1]), name) for name, query in changes.queries.items() if query is not None and query[0] is None])
         for name, relation in changes.relations.items():
             db.execute("update queries set relation = ? where name = ?", (None if relation is None else pack(relation), name))
         for table, key, definitions in (("graphs", "iri", changes.graphs), ("rules", "name", changes.rules)):
@@ -282,8 +284,8 @@ class ResultLog(Database):
 
 def _stays(result: ResultEvent, changes: Changes) -> bool:
     """Whether a result's query is still there, in the same generation, at the end of its batch."""
-    query = changes.queries.get(result.query, ({"epoch": result.epoch}, {}))
-    return query is not None and bool(query[0]["epoch"] == result.epoch)
+    query = changes.queries.get(result.query, (None, {}))
+    return query is not None and (query[0] is None or bool(query[0]["epoch"] == result.epoch))
 
 
 def _positions(changes: Changes) -> Iterator[int | None]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -20,6 +20,8 @@ from engine.timeline import MAX, MIN, ON_CHANGE_STEP, content, first_close_after
 
 Times = npt.NDArray[np.int64]
 Range = tuple[int, int]
+Known = dict[tuple[int, int, int, int], list[Range]]
+"""What windows make of some times (`Timetable.seen`): found once for all queries that see these."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +51,10 @@ class Timetable:
     expiry: bool
     ceasing: bool
     grain_ms: int = 1
+    streams: tuple[str, ...] = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "streams", tuple(sorted({stream for stream, _ in self.windows})))
 
     @classmethod
     def of(cls, statement: Statement) -> Timetable:
@@ -61,10 +67,6 @@ class Timetable:
         grain_ms = statement.query.grain_ms if isinstance(statement.query, TimedProgram) else 1
         return cls(windows, () if on_change else grids, start, statement.report == "full", on_change, statement.expires,
                    isinstance(statement.query, Program), grain_ms)
-
-    @property
-    def streams(self) -> tuple[str, ...]:
-        return tuple(sorted({stream for stream, _ in self.windows}))
 
     def label(self, tick: int) -> int:
         """The time that results of `tick` carry: the event's own time for reports on change."""
@@ -109,13 +111,16 @@ class Timetable:
             found.update(range(begin, min(last + 1, begin + limit * step), step))
         return sorted(found)[:limit]
 
-    def seen(self, window: Window, times: Times) -> list[Range]:
+    def seen(self, window: Window, times: Times, known: Known) -> list[Range]:
         """Half-open ranges of T at which `window` has content because of events at `times` (ascending, not empty)."""
         if not isinstance(window, TimeWindow):
             return [(int(times[0]) + 1, MAX)]
-        entered, left = times + window.delay_ms, times + window.delay_ms + window.range_ms
         step = self.step(window)
-        return _runs(first_close_after(entered, step, self.start), first_close_after(left, step, self.start))
+        key = window.delay_ms, window.range_ms, step, self.start
+        if key not in known:
+            entered, left = times + window.delay_ms, times + window.delay_ms + window.range_ms
+            known[key] = _runs(first_close_after(entered, step, self.start), first_close_after(left, step, self.start))
+        return known[key]
 
     def last_close(self, window: Window, end: int, latest: int) -> int:
         """The last close of `window` that sees an event, given the end of its last range (`seen`) and the latest event's time."""
@@ -139,16 +144,18 @@ class Ticker:
         self._last_close = MIN
         self._content: list[Range] = []
         self._changes: Times = np.empty(0, np.int64)
+        self._grid = MAX, MIN       # a time, and the first grid point after it
 
-    def see(self, stream: str, times: Times) -> None:
-        """Take in visible events of `stream` at `times` (ascending, distinct)."""
+    def see(self, stream: str, times: Times, known: Known | None = None) -> None:
+        """Take in visible events of `stream` at `times` (ascending, distinct); `known` is of these times."""
         if not len(times) or stream not in self.timetable.streams:
             return
+        known = {} if known is None else known
         self._first[stream] = min(int(times[0]), self._first.get(stream, MAX))
         windows = [w for name, w in self.timetable.windows if name == stream]
         for window in windows:
-            ranges = self.timetable.seen(window, times)
-            self._content = merge([*self._content, *ranges])
+            ranges = self.timetable.seen(window, times, known)
+            self._content = _joined(self._content, ranges)
             if ranges:
                 self._last_close = max(self._last_close, self.timetable.last_close(window, ranges[-1][1], int(times[-1])))
         if self.timetable.on_change:
@@ -189,6 +196,9 @@ class Ticker:
         return self._reported(ready)
 
     def _due_closes(self, watermark: int, limit: int) -> list[int]:
+        if self._upcoming() > watermark:
+            self.floor = watermark
+            return []
         candidates = self._candidates(watermark, limit + 1)
         if len(candidates) > limit:
             self.floor = candidates[limit - 1]
@@ -199,6 +209,12 @@ class Ticker:
         if last > before:
             self.filled = self._covers(last)
         return found
+
+    def _upcoming(self) -> int:
+        """The first grid point after `floor`."""
+        if not self._grid[0] <= self.floor < self._grid[1]:
+            self._grid = self.floor, self.timetable.next_tick(self.floor)
+        return self._grid[1]
 
     def _candidates(self, watermark: int, limit: int) -> list[int]:
         """Ticks with content, and the first one after each run of them."""
@@ -246,6 +262,8 @@ class Ticker:
         """The next tick that will be logged if nothing else comes in; None where there is none."""
         if self.timetable.on_change:
             return int(self._changes[0]) if len(self._changes) else None
+        if self.filled or self._covers(self._upcoming()):
+            return self._upcoming()
         found = self._candidates(MAX - 1, 1)
         return found[0] if found else None
 
@@ -293,6 +311,13 @@ class Ticker:
         endless = [(first + 1, MAX) for stream, first in self._first.items()
                    if any(name == stream and not isinstance(w, TimeWindow) for name, w in self.timetable.windows)]
         self._content = merge([*self._content, *endless])
+
+
+def _joined(content: list[Range], ranges: list[Range]) -> list[Range]:
+    """`merge` of both, where one range mostly goes on with the last."""
+    if len(ranges) == 1 and content and content[-1][0] <= ranges[0][0] <= content[-1][1]:
+        return [*content[:-1], (content[-1][0], max(content[-1][1], ranges[0][1]))]
+    return merge([*content, *ranges]) if ranges else content
 
 
 def merge(ranges: Iterable[Range]) -> list[Range]:

@@ -13,7 +13,7 @@ import numpy as np
 
 from engine.ir.programs import last_told_at
 from engine.ir.statement import TimedProgram
-from engine.runtime.ticks import Mark, Need, Range, Ticker, Times, Timetable, merge
+from engine.runtime.ticks import Known, Mark, Need, Range, Ticker, Times, Timetable, merge
 from engine.timeline import MAX, MIN
 
 
@@ -31,7 +31,7 @@ class TimedTicker(Ticker):
         self._waiting: Times = np.empty(0, np.int64)
         self._last_seen = MIN
 
-    def see(self, stream: str, times: Times) -> None:
+    def see(self, stream: str, times: Times, known: Known | None = None) -> None:
         """Take in visible events of `stream` at `times` (ascending, distinct); those that are done are left out."""
         if len(times) and stream in self.timetable.streams:
             self._last_seen = max(self._last_seen, int(times[-1]))
