@@ -47,10 +47,10 @@ class _New:
 
 @dataclass(slots=True)
 class Changes:
-    """What one batch of the pump changes, written together. States are JSON values; a None removes. Of `queries` it has definition (None: it
-    is as it was written last) and state. `descriptors` are of streams that came or went, in order: name, IRI, descriptor. `made` are facts of streams that
-    queries make, `gone` such streams that are no more. `evaluated` has how many of the results there were when the records up to a
-    position had been seen, and that position."""
+    """What one batch of the pump changes, written together. States are JSON values; a None removes. `queries` have a definition (None: it
+    is as it was written last) and a state. `descriptors` are of streams that came or went, in order: name, IRI, descriptor. `made` are
+    facts of streams that queries make, `gone` such streams that are no more. `evaluated` has how many of the results there were when the
+    records up to a position had been seen, and that position."""
 
     position: int
     results: list[ResultEvent] = field(default_factory=list)
