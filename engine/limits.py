@@ -23,6 +23,8 @@ class EvaluationLimits:
 
     def own(self, given: Mapping[str, Any]) -> EvaluationLimits:
         """These limits with the lower ones that a query has; what it has above them counts as they do."""
+        if not given:
+            return self
         return EvaluationLimits(**{name: min(most, given.get(name, most)) for name, most in asdict(self).items()})
 
 

@@ -89,7 +89,7 @@ class Executor:
         self._over: dict[str, int] = {}     # how often in a row what is kept for a query was too much
         self._sharing, self._shapes = Sharing(), Shapes()
         self._following = Following() if pump is None and forgets else None
-        self._sampling_jobs: dict[str, PlanJob] = {}    # by query: the last one, where it sampled relations that are kept
+        self._sampled: dict[str, PlanJob] = {}    # by query: the last one, where it sampled relations that are kept
         self._marks: Iterator[int] = itertools.count(1) if pump is None else pump._marks
         own = states or tasks.work / f"programs-{secrets.token_hex(4)}"
         self.programs: TimedPrograms = TimedPrograms(own) if pump is None else pump.programs
@@ -149,17 +149,22 @@ class Executor:
         following = self._following
         if following is None:
             return
-        jobs = [job for job in self._sampling_jobs.values() if AHEAD_ROWS <= sum(
-            following.lacking(stream_table(iri), content) for iri, content in job.due.streams.items())]
-        tasks = {step.text.name: Task(_NOTHING, job.tables, 0, query=job.due.query, limits=job.due.limits, patience_ms=job.due.patience_ms,
-                                      kept=(step,)) for job in jobs for step in job.kept}
+        tables: dict[str, pa.Table | Followed] = {}
+        tasks: dict[str, Task] = {}
+        for query, job in self._sampled.items():
+            contents = {name: content for iri, content in job.due.streams.items() if (name := stream_table(iri)) in job.tables}
+            if sum(following.lacking(name, content) for name, content in contents.items()) < AHEAD_ROWS:
+                continue
+            tables |= {name: following.stream(name, content) for name, content in contents.items()}
+            tasks |= {step.text.name: Task(_NOTHING, frozenset(contents), 0, query=query, limits=job.due.limits,
+                                           patience_ms=job.due.patience_ms, kept=(step,)) for step in job.kept}
         if tasks:   # what fails is made anew when it is asked for
-            self._in_one_job(jobs, [*tasks.values()])
+            self._run_tasks([*tasks.values()], tables)
 
     def forget(self, query: str) -> None:
         """Drop what is kept for a query."""
         self._drop(query)
-        self._sampling_jobs.pop(query, None)
+        self._sampled.pop(query, None)
         self._tasks.forget(query)
         self._paces.forget(query)
         self.choices.pop(query, None)
@@ -249,9 +254,9 @@ class Executor:
         shape = compiled.shape if form == "shared" and not own and not closings else None
         job = PlanJob(due, evaluation, executor, lambda: text.statement(below()), frozenset(names | own.keys()), rows * len(due.ticks),
                       closures, own, rounds=rounds, closings=closings, ahead=ahead, kept=kept, shape=shape, typed=typed)
-        self._sampling_jobs.pop(due.query, None)
+        self._sampled.pop(due.query, None)
         if kept and not own and not closings:
-            self._sampling_jobs[due.query] = replace(job)
+            self._sampled[due.query] = replace(job)
         return job
 
     def _timed_job(self, due: Due) -> PlanJob:
@@ -401,13 +406,16 @@ class Executor:
 
     def _in_one_job(self, jobs: list[PlanJob], tasks: Sequence[Task]) -> Sequence[Found | Exception]:
         """What the tasks of some jobs give, all run in one go."""
+        if self._following is not None:
+            for job in jobs:
+                self._following.use(job.due.query, job.tables | {step.text.name for step in job.kept})
+        return self._run_tasks(tasks, self._tables(jobs))
+
+    def _run_tasks(self, tasks: Sequence[Task], tables: Mapping[str, pa.Table | Followed]) -> Sequence[Found | Exception]:
         kept = list(self._closures.values())    # others may add to it
         alive = self.programs.marks.union(*(closures.states for closures in kept))
-        tables = self._tables(jobs)
         if self._following is None:
             return self._tasks.run(tasks, tables, alive if self._forgets else None)
-        for job in jobs:
-            self._following.use(job.due.query, job.tables | {step.text.name for step in job.kept})
         found = self._tasks.run(tasks, tables, alive | self._following.used)
         self._following.brought({name: table for name, table in tables.items() if isinstance(table, Followed)})
         return found

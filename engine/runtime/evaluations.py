@@ -64,7 +64,7 @@ class Evaluations(Barriers):
             if query.state != "running" or query.compiled is None or self.is_beside(query):
                 continue
             watermark = self.watermark(query, watermarks)
-            if query.ticker.floor >= watermark or self._is_removed(query, self.queries):
+            if query.ticker.passes(watermark) or self._is_removed(query, self.queries):
                 continue
             while query.ticker.floor < watermark:
                 self._marks[query.definition.epoch] = query.ticker.mark()

@@ -195,10 +195,14 @@ class Ticker:
         self._changes = self._changes[self._changes > self.floor]
         return self._reported(ready)
 
+    def passes(self, watermark: int) -> bool:
+        """Whether nothing can be due up to `watermark`, as the next evaluation time is later; `floor` moves on to it."""
+        if self.floor < watermark and (self.timetable.on_change or self._upcoming() <= watermark):
+            return False
+        self.floor = max(self.floor, watermark)
+        return True
+
     def _due_closes(self, watermark: int, limit: int) -> list[int]:
-        if self._upcoming() > watermark:
-            self.floor = watermark
-            return []
         candidates = self._candidates(watermark, limit + 1)
         if len(candidates) > limit:
             self.floor = candidates[limit - 1]

@@ -37,6 +37,10 @@ class TimedTicker(Ticker):
             self._last_seen = max(self._last_seen, int(times[-1]))
             self._waiting = np.union1d(self._waiting, times[times >= self.done])
 
+    def passes(self, watermark: int) -> bool:
+        """Whether nothing can be due up to `watermark`: it may be at any time."""
+        return watermark <= self.floor
+
     def due(self, watermark: int, limit: int) -> list[int]:
         """The T to go on to, if there is something to do by then; `floor` moves on to the watermark."""
         if watermark <= self.floor:

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 
 from engine.compiler import Catalog, compile_statement
+from engine.execution import executor as executor_module
 from engine.execution.compiled import Compiled
 from engine.execution.content import StreamContent
 from engine.execution.due import Answer, Due
@@ -93,6 +94,7 @@ def rows(answer: Answer) -> object:
 @pytest.mark.parametrize("name", QUERIES)
 def test_what_is_kept_is_what_windows_hold(name: str, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(resident, "_FEW", 5)
+    monkeypatch.setattr(executor_module, "AHEAD_ROWS", 1)
     chance = random.Random(f"{name} {seed}")
     contents = {S: StreamContent(S), R: StreamContent(R)}
     with own_process() as keeping, own_process() as sharing, own_process() as plain:
@@ -109,6 +111,8 @@ def test_what_is_kept_is_what_windows_hold(name: str, seed: int, monkeypatch: py
                     made = [event for to, event in events(chance, step * 2_000, position) if to == stream]
                     position += 20
                     content.append(facts_of(encode(made))) if made else None
+                    if chance.random() < 0.5:
+                        ways["incremental"].bring_ahead()
                 content.evict((step - 6) * 2_000 if chance.random() < 0.9 else MIN)
             if chance.random() < 0.1:
                 for tasks in (keeping, sharing):
@@ -123,6 +127,47 @@ def test_what_is_kept_is_what_windows_hold(name: str, seed: int, monkeypatch: py
                 assert rows(one) == rows(shared) == rows(other), (name, seed, step, one.tick)
         for executor in ways.values():
             executor.close()
+
+
+def test_what_comes_is_taken_in_before_it_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(executor_module, "AHEAD_ROWS", 10)
+    chance, content, after = random.Random(3), StreamContent(S), list[int]()
+    whole = kept._advance
+    with own_process() as tasks:
+        executor = Executor(tasks, force_strategy="incremental")
+
+        def come(step: int) -> None:
+            content.append(facts_of(encode([event for to, event in events(chance, step * 2_000, step * 20 + 1) if to == S])))
+
+        def due(step: int) -> Due:
+            return Due("q", compiled(QUERIES["star"], "q"), (step * 2_000,), -1, {S: content}, {})
+
+        def advance(*given: object) -> None:
+            whole(*given)   # type: ignore[arg-type]
+            after.append(content.parts)
+
+        monkeypatch.setattr(kept, "_advance", advance)
+        come(0)
+        executor.bring_ahead()
+        assert not after, "nobody has asked for it"
+        executor.evaluate([due(1)])
+        come(1)
+        monkeypatch.setattr(executor_module, "AHEAD_ROWS", 1_000)
+        executor.bring_ahead()
+        assert after == [1], "too little has come"
+        monkeypatch.setattr(executor_module, "AHEAD_ROWS", 1)
+        executor.bring_ahead()
+        assert after == [1, 2]
+        executor.bring_ahead()
+        assert after == [1, 2], "all that came is there"
+        [answer] = executor.evaluate([due(2)])
+        with own_process() as other:
+            [expected] = Executor(other, force_strategy="recompute").evaluate([due(2)])
+        assert rows(answer) == rows(expected)
+        executor.forget("q")
+        come(2)
+        executor.bring_ahead()
+        assert len(after) == 3, "nobody asks for it any more"
 
 
 def test_a_query_whose_patterns_find_more_than_can_be_kept_is_evaluated_over_its_windows(monkeypatch: pytest.MonkeyPatch) -> None:
