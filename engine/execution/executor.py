@@ -391,7 +391,7 @@ class Executor:
             if isinstance(answer, Found):
                 group.divide(answer)
                 continue
-            if not isinstance(answer, Cancelled):   # the group ran under the name of a query that is removed
+            if not isinstance(answer, Cancelled):   # one of its queries is removed
                 logging.getLogger(__name__).info("%d queries of one shape are evaluated one by one: %s", len(group.jobs), answer)
                 self._shapes.separate(group)
             if isinstance(answer, Postponed):

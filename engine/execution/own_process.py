@@ -64,14 +64,14 @@ class OwnProcess:
     def _answers(self, tasks: Sequence[Task], tables: Tables, alive: frozenset[str] | None) -> list[Found | Exception]:
         while True:
             cancelled = frozenset(self._cancelled)      # one that is forgotten meanwhile was so all the same
-            left = [task for task in tasks if task.query not in cancelled]
+            left = [task for task in tasks if not task.is_of(cancelled)]
             found = iter(self._run(left, tables, alive) if left else [])
-            if not any(task.query in self._cancelled for task in left):
-                return [Cancelled("its query is removed") if task.query in cancelled else next(found) for task in tasks]
+            if not any(task.is_of(self._cancelled) for task in left):
+                return [Cancelled("its query is removed") if task.is_of(cancelled) else next(found) for task in tasks]
 
     def _run(self, tasks: Sequence[Task], tables: Tables, alive: frozenset[str] | None) -> list[Found | Exception]:
         with self._lock:
-            self._note({task.query for task in tasks})
+            self._note({query for task in tasks for query in (task.query, *task.beside)})
             try:
                 if self._running & self._cancelled:     # since they were chosen
                     return []

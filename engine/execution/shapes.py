@@ -1,6 +1,6 @@
 """Queries of one shape, which one statement evaluates: to plan a statement costs more than to run it over few rows.
 
-What a group of them gives is divided among them. Where it fails each is evaluated by itself, then and later.
+What a group of them gives is divided among them. Where it fails each is evaluated by itself, then and for a while.
 """
 
 from __future__ import annotations
@@ -24,6 +24,8 @@ from engine.worker.guard import check_size
 from engine.worker.kept import KeptStep
 
 MOST_LOTS = 256     # evaluations in one statement
+MOST_ROWS = 4_000_000   # of the windows of all of them
+ALONE = 100         # so often queries whose group has failed are evaluated by themselves
 MOST_TEXTS = 256
 
 
@@ -58,14 +60,14 @@ class Shapes:
 
     def __init__(self) -> None:
         self._texts: dict[Hashable, tuple[PlanText, tuple[Given, ...]]] = {}
-        self._apart: set[str] = set()
+        self._alone: dict[str, int] = {}    # how often queries are still to be evaluated by themselves
 
     def divided(self, jobs: Sequence[PlanJob]) -> tuple[list[Group], list[PlanJob]]:
         """The groups of at least two, and the jobs that are in none."""
         alike: dict[Hashable, list[PlanJob]] = defaultdict(list)
         alone = []
         for job in jobs:
-            if job.shape is None or job.due.query in self._apart:
+            if job.shape is None or self._is_alone(job.due.query):
                 alone.append(job)
             else:
                 alike[job.shape.key, job.typed, job.due.limits, job.due.patience_ms].append(job)
@@ -81,12 +83,18 @@ class Shapes:
         return groups, alone
 
     def separate(self, group: Group) -> None:
-        """The queries of a group are evaluated by themselves from now on."""
-        self._apart |= {job.due.query for job in group.jobs}
+        """The queries of a group are evaluated by themselves for a while."""
+        self._alone |= {job.due.query: ALONE for job in group.jobs}
+
+    def _is_alone(self, query: str) -> bool:
+        left = self._alone.pop(query, 0)
+        if left > 1:
+            self._alone[query] = left - 1
+        return left > 0
 
     def forget(self, query: str) -> None:
         """A query is gone."""
-        self._apart.discard(query)
+        self._alone.pop(query, None)
 
     def _group(self, jobs: list[PlanJob]) -> Group:
         first = jobs[0]
@@ -99,7 +107,8 @@ class Shapes:
                                                 for job, tick in lots])
         kept: dict[str, KeptStep] = {step.text.name: step for job in jobs for step in job.kept}
         task = Task(text.statement(below), frozenset().union(*(job.tables for job in jobs)), sum(job.cost for job in jobs), (),
-                    first.due.query, first.due.limits, first.due.patience_ms, None, tuple(kept.values()))
+                    first.due.query, first.due.limits, first.due.patience_ms, None, tuple(kept.values()),
+                    frozenset(job.due.query for job in jobs))
         return Group(jobs, task, lots)
 
     def _text(self, compiled: Compiled, typed: bool, shape: Shape, constants: frozenset[int],
@@ -123,10 +132,10 @@ def _shape(job: PlanJob) -> Shape:
 
 def _first(jobs: list[PlanJob]) -> list[PlanJob]:
     """The first of some jobs, as many as one statement serves."""
-    count, lots = 0, 0
+    count = lots = rows = 0
     for job in jobs:
-        lots += len(job.due.ticks)
-        if count and lots > MOST_LOTS:
+        lots, rows = lots + len(job.due.ticks), rows + job.cost
+        if count and (lots > MOST_LOTS or rows > MOST_ROWS):
             break
         count += 1
     return jobs[:count]

@@ -78,21 +78,21 @@ class Jobs:
             deaths: int = 0) -> list[Found | Exception]:
         """What the tasks give, all run in one Spark job; `deaths` is how often the only one has ended its worker."""
         cancelled = frozenset(self._cancelled)      # one that is forgotten meanwhile was so all the same
-        left = [task for task in tasks if task.query not in cancelled]
+        left = [task for task in tasks if not task.is_of(cancelled)]
         if len(left) < len(tasks):
             found = iter(self.run(left, tables, alive, deaths))
-            return [Cancelled("its query is removed") if task.query in cancelled else next(found) for task in tasks]
+            return [Cancelled("its query is removed") if task.is_of(cancelled) else next(found) for task in tasks]
         if not tasks:
             return []
         try:
-            with self._tagged({task.query for task in tasks}, _new_tag()):
+            with self._tagged({query for task in tasks for query in (task.query, *task.beside)}, _new_tag()):
                 return run_local(self._session.spark, tasks, tables, self._session.settings.partitions, alive)
         except Exception as failure:  # Spark's and Py4J's errors have no common base
             return self._again(failure, tasks, tables, alive, deaths)
 
     def _again(self, failure: Exception, tasks: Sequence[Task], tables: Tables,
                alive: frozenset[str] | None, deaths: int) -> list[Found | Exception]:
-        if any(task.query in self._cancelled for task in tasks):
+        if any(task.is_of(self._cancelled) for task in tasks):
             return self.run(tasks, tables, alive, deaths)
         if len(tasks) == 1 and _TOO_LARGE in str(failure):
             return [LimitExceeded.of("evaluation_bytes", tasks[0].limits.evaluation_bytes, "the answer has more bytes")]

@@ -9,7 +9,7 @@ from __future__ import annotations
 import pickle
 import queue
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from functools import lru_cache
@@ -49,7 +49,7 @@ Result = tuple[int, float, bytes, bytes | None, Exception | None]
 class Task:
     """One plan text to run over named tables for a `query`, once its closures are computed; in place of a text the `step` of a program
     with a time of its own. Relations that are `kept` are brought up to date before. `cost` is its estimated rows. `patience_ms` is as in
-    Due."""
+    Due. It may answer the queries `beside` it, too."""
 
     text: str
     tables: frozenset[str]
@@ -60,6 +60,11 @@ class Task:
     patience_ms: int | None = None
     step: TimedStep | StagedStep | None = None
     kept: tuple[KeptStep, ...] = ()
+    beside: frozenset[str] = frozenset()
+
+    def is_of(self, queries: Collection[str]) -> bool:
+        """Whether it answers one of some queries."""
+        return self.query in queries or not self.beside.isdisjoint(queries)
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import random
 from collections import Counter
+from collections.abc import Sequence
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -16,6 +18,7 @@ from engine.execution.executor import Executor
 from engine.execution.own_process import own_process
 from engine.records import Event
 from engine.runtime.rows import encode, facts_of, graph_table
+from engine.worker.bundles import QueryFailed, Task
 from grammar.statement import parse
 
 E, S, G = "http://ex.org/", "http://ex.org/s", "http://ex.org/g"
@@ -120,8 +123,9 @@ def test_groups_of_one_shape_have_constants_of_their_own(most: int, monkeypatch:
             executor.close()
 
 
-def test_a_query_that_fails_fails_alone() -> None:
-    """A group under whose query's name nothing runs any more is evaluated one by one, then, and together later."""
+@pytest.mark.parametrize("removed", [0, COUNT - 1])
+def test_a_query_that_is_removed_is_ended_alone(removed: int) -> None:
+    """The others of its group are evaluated one by one, then, and together later."""
     catalog = Catalog({S: "event"}, {})
     texts = {f"q{k}": SHAPES["filter"].format(k=k, range=4) for k in range(COUNT)}
     content = StreamContent(S)
@@ -132,9 +136,32 @@ def test_a_query_that_fails_fails_alone() -> None:
                for query, text in texts.items()}
         dues = [Due(query, compiled, (2_000,), 0, {S: content}, {}) for query, compiled in own.items()]
         executor.evaluate(dues)
-        executor.cancel("q0")       # the group runs under its name
+        executor.cancel(f"q{removed}")
         answers = executor.evaluate(dues)
-        assert [answer.error is None for answer in answers] == [False] + [True] * (COUNT - 1)
-        executor.forget("q0")
-        assert all(answer.error is None for answer in executor.evaluate(dues[1:])) and not executor._shapes._apart
+        assert [answer.query for answer in answers if answer.error is not None] == [f"q{removed}"]
+        executor.forget(f"q{removed}")
+        del dues[removed]
+        assert all(answer.error is None for answer in executor.evaluate(dues)) and not executor._shapes._alone
+        executor.close()
+
+
+def test_a_group_that_fails_is_tried_again_later(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shapes, "ALONE", 2)
+    catalog, content = Catalog({S: "event"}, {}), StreamContent(S)
+    content.append(facts_of(encode(events(random.Random(2), 0, 1, False))))
+    sizes: list[int] = []
+    with own_process() as tasks:
+        executor, run = Executor(tasks), tasks.run
+        own = {f"q{k}": compile_statement(parse(f"PREFIX : <{E}> REGISTER QUERY q{k} AS {SHAPES['filter'].format(k=k, range=4)}"), catalog,
+                                          f"q{k}") for k in range(COUNT)}
+
+        def run_some(given: Sequence[Task], *more: Any) -> list[Any]:
+            sizes.append(len(given))
+            return [QueryFailed("it fails")] * len(given) if len(sizes) == 2 else run(given, *more)
+
+        monkeypatch.setattr(tasks, "run", run_some)
+        for _ in range(5):
+            answers = executor.evaluate([Due(query, compiled, (2_000,), 0, {S: content}, {}) for query, compiled in own.items()])
+            assert all(answer.error is None for answer in answers)
+        assert sizes[1:] == [1, COUNT, COUNT, COUNT, 1], "all know of each other from the second evaluation on"
         executor.close()
