@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 # Tests start short-lived JVMs: only the quick compiler takes half the processor time of a start and warm-up.
 os.environ.setdefault("THALWEG_JAVA_OPTIONS", "-XX:TieredStopAtLevel=1")
 
+_LONG = ("test_cases_by_spark_sql.py", "test_cases_on_spark.py", "test_plans.py")     # minutes each
+
 # Two slow cores: a deadline per example would fail by the weather. The same examples each time: a red build is to be repeatable.
 settings.register_profile("thalweg", deadline=None, derandomize=True, max_examples=100,
                           suppress_health_check=[HealthCheck.too_slow])
@@ -50,8 +52,9 @@ def repository() -> Path:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark every test that uses the shared Spark, and run these last: the quick ones tell first."""
+    """Mark every test that uses the shared Spark, and run these last: the quick ones tell first. Of these the longest files come first, so
+    that no process has one of them left when the others have done."""
     for item in items:
         if {"spark", "spark_session"} & set(getattr(item, "fixturenames", ())):
             item.add_marker(pytest.mark.spark)
-    items.sort(key=lambda item: item.get_closest_marker("spark") is not None)
+    items.sort(key=lambda item: (item.get_closest_marker("spark") is not None, item.path.name not in _LONG))

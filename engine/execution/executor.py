@@ -12,7 +12,7 @@ import itertools
 import logging
 import math
 import secrets
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Literal
@@ -143,23 +143,32 @@ class Executor:
         return [answer for number, due in enumerate(dues)
                 for answer in (failures(due, failed[number]) if number in failed else self._answer(next(remaining)))]
 
-    def bring_ahead(self) -> None:
-        """Bring workers what has come of the streams that they follow, and let what is kept take it in, while nothing is due: else an
-        answer would wait for all of it."""
+    def bring_ahead(self, queries: Collection[str], patience_ms: int) -> None:
+        """Bring workers what has come of the streams that they follow, and let what is kept for these queries take it in, while nothing is
+        due: else an answer would wait for all of it. What takes longer than `patience_ms`, or fails, is left to the evaluation."""
         following = self._following
         if following is None:
             return
+        lacking: dict[str, int] = {}
         tables: dict[str, pa.Table | Followed] = {}
         tasks: dict[str, Task] = {}
-        for query, job in self._sampled.items():
+        for query in queries:
+            job = self._sampled.get(query)
+            if job is None:
+                continue
             contents = {name: content for iri, content in job.due.streams.items() if (name := stream_table(iri)) in job.tables}
-            if sum(following.lacking(name, content) for name, content in contents.items()) < AHEAD_ROWS:
+            lacking |= {name: following.lacking(name, content) for name, content in contents.items() if name not in lacking}
+            if sum(lacking[name] for name in contents) < AHEAD_ROWS:
                 continue
             tables |= {name: following.stream(name, content) for name, content in contents.items()}
-            tasks |= {step.text.name: Task(_NOTHING, frozenset(contents), 0, query=query, limits=job.due.limits,
-                                           patience_ms=job.due.patience_ms, kept=(step,)) for step in job.kept}
-        if tasks:   # what fails is made anew when it is asked for
-            self._run_tasks([*tasks.values()], tables)
+            tasks |= {step.text.name: Task(_NOTHING, frozenset(contents), 0, query=query, limits=job.due.limits, patience_ms=patience_ms,
+                                           kept=(step,)) for step in self._steps(job.due, [kept.text for kept in job.kept])}
+        if tasks:
+            for name, found in zip(tasks, self._run_tasks([*tasks.values()], tables), strict=True):
+                if not isinstance(found, Found):
+                    readers = [query for query, job in self._sampled.items() if name in (step.text.name for step in job.kept)]
+                    for query in readers:   # until they are evaluated again
+                        del self._sampled[query]
 
     def forget(self, query: str) -> None:
         """Drop what is kept for a query."""

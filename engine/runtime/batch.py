@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -29,8 +29,8 @@ class Executor(Protocol):
     def retain(self, states: Mapping[str, ProgramPosition | None]) -> None:
         """What programs with a time of their own hold is needed from these positions on, by epoch: these are committed."""
 
-    def bring_ahead(self) -> None:
-        """Do what can be done for coming evaluations while none is due."""
+    def bring_ahead(self, queries: Collection[str], patience_ms: int) -> None:
+        """Do what can be done for coming evaluations of these queries, by epoch, while none is due."""
 
     def cancel(self, query: str) -> None:
         """End the evaluations of a query that is removed, now and later; its answers are then errors `Cancelled`. From any thread."""

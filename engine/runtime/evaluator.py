@@ -206,7 +206,7 @@ class Evaluator:
         self._tell_progress()
         pump.results.retain(machine.clock.now_ms())
         if not outcome.ticks:
-            pump.executor.bring_ahead()
+            pump.bring_ahead()
         machine.keeper.wake()
 
     def _wake(self) -> None:

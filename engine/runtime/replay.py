@@ -137,6 +137,7 @@ def run(queries: Mapping[str, Statement], streams: Mapping[str, Sequence[Item]],
     try:
         for table in log(queries, streams, graphs, batch_rows):
             yield from sorted(pump.process(table).results, key=lambda event: event.at_ms)
+            results.retain(0)
             for failed in (query for query in pump.queries.values() if query.cause is not None and query.failed_with is None):
                 raise failed.cause or RuntimeError(failed.error)
     finally:

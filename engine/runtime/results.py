@@ -104,11 +104,15 @@ class ResultLog(Database):
     def retain(self, now_ms: int) -> None:
         """Delete what is beyond the limits, of queries with many new results, or not looked at for long: looking costs more the more is
         kept. Apart from `commit`, so that no result waits for it."""
-        if due := self._due_for_retention(now_ms):
-            with suppress(EngineError), self._writing() as db:     # on a full disk they stay a while longer
+        due = self._due_for_retention(now_ms)
+        if not due:
+            return
+        with suppress(EngineError):     # on a full disk they stay a while longer
+            with self._writing() as db:
                 for query in due:
                     self._retain(db, query, now_ms)
-                    del self._new[query]
+            for query in due:
+                del self._new[query]
 
     @staticmethod
     def _write_descriptors(db: sqlite3.Connection, changes: Changes) -> None:

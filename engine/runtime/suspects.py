@@ -7,7 +7,8 @@ that one query wants, or a task of it that does not end, costs the others a rest
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import logging
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -15,6 +16,7 @@ from engine.execution.due import Answer, Due, ProgramPosition, after
 from engine.limits import Cancelled, LimitExceeded, Postponed
 from engine.runtime.batch import BesideExecutor, EvaluatorDownError, Executor
 
+_LOG = logging.getLogger(__name__)
 MOST_DEATHS = 2
 MOST_DEATHS_BESIDE = 3      # where others were evaluated at the same time
 
@@ -57,8 +59,14 @@ class Suspects:
     def retain(self, states: Mapping[str, ProgramPosition | None]) -> None:
         self._executor.retain(states)
 
-    def bring_ahead(self) -> None:
-        self._executor.bring_ahead()
+    def bring_ahead(self, queries: Collection[str], patience_ms: int) -> None:
+        """As the executor does, of what is not suspected."""
+        queries = [query for query in queries if query not in self._deaths]
+        try:
+            self._executor.bring_ahead(queries, patience_ms)
+        except Exception:   # any of Spark's and Py4J's; it is done again where it is evaluated
+            _LOG.warning("what has come could not be brought to workers ahead", exc_info=True)
+        self._note_death(queries)
 
     def cancel(self, query: str) -> None:
         self._executor.cancel(query)
@@ -87,7 +95,8 @@ class Suspects:
 
     def _failed(self, dues: Sequence[Due], most: int) -> list[Answer]:
         """Note an end of the evaluator, if there was one; the failure of a query that was evaluated alone when it came to so many."""
-        if not self._note_death(dues) or not len(dues) == len(dues[0].ticks) == 1 or self._deaths[dues[0].query] < most:
+        died = self._note_death([due.query for due in dues])
+        if not died or not len(dues) == len(dues[0].ticks) == 1 or self._deaths[dues[0].query] < most:
             return []
         error = LimitExceeded("worker_deaths", f"its evaluation ended the evaluator {self._deaths[dues[0].query]} times: by memory, or a "
                               "task that does not end")
@@ -97,19 +106,19 @@ class Suspects:
         """What evaluates beside this executor, watched too."""
         return _WatchedBeside(beside, self._note_death, self._beside)
 
-    def _note_death(self, dues: Sequence[Due]) -> bool:
+    def _note_death(self, queries: Collection[str]) -> bool:
         """Count an end of the evaluator, if there was one."""
         if self._alive() or not self._blamed():
             return False
-        for due in dues:
-            self._deaths[due.query] = self._deaths.get(due.query, 0) + 1
+        for query in queries:
+            self._deaths[query] = self._deaths.get(query, 0) + 1
         return True
 
 
 @dataclass(frozen=True, slots=True)
 class _WatchedBeside:
     beside: BesideExecutor
-    note_death: Callable[[Sequence[Due]], bool]
+    note_death: Callable[[Collection[str]], bool]
     running: set[str]
 
     def evaluate(self, due: Due, given_up: Callable[[], bool]) -> tuple[list[Answer], float]:
@@ -121,7 +130,7 @@ class _WatchedBeside:
             return found
         finally:
             if died and not given_up():     # what is given up is ended from outside
-                self.note_death([due])
+                self.note_death([due.query])
             self.running.discard(due.query)
 
 

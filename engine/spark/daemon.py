@@ -68,6 +68,10 @@ class Acknowledged(io.FileIO):
 def acknowledging(main: Callable[[BinaryIO, BinaryIO], None]) -> Callable[[BinaryIO, BinaryIO], None]:
     """What runs a task (`pyspark.worker.main`), reading it from an `Acknowledged` connection: only Linux needs that."""
     def run(infile: BinaryIO, outfile: BinaryIO) -> None:
+        with socket.socket(fileno=os.dup(infile.fileno())) as connection:
+            over_tcp = connection.family in (socket.AF_INET, socket.AF_INET6)
+        if not over_tcp:
+            return main(infile, outfile)
         with io.BufferedReader(Acknowledged(infile.fileno()), _BUFFER) as own:
             main(own, outfile)
     return run if sys.platform == "linux" else main

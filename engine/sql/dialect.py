@@ -32,6 +32,7 @@ class Dialect:
     case_short_circuits = True
     recursive = True
     heaps = True
+    steps = True    # Spark puts the text of a column where it is read: each step of arithmetic would double the one before
     inline = "NOT MATERIALIZED "
     """What stands before a common table expression that is not to be made: DuckDB makes those that are read more than once."""
 
@@ -134,6 +135,7 @@ class SparkDialect(Dialect):
     case_short_circuits = False
     recursive = False
     heaps = False
+    steps = False
     inline = ""
 
     def quote(self, text: str) -> str:

@@ -54,7 +54,7 @@ def extend(emitter: Emitter, plan: nodes.Extend) -> Relation:
 def _in_steps(emitter: Emitter, name: str, expression: Expression, spelling: Columns) -> tuple[str, Columns]:
     """A relation that has the values of nested arithmetic in columns of their own: a text repeats its operands for each case, and so does
     their evaluation."""
-    for number, call in enumerate(nested(expression)):
+    for number, call in enumerate(nested(expression) if emitter.dialect.steps else ()):
         value = emitter.lowering.operands.typed(call, spelling)
         if value is not None:
             column = emitter.fresh_column("e", number)

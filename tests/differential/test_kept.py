@@ -96,6 +96,7 @@ def test_what_is_kept_is_what_windows_hold(name: str, seed: int, monkeypatch: py
     monkeypatch.setattr(resident, "_FEW", 5)
     monkeypatch.setattr(executor_module, "AHEAD_ROWS", 1)
     chance = random.Random(f"{name} {seed}")
+    monkeypatch.setattr(kept, "_MOST_NEW", chance.choice((1, 3)))
     contents = {S: StreamContent(S), R: StreamContent(R)}
     with own_process() as keeping, own_process() as sharing, own_process() as plain:
         ways = {"incremental": Executor(keeping, force_strategy="incremental"),
@@ -112,7 +113,7 @@ def test_what_is_kept_is_what_windows_hold(name: str, seed: int, monkeypatch: py
                     position += 20
                     content.append(facts_of(encode(made))) if made else None
                     if chance.random() < 0.5:
-                        ways["incremental"].bring_ahead()
+                        ways["incremental"].bring_ahead({"q"}, 10_000)
                 content.evict((step - 6) * 2_000 if chance.random() < 0.9 else MIN)
             if chance.random() < 0.1:
                 for tasks in (keeping, sharing):
@@ -148,17 +149,17 @@ def test_what_comes_is_taken_in_before_it_is_asked_for(monkeypatch: pytest.Monke
 
         monkeypatch.setattr(kept, "_advance", advance)
         come(0)
-        executor.bring_ahead()
+        executor.bring_ahead({"q"}, 10_000)
         assert not after, "nobody has asked for it"
         executor.evaluate([due(1)])
         come(1)
         monkeypatch.setattr(executor_module, "AHEAD_ROWS", 1_000)
-        executor.bring_ahead()
+        executor.bring_ahead({"q"}, 10_000)
         assert after == [1], "too little has come"
         monkeypatch.setattr(executor_module, "AHEAD_ROWS", 1)
-        executor.bring_ahead()
+        executor.bring_ahead({"q"}, 10_000)
         assert after == [1, 2]
-        executor.bring_ahead()
+        executor.bring_ahead({"q"}, 10_000)
         assert after == [1, 2], "all that came is there"
         [answer] = executor.evaluate([due(2)])
         with own_process() as other:
@@ -166,8 +167,65 @@ def test_what_comes_is_taken_in_before_it_is_asked_for(monkeypatch: pytest.Monke
         assert rows(answer) == rows(expected)
         executor.forget("q")
         come(2)
-        executor.bring_ahead()
+        executor.bring_ahead({"q"}, 10_000)
         assert len(after) == 3, "nobody asks for it any more"
+
+
+def test_a_stream_that_was_empty_is_taken_in_ahead(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is needed of a stream is what is there now, not what was when the query was evaluated last."""
+    monkeypatch.setattr(executor_module, "AHEAD_ROWS", 1)
+    monkeypatch.setattr(kept, "_MOST_NEW", 1)
+    text = TWO.replace("9s", "60s").replace("6s", "60s")
+    query = compiled(f"SELECT ?s ?a ?b {text} WHERE {{ WINDOW :w {{ ?s :p ?a }} WINDOW :v {{ ?s :q ?b }} }}", "q")
+    contents = {S: StreamContent(S), R: StreamContent(R)}
+    position = 0
+
+    def come(stream: str, word: str, first: int, count: int, t_ms: int) -> None:
+        nonlocal position
+        some = []
+        for number in range(first, first + count):
+            position += 1
+            some.append(Event(position, stream, t_ms, None, ((f"<{E}n{number}>", f"<{E}{word}>", f'"{number}"'),), 0))
+        contents[stream].append(facts_of(encode(some)))
+
+    with own_process() as tasks:
+        executor = Executor(tasks, force_strategy="incremental")
+
+        def count(tick: int) -> int:
+            [answer] = executor.evaluate([Due("q", query, (tick,), -1, contents, {})])
+            assert answer.table is not None, answer.error
+            return answer.table.num_rows
+
+        come(S, "p", 0, 40, 1_000)
+        assert count(10_000) == 0
+        for first, t_ms in ((0, 11_000), (9, 12_000), (13, 9_000)):     # the last ones come late
+            come(R, "q", first, 9 if first == 0 else 4, t_ms)
+            executor.bring_ahead({"q"}, 10_000)
+        assert count(20_000) == 17
+
+
+def test_what_others_would_wait_for_is_not_taken_in_ahead(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(executor_module, "AHEAD_ROWS", 1)
+    whole, tried = kept._advance, list[int]()
+    chance, content = random.Random(3), StreamContent(S)
+
+    def advance(*given: object) -> None:
+        tried.append(content.parts)
+        if len(tried) == 2:
+            raise Postponed("others have waited long enough")
+        whole(*given)   # type: ignore[arg-type]
+
+    with own_process() as tasks:
+        executor = Executor(tasks, force_strategy="incremental")
+        monkeypatch.setattr(kept, "_advance", advance)
+        for step in range(4):
+            content.append(facts_of(encode([event for to, event in events(chance, step * 2_000, step * 20 + 1) if to == S])))
+            if step in (0, 3):
+                [answer] = executor.evaluate([Due("q", compiled(QUERIES["star"], "q"), (2_000 * (step + 1),), -1, {S: content}, {})])
+                assert answer.error is None
+            else:
+                executor.bring_ahead({"q"}, 10)
+        assert tried == [1, 2, 4], "once, and then where it is evaluated"
 
 
 def test_a_query_whose_patterns_find_more_than_can_be_kept_is_evaluated_over_its_windows(monkeypatch: pytest.MonkeyPatch) -> None:

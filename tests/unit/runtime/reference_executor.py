@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import secrets
 import tempfile
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import groupby
@@ -111,7 +111,7 @@ class ReferenceExecutor:
         self.choices.pop(query, None)
         self.programs.forget(query)
 
-    def bring_ahead(self) -> None:
+    def bring_ahead(self, queries: Collection[str], patience_ms: int) -> None:
         """It keeps nothing."""
 
     def retain(self, states: Mapping[str, ProgramPosition | None]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import pytest
 
@@ -11,6 +12,7 @@ from engine.execution.own_process import own_process
 from engine.ir.spans import DiagnosticError
 from engine.runtime import replay
 from engine.runtime.resources import Item
+from engine.runtime.results import ResultLog
 from grammar import parse
 from grammar.rule_sets import parse_rules
 from tests.unit.runtime.reference_executor import ReferenceExecutor
@@ -29,6 +31,22 @@ def test_items_are_taken_by_time_whatever_their_order_and_the_batches(batch_rows
              for e in found]
     assert shown == [(1_000, [("a500", None), ("b500", "first")]), (2_000, [("a500", None), ("b1500", None), ("b500", "first")]),
                      (3_000, [("a2500", None), ("b1500", None)]), (4_000, [("a2500", None)])]
+
+
+def test_results_that_were_given_are_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    logs: list[ResultLog] = []
+    counts: list[int] = []
+
+    def made(*given: Any) -> ResultLog:
+        logs.append(ResultLog(*given))
+        return logs[0]
+
+    monkeypatch.setattr(replay, "ResultLog", made)
+    stream = [Item(t * 1_000 + 500, None, (("<x>", "<http://ex.org/p>", f"<a{t}>"),)) for t in range(60)]
+    text = "REGISTER QUERY q AS SELECT ?o FROM STREAM <http://ex.org/a> [RANGE 2s STEP 1s] WHERE { ?s ?p ?o }"
+    for _ in replay.run({"q": parse(text)}, {"http://ex.org/a": stream}, {}, ReferenceExecutor(), batch_rows=5):
+        counts.append(len(logs[0].read("q", 0)))
+    assert len(counts) > 60 and max(counts) < 20, "those of a batch, and the last one before"
 
 
 def test_a_failing_query_raises() -> None:

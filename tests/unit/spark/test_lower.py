@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 import duckdb
 import pyarrow as pa
 import pytest
 
+from engine.compiler import Catalog, compile_statement
 from engine.functions.compare import effective_boolean_value
 from engine.functions.context import Context
 from engine.functions.errors import ExpressionError
@@ -20,6 +22,7 @@ from engine.sql.calls import Columns
 from engine.sql.dialect import DUCKDB, SPARK, Dialect
 from engine.sql.lower import Lowering
 from engine.worker.functions import register_duckdb
+from grammar.statement import parse
 
 V = Variable("v")
 
@@ -95,3 +98,13 @@ def test_a_text_that_reads_like_a_call_is_none(dialect: Dialect) -> None:
         expression = Call("&&", (Call("CONTAINS", (V, Constant(quote(text)))), Call("BOUND", (V,))))
         lowering = Lowering(dialect, "q", 0)
         assert not lowering.value(expression, columns()).startswith("tw_") and lowering.calls == 0
+
+
+@pytest.mark.parametrize(("executor", "steps"), [("local", 3), ("sql", 0)])
+def test_steps_of_arithmetic_have_columns_where_these_are_not_written_out_again(executor: str, steps: int) -> None:
+    text = ("REGISTER QUERY q AS SELECT ?a FROM STREAM <http://ex.org/s> [RANGE 1s STEP 1s] "
+            "WHERE { ?s <http://ex.org/a> ?a ; <http://ex.org/b> ?b FILTER ((((?a + ?b) * ?b) - ?a) + ?b > 3) }")
+    compiled = compile_statement(parse(text), Catalog({"http://ex.org/s": "event"}, {}), "q")
+    relations = compiled.text(executor).relations
+    assert sum(bool(re.search(r" AS e\d+_\d+_n FROM ", relation)) for relation in relations) == steps
+    assert max(map(len, relations)) < 4_000 or executor == "sql"
