@@ -10,6 +10,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
+from engine.limits import EvaluationLimits
 from engine.runtime.backend import SparkBackend
 from engine.runtime.log import LogFolder
 from engine.runtime.resources import Item
@@ -20,6 +21,7 @@ from engine.spark.feed import Feed, FeedSettings
 from engine.spark.session import Session
 from grammar import parse
 from grammar.rule_sets import parse_rules
+from tests.waiting import DEADLINE_S
 
 TEXT = """REGISTER QUERY q AS SELECT ?s ?v FROM STREAM <http://ex.org/s> [RANGE 2s STEP 1s]
           WHERE { ?s <http://ex.org/value> ?v FILTER(?v > 3) }"""
@@ -38,11 +40,11 @@ class Waiting:
 
     def until(self, condition: Callable[[], bool]) -> None:
         with self._changed:
-            assert self._changed.wait_for(condition, 60)
+            assert self._changed.wait_for(condition, DEADLINE_S)
 
 
-def start(folder: Path, session: Session) -> tuple[Engine, Waiting]:
-    settings = Settings(data=folder, archive_files=4, warm_up=False)
+def start(folder: Path, session: Session, evaluation_ms: int = 20_000) -> tuple[Engine, Waiting]:
+    settings = Settings(data=folder, archive_files=4, warm_up=False, evaluation=EvaluationLimits(evaluation_ms=evaluation_ms))
     engine, waiting = Engine(settings, parse, backend=SparkBackend(settings, session), parse_rules=parse_rules), Waiting()
     engine.subscribe(waiting)
     engine.start()

@@ -28,7 +28,7 @@ PROGRAM = f"""Document(
 
 @pytest.fixture
 def site(tmp_path: Path, spark_session: Session) -> Iterator[tuple[FlaskClient, Waiting]]:
-    engine, waiting = start(tmp_path, spark_session)
+    engine, waiting = start(tmp_path, spark_session, evaluation_ms=60_000)     # a thousand rounds take twelve seconds of an idle machine
     client = create_app(engine).test_client()
     assert client.put("/streams/s", json={"iri": STREAM, "time": "event"}).status_code == 201
     yield client, waiting
