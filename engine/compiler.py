@@ -44,11 +44,11 @@ from engine.rewrite.validate import Catalog, validate
 
 
 def compile_statement(statement: Statement, catalog: Catalog, identity: str = "", until: str = "spark", *,
-                      general: bool = False) -> Compiled:
+                      without: frozenset[str] = frozenset()) -> Compiled:
     """Take a parsed statement through STAGES; DiagnosticError carries everything that is wrong with it.
 
     `identity` seeds RAND, UUID and blank nodes: the query's name. `until` "logical" leaves the texts for Spark to first use.
-    With `general` rules are not partially evaluated: schema may come with the streams.
+    Passes `without` are left out, of those in engine.rewrite.PASSES: "partial" where schema may come with the streams.
     """
     statement = with_rule_windows(statement, catalog.rules)
     identity = identity or hashlib.sha256(statement.text.encode()).hexdigest()[:12]
@@ -56,21 +56,21 @@ def compile_statement(statement: Statement, catalog: Catalog, identity: str = ""
     if isinstance(statement.query, TimedProgram):
         return _compile_timed(validated, statement.query, identity)
     if isinstance(statement.query, Program):
-        return _compile_program(validated, catalog, identity, until, general)
+        return _compile_program(validated, catalog, identity, until, without)
     estimate = static_estimate(validated, catalog)
     chain = _staged(validated, catalog)
     timed = None if chain is None else TimedSource(f"h_{hashlib.sha256(f'{chain.name} {identity}'.encode()).hexdigest()[:16]}")
     plain = dataset(validated, timed)
-    rewritten, data, closed, passes = (_rewritten(validated, catalog, general, timed) if statement.rules
+    rewritten, data, closed, passes = (_rewritten(validated, catalog, without, timed) if statement.rules
                                        else (validated, plain, plain, ()))
 
     def build(live: Estimate) -> Plan:
         return Builder(data, live).build(rewritten.query)
 
     def generalise() -> Compiled:
-        return compile_statement(statement, catalog, identity, until, general=True)
+        return compile_statement(statement, catalog, identity, until, without=without | {"partial"})
 
-    words = _schema_words(validated, catalog) if statement.rules and not general else frozenset[str]()
+    words = _schema_words(validated, catalog) if statement.rules and "partial" not in without else frozenset[str]()
     plan = build(estimate)
     closed_plan = plan if closed is data else Builder(closed, estimate).build(validated.query)
     goal = goal_plan(validated, closed_plan, closed.default, _windows_of(validated))
@@ -82,7 +82,7 @@ def compile_statement(statement: Statement, catalog: Catalog, identity: str = ""
     return compiled
 
 
-def _compile_program(statement: Statement, catalog: Catalog, identity: str, until: str, general: bool) -> Compiled:
+def _compile_program(statement: Statement, catalog: Catalog, identity: str, until: str, without: frozenset[str]) -> Compiled:
     """A rule program: what it asks is in its rules, and its plan is one closure."""
     program = statement.query
     assert isinstance(program, Program)
@@ -91,14 +91,14 @@ def _compile_program(statement: Statement, catalog: Catalog, identity: str, unti
         replace(rule, name=rule.name or f"rule {number}") for number, rule in enumerate(program.rules.rules, 1)))
     behind = RULES_OF[program.profile].rules if program.profile else ()
     together = RuleSet("program", (*own.rules, *behind), own.facts)
-    passes = Programs(together, graphs, general or not behind, goals_of(program)).passes(graphs)
+    passes = Programs(together, graphs, goals_of(program), without if behind else without | {"partial"}).passes(graphs)
     plan = program_plan(statement, passes[-1].rules, _windows_of(statement))
 
     def generalise() -> Compiled:
-        return compile_statement(statement, catalog, identity, until, general=True)
+        return compile_statement(statement, catalog, identity, until, without=without | {"partial"})
 
     words = frozenset[str]()
-    if program.profile and not general:
+    if program.profile and "partial" not in without:
         words = schema_words(RULES_OF[program.profile], (triple for graph in graphs.values() for triple in graph))
     compiled = Compiled(statement, statement, plan, identity, static_estimate(statement, catalog), lambda live: plan, generalise, words,
                         passes=passes)
@@ -129,16 +129,18 @@ def interval_plan(program: RuleSet, made: NormalForm) -> intervals.Program:
         raise DiagnosticError(Diagnostic("rules-unsafe", f"The rules cannot be stratified: {error}.", error.rule.span)) from error
 
 
-def _rewritten(statement: Statement, catalog: Catalog, general: bool,
+def _rewritten(statement: Statement, catalog: Catalog, without: frozenset[str],
                timed: TimedSource | None) -> tuple[Statement, Dataset, Dataset, tuple[Pass, ...]]:
     """The statement with its rules unfolded into it, if they can be, and what it looks at; its dataset closed under the rules, which is
     what it looks at otherwise; and what the passes made of the rules."""
-    program = programs(statement, catalog, general)
+    program = programs(statement, catalog, without)
     shown, reasoning = ([StaticSource(g.iri) for g in graphs if not g.named] for graphs in (statement.graphs, statement.reasoning_graphs))
     passes = program.passes(source.iri for source in (*shown, *reasoning))
     alone = statement.form == "DESCRIBE" or program.may_show(source.iri for source in reasoning)
     closed = entailed(dataset(statement, timed), tuple(reasoning), program.bound, _windows_of(statement), alone)
     try:
+        if "unfold" in without:
+            raise NotUnfolded("unfolding is left out")
         unfolded = unfold(statement, program, program.content)
     except NotUnfolded as reason:
         bound = program.bound(source.iri for source in (*shown, *reasoning))
@@ -168,11 +170,11 @@ def _schema_words(statement: Statement, catalog: Catalog) -> frozenset[str]:
                         (triple for iri in graphs for triple in triples(catalog.graphs[iri])))
 
 
-def programs(statement: Statement, catalog: Catalog, general: bool) -> Programs:
+def programs(statement: Statement, catalog: Catalog, without: frozenset[str] = frozenset()) -> Programs:
     """The rules under which the query's windows and graphs are closed."""
     rules = united(_plain(statement, catalog))
     graphs = {g.iri: triples(catalog.graphs[g.iri]) for g in (*statement.graphs, *statement.reasoning_graphs)}
-    return Programs(rules, graphs, general, goals_of(statement.query))
+    return Programs(rules, graphs, goals_of(statement.query), without)
 
 
 def _used(statement: Statement, catalog: Catalog) -> list[RuleSet]:

@@ -28,17 +28,20 @@ class Bell:
     def __init__(self) -> None:
         self._loop = asyncio.get_running_loop()
         self._future: asyncio.Future[None] | None = None
-        self._rung = False
+        self._rung = self._ringing = False
 
     def ring(self) -> None:
         """Wake the waiting task, or let it not fall asleep."""
+        if self._ringing:   # the loop is told already, and has not come to it: a thousand results are one wake-up
+            return
+        self._ringing = True
         try:
             self._loop.call_soon_threadsafe(self._set)
         except RuntimeError:
             pass  # The loop is closed: there is nobody to wake.
 
     def _set(self) -> None:
-        self._rung = True
+        self._ringing, self._rung = False, True
         if self._future is not None and not self._future.done():
             self._future.set_result(None)
 

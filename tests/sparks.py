@@ -6,9 +6,10 @@ import atexit
 import json
 import os
 import random
+import signal
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -55,10 +56,12 @@ def needs_graphframes(session: Session) -> None:
         (pytest.fail if os.environ.get("CI") else pytest.skip)(f"GraphFrames not loaded: {session.graphframes_reason}")
 
 
-def compile_query(statement: Statement, name: str, graphs: Mapping[str, pa.Table], rules: Mapping[str, RuleSet]) -> Compiled:
-    """Compiles against the graphs and rule sets at hand; every stream that the statement names exists. Texts are made when they are
-    used: a test has one executor."""
-    return compile_statement(statement, Catalog({s.stream: "event" for s in statement.streams}, graphs, rules), name, "logical")
+def compile_query(statement: Statement, name: str, graphs: Mapping[str, pa.Table], rules: Mapping[str, RuleSet],
+                  without: frozenset[str] = frozenset()) -> Compiled:
+    """Compiles against the graphs and rule sets at hand, without some passes; every stream that the statement names exists. Texts are
+    made when they are used: a test has one executor."""
+    catalog = Catalog({s.stream: "event" for s in statement.streams}, graphs, rules)
+    return compile_statement(statement, catalog, name, "logical", without=without)
 
 
 class QueriesFailed(AssertionError):
@@ -71,9 +74,11 @@ class QueriesFailed(AssertionError):
 
 def pumped(records: Sequence[Record], parse: Callable[[str], Statement], *, executor: str | None = None, strategy: str | None = None,
            graphs: str | None = None, batches: int = 1, resumed: bool = False, tasks: OwnProcess | None = None,
-           read_rules: ParseRules = parse_rules, closed_rows: int = CLOSED_ROWS) -> list[ResultEvent]:
-    """Run records through the pump in so many batches; `resumed` stops it after each and goes on from what was written. On the shared
-    Spark, unless `tasks` are given to run in this process. `closed_rows` as Executor has it. Raises QueriesFailed in the end."""
+           read_rules: ParseRules = parse_rules, closed_rows: int = CLOSED_ROWS, without: frozenset[str] = frozenset(),
+           killed: bool = False) -> list[ResultEvent]:
+    """Run records through the pump in so many batches; `resumed` stops it after each and goes on from what was written, `killed` ends all
+    worker processes of Spark between them. On the shared Spark, unless `tasks` are given to run in this process. `closed_rows` as Executor
+    has it, `without` as compile_statement. Raises QueriesFailed in the end."""
     if graphs == "graphframes":
         needs_graphframes(shared_session())
 
@@ -96,18 +101,36 @@ def pumped(records: Sequence[Record], parse: Callable[[str], Statement], *, exec
                 if results is not None:
                     results.close()
                 results = ResultLog(Path(folder) / "results.db")
-                pump = Pump(made(Path(folder) / "programs"), results, parse, compile_query, parse_rules=read_rules,
-                            graph_folder=Path(folder),
+                pump = Pump(made(Path(folder) / "programs"), results, parse, partial(compile_query, without=without),
+                            parse_rules=read_rules, graph_folder=Path(folder),
                             history=lambda needed, position: [table.filter(pc.and_(pc.less_equal(table["position"], position),
                                                                                    pc.equal(table["record"], 0)))])
                 pump.restore()
             inside = pc.and_(pc.greater(table["position"], begin), pc.less_equal(table["position"], end))
             found += pump.process(table.filter(inside)).results
             failed |= {q.name: str(q.error) for q in pump.queries.values() if q.state == "failed"}
+            for worker in workers(shared_session().jvm_pid) if killed else ():
+                os.kill(worker, signal.SIGKILL)
         assert results is not None
         results.close()
     if failed:
         raise QueriesFailed(found, failed)
+    return found
+
+
+def workers(jvm: int) -> list[int]:
+    """The Python processes that Spark's daemon has forked: grandchildren of the JVM."""
+    return [worker for daemon in children(jvm) for worker in children(daemon)]
+
+
+def children(parent: int) -> list[int]:
+    found = []
+    for folder in Path("/proc").iterdir():
+        try:
+            if folder.name.isdecimal() and int((folder / "stat").read_text().rpartition(")")[2].split()[1]) == parent:
+                found.append(int(folder.name))
+        except OSError:
+            continue    # it has ended
     return found
 
 

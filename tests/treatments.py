@@ -20,11 +20,13 @@ from engine.facts import FACTS
 from engine.ir.spans import DiagnosticError
 from engine.records import Record, Register, RulesVersion
 from engine.reference import streams
+from engine.rewrite import PASSES
 from engine.rewrite.profiles import RULES_OF
 from grammar import parse
 from grammar.rule_sets import parse_rules
 from tests import sparks
 from tests.bags import ordered_alike, same_bag
+from tests.beside import OTHER, beside
 from tests.case_files import Answers, Case, find_cases
 from tests.case_rows import show_row
 from tests.conformance.executors import graphs_of
@@ -89,12 +91,20 @@ def spark(name: str, *, shuffle: int | None = None, concerns: Callable[[Case], b
     return Treatment(name, run, shuffle, refused, True, True, concerns)
 
 
-def process(name: str, *, shuffle: int | None = None, **how: Any) -> Treatment:
-    """The pump in this process, each case by itself, run as `sparks.pumped` says."""
+def process(name: str, *, shuffle: int | None = None, others: int = 0, concerns: Callable[[Case], bool] = lambda case: True,
+            **how: Any) -> Treatment:
+    """The pump in this process, each case by itself, run as `sparks.pumped` says, beside so many other queries."""
     def run(records: Sequence[Record]) -> Answers:
+        queries = registered(records)
         with own_process() as tasks:
-            return sparks.answers(sparks.pumped(records, parse, tasks=tasks, **how), registered(records))
-    return Treatment(name, run, shuffle, refused, True)
+            try:
+                results = sparks.pumped(beside(records, others), parse, tasks=tasks, **how)
+            except sparks.QueriesFailed as failed:
+                if failed.errors.keys() & set(queries):
+                    raise
+                results = failed.results
+        return {name: logged for name, logged in sparks.answers(results, queries).items() if OTHER not in name}
+    return Treatment(name, run, shuffle, refused, True, concerns=concerns)
 
 
 def registered(records: Iterable[Record]) -> list[str]:
@@ -142,6 +152,11 @@ def is_maintained(case: Case) -> bool:
     return _maintained(case.name)
 
 
+def has_rules(case: Case) -> bool:
+    """Cases whose rules go through the passes of engine.rewrite."""
+    return any("USING RULES" in text.upper() for text in case.queries.values()) or bool(case.media)
+
+
 def has_graph_problem(case: Case) -> bool:
     """Cases with a path that repeats and with chains for motif finding; each such problem takes seconds in rounds and on GraphX."""
     return case.name in ("patterns/chains", "patterns/closure")
@@ -156,11 +171,14 @@ TREATMENTS = (
     spark("sql, graph problems in rounds", executor="sql", strategy="recompute", graphs="sql", concerns=has_graph_problem),
     spark("sql, graph problems by GraphFrames", executor="sql", strategy="recompute", graphs="graphframes", concerns=has_graph_problem),
     spark("as planned, stopped and resumed", batches=3, resumed=True),
+    spark("local, workers killed between batches", executor="local", batches=4, killed=True),
     process("own process, recompute, one batch", strategy="recompute"),
     process("own process, recompute, many batches", strategy="recompute", batches=4),
     process("own process, incremental, many batches", strategy="incremental", batches=4),
     process("own process, as planned, shuffled arrival", shuffle=1),
     process("own process, as planned, stopped and resumed", batches=3, resumed=True),
+    process("own process, beside twenty others", others=20, batches=4),
+    *(process(f"own process, without {name}", without=frozenset((name,)), concerns=has_rules) for name in PASSES),
 )
 
 

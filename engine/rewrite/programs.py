@@ -6,7 +6,8 @@ the user's own, the general rules are applied, which meet it there.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
 
 from engine.ir.passes import Pass
 from engine.ir.rules import TRIPLE, Atom, Rule, RuleSet, atoms
@@ -42,14 +43,37 @@ def makes_schema(rules: RuleSet) -> bool:
     return any(map(_may_be_schema, [*heads, *(fact.atom for fact in rules.facts)]))
 
 
+def partial(rules: RuleSet, goals: Sequence[Goal], schema: Sequence[Triple]) -> RuleSet:
+    """What the rules ask of the schema becomes tables of constants."""
+    return compile_rules(rules, schema)
+
+
+def reflexive(rules: RuleSet, goals: Sequence[Goal], schema: Sequence[Triple]) -> RuleSet:
+    """That each term is equal to itself goes into the rules that read it."""
+    return replace(rules, rules=without_reflexive(rules.rules, goals))
+
+
+def relevance(rules: RuleSet, goals: Sequence[Goal], schema: Sequence[Triple]) -> RuleSet:
+    """Rules and rows by which nothing can follow that the query asks go."""
+    return replace(rules, rules=relevant(_rules_of(rules), goals), facts=())
+
+
+RULE_PASSES: Mapping[str, Callable[[RuleSet, Sequence[Goal], Sequence[Triple]], RuleSet]] = {
+    "partial": partial, "reflexive": reflexive, "relevance": relevance}
+"""What rules go through before they are unfolded or applied in closures, in this order: each is given what the query asks, and the
+triples of the static graphs."""
+
+
 class Programs:
     """The rules for data beside static graphs, made once for each choice of graphs; what follows from nothing is a rule without a body.
 
-    `goals` are what the query asks, which decides what is relevant."""
+    `goals` are what the query asks, which decides what is relevant. Passes `without` are left out: "partial" where schema may come with
+    the data."""
 
-    def __init__(self, rules: RuleSet, graphs: Mapping[str, Sequence[Triple]], general: bool, goals: Sequence[Goal]) -> None:
+    def __init__(self, rules: RuleSet, graphs: Mapping[str, Sequence[Triple]], goals: Sequence[Goal],
+                 without: Collection[str] = ()) -> None:
         self._rules, self._graphs, self._goals = rules, graphs, goals
-        self._general = general or makes_schema(rules)
+        self._without = {*without, "partial"} if makes_schema(rules) else set(without)
         self._made: dict[frozenset[str], tuple[Pass, ...]] = {}
 
     def __call__(self, iris: Iterable[str]) -> tuple[Rule, ...]:
@@ -57,24 +81,28 @@ class Programs:
 
     def bound(self, iris: Iterable[str]) -> tuple[Rule, ...]:
         """The same for closures, which need only what leads to the terms that the query names."""
-        return magic(self(iris), self._goals)
+        return self(iris) if "magic" in self._without else magic(self(iris), self._goals)
 
     def passes(self, iris: Iterable[str]) -> tuple[Pass, ...]:
-        """The rules as they are named, and what each pass leaves of them, for the schema in these graphs."""
+        """The rules as they are named, and what each pass leaves of them, for the schema in these graphs; without passes that leave them as
+        they are."""
         chosen = frozenset(iris)
         if chosen not in self._made:
-            given = Pass(self._rules.name, _rules_of(self._rules))
-            steps = [given] if self._general else [given, Pass("partial", _rules_of(compile_rules(self._rules, self.content(chosen))))]
-            less = without_reflexive(steps[-1].rules, self._goals)
-            steps += [Pass("reflexive", less)] if less != steps[-1].rules else []
-            self._made[chosen] = *steps, Pass("relevance", relevant(less, self._goals))
+            rules, schema = self._rules, self.content(chosen)
+            steps = [Pass(rules.name, _rules_of(rules))]
+            for name, apply in RULE_PASSES.items():
+                if name not in self._without:
+                    rules = apply(rules, self._goals, schema)
+                    made = Pass(name, _rules_of(rules))
+                    steps += [made] if made.rules != steps[-1].rules else []
+            self._made[chosen] = tuple(steps)
         return self._made[chosen]
 
     def may_show(self, iris: Iterable[str]) -> bool:
         """Whether what some graphs entail by themselves may be asked for; true where that is not plain to see."""
         chosen = frozenset(iris)
         tbox = self.content(chosen)
-        if self._general or len(schema_vocabulary(tbox)) < len(set(tbox)):
+        if "partial" in self._without or len(schema_vocabulary(tbox)) < len(set(tbox)):
             return True
         facts = [rule.head for rule in self(chosen) if not rule.body]
         found = [*tbox, *(tuple(t.token for t in f.terms if isinstance(t, Constant)) for f in facts

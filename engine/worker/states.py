@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import pyarrow as pa
 from pyarrow.parquet import ParquetFile, write_table
@@ -46,9 +46,9 @@ class _State:
     counted: int = 0    # how many rows it had when those that hold no more were last looked for
     ends: Ends | None = None
 
-    def add(self, connection: duckdb.DuckDBPyConnection, source: str) -> None:
-        """Note the rows of `source`, which were added."""
-        self.rows += _count(connection, source)
+    def add(self, connection: duckdb.DuckDBPyConnection, source: str, count: int) -> None:
+        """Note the rows of `source`, so many, which were added."""
+        self.rows += count
         self.counted = self.counted or self.rows
         if self.ends is not None:
             self.ends.add(_hashed(connection, source))
@@ -86,11 +86,9 @@ def go_on(connection: duckdb.DuckDBPyConnection, closing: Closing, tables: Table
 
 def _go_on(connection: duckdb.DuckDBPyConnection, closing: Closing, kept: Kept, tables: Tables) -> pa.Table | None:
     state = _caught_up(connection, closing, kept, tables)
-    drop_relation(connection, closing.all)
     connection.execute(f"CREATE TEMP TABLE {closing.all} AS {closing.first}")
     check = saturate(closing, tables, state.like)
     findings = connection.sql(check).to_arrow_table() if check else None
-    drop_relation(connection, closing.beside)
     if kept.replaces or _count(connection, closing.all):
         with _reading(connection, [] if kept.whole else kept.replaces):
             found = connection.sql(kept.all_text(closing, _SEGMENTS)).to_arrow_table()
@@ -100,10 +98,9 @@ def _go_on(connection: duckdb.DuckDBPyConnection, closing: Closing, kept: Kept, 
                 connection.execute(f"CREATE OR REPLACE TEMP TABLE {closing.state} AS SELECT * FROM {_SEGMENTS}")
             state.begin(connection, closing.state)
         else:
-            connection.execute(f"INSERT INTO {closing.state} SELECT * FROM {closing.all}")
-            state.add(connection, closing.all)
+            state.add(connection, closing.all, added_rows(connection, f"INSERT INTO {closing.state} SELECT * FROM {closing.all}"))
         state.last = kept.out.last
-    drop_relation(connection, closing.all)
+    connection.execute(f"DROP TABLE {closing.all}")
     connection.execute(f"CREATE TEMP VIEW {closing.all} AS SELECT * FROM {closing.state}")
     return findings
 
@@ -120,8 +117,7 @@ def _caught_up(connection: duckdb.DuckDBPyConnection, closing: Closing, kept: Ke
     if missing:
         read = f"(SELECT * FROM {_SEGMENTS} WHERE hi >= {kept.point}) AS f"
         with _reading(connection, missing):
-            connection.execute(f"INSERT INTO {table} SELECT * FROM {read}")
-            state.add(connection, read)
+            state.add(connection, read, added_rows(connection, f"INSERT INTO {table} SELECT * FROM {read}"))
             add_seen(state.like, tables.seen(read))
         state.last = missing[-1].last
     if state.rows > _DEAD * state.counted + 1_000:
@@ -168,29 +164,46 @@ def _hashed(connection: duckdb.DuckDBPyConnection, source: str) -> pa.Table:
     return connection.sql(f"SELECT *, hash(s) AS hs, hash(o) AS ho FROM {source}").to_arrow_table()
 
 
-def find_beside(connection: duckdb.DuckDBPyConnection, closing: Closing, ends: frozenset[str]) -> None:
-    """Make the relation of what is kept beside what is new: a superset will do, so all of it where that is not much more."""
+def added_rows(connection: duckdb.DuckDBPyConnection, text: str) -> int:
+    """Run an INSERT; how many rows it added."""
+    [(count,)] = connection.execute(text).fetchall()
+    return int(count)
+
+
+def find_beside(connection: duckdb.DuckDBPyConnection, closing: Closing, ends: frozenset[str], new: int | None) -> None:
+    """Make the relation of what is kept beside what is new, so many rows: a superset will do, so all of it where that is not much more."""
     assert closing.kept is not None
     listed = ", ".join(closing.kept.columns)
     state = _states(connection)[closing.name]
-    drop_relation(connection, closing.beside)
-    if _count(connection, closing.new) * _SCAN_BELOW > state.rows:
-        connection.execute(f"CREATE TEMP VIEW {closing.beside} AS SELECT {listed} FROM {closing.state}")
+    new = _count(connection, closing.new) if new is None else new
+    if new * _SCAN_BELOW > state.rows:
+        _replace(connection, "VIEW", closing.beside, f"SELECT {listed} FROM {closing.state}")
         return
     if state.ends is None:
         state.ends = Ends(_hashed(connection, closing.state))
     hashes = connection.sql(f"SELECT hash(s) AS s, hash(o) AS o FROM {closing.new}").to_arrow_table()
     connection.register(_FOUND, state.ends.rows_at((pair[1], hashes[pair[0]].to_numpy()) for pair in ends))
     try:
-        connection.execute(f"CREATE TEMP TABLE {closing.beside} AS SELECT {listed} FROM {_FOUND}")
+        _replace(connection, "TABLE", closing.beside, f"SELECT {listed} FROM {_FOUND}")
     finally:
         connection.unregister(_FOUND)
 
 
-def drop_relation(connection: duckdb.DuckDBPyConnection, name: str) -> None:
-    """Remove a table or view, if it is there."""
+def _replace(connection: duckdb.DuckDBPyConnection, kind: Literal["TABLE", "VIEW"], name: str, text: str) -> None:
+    """Make a relation in the place of one that may be of the other kind."""
     from duckdb import CatalogException
     try:
-        connection.execute(f"DROP TABLE IF EXISTS {name}")
+        connection.execute(f"CREATE OR REPLACE TEMP {kind} {name} AS {text}")
     except CatalogException:
-        connection.execute(f"DROP VIEW {name}")
+        drop_relation(connection, name)
+        connection.execute(f"CREATE TEMP {kind} {name} AS {text}")
+
+
+def drop_relation(connection: duckdb.DuckDBPyConnection, name: str, *, is_view: bool = False) -> None:
+    """Remove a table or view, if it is there; `is_view` is a guess."""
+    from duckdb import CatalogException
+    first, second = ("VIEW", "TABLE") if is_view else ("TABLE", "VIEW")
+    try:
+        connection.execute(f"DROP {first} IF EXISTS {name}")
+    except CatalogException:
+        connection.execute(f"DROP {second} {name}")

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from engine.runtime.resources import iso
@@ -15,17 +17,21 @@ from server.feeds.options import Options
 
 
 class ManyFeeds:
-    """The feeds of `names` as one. Ids are the places in all of them: ``name:epoch-seq,...``."""
+    """The feeds of `names` as one. Ids are the places in all of them: ``name:epoch-seq,...``. Only feeds with news are looked at."""
 
     def __init__(self, exchange: Exchange, names: Sequence[str], options: Options, listener: Listener) -> None:
         """Blocks; raises the problem of the first query that cannot be followed."""
         self.done = False
         self._exchange, self._listener = exchange, listener
+        self._news: dict[str, None] = {}
+        self._lock = threading.Lock()
+        self._due: dict[str, float] = {}        # monotonic: when a feed has something to do without news
+        self._places: dict[str, str] = {}
         places = _places(options.last_event_id)
-        self._feeds: list[Feed] = []
+        self._feeds: dict[str, Feed] = {}
         try:
-            for name in names:
-                self._feeds.append(Feed(exchange, name, replace(options, last_event_id=places.get(name)), listener))
+            for name in dict.fromkeys(names):
+                self._feeds[name] = Feed(exchange, name, replace(options, last_event_id=places.get(name)), partial(self._woken, name))
         except BaseException:  # whatever it was, the channels joined so far must be left
             self.close()
             raise
@@ -36,34 +42,50 @@ class ManyFeeds:
     @property
     def position(self) -> str:
         """The ids of the last events of each query, or ``none``."""
-        return ",".join(f"{feed.name}:{feed.position}" for feed in self._feeds if feed.position != "none") or "none"
+        return ",".join(self._places.values()) or "none"
 
     def close(self) -> None:
         """Leave all channels."""
-        for feed in self._feeds:
+        for feed in self._feeds.values():
             feed.close()
         with self._exchange.everything.lock:
             self._exchange.everything.listeners.discard(self._listener)
+
+    def _woken(self, name: str) -> None:
+        """A feed has news; from any thread."""
+        with self._lock:
+            self._news[name] = None
+        self._listener()
 
     def open(self, now_ms: int) -> list[Frame]:
         """One hello, then what each feed begins with."""
         frames: list[Frame] = []
         hellos: list[Any] = []
-        for feed in self._feeds:
+        for feed in self._feeds.values():
             hello, *rest = feed.open(now_ms)
+            self._place(feed)
             hellos.append({"query": feed.name, "form": feed.info.form, "vars": list(feed.info.variables), "output": feed.info.output,
                            "state": feed.info.state, "from": feed.position})
             frames += self._named(feed, rest)
+        with self._lock:
+            self._news = dict.fromkeys(self._feeds)
         return [message("hello", queries=hellos, heartbeatSeconds=self._exchange.limits.heartbeat_seconds, serverTime=iso(now_ms)), *frames]
 
     def poll(self, now_s: float, blocking: bool) -> list[Frame] | None:
         """As `Feed.poll`, for all of them."""
         frames: list[Frame] = []
         waiting = False
-        for feed in self._feeds:
-            found = None if feed.done else feed.poll(now_s, blocking)
-            waiting = waiting or (found is None and not feed.done)
+        for feed in self._with_news(now_s):
+            found = feed.poll(now_s, blocking)
+            self._place(feed)
+            if found is None or found:      # there may be more
+                with self._lock:
+                    self._news[feed.name] = None
+            waiting = waiting or found is None
             frames += self._named(feed, found or [])
+            self._due.pop(feed.name, None)
+            if not feed.done and (due := feed.due_in(now_s)) is not None:
+                self._due[feed.name] = now_s + due
         with self._exchange.everything.lock:
             news = [(number, frame) for number, frame in self._exchange.everything.statuses if number > self._seen]
             lost = self._exchange.everything.statuses_lost > self._seen
@@ -73,9 +95,21 @@ class ManyFeeds:
         frames += [frame for _, frame in news]
         return None if waiting and not frames else frames
 
+    def _with_news(self, now_s: float) -> list[Feed]:
+        with self._lock:
+            news, self._news = self._news, {}
+        news |= dict.fromkeys(name for name, due in self._due.items() if due <= now_s)
+        return [feed for name in news if not (feed := self._feeds[name]).done]
+
+    def _place(self, feed: Feed) -> None:
+        if (position := feed.position) != "none":
+            self._places[feed.name] = f"{feed.name}:{position}"
+        else:
+            self._places.pop(feed.name, None)
+
     def due_in(self, now_s: float) -> float | None:
         """As `Feed.due_in`."""
-        return min((due for feed in self._feeds if not feed.done and (due := feed.due_in(now_s)) is not None), default=None)
+        return max(0.0, min(self._due.values()) - now_s) if self._due else None
 
     def end(self, reason: str, reconnect: bool) -> list[Frame]:
         """Say goodbye."""
@@ -84,7 +118,7 @@ class ManyFeeds:
 
     def progress(self) -> list[Frame]:
         """The newest progress of each query again."""
-        return [named for feed in self._feeds if not feed.done for named in self._named(feed, feed.progress())]
+        return [named for feed in self._feeds.values() if not feed.done for named in self._named(feed, feed.progress())]
 
     def _named(self, feed: Feed, frames: list[Frame]) -> list[Frame]:
         """Frames that say whose they are; changes of state come from the list of all, once."""

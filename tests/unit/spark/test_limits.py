@@ -11,7 +11,6 @@ import threading
 import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 
 import duckdb
 import pytest
@@ -31,6 +30,7 @@ from engine.worker.bundles import Found, Task
 from engine.worker.guard import guarded, out_of_memory
 from grammar import parse
 from tests.differential.plans import in_process
+from tests.sparks import workers
 from tests.waiting import wait_until
 
 STREAM = "http://ex.org/s"
@@ -242,19 +242,3 @@ def test_on_spark_a_removal_ends_what_is_evaluated_and_nothing_else(spark_sessio
         assert errors(running.result(50)) == {"quick": None, "product": "cancelled"}
         assert time.monotonic() - began < 50
     executor.close()
-
-
-def workers(jvm: int) -> list[int]:
-    """The Python processes that Spark's daemon has forked: grandchildren of the JVM."""
-    return [worker for daemon in children(jvm) for worker in children(daemon)]
-
-
-def children(parent: int) -> list[int]:
-    found = []
-    for folder in Path("/proc").iterdir():
-        try:
-            if folder.name.isdecimal() and int((folder / "stat").read_text().rpartition(")")[2].split()[1]) == parent:
-                found.append(int(folder.name))
-        except OSError:
-            continue    # it has ended
-    return found
