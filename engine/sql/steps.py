@@ -54,7 +54,7 @@ class Statements:
         return Emitter(self.tables, self.program.granule, self.prefix)
 
     def create(self, relation: plan.Relation) -> list[exp.Expr]:
-        """The tables of a relation."""
+        """The tables of a relation; they take the place of such as a step left that was ended while it made them."""
         terms = [(name, "VARCHAR") for name in _terms(relation)]
         points = [(name, "BIGINT") for name in ("lo", "hi", "seen", "taken")]
         table = self.tables[relation.name]
@@ -192,4 +192,4 @@ def _terms(relation: plan.Relation) -> list[str]:
 
 def _create(table: str, columns: Sequence[tuple[str, str]]) -> exp.Expr:
     listed = [exp.ColumnDef(this=exp.to_identifier(name), kind=exp.DataType.build(kind, dialect="duckdb")) for name, kind in columns]
-    return exp.Create(this=exp.Schema(this=exp.to_table(table), expressions=listed), kind="TABLE")
+    return exp.Create(this=exp.Schema(this=exp.to_table(table), expressions=listed), kind="TABLE", replace=True)

@@ -86,7 +86,7 @@ def go_on(connection: duckdb.DuckDBPyConnection, closing: Closing, tables: Table
 
 def _go_on(connection: duckdb.DuckDBPyConnection, closing: Closing, kept: Kept, tables: Tables) -> pa.Table | None:
     state = _caught_up(connection, closing, kept, tables)
-    connection.execute(f"CREATE TEMP TABLE {closing.all} AS {closing.first}")
+    replace_relation(connection, "TABLE", closing.all, closing.first)
     check = saturate(closing, tables, state.like)
     findings = connection.sql(check).to_arrow_table() if check else None
     if kept.replaces or _count(connection, closing.all):
@@ -177,20 +177,20 @@ def find_beside(connection: duckdb.DuckDBPyConnection, closing: Closing, ends: f
     state = _states(connection)[closing.name]
     new = _count(connection, closing.new) if new is None else new
     if new * _SCAN_BELOW > state.rows:
-        _replace(connection, "VIEW", closing.beside, f"SELECT {listed} FROM {closing.state}")
+        replace_relation(connection, "VIEW", closing.beside, f"SELECT {listed} FROM {closing.state}")
         return
     if state.ends is None:
         state.ends = Ends(_hashed(connection, closing.state))
     hashes = connection.sql(f"SELECT hash(s) AS s, hash(o) AS o FROM {closing.new}").to_arrow_table()
     connection.register(_FOUND, state.ends.rows_at((pair[1], hashes[pair[0]].to_numpy()) for pair in ends))
     try:
-        _replace(connection, "TABLE", closing.beside, f"SELECT {listed} FROM {_FOUND}")
+        replace_relation(connection, "TABLE", closing.beside, f"SELECT {listed} FROM {_FOUND}")
     finally:
         connection.unregister(_FOUND)
 
 
-def _replace(connection: duckdb.DuckDBPyConnection, kind: Literal["TABLE", "VIEW"], name: str, text: str) -> None:
-    """Make a relation in the place of one that may be of the other kind."""
+def replace_relation(connection: duckdb.DuckDBPyConnection, kind: Literal["TABLE", "VIEW"], name: str, text: str) -> None:
+    """Make a relation, in the place of another of this name, of whichever kind, that may have been left behind."""
     from duckdb import CatalogException
     try:
         connection.execute(f"CREATE OR REPLACE TEMP {kind} {name} AS {text}")

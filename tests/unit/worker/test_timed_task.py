@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -22,6 +23,7 @@ from engine.reference.timed import TimedState
 from engine.runtime.timed_results import Telling
 from engine.timeline import MIN
 from engine.worker import timed_task
+from engine.worker.program import ProgramState
 from engine.worker.state_file import StateLost, read_state, write_state
 from engine.worker.timed_task import TimedOutcome, TimedStep, advance, packed_plan
 from grammar.rule_sets import parse_rules
@@ -180,3 +182,21 @@ def test_limits(tmp_path: Path) -> None:
 
 def test_names_of_predicates_are_terms() -> None:
     assert (name_of("<http://ex.org/p>"), name_of('say "x"')) == ("<http://ex.org/p>", '"say \\"x\\""')
+
+
+def test_a_step_that_is_ended_while_it_makes_its_tables_is_made_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    rules = parse_rules(HELD, "text/x-datalogmtl", "held")
+    steps, run, calls = Steps(rules, tmp_path), ProgramState.run, list[object]()
+
+    def interrupted(state: ProgramState, key: object, *given: Any) -> list[tuple[int, ...]]:
+        found = run(state, key, *given)     # type: ignore[arg-type]
+        calls.append(key)
+        if len(calls) == 3:
+            raise TimeoutError("others wait")
+        return found
+
+    monkeypatch.setattr(ProgramState, "run", interrupted)
+    with pytest.raises(TimeoutError):
+        steps.to(20_000)
+    assert all(key[0] == "create" for key in calls if isinstance(key, tuple))
+    assert sorted(steps.told(steps.to(20_000).rows)) == sorted(oracle(rules, [20_000]))
