@@ -97,10 +97,10 @@ class Queries(dict[str, Query]):
 
     def awaited(self, evaluations: Iterable[tuple[Query, int]]) -> list[tuple[int, tuple[str, ...]]]:
         """What evaluations, of queries at times, wait for: times that pushed streams must reach, with the streams."""
-        makers, found = self.makers, dict[tuple[int, tuple[str, ...]], None]()
-        for query, tick in evaluations:
-            found.update(dict.fromkeys(self._awaited(query, tick, makers) if makers else [(tick, query.streams)]))
-        return list(found)
+        makers = self.makers
+        if not makers:
+            return list(dict.fromkeys((tick, query.streams) for query, tick in evaluations))
+        return list(dict.fromkeys(one for query, tick in evaluations for one in self._awaited(query, tick, makers)))
 
     @staticmethod
     def _awaited(query: Query, tick: int, makers: Mapping[str, Query]) -> list[tuple[int, tuple[str, ...]]]:

@@ -36,6 +36,7 @@ from engine.runtime.rows import ROWS, Control, Kind, controls, verdict_payload
 from engine.runtime.snapshot import snapshot_of
 from engine.runtime.suspects import Suspects
 from engine.runtime.view import View
+from engine.supervision.heap import Heap
 
 if TYPE_CHECKING:
     from engine.runtime.machine import Machine
@@ -58,6 +59,7 @@ class Evaluator:
         self._lane: Lane | None = None
         self._machine = machine
         self._ahead = False
+        self._heap = Heap()
 
     # --- start and end
 
@@ -207,6 +209,7 @@ class Evaluator:
         pump.results.retain(machine.clock.now_ms())
         if not outcome.ticks:
             pump.bring_ahead()
+            self._heap.holds(len(pump.queries))
         machine.keeper.wake()
 
     def _wake(self) -> None:

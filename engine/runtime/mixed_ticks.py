@@ -77,6 +77,9 @@ class MixedTicker(Ticker):
         may = max(may, first)
         return may if found is None else min(found, may)
 
+    def stands(self) -> None:
+        """It is written after each batch."""
+
     def snapshot(self) -> dict[str, Any]:
         """What cannot be found again by seeing the kept events anew."""
         return {**super().snapshot(), "before": self.before}

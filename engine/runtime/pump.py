@@ -38,7 +38,7 @@ from engine.runtime.segments import segments
 from engine.runtime.set_aside import SetAside, Trouble
 from engine.runtime.sound import BEYOND, sound_items, sound_watermark, storable_letters, storable_receipt
 from engine.runtime.streams import StreamState
-from engine.runtime.ticks import Known, Need
+from engine.runtime.ticks import Known, KnownNeeds, Mark, Need
 from engine.runtime.verdicts import Decide
 from engine.timeline import MAX, MIN
 
@@ -76,6 +76,7 @@ class Pump(Evaluations):
         self._failure: BaseException | None = None
         self._held: dict[str, ProgramPosition | None] = {}
         self._defined: dict[str, Definition] = {}      # by name: as it is in the result log
+        self._stood: dict[str, Mark | None] = {}       # by name: where it stood when its state was written last
 
     # --- batches
 
@@ -219,20 +220,27 @@ class Pump(Evaluations):
     # --- after the segments
 
     def _evict(self) -> None:
-        needs: dict[str, Need] = {}
+        known, watermarks = KnownNeeds(), dict[tuple[str, ...], int]()
+        found: dict[int, dict[str, Need]] = {}   # by id: of many queries it is one
         for query in self.queries.values():
             # it fails once it is resumed: nothing need be kept for that
             query.overrun = query.overrun or query.state == "paused" and self.overruns(query)
-            for stream, need in query.needs(self._backlog_from(self.watermark(query))).items():
-                needs[stream] = needs[stream].join(need) if stream in needs else need
-        self.kept.evict(needs)
+            needs = query.needs(self._backlog_from(self.watermark(query, watermarks)), known)
+            found[id(needs)] = needs
+        joined: dict[str, Need] = {}
+        for needs in found.values():
+            for stream, need in needs.items():
+                joined[stream] = joined[stream].join(need) if stream in joined else need
+        self.kept.evict(joined)
 
     def _commit(self) -> None:
         changes = self._changes
         changes.results = self._outcome.results
         for name, query in self.queries.items():
-            defined = self._defined.get(name) is query.definition
-            changes.queries[name] = (None if defined else query.definition.to_json(), query.snapshot())
+            if (stands := query.stands()) is None or stands != self._stood.get(name):
+                defined = self._defined.get(name) is query.definition
+                changes.queries[name] = (None if defined else query.definition.to_json(), query.snapshot())
+                self._stood[name] = stands
             if query.relation_changed:
                 changes.relations[name] = query.relation
                 query.relation_changed = False
@@ -240,6 +248,7 @@ class Pump(Evaluations):
         changes.meta |= {"numbers": self._numbers, "clock": self._now()}
         self._write(changes)
         self._defined = {name: query.definition for name, query in self.queries.items()}
+        self._stood = {name: stood for name, stood in self._stood.items() if name in self._defined}
         self.store.committed()
         self._retain()
         self._reach()
@@ -270,11 +279,11 @@ class Pump(Evaluations):
             watermark, floor = self.watermark(query, watermarks), query.ticker.floor
             query.behind = query.state == "running" and floor < watermark   # it is in the lane, or was when the process ended
             query.reached = query.evaluated if query.state == "failed" else floor if query.behind else watermark
+            query.next_tick = query.ticker.next() if query.state == "running" else None
 
     def next_ticks(self) -> list[tuple[int, tuple[str, ...]]]:
         """Times that pushed streams must reach for the next ticks of the running queries, if nothing else comes."""
-        found = [(query, query.ticker.next()) for query in self.queries.values() if query.state == "running"]
-        return self.queries.awaited((query, tick) for query, tick in found if tick is not None)
+        return self.queries.awaited((query, query.next_tick) for query in self.queries.values() if query.next_tick is not None)
 
     @property
     def oldest_needed(self) -> int:
@@ -301,6 +310,9 @@ class Pump(Evaluations):
             for table in self.results.made(stream):
                 self.kept.content(stream).append(table.filter(pc.greater_equal(table["t"], from_ms)))
         self._see_again(list(self.queries.values()))
+        for query in self.queries.values():     # a state is not written where no grid point was passed
+            if query.state == "running":
+                query.ticker.passes(self.watermark(query))
         self._reach()
         self.ahead.note(self._later(self.position))
 

@@ -21,7 +21,7 @@ from engine.runtime.mixed_ticks import MixedTicker
 from engine.runtime.output import bindings, difference, first_rows, payloads
 from engine.runtime.registered import Definition, Reader
 from engine.runtime.resources import RESULT_KINDS, ResultEvent
-from engine.runtime.ticks import Need, Ticker, Timetable
+from engine.runtime.ticks import KnownNeeds, Mark, Need, Ticker, Timetable
 from engine.runtime.timed_results import Telling
 from engine.runtime.timed_ticks import TimedTicker
 from engine.timeline import MAX, MIN
@@ -108,8 +108,9 @@ def _ticker(statement: Statement, timetable: Timetable, floor: int) -> Ticker:
 class LiveQuery(Reader):
     """The state of a query between batches. `state` is ``running``, ``paused`` or ``failed`` (`failed_with` names the producer whose
     failure it was, or what it needs that is lost: ``graph <iri>``, ``rules name``). `evaluated` is the T of the last evaluation that was
-    logged, `reached` the watermark up to which its results are committed: of a failed query `evaluated`. `behind`: something is left to
-    evaluate up to the watermark. `overrun`: while it was paused more came than its rules may have to see at once."""
+    logged, `reached` the watermark up to which its results are committed: of a failed query `evaluated`. `next_tick` is the next
+    evaluation of a running one that will be logged if nothing else comes. `behind`: something is left to evaluate up to the watermark.
+    `overrun`: while it was paused more came than its rules may have to see at once."""
 
     def __init__(self, definition: Definition, statement: Statement, compiled: Compiled | None, floor: int) -> None:
         self.definition = definition
@@ -128,6 +129,7 @@ class LiveQuery(Reader):
         self.evaluated = self.reached = MIN
         self.behind = False
         self.overrun = False
+        self.next_tick: int | None = None
 
     @property
     def stepwise(self) -> bool:
@@ -153,11 +155,11 @@ class LiveQuery(Reader):
         """Leave out the ticks up to `watermark`."""
         self.ticker.skip(watermark)
 
-    def needs(self, paused_from: int = MIN) -> dict[str, Need]:
+    def needs(self, paused_from: int = MIN, known: KnownNeeds | None = None) -> dict[str, Need]:
         """What must be kept of each stream; nothing for a failed query."""
         if self.state == "failed" or self.overrun:
             return {}
-        needs = self.ticker.needs(paused_from if self.state == "paused" else MIN)
+        needs = self.ticker.needs(paused_from if self.state == "paused" else MIN, known)
         if self.statement.timed_rules:      # what the rules have not seen
             first = Need(MIN if self.program is None else (self.program.until + 1) // 2)
             needs = {stream: need.join(first) for stream, need in needs.items()}
@@ -279,6 +281,12 @@ class LiveQuery(Reader):
                 if entry not in found:
                     found.append(entry)
         return found
+
+    def stands(self) -> Mark | None:
+        """Equal where the snapshot before does as well, None where that is not known."""
+        stands = self.ticker.stands()
+        return None if stands is None else (stands, self.definition, self.state, self.error, self.seq, self.failed_with, self.evaluated,
+                                            self.program, self.overrun)
 
     def snapshot(self) -> dict[str, Any]:
         """The state as JSON, without the relation."""

@@ -71,7 +71,7 @@ class Snapshot:
 def snapshot_of(pump: Pump, measured: Measured) -> Snapshot:
     """The pump as it is; called by its owner between batches."""
     queries = {name: Seen(query.definition, query.statement, query.timetable, query.compiled, query.state, query.error, query.seq,
-                          query.reached, query.ticker.next() if query.state == "running" else None, pump.is_beside(query),
+                          query.reached, query.next_tick, pump.is_beside(query),
                           query.program, query.behind)
                for name, query in pump.queries.items()}
     kept, executor = pump.kept, pump.executor

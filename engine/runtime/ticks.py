@@ -9,6 +9,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,8 @@ from engine.timeline import MAX, MIN, ON_CHANGE_STEP, content, first_close_after
 
 Times = npt.NDArray[np.int64]
 Range = tuple[int, int]
+KnownNeeds = dict[tuple[int, int], dict[str, "Need"]]
+"""What is needed by the id of a timetable and a floor (`Ticker.needs`): found once for all queries of which both are the same."""
 Known = dict[tuple[int, int, int, int], list[Range]]
 """What windows make of some times (`Timetable.seen`): found once for all queries that see these."""
 
@@ -65,8 +68,8 @@ class Timetable:
         on_change = statement.on_change
         grids = ((every, start),) if every is not None else tuple((step, start) for step in steps)
         grain_ms = statement.query.grain_ms if isinstance(statement.query, TimedProgram) else 1
-        return cls(windows, () if on_change else grids, start, statement.report == "full", on_change, statement.expires,
-                   isinstance(statement.query, Program), grain_ms)
+        return _one(cls(windows, () if on_change else grids, start, statement.report == "full", on_change, statement.expires,
+                        isinstance(statement.query, Program), grain_ms))
 
     def label(self, tick: int) -> int:
         """The time that results of `tick` carry: the event's own time for reports on change."""
@@ -125,6 +128,12 @@ class Timetable:
     def last_close(self, window: Window, end: int, latest: int) -> int:
         """The last close of `window` that sees an event, given the end of its last range (`seen`) and the latest event's time."""
         return end - self.step(window) if isinstance(window, TimeWindow) else latest + 1
+
+
+@lru_cache(maxsize=4096)
+def _one(timetable: Timetable) -> Timetable:
+    """One object for equal timetables, so that what follows from one is found once for all its queries."""
+    return timetable
 
 
 Mark = tuple[Any, ...]
@@ -284,13 +293,16 @@ class Ticker:
         """The last evaluation time that is done, whether or not it was reported; MIN where there is none."""
         return self.timetable.evaluated(self.floor)
 
-    def needs(self, least_floor: int = MIN) -> dict[str, Need]:
+    def needs(self, least_floor: int = MIN, known: KnownNeeds | None = None) -> dict[str, Need]:
         """What must be kept of each stream for the ticks after `floor`, or after `least_floor` if that is greater."""
-        needs: dict[str, Need] = {}
-        for stream, window in self.timetable.windows:
-            need = self._need(window, max(self.floor, least_floor))
-            needs[stream] = needs[stream].join(need) if stream in needs else need
-        return needs
+        floor, known = max(self.floor, least_floor), {} if known is None else known
+        key = id(self.timetable), floor
+        if key not in known:
+            needs = known[key] = {}
+            for stream, window in self.timetable.windows:
+                need = self._need(window, floor)
+                needs[stream] = needs[stream].join(need) if stream in needs else need
+        return known[key]
 
     def _need(self, window: Window, floor: int) -> Need:
         match window:
@@ -303,6 +315,11 @@ class Ticker:
             case TupleWindow(count=count):
                 return Need(floor, items=count)
         return Need(floor, triples=1)
+
+    def stands(self) -> Mark | None:
+        """Equal where the snapshot before does as well: no grid point was passed since, and what came is kept. None where that is not
+        known."""
+        return None if self.timetable.on_change else (self._upcoming(), self.filled, *self._first.values())
 
     def snapshot(self) -> dict[str, Any]:
         """What cannot be found again by seeing the kept events anew."""

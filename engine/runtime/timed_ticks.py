@@ -13,7 +13,7 @@ import numpy as np
 
 from engine.ir.programs import last_told_at
 from engine.ir.statement import TimedProgram
-from engine.runtime.ticks import Known, Mark, Need, Range, Ticker, Times, Timetable, merge
+from engine.runtime.ticks import Known, KnownNeeds, Mark, Need, Range, Ticker, Times, Timetable, merge
 from engine.timeline import MAX, MIN
 
 
@@ -80,10 +80,13 @@ class TimedTicker(Ticker):
         """Where a replay ends; MIN where it has seen nothing."""
         return MIN if self._last_seen == MIN else last_told_at(self._program, self._last_seen)
 
-    def needs(self, least_floor: int = MIN) -> dict[str, Need]:
+    def needs(self, least_floor: int = MIN, known: KnownNeeds | None = None) -> dict[str, Need]:
         """What must be kept of each stream: what is not done yet, also for a program that is paused."""
         first = int(self._waiting[0]) if len(self._waiting) else MAX
         return {stream: Need(min(first, self.floor)) for stream in self.timetable.streams}
+
+    def stands(self) -> None:
+        """It is written after each batch."""
 
     def snapshot(self) -> dict[str, Any]:
         """What cannot be found again by seeing the kept events anew."""
