@@ -185,11 +185,13 @@ class Compiled:
         """
         key = (executor, typed, form)
         if key not in self.texts:
-            plan = self.sampled if form == "sampled" else self.shared if form == "shared" else self.plan
-            assert plan is not None
-            plan = with_chains(plan) if form == "motifs" else plan
-            self.texts[key] = self._emit(executor, typed, plan)
+            self.texts[key] = self._emit(executor, typed, self.plan_in(form))
         return self.texts[key]
+
+    def plan_in(self, form: Form) -> Plan:
+        """The plan in one of its forms, where it has that."""
+        plan = (self.sampled if form == "sampled" else self.shared if form == "shared" else None) or self.plan
+        return with_chains(plan) if form == "motifs" else plan
 
     @property
     def _label_offset(self) -> int:
@@ -227,8 +229,8 @@ class Compiled:
         """The plan as nested nodes, for its picture."""
         return plan_tree(self.plan, self.estimate)
 
-    def explain(self, stage: str = "spark") -> str:
-        """The statement at a stage, as text."""
+    def explain(self, stage: str = "spark", form: Form = "plain") -> str:
+        """The statement at a stage, as text; the logical plan in one of its forms."""
         match stage:
             case "parsed" | "validated":
                 return show(self.statement)
@@ -236,7 +238,7 @@ class Compiled:
                 return show_passes(self.passes) + show(self.rewritten)
             case "logical":
                 chain = "" if self.staged is None else "\n" + explain_staged(self.staged)
-                return explain_plan(self.plan, self.estimate) + chain + self._memory()
+                return explain_plan(self.plan_in(form), self.estimate) + chain + self._memory()
             case "spark" if isinstance(self.plan, TimedPlan):
                 return f"-- executor: local, a step in one task\n-- state: in the worker, and in a file\n{step_texts(self.plan.program)}"
             case "spark":

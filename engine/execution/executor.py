@@ -27,6 +27,7 @@ from engine.execution.kept import KeptClosures
 from engine.execution.pace import Paces
 from engine.execution.plan_job import ExecutorName, PlanJob
 from engine.execution.program_steps import TimedPrograms
+from engine.execution.ran import Ran
 from engine.execution.runners import SqlPlans, Tasks, WithoutSql
 from engine.execution.shapes import Shapes
 from engine.execution.sharing import Sharing
@@ -83,6 +84,7 @@ class Executor:
         self.force_executor: ExecutorName | None = force_executor if sql is not None else "local"
         self.force_strategy = force_strategy
         self.choices: dict[str, tuple[ExecutorName, StrategyName]] = {} if pump is None else pump.choices
+        self.ran: dict[str, Ran] = {} if pump is None else pump.ran
         self.force_graphs = force_graphs
         self._closures: dict[str, KeptClosures] = {} if pump is None else pump._closures
         self._too_large: set[str] = set() if pump is None else pump._too_large
@@ -177,6 +179,7 @@ class Executor:
         self._tasks.forget(query)
         self._paces.forget(query)
         self.choices.pop(query, None)
+        self.ran.pop(query, None)
         self._too_large.discard(query)
         self._over.pop(query, None)
         self._sharing.forget(query)
@@ -229,11 +232,12 @@ class Executor:
             compiled, due = keeping, replace(due, compiled=keeping)
             closures = self._kept_closures(due)
         typed = not compiled.undecided and not any(due.streams[iri].hard for iri in ranges)
-        form: Form = "motifs" if self.force_graphs is not None and executor == "sql" else "plain"
-        if executor == "local" and self._following is not None:
-            form = self._sampling(due, rows)
+        form, why = self._form(due, rows, most) if executor == "sql" else self._sampling(due, rows)
+        if closures is not None and form == "plain":
+            why = f"its closures are kept: {compiled.changing:.0%} of its windows is new at an evaluation"
         samples = form in ("sampled", "shared")
-        self.choices[due.query] = (executor, "incremental" if samples or closures is not None and closures.seen >= 0 else "recompute")
+        strategy: StrategyName = "incremental" if samples or closures is not None and closures.seen >= 0 else "recompute"
+        self.choices[due.query] = executor, strategy
         if closures is not None:
             compiled = compiled.with_own_closures(closures.mark, static=False)
         elif executor == "sql" and compiled.closures:   # plans run side by side in one session
@@ -263,6 +267,7 @@ class Executor:
         shape = compiled.shape if form == "shared" and not own and not closings else None
         job = PlanJob(due, evaluation, executor, lambda: text.statement(below()), frozenset(names | own.keys()), rows * len(due.ticks),
                       closures, own, rounds=rounds, closings=closings, ahead=ahead, kept=kept, shape=shape, typed=typed)
+        self.ran[due.query] = Ran(executor, strategy, form, why, rows * len(due.ticks), tuple(step.text.name for step in kept))
         self._sampled.pop(due.query, None)
         if kept and not own and not closings:
             self._sampled[due.query] = replace(job)
@@ -273,6 +278,7 @@ class Executor:
         step, own = self.programs.step(due)
         self.choices[due.query] = ("local", "incremental")
         rows = sum(table.num_rows for table in own.values()) + (due.state.held if due.state is not None else 0)
+        self.ran[due.query] = Ran("local", "incremental", "plain", "a program goes on from what it holds", rows)
         return PlanJob(due, due.evaluation, "local", str, frozenset(own), rows, own=own, step=step)
 
     def _keeps(self, due: Due, keeping: Compiled, rows: int) -> bool:
@@ -283,17 +289,29 @@ class Executor:
             return self.force_strategy != "recompute"
         return rows > KEPT_ROWS and due.compiled.changing <= most_changing(rows)
 
-    def _sampling(self, due: Due, rows: int) -> Form:
-        """Whether what its patterns find is kept, and in which relations: those that many queries share cost little, however few rows."""
-        if self._over.get(due.query, 0) >= MOST_OVER or self.force_strategy == "recompute":
-            return "plain"
-        if self._sharing.users(due.query, due.compiled) >= SHARED_BY:
-            return "shared"
+    def _form(self, due: Due, rows: int, most: int) -> tuple[Form, str]:
+        """The form of a plan of Spark SQL, and why it is one: `most` rows are evaluated in tasks."""
+        why = ("it is made to be one of Spark SQL" if self.force_executor is not None
+               else "it needs more memory than a worker has" if due.query in self._too_large else f"{rows} rows are more than {most}")
+        return "plain" if self.force_graphs is None else "motifs", why
+
+    def _sampling(self, due: Due, rows: int) -> tuple[Form, str]:
+        """Whether what its patterns find is kept, and in which relations, and why: those that many queries share cost little, however few
+        rows."""
+        if self._following is None or self.force_strategy == "recompute":
+            return "plain", "its windows are evaluated anew"
+        if self._over.get(due.query, 0) >= MOST_OVER:
+            return "plain", "what its patterns find needed more time or memory than an evaluation has"
+        if (users := self._sharing.users(due.query, due.compiled)) >= SHARED_BY:
+            return "shared", f"what its patterns find is kept for {users} queries, which differ in constants and filters only"
         if due.compiled.sampled is None:
-            return "plain"
+            return "plain", "nothing that its patterns find can be kept"
         whole: int = rows + sum(table.num_rows for table in due.graphs.values())
-        keeps = whole > INCREMENTAL_ROWS and due.compiled.changing * rows <= MOST_NEW * whole
-        return "sampled" if self.force_strategy or keeps else "plain"
+        if not self.force_strategy and whole <= INCREMENTAL_ROWS:
+            return "plain", f"{whole} rows are soon evaluated anew"
+        if not self.force_strategy and due.compiled.changing * rows > MOST_NEW * whole:
+            return "plain", f"{due.compiled.changing:.0%} of its windows is new at an evaluation"
+        return "sampled", f"what its patterns find is kept: {due.compiled.changing:.0%} of its windows is new at an evaluation"
 
     def _steps(self, due: Due, texts: Sequence[KeptText]) -> tuple[KeptStep, ...]:
         """The kept relations that a query samples, each with the time from which on it needs the facts of its streams."""
@@ -317,7 +335,13 @@ class Executor:
 
     def _run(self, jobs: list[PlanJob]) -> None:
         self._run_local([job for job in jobs if job.executor == "local"])
-        self._sql.run([job for job in jobs if job.executor == "sql"], self._close_ahead, self._paces.took)
+        self._sql.run([job for job in jobs if job.executor == "sql"], self._close_ahead, self._took)
+
+    def _took(self, due: Due, ms: float, together: int = 1) -> None:
+        """The evaluations of `due` took so many ms, of a statement for so many queries."""
+        self._paces.took(due, ms)
+        if due.query in self.ran:
+            self.ran[due.query] = replace(self.ran[due.query], ms=ms, together=together)
 
     def _run_undecided(self, jobs: list[PlanJob]) -> None:
         """Run the plans again whose text met a value that SQL does not decide; such a query is left to Python from then on."""
@@ -408,9 +432,10 @@ class Executor:
                     job.answer = answer
             else:
                 again += group.jobs
+        beside = {id(job): len(group.jobs) for group in groups for job in group.jobs}
         for job in jobs:
             if isinstance(job.answer, Found):
-                self._paces.took(job.due, job.answer.ms)
+                self._took(job.due, job.answer.ms, beside.get(id(job), 1))
         self._run_local(again, together=False)
 
     def _in_one_job(self, jobs: list[PlanJob], tasks: Sequence[Task]) -> Sequence[Found | Exception]:

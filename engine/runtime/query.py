@@ -10,6 +10,7 @@ from typing import Any, Protocol
 import numpy as np
 import pyarrow as pa
 
+from engine.execution.compiled import Form
 from engine.execution.content import StreamContent
 from engine.execution.due import ProgramPosition
 from engine.execution.instances import ENDS
@@ -42,7 +43,7 @@ class Compiled(Protocol):
 
     def tree(self) -> dict[str, Any] | None: ...
 
-    def explain(self, stage: str = "spark") -> str: ...
+    def explain(self, stage: str = "spark", form: Form = "plain") -> str: ...
 
 
 def unreadable(text: str) -> Statement:

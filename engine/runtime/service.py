@@ -13,6 +13,7 @@ from dataclasses import replace as changed
 from typing import Any
 
 from engine.execution.due import Due
+from engine.execution.ran import users_of
 from engine.ir.spans import Diagnostic
 from engine.ir.statement import GraphSource, Statement, TimedProgram
 from engine.limits import LimitExceeded
@@ -109,8 +110,12 @@ class Engine(RuleCommands, GraphCommands):
         """The plan of a query at `stage` as text."""
         view = self._view()
         query = self._query(name, view)
-        held = held_text(held_facts(query.statement, view.seen(query))) if stage == "logical" else ""
-        return self._compiled(query, view).explain(stage) + held
+        if stage != "logical":
+            return self._compiled(query, view).explain(stage)
+        ran = view.snapshot.ran.get(query.epoch)
+        shown = self._compiled(query, view).explain(stage, "plain" if ran is None else ran.form)
+        shown += held_text(held_facts(query.statement, view.seen(query)))
+        return shown if ran is None else f"{shown.rstrip()}\n{ran.text(users_of(view.snapshot.ran.values()))}"
 
     def plan_nodes(self, name: str) -> dict[str, Any]:
         """The plan as nested nodes, with executor, strategy and graph problems of the last evaluation."""
@@ -219,7 +224,9 @@ def _sources(statement: Statement, view: View) -> list[dict[str, str | None]]:
             for iri in dict.fromkeys(source.stream for source in statement.streams)]
 
 
-def _chosen(query: Registered, view: View) -> dict[str, str | None]:
-    """Executor and strategy of a query's last evaluation, where the executor has a choice."""
+def _chosen(query: Registered, view: View) -> dict[str, Any]:
+    """Executor and strategy of a query's last evaluation, where the executor has a choice, and how it `ran`."""
     executor, strategy = view.snapshot.choices.get(query.epoch, (None, None))
-    return {"executor": executor, "strategy": strategy}
+    ran = view.snapshot.ran.get(query.epoch)
+    return {"executor": executor, "strategy": strategy,
+            "ran": None if ran is None else ran.to_json(users_of(view.snapshot.ran.values()))}

@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from engine.execution.content import Chunk, StreamContent
 from engine.execution.due import ProgramPosition
+from engine.execution.ran import Ran
 from engine.ir.statement import Statement
 from engine.runtime.derived import FixedQueries
 from engine.runtime.meters import Measured
@@ -47,7 +48,7 @@ class Seen(Reader):
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """The pump after the record at `position`. Queries and rule sets by name, `choices` by epoch, the others by IRI."""
+    """The pump after the record at `position`. Queries and rule sets by name, `choices` and `ran` by epoch, the others by IRI."""
 
     position: int = 0
     queries: FixedQueries[Seen] = field(default_factory=FixedQueries)
@@ -58,6 +59,7 @@ class Snapshot:
     versions: Mapping[str, int] = field(default_factory=dict)
     rules: Mapping[str, StoredRules] = field(default_factory=dict)
     choices: Mapping[str, tuple[str, str]] = field(default_factory=dict)
+    ran: Mapping[str, Ran] = field(default_factory=dict)
     graph_choices: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
     troubles: tuple[Trouble, ...] = ()
     oldest_needed: int = 0
@@ -78,5 +80,5 @@ def snapshot_of(pump: Pump, measured: Measured) -> Snapshot:
     return Snapshot(pump.position, FixedQueries(queries), {stream: replace(state) for stream, state in kept.states.items()},
                     {stream: content.chunks for stream, content in kept.contents.items()},
                     {stream: tail.fixed() for stream, tail in kept.tails.items()}, dict(pump.store.tables), dict(pump.store.versions),
-                    dict(pump.rule_store.stored), dict(getattr(executor, "choices", {})),
+                    dict(pump.rule_store.stored), dict(getattr(executor, "choices", {})), dict(getattr(executor, "ran", {})),
                     dict(getattr(executor, "graph_choices", {})), (*pump.troubles(), *pump.set_aside), pump.oldest_needed, measured)

@@ -35,6 +35,11 @@ class Suspects:
         return getattr(self._executor, "choices", {})
 
     @property
+    def ran(self) -> Mapping[str, Any]:
+        """The executor's."""
+        return getattr(self._executor, "ran", {})
+
+    @property
     def graph_choices(self) -> Mapping[str, Any]:
         """The executor's."""
         return getattr(self._executor, "graph_choices", {})
