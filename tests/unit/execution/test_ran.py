@@ -59,8 +59,9 @@ def names(texts: Collection[str]) -> set[str]:
     return {found for text in texts for found in re.findall(r"\bk_[0-9a-f]{16}\b", text)}
 
 
-@pytest.mark.parametrize(("case", "others", "strategy"), [*((case, 0, "incremental") for case in CASES),
-                                                          *((case, 5, None) for case in CASES[::3])], ids=lambda value: value.name if isinstance(value, Case) else str(value))
+@pytest.mark.parametrize(("case", "others", "strategy"), [
+    *(pytest.param(case, 0, "incremental", id=case.name) for case in CASES),
+    *(pytest.param(case, 5, None, id=f"{case.name}-beside others") for case in CASES[::3])])
 def test_what_is_told_is_what_ran(case: Case, others: int, strategy: str | None, tmp_path: Path) -> None:
     recorded, executor, pump = run(case, others, tmp_path, strategy)
     users, evaluated = users_of(executor.ran.values()), 0
