@@ -24,7 +24,7 @@ from engine.sql.closing import (Closing, Round, SeenRow, all_seen, beside_table,
                                 seen_text)
 from engine.sql.sources import closure_table
 from engine.worker import kept, staged_task, timed_task
-from engine.worker.database import cursors, database, kept_beside, own_threads
+from engine.worker.database import cursors, database, kept_beside, own_threads, register
 from engine.worker.guard import check_size, end_overdue, fetched, guarded, is_out_of_memory, out_of_memory
 from engine.worker.kept import KeptStep
 from engine.worker.resident import Behind, Followed, follow, token_of
@@ -182,7 +182,7 @@ def _run_bundle(connection: duckdb.DuckDBPyConnection, tables: dict[str, bytes],
     versions: dict[str, object] = {name: hash(data) for name, data in tables.items()}
     closures = Closures(connection, versions | {name: token_of(connection, name) for name in followed})
     for name, data in tables.items():
-        connection.register(name, unpack(data))
+        register(connection, name, unpack(data))
     try:
         for number, task in tasks:
             yield _run(connection, number, task, closures) if task.step is None else _advance(connection, number, task, task.step, tables)

@@ -15,6 +15,7 @@ from engine.worker.functions import register_duckdb
 
 if TYPE_CHECKING:
     import duckdb
+    import pyarrow as pa
 
 MEMORY_VARIABLE = "THALWEG_WORKER_MEMORY"
 THREADS_VARIABLE = "THALWEG_WORKER_THREADS"
@@ -55,6 +56,17 @@ def database() -> duckdb.DuckDBPyConnection:
 
 _ROOTS: dict[duckdb.DuckDBPyConnection, duckdb.DuckDBPyConnection] = {}
 _KEPT: dict[duckdb.DuckDBPyConnection, dict[str, dict[str, Any]]] = {}
+
+
+def register(connection: duckdb.DuckDBPyConnection, name: str, rows: pa.Table) -> None:
+    """Let statements read rows by a name. Where an interrupt ended the removal of others of that name, DuckDB 1.5 keeps their view, and
+    makes none in its place."""
+    from duckdb import CatalogException
+    try:
+        connection.register(name, rows)
+    except CatalogException:
+        connection.execute(f"DROP VIEW IF EXISTS {name}")
+        connection.register(name, rows)
 
 
 def kept_beside(connection: duckdb.DuckDBPyConnection, kind: str) -> dict[str, Any]:

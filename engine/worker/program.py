@@ -22,6 +22,7 @@ from engine.plan import intervals as plan
 from engine.plan.upcoming import late_boxed, watched
 from engine.sql.steps import Statements
 from engine.timeline import MAX, MIN
+from engine.worker.database import register
 from engine.worker.events import Events, State
 
 if TYPE_CHECKING:
@@ -182,7 +183,7 @@ class ProgramState:
             self.use(self.whole, {})
         for name, table in snapshot.relations.items():
             given = f"{self.statements.tables[name]}_given"
-            self.connection.register(given, table)
+            register(self.connection, given, table)
             self.run(("load", name), partial(self.statements.load, self.relations[name]), {})
             self.connection.unregister(given)
             self.measure(name)
@@ -256,7 +257,7 @@ class _Step:
         self.touched: dict[str, int] = {}
         self.rounds: set[str] = set()   # relations with rows of the last round
         for name, table in given.items():
-            state.connection.register(f"{state.statements.tables[name]}_given", table)
+            register(state.connection, f"{state.statements.tables[name]}_given", table)
 
     def close(self) -> None:
         """Forget what came in."""

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from engine.ipc import pack, unpack
-from engine.worker.database import kept_beside
+from engine.worker.database import kept_beside, register
 
 if TYPE_CHECKING:
     import duckdb
@@ -148,7 +148,7 @@ def _take(connection: duckdb.DuckDBPyConnection, held: dict[str, Held], name: st
 
 def _write(connection: duckdb.DuckDBPyConnection, statement: str, data: bytes) -> None:
     if data:
-        connection.register(_NEW, unpack(data))
+        register(connection, _NEW, unpack(data))
         try:
             connection.execute(statement)
         finally:

@@ -17,7 +17,7 @@ from pyarrow.parquet import ParquetFile, write_table
 
 from engine.plan.derive import Seen
 from engine.sql.closing import Closing, Kept, Segment, Tables, add_seen, all_seen, saturate, state_table
-from engine.worker.database import kept_beside
+from engine.worker.database import kept_beside, register
 from engine.worker.ends import Ends
 
 if TYPE_CHECKING:
@@ -147,7 +147,7 @@ def _reading(connection: duckdb.DuckDBPyConnection, segments: Sequence[Segment])
 @contextmanager
 def _registered(connection: duckdb.DuckDBPyConnection, rows: pa.Table) -> Iterator[None]:
     """Within it, the relation `_SEGMENTS` has these rows."""
-    connection.register(_SEGMENTS, rows)
+    register(connection, _SEGMENTS, rows)
     try:
         yield
     finally:
@@ -182,7 +182,7 @@ def find_beside(connection: duckdb.DuckDBPyConnection, closing: Closing, ends: f
     if state.ends is None:
         state.ends = Ends(_hashed(connection, closing.state))
     hashes = connection.sql(f"SELECT hash(s) AS s, hash(o) AS o FROM {closing.new}").to_arrow_table()
-    connection.register(_FOUND, state.ends.rows_at((pair[1], hashes[pair[0]].to_numpy()) for pair in ends))
+    register(connection, _FOUND, state.ends.rows_at((pair[1], hashes[pair[0]].to_numpy()) for pair in ends))
     try:
         replace_relation(connection, "TABLE", closing.beside, f"SELECT {listed} FROM {_FOUND}")
     finally:

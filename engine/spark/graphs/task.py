@@ -12,7 +12,7 @@ from engine.spark.graphs.plain import components as weak
 from engine.spark.graphs.plain import strong_components as strong
 from engine.spark.graphs.plain import widest
 from engine.sql.closure import recursion
-from engine.worker.database import database
+from engine.worker.database import database, register
 
 Work = Callable[[pa.Table], pa.Table]
 _FIRST = "first"
@@ -65,7 +65,7 @@ def _beside(table: pa.Table, within: tuple[str, ...], found: pa.Table) -> pa.Tab
 
 def _closed(table: pa.Table) -> pa.Table:
     connection = database()
-    connection.register("edges", table)
+    register(connection, "edges", table)
     try:
         found = recursion("found", "edges", "starts", ())
         text = f"WITH RECURSIVE starts AS (SELECT x, y FROM edges WHERE first), found AS ({found}) SELECT x, y FROM found"

@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from engine.compiler import Catalog, compile_statement
 from engine.execution.content import StreamContent
+from engine.execution.compiled import Form
 from engine.execution.due import Answer, Due, ProgramPosition
 from engine.execution.instances import ENDS
 from engine.execution.plan_job import PlanJob
@@ -82,7 +83,7 @@ class ReferenceCompiled:
     def tree(self) -> None:
         return None
 
-    def explain(self, stage: str = "spark") -> str:
+    def explain(self, stage: str = "spark", form: Form = "plain") -> str:
         return f"{stage}: {self.statement.text}"
 
 
