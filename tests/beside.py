@@ -15,6 +15,7 @@ from tests.case_files import TIMED_MEDIA
 OTHER = "~"
 FEW = 3
 _PARTS = re.compile(r"""<[^>]*>|"[^"]*"|'[^']*'|\[[^\]]*\]|(?<![\w:.?$-])\d+(?![\w:.])""")
+_NAMES = re.compile(r"(?<![\w<\":]):[a-z]\w*")
 _RANGE = re.compile(r"(RANGE\s+\w*?)(\d+)", re.IGNORECASE)
 
 
@@ -34,19 +35,26 @@ def beside(records: Sequence[Record], others: int) -> list[Record]:
     for record in records:
         follow = extra[record.query] if isinstance(record, Register) and first.get(record.query) is record else []
         for one in (record, *follow):
-            position = places[one.position] = next(positions)
+            position = next(positions)
+            places.setdefault(one.position, position)
             found.append(replace(one, position=position))
     return [replace(record, since=places[record.since]) if isinstance(record, Register) else record for record in found]
 
 
 def other(text: str, number: int) -> str:
-    """The text itself, with windows twice as long, with its numbers greater by one or two, or with both."""
+    """The text itself, or with windows twice as long, numbers greater by one or two, one of the prefixed names behind WHERE in the place of
+    another, or all of that; the text itself where that is none."""
     def greater(part: re.Match[str]) -> str:
         return str(int(part[0]) + number % 3) if part[0].isdigit() else part[0]
 
     changed = _PARTS.sub(greater, text)
     if number % 2:
         changed = _RANGE.sub(lambda found: f"{found[1]}{2 * int(found[2])}", changed)
+    head, where, pattern = changed.partition("WHERE")
+    names = [found.span() for found in _NAMES.finditer(pattern)]
+    if number >= 6 and names:
+        (begin, end), (first, last) = names[number % len(names)], names[(number + 1) % len(names)]
+        changed = f"{head}{where}{pattern[:begin]}{pattern[first:last]}{pattern[end:]}"
     try:
         parse(changed)
     except DiagnosticError:

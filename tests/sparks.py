@@ -76,9 +76,9 @@ def pumped(records: Sequence[Record], parse: Callable[[str], Statement], *, exec
            graphs: str | None = None, batches: int = 1, resumed: bool = False, tasks: OwnProcess | None = None,
            read_rules: ParseRules = parse_rules, closed_rows: int = CLOSED_ROWS, without: frozenset[str] = frozenset(),
            killed: bool = False) -> list[ResultEvent]:
-    """Run records through the pump in so many batches; `resumed` stops it after each and goes on from what was written, `killed` ends all
-    worker processes of Spark between them. On the shared Spark, unless `tasks` are given to run in this process. `closed_rows` as Executor
-    has it, `without` as compile_statement. Raises QueriesFailed in the end."""
+    """Run records through the pump in so many batches; `resumed` stops it after every other one and goes on from what was written,
+    `killed` ends all worker processes of Spark between them. On the shared Spark, unless `tasks` are given to run in this process.
+    `closed_rows` as Executor has it, `without` as compile_statement. Raises QueriesFailed in the end."""
     if graphs == "graphframes":
         needs_graphframes(shared_session())
 
@@ -93,11 +93,12 @@ def pumped(records: Sequence[Record], parse: Callable[[str], Statement], *, exec
     cuts = sorted(random.Random(batches).sample(range(1, last), min(batches - 1, last - 1)))
     found: list[ResultEvent] = []
     failed: dict[str, str] = {}
+    ended: list[int] = []
     with tempfile.TemporaryDirectory() as folder:
         pump: Pump | None = None
         results: ResultLog | None = None
-        for begin, end in zip([0, *cuts], [*cuts, last]):
-            if pump is None or resumed:
+        for number, (begin, end) in enumerate(zip([0, *cuts], [*cuts, last])):
+            if pump is None or resumed and number % 2 == 0:
                 if results is not None:
                     results.close()
                 results = ResultLog(Path(folder) / "results.db")
@@ -109,13 +110,22 @@ def pumped(records: Sequence[Record], parse: Callable[[str], Statement], *, exec
             inside = pc.and_(pc.greater(table["position"], begin), pc.less_equal(table["position"], end))
             found += pump.process(table.filter(inside)).results
             failed |= {q.name: str(q.error) for q in pump.queries.values() if q.state == "failed"}
-            for worker in workers(shared_session().jvm_pid) if killed else ():
-                os.kill(worker, signal.SIGKILL)
+            ended += [worker for worker in workers(shared_session().jvm_pid) if _end(worker)] if killed else []
         assert results is not None
         results.close()
+    assert ended or not killed, "there was no worker to end"
     if failed:
         raise QueriesFailed(found, failed)
     return found
+
+
+def _end(process: int) -> bool:
+    """Kill a process; whether it was there."""
+    try:
+        os.kill(process, signal.SIGKILL)
+    except ProcessLookupError:
+        return False
+    return True
 
 
 def workers(jvm: int) -> list[int]:

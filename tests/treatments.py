@@ -103,7 +103,7 @@ def process(name: str, *, shuffle: int | None = None, others: int = 0, concerns:
                 if failed.errors.keys() & set(queries):
                     raise
                 results = failed.results
-        return {name: logged for name, logged in sparks.answers(results, queries).items() if OTHER not in name}
+        return {query: logged for query, logged in sparks.answers(results, queries).items() if OTHER not in query}
     return Treatment(name, run, shuffle, refused, True, concerns=concerns)
 
 
@@ -170,13 +170,13 @@ TREATMENTS = (
     spark("local, incremental, many batches", executor="local", strategy="incremental", batches=4),
     spark("sql, graph problems in rounds", executor="sql", strategy="recompute", graphs="sql", concerns=has_graph_problem),
     spark("sql, graph problems by GraphFrames", executor="sql", strategy="recompute", graphs="graphframes", concerns=has_graph_problem),
-    spark("as planned, stopped and resumed", batches=3, resumed=True),
+    spark("as planned, stopped and resumed", batches=5, resumed=True),
     spark("local, workers killed between batches", executor="local", batches=4, killed=True),
     process("own process, recompute, one batch", strategy="recompute"),
     process("own process, recompute, many batches", strategy="recompute", batches=4),
     process("own process, incremental, many batches", strategy="incremental", batches=4),
     process("own process, as planned, shuffled arrival", shuffle=1),
-    process("own process, as planned, stopped and resumed", batches=3, resumed=True),
+    process("own process, as planned, stopped and resumed", batches=5, resumed=True),
     process("own process, beside twenty others", others=20, batches=4),
     *(process(f"own process, without {name}", without=frozenset((name,)), concerns=has_rules) for name in PASSES),
 )

@@ -44,6 +44,7 @@ class Barriers:
         self.rule_store = RuleStore(parse_rules)
         self._parse, self._compile, self._limits, self._history = parse, compile_query, limits, history
         self._numbers = 0
+        self.plans = 0      # so many were made or dropped
         self._ended = False
         self.ahead = Ahead()
         self._outcome = Outcome()
@@ -158,6 +159,7 @@ class Barriers:
 
     def _unregister(self, query: LiveQuery) -> None:
         del self.queries[query.name]
+        self.plans += 1
         self._changes.queries[query.name] = None
         self._forget_epoch(query.definition.epoch)
         if query.makes is not None:
@@ -187,6 +189,7 @@ class Barriers:
 
     def _plan(self, query: LiveQuery, failure: Exception | None = None) -> None:
         """Compile, against the graphs and rule sets as they are now; a query whose text was not understood fails with that."""
+        self.plans += 1
         lost = [(f"graph <{iri}>", self.store.lost[iri]) for iri in sorted(query.graphs) if iri in self.store.lost]
         lost += [(f"rules {name}", self.rule_store.lost[name]) for name in sorted(query.rules) if name in self.rule_store.lost]
         if failure is not None or lost:

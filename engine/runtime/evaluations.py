@@ -1,7 +1,7 @@
 """What is due, evaluated and logged: the middle of the pump. In a batch, or in the lane beside it (lane.py) where that would take long.
 
-Of a query in the lane nothing more is due until it has come back, and its ticker stands where it stood before: that is what is written
-with the batches meanwhile, so that whoever takes up the result log evaluates it again.
+Of a query in the lane nothing more is due until it has come back, and its ticker stands where it stood before: no later state of it is
+written with the batches meanwhile, so that whoever takes up the result log evaluates it again.
 """
 
 from __future__ import annotations

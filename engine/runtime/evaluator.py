@@ -36,7 +36,6 @@ from engine.runtime.rows import ROWS, Control, Kind, controls, verdict_payload
 from engine.runtime.snapshot import snapshot_of
 from engine.runtime.suspects import Suspects
 from engine.runtime.view import View
-from engine.supervision.heap import Heap
 
 if TYPE_CHECKING:
     from engine.runtime.machine import Machine
@@ -59,7 +58,6 @@ class Evaluator:
         self._lane: Lane | None = None
         self._machine = machine
         self._ahead = False
-        self._heap = Heap()
 
     # --- start and end
 
@@ -105,6 +103,7 @@ class Evaluator:
         if owner is not None and not owner.stop(within_s):
             raise RuntimeError("the pump has not ended, and may still write")
         self.feed = self.owner = None
+        self._machine.heap.thaw()
 
     def _broken(self, failure: BaseException) -> None:
         self._machine.broken(self.life, failure)
@@ -209,7 +208,7 @@ class Evaluator:
         pump.results.retain(machine.clock.now_ms())
         if not outcome.ticks:
             pump.bring_ahead()
-            self._heap.holds(len(pump.queries))
+            machine.heap.settle(pump.plans, len(pump.queries))
         machine.keeper.wake()
 
     def _wake(self) -> None:

@@ -10,9 +10,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from engine.execution.content import StreamContent
+from engine.runtime.needs import Need
 from engine.runtime.rows import facts_of
 from engine.runtime.streams import StreamState, Tail
-from engine.runtime.ticks import Need, Times, query_watermark
+from engine.runtime.ticks import Times, query_watermark
 from engine.timeline import MAX, MIN
 
 

@@ -37,6 +37,7 @@ from engine.runtime.timer import Timer
 from engine.runtime.view import View
 from engine.runtime.watch import Sight, Watch
 from engine.supervision.backoff import Backoff
+from engine.supervision.heap import Heap
 from engine.supervision.worker import Worker
 
 _LOG = logging.getLogger(__name__)
@@ -54,7 +55,7 @@ class Machine:
         self.state, self.progress = "starting", "not started"
         self.snapshot = Snapshot()
         self.parse, self.parse_rules = parse, parse_rules
-        self.listeners, self.meters = Listeners(), Meters()
+        self.listeners, self.meters, self.heap = Listeners(), Meters(), Heap()
         self.position = self.life = 0
         self.closing = threading.Event()
         self._changed = threading.Condition()

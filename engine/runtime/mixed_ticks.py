@@ -77,7 +77,7 @@ class MixedTicker(Ticker):
         may = max(may, first)
         return may if found is None else min(found, may)
 
-    def stands(self) -> None:
+    def written_as(self) -> None:
         """It is written after each batch."""
 
     def snapshot(self) -> dict[str, Any]:

@@ -1,8 +1,8 @@
 """The pump: rows of the input log in, logged results out.
 
 A batch is cut at its barriers (a registration, a version of a graph or rule set, the first record of a stream that was idle), and all
-that is due is evaluated before each of them, so that results never depend on how the log was cut into batches. Everything that a batch
-changes is written in one transaction with the position it reached.
+that is due is evaluated before each of them, so that results never depend on how the log was cut into batches. What a batch changes is
+written in one transaction with the position it reached; a query's state only where an older one would not do (`LiveQuery.written_as`).
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import json
 import logging
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import pairwise
 from pathlib import Path
@@ -27,6 +27,7 @@ from engine.runtime.batch import (Compile, EvaluatorDownError, Executor, History
 from engine.runtime.derived import Queries
 from engine.runtime.evaluations import Evaluations
 from engine.runtime.lane import Lane
+from engine.runtime.needs import KnownNeeds, Need
 from engine.runtime.query import LiveQuery
 from engine.runtime.registered import Definition
 from engine.runtime.resources import Notice
@@ -38,7 +39,7 @@ from engine.runtime.segments import segments
 from engine.runtime.set_aside import SetAside, Trouble
 from engine.runtime.sound import BEYOND, sound_items, sound_watermark, storable_letters, storable_receipt
 from engine.runtime.streams import StreamState
-from engine.runtime.ticks import Known, KnownNeeds, Mark, Need
+from engine.runtime.ticks import Known
 from engine.runtime.verdicts import Decide
 from engine.timeline import MAX, MIN
 
@@ -76,7 +77,7 @@ class Pump(Evaluations):
         self._failure: BaseException | None = None
         self._held: dict[str, ProgramPosition | None] = {}
         self._defined: dict[str, Definition] = {}      # by name: as it is in the result log
-        self._stood: dict[str, Mark | None] = {}       # by name: where it stood when its state was written last
+        self._states: dict[str, Hashable | None] = {}      # by name: what its state was written as last
 
     # --- batches
 
@@ -237,10 +238,10 @@ class Pump(Evaluations):
         changes = self._changes
         changes.results = self._outcome.results
         for name, query in self.queries.items():
-            if (stands := query.stands()) is None or stands != self._stood.get(name):
+            if (written := query.written_as()) is None or written != self._states.get(name):
                 defined = self._defined.get(name) is query.definition
                 changes.queries[name] = (None if defined else query.definition.to_json(), query.snapshot())
-                self._stood[name] = stands
+                self._states[name] = written
             if query.relation_changed:
                 changes.relations[name] = query.relation
                 query.relation_changed = False
@@ -248,7 +249,7 @@ class Pump(Evaluations):
         changes.meta |= {"numbers": self._numbers, "clock": self._now()}
         self._write(changes)
         self._defined = {name: query.definition for name, query in self.queries.items()}
-        self._stood = {name: stood for name, stood in self._stood.items() if name in self._defined}
+        self._states = {name: written for name, written in self._states.items() if name in self._defined}
         self.store.committed()
         self._retain()
         self._reach()
@@ -310,9 +311,9 @@ class Pump(Evaluations):
             for table in self.results.made(stream):
                 self.kept.content(stream).append(table.filter(pc.greater_equal(table["t"], from_ms)))
         self._see_again(list(self.queries.values()))
-        for query in self.queries.values():     # a state is not written where no grid point was passed
+        for query in self.queries.values():     # its state is as it was when it was written last
             if query.state == "running":
-                query.ticker.passes(self.watermark(query))
+                query.ticker.move_on(self.watermark(query))
         self._reach()
         self.ahead.note(self._later(self.position))
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
@@ -19,10 +19,11 @@ from engine.ir.statement import Program, Select, Statement, TimedProgram, TimeWi
 from engine.ir.terms import Variable
 from engine.runtime import holding
 from engine.runtime.mixed_ticks import MixedTicker
+from engine.runtime.needs import KnownNeeds, Need
 from engine.runtime.output import bindings, difference, first_rows, payloads
 from engine.runtime.registered import Definition, Reader
 from engine.runtime.resources import RESULT_KINDS, ResultEvent
-from engine.runtime.ticks import KnownNeeds, Mark, Need, Ticker, Timetable
+from engine.runtime.ticks import Ticker, Timetable
 from engine.runtime.timed_results import Telling
 from engine.runtime.timed_ticks import TimedTicker
 from engine.timeline import MAX, MIN
@@ -283,10 +284,10 @@ class LiveQuery(Reader):
                     found.append(entry)
         return found
 
-    def stands(self) -> Mark | None:
-        """Equal where the snapshot before does as well, None where that is not known."""
-        stands = self.ticker.stands()
-        return None if stands is None else (stands, self.definition, self.state, self.error, self.seq, self.failed_with, self.evaluated,
+    def written_as(self) -> Hashable | None:
+        """Equal to that of an older snapshot where this will do as well (`Ticker.written_as`), None where that is not known."""
+        ticker = self.ticker.written_as()
+        return None if ticker is None else (ticker, self.definition, self.state, self.error, self.seq, self.failed_with, self.evaluated,
                                             self.program, self.overrun)
 
     def snapshot(self) -> dict[str, Any]:

@@ -7,7 +7,7 @@ which a window has content are kept as a few intervals, so that a year without e
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
@@ -17,27 +17,13 @@ import numpy.typing as npt
 
 from engine.ir.statement import AllWindow, Program, Statement, TimedProgram, TimeWindow, TupleWindow, Window
 from engine.plan.staged import Look
+from engine.runtime.needs import KnownNeeds, Need
 from engine.timeline import MAX, MIN, ON_CHANGE_STEP, content, first_close_after, last_close_by
 
 Times = npt.NDArray[np.int64]
 Range = tuple[int, int]
-KnownNeeds = dict[tuple[int, int], dict[str, "Need"]]
-"""What is needed by the id of a timetable and a floor (`Ticker.needs`): found once for all queries of which both are the same."""
 Known = dict[tuple[int, int, int, int], list[Range]]
 """What windows make of some times (`Timetable.seen`): found once for all queries that see these."""
-
-
-@dataclass(frozen=True, slots=True)
-class Need:
-    """What may still be seen of a stream: events from `from_ms` on, and of the older ones the last `triples` and `items`."""
-
-    from_ms: int
-    triples: int = 0
-    items: int = 0
-
-    def join(self, other: Need) -> Need:
-        """What serves both."""
-        return Need(min(self.from_ms, other.from_ms), max(self.triples, other.triples), max(self.items, other.items))
 
 
 @dataclass(frozen=True, slots=True)
@@ -316,10 +302,15 @@ class Ticker:
                 return Need(floor, items=count)
         return Need(floor, triples=1)
 
-    def stands(self) -> Mark | None:
-        """Equal where the snapshot before does as well: no grid point was passed since, and what came is kept. None where that is not
-        known."""
+    def written_as(self) -> Hashable | None:
+        """Equal to that of an older snapshot where this will do as well: no grid point was passed since, and what came is found again. None
+        where that is not known."""
         return None if self.timetable.on_change else (self._upcoming(), self.filled, *self._first.values())
+
+    def move_on(self, watermark: int) -> None:
+        """Move `floor` on as far as no grid point is passed: an older snapshot was restored."""
+        if self.written_as() is not None:
+            self.floor = max(self.floor, min(watermark, self._upcoming() - 1))
 
     def snapshot(self) -> dict[str, Any]:
         """What cannot be found again by seeing the kept events anew."""

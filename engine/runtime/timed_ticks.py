@@ -13,7 +13,8 @@ import numpy as np
 
 from engine.ir.programs import last_told_at
 from engine.ir.statement import TimedProgram
-from engine.runtime.ticks import Known, KnownNeeds, Mark, Need, Range, Ticker, Times, Timetable, merge
+from engine.runtime.needs import KnownNeeds, Need
+from engine.runtime.ticks import Known, Mark, Range, Ticker, Times, Timetable, merge
 from engine.timeline import MAX, MIN
 
 
@@ -85,7 +86,7 @@ class TimedTicker(Ticker):
         first = int(self._waiting[0]) if len(self._waiting) else MAX
         return {stream: Need(min(first, self.floor)) for stream in self.timetable.streams}
 
-    def stands(self) -> None:
+    def written_as(self) -> None:
         """It is written after each batch."""
 
     def snapshot(self) -> dict[str, Any]:

@@ -7,28 +7,33 @@ import gc
 import time
 from collections.abc import Callable
 
-LEAST = 10          # so many queries more or fewer
-SHARE = 0.1         # or so large a share of them
+LEAST = 10          # so many plans were made or dropped
+SHARE = 0.1         # or so many for each query that there is
 REST_S = 3.0        # and none since
 
 
 class Heap:
-    """Of one process, whose queries are the most that stays. Belongs to one thread."""
+    """Of one process, in which plans are the most that stays. Belongs to one thread at a time."""
 
     def __init__(self, now: Callable[[], float] = time.monotonic) -> None:
         self._now = now
         self._frozen = self._last = 0
         self._since = now()
 
-    def holds(self, queries: int) -> bool:
-        """There are so many queries. Where that has changed much, and then rested, collect what is garbage and freeze all else; whether
-        that was done."""
-        if queries != self._last:
-            self._last, self._since = queries, self._now()
-        if abs(queries - self._frozen) < max(LEAST, SHARE * self._frozen) or self._now() - self._since < REST_S:
+    def settle(self, plans: int, queries: int) -> bool:
+        """So many plans have been made or dropped up to now, and so many queries there are. Where that were many since the last time, and
+        none for a while, collect what is garbage and freeze all else; whether that was done."""
+        if plans != self._last:
+            self._last, self._since = plans, self._now()
+        if plans - self._frozen < max(LEAST, SHARE * queries) or self._now() - self._since < REST_S:
             return False
-        self._frozen = queries
-        gc.unfreeze()       # of queries that are gone, too
+        self._frozen = plans
+        gc.unfreeze()       # of plans that were dropped, too
         gc.collect()
         gc.freeze()
         return True
+
+    def thaw(self) -> None:
+        """All that there is goes: let the collector see it."""
+        self._frozen = self._last = 0
+        gc.unfreeze()

@@ -265,16 +265,20 @@ class Closures:
     def drop(self) -> None:
         """Forget those of windows."""
         for name, made in self._made.items():
-            drop(self._connection, name, is_kept=made.from_ is None)
+            drop(self._connection, name, is_kept=made.is_kept)
         self._made.clear()
 
 
 @dataclass(frozen=True, slots=True)
 class _Made:
-    """A closure that is there: what it was made from, and what is inconsistent in it."""
+    """A closure that is there: what it was made from, and what is inconsistent in it; nothing of one that goes on from what is kept."""
 
     from_: object
     findings: pa.Table | None
+
+    @property
+    def is_kept(self) -> bool:
+        return self.from_ is None
 
 
 def _kept(connection: duckdb.DuckDBPyConnection) -> dict[str, _Made]:

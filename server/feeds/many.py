@@ -76,9 +76,10 @@ class ManyFeeds:
         frames: list[Frame] = []
         waiting = False
         for feed in self._with_news(now_s):
+            before = feed.position
             found = feed.poll(now_s, blocking)
             self._place(feed)
-            if found is None or found:      # there may be more
+            if found is None or found or feed.position != before:   # there may be more
                 with self._lock:
                     self._news[feed.name] = None
             waiting = waiting or found is None
@@ -109,6 +110,8 @@ class ManyFeeds:
 
     def due_in(self, now_s: float) -> float | None:
         """As `Feed.due_in`."""
+        if self._news:
+            return 0.0
         return max(0.0, min(self._due.values()) - now_s) if self._due else None
 
     def end(self, reason: str, reconnect: bool) -> list[Frame]:

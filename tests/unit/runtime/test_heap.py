@@ -16,20 +16,23 @@ def thawed() -> Iterator[None]:
     gc.unfreeze()
 
 
-def test_it_is_frozen_once_queries_have_come_and_none_does_any_more() -> None:
+def test_it_is_frozen_once_plans_were_made_and_none_is_any_more() -> None:
     clock = [0.0]
     heap = Heap(lambda: clock[0])
-    assert not heap.holds(100)
+    assert not heap.settle(100, 100)
     clock[0] = REST_S - 1
-    assert not heap.holds(101)      # another came
+    assert not heap.settle(101, 101)        # another came
     clock[0] += REST_S
     before = gc.get_freeze_count()
-    assert heap.holds(101) and gc.get_freeze_count() > before
-    assert not heap.holds(101)
+    assert heap.settle(101, 101) and gc.get_freeze_count() > before
+    assert not heap.settle(101, 101)
     clock[0] += 10 * REST_S
-    assert not heap.holds(105)      # too few to walk all for
+    assert not heap.settle(109, 101)        # too few to walk all for
     clock[0] += REST_S
-    assert not heap.holds(105)
+    assert not heap.settle(109, 101)
+    assert not heap.settle(201, 101)        # each was planned anew
+    clock[0] += REST_S
+    assert heap.settle(201, 101)
 
 
 def test_what_is_gone_is_collected() -> None:
@@ -45,13 +48,19 @@ def test_what_is_gone_is_collected() -> None:
 
     clock = [0.0]
     heap = Heap(lambda: clock[0])
-    heap.holds(50)
-    held = [Ring() for _ in range(3)]
-    clock[0] += REST_S
-    assert heap.holds(50)
-    held.clear()
+
+    def frozen(plans: int) -> list[Ring]:
+        held = [Ring() for _ in range(3)]
+        heap.settle(plans, 0)
+        clock[0] += REST_S
+        assert heap.settle(plans, 0)
+        return held
+
+    frozen(50).clear()
     gc.collect()
-    assert Ring.alive == 3          # frozen
-    heap.holds(1)
-    clock[0] += REST_S
-    assert heap.holds(1) and Ring.alive == 0
+    assert Ring.alive == 3          # the collector does not see them
+    frozen(100).clear()
+    assert Ring.alive == 3          # the first are gone
+    heap.thaw()
+    gc.collect()
+    assert Ring.alive == 0

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -157,20 +159,51 @@ def test_the_cut_into_batches_does_not_matter(log: tuple[list[Record], dict[str,
         assert list(map(shown, pump.results.read(name, 0))) == list(map(shown, whole.results.read(name, 0)))
 
 
-@given(logs(), st.lists(st.integers(0, 30), min_size=1, max_size=3))
+@st.composite
+def paused_logs(draw: st.DrawFn) -> tuple[list[Record], dict[str, Statement]]:
+    """Logs in which queries are paused and resumed, too."""
+    records, texts = draw(logs())
+    listed = list[Record]()
+    for record in records:
+        listed.append(record)
+        if not isinstance(record, End) and draw(st.integers(0, 4)) == 0:
+            query = draw(st.sampled_from(["q0", "q1", "q2"]))
+            listed.append(draw(st.sampled_from([Pause(0, query), Resume(0, query, True), Resume(0, query, False)])))
+    places = {record.position: place for place, record in reversed(list(enumerate(listed, 1)))}
+    return [replace(record, position=place, **({"since": places[record.since]} if isinstance(record, Register) and record.since else {}))
+            for place, record in enumerate(listed, 1)], texts
+
+
+def standing(pump: Pump) -> dict[str, Any]:
+    """How far each query is."""
+    return {name: (query.state, query.seq, query.evaluated, query.reached, query.behind, query.next_tick, query.ticker.filled)
+            for name, query in pump.queries.items()}
+
+
+@given(paused_logs(), st.dictionaries(st.integers(1, 40), st.booleans(), min_size=1, max_size=10))
 def test_stopping_and_resuming_does_not_matter(tmp_path_factory: pytest.TempPathFactory,
-                                               log: tuple[list[Record], dict[str, Statement]], cuts: list[int]) -> None:
+                                               log: tuple[list[Record], dict[str, Statement]], cuts: dict[int, bool]) -> None:
+    """In batches that end at `cuts`; behind those that are true the pump is made anew from what was written."""
     records, parsed = log
     folder = tmp_path_factory.mktemp("pump")
     whole = encode(records)
-    found = list[ResultEvent]()
-    for begin, end in zip([0, *sorted(cuts)], [*sorted(cuts), len(records)], strict=True):
+
+    def made() -> tuple[ResultLog, Pump]:
         results = ResultLog(folder / "thalweg.db")
         pump = make_pump(results, parsed, folder, whole)
         pump.restore()
-        assert pump.position == begin or begin > len(records)
+        return results, pump
+
+    (results, pump), found, begin = made(), list[ResultEvent](), 0
+    for end, stopped in sorted({**{cut: ended for cut, ended in cuts.items() if cut < len(records)}, len(records): False}.items()):
         found += pump.process(encode(records[begin:end])).results
-        results.close()
+        begin = end
+        if stopped:
+            before = standing(pump)
+            results.close()
+            results, pump = made()
+            assert pump.position == end and standing(pump) == before
+    results.close()
     assert sorted(map(shown, found), key=str) == sorted(map(shown, run_whole(records, parsed)), key=str)
 
 
