@@ -27,11 +27,11 @@ class ManyFeeds:
         self._lock = threading.Lock()
         self._due: dict[str, float] = {}        # monotonic: when a feed has something to do without news
         self._places: dict[str, str] = {}
-        places = _places(options.last_event_id)
+        self._given = _places(options.last_event_id)
         self._feeds: dict[str, Feed] = {}
         try:
             for name in dict.fromkeys(names):
-                self._feeds[name] = Feed(exchange, name, replace(options, last_event_id=places.get(name)), partial(self._woken, name))
+                self._feeds[name] = Feed(exchange, name, replace(options, last_event_id=self._given.get(name)), partial(self._woken, name))
         except BaseException:  # whatever it was, the channels joined so far must be left
             self.close()
             raise
@@ -61,12 +61,18 @@ class ManyFeeds:
         """One hello, then what each feed begins with."""
         frames: list[Frame] = []
         hellos: list[Any] = []
-        for feed in self._feeds.values():
-            hello, *rest = feed.open(now_ms)
-            self._place(feed)
-            hellos.append({"query": feed.name, "form": feed.info.form, "vars": list(feed.info.variables), "output": feed.info.output,
+        begun: dict[str, list[Frame]] = {}
+        for name, feed in self._feeds.items():
+            _, *begun[name] = feed.open(now_ms)
+            hellos.append({"query": name, "form": feed.info.form, "vars": list(feed.info.variables), "output": feed.info.output,
                            "state": feed.info.state, "from": feed.position})
-            frames += self._named(feed, rest)
+            if not begun[name]:
+                self._place(feed)
+            elif name in self._given:   # until it has what it begins with
+                self._places[name] = f"{name}:{self._given[name]}"
+        for name, feed in self._feeds.items():
+            frames += self._named(feed, begun[name])
+            self._place(feed)
         with self._lock:
             self._news = dict.fromkeys(self._feeds)
         return [message("hello", queries=hellos, heartbeatSeconds=self._exchange.limits.heartbeat_seconds, serverTime=iso(now_ms)), *frames]
@@ -78,12 +84,12 @@ class ManyFeeds:
         for feed in self._with_news(now_s):
             before = feed.position
             found = feed.poll(now_s, blocking)
+            frames += self._named(feed, found or [])
             self._place(feed)
             if found is None or found or feed.position != before:   # there may be more
                 with self._lock:
                     self._news[feed.name] = None
             waiting = waiting or found is None
-            frames += self._named(feed, found or [])
             self._due.pop(feed.name, None)
             if not feed.done and (due := feed.due_in(now_s)) is not None:
                 self._due[feed.name] = now_s + due
@@ -124,8 +130,15 @@ class ManyFeeds:
         return [named for feed in self._feeds.values() if not feed.done for named in self._named(feed, feed.progress())]
 
     def _named(self, feed: Feed, frames: list[Frame]) -> list[Frame]:
-        """Frames that say whose they are; changes of state come from the list of all, once."""
-        return [frame.about(feed.name, self.position) for frame in frames if frame.event != "status"]
+        """Frames that say whose they are, each with the places that the client has with it; changes of state come from the list of all,
+        once."""
+        named = []
+        for frame in frames:
+            if frame.id is not None:
+                self._places[feed.name] = f"{feed.name}:{frame.id}"
+            if frame.event != "status":
+                named.append(frame.about(feed.name, self.position))
+        return named
 
 
 def _places(text: str | None) -> dict[str, str]:

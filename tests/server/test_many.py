@@ -97,3 +97,25 @@ def test_what_rate_holds_back_comes_without_news(engine: FakeEngine, exchange: E
     assert feed.due_in(now) == pytest.approx(1.0)
     assert [event for event, _ in polled(feed, now + 1.0)] == ["gap", "result"]
     feed.close()
+
+
+def test_whoever_comes_back_after_any_event_misses_none(engine: FakeEngine, exchange: Exchange) -> None:
+    def go_on(place: str | None) -> list[tuple[str, str | None]]:
+        feed = ManyFeeds(exchange, NAMES, Options(last_event_id=place), lambda: None)
+        began = [(frame.event, frame.id) for frame in feed.open(0) if frame.event not in ("hello", "progress")]
+        found = [*began, *polled(feed, time.monotonic())]
+        feed.close()
+        return found
+
+    first = [engine.answer(name, rows(s=["<http://ex.org/0>"], t=['"0"'])).id for name in NAMES]
+    place = ",".join(f"{name}:{event}" for name, event in zip(NAMES, first, strict=True))
+    for number in range(1, 4):
+        for name in NAMES:
+            engine.answer(name, rows(s=[f"<http://ex.org/{number}>"], t=['"0"']))
+    whole = go_on(place)
+    assert len(whole) == 9 and len({event for _, event in whole}) == 9
+    for seen, (_, event) in enumerate(whole, 1):
+        assert len(go_on(event)) == 9 - seen        # in whatever order
+    snapshots = go_on(None)
+    assert [event for event, _ in snapshots] == ["snapshot"] * 3
+    assert [len(go_on(event)) for _, event in snapshots] == [2, 1, 0]
