@@ -8,6 +8,7 @@ from engine.ir.spans import Diagnostic, DiagnosticError, Span
 
 MAX_LENGTH = 1 << 20
 MAX_NESTING = 64
+MAX_ATOMS = 64      # and comparisons of a body: a join of so many takes seconds to plan
 MAX_ERRORS = 20
 
 _ESCAPE = re.compile(r"\\(?:u([0-9A-Fa-f]{4})|U([0-9A-Fa-f]{8})|(.))", re.DOTALL)

@@ -8,7 +8,7 @@ from engine.ir.expressions import Call, Expression
 from engine.ir.rules import Test
 from engine.ir.spans import Span
 from grammar.datalog.sources import SourceReader
-from grammar.rule_text import MAX_NESTING, Stop
+from grammar.rule_text import MAX_ATOMS, MAX_NESTING, Stop
 
 COMPARED = ("=", "!=", "<", "<=", ">", ">=")
 ARITHMETIC = ("+", "-", "*", "/")
@@ -88,6 +88,13 @@ class ComparisonReader(SourceReader):
     def _call(self, function: str, *args: Expression) -> Call:
         self._count()
         return Call(function, args)
+
+    def check_length(self, parts: int) -> None:
+        """Another part of a body that has so many comes next."""
+        if parts >= MAX_ATOMS:
+            self.report.error(f"A body has more than {MAX_ATOMS} atoms and comparisons.", self.here(), code="rule-too-long",
+                              hint="derive a part of it by a rule of its own")
+            raise Stop
 
     def _count(self) -> None:
         self._parts += 1

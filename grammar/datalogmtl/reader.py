@@ -119,6 +119,7 @@ class Reader(ComparisonReader):
         elif self.take(":-"):
             body = [self._part()]
             while self.take(","):
+                self.check_length(len(body))
                 body.append(self._part())
             self._end()
             yield from self._rule_of(Clause(head, tuple(body), self.span(start)))

@@ -74,6 +74,7 @@ class RuleReader(TimelineReader):
             self.next()
             parts.append(self._part())
             while self._separator():
+                self.check_length(len(parts))
                 parts.append(self._part())
         if not self.take("."):
             self._no_dot(arrow)

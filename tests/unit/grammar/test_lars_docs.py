@@ -13,7 +13,8 @@ from engine.reference.formulas import Ground, ground, unify
 from engine.reference.temporal import evaluate
 from grammar.lars import parse_lars
 from grammar.lars.timeline import MOST_TUPLES
-from grammar.rule_text import MAX_ERRORS, MAX_LENGTH, MAX_NESTING
+from grammar.rule_sets import parse_rules
+from grammar.rule_text import MAX_ATOMS, MAX_ERRORS, MAX_LENGTH, MAX_NESTING
 
 PAGE = (Path(__file__).parents[3] / "docs" / "lars.md").read_text(encoding="utf-8")
 EXAMPLES = re.findall(r"```lars\n(.*?)```\n\n```answers\n(.*?)```", PAGE, re.DOTALL)
@@ -58,3 +59,15 @@ def test_the_refusal_in_full() -> None:
 def test_limits_are_those_of_the_code() -> None:
     said = f"at most {MAX_LENGTH:,} characters", f"1 to {MOST_TUPLES:,} tuples", f"up to {MAX_ERRORS}", f"more than {MAX_NESTING} operators"
     assert [part for part in said if part not in PAGE] == []
+
+
+@pytest.mark.parametrize(("media", "arrow", "end"), [("text/x-lars", "<-", "."), ("text/x-datalogmtl", ":-", "")])
+def test_a_body_has_a_bound(media: str, arrow: str, end: str) -> None:
+    def body(count: int) -> str:
+        return f"p(X) {arrow} {', '.join(['q(X)'] * count)}{end}"
+
+    assert len(parse_rules(body(MAX_ATOMS), media, "p").rules[0].body) == MAX_ATOMS
+    with pytest.raises(DiagnosticError) as refused:
+        parse_rules(body(100 * MAX_ATOMS), media, "p")
+    assert [(found.code, found.span.start) for found in refused.value.diagnostics if found.span] == [
+        ("rule-too-long", len(body(MAX_ATOMS)) - len(end) + 2)]
