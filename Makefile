@@ -40,20 +40,20 @@ clean:
 	rm -rf $(VENV) build dist thalweg.egg-info .pytest_cache .mypy_cache .hypothesis .coverage htmlcov
 	find engine grammar server tests -name __pycache__ -type d -prune -exec rm -rf {} +
 
-# The environment: any Python 3.10 to 3.12 that has the venv module.
+# The environment: Python 3.11 or 3.12 that has the venv module.
 $(VENV)/.made:
 	@found=; why=; \
-	for python in $(PYTHON) $${PYTHON:-python3.11 python3.12 python3.10 python3 python}; do \
+	for python in $(PYTHON) $${PYTHON:-python3.11 python3.12 python3 python}; do \
 	    version=`$$python -c 'import sys; print("%d.%d" % sys.version_info[:2])' 2>/dev/null` || continue; \
 	    case $$version in \
-	        3.10|3.11|3.12) ;; \
+	        3.11|3.12) ;; \
 	        *) why="$$why; $$python is $$version"; continue ;; \
 	    esac; \
 	    if $$python -c 'import venv, ensurepip' 2>/dev/null; then found=$$python; break; fi; \
 	    why="$$why; $$python ($$version) has no venv module (Debian, Ubuntu: apt-get install python$$version-venv)"; \
 	done; \
 	if [ -z "$$found" ]; then \
-	    echo "Thalweg needs Python 3.10, 3.11 or 3.12 with its venv module. None was found$$why." >&2; \
+	    echo "Thalweg needs Python 3.11 or 3.12 with its venv module. None was found$$why." >&2; \
 	    echo "Debian, Ubuntu: apt-get install python3 python3-venv. Another place: make PYTHON=/path/to/python3.11 ..." >&2; \
 	    exit 1; \
 	fi; \
