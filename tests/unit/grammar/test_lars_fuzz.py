@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from engine.ir.printer_lars import show_lars
 from engine.ir.spans import DiagnosticError
 from grammar.lars import parse_lars
+from grammar.rule_text import MAX_ATOMS
 from tests.unit.grammar.test_rif_fuzz import LONGEST, assert_told, filled, mutated
 from tests.unit.ir.lars_maker import programs
 
@@ -96,6 +97,6 @@ def test_64_kib_of_one_thing(before: str, piece: str, after: str) -> None:
 
 
 def test_equalities_in_a_long_chain_bind() -> None:
-    chain = [f"X{n} = X{n - 1}" for n in range(1, 2_000)]
+    chain = [f"X{n} = X{n - 1}" for n in range(1, MAX_ATOMS)]
     for links in (chain, chain[::-1], random.Random(1).sample(chain, len(chain))):
-        assert check(f"p(X1999) <- q(X0), {', '.join(links)}.")
+        assert check(f"p(X{MAX_ATOMS - 1}) <- q(X0), {', '.join(links)}.")
