@@ -12,31 +12,29 @@ import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
 from dataclasses import dataclass
-from functools import lru_cache
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
 from engine.ipc import pack, unpack
 from engine.ir.growth import Unending
 from engine.limits import UNLIMITED, EvaluationLimits, LimitExceeded, Postponed
-from engine.sql.closing import (Closing, Round, SeenRow, all_seen, beside_table, following_table, new_table, saturate,
-                                seen_text)
+from engine.sql.closing import Closing, beside_table, following_table, new_table
 from engine.sql.sources import closure_table
 from engine.worker import kept, staged_task, timed_task
 from engine.worker.database import cursors, database, kept_beside, own_threads, register
 from engine.worker.guard import check_size, end_overdue, fetched, guarded, is_out_of_memory, out_of_memory
 from engine.worker.kept import KeptStep
 from engine.worker.resident import Behind, Followed, follow, token_of
+from engine.worker.rounds import close, drop_relation
 from engine.worker.staged_task import StagedStep
-from engine.worker.states import added_rows, drop_relation, find_beside, forget, go_on, replace_relation
+from engine.worker.states import forget, go_on
 from engine.worker.timed_task import TimedStep, labelled
 
 if TYPE_CHECKING:
     import duckdb
 
 MOST_KEPT = 64
-MOST_PARSED = 256
 CLOSING = 30    # what a closure costs, in plans over as many rows (docs/decisions.md)
 FINDINGS = pa.schema([("lo", pa.int64()), ("hi", pa.int64()), ("finding", pa.string())])
 Tables = Mapping[str, pa.Table | Followed]
@@ -244,7 +242,7 @@ class Closures:
         """Compute a closure, unless it is there; what is inconsistent in it. A kept one is derived further."""
         if closing.kept is not None:
             self._made[closing.name] = _Made(None, None)
-            return go_on(self._connection, closing, _InDuckDB(self._connection, closing))
+            return go_on(self._connection, closing)
         read = [(name, self._versions.get(name)) for name in closing.graphs] if closing.static else None
         shelf, from_ = _kept(self._connection) if closing.static else self._made, (closing, read)
         made = shelf.pop(closing.name, None)
@@ -291,52 +289,3 @@ def drop(connection: duckdb.DuckDBPyConnection, name: str, *, is_kept: bool = Fa
     drop_relation(connection, closure_table(name), is_view=is_kept)
     for relation in (new_table(name), following_table(name), *([beside_table(name)] if is_kept else [])):
         drop_relation(connection, relation)
-
-
-class _InDuckDB:
-    """A closure's tables in DuckDB. A statement takes some 0.3 ms, and what is kept goes on in a few rounds
-    of 5 ms: so what is known is not asked for."""
-
-    def __init__(self, connection: duckdb.DuckDBPyConnection, closing: Closing) -> None:
-        self.connection, self.closing = connection, closing
-        self._new: Literal["", "VIEW", "TABLE"] = ""
-        self._rows: int | None = None     # of what is new, where that is known
-
-    def seen(self, table: str) -> list[SeenRow]:
-        return self.connection.execute(seen_text(table)).fetchall()
-
-    def begin(self) -> None:
-        self._drop_new()
-        replace_relation(self.connection, "VIEW", self.closing.new, f"SELECT * FROM {self.closing.all}")
-        self._new, self._rows = "VIEW", None
-
-    def advance(self, due: Round) -> bool:
-        if self.closing.kept is not None:
-            find_beside(self.connection, self.closing, due.ends, self._rows)
-        new, following = self.closing.new, following_table(self.closing.name)
-        text = f"CREATE OR REPLACE TEMP TABLE {following} AS {due.text}"
-        self.connection.execute(text if self.closing.kept is None else _parsed(self.connection, text))
-        self._drop_new()
-        self.connection.execute(f"ALTER TABLE {following} RENAME TO {new}")
-        self._new, self._rows = "TABLE", added_rows(self.connection, f"INSERT INTO {self.closing.all} SELECT * FROM {new}")
-        return bool(self._rows)
-
-    def _drop_new(self) -> None:
-        if self._new:
-            self.connection.execute(f"DROP {self._new} {self.closing.new}")
-        self._new = ""
-
-
-@lru_cache(maxsize=MOST_PARSED)
-def _parsed(connection: duckdb.DuckDBPyConnection, text: str) -> duckdb.Statement:
-    """A statement that comes again, as those of a kept closure do: to parse a round takes a third of its time (docs/decisions.md)."""
-    [statement] = connection.extract_statements(text)
-    return statement
-
-
-def close(connection: duckdb.DuckDBPyConnection, closing: Closing) -> pa.Table | None:
-    """Compute a closure under rules, which is then the table `closing.all`; what is inconsistent in it."""
-    connection.execute(f"CREATE TEMP TABLE {closing.all} AS {closing.first}")
-    tables = _InDuckDB(connection, closing)
-    check = saturate(closing, tables, all_seen(tables, closing.behind))
-    return connection.sql(check).to_arrow_table() if check else None

@@ -10,15 +10,17 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from functools import partial
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 from pyarrow.parquet import ParquetFile, write_table
 
 from engine.plan.derive import Seen
-from engine.sql.closing import Closing, Kept, Segment, Tables, add_seen, all_seen, saturate, state_table
+from engine.sql.closing import Closing, Kept, Segment, add_seen, all_seen, saturate, state_table
 from engine.worker.database import kept_beside, register
 from engine.worker.ends import Ends
+from engine.worker.rounds import NewRows, Rounds, changed_rows, replace_table, replace_view
 
 if TYPE_CHECKING:
     import duckdb
@@ -71,12 +73,12 @@ def forget(connection: duckdb.DuckDBPyConnection, alive: frozenset[str]) -> None
         del _states(connection)[name]
 
 
-def go_on(connection: duckdb.DuckDBPyConnection, closing: Closing, tables: Tables) -> pa.Table | None:
+def go_on(connection: duckdb.DuckDBPyConnection, closing: Closing) -> pa.Table | None:
     """Derive from what is new, beside what is kept; keep what is found; what is inconsistent in all of it. The closure's table then has
     all of it."""
     assert closing.kept is not None
     try:
-        return _go_on(connection, closing, closing.kept, tables)
+        return _go_on(connection, closing, closing.kept)
     except BaseException:   # whatever it was, and wherever: what is kept is read again from its segments
         _states(connection).pop(closing.name, None)
         with suppress(Exception):
@@ -84,12 +86,13 @@ def go_on(connection: duckdb.DuckDBPyConnection, closing: Closing, tables: Table
         raise
 
 
-def _go_on(connection: duckdb.DuckDBPyConnection, closing: Closing, kept: Kept, tables: Tables) -> pa.Table | None:
+def _go_on(connection: duckdb.DuckDBPyConnection, closing: Closing, kept: Kept) -> pa.Table | None:
+    tables = Rounds(connection, closing, partial(_find_beside, connection, closing))
     state = _caught_up(connection, closing, kept, tables)
-    replace_relation(connection, "TABLE", closing.all, closing.first)
+    tables.start()
     check = saturate(closing, tables, state.like)
     findings = connection.sql(check).to_arrow_table() if check else None
-    if kept.replaces or _count(connection, closing.all):
+    if kept.replaces or tables.found:
         with _reading(connection, [] if kept.whole else kept.replaces):
             found = connection.sql(kept.all_text(closing, _SEGMENTS)).to_arrow_table()
         write_table(found, kept.out.path)
@@ -98,14 +101,14 @@ def _go_on(connection: duckdb.DuckDBPyConnection, closing: Closing, kept: Kept, 
                 connection.execute(f"CREATE OR REPLACE TEMP TABLE {closing.state} AS SELECT * FROM {_SEGMENTS}")
             state.begin(connection, closing.state)
         else:
-            state.add(connection, closing.all, added_rows(connection, f"INSERT INTO {closing.state} SELECT * FROM {closing.all}"))
+            state.add(connection, closing.all, changed_rows(connection, f"INSERT INTO {closing.state} SELECT * FROM {closing.all}"))
         state.last = kept.out.last
     connection.execute(f"DROP TABLE {closing.all}")
     connection.execute(f"CREATE TEMP VIEW {closing.all} AS SELECT * FROM {closing.state}")
     return findings
 
 
-def _caught_up(connection: duckdb.DuckDBPyConnection, closing: Closing, kept: Kept, tables: Tables) -> _State:
+def _caught_up(connection: duckdb.DuckDBPyConnection, closing: Closing, kept: Kept, tables: Rounds) -> _State:
     """Make the state table what the segments hold."""
     table, state = closing.state, _states(connection).get(closing.name)
     missing = [segment for segment in kept.segments if state is None or segment.last > state.last]
@@ -117,7 +120,7 @@ def _caught_up(connection: duckdb.DuckDBPyConnection, closing: Closing, kept: Ke
     if missing:
         read = f"(SELECT * FROM {_SEGMENTS} WHERE hi >= {kept.point}) AS f"
         with _reading(connection, missing):
-            state.add(connection, read, added_rows(connection, f"INSERT INTO {table} SELECT * FROM {read}"))
+            state.add(connection, read, changed_rows(connection, f"INSERT INTO {table} SELECT * FROM {read}"))
             add_seen(state.like, tables.seen(read))
         state.last = missing[-1].last
     if state.rows > _DEAD * state.counted + 1_000:
@@ -164,46 +167,22 @@ def _hashed(connection: duckdb.DuckDBPyConnection, source: str) -> pa.Table:
     return connection.sql(f"SELECT *, hash(s) AS hs, hash(o) AS ho FROM {source}").to_arrow_table()
 
 
-def added_rows(connection: duckdb.DuckDBPyConnection, text: str) -> int:
-    """Run an INSERT; how many rows it added."""
-    [(count,)] = connection.execute(text).fetchall()
-    return int(count)
-
-
-def find_beside(connection: duckdb.DuckDBPyConnection, closing: Closing, ends: frozenset[str], new: int | None) -> None:
-    """Make the relation of what is kept beside what is new, so many rows: a superset will do, so all of it where that is not much more."""
+def _find_beside(connection: duckdb.DuckDBPyConnection, closing: Closing, ends: frozenset[str], new: NewRows) -> None:
+    """Make the relation of what is kept beside what is new: a superset will do, so all of it where that is not much more."""
     assert closing.kept is not None
     listed = ", ".join(closing.kept.columns)
     state = _states(connection)[closing.name]
-    new = _count(connection, closing.new) if new is None else new
-    if new * _SCAN_BELOW > state.rows:
-        replace_relation(connection, "VIEW", closing.beside, f"SELECT {listed} FROM {closing.state}")
+    if new.count * _SCAN_BELOW > state.rows:
+        replace_view(connection, closing.beside, f"SELECT {listed} FROM {closing.state}")
         return
     if state.ends is None:
         state.ends = Ends(_hashed(connection, closing.state))
-    hashes = connection.sql(f"SELECT hash(s) AS s, hash(o) AS o FROM {closing.new}").to_arrow_table()
-    register(connection, _FOUND, state.ends.rows_at((pair[1], hashes[pair[0]].to_numpy()) for pair in ends))
+    hashes = new.hashes
+    if hashes is None:
+        read = connection.sql(f"SELECT hash(s) AS s, hash(o) AS o FROM {closing.new}").to_arrow_table()
+        hashes = {end: read[end].to_numpy() for end in "so"}
+    register(connection, _FOUND, state.ends.rows_at((pair[1], hashes[pair[0]]) for pair in ends))
     try:
-        replace_relation(connection, "TABLE", closing.beside, f"SELECT {listed} FROM {_FOUND}")
+        replace_table(connection, closing.beside, f"SELECT {listed} FROM {_FOUND}")
     finally:
         connection.unregister(_FOUND)
-
-
-def replace_relation(connection: duckdb.DuckDBPyConnection, kind: Literal["TABLE", "VIEW"], name: str, text: str) -> None:
-    """Make a relation, in the place of another of this name, of whichever kind, that may have been left behind."""
-    from duckdb import CatalogException
-    try:
-        connection.execute(f"CREATE OR REPLACE TEMP {kind} {name} AS {text}")
-    except CatalogException:
-        drop_relation(connection, name)
-        connection.execute(f"CREATE TEMP {kind} {name} AS {text}")
-
-
-def drop_relation(connection: duckdb.DuckDBPyConnection, name: str, *, is_view: bool = False) -> None:
-    """Remove a table or view, if it is there; `is_view` is a guess."""
-    from duckdb import CatalogException
-    first, second = ("VIEW", "TABLE") if is_view else ("TABLE", "VIEW")
-    try:
-        connection.execute(f"DROP {first} IF EXISTS {name}")
-    except CatalogException:
-        connection.execute(f"DROP {second} {name}")

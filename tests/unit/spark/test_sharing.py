@@ -11,7 +11,7 @@ from engine.ir.terms import RDF_TYPE
 from engine.records import Event
 from engine.runtime.rows import encode, facts_of, graph_table
 from engine.sql.closing import Closing
-from engine.worker import bundles
+from engine.worker import bundles, rounds
 from engine.worker.bundles import Task
 from grammar import parse
 from tests.differential.plans import in_process
@@ -27,7 +27,7 @@ def test_equal_closures_are_made_once(monkeypatch: pytest.MonkeyPatch) -> None:
     content.append(facts_of(encode([Event(1, f"{E}s", 0, None, ((f"<{E}a>", RDF_TYPE, f"<{E}A>"),), 0)])))
     made: list[str] = []
 
-    def counting(connection: object, closing: Closing, close: object = bundles.close) -> object:
+    def counting(connection: object, closing: Closing, close: object = rounds.close) -> object:
         made.extend([closing.name] * (not closing.static))
         return close(connection, closing)  # type: ignore[operator]
 
