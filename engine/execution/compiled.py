@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Literal
 
+from engine.functions.typed import ANY_KIND, Kinds
 from engine.ir.expressions import Expression
 from engine.ir.passes import Pass, show_passes
 from engine.ir.printer import show
@@ -38,6 +39,7 @@ from engine.sql.steps import step_texts
 STAGES = ("parsed", "validated", "rewritten", "logical", "spark")
 LOCAL_ROWS = 60_000         # of the windows of a query, where they are shipped with each evaluation
 RESIDENT_ROWS = 4_000_000   # where they stay in a worker: some 250 bytes each
+MOST_TEXTS = 32     # of one statement: there are as many as sets of kinds that its streams have had
 Form = Literal["plain", "motifs", "sampled", "shared"]
 
 
@@ -55,7 +57,7 @@ class Compiled:
     schema_words: frozenset[str] = field(default=frozenset(), repr=False)
     goal: Scan | None = field(default=None, repr=False)
     passes: tuple[Pass, ...] = field(default=(), repr=False)
-    texts: dict[tuple[str, bool, Form], PlanText] = field(default_factory=dict, repr=False)
+    texts: dict[tuple[str, bool, Form, Kinds], PlanText] = field(default_factory=dict, repr=False)
     _kept: dict[tuple[str, bool], KeptText] = field(default_factory=dict, repr=False)
     _apart: dict[str, Compiled] = field(default_factory=dict, repr=False)
     planned_rows: int = 0
@@ -164,9 +166,9 @@ class Compiled:
         shape = shape_of(self.shared, _follows_from_its_variables)
         return None if shape is None else replace(shape, key=(shape.key, type(query), tuple(template), self.variables, self.on_change))
 
-    def text_of(self, plan: Plan, typed: bool) -> PlanText:
-        """The text for tasks of a plan that stands for this one's, among others."""
-        return self._emit("local", typed, plan)
+    def text_of(self, plan: Plan, typed: bool, data: Kinds) -> PlanText:
+        """The text for tasks of a plan that stands for this one's, among others, over windows whose objects have no other kinds."""
+        return self._emit("local", typed, plan, data)
 
     def kept_texts(self, text: PlanText, typed: bool) -> tuple[KeptText, ...]:
         """The statements of the kept relations that a text samples."""
@@ -177,16 +179,20 @@ class Compiled:
                 self._kept[name, typed] = KeptWriter(source, lowering).text()
         return tuple(self._kept[name, typed] for name in made)
 
-    def text(self, executor: str, typed: bool = True, form: Form = "plain") -> PlanText:
-        """The plan's text for the executor `sql` or `local`; without `typed`, values are compared by Python alone.
+    def text(self, executor: str, typed: bool = True, form: Form = "plain", data: Kinds = ANY_KIND) -> PlanText:
+        """The plan's text for the executor `sql` or `local`; without `typed`, values are compared by Python alone. It serves as long as
+        the objects in windows have no other kinds than `data`.
 
         In the form `motifs` chains of free predicates are found by motif finding before; in `sampled` what can be kept is, in `shared` in
         relations that serve other queries, too.
         """
-        key = (executor, typed, form)
-        if key not in self.texts:
-            self.texts[key] = self._emit(executor, typed, self.plan_in(form))
-        return self.texts[key]
+        key = (executor, typed, form, data)
+        text = self.texts.get(key)
+        if text is None:
+            if len(self.texts) >= MOST_TEXTS:
+                self.texts.clear()
+            text = self.texts[key] = self._emit(executor, typed, self.plan_in(form), data)
+        return text
 
     def plan_in(self, form: Form) -> Plan:
         """The plan in one of its forms, where it has that."""
@@ -202,10 +208,10 @@ class Compiled:
         query = self.statement.query
         return describe(memory(self.passes[-1].rules, query.rules.granularity_ms)) if isinstance(query, TimedProgram) else ""
 
-    def _emit(self, executor: str, typed: bool, plan: Plan) -> PlanText:
+    def _emit(self, executor: str, typed: bool, plan: Plan, data: Kinds) -> PlanText:
         dialect = DIALECTS[executor]
         lowering = Lowering(dialect, self.identity, self._label_offset, quick=typed)
-        emitter = Emitter(dialect, lowering, typed_variables(plan) if typed else frozenset())
+        emitter = Emitter(dialect, lowering, typed_variables(plan) if typed else frozenset(), data)
         query = self.rewritten.query
         if isinstance(self.plan, Begun):
             text = PlanText((), begun_text(self.plan), (self.plan.source,))

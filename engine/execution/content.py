@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from engine.facts import FACTS
-from engine.functions.typed import Kind
+from engine.functions.typed import Kind, Kinds
 from engine.ir.terms import RDF_TYPE
 from engine.plan.order import Estimate
 from engine.timeline import MAX, MIN
@@ -29,14 +29,16 @@ _PIECE = 4096   # rows: where the pieces of a batch are greater, they are not ma
 
 class StreamContent:
     """Rows of `FACTS`, appended in log order; `append` and `evict` belong to the pump, everything else only reads. `parts` is how often
-    some were appended since it was empty; `token` is another one each time that it was."""
+    some were appended since it was empty; `token` is another one each time that it was. `kinds` are those of all objects so far, also of
+    facts that have gone: so they seldom change."""
 
-    def __init__(self, stream: str = "", chunks: tuple[Chunk, ...] = ()) -> None:
-        """`chunks` are those of another content."""
+    def __init__(self, stream: str = "", chunks: tuple[Chunk, ...] = (), kinds: Kinds = frozenset()) -> None:
+        """`chunks`, and the kinds so far, are those of another content."""
         self.stream = stream
         self._chunks = list(chunks)
         self._shown: tuple[Chunk, ...] | None = chunks
         self._serial = max((chunk.serial for chunk in chunks), default=0)
+        self.kinds: Kinds = kinds.union(*(chunk.kinds for chunk in chunks))
         self._begin()
 
     @property
@@ -69,6 +71,7 @@ class StreamContent:
             table = table.select(FACTS.names)
             pieces = table["position"].num_chunks
             self._chunks.append(Chunk(self._serial, table if pieces * _PIECE < table.num_rows else table.combine_chunks(), self.parts))
+            self.kinds |= self._chunks[-1].kinds
 
     def evict(self, before_ms: int) -> None:
         """Forget facts older than `before_ms`: whole chunks, and parts of a chunk once half of it is dead."""
@@ -137,13 +140,13 @@ class StreamContent:
     @property
     def hard(self) -> bool:
         """Whether some literal's value does not fit the typed columns, so that SQL must not compare by them."""
-        return any(chunk.hard for chunk in self._chunks)
+        return any(Kind.HARD in chunk.kinds for chunk in self._chunks)
 
 
 class Chunk:
     """An immutable part of a stream's content with its bounds; `part` is the number of the append that it came with."""
 
-    __slots__ = ("serial", "part", "table", "oldest", "newest", "first", "last", "hard", "_estimate")
+    __slots__ = ("serial", "part", "table", "oldest", "newest", "first", "last", "kinds", "_estimate")
 
     def __init__(self, serial: int, table: pa.Table, part: int = 0) -> None:
         self.serial, self.part = serial, part
@@ -151,7 +154,7 @@ class Chunk:
         times, positions = pc.min_max(table["t"]).as_py(), pc.min_max(table["position"]).as_py()
         self.oldest, self.newest = times["min"], times["max"]
         self.first, self.last = positions["min"], positions["max"]
-        self.hard = bool(pc.any(pc.equal(table["kind"], int(Kind.HARD))).as_py())
+        self.kinds: Kinds = frozenset(pc.unique(table["kind"]).to_pylist())
         self._estimate: Estimate | None = None
 
     @property

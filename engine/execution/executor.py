@@ -32,6 +32,7 @@ from engine.execution.runners import SqlPlans, Tasks, WithoutSql
 from engine.execution.shapes import Shapes
 from engine.execution.sharing import Sharing
 from engine.execution.staged_steps import behind, state_at, taken_on
+from engine.functions.typed import ANY_KIND, Kinds
 from engine.ir.statement import Program
 from engine.limits import Cancelled, LimitExceeded, Postponed
 from engine.plan.graphs import Chosen, Way
@@ -243,6 +244,7 @@ class Executor:
         elif executor == "sql" and compiled.closures:   # plans run side by side in one session
             compiled = compiled.with_own_closures(_mark(due.query), static=True)
         text = compiled.text(executor, typed, form)
+        kinds: Kinds = frozenset().union(*(content.kinds for content in due.streams.values())) if executor == "local" else ANY_KIND
 
         def below() -> list[str]:
             return source_texts(text.sources, windows, evaluation, DIALECTS[executor])
@@ -265,8 +267,9 @@ class Executor:
             own |= {new[iri]: content.after(max(closures.seen, due.since)) for iri, content in due.streams.items()}
             rows = sum(own[name].num_rows for name in new.values())
         shape = compiled.shape if form == "shared" and not own and not closings else None
-        job = PlanJob(due, evaluation, executor, lambda: text.statement(below()), frozenset(names | own.keys()), rows * len(due.ticks),
-                      closures, own, rounds=rounds, closings=closings, ahead=ahead, kept=kept, shape=shape, typed=typed)
+        job = PlanJob(due, evaluation, executor, lambda: compiled.text(executor, typed, form, kinds).statement(below()),
+                      frozenset(names | own.keys()), rows * len(due.ticks),
+                      closures, own, rounds=rounds, closings=closings, ahead=ahead, kept=kept, shape=shape, typed=typed, kinds=kinds)
         self.ran[due.query] = Ran(executor, strategy, form, why, rows * len(due.ticks), tuple(step.text.name for step in kept))
         self._sampled.pop(due.query, None)
         if kept and not own and not closings:

@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from engine.execution.due import Due
 from engine.execution.kept import KeptClosures
+from engine.functions.typed import ANY_KIND, Kinds
 from engine.plan.shape import Shape
 from engine.sql.closing import Closing
 from engine.sql.closure import Rounds
@@ -26,7 +27,7 @@ ExecutorName = Literal["local", "sql"]
 class PlanJob:
     """A plan as it is run once, in a job of its own or together with others in one: `write` gives its text, `answer` is there when it was.
     A program with a time of its own has a `step` in place of a text. Its `closures` are kept, or made for it alone (None). Those of one
-    `shape` can be evaluated together, with typed columns where they are `typed`."""
+    `shape` can be evaluated together, with typed columns where they are `typed`. Its windows have objects of these `kinds` only."""
 
     due: Due
     evaluation: Evaluation
@@ -43,4 +44,5 @@ class PlanJob:
     kept: tuple[KeptStep, ...] = ()
     shape: Shape | None = None
     typed: bool = True
+    kinds: Kinds = ANY_KIND
     answer: Found | BaseException | None = field(default=None)

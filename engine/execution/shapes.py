@@ -6,7 +6,7 @@ What a group of them gives is divided among them. Where it fails each is evaluat
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,9 +14,10 @@ import pyarrow as pa
 
 from engine.execution.compiled import Compiled
 from engine.execution.plan_job import PlanJob
+from engine.functions.typed import Kinds, typed
 from engine.limits import LimitExceeded
 from engine.plan.nodes import Given, Plan, inputs
-from engine.plan.shape import Shape, with_given
+from engine.plan.shape import Row, Shape, with_given
 from engine.sql.emit import PlanText
 from engine.sql.lots import Lot, lot_texts
 from engine.worker.bundles import Found, Task
@@ -101,7 +102,8 @@ class Shapes:
         shapes = [_shape(job) for job in jobs]
         constants = _differing([shape.constants for shape in shapes])
         tables = _differing([shape.tables for shape in shapes])
-        text, given = self._text(first.due.compiled, first.typed, shapes[0], constants, tables)
+        kinds: Kinds = frozenset().union(*(job.kinds for job in jobs))
+        text, given = self._text(first.due.compiled, first.typed, kinds, shapes, constants, tables)
         lots = [(job, tick) for job in jobs for tick in job.due.ticks]
         below = lot_texts(text.sources, given, [Lot(tick, job.evaluation, job.due.compiled.statement.streams, _shape(job))
                                                 for job, tick in lots])
@@ -111,18 +113,26 @@ class Shapes:
                     frozenset(job.due.query for job in jobs))
         return Group(jobs, task, lots)
 
-    def _text(self, compiled: Compiled, typed: bool, shape: Shape, constants: frozenset[int],
+    def _text(self, compiled: Compiled, typed: bool, data: Kinds, shapes: Sequence[Shape], constants: frozenset[int],
               tables: frozenset[int]) -> tuple[PlanText, tuple[Given, ...]]:
+        shape = shapes[0]
+        of_constants = {number: kinds_of((shape.constants[number],) for shape in shapes)[0] for number in constants}
+        of_tables = {number: kinds_of(row for shape in shapes for row in shape.tables[number]) for number in tables}
         fixed = (tuple(None if number in constants else constant for number, constant in enumerate(shape.constants)),
                  tuple(None if number in tables else rows for number, rows in enumerate(shape.tables)))
-        key = shape.key, typed, constants, tables, fixed
+        key = shape.key, typed, data, tuple(of_constants.items()), tuple(of_tables.items()), fixed
         if key not in self._texts:
             while len(self._texts) >= MOST_TEXTS:
                 del self._texts[next(iter(self._texts))]
             assert compiled.shared is not None
-            plan = with_given(compiled.shared, constants, tables)
-            self._texts[key] = compiled.text_of(plan, typed), tuple(_given(plan))
+            plan = with_given(compiled.shared, of_constants, of_tables)
+            self._texts[key] = compiled.text_of(plan, typed, data), tuple(_given(plan))
         return self._texts[key]
+
+
+def kinds_of(rows: Iterable[Row]) -> tuple[Kinds, ...]:
+    """The kinds of the values in each column."""
+    return tuple(frozenset(typed(cell.token)[0] for cell in column if cell is not None) for column in zip(*rows))
 
 
 def _shape(job: PlanJob) -> Shape:

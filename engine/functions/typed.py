@@ -21,9 +21,12 @@ from engine.functions.numeric import EXACT, parse_decimal, parse_double, parse_f
 from engine.functions.values import READERS, Kind, decode
 from engine.ir.terms import XSD
 
-__all__ = ["Kind", "Typed", "typed", "typed_columns"]
+__all__ = ["ANY_KIND", "Kind", "Kinds", "Typed", "typed", "typed_columns"]
 
 Typed = tuple[int, float | None, int | None]
+Kinds = frozenset[int]
+"""Kinds that the values of a column may have; where there is no value the kind is null, whatever they are."""
+ANY_KIND: Kinds = frozenset(map(int, Kind))
 
 EXACT_DIGITS = 15
 _LARGEST_MICROS = 1 << 62

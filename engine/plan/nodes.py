@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, get_args
 
+from engine.functions.typed import Kinds
 from engine.ir.expressions import Aggregate as AggregateCall
 from engine.ir.expressions import Expression
 from engine.ir.rules import Role, Rule
@@ -381,12 +382,13 @@ class Values:
 @dataclass(frozen=True, slots=True)
 class Given:
     """What queries of one shape differ in (engine/plan/shape.py): relation `name` has rows for each of their evaluations, `columns` those
-    of the variables."""
+    of the variables, whose values have these kinds."""
 
     name: str
     variables: tuple[Variable, ...]
     columns: tuple[str, ...]
     certain: frozenset[Variable]
+    kinds: tuple[Kinds, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -424,11 +426,13 @@ class Order:
 
 @dataclass(frozen=True, slots=True)
 class Slice:
-    """At most `limit` solutions (None: all) after the first `offset`, of each evaluation time."""
+    """At most `limit` solutions (None: all) after the first `offset`, of each evaluation time; where queries of one shape have limits of
+    their `own`, `limit` is an upper bound."""
 
     input: Plan
     offset: int
     limit: int | None
+    own: Given | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -478,6 +482,8 @@ def inputs(plan: Plan) -> tuple[Plan, ...]:
             return (matched,)
         case Lookup():
             return plan.input, plan.table
+        case Slice(own=Given() as own):
+            return plan.input, own
         case Mark():
             return plan.input, plan.inner
     return (plan.input,)

@@ -7,12 +7,14 @@ costs much more than to run it over few rows (docs/decisions.md, "State and incr
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
+from types import MappingProxyType
 from typing import Any, cast, get_args
 
+from engine.functions.typed import ANY_KIND, Kinds
 from engine.ir.expressions import Call, Expression
-from engine.ir.terms import Constant, Variable
+from engine.ir.terms import XSD, Constant, Variable
 from engine.plan import nodes
 from engine.plan.kept import Fixed
 from engine.plan.nodes import Filter, Given, Join, Plan, Project
@@ -24,12 +26,13 @@ _NODES = (nodes.Unit, nodes.Sample, nodes.Scan, nodes.Star, nodes.Values, Join, 
 _COMPARES = frozenset(("=", "!=", "<", ">", "<=", ">=", "SAMETERM", "+", "-", "*", "/"))
 _ANY = Constant('""')
 _LEADS_ON = frozenset(("&&", "||", "!", "IF", "COALESCE", *_COMPARES))
+_LIMITS = (100, 10_000)     # the upper bounds of LIMIT and OFFSET together under which queries are of one shape
 Row = tuple[Constant | None, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """Plans with equal `key` differ in these constants of comparisons and arithmetic only, and in the rows of inline data."""
+    """Plans with equal `key` differ in these constants of comparisons, arithmetic and LIMIT only, and in the rows of inline data."""
 
     key: Hashable
     constants: tuple[Constant, ...]
@@ -57,17 +60,19 @@ def shape_of(plan: Plan, fixed: Fixed) -> Shape | None:
     return Shape(hashlib.sha256(repr(skeleton).encode()).hexdigest(), tuple(constants), tuple(tables))
 
 
-def with_given(plan: Plan, constants: frozenset[int], tables: frozenset[int]) -> Plan:
-    """The plan with parameters in place of the constants and inline data of these numbers."""
+def with_given(plan: Plan, constants: Mapping[int, Kinds], tables: Mapping[int, Sequence[Kinds]]) -> Plan:
+    """The plan with parameters in place of the constants and inline data of these numbers, whose values (of a table by column) have these
+    kinds."""
     def constant(number: int, term: Constant) -> Expression:
         return parameter(number) if number in constants else term
 
     def table(number: int, values: nodes.Values) -> Plan:
         certain = frozenset(v for place, v in enumerate(values.variables) if all(row[place] is not None for row in values.rows))
         columns = tuple(f"p{place}" for place in range(len(values.variables)))
-        return Given(f"{PARAMETERS}{number}", values.variables, columns, certain) if number in tables else values
+        name, variables = f"{PARAMETERS}{number}", values.variables
+        return Given(name, variables, columns, certain, tuple(tables[number])) if number in tables else values
 
-    return _Rewriting(constant, table).again(plan)
+    return _Rewriting(constant, table, constants).again(plan)
 
 
 def parameter(number: int) -> Variable:
@@ -86,10 +91,11 @@ def _serves(plan: Plan, fixed: Fixed) -> bool:
 
 class _Rewriting:
     """Goes through a plan, in one order always; what several nodes share they share still. `constant` and `table` are asked what stands in
-    the place of each constant and each Values, by its number."""
+    the place of each constant and each Values, by its number; `kinds` are those of the parameters."""
 
-    def __init__(self, constant: Callable[[int, Constant], Expression], table: Callable[[int, nodes.Values], Plan]) -> None:
-        self._constant, self._table = constant, table
+    def __init__(self, constant: Callable[[int, Constant], Expression], table: Callable[[int, nodes.Values], Plan],
+                 kinds: Mapping[int, Kinds] = MappingProxyType({})) -> None:
+        self._constant, self._table, self._kinds = constant, table, kinds
         self._constants = self._tables = 0
         self._done: dict[int, tuple[Plan, Plan]] = {}
         self._used: list[int] = []     # the parameters of the expression at hand
@@ -110,6 +116,9 @@ class _Rewriting:
                 return self._over(plan, below, condition=self._expression(condition))
             case nodes.Extend(expression=expression):
                 return self._over(plan, below, expression=self._expression(expression))
+            case nodes.Slice(offset=offset, limit=int(limit)):
+                most = next((most - offset for most in _LIMITS if limit + offset <= most), None)
+                return self._limited(replace(plan, **below), limit, most)
         return replace(plan, **below)
 
     def _part(self, part: Any) -> Any:
@@ -121,9 +130,20 @@ class _Rewriting:
         made: Any = replace(plan, **{**below, **expression})
         if not used:
             return cast(Plan, made)
+        return Project(replace(made, input=Join(below["input"], self._given(used))), tuple(sorted(plan_variables(made))))
+
+    def _limited(self, plan: nodes.Slice, limit: int, most: int | None) -> Plan:
+        """LIMIT as a parameter, if there is a bound that serves others too."""
+        if most is None:
+            return plan
+        self._argument(Constant(f'"{limit}"^^<{XSD}integer>'))
+        used, self._used = tuple(self._used), []
+        return replace(plan, limit=most, own=self._given(used)) if used else plan
+
+    def _given(self, used: Sequence[int]) -> Given:
         variables = tuple(map(parameter, used))
-        given = Given(PARAMETERS, variables, tuple(f"p{number}" for number in used), frozenset(variables))
-        return Project(replace(made, input=Join(below["input"], given)), tuple(sorted(plan_variables(made))))
+        kinds = tuple(self._kinds.get(number, ANY_KIND) for number in used)
+        return Given(PARAMETERS, variables, tuple(f"p{number}" for number in used), frozenset(variables), kinds)
 
     def _expression(self, expression: Expression) -> Expression:
         if not isinstance(expression, Call) or expression.function not in _LEADS_ON:

@@ -217,7 +217,7 @@ class Evaluations(Barriers):
         ticker = self._of_epoch(due.query).ticker
         floor = ticker.floor
         ticker.back(self._marks[due.query])
-        fixed = {iri: StreamContent(iri, content.chunks) for iri, content in due.streams.items()}
+        fixed = {iri: StreamContent(iri, content.chunks, content.kinds) for iri, content in due.streams.items()}
         lane.begin(Task(self._of_epoch(due.query).name, replace(to_try, streams=fixed), floor, known))
         return True
 

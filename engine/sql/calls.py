@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from engine.functions.library import FUNCTIONS
+from engine.functions.typed import Kinds
 from engine.ir.expressions import Call, Expression
 from engine.ir.terms import Variable
 from engine.sql.functions.values import Typed
@@ -17,11 +18,11 @@ ROWWISE = frozenset(name for name, function in FUNCTIONS.items() if function.row
 @dataclass(frozen=True, slots=True)
 class Columns:
     """How a relation's variables are spelled: `token` gives the column (None: there is none) of a token, or of a truth value for
-    those in `booleans`; `typed` ones have companions. `at` is the column of T; `row` are the variables that tell rows apart. The values of
-    the expressions in `steps` stand in columns of their own."""
+    those in `booleans`; `typed` ones have companions, of these kinds. `at` is the column of T; `row` are the variables that tell rows
+    apart. The values of the expressions in `steps` stand in columns of their own."""
 
     token: Callable[[Variable], str | None]
-    typed: frozenset[Variable]
+    typed: Mapping[Variable, Kinds]
     booleans: frozenset[Variable]
     at: str | None
     row: tuple[Variable, ...]

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from engine.functions.typed import ANY_KIND, Kinds
 from engine.ir.expressions import Call, Expression
 from engine.ir.terms import Constant, Term, Variable
 from engine.plan import nodes
@@ -74,10 +75,12 @@ class PlanText:
 class Emitter:
     """Emits one plan; create anew for each."""
 
-    def __init__(self, dialect: Dialect, lowering: Lowering, typed: frozenset[Variable]) -> None:
+    def __init__(self, dialect: Dialect, lowering: Lowering, typed: frozenset[Variable], data: Kinds = ANY_KIND) -> None:
+        """`typed` are the variables that should have companions; the objects in windows are of no other kinds than `data`."""
         self.dialect = dialect
         self.lowering = lowering
         self.typed = typed
+        self._data = data
         self.name = Namer()
         self._texts: list[tuple[str, str]] = []     # names and what they are
         self._made: set[str] = set()                # names of what is made once, however often it is read
@@ -98,7 +101,7 @@ class Emitter:
     def graph_text(self, plan: Plan, template: tuple[tuple[Term, Term, Term], ...]) -> PlanText:
         """CONSTRUCT: the distinct well-formed triples of the template's instances (SPARQL 1.1 section 16.2)."""
         relation = self.timed(self.relation(plan))
-        listed = columns(replace(relation, typed=frozenset()), self.name, order=False)
+        listed = columns(replace(relation, typed={}), self.name, order=False)
         fresh = any(isinstance(t, Variable) and t.name.startswith("_:") for triple in template for t in triple)
         if fresh:
             relation = self._numbered(relation, listed)
@@ -140,6 +143,10 @@ class Emitter:
             self._texts.append((source_name(source), self._star(source)))
         self._sources.setdefault(source)
         return source_name(source), _keys(source), _repeats(source)
+
+    def kinds_in(self, source: Source) -> Kinds:
+        """The kinds that objects of a source may have."""
+        return self._data if isinstance(source, nodes.WindowSource) else ANY_KIND
 
     def _star(self, source: nodes.StarSource) -> str:
         new, known = source_name(nodes.FreshSource(source.closed)), source_name(nodes.KnownSource(source.closed, beside=True))

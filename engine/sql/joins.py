@@ -10,8 +10,8 @@ from engine.ir.expressions import Expression
 from engine.ir.terms import Variable
 from engine.plan import nodes
 from engine.sql.calls import Columns, is_volatile
-from engine.sql.relation import (COMPANIONS, Relation, columns, compatible, joined_columns, joined_variables, key_condition, padded,
-                                 shared_variables)
+from engine.sql.relation import (COMPANIONS, Relation, columns, compatible, joined_columns, joined_variables, key_condition, kinds_of,
+                                 padded, shared_variables)
 
 if TYPE_CHECKING:
     from engine.sql.emit import Emitter
@@ -70,7 +70,7 @@ def _beside(emitter: Emitter, left: Relation, right: Relation, condition: Expres
         side = "a" if variable in left.variables else "b" if variable in right.variables else None
         return side and f"{side}.{emitter.name(variable)}"
 
-    typed = left.typed | (right.typed - frozenset(left.variables))
+    typed = {v: kinds for v, kinds in right.typed.items() if v not in left.variables} | dict(left.typed)
     before = emitter.lowering.calls
     text = emitter.lowering.condition(condition, Columns(token, typed, left.booleans | right.booleans, None, ()))
     called = emitter.lowering.calls > before
@@ -88,6 +88,7 @@ def otherwise(emitter: Emitter, plan: nodes.Otherwise) -> Relation:
     if not set(matched.keys) <= set(left.keys):
         left = emitter.timed(left)
     result = replace(matched, keys=left.keys, spine=left.spine, certain=left.certain, booleans=left.booleans,
+                     typed={v: kinds_of(v, left, matched) for v in matched.typed},
                      variables=tuple(v for v in matched.variables if v in left.booleans or v not in matched.booleans))
     same = key_condition(left.keys, matched.keys)
     same += [f"a.{emitter.name(v)} IS NOT DISTINCT FROM b.{emitter.name(v)}" for v in left.variables if v not in plan.rebound]
@@ -108,7 +109,8 @@ def lookup(emitter: Emitter, plan: nodes.Lookup) -> Relation:
     if found in table.typed:
         select += [f"b.{emitter.name(found)}{suffix}" for suffix in COMPANIONS]
     name = emitter.add(_joined("LEFT JOIN", left, table, select, conditions))
-    return replace(left, name=name, variables=(*left.variables, found), typed=left.typed | ({found} & table.typed))
+    typed = {v: kinds for v, kinds in table.typed.items() if v == found}
+    return replace(left, name=name, variables=(*left.variables, found), typed={**left.typed, **typed})
 
 
 def minus(emitter: Emitter, plan: nodes.Minus) -> Relation:
@@ -133,7 +135,7 @@ def union(emitter: Emitter, plan: nodes.Union) -> Relation:
     if set(left.keys) != set(right.keys):
         left, right = emitter.timed(left), emitter.timed(right)
     variables = joined_variables(left, right)
-    typed = frozenset(v for v in variables if all(v in r.typed for r in (left, right) if v in r.variables))
+    typed = {v: kinds_of(v, left, right) for v in variables if all(v in r.typed for r in (left, right) if v in r.variables)}
     result = Relation("", left.keys, left.spine, variables, left.certain & right.certain, typed, left.booleans | right.booleans)
     sides = [f"SELECT {', '.join(padded(side, result, emitter.name))} FROM {side.name}" for side in (left, right)]
     return replace(result, name=emitter.add(" UNION ALL ".join(sides)))

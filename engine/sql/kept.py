@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from engine.functions.typed import ANY_KIND
 from engine.ir.terms import Constant, OneOf, PatternTerm, Variable
 from engine.plan.kept import leaves
 from engine.plan.nodes import KeptSource, Scan, Source, StaticSource, WindowSource
@@ -129,7 +130,8 @@ class KeptWriter:
     def _filtered(self, text: str) -> str:
         if not self._source.filters:
             return text
-        columns = Columns(lambda v: v.name if v in self._variables else None, frozenset(self._objects), frozenset(), None, self._variables)
+        columns = Columns(lambda v: v.name if v in self._variables else None, dict.fromkeys(self._objects, ANY_KIND), frozenset(), None,
+                          self._variables)
         tests = [self._lowering.condition(condition, columns) for condition in self._source.filters]
         return f"SELECT * FROM ({text}) AS j WHERE {' AND '.join(tests)}"
 

@@ -32,7 +32,7 @@ def scan(emitter: Emitter, plan: nodes.Scan) -> Relation:
         place(emitter.dialect, column, term, places, where)
     if plan.sight:
         where.append(f"(sight & {plan.sight}) <> 0")
-    typed = frozenset(v for v, column in places.items() if column == "o" and v in emitter.typed)
+    typed = {v: emitter.kinds_in(plan.source) for v, column in places.items() if column == "o" and v in emitter.typed}
     select = [*keys]
     for variable, column in places.items():
         select.append(f"{column} AS {emitter.name(variable)}")
@@ -70,15 +70,16 @@ def place(dialect: Dialect, column: str, term: PatternTerm | None, places: dict[
 def sample(emitter: Emitter, plan: nodes.Sample) -> Relation:
     """What is kept and seen at T."""
     names = dict(zip(plan.source.variables, plan.variables))
-    typed = frozenset(own for own in plan.source.objects if names[own] in emitter.typed)
-    source, keys, _ = emitter.read(replace(plan.source, typed=typed))
+    typed = {own: emitter.kinds_in(plan.source.scans[number].source) for own, number in plan.source.objects.items()
+             if names[own] in emitter.typed}
+    source, keys, _ = emitter.read(replace(plan.source, typed=frozenset(typed)))
     select = [*keys]
     for own, variable in names.items():
         column = emitter.name(variable)
         select.append(f"{own.name} AS {column}")
         select += [f"{own.name}{suffix} AS {column}{suffix}" for suffix in COMPANIONS if own in typed]
     name = emitter.add(f"SELECT {', '.join(select)} FROM {source}")
-    return Relation(name, keys, "ticks", plan.variables, frozenset(plan.variables), frozenset(names[own] for own in typed))
+    return Relation(name, keys, "ticks", plan.variables, frozenset(plan.variables), {names[own]: kinds for own, kinds in typed.items()})
 
 
 def ends(emitter: Emitter, plan: nodes.Nodes) -> Relation:
@@ -130,7 +131,7 @@ def _moments(emitter: Emitter, relation: str, keys: tuple[Variable, ...], variab
     token = f"CASE WHEN t IS NOT NULL THEN {emitter.moment('coalesce(t, CAST(0 AS BIGINT))')} END AS {column}"
     typed = [f"CAST({int(Kind.DATETIME)} AS TINYINT) AS {column}_k", f"CAST(NULL AS DOUBLE) AS {column}_n", f"t * 1000 AS {column}_m"]
     name = emitter.add(f"SELECT {', '.join(['tick', *map(emitter.name, keys), token, *typed])} FROM {relation}")
-    return Relation(name, ("tick",), "ticks", (*keys, variable), frozenset(keys), frozenset((variable,)))
+    return Relation(name, ("tick",), "ticks", (*keys, variable), frozenset(keys), {variable: frozenset((int(Kind.DATETIME),))})
 
 
 def star(emitter: Emitter, plan: nodes.Star) -> Relation:
@@ -150,7 +151,7 @@ def star(emitter: Emitter, plan: nodes.Star) -> Relation:
 def _grouped_star(emitter: Emitter, star: nodes.Star, subject: Variable) -> Relation:
     source, keys, _ = emitter.read(star.scans[0].source)
     quote, grouped, having, explode = emitter.dialect.quote, [], [], []
-    typed = frozenset(s.object for s in star.scans if isinstance(s.object, Variable) and s.object in emitter.typed)
+    typed = {s.object: emitter.kinds_in(s.source) for s in star.scans if isinstance(s.object, Variable) and s.object in emitter.typed}
     select = [*keys, f"{emitter.name(subject)}"]
     for number, scan in enumerate(star.scans):
         assert isinstance(scan.predicate, Constant)
@@ -191,7 +192,7 @@ def values(emitter: Emitter, plan: nodes.Values) -> Relation:
 
 def given(emitter: Emitter, plan: nodes.Given) -> Relation:
     """What is given for each evaluation (engine/sql/lots.py)."""
-    typed = frozenset(v for v in plan.variables if v in emitter.typed)
+    typed = {v: kinds for v, kinds in zip(plan.variables, plan.kinds) if v in emitter.typed}
     select = ["tick"]
     for variable, column in zip(plan.variables, plan.columns):
         name = emitter.name(variable)

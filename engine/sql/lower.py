@@ -6,8 +6,10 @@ SQL's three-valued logic is SPARQL's error logic with NULL for an error, so lowe
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from engine.functions.terms import RDF_LANG_STRING, XSD_STRING, split
-from engine.functions.typed import Kind, typed
+from engine.functions.typed import Kind, Kinds, typed
 from engine.ir import expressions as ex
 from engine.ir.expressions import Call, Expression, is_iri
 from engine.ir.terms import Constant, Variable
@@ -24,6 +26,14 @@ from engine.sql.operands import Operands
 MOST_CHOICES = 16
 LONGEST = 12_000
 WHOLE = frozenset({*dates.FIELDS, "STRLEN"})
+
+
+@dataclass(frozen=True, slots=True)
+class Companions:
+    """The columns beside a token, and the kinds of its values."""
+
+    columns: tuple[str, str, str]
+    kinds: Kinds
 
 
 class Lowering:
@@ -127,7 +137,8 @@ class Lowering:
         if not self.quick:
             return None
         if isinstance(left, Variable) and isinstance(right, Constant) and left in columns.typed:
-            found = constants.with_constant(self.dialect, operator, str(columns.token(left)), right.token)
+            found = constants.with_constant(self.dialect, operator, str(columns.token(left)), right.token,
+                                            columns.typed[left])
             if found is not None:
                 return found
         return self._texts_compared(whole, operator, left, right, columns) or self._typed_compared(whole, operator, left, right, columns)
@@ -206,15 +217,16 @@ class Lowering:
         made = arithmetic.token(number, self._otherwise_value(expression, columns))
         return made if len(made) <= LONGEST else None
 
-    def companions(self, expression: Expression, columns: Columns) -> tuple[str, str, str] | None:
+    def companions(self, expression: Expression, columns: Columns) -> Companions | None:
         """Kind, number and micros of an expression, for the columns beside its token; None where they are not to be had."""
         value = self.operands.typed(expression, columns)
         if value is None or value.near:
             return None
         if not value.computed:
-            return f"CAST({value.kind} AS TINYINT)", f"CAST({value.number} AS DOUBLE)", f"CAST({value.micros} AS BIGINT)"
+            made = f"CAST({value.kind} AS TINYINT)", f"CAST({value.number} AS DOUBLE)", f"CAST({value.micros} AS BIGINT)"
+            return Companions(made, value.kinds)
         kind = f"CASE WHEN {either(value.undecided)} THEN {HARD} ELSE {value.kind} END"
-        return f"CAST({kind} AS TINYINT)", f"({value.number} + 0e0)", "CAST(NULL AS BIGINT)"
+        return Companions((f"CAST({kind} AS TINYINT)", f"({value.number} + 0e0)", "CAST(NULL AS BIGINT)"), value.kinds | {HARD})
 
     # -- calls
 

@@ -14,9 +14,9 @@ from engine.plan import nodes
 from engine.sql.calls import Columns
 from engine.sql.codes import write_aggregate
 from engine.sql.functions.aggregates import Gathered, by_function, count, extreme, group_concat, number_of, sample, total
-from engine.sql.functions.arithmetic import nested
+from engine.sql.functions.arithmetic import arithmetic_in
 from engine.sql.functions.order import order_keys
-from engine.sql.functions.values import NULL_STRING
+from engine.sql.functions.values import INTEGER, NULL_STRING
 from engine.sql.relation import COMPANIONS, Relation, columns, key_condition, padded
 
 if TYPE_CHECKING:
@@ -44,17 +44,17 @@ def extend(emitter: Emitter, plan: nodes.Extend) -> Relation:
     column = emitter.name(plan.variable)
     added = [f"{emitter.lowering.value(plan.expression, spelling)} AS {column}"]
     companions = emitter.lowering.companions(plan.expression, spelling) if plan.variable in emitter.typed else None
-    added += [f"{sql} AS {column}{suffix}" for sql, suffix in zip(companions or (), COMPANIONS)]
+    added += [] if companions is None else [f"{sql} AS {column}{suffix}" for sql, suffix in zip(companions.columns, COMPANIONS)]
     certain = isinstance(plan.expression, Constant) or plan.expression in relation.certain
     return replace(relation, name=emitter.add(f"SELECT *, {', '.join(added)} FROM {name}"),
                    variables=(*relation.variables, plan.variable), certain=relation.certain | ({plan.variable} if certain else set()),
-                   typed=relation.typed | ({plan.variable} if companions else set()))
+                   typed={**relation.typed, **({} if companions is None else {plan.variable: companions.kinds})})
 
 
 def _in_steps(emitter: Emitter, name: str, expression: Expression, spelling: Columns) -> tuple[str, Columns]:
-    """A relation that has the values of nested arithmetic in columns of their own: a text repeats its operands for each case, and so does
-    their evaluation."""
-    for number, call in enumerate(nested(expression) if emitter.dialect.steps else ()):
+    """A relation that has the values of arithmetic in columns of their own: a text repeats its operands for each case, and so does their
+    evaluation."""
+    for number, call in enumerate(arithmetic_in(expression) if emitter.dialect.steps else ()):
         value = emitter.lowering.operands.typed(call, spelling)
         if value is not None:
             column = emitter.fresh_column("e", number)
@@ -71,7 +71,7 @@ def aggregate(emitter: Emitter, plan: nodes.Aggregate) -> Relation:
     found = {v: _gathered(emitter, call, relation, f"a{number}") for number, (v, call) in enumerate(plan.aggregates)}
     grouped, held = _groups(emitter, plan, relation, keys, [f"{sql} AS {name}" for g in found.values() for name, sql in g.columns.items()])
     counted = frozenset(v for v, call in plan.aggregates if call.function == "COUNT")
-    typed = counted & emitter.typed if emitter.lowering.quick else frozenset()
+    typed = {v: frozenset((INTEGER,)) for v in counted & emitter.typed} if emitter.lowering.quick else {}
     made = [*held, *keys]
     for variable, gathered in found.items():
         made.append(f"{gathered.token} AS {emitter.name(variable)}")
@@ -105,7 +105,7 @@ def _gathered(emitter: Emitter, call: AggregateCall, relation: Relation, name: s
     if argument is not None:
         assert isinstance(argument, Variable)
         column = emitter.name(argument) if argument in relation.variables else column
-    typed = argument in relation.typed and emitter.lowering.quick
+    kinds = relation.typed.get(argument) if isinstance(argument, Variable) and emitter.lowering.quick else None
     match call.function:
         case "COUNT":
             return count(dialect, call, _counted(emitter, call, relation, column), name)
@@ -113,11 +113,11 @@ def _gathered(emitter: Emitter, call: AggregateCall, relation: Relation, name: s
             return sample(dialect, call, column, name)
         case "GROUP_CONCAT":
             return group_concat(dialect, call, column, name)
-        case "SUM" | "AVG" if typed:
+        case "SUM" | "AVG" if kinds is not None:
             at = "tick" if "tick" in relation.keys else None
-            return total(dialect, call, column, name, lambda operator, tokens: emitter.lowering.apply(operator, tokens, at))
-        case "MIN" | "MAX" if typed:
-            return extreme(dialect, call, column, name)
+            return total(dialect, call, column, name, kinds, lambda operator, tokens: emitter.lowering.apply(operator, tokens, at))
+        case "MIN" | "MAX" if kinds is not None:
+            return extreme(dialect, call, column, name, kinds)
     return by_function(dialect, write_aggregate(call.function, call.distinct, call.separator), column, name)
 
 
@@ -136,14 +136,15 @@ def project(emitter: Emitter, plan: nodes.Project) -> Relation:
     """The named variables, and the rank of an ordered relation."""
     relation, variables = emitter.relation(plan.input), plan.variables
     kept = replace(relation, variables=variables, certain=relation.certain & frozenset(variables),
-                   typed=relation.typed & frozenset(variables), booleans=relation.booleans & frozenset(variables))
+                   typed={v: kinds for v, kinds in relation.typed.items() if v in variables},
+                   booleans=relation.booleans & frozenset(variables))
     listed = padded(relation, kept, emitter.name) + (["ord"] if relation.ordered else [])
     return replace(kept, name=emitter.add(f"SELECT {', '.join(listed)} FROM {relation.name}"))
 
 
 def distinct(emitter: Emitter, plan: nodes.Distinct) -> Relation:
     """Each solution once, at its first rank."""
-    relation = replace(emitter.relation(plan.input), typed=frozenset())  # one token may have been computed with and without doubt
+    relation = replace(emitter.relation(plan.input), typed={})  # one token may have been computed with and without doubt
     listed = columns(relation, emitter.name, order=False)
     if not relation.ordered:
         return replace(relation, name=emitter.add(f"SELECT DISTINCT {', '.join(listed)} FROM {relation.name}"))
@@ -172,7 +173,8 @@ def _keys(emitter: Emitter, relation: Relation, conditions: Sequence[tuple[Expre
     for number, (condition, descending) in enumerate(conditions):
         assert isinstance(condition, Variable)
         column = emitter.name(condition) if condition in relation.variables else NULL_STRING
-        made = order_keys(emitter.dialect, column) if condition in relation.typed else [emitter.dialect.order_key(column)]
+        kinds = relation.typed.get(condition)
+        made = [emitter.dialect.order_key(column)] if kinds is None else order_keys(emitter.dialect, column, kinds)
         found += [(f"k{number}_{place}", sql, descending) for place, sql in enumerate(made)]
     return found
 
@@ -199,12 +201,15 @@ def slice_(emitter: Emitter, plan: nodes.Slice) -> Relation:
         ordered = ordered.input
     if plan.limit is not None and 0 < plan.offset + plan.limit <= MOST_FIRST and emitter.dialect.heaps:
         emitter.most[id(ordered)] = plan.offset + plan.limit
-    relation = emitter.relation(plan.input)
+    relation = emitter.relation(plan.input) if plan.own is None else emitter.timed(emitter.relation(plan.input))
     canonical = [f"{emitter.name(v)} NULLS FIRST" for v in sorted(relation.variables) if v not in relation.booleans]
     order = (["ord"] if relation.ordered else []) + canonical or ["1"]
     partition = f"PARTITION BY {', '.join(relation.keys)} " if relation.keys else ""
     listed = ", ".join(columns(relation, emitter.name, order=False))
     ranked = f"SELECT {listed}, row_number() OVER ({partition}ORDER BY {', '.join(order)}) AS ord FROM {relation.name}"
     limit = f" AND ord <= {plan.offset + plan.limit}" if plan.limit is not None else ""
-    kept = f"SELECT * FROM ({ranked}) AS ranked WHERE ord > {plan.offset}{limit}"
+    kept = f"SELECT r.* FROM ({ranked}) AS r WHERE ord > {plan.offset}{limit}"
+    if plan.own is not None:
+        own, most = emitter.relation(plan.own).name, emitter.name(plan.own.variables[0])
+        kept = f"SELECT k.* FROM ({kept}) AS k JOIN {own} o ON k.tick = o.tick WHERE k.ord <= {plan.offset} + o.{most}_n"
     return replace(relation, ordered=True, name=emitter.add(kept))

@@ -32,7 +32,7 @@ class Operands:
             return columns.steps[expression]
         match expression:
             case Variable() if expression in columns.typed:
-                return of_column(str(columns.token(expression)))
+                return of_column(str(columns.token(expression)), columns.typed[expression])
             case Constant(token=token):
                 return of_constant(token, self.dialect.quote(token))
             case Call(function=name, args=(left, right)) if name in arithmetic.BINARY:
@@ -47,7 +47,7 @@ class Operands:
                 text = self.text(only, columns)
                 if text is not None and not text.undecided:
                     length = f"CAST(length({text.body}) AS DOUBLE)"
-                    return Typed(f"(CASE WHEN {length} IS NOT NULL THEN {INTEGER} END)", length, computed=True)
+                    return Typed(f"(CASE WHEN {length} IS NOT NULL THEN {INTEGER} END)", length, computed=True, kinds=frozenset((INTEGER,)))
         return None
 
     def text(self, expression: Expression, columns: Columns) -> Text | None:

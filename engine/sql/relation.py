@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
 
+from engine.functions.typed import Kinds
 from engine.ir.terms import Variable
 from engine.sql.functions.values import NULL_STRING
 
@@ -15,8 +16,8 @@ class Relation:
 
     `keys` are the columns every operator carries along: ``tick`` (the evaluation time; absent from a relation of static
     facts only) and, inside EXISTS, the identity columns of the outer row. `spine` is a relation that lists every value of the keys.
-    `certain` variables are never null; `typed` ones have companions ``_k _n _m``; `booleans` are truth values, not tokens; an `ordered`
-    relation has the rank ``ord``. With `intervals` a row holds from point ``lo`` to ``hi``.
+    `certain` variables are never null; `typed` ones have companions ``_k _n _m``, of these kinds; `booleans` are truth values, not tokens;
+    an `ordered` relation has the rank ``ord``. With `intervals` a row holds from point ``lo`` to ``hi``.
     """
 
     name: str
@@ -24,7 +25,7 @@ class Relation:
     spine: str
     variables: tuple[Variable, ...]
     certain: frozenset[Variable] = frozenset()
-    typed: frozenset[Variable] = frozenset()
+    typed: Mapping[Variable, Kinds] = field(default_factory=dict)
     booleans: frozenset[Variable] = frozenset()
     ordered: bool = False
     intervals: bool = False
@@ -103,10 +104,10 @@ def interval_columns(left: Relation, right: Relation) -> list[str]:
     return [f"{side}.{end} AS {end}" for side in sides for end in ("lo", "hi")]
 
 
-def joined_columns(left: Relation, right: Relation, name: Namer) -> tuple[list[str], frozenset[Variable]]:
-    """The select list of a join, and which of its variables keep typed companions."""
+def joined_columns(left: Relation, right: Relation, name: Namer) -> tuple[list[str], dict[Variable, Kinds]]:
+    """The select list of a join, and the kinds of its variables that keep typed companions."""
     found = [f"a.{key}" for key in left.keys] + [f"b.{key}" for key in right.keys if key not in left.keys]
-    kept: set[Variable] = set()
+    kept: dict[Variable, Kinds] = {}
     in_left, in_right = frozenset(left.variables), frozenset(right.variables)
     for variable in joined_variables(left, right):
         sides = variable in in_left, variable in in_right
@@ -114,11 +115,16 @@ def joined_columns(left: Relation, right: Relation, name: Namer) -> tuple[list[s
         column = name(variable)
         found.append(f"{pick(column)} AS {column}")
         if _keeps_types(variable, left, right, *sides):
-            kept.add(variable)
+            kept[variable] = kinds_of(variable, left, right)
             side = _typed_picker(variable, left, right, *sides)
             found += [f"{side(column + suffix)} AS {column}{suffix}" for suffix in COMPANIONS]
     found += interval_columns(left, right)
-    return found or ["1 AS u"], frozenset(kept)
+    return found or ["1 AS u"], kept
+
+
+def kinds_of(variable: Variable, *sides: Relation) -> Kinds:
+    """The kinds that a variable may have where its companions come from one of some relations."""
+    return frozenset().union(*(side.typed.get(variable, ()) for side in sides))
 
 
 def joined_variables(left: Relation, right: Relation) -> tuple[Variable, ...]:

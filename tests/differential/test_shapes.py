@@ -44,16 +44,33 @@ SHAPES = {
     "ask": "ASK " + WINDOW + " WHERE {{ ?s :p ?a FILTER (?a > {k}) }}",
     "construct": "CONSTRUCT {{ ?s :high ?a }} " + WINDOW + " WHERE {{ ?s :p ?a ; :q ?b FILTER (?a > {k}) }}",
     "graph": "SELECT ?s ?l " + WINDOW + " FROM :g WHERE {{ ?s :p ?a . ?s :kind ?l FILTER (?a > {k}) }}",
+    "limit": "SELECT ?s ?a " + WINDOW + " WHERE {{ ?s :p ?a ; :q ?b }} ORDER BY ?b DESC(?a) LIMIT {k}",
+    "limit alone": "SELECT ?s ?a " + WINDOW + " WHERE {{ ?s :p ?a ; :q ?b }} OFFSET 1 LIMIT {range}",
+    "limit of some": "SELECT ?s ?n " + WINDOW + " WHERE {{ {{ SELECT ?s ?a {{ ?s :p ?a }} ORDER BY ?a LIMIT {k} }} ?s :next ?n }}",
+    "limit in exists": "SELECT ?s " + WINDOW + " WHERE {{ ?s :p ?a FILTER EXISTS {{ SELECT ?s {{ ?s :q ?b }} ORDER BY ?s LIMIT {k} }} }}",
+    "limit of groups": "SELECT ?b (MIN(?a) AS ?n) " + WINDOW + " WHERE {{ ?s :p ?a ; :q ?b }} GROUP BY ?b ORDER BY ?n LIMIT {k} OFFSET 1",
+    "moment": "SELECT ?s " + WINDOW + " WHERE {{ ?s :p ?a ; :q ?b FILTER (?a >= '2020-01-0{k}T00:00:00Z'^^xsd:dateTime) }}",
+    "text": "SELECT ?s " + WINDOW + " WHERE {{ ?s :p ?a ; :q ?b FILTER (?b >= '{k}' && ?a != 'x{k}') }}",
+    "sum": "SELECT ?b (SUM(?c) AS ?n) (AVG(?a) AS ?m) " + WINDOW + " WHERE {{ ?s :p ?a ; :q ?b BIND (?a * 2 + {k} AS ?c) }} GROUP BY ?b",
+    "quotient": "SELECT ?s ?c " + WINDOW + " WHERE {{ ?s :p ?a ; :q ?b BIND (?a / {k} AS ?c) FILTER (?a - ?c > -{k}.5) }}",
+    "extremes": "SELECT ?b (MIN(?a) AS ?n) (MAX(?a) AS ?m) " + WINDOW + " WHERE {{ ?s :p ?a ; :q ?b FILTER (?b != '{k}') }} GROUP BY ?b",
     "no group": "SELECT (MAX(?a) AS ?m) " + WINDOW + " WHERE {{ ?s :p ?a ; :q '{k}' }}",
 }
 COUNT = 6
 APART = {"optional", "exists", "minus of both", "graph"}     # their patterns are no stars: each keeps its own constants
 
 
-def literal(chance: random.Random, hard: bool) -> str:
-    """Numbers, now and then one that a double does not tell, or no number."""
+XSD = INTEGER.removesuffix("integer")
+RARE = (f'"02"^^<{INTEGER}>', f'"2.5"^^<{XSD}decimal>', '"none"', f'"2020-01-03T00:00:00Z"^^<{XSD}dateTime>', f'"0x"^^<{INTEGER}>',
+        f'"3"^^<{XSD}double>', f'"2020-01-02T12:00:00"^^<{XSD}dateTime>', '"2"@en', f'"1.5"^^<{XSD}float>', "<http://ex.org/2>", "_:b",
+        f'"true"^^<{XSD}boolean>', f'"2020-01-02"^^<{XSD}date>', f'"2.00000000000000001"^^<{XSD}decimal>')
+"""Of every kind one, the one that a double does not tell last."""
+
+
+def literal(chance: random.Random, hard: bool, begin: int) -> str:
+    """Numbers, now and then one of another kind: of ever more of them."""
     if hard and chance.random() < 0.2:
-        return chance.choice((f'"2.00000000000000001"^^<{INTEGER[:-7]}decimal>', '"none"', f'"0x"^^<{INTEGER}>', f'"02"^^<{INTEGER}>'))
+        return chance.choice(RARE[:1 + begin // 1_000])
     return f'"{chance.randint(0, 5)}"^^<{INTEGER}>'
 
 
@@ -62,7 +79,7 @@ def events(chance: random.Random, begin: int, position: int, hard: bool) -> list
     found = []
     for number in range(chance.randint(0, 10)):
         subject = f"<{E}n{chance.randint(0, 4)}>"
-        triples = [(subject, f"<{E}p>", literal(chance, hard)), (subject, f"<{E}q>", f'"{chance.randint(0, 4)}"'),
+        triples = [(subject, f"<{E}p>", literal(chance, hard, begin)), (subject, f"<{E}q>", f'"{chance.randint(0, 4)}"'),
                    (subject, f"<{E}next>", f"<{E}n{chance.randint(0, 4)}>")]
         some = tuple(triple for triple in triples if chance.random() < 0.7) or tuple(triples)
         found.append(Event(position + number, S, begin + chance.randint(0, 1_999), None, some, 0))
@@ -83,7 +100,7 @@ def test_queries_of_one_shape_are_as_each_by_itself(name: str, hard: bool) -> No
     content, position, grouped = StreamContent(S), 1, 0
     with own_process() as together, own_process() as alone:
         ways = {"grouped": Executor(together), "alone": Executor(alone, force_strategy="recompute", forgets=False)}
-        own = {way: {query: compile_statement(parse(f"PREFIX : <{E}> REGISTER QUERY {query} AS {text}"), catalog, query)
+        own = {way: {query: compile_statement(parse(f"PREFIX : <{E}> PREFIX xsd: <{XSD}> REGISTER QUERY {query} AS {text}"), catalog, query)
                      for query, text in texts.items()} for way in ways}
         own_graphs = graphs if ":g " in SHAPES[name] else {}
         for step in range(8):

@@ -11,14 +11,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from engine.functions.typed import Kind
+from engine.functions.typed import Kind, Kinds
 from engine.ir.expressions import Aggregate
 from engine.ir.quoting import quote
 from engine.sql.dialect import Dialect
 from engine.sql.functions import strings
 from engine.sql.functions.values import (
-    DECIMAL, DOUBLE, DOUBLE_END, HARD, INTEGER, LANG, LOCAL, MOMENTS, NUMBERS, STRING, ZERO, ZONED, decimal_token,
-    integer_token)
+    DECIMAL, DOUBLE, DOUBLE_END, HARD, INTEGER, LANG, MOMENT, MOMENTS, NUMBERS, NUMERIC, STRING, TEXT, ZERO, decimal_token, integer_token,
+    listed)
 
 LARGEST_DOUBLE = "1.7976931348623157e308"
 Calls = Callable[[str, list[str]], str]
@@ -61,53 +61,64 @@ def by_function(dialect: Dialect, code: str, column: str, name: str) -> Gathered
     return Gathered({f"{name}_l": dialect.collect(column, "here")}, dialect.aggregate(code, f"{name}_l"))
 
 
-def total(dialect: Dialect, call: Aggregate, column: str, name: str, calls: Calls) -> Gathered:
-    """SUM and AVG."""
-    k, n = f"{column}_k", f"{column}_n"
-    distinct = "DISTINCT " if call.distinct else ""
-    doubles = dialect.gathered(dialect.struct(c=column, n=n), f"{k} = {DOUBLE}", call.distinct)
-    columns = {
-        "0": "count(here)", "k": f"max({k})", "j": f"min({k})", "v": f"count(CASE WHEN {k} {NUMBERS} THEN 1 END)",
-        "i": f"sum({distinct}CASE WHEN {k} = {INTEGER} THEN CAST({n} AS DECIMAL(18, 0)) END)",
-        "d": f"sum({distinct}CASE WHEN {k} = {DECIMAL} AND abs({n}) < 1e9 THEN CAST({n} AS DECIMAL(18, 6)) END)",
-        "x": f"bool_or(CASE WHEN {k} <> {DECIMAL} THEN FALSE WHEN abs({n}) < 1e9 "
-             f"THEN CAST(CAST({n} AS DECIMAL(18, 6)) AS DOUBLE) <> {n} ELSE TRUE END)",
-        "f": dialect.sum_in_order(dialect.each(dialect.sorted(doubles), "n"))}
+def total(dialect: Dialect, call: Aggregate, column: str, name: str, kinds: Kinds, calls: Calls) -> Gathered:
+    """SUM and AVG of a column of these kinds."""
+    k, n, a = f"{column}_k", f"{column}_n", f"{name}_"
+    distinct, undecided = "DISTINCT " if call.distinct else "", dialect.undecided("STRING")
+    columns = {"0": "count(here)", "v": f"count(CASE WHEN {k} {NUMBERS} THEN 1 END)"}
+    cases = [(f"{a}v < {a}0", "NULL"), (f"{a}0 = 0", ZERO)]
+    if kinds & NUMERIC != {INTEGER} or HARD in kinds:
+        columns["k"] = f"max({k})"
+        cases.insert(0, (f"{a}k = {HARD}", undecided))
     if call.distinct:
         columns |= {"u": f"count(DISTINCT {column})", "w": f"count(DISTINCT {n})"}
-    a = f"{name}_"
-    summed = calls("U+", [f"('\"' || CAST({a}f AS STRING) || {DOUBLE_END})"])
-    unequal = f"WHEN {a}k <= {DECIMAL} AND {a}u <> {a}w THEN {dialect.undecided('STRING')} " if call.distinct else ""
-    token = (f"CASE WHEN {a}k = {HARD} THEN {dialect.undecided('STRING')} WHEN {a}v < {a}0 THEN NULL WHEN {a}0 = 0 THEN {ZERO} {unequal}"
-             f"WHEN {a}k = {INTEGER} THEN {integer_token(a + 'i')} "
-             f"WHEN {a}k = {DECIMAL} AND NOT {a}x THEN {decimal_token(f'coalesce({a}i, 0) + {a}d')} "
-             f"WHEN {a}j = {DOUBLE} AND abs({a}f) <= {LARGEST_DOUBLE} THEN {summed} ELSE {dialect.undecided('STRING')} END")
+        cases.append((f"{a}k <= {DECIMAL} AND {a}u <> {a}w" if "k" in columns else f"{a}u <> {a}w", undecided))
+    if INTEGER in kinds:
+        columns["i"] = f"sum({distinct}CASE WHEN {k} = {INTEGER} THEN CAST({n} AS DECIMAL(18, 0)) END)"
+        cases.append((f"{a}k = {INTEGER}" if "k" in columns else "TRUE", integer_token(a + "i")))
+    if DECIMAL in kinds:
+        columns |= {"d": f"sum({distinct}CASE WHEN {k} = {DECIMAL} AND abs({n}) < 1e9 THEN CAST({n} AS DECIMAL(18, 6)) END)",
+                    "x": f"bool_or(CASE WHEN {k} <> {DECIMAL} THEN FALSE WHEN abs({n}) < 1e9 "
+                         f"THEN CAST(CAST({n} AS DECIMAL(18, 6)) AS DOUBLE) <> {n} ELSE TRUE END)"}
+        cases.append((f"{a}k = {DECIMAL} AND NOT {a}x", decimal_token(f"coalesce({a}i, 0) + {a}d" if INTEGER in kinds else f"{a}d")))
+    if DOUBLE in kinds:
+        doubles = dialect.gathered(dialect.struct(c=column, n=n), f"{k} = {DOUBLE}", call.distinct)
+        columns |= {"j": f"min({k})", "f": dialect.sum_in_order(dialect.each(dialect.sorted(doubles), "n"))}
+        summed = calls("U+", [f"('\"' || CAST({a}f AS STRING) || {DOUBLE_END})"])
+        cases.append((f"{a}j = {DOUBLE} AND abs({a}f) <= {LARGEST_DOUBLE}", summed))
+    token = f"CASE {' '.join(f'WHEN {condition} THEN {found}' for condition, found in cases)} ELSE {undecided} END"
     if call.function == "AVG":
         rows = a + ("u" if call.distinct else "0")
         token = f"CASE WHEN {a}0 = 0 THEN {ZERO} ELSE {calls('/', [token, integer_token(rows)])} END"
     return Gathered({a + part: sql for part, sql in columns.items()}, token)
 
 
-def extreme(dialect: Dialect, call: Aggregate, column: str, name: str) -> Gathered:
-    """MIN and MAX in the order of ORDER BY; among equal extremes the least token."""
+def extreme(dialect: Dialect, call: Aggregate, column: str, name: str, kinds: Kinds) -> Gathered:
+    """MIN and MAX of a column of these kinds, in the order of ORDER BY; among equal extremes the least token."""
     k, n, m = (f"{column}_{suffix}" for suffix in "knm")
     highest, sign = (True, "-") if call.function == "MAX" else (False, "")
     best = "max" if highest else "min"
     zone = k if highest else f"-{k}"
     text = strings.body(dialect, column)
-    parts = {
-        "b": f"{best}(CASE WHEN {k} = {int(Kind.BLANK)} THEN {dialect.struct(x=column, c=column)} END)",
-        "r": f"{best}(CASE WHEN {k} = {int(Kind.IRI)} THEN {dialect.struct(x=f'substr({column}, 2, length({column}) - 2)', c=column)} END)",
-        "n": f"min(CASE WHEN {k} {NUMBERS} THEN {dialect.struct(x=f'{sign}{n}', c=column)} END)",
-        "m": f"min(CASE WHEN {k} {MOMENTS} THEN {dialect.struct(x=f'{sign}{m}', z=zone, c=column)} END)",
-        "t": f"{best}(CASE WHEN {k} IN ({STRING}, {LANG}) THEN {dialect.struct(x=text, z=dialect.after_quote(column), c=column)} END)"}
-    known = ", ".join(str(kind) for kind in (int(Kind.BLANK), int(Kind.IRI), STRING, LANG, INTEGER, DECIMAL, 8, DOUBLE, ZONED, LOCAL))
+    blank, iri = int(Kind.BLANK), int(Kind.IRI)
+    groups = {      # in their order, each with what its values are ordered by
+        "b": (frozenset((blank,)), f"{best}(CASE WHEN {k} = {blank} THEN {dialect.struct(x=column, c=column)} END)"),
+        "r": (frozenset((iri,)),
+              f"{best}(CASE WHEN {k} = {iri} THEN {dialect.struct(x=f'substr({column}, 2, length({column}) - 2)', c=column)} END)"),
+        "n": (NUMERIC, f"min(CASE WHEN {k} {NUMBERS} THEN {dialect.struct(x=f'{sign}{n}', c=column)} END)"),
+        "m": (MOMENT, f"min(CASE WHEN {k} {MOMENTS} THEN {dialect.struct(x=f'{sign}{m}', z=zone, c=column)} END)"),
+        "t": (TEXT, f"{best}(CASE WHEN {k} IN ({STRING}, {LANG}) "
+                    f"THEN {dialect.struct(x=text, z=dialect.after_quote(column), c=column)} END)")}
+    parts = {part: sql for part, (group, sql) in groups.items() if group & kinds}
+    known = frozenset().union(*(group for group, _ in groups.values()))
     a = f"{name}_"
-    columns = {a + part: sql for part, sql in parts.items()} | {
-        f"{a}0": "count(here)", f"{a}v": f"count({column})", f"{a}x": f"bool_or({k} NOT IN ({known}))"}
+    columns = {a + part: sql for part, sql in parts.items()} | {f"{a}0": "count(here)", f"{a}v": f"count({column})"}
+    cases = [f"WHEN {a}v < {a}0 THEN NULL"]
+    if not kinds <= known:
+        columns[f"{a}x"] = f"bool_or({k} NOT IN ({listed(known)}))"
+        cases.append(f"WHEN {a}x THEN {dialect.undecided('STRING')}")
     order = [f"{a}{part}.c" for part in parts]
-    found = f"coalesce({', '.join(reversed(order) if highest else order)})"
-    return Gathered(columns, f"CASE WHEN {a}v < {a}0 THEN NULL WHEN {a}x THEN {dialect.undecided('STRING')} ELSE {found} END")
+    return Gathered(columns, f"CASE {' '.join(cases)} ELSE coalesce({', '.join([*(reversed(order) if highest else order), 'NULL'])}) END")
 
 
 def number_of(count_column: str) -> list[str]:

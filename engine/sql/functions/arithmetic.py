@@ -10,19 +10,29 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from engine.ir.expressions import Call, Expression
+from engine.functions.typed import Kinds
 from engine.sql.functions.values import (
-    DECIMAL, DOUBLE, INTEGER, MOST_EXACT, NOT_A_NUMBER, NUMBERS, Typed, decimal_token, either, integer_token)
+    DECIMAL, DOUBLE, FLOAT, INTEGER, MOST_EXACT, NOT_A_NUMBER, NUMBERS, NUMERIC, Typed, decimal_token, either, integer_token)
 
 LONGEST = 6_000
 MOST_FIXED = "1e8"
 FIXED = "1000000e0"
 
 
+def _results(left: Typed, right: Typed) -> Kinds:
+    """The kinds that a sum, difference or product may have."""
+    return frozenset(max(one, two) for one in left.kinds & NUMERIC for two in right.kinds & NUMERIC)
+
+
 def _kind(left: Typed, right: Typed) -> str:
     kinds = sorted({side.kind for side in (left, right)}, key=len)
-    numbers = " AND ".join(f"{side.kind} {NUMBERS}" for side in (left, right) if side.known is None and not side.computed)
+    numbers = " AND ".join(side.kind + (" IS NOT NULL" if side.kinds <= NUMERIC else f" {NUMBERS}")
+                           for side in (left, right) if side.known is None and not side.computed)
     known = [side.known for side in (left, right) if side.known is not None]
-    if len(kinds) == 1:
+    results = _results(left, right)
+    if len(results) == 1:
+        highest = str(min(results))
+    elif len(kinds) == 1:
         highest = kinds[0]
     elif known and known[0] == INTEGER:
         highest = kinds[-1] if len(kinds[-1]) > 1 else kinds[0]
@@ -44,12 +54,15 @@ def _is_fixed(side: Typed) -> list[str]:
     return [f"{side.number} = {_fixed(side.number)}"]
 
 
-def _bounded(value: str, limit: str, *conditions: str) -> str:
-    return f"CASE WHEN {' AND '.join([f'abs({value}) < {limit}', *conditions])} THEN {value} ELSE {NOT_A_NUMBER} END"
-
-
-def _by_kind(kind: str, whole: str, exact: str, doubles: str) -> str:
-    return f"CASE {kind} WHEN {INTEGER} THEN {whole} WHEN {DECIMAL} THEN {exact} WHEN {DOUBLE} THEN {doubles} ELSE {NOT_A_NUMBER} END"
+def _by_kind(left: Typed, right: Typed, kind: str, value: str, exact: str) -> str:
+    """The number of a sum, difference or product, null for an error where its kind is sure."""
+    results = _results(left, right)
+    ways = {INTEGER: f"CASE WHEN abs({value}) >= {MOST_EXACT} THEN {NOT_A_NUMBER} ELSE {value} END",
+            DECIMAL: f"CASE WHEN {exact} THEN {_fixed(value)} ELSE {NOT_A_NUMBER} END", DOUBLE: value}
+    if len(results) == 1 and FLOAT not in results:
+        return ways[min(results)]
+    cases = " ".join(f"WHEN {kind} THEN {way}" for kind, way in ways.items() if kind in results)
+    return f"CASE {kind} {cases} ELSE {NOT_A_NUMBER} END" if cases else NOT_A_NUMBER
 
 
 def _sum(sign: str) -> Callable[[Typed, Typed], tuple[str, str]]:
@@ -57,8 +70,7 @@ def _sum(sign: str) -> Callable[[Typed, Typed], tuple[str, str]]:
         kind, value = _kind(left, right), f"({left.number} {sign} {right.number})"
         small = [f"abs({side.number}) < {MOST_FIXED}" for side in (left, right)]
         exact = " AND ".join([*small, *_is_fixed(left), *_is_fixed(right)])
-        decimals = f"CASE WHEN {exact} THEN {_fixed(value)} ELSE {NOT_A_NUMBER} END"
-        return kind, _by_kind(kind, _bounded(value, MOST_EXACT), decimals, value)
+        return kind, _by_kind(left, right, kind, value, exact)
     return made
 
 
@@ -68,14 +80,15 @@ def _product(left: Typed, right: Typed) -> tuple[str, str]:
     if INTEGER not in (left.known, right.known):
         whole = [f"{side.number} = floor({side.number})" for side in (left, right)]
         conditions.append(either([*whole, f"abs({value}) < 1e3 AND abs({value} - {_fixed(value)}) < 5e-13"]))
-    decimals = f"CASE WHEN {' AND '.join(conditions)} THEN {_fixed(value)} ELSE {NOT_A_NUMBER} END"
-    return kind, _by_kind(kind, _bounded(value, MOST_EXACT), decimals, value)
+    return kind, _by_kind(left, right, kind, value, " AND ".join(conditions))
 
 
 def _quotient(left: Typed, right: Typed) -> tuple[str, str]:
     kind, one, two = _kind(left, right), left.number, right.number
     quotient = f"({one} / nullif({two}, 0))"
     divided = f"CASE WHEN {two} = 0 THEN {NOT_A_NUMBER} ELSE {quotient} END"
+    if max(_results(left, right)) <= DECIMAL:
+        return f"CASE WHEN {two} <> 0 AND {kind} IS NOT NULL THEN {DECIMAL} END", quotient
     kind = f"CASE WHEN {kind} > {DECIMAL} THEN {kind} WHEN {two} <> 0 AND {kind} IS NOT NULL THEN {DECIMAL} END"
     return kind, f"CASE WHEN {kind} <= {DECIMAL} THEN {quotient} WHEN {kind} = {DOUBLE} THEN {divided} ELSE {NOT_A_NUMBER} END"
 
@@ -85,26 +98,30 @@ BINARY: dict[str, Callable[[Typed, Typed], tuple[str, str]]] = {"+": _sum("+"), 
 
 
 def binary(operator: str, left: Typed, right: Typed) -> Typed | None:
-    """The value of an operator; None where the text would grow too long, or a sum would lose a near operand's digits."""
+    """The value of an operator; None where the text would grow too long, a sum would lose a near operand's digits, or one is no number."""
+    results = _results(left, right)
     if (left.near or right.near) and operator in "+-":
         return None
     if left.known is not None and right.known is not None or any(s.known not in (None, INTEGER, DECIMAL, DOUBLE) for s in (left, right)):
+        return None
+    if not results:
         return None
     kind, number = BINARY[operator](left, right)
     if len(kind) + len(number) > LONGEST:
         return None
     near = operator == "/" or left.near or right.near
-    return Typed(f"({kind})", f"({number})", hard=_merged(left, right), computed=True, near=near)
+    kinds = results if operator != "/" else frozenset(max(kind, DECIMAL) for kind in results)
+    return Typed(f"({kind})", f"({number})", hard=_merged(left, right), computed=True, near=near, kinds=kinds)
 
 
-def nested(expression: Expression) -> list[Expression]:
-    """The operands of arithmetic that are arithmetic themselves, inner ones first."""
+def arithmetic_in(expression: Expression) -> list[Expression]:
+    """The arithmetic of an expression, inner calls first."""
     if not isinstance(expression, Call):
         return []
-    below = [call for argument in expression.args for call in nested(argument)]
+    found: list[Expression] = [call for argument in expression.args for call in arithmetic_in(argument)]
     if expression.function in BINARY or expression.function in UNARY:
-        below += [call for call in expression.args if isinstance(call, Call) and (call.function in BINARY or call.function in UNARY)]
-    return list(dict.fromkeys(below))
+        found.append(expression)
+    return list(dict.fromkeys(found))
 
 
 def _merged(*sides: Typed) -> tuple[str, ...]:
@@ -126,17 +143,20 @@ def unary(function: str, operand: Typed) -> Typed | None:
     """The value of a function of one number."""
     if operand.known is not None or (operand.near and function not in ("U-", "U+", "ABS")):
         return None
-    kind = operand.kind if operand.computed else f"(CASE WHEN {operand.kind} {NUMBERS} THEN {operand.kind} END)"
+    kinds = operand.kinds & NUMERIC
+    kind = operand.kind if operand.kinds <= NUMERIC else f"(CASE WHEN {operand.kind} {NUMBERS} THEN {operand.kind} END)"
     number = UNARY[function](operand.number)
-    if not operand.computed:  # a decimal beyond six fraction digits must not go into exact arithmetic as if it were computed
+    if DECIMAL in kinds and not operand.computed:   # one beyond six fraction digits must not go on as if it were computed
         number = f"CASE WHEN {operand.kind} <> {DECIMAL} OR {operand.number} = {_fixed(operand.number)} THEN {number} " \
                  f"ELSE {NOT_A_NUMBER} END"
-    return None if len(number) > LONGEST else Typed(kind, f"({number})", hard=operand.hard, computed=True, near=operand.near)
+    return None if len(number) > LONGEST else Typed(kind, f"({number})", hard=operand.hard, computed=True, near=operand.near, kinds=kinds)
 
 
 def token(value: Typed, otherwise: str) -> str:
     """The canonical token of a computed value; doubles and undecided rows are left to `otherwise`."""
     whole, decimal = integer_token(f"CAST({value.number} AS BIGINT)"), decimal_token(f"CAST({value.number} AS DECIMAL(18, 6))")
-    return (f"(CASE WHEN {either(value.undecided)} THEN {otherwise} WHEN {value.kind} = {INTEGER} THEN {whole} "
-            f"WHEN {value.kind} = {DECIMAL} AND abs({value.number}) < {MOST_FIXED} THEN {decimal} "
-            f"WHEN {value.kind} IS NOT NULL THEN {otherwise} END)")
+    cases = [f"WHEN {either(value.undecided)} THEN {otherwise}"]
+    cases += [f"WHEN {value.kind} = {INTEGER} THEN {whole}"] if INTEGER in value.kinds else []
+    cases += [f"WHEN {value.kind} = {DECIMAL} AND abs({value.number}) < {MOST_FIXED} THEN {decimal}"] if DECIMAL in value.kinds else []
+    cases += [f"WHEN {value.kind} IS NOT NULL THEN {otherwise}"] if value.kinds != {INTEGER} else []
+    return f"(CASE {' '.join(cases)} END)"

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from engine.functions.typed import Kind
+from engine.functions.typed import Kind, Kinds
 from engine.ir.builtins import PRED
 from engine.sql.dialect import Dialect
 from engine.sql.functions import strings
 from engine.sql.functions.values import (
-    BOOLEAN, DOUBLE, FLOAT, LANG, MOMENTS, NUMBERS, OPAQUE, STRING, Typed, either)
+    BOOLEAN, DECIMAL, FLOAT, INTEGER, LANG, MOMENT, MOMENTS, NUMBERS, NUMERIC, OPAQUE, STRING, Typed, either, listed)
 
 OPERATORS = {"=": "=", "!=": "<>", "<": "<", ">": ">", "<=": "<=", ">=": ">="}
 OF_NUMBERS = {f"<{PRED}numeric-{name}>": operator for name, operator in (
@@ -16,63 +16,85 @@ OF_NUMBERS = {f"<{PRED}numeric-{name}>": operator for name, operator in (
 """RIF's predicates that are operators of SPARQL on numbers, and errors on anything else (RIF-DTB section 4.5.1)."""
 MIRRORED = {"=": "=", "!=": "!=", "<": ">", ">": "<", "<=": ">=", ">=": "<="}
 FOURTEEN_HOURS = 14 * 3600 * 1_000_000
-WITHOUT_VALUE = f"({int(Kind.IRI)}, {int(Kind.BLANK)}, {LANG})"  # equal to themselves only, and always unequal to others
-BY_VALUE = ", ".join(str(int(k)) for k in (Kind.DATE, Kind.TIME, Kind.GREGORIAN, Kind.DURATION))
+EXACT: Kinds = frozenset((INTEGER, DECIMAL))
+WITHOUT_VALUE: Kinds = frozenset((int(Kind.IRI), int(Kind.BLANK), LANG))  # equal to themselves only, and always unequal to others
+BY_VALUE: Kinds = frozenset((BOOLEAN, *map(int, (Kind.DATE, Kind.TIME, Kind.GREGORIAN, Kind.DURATION))))
+
+
+Case = tuple[str, str]
+"""A condition and the truth under it; always true where the condition is empty."""
 
 
 def compare(dialect: Dialect, operator: str, left: Typed, right: Typed, otherwise: str) -> str:
     """A SQL boolean; `otherwise` stands for the rows that the companions do not decide."""
-    number = all(side.computed or side.known in range(int(Kind.INTEGER), DOUBLE + 1) for side in (left, right))
-    cases = [f"WHEN {either(left.undecided + right.undecided)} THEN {otherwise}"] if left.undecided + right.undecided else []
+    undecided = left.undecided + right.undecided
+    cases = [(either(undecided), otherwise)] if undecided else []
     cases += _numbers(operator, left, right, otherwise)
-    if not number:
-        cases += _equality(dialect, operator, left, right, otherwise) if operator in ("=", "!=") else \
+    if not (left.kinds <= NUMERIC and right.kinds <= NUMERIC):
+        cases += _equality(operator, left, right, otherwise) if operator in ("=", "!=") else \
             _order(dialect, operator, left, right, otherwise)
-    return f"(CASE {' '.join(cases)} END)"
+    return _case(cases)
 
 
-def _numbers(operator: str, left: Typed, right: Typed, otherwise: str) -> list[str]:
-    both = f"{left.kind} {NUMBERS} AND {right.kind} {NUMBERS}"
+def _case(cases: list[Case]) -> str:
+    if not cases:
+        return "CAST(NULL AS BOOLEAN)"
+    if not cases[0][0]:
+        return f"({cases[0][1]})"
+    return f"(CASE {' '.join(f'WHEN {condition} THEN {truth}' if condition else f'ELSE {truth}' for condition, truth in cases)} END)"
+
+
+def _numbers(operator: str, left: Typed, right: Typed, otherwise: str) -> list[Case]:
+    if not (left.may_be(NUMERIC) and right.may_be(NUMERIC)):
+        return []
+    both = [f"{side.kind} {NUMBERS}" for side in (left, right) if side.computed or not side.kinds <= NUMERIC]
     one, two = left.number, right.number
     cases = []
     mixed = [f"{a.kind} = {FLOAT} AND {b.kind} < {FLOAT}" for a, b in ((left, right), (right, left))
-             if not a.computed and a.known in (None, FLOAT) and (b.known is None or b.known < FLOAT)]
-    single = f"{both} AND {either(mixed)}" if mixed else ""
-    if single:
-        cases.append(f"WHEN {single} THEN {otherwise}")
+             if not a.computed and FLOAT in a.kinds and b.may_be(EXACT)]
+    if mixed:
+        cases.append((" AND ".join([*both, either(mixed)]), otherwise))
     if left.near or right.near:
-        cases.append(f"WHEN {both} AND abs({one} - {two}) <= 1e-9 * (abs({one}) + abs({two}) + 1e-6) THEN {otherwise}")
-    return [*cases, f"WHEN {both} THEN {one} {OPERATORS[operator]} {two}"]
+        cases.append((" AND ".join([*both, f"abs({one} - {two}) <= 1e-9 * (abs({one}) + abs({two}) + 1e-6)"]), otherwise))
+    return [*cases, (" AND ".join(both), f"{one} {OPERATORS[operator]} {two}")]
 
 
-def _moments(operator: str, left: Typed, right: Typed) -> list[str]:
+def _moments(operator: str, left: Typed, right: Typed) -> list[Case]:
+    if not (left.may_be(MOMENT) and right.may_be(MOMENT)):
+        return []
     both, one, two = f"{left.kind} {MOMENTS} AND {right.kind} {MOMENTS}", left.micros, right.micros
-    return [f"WHEN {both} AND {left.kind} = {right.kind} THEN {one} {OPERATORS[operator]} {two}",
-            f"WHEN {both} AND {one} + {FOURTEEN_HOURS} < {two} THEN {decided(operator, '<')}",
-            f"WHEN {both} AND {one} - {FOURTEEN_HOURS} > {two} THEN {decided(operator, '>')}",
-            f"WHEN {both} THEN NULL"]
+    return [(f"{both} AND {left.kind} = {right.kind}", f"{one} {OPERATORS[operator]} {two}"),
+            (f"{both} AND {one} + {FOURTEEN_HOURS} < {two}", decided(operator, "<")),
+            (f"{both} AND {one} - {FOURTEEN_HOURS} > {two}", decided(operator, ">")),
+            (both, "NULL")]
 
 
-def _equality(dialect: Dialect, operator: str, left: Typed, right: Typed, otherwise: str) -> list[str]:
+def _by_value(left: Typed, right: Typed, otherwise: str) -> list[Case]:
+    if not left.may_be(BY_VALUE & right.kinds):
+        return []
+    return [(f"{left.kind} = {right.kind} AND {left.kind} IN ({listed(BY_VALUE)})", otherwise)]
+
+
+def _equality(operator: str, left: Typed, right: Typed, otherwise: str) -> list[Case]:
     equal, unequal = ("TRUE", "FALSE") if operator == "=" else ("FALSE", "TRUE")
-    kinds = f"{left.kind}", f"{right.kind}"
-    cases = [f"WHEN {left.token} = {right.token} THEN {equal}"] if left.token and right.token else []
-    cases.append(f"WHEN {kinds[0]} IS NULL OR {kinds[1]} IS NULL THEN NULL")
-    cases.append(f"WHEN {kinds[0]} IN {WITHOUT_VALUE} OR {kinds[1]} IN {WITHOUT_VALUE} THEN {unequal}")
-    cases.append(f"WHEN {kinds[0]} IN {OPAQUE} OR {kinds[1]} IN {OPAQUE} THEN NULL")
+    cases = [(f"{left.token} = {right.token}", equal)] if left.token and right.token and left.may_be(right.kinds) else []
+    cases.append((f"{left.kind} IS NULL OR {right.kind} IS NULL", "NULL"))
+    for kinds, truth in ((WITHOUT_VALUE, unequal), (OPAQUE, "NULL")):
+        tests = [f"{side.kind} IN ({listed(kinds)})" for side in (left, right) if side.may_be(kinds)]
+        cases += [(" OR ".join(tests), truth)] if tests else []
     if not (left.computed or right.computed):
-        cases += _moments(operator, left, right)
-        cases.append(f"WHEN {kinds[0]} = {kinds[1]} AND {kinds[0]} IN ({BOOLEAN}, {BY_VALUE}) THEN {otherwise}")
-    return [*cases, f"ELSE {unequal}"]
+        cases += _moments(operator, left, right) + _by_value(left, right, otherwise)
+    return [*cases, ("", unequal)]
 
 
-def _order(dialect: Dialect, operator: str, left: Typed, right: Typed, otherwise: str) -> list[str]:
+def _order(dialect: Dialect, operator: str, left: Typed, right: Typed, otherwise: str) -> list[Case]:
     if left.computed or right.computed or left.token is None or right.token is None:
         return []
-    texts = " ".join((strings.body(dialect, left.token), OPERATORS[operator], strings.body(dialect, right.token)))
-    return [*_moments(operator, left, right),
-            f"WHEN {left.kind} = {STRING} AND {right.kind} = {STRING} THEN {texts}",
-            f"WHEN {left.kind} = {right.kind} AND {left.kind} IN ({BOOLEAN}, {BY_VALUE}) THEN {otherwise}"]
+    texts = []
+    if STRING in left.kinds & right.kinds:
+        compared = " ".join((strings.body(dialect, left.token), OPERATORS[operator], strings.body(dialect, right.token)))
+        texts = [(f"{left.kind} = {STRING} AND {right.kind} = {STRING}", compared)]
+    return [*_moments(operator, left, right), *texts, *_by_value(left, right, otherwise)]
 
 
 def decided(operator: str, actual: str) -> str:

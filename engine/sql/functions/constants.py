@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import copysign, inf, isfinite
 from struct import pack, unpack
 
-from engine.functions.typed import Kind, typed
+from engine.functions.typed import Kind, Kinds, typed
 from engine.sql.dialect import Dialect
 from engine.sql.functions import strings
 from engine.sql.functions.comparisons import FOURTEEN_HOURS, OPERATORS, decided
-from engine.sql.functions.values import BOOLEAN, HARD, LANG, OPAQUE, STRING, double
+from engine.sql.functions.values import BOOLEAN, LANG, OPAQUE, STRING, double, listed
 
 EXACT = (Kind.INTEGER, Kind.DECIMAL)
 NUMERIC = (*EXACT, Kind.FLOAT, Kind.DOUBLE)
@@ -17,29 +18,37 @@ MOMENTS = (Kind.DATETIME, Kind.DATETIME_LOCAL)
 UNDECIDED = (Kind.OTHER, Kind.ILL, Kind.HARD)
 
 
-def with_constant(dialect: Dialect, operator: str, column: str, token: str) -> str | None:
-    """A SQL boolean: a column with companions against a constant, None for constants that SQL cannot compare."""
-    return _with_value(operator, column, token, dialect.undecided("BOOLEAN")) or _with_text(dialect, operator, column, token)
+def with_constant(dialect: Dialect, operator: str, column: str, token: str, kinds: Kinds) -> str | None:
+    """A SQL boolean: a column with companions of these kinds against a constant, None for constants that SQL cannot compare."""
+    return _with_value(operator, column, token, dialect.undecided("BOOLEAN"), kinds) or _with_text(dialect, operator, column, token)
 
 
-def _with_value(operator: str, column: str, token: str, undecided: str) -> str | None:
+def _with_value(operator: str, column: str, token: str, undecided: str, possible: Kinds) -> str | None:
     """A column against a number or a dateTime, `undecided` for values that SQL does not decide: None for other constants."""
     kind, number, micros = typed(token)
     if kind in (*EXACT, Kind.DOUBLE) and number is not None and isfinite(number):
         sql = OPERATORS[operator]
-        kinds = ", ".join(str(int(k)) for k in NUMERIC if k != Kind.FLOAT or kind == Kind.DOUBLE)
-        same = f"WHEN {column}_k IN ({kinds}) THEN {_number_test(column, sql, number)}"
-        if kind in EXACT:  # a float is compared with an exact number in single precision
+        kinds = [k for k in NUMERIC if k in possible and (k != Kind.FLOAT or kind == Kind.DOUBLE)]
+        if possible.issubset(kinds):
+            return _number_test(column, sql, number)
+        same = _when(column, kinds, _number_test(column, sql, number))
+        if kind in EXACT and Kind.FLOAT in possible:  # a float is compared with an exact number in single precision
             same += f" WHEN {column}_k = {int(Kind.FLOAT)} THEN {_number_test(column, sql, _single(number))}"
     elif kind in MOMENTS and micros is not None:
         other = Kind.DATETIME_LOCAL if kind == Kind.DATETIME else Kind.DATETIME
-        same = _moments_decided(column, int(kind), int(other), operator, micros)
+        same = _moments_decided(column, int(kind), int(other), operator, micros) if not possible.isdisjoint(MOMENTS) else ""
     else:
         return None
     if operator in ("=", "!="):
-        others = ", ".join(str(int(k)) for k in Kind if k not in (*UNDECIDED, *(NUMERIC if kind in NUMERIC else MOMENTS)))
-        same += f" WHEN {column}_k IN ({others}) THEN {'TRUE' if operator == '!=' else 'FALSE'}"
-    return f"(CASE {same} WHEN {column}_k = {HARD} THEN {undecided} END)"
+        others = [k for k in Kind if k in possible and k not in (*UNDECIDED, *(NUMERIC if kind in NUMERIC else MOMENTS))]
+        same += _when(column, others, "TRUE" if operator == "!=" else "FALSE")
+    same += _when(column, [Kind.HARD] if Kind.HARD in possible else [], undecided)
+    return f"(CASE {same} END)" if same else "CAST(NULL AS BOOLEAN)"
+
+
+def _when(column: str, kinds: Sequence[Kind], truth: str) -> str:
+    """What holds of a column of some kinds."""
+    return f" WHEN {column}_k IN ({', '.join(str(int(kind)) for kind in kinds)}) THEN {truth}" if kinds else ""
 
 
 def _number_test(column: str, operator: str, number: float) -> str:
@@ -58,7 +67,8 @@ def _with_text(dialect: Dialect, operator: str, column: str, token: str) -> str 
     """A column against a string, tagged string or boolean: None for other constants."""
     kind, sql = typed(token)[0], OPERATORS[operator]
     equality = operator in ("=", "!=")
-    unequal = f"WHEN {column}_k {'IS NOT NULL' if kind == LANG else f'NOT IN {OPAQUE}'} THEN {'FALSE' if operator == '=' else 'TRUE'}"
+    comparable = "IS NOT NULL" if kind == LANG else f"NOT IN ({listed(OPAQUE)})"
+    unequal = f"WHEN {column}_k {comparable} THEN {'FALSE' if operator == '=' else 'TRUE'}"
     if kind == BOOLEAN and token[1] in "tf10":
         truth = f"CAST(substr({column}, 2, 1) IN ('t', '1') AS INT) {sql} {int(token[1] in 't1')}"
         return f"(CASE WHEN {column}_k = {BOOLEAN} THEN {truth} {unequal if equality else ''} END)"

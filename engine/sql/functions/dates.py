@@ -32,4 +32,4 @@ def field(function: str, column: str) -> Typed:
         place, length = PLACES[function]
         made = f"CAST(CAST(substr({column}, {place}, {length}) AS INT) AS DOUBLE)"
     number = f"(CASE WHEN {_moment(function, column)} AND {_plain(column)} THEN {made} ELSE {NOT_A_NUMBER} END)"
-    return Typed(kind, number, computed=True)
+    return Typed(kind, number, computed=True, kinds=frozenset((DECIMAL if function == 'SECONDS' else INTEGER,)))

@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
-from engine.functions.typed import Kind
+from engine.functions.typed import Kind, Kinds
 from engine.sql.dialect import Dialect
 from engine.sql.functions import strings
-from engine.sql.functions.values import LANG, LOCAL, MOMENTS, NUMBERS, STRING
+from engine.sql.functions.values import LANG, LOCAL, MOMENT, MOMENTS, NUMBERS, NUMERIC, STRING, TEXT
 
 BLANK, IRI = int(Kind.BLANK), int(Kind.IRI)
 
 
-def order_keys(dialect: Dialect, column: str) -> list[str]:
-    """Group, number, time and characters, equal where the order has a tie; rare kinds are undecided."""
+def order_keys(dialect: Dialect, column: str, kinds: Kinds) -> list[str]:
+    """Group, number, time and characters of a column of these kinds, equal where the order has a tie; rare kinds are undecided."""
     kind = f"{column}_k"
-    text = f"{kind} IN ({STRING}, {LANG})"
-    group = (f"CASE WHEN {kind} IS NULL THEN 0 WHEN {kind} = {BLANK} THEN 1 WHEN {kind} = {IRI} THEN 2 WHEN {kind} {NUMBERS} THEN 3 "
-             f"WHEN {kind} {MOMENTS} THEN 5 WHEN {text} THEN 8 ELSE {dialect.undecided('INT')} END")
-    inner = f"substr({column}, 2, length({column}) - 2)"
-    characters = f"CASE WHEN {text} THEN {strings.body(dialect, column)} WHEN {kind} = {IRI} THEN {inner} WHEN {kind} = {BLANK} " \
-                 f"THEN {column} ELSE '' END"
-    return [group, f"CASE WHEN {kind} {NUMBERS} THEN {column}_n ELSE 0 END", f"CASE WHEN {kind} {MOMENTS} THEN {column}_m ELSE 0 END",
-            f"CASE WHEN {kind} = {LOCAL} THEN 0 ELSE 1 END", characters, f"CASE WHEN {text} THEN {dialect.after_quote(column)} ELSE '' END"]
+    text, inner = f"{kind} IN ({STRING}, {LANG})", f"substr({column}, 2, length({column}) - 2)"
+    groups = [(frozenset((BLANK,)), f"{kind} = {BLANK}", 1, column), (frozenset((IRI,)), f"{kind} = {IRI}", 2, inner),
+              (NUMERIC, f"{kind} {NUMBERS}", 3, ""), (MOMENT, f"{kind} {MOMENTS}", 5, ""), (TEXT, text, 8, strings.body(dialect, column))]
+    there = [group for group in groups if not kinds.isdisjoint(group[0])]
+    rest = dialect.undecided("INT") if kinds - frozenset().union(*(group for group, *_ in groups)) else "NULL"
+    places = " ".join(f"WHEN {test} THEN {place}" for _, test, place, _ in there)
+    found = [f"CASE WHEN {kind} IS NULL THEN 0 {places} ELSE {rest} END"]
+    found += [f"CASE WHEN {kind} {NUMBERS} THEN {column}_n ELSE 0 END"] if NUMERIC & kinds else []
+    found += [f"CASE WHEN {kind} {MOMENTS} THEN {column}_m ELSE 0 END"] if MOMENT & kinds else []
+    found += [f"CASE WHEN {kind} = {LOCAL} THEN 0 ELSE 1 END"] if LOCAL in kinds else []
+    characters = " ".join(f"WHEN {test} THEN {characters}" for _, test, _, characters in there if characters)
+    found += [f"CASE {characters} ELSE '' END"] if characters else []
+    return found + ([f"CASE WHEN {text} THEN {dialect.after_quote(column)} ELSE '' END"] if TEXT & kinds else [])

@@ -11,15 +11,18 @@ from dataclasses import dataclass
 from math import inf
 
 from engine.functions import terms
-from engine.functions.typed import Kind, typed
+from engine.functions.typed import ANY_KIND, Kind, Kinds, typed
 from engine.ir.terms import XSD
 from engine.sql.dialect import fixed
 
 INTEGER, DECIMAL, FLOAT, DOUBLE, HARD = (int(k) for k in (Kind.INTEGER, Kind.DECIMAL, Kind.FLOAT, Kind.DOUBLE, Kind.HARD))
 STRING, LANG, BOOLEAN = int(Kind.STRING), int(Kind.LANG), int(Kind.BOOLEAN)
 ZONED, LOCAL = int(Kind.DATETIME), int(Kind.DATETIME_LOCAL)
-DATED = ", ".join(str(kind) for kind in range(ZONED, int(Kind.DURATION) + 1))
-OPAQUE = f"({int(Kind.OTHER)}, {int(Kind.ILL)})"
+NUMERIC: Kinds = frozenset(range(INTEGER, DOUBLE + 1))
+TEXT: Kinds = frozenset((STRING, LANG))
+MOMENT: Kinds = frozenset((ZONED, LOCAL))
+DATED: Kinds = frozenset(range(ZONED, int(Kind.DURATION) + 1))
+OPAQUE: Kinds = frozenset((int(Kind.OTHER), int(Kind.ILL)))
 NUMBERS = f"BETWEEN {INTEGER} AND {DOUBLE}"
 MOMENTS = f"IN ({ZONED}, {LOCAL})"
 MOST_EXACT = "1e15"
@@ -35,7 +38,8 @@ class Typed:
     """A value by its kind, number and microseconds.
 
     `hard` are the columns that hold HARD where the value is undecided; a `computed` value is a number or an error (kind null), and
-    undecided where its number is NaN. One that is `near` is within a billionth of the number. `token` is there for columns and constants.
+    undecided where its number is NaN. One that is `near` is within a billionth of the number. `token` is there for columns and constants,
+    `known` is the kind of a constant. Of no other kinds than `kinds` is the value.
     """
 
     kind: str
@@ -46,18 +50,24 @@ class Typed:
     computed: bool = False
     near: bool = False
     known: int | None = None
+    kinds: Kinds = ANY_KIND
 
     @property
     def undecided(self) -> list[str]:
         """Conditions under which SQL cannot tell the value (dates and durations have arithmetic too, in Python)."""
         if not self.computed:
-            return [f"{column} = {HARD}" for column in self.hard]
-        return [f"{column} IN ({DATED}, {HARD})" for column in self.hard] + [f"isnan({self.number})"]
+            return [f"{column} = {HARD}" for column in self.hard if HARD in self.kinds]
+        return [f"{column} IN ({listed(DATED)}, {HARD})" for column in self.hard] + [f"isnan({self.number})"]
+
+    def may_be(self, kinds: Kinds) -> bool:
+        """Whether its kind can be one of some."""
+        return not self.kinds.isdisjoint(kinds)
 
 
-def of_column(column: str) -> Typed:
-    """The value of a column with companions."""
-    return Typed(f"{column}_k", f"{column}_n", f"{column}_m", column, (f"{column}_k",))
+def of_column(column: str, kinds: Kinds) -> Typed:
+    """The value of a column with companions of these kinds."""
+    hard = () if kinds.isdisjoint(DATED | {HARD}) else (f"{column}_k",)
+    return Typed(f"{column}_k", f"{column}_n", f"{column}_m", column, hard, kinds=kinds)
 
 
 def of_constant(token: str, quoted: str) -> Typed | None:
@@ -66,7 +76,7 @@ def of_constant(token: str, quoted: str) -> Typed | None:
     if kind == HARD:
         return None
     return Typed(str(int(kind)), "NULL" if number is None else double(number), "NULL" if micros is None else str(micros), quoted,
-                 known=int(kind))
+                 known=int(kind), kinds=frozenset((int(kind),)))
 
 
 def double(number: float) -> str:
@@ -88,6 +98,11 @@ def decimal_token(number: str) -> str:
 def boolean_token(truth: str) -> str:
     """The token of a SQL boolean."""
     return f"(CASE WHEN {truth} THEN {TRUE} WHEN NOT {truth} THEN {FALSE} END)"
+
+
+def listed(kinds: Kinds) -> str:
+    """Kinds as a list in SQL."""
+    return ", ".join(map(str, sorted(kinds)))
 
 
 def either(conditions: list[str]) -> str:

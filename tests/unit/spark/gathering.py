@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from engine.functions.typed import ANY_KIND, Kinds
 from engine.ir.expressions import Aggregate
 from engine.ir.terms import Variable
 from engine.sql.dialect import Dialect
@@ -25,14 +26,14 @@ ALWAYS = {"integers": {*_ANY, "SUM", "AVG"}, "decimals": {*_ANY, "SUM", "AVG"}, 
 """By pool, the aggregates that SQL decides for every group."""
 
 
-def gathered(dialect: Dialect, call: Aggregate, name: str) -> Gathered:
-    """The SQL of an aggregate over the typed column ``c``."""
+def gathered(dialect: Dialect, call: Aggregate, name: str, kinds: Kinds = ANY_KIND) -> Gathered:
+    """The SQL of an aggregate over the typed column ``c`` of these kinds."""
     lowering = Lowering(dialect, "q", 0)
     match call.function:
         case "SUM" | "AVG":
-            return aggregates.total(dialect, call, "c", name, lambda operator, args: lowering.apply(operator, args, None))
+            return aggregates.total(dialect, call, "c", name, kinds, lambda operator, args: lowering.apply(operator, args, None))
         case "MIN" | "MAX":
-            return aggregates.extreme(dialect, call, "c", name)
+            return aggregates.extreme(dialect, call, "c", name, kinds)
         case "COUNT":
             return aggregates.count(dialect, call, "c", name)
         case "SAMPLE":

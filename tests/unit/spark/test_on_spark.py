@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 
 from engine.functions.aggregates import aggregate
 from engine.functions.compare import order_key
-from engine.functions.typed import typed_columns
+from engine.functions.typed import ANY_KIND, typed_columns
 from engine.ir.expressions import Aggregate, Expression
 from engine.spark.session import Session
 from engine.spark.udf_spark import register_spark
@@ -103,7 +103,7 @@ def test_order(spark_with_functions: SparkSession) -> None:
     kinds, numbers, micros = typed_columns(column)
     table = pa.table({"c": column, "c_k": kinds, "c_n": numbers, "c_m": micros})
     spark_with_functions.createDataFrame(table).createOrReplaceTempView("groups")
-    keys = [f"{sql} AS k{n}" for n, sql in enumerate(order_keys(SPARK, "c"))]
+    keys = [f"{sql} AS k{n}" for n, sql in enumerate(order_keys(SPARK, "c", ANY_KIND))]
     for direction in ("", " DESC"):
         rank = f"dense_rank() OVER (ORDER BY {', '.join(f'k{n}{direction}' for n in range(len(keys)))}) AS place"
         found = spark_with_functions.sql(f"SELECT c, {rank} FROM (SELECT c, {', '.join(keys)} FROM groups)").toArrow().to_pylist()

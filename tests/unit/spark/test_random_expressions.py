@@ -12,7 +12,7 @@ from hypothesis import given, note, settings
 from hypothesis import strategies as st
 
 from engine.functions.terms import literal
-from engine.functions.typed import Kind, typed
+from engine.functions.typed import ANY_KIND, Kind, Kinds, typed
 from engine.ir.expressions import Call, Expression
 from engine.ir.terms import XSD, Constant
 from engine.sql.dialect import DUCKDB, UNDECIDED
@@ -108,6 +108,19 @@ def test_sql_is_the_functions(expression: Expression, more: list[tuple[str, str]
     if UNDECIDED in value + truth:  # what is HARD ends the plan there
         pairs = [pair for pair in pairs if not any(token is not None and typed(token)[0] == Kind.HARD for token in pair)]
     connection().register("rows", pairs_table(pairs))
+    found = connection().execute(f"SELECT {value}, {truth} FROM rows").fetchall()
+    wrong = [(pair, got, wanted) for pair, got, wanted in zip(pairs, found, by_functions(expression, pairs)) if got != wanted]
+    assert not wrong[:3]
+
+
+@settings(max_examples=150)
+@given(EXPRESSIONS, *[st.sets(st.sampled_from(sorted(ANY_KIND - {Kind.HARD})), min_size=1, max_size=4).map(frozenset)] * 2)
+def test_sql_of_columns_of_few_kinds_is_the_functions(expression: Expression, of_a: Kinds, of_b: Kinds) -> None:
+    lowering, columns = Lowering(DUCKDB, "q", 0), spelled(of_a, of_b)
+    value, truth = lowering.value(expression, columns), lowering.condition(expression, columns)
+    note(value)
+    pairs = [pair for pair in rows() if all(token is None or typed(token)[0] in kinds for token, kinds in zip(pair, (of_a, of_b)))]
+    connection().register("rows", pairs_table([*pairs, (None, None)]))
     found = connection().execute(f"SELECT {value}, {truth} FROM rows").fetchall()
     wrong = [(pair, got, wanted) for pair, got, wanted in zip(pairs, found, by_functions(expression, pairs)) if got != wanted]
     assert not wrong[:3]

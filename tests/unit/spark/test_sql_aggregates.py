@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Sequence
+from itertools import product
 
 import duckdb
 import pyarrow as pa
@@ -11,7 +12,7 @@ import pytest
 
 from engine.functions.aggregates import aggregate
 from engine.functions.compare import order_key
-from engine.functions.typed import typed_columns
+from engine.functions.typed import ANY_KIND, Kinds, typed, typed_columns
 from engine.ir.expressions import Aggregate
 from engine.sql.dialect import DUCKDB, UNDECIDED
 from engine.sql.functions.order import order_keys
@@ -21,9 +22,9 @@ from tests.unit.spark.samples import TOKENS, lit
 Tokens = Sequence[str | None]
 
 
-def by_sql(database: duckdb.DuckDBPyConnection, call: Aggregate, tokens: Tokens) -> str | None:
-    """The aggregate's answer; "undecided" where the text ends the plan."""
-    made = gathered(DUCKDB, call, "a0")
+def by_sql(database: duckdb.DuckDBPyConnection, call: Aggregate, tokens: Tokens, possible: Kinds = ANY_KIND) -> str | None:
+    """The aggregate's answer over tokens of possible kinds; "undecided" where the text ends the plan."""
+    made = gathered(DUCKDB, call, "a0", possible)
     column = pa.array(tokens, pa.string())
     kinds, numbers, micros = typed_columns(column)
     database.register("rows", pa.table({"c": column, "c_k": kinds, "c_n": numbers, "c_m": micros, "here": pa.array([1] * len(tokens))}))
@@ -48,6 +49,9 @@ def test_aggregates(database: duckdb.DuckDBPyConnection, pool: str, distinct: bo
         found = by_sql(database, call, group)
         undecided += found == "undecided"
         assert found in ("undecided", aggregate(function, group, distinct, '; "')), group
+        own = frozenset(typed(token)[0] for token in group if token is not None)
+        for possible in (own, own | frozenset(chance.sample(sorted(ANY_KIND), 2))):
+            assert by_sql(database, call, group, possible) == found, (group, possible)
     if function in ALWAYS.get(pool, ()):
         assert not undecided or distinct and function in ("SUM", "AVG")
 
@@ -62,12 +66,13 @@ def test_a_missing_value_spoils_a_sum(database: duckdb.DuckDBPyConnection) -> No
 def test_order(database: duckdb.DuckDBPyConnection) -> None:
     chance = random.Random(5)
     pool = [t for t in TOKENS if t is None or typed_columns(pa.array([t]))[0][0].as_py() in (1, 2, 3, 4, 6, 7, 8, 9, 10, 11)]
-    tokens = chance.sample(pool, len(pool)) + chance.sample(pool, 20)
-    column = pa.array(tokens, pa.string())
-    kinds, numbers, micros = typed_columns(column)
-    database.register("rows", pa.table({"c": column, "c_k": kinds, "c_n": numbers, "c_m": micros}))
-    for direction in ("", " DESC"):
-        keys = [f"{sql} AS k{n}" for n, sql in enumerate(order_keys(DUCKDB, "c"))]
+    everything = chance.sample(pool, len(pool)) + chance.sample(pool, 20)
+    for direction, possible in product(("", " DESC"), (ANY_KIND, *map(frozenset, ((1, 3, 6), (6,), (2, 7, 10), (4, 11))))):
+        tokens = [token for token in everything if token is None or typed(token)[0] in possible]
+        column = pa.array(tokens, pa.string())
+        kinds, numbers, micros = typed_columns(column)
+        database.register("rows", pa.table({"c": column, "c_k": kinds, "c_n": numbers, "c_m": micros}))
+        keys = [f"{sql} AS k{n}" for n, sql in enumerate(order_keys(DUCKDB, "c", possible))]
         rank = f"dense_rank() OVER (ORDER BY {', '.join(f'k{n}{direction}' for n in range(len(keys)))})"
         found = database.execute(f"SELECT c, {rank} FROM (SELECT c, {', '.join(keys)} FROM rows)").fetchall()
         ranks = {key: place for place, key in enumerate(sorted({order_key(t) for t in tokens}, reverse=bool(direction)), 1)}

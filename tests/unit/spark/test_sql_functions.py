@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Iterator
 from itertools import product
 
@@ -12,7 +13,7 @@ import pytest
 from engine.functions.context import Context
 from engine.functions.errors import ExpressionError
 from engine.functions.expressions import compile_term, compile_truth
-from engine.functions.typed import Kind, typed_columns
+from engine.functions.typed import ANY_KIND, Kind, Kinds, typed_columns
 from engine.ir.expressions import Expression
 from engine.ir.terms import Variable
 from engine.sql.calls import Columns
@@ -21,6 +22,8 @@ from engine.sql.lower import Lowering
 from tests.unit.spark.samples import TOKENS, A, B, expressions
 
 PAIRS = list(product(TOKENS, TOKENS))
+KINDS: dict[str | None, int | None] = dict(zip(TOKENS, typed_columns(pa.array(TOKENS, pa.string()))[0].to_pylist()))
+SETS = 12
 
 
 def pairs_table(pairs: list[tuple[str | None, str | None]]) -> pa.Table:
@@ -32,9 +35,9 @@ def pairs_table(pairs: list[tuple[str | None, str | None]]) -> pa.Table:
     return pa.table(made).append_column("tick", pa.array([1000] * len(pairs), pa.int64()))
 
 
-def spelled() -> Columns:
-    """How the table's columns are spelled."""
-    return Columns(lambda v: v.name if v in (A, B) else None, frozenset((A, B)), frozenset(), "tick", (A, B))
+def spelled(of_a: Kinds = ANY_KIND, of_b: Kinds = ANY_KIND) -> Columns:
+    """How the table's columns, which have values of these kinds, are spelled."""
+    return Columns(lambda v: v.name if v in (A, B) else None, {A: of_a, B: of_b}, frozenset(), "tick", (A, B))
 
 
 def by_functions(expression: Expression, pairs: list[tuple[str | None, str | None]]) -> list[tuple[str | None, bool | None]]:
@@ -53,17 +56,17 @@ def by_functions(expression: Expression, pairs: list[tuple[str | None, str | Non
     return found
 
 
-def by_sql(database: duckdb.DuckDBPyConnection, expression: Expression, table: pa.Table) -> list[tuple[str | None, bool | None]]:
+def by_sql(database: duckdb.DuckDBPyConnection, expression: Expression, table: pa.Table,
+           columns: Columns) -> list[tuple[str | None, bool | None]]:
     lowering = Lowering(DUCKDB, "q", 0)
-    value, truth = lowering.value(expression, spelled()), lowering.condition(expression, spelled())
+    value, truth = lowering.value(expression, columns), lowering.condition(expression, columns)
     database.register("rows", table)
     return database.execute(f"SELECT {value}, {truth} FROM rows").fetchall()
 
 
 def decided(pairs: list[tuple[str | None, str | None]]) -> list[tuple[str | None, str | None]]:
     """The pairs without values of kind HARD, which end a comparison with a constant."""
-    kinds = dict(zip(TOKENS, typed_columns(pa.array(TOKENS, pa.string()))[0].to_pylist()))
-    return [pair for pair in pairs if Kind.HARD not in (kinds[pair[0]], kinds[pair[1]])]
+    return [pair for pair in pairs if Kind.HARD not in (KINDS[pair[0]], KINDS[pair[1]])]
 
 
 def ends_plans(expression: Expression) -> bool:
@@ -76,9 +79,23 @@ def test_sql_says_what_the_functions_say(database: duckdb.DuckDBPyConnection, ex
     variables = len({v for v in (A, B) if v.name in "".join(map(str, _names(expression)))})
     pairs = pairs if variables == 2 else pairs[::7] + [p for p in pairs if p[1] == p[0]]
     expected = by_functions(expression, pairs)
-    found = by_sql(database, expression, pairs_table(pairs))
+    found = by_sql(database, expression, pairs_table(pairs), spelled())
     wrong = [(pair, got, wanted) for pair, got, wanted in zip(pairs, found, expected) if got != wanted]
     assert not wrong[:5]
+
+
+@pytest.mark.parametrize("expression", expressions(), ids=str)
+def test_it_does_so_where_columns_have_few_kinds(database: duckdb.DuckDBPyConnection, expression: Expression) -> None:
+    chance = random.Random(str(expression))
+    for _ in range(SETS):
+        of_a, of_b = (frozenset(chance.sample(sorted(ANY_KIND), chance.choice((1, 1, 2, 5)))) for _ in "ab")
+        pairs = [pair for pair in PAIRS if KINDS[pair[0]] in {None, *of_a} and KINDS[pair[1]] in {None, *of_b}]
+        pairs = decided(pairs) if ends_plans(expression) else pairs
+        pairs = chance.sample(pairs, min(60, len(pairs)))
+        expected = by_functions(expression, pairs)
+        found = by_sql(database, expression, pairs_table(pairs), spelled(of_a, of_b))
+        wrong = [(pair, got, wanted) for pair, got, wanted in zip(pairs, found, expected, strict=True) if got != wanted]
+        assert not wrong[:5], (of_a, of_b)
 
 
 def _names(expression: Expression) -> Iterator[str]:

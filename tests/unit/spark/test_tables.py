@@ -8,6 +8,7 @@ import pytest
 
 from engine.functions.aggregates import _AGGREGATES
 from engine.functions.library import FUNCTIONS
+from engine.functions.typed import ANY_KIND
 from engine.ir.expressions import Call, Expression
 from engine.ir.terms import Variable
 from engine.ir.times import TIME_FUNCTIONS
@@ -19,7 +20,7 @@ from engine.sql.lower import Lowering
 from tests.unit.spark.samples import A, B, expressions
 
 FORMS = {"&&", "||", "!", "BOUND", "IF", "COALESCE", "IN", "NOT IN", "EXISTS", "NOT EXISTS"}
-SPELLED = Columns(lambda v: v.name, frozenset((A, B)), frozenset(), "tick", (A, B))
+SPELLED = Columns(lambda v: v.name, {A: ANY_KIND, B: ANY_KIND}, frozenset(), "tick", (A, B))
 
 
 def test_every_function_stands_in_exactly_one_table() -> None:
@@ -51,7 +52,7 @@ def test_what_the_tables_call_sql_is_sql(name: str) -> None:
 @pytest.mark.parametrize("name", [n for n in UDF if n not in ("NOW", "RAND", "UUID", "STRUUID")])
 def test_a_udf_is_a_call(name: str, dialect: Dialect) -> None:
     variables = tuple(map(Variable, "abc"))[:max(1, FUNCTIONS[name].least)]
-    spelled = Columns(lambda v: v.name, frozenset(variables), frozenset(), "tick", variables)
+    spelled = Columns(lambda v: v.name, dict.fromkeys(variables, ANY_KIND), frozenset(), "tick", variables)
     assert Lowering(dialect, "q", 0).value(Call(name, variables), spelled).startswith("tw_eval(")
 
 
