@@ -61,13 +61,17 @@ def _given_rows(name: str, columns: Sequence[str], shape: Shape) -> Sequence[Row
 
 
 def _rows_of(columns: Mapping[str, tuple[str, Iterable[object]]]) -> str:
-    """Rows of columns, each with its type, as one literal a column: to parse and bind a literal for each cell takes ten times as long. No
-    token is empty, and none has the character between them."""
-    parts = {name: DUCKDB.quote(_BETWEEN.join("" if value is None else _written(value) for value in values))
-             for name, (_, values) in columns.items()}
-    cells = ", ".join(f"unnest(string_split({text}, chr({ord(_BETWEEN)}))) AS {name}" for name, text in parts.items())
-    casts = ", ".join(f"CAST(nullif({name}, '') AS {kind}) AS {name}" for name, (kind, _) in columns.items())
-    return f"SELECT {casts} FROM (SELECT {cells})"
+    """Rows of columns, the first of them `tick`, each with its type, as one literal a column: to parse and bind a literal for each cell
+    takes ten times as long. No token is empty, and none has the character between them."""
+    cells, casts = [], []
+    for name, (kind, given) in columns.items():
+        texts = ["" if value is None else _written(value) for value in given]
+        if casts and len(set(texts)) == 1:      # the same in every row
+            casts.append(f"CAST({DUCKDB.quote(texts[0]) if texts[0] else 'NULL'} AS {kind}) AS {name}")
+        else:
+            cells.append(f"unnest(string_split({DUCKDB.quote(_BETWEEN.join(texts))}, chr({ord(_BETWEEN)}))) AS {name}")
+            casts.append(f"CAST(nullif({name}, '') AS {kind}) AS {name}")
+    return f"SELECT {', '.join(casts)} FROM (SELECT {', '.join(cells)})"
 
 
 def _written(value: object) -> str:
