@@ -166,9 +166,9 @@ class Compiled:
         shape = shape_of(self.shared, _follows_from_its_variables)
         return None if shape is None else replace(shape, key=(shape.key, type(query), tuple(template), self.variables, self.on_change))
 
-    def text_of(self, plan: Plan, typed: bool, data: Kinds) -> PlanText:
+    def text_of(self, plan: Plan, typed: bool, kinds: Kinds) -> PlanText:
         """The text for tasks of a plan that stands for this one's, among others, over windows whose objects have no other kinds."""
-        return self._emit("local", typed, plan, data)
+        return self._emit("local", typed, plan, kinds)
 
     def kept_texts(self, text: PlanText, typed: bool) -> tuple[KeptText, ...]:
         """The statements of the kept relations that a text samples."""
@@ -179,19 +179,19 @@ class Compiled:
                 self._kept[name, typed] = KeptWriter(source, lowering).text()
         return tuple(self._kept[name, typed] for name in made)
 
-    def text(self, executor: str, typed: bool = True, form: Form = "plain", data: Kinds = ANY_KIND) -> PlanText:
+    def text(self, executor: str, typed: bool = True, form: Form = "plain", kinds: Kinds = ANY_KIND) -> PlanText:
         """The plan's text for the executor `sql` or `local`; without `typed`, values are compared by Python alone. It serves as long as
-        the objects in windows have no other kinds than `data`.
+        the objects in windows have no other kinds.
 
         In the form `motifs` chains of free predicates are found by motif finding before; in `sampled` what can be kept is, in `shared` in
         relations that serve other queries, too.
         """
-        key = (executor, typed, form, data)
+        key = (executor, typed, form, kinds)
         text = self.texts.get(key)
         if text is None:
             if len(self.texts) >= MOST_TEXTS:
                 self.texts.clear()
-            text = self.texts[key] = self._emit(executor, typed, self.plan_in(form), data)
+            text = self.texts[key] = self._emit(executor, typed, self.plan_in(form), kinds)
         return text
 
     def plan_in(self, form: Form) -> Plan:
@@ -208,10 +208,10 @@ class Compiled:
         query = self.statement.query
         return describe(memory(self.passes[-1].rules, query.rules.granularity_ms)) if isinstance(query, TimedProgram) else ""
 
-    def _emit(self, executor: str, typed: bool, plan: Plan, data: Kinds) -> PlanText:
+    def _emit(self, executor: str, typed: bool, plan: Plan, kinds: Kinds) -> PlanText:
         dialect = DIALECTS[executor]
         lowering = Lowering(dialect, self.identity, self._label_offset, quick=typed)
-        emitter = Emitter(dialect, lowering, typed_variables(plan) if typed else frozenset(), data)
+        emitter = Emitter(dialect, lowering, typed_variables(plan) if typed else frozenset(), kinds)
         query = self.rewritten.query
         if isinstance(self.plan, Begun):
             text = PlanText((), begun_text(self.plan), (self.plan.source,))

@@ -113,24 +113,24 @@ class Shapes:
                     frozenset(job.due.query for job in jobs))
         return Group(jobs, task, lots)
 
-    def _text(self, compiled: Compiled, typed: bool, data: Kinds, shapes: Sequence[Shape], constants: frozenset[int],
+    def _text(self, compiled: Compiled, typed: bool, kinds: Kinds, shapes: Sequence[Shape], constants: frozenset[int],
               tables: frozenset[int]) -> tuple[PlanText, tuple[Given, ...]]:
         shape = shapes[0]
-        of_constants = {number: kinds_of((shape.constants[number],) for shape in shapes)[0] for number in constants}
-        of_tables = {number: kinds_of(row for shape in shapes for row in shape.tables[number]) for number in tables}
+        of_constants = {number: _kinds_of_columns((shape.constants[number],) for shape in shapes)[0] for number in constants}
+        of_tables = {number: _kinds_of_columns(row for shape in shapes for row in shape.tables[number]) for number in tables}
         fixed = (tuple(None if number in constants else constant for number, constant in enumerate(shape.constants)),
                  tuple(None if number in tables else rows for number, rows in enumerate(shape.tables)))
-        key = shape.key, typed, data, tuple(of_constants.items()), tuple(of_tables.items()), fixed
+        key = shape.key, typed, kinds, tuple(of_constants.items()), tuple(of_tables.items()), fixed
         if key not in self._texts:
             while len(self._texts) >= MOST_TEXTS:
                 del self._texts[next(iter(self._texts))]
             assert compiled.shared is not None
             plan = with_given(compiled.shared, of_constants, of_tables)
-            self._texts[key] = compiled.text_of(plan, typed, data), tuple(_given(plan))
+            self._texts[key] = compiled.text_of(plan, typed, kinds), tuple(_given(plan))
         return self._texts[key]
 
 
-def kinds_of(rows: Iterable[Row]) -> tuple[Kinds, ...]:
+def _kinds_of_columns(rows: Iterable[Row]) -> tuple[Kinds, ...]:
     """The kinds of the values in each column."""
     return tuple(frozenset(typed(cell.token)[0] for cell in column if cell is not None) for column in zip(*rows))
 

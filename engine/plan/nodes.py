@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, get_args
 
-from engine.functions.typed import Kinds
 from engine.ir.expressions import Aggregate as AggregateCall
 from engine.ir.expressions import Expression
 from engine.ir.rules import Role, Rule
@@ -382,13 +381,13 @@ class Values:
 @dataclass(frozen=True, slots=True)
 class Given:
     """What queries of one shape differ in (engine/plan/shape.py): relation `name` has rows for each of their evaluations, `columns` those
-    of the variables, whose values have these kinds."""
+    of the variables, whose values have these kinds (engine/functions/typed.py)."""
 
     name: str
     variables: tuple[Variable, ...]
     columns: tuple[str, ...]
     certain: frozenset[Variable]
-    kinds: tuple[Kinds, ...]
+    kinds: tuple[frozenset[int], ...]
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,6 @@ from dataclasses import dataclass, fields, replace
 from types import MappingProxyType
 from typing import Any, cast, get_args
 
-from engine.functions.typed import ANY_KIND, Kinds
 from engine.ir.expressions import Call, Expression
 from engine.ir.terms import XSD, Constant, Variable
 from engine.plan import nodes
@@ -60,7 +59,7 @@ def shape_of(plan: Plan, fixed: Fixed) -> Shape | None:
     return Shape(hashlib.sha256(repr(skeleton).encode()).hexdigest(), tuple(constants), tuple(tables))
 
 
-def with_given(plan: Plan, constants: Mapping[int, Kinds], tables: Mapping[int, Sequence[Kinds]]) -> Plan:
+def with_given(plan: Plan, constants: Mapping[int, frozenset[int]], tables: Mapping[int, Sequence[frozenset[int]]]) -> Plan:
     """The plan with parameters in place of the constants and inline data of these numbers, whose values (of a table by column) have these
     kinds."""
     def constant(number: int, term: Constant) -> Expression:
@@ -94,7 +93,7 @@ class _Rewriting:
     the place of each constant and each Values, by its number; `kinds` are those of the parameters."""
 
     def __init__(self, constant: Callable[[int, Constant], Expression], table: Callable[[int, nodes.Values], Plan],
-                 kinds: Mapping[int, Kinds] = MappingProxyType({})) -> None:
+                 kinds: Mapping[int, frozenset[int]] = MappingProxyType({})) -> None:
         self._constant, self._table, self._kinds = constant, table, kinds
         self._constants = self._tables = 0
         self._done: dict[int, tuple[Plan, Plan]] = {}
@@ -142,7 +141,7 @@ class _Rewriting:
 
     def _given(self, used: Sequence[int]) -> Given:
         variables = tuple(map(parameter, used))
-        kinds = tuple(self._kinds.get(number, ANY_KIND) for number in used)
+        kinds = tuple(self._kinds.get(number, frozenset()) for number in used)
         return Given(PARAMETERS, variables, tuple(f"p{number}" for number in used), frozenset(variables), kinds)
 
     def _expression(self, expression: Expression) -> Expression:

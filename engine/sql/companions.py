@@ -47,6 +47,4 @@ def _wanted(plan: Plan, known: frozenset[Variable]) -> frozenset[Variable]:
                             if call.function in GATHERS_TYPES and isinstance(call.expression, Variable))
         case nodes.Order(conditions=conditions):
             own = frozenset(condition for condition, _ in conditions if isinstance(condition, Variable))
-        case nodes.Slice(own=nodes.Given(variables=variables)):
-            own = frozenset(variables)
     return own.union(*(_wanted(below, known) for below in inputs(plan)))

@@ -75,12 +75,12 @@ class PlanText:
 class Emitter:
     """Emits one plan; create anew for each."""
 
-    def __init__(self, dialect: Dialect, lowering: Lowering, typed: frozenset[Variable], data: Kinds = ANY_KIND) -> None:
-        """`typed` are the variables that should have companions; the objects in windows are of no other kinds than `data`."""
+    def __init__(self, dialect: Dialect, lowering: Lowering, typed: frozenset[Variable], kinds: Kinds = ANY_KIND) -> None:
+        """`typed` are the variables that should have companions; the objects in windows have no other `kinds`."""
         self.dialect = dialect
         self.lowering = lowering
         self.typed = typed
-        self._data = data
+        self._kinds = kinds
         self.name = Namer()
         self._texts: list[tuple[str, str]] = []     # names and what they are
         self._made: set[str] = set()                # names of what is made once, however often it is read
@@ -146,7 +146,7 @@ class Emitter:
 
     def kinds_in(self, source: Source) -> Kinds:
         """The kinds that objects of a source may have."""
-        return self._data if isinstance(source, nodes.WindowSource) else ANY_KIND
+        return self._kinds if isinstance(source, nodes.WindowSource) else ANY_KIND
 
     def _star(self, source: nodes.StarSource) -> str:
         new, known = source_name(nodes.FreshSource(source.closed)), source_name(nodes.KnownSource(source.closed, beside=True))

@@ -88,7 +88,7 @@ def otherwise(emitter: Emitter, plan: nodes.Otherwise) -> Relation:
     if not set(matched.keys) <= set(left.keys):
         left = emitter.timed(left)
     result = replace(matched, keys=left.keys, spine=left.spine, certain=left.certain, booleans=left.booleans,
-                     typed={v: kinds_of(v, left, matched) for v in matched.typed},
+                     typed={v: kinds_of(v, left, matched) for v in matched.typed if v in left.typed or v not in left.variables},
                      variables=tuple(v for v in matched.variables if v in left.booleans or v not in matched.booleans))
     same = key_condition(left.keys, matched.keys)
     same += [f"a.{emitter.name(v)} IS NOT DISTINCT FROM b.{emitter.name(v)}" for v in left.variables if v not in plan.rebound]

@@ -63,7 +63,8 @@ def _given_rows(name: str, columns: Sequence[str], shape: Shape) -> Sequence[Row
 def _rows_of(columns: Mapping[str, tuple[str, Iterable[object]]]) -> str:
     """Rows of columns, the first of them `tick`, each with its type, as one literal a column: to parse and bind a literal for each cell
     takes ten times as long. No token is empty, and none has the character between them."""
-    cells, casts = [], []
+    cells: list[str] = []
+    casts: list[str] = []
     for name, (kind, given) in columns.items():
         texts = ["" if value is None else _written(value) for value in given]
         if casts and len(set(texts)) == 1:      # the same in every row

@@ -208,8 +208,8 @@ def slice_(emitter: Emitter, plan: nodes.Slice) -> Relation:
     listed = ", ".join(columns(relation, emitter.name, order=False))
     ranked = f"SELECT {listed}, row_number() OVER ({partition}ORDER BY {', '.join(order)}) AS ord FROM {relation.name}"
     limit = f" AND ord <= {plan.offset + plan.limit}" if plan.limit is not None else ""
-    kept = f"SELECT r.* FROM ({ranked}) AS r WHERE ord > {plan.offset}{limit}"
+    kept = f"SELECT * FROM ({ranked}) AS ranked WHERE ord > {plan.offset}{limit}"
     if plan.own is not None:
-        own, most = emitter.relation(plan.own).name, emitter.name(plan.own.variables[0])
-        kept = f"SELECT k.* FROM ({kept}) AS k JOIN {own} o ON k.tick = o.tick WHERE k.ord <= {plan.offset} + o.{most}_n"
+        most = f"{plan.offset} + o.{plan.own.columns[0]}_n"
+        kept = f"SELECT k.* FROM ({kept}) AS k JOIN {plan.own.name} o ON k.tick = o.tick WHERE k.ord <= {most}"
     return replace(relation, ordered=True, name=emitter.add(kept))

@@ -17,8 +17,8 @@ from engine.ir.quoting import quote
 from engine.sql.dialect import Dialect
 from engine.sql.functions import strings
 from engine.sql.functions.values import (
-    DECIMAL, DOUBLE, DOUBLE_END, HARD, INTEGER, LANG, MOMENT, MOMENTS, NUMBERS, NUMERIC, STRING, TEXT, ZERO, decimal_token, integer_token,
-    listed)
+    DECIMAL, DOUBLE, DOUBLE_END, HARD, INTEGER, LANG, MOMENT, MOMENTS, NULL_STRING, NUMBERS, NUMERIC, STRING, TEXT, ZERO, decimal_token,
+    integer_token, listed)
 
 LARGEST_DOUBLE = "1.7976931348623157e308"
 Calls = Callable[[str, list[str]], str]
@@ -118,7 +118,8 @@ def extreme(dialect: Dialect, call: Aggregate, column: str, name: str, kinds: Ki
         columns[f"{a}x"] = f"bool_or({k} NOT IN ({listed(known)}))"
         cases.append(f"WHEN {a}x THEN {dialect.undecided('STRING')}")
     order = [f"{a}{part}.c" for part in parts]
-    return Gathered(columns, f"CASE {' '.join(cases)} ELSE coalesce({', '.join([*(reversed(order) if highest else order), 'NULL'])}) END")
+    found = ", ".join([*(reversed(order) if highest else order), NULL_STRING])
+    return Gathered(columns, f"CASE {' '.join(cases)} ELSE coalesce({found}) END")
 
 
 def number_of(count_column: str) -> list[str]:

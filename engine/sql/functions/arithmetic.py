@@ -9,10 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from engine.ir.expressions import Call, Expression
 from engine.functions.typed import Kinds
+from engine.ir.expressions import Call, Expression
 from engine.sql.functions.values import (
-    DECIMAL, DOUBLE, FLOAT, INTEGER, MOST_EXACT, NOT_A_NUMBER, NUMBERS, NUMERIC, Typed, decimal_token, either, integer_token)
+    DECIMAL, DOUBLE, INTEGER, MOST_EXACT, NOT_A_NUMBER, NUMBERS, NUMERIC, Typed, decimal_token, either, integer_token,
+    listed)
 
 LONGEST = 6_000
 MOST_FIXED = "1e8"
@@ -31,7 +32,7 @@ def _kind(left: Typed, right: Typed) -> str:
     known = [side.known for side in (left, right) if side.known is not None]
     results = _results(left, right)
     if len(results) == 1:
-        highest = str(min(results))
+        highest = listed(results)
     elif len(kinds) == 1:
         highest = kinds[0]
     elif known and known[0] == INTEGER:
@@ -59,8 +60,8 @@ def _by_kind(left: Typed, right: Typed, kind: str, value: str, exact: str) -> st
     results = _results(left, right)
     ways = {INTEGER: f"CASE WHEN abs({value}) >= {MOST_EXACT} THEN {NOT_A_NUMBER} ELSE {value} END",
             DECIMAL: f"CASE WHEN {exact} THEN {_fixed(value)} ELSE {NOT_A_NUMBER} END", DOUBLE: value}
-    if len(results) == 1 and FLOAT not in results:
-        return ways[min(results)]
+    if len(results) == 1 and results <= ways.keys():
+        return ways[max(results)]
     cases = " ".join(f"WHEN {kind} THEN {way}" for kind, way in ways.items() if kind in results)
     return f"CASE {kind} {cases} ELSE {NOT_A_NUMBER} END" if cases else NOT_A_NUMBER
 

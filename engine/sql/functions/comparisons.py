@@ -19,8 +19,6 @@ FOURTEEN_HOURS = 14 * 3600 * 1_000_000
 EXACT: Kinds = frozenset((INTEGER, DECIMAL))
 WITHOUT_VALUE: Kinds = frozenset((int(Kind.IRI), int(Kind.BLANK), LANG))  # equal to themselves only, and always unequal to others
 BY_VALUE: Kinds = frozenset((BOOLEAN, *map(int, (Kind.DATE, Kind.TIME, Kind.GREGORIAN, Kind.DURATION))))
-
-
 Case = tuple[str, str]
 """A condition and the truth under it; always true where the condition is empty."""
 

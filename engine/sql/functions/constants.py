@@ -2,20 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from math import copysign, inf, isfinite
 from struct import pack, unpack
 
 from engine.functions.typed import Kind, Kinds, typed
 from engine.sql.dialect import Dialect
 from engine.sql.functions import strings
-from engine.sql.functions.comparisons import FOURTEEN_HOURS, OPERATORS, decided
-from engine.sql.functions.values import BOOLEAN, LANG, OPAQUE, STRING, double, listed
-
-EXACT = (Kind.INTEGER, Kind.DECIMAL)
-NUMERIC = (*EXACT, Kind.FLOAT, Kind.DOUBLE)
-MOMENTS = (Kind.DATETIME, Kind.DATETIME_LOCAL)
-UNDECIDED = (Kind.OTHER, Kind.ILL, Kind.HARD)
+from engine.sql.functions.comparisons import EXACT, FOURTEEN_HOURS, OPERATORS, decided
+from engine.sql.functions.values import BOOLEAN, FLOAT, HARD, LANG, MOMENT, NUMERIC, OPAQUE, STRING, double, listed
 
 
 def with_constant(dialect: Dialect, operator: str, column: str, token: str, kinds: Kinds) -> str | None:
@@ -23,32 +17,32 @@ def with_constant(dialect: Dialect, operator: str, column: str, token: str, kind
     return _with_value(operator, column, token, dialect.undecided("BOOLEAN"), kinds) or _with_text(dialect, operator, column, token)
 
 
-def _with_value(operator: str, column: str, token: str, undecided: str, possible: Kinds) -> str | None:
+def _with_value(operator: str, column: str, token: str, undecided: str, kinds: Kinds) -> str | None:
     """A column against a number or a dateTime, `undecided` for values that SQL does not decide: None for other constants."""
     kind, number, micros = typed(token)
     if kind in (*EXACT, Kind.DOUBLE) and number is not None and isfinite(number):
         sql = OPERATORS[operator]
-        kinds = [k for k in NUMERIC if k in possible and (k != Kind.FLOAT or kind == Kind.DOUBLE)]
-        if possible.issubset(kinds):
+        alike = NUMERIC if kind == Kind.DOUBLE else NUMERIC - {FLOAT}
+        if kinds <= alike:
             return _number_test(column, sql, number)
-        same = _when(column, kinds, _number_test(column, sql, number))
-        if kind in EXACT and Kind.FLOAT in possible:  # a float is compared with an exact number in single precision
+        same = _when(column, kinds & alike, _number_test(column, sql, number))
+        if kind in EXACT and FLOAT in kinds:  # a float is compared with an exact number in single precision
             same += f" WHEN {column}_k = {int(Kind.FLOAT)} THEN {_number_test(column, sql, _single(number))}"
-    elif kind in MOMENTS and micros is not None:
+    elif kind in MOMENT and micros is not None:
         other = Kind.DATETIME_LOCAL if kind == Kind.DATETIME else Kind.DATETIME
-        same = _moments_decided(column, int(kind), int(other), operator, micros) if not possible.isdisjoint(MOMENTS) else ""
+        same = _moments_decided(column, int(kind), int(other), operator, micros) if not kinds.isdisjoint(MOMENT) else ""
     else:
         return None
     if operator in ("=", "!="):
-        others = [k for k in Kind if k in possible and k not in (*UNDECIDED, *(NUMERIC if kind in NUMERIC else MOMENTS))]
+        others = kinds - OPAQUE - {HARD} - (NUMERIC if kind in NUMERIC else MOMENT)
         same += _when(column, others, "TRUE" if operator == "!=" else "FALSE")
-    same += _when(column, [Kind.HARD] if Kind.HARD in possible else [], undecided)
+    same += _when(column, kinds & {HARD}, undecided)
     return f"(CASE {same} END)" if same else "CAST(NULL AS BOOLEAN)"
 
 
-def _when(column: str, kinds: Sequence[Kind], truth: str) -> str:
+def _when(column: str, kinds: Kinds, truth: str) -> str:
     """What holds of a column of some kinds."""
-    return f" WHEN {column}_k IN ({', '.join(str(int(kind)) for kind in kinds)}) THEN {truth}" if kinds else ""
+    return f" WHEN {column}_k IN ({listed(kinds)}) THEN {truth}" if kinds else ""
 
 
 def _number_test(column: str, operator: str, number: float) -> str:

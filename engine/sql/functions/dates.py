@@ -5,11 +5,12 @@ A year of four digits makes every field stand at its place; other years, and the
 
 from __future__ import annotations
 
-from engine.functions.typed import Kind
-from engine.sql.functions.values import DECIMAL, HARD, INTEGER, MOMENTS, NOT_A_NUMBER, Typed
+from engine.functions.typed import Kind, Kinds
+from engine.sql.functions.values import DECIMAL, HARD, INTEGER, MOMENTS, NOT_A_NUMBER, Typed, listed
 
 PLACES = {"YEAR": (2, 4), "MONTH": (7, 2), "DAY": (10, 2), "HOURS": (13, 2), "MINUTES": (16, 2)}
 DATED = ("YEAR", "MONTH", "DAY")
+RARE: Kinds = frozenset((*map(int, (Kind.DATE, Kind.TIME, Kind.GREGORIAN)), HARD))
 FIELDS = (*PLACES, "SECONDS")
 
 
@@ -24,7 +25,7 @@ def _moment(function: str, column: str) -> str:
 
 def field(function: str, column: str) -> Typed:
     """A field of a typed column: a whole number, or seconds."""
-    rare = f"{column}_k IN ({', '.join(str(int(k)) for k in (Kind.DATE, Kind.TIME, Kind.GREGORIAN, HARD))})"
+    rare = f"{column}_k IN ({listed(RARE)})"
     kind = f"(CASE WHEN {_moment(function, column)} OR {rare} THEN {DECIMAL if function == 'SECONDS' else INTEGER} END)"
     if function == "SECONDS":
         made = f"(CAST(substr({column}, 19, 2) AS INT) * 1000000 + ({column}_m % 1000000 + 1000000) % 1000000) / 1000000e0"

@@ -39,7 +39,7 @@ class Typed:
 
     `hard` are the columns that hold HARD where the value is undecided; a `computed` value is a number or an error (kind null), and
     undecided where its number is NaN. One that is `near` is within a billionth of the number. `token` is there for columns and constants,
-    `known` is the kind of a constant. Of no other kinds than `kinds` is the value.
+    `known` is the kind of a constant, `kinds` are those that the value may have.
     """
 
     kind: str
