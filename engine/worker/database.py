@@ -31,7 +31,9 @@ def connect(memory: str = DEFAULT_MEMORY, threads: int = 1) -> duckdb.DuckDBPyCo
     has one core, and so one thread."""
     import duckdb
     connection = duckdb.connect(":memory:", config={"threads": threads, "memory_limit": memory})
-    for setting in ("enable_progress_bar = false", *CLOSED):    # a bar would stand between the lines of `thalweg run`
+    # A bar would stand between the lines of `thalweg run`. Nothing depends on the order of a table's rows: to keep it costs where there are
+    # several threads.
+    for setting in ("enable_progress_bar = false", "preserve_insertion_order = false", *CLOSED):
         connection.execute(f"SET {setting}")
     register_duckdb(connection)
     connection.execute("SET lock_configuration = true")
