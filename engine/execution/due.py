@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -126,22 +127,30 @@ def inconsistencies_at(tick: int, findings: pa.Table | None) -> tuple[str, ...]:
     return tuple(sorted(set(here["finding"].to_pylist())))
 
 
-def split(due: Due, table: pa.Table) -> list[Answer]:
+def in_order(table: pa.Table) -> pa.Table:
+    """The rows of a plan by tick, and at each tick in the order of the plan."""
+    return table.sort_by([(key, "ascending") for key in ("tick", "ord") if key in table.column_names])
+
+
+def split(due: Due, table: pa.Table, *, is_in_order: bool = False) -> list[Answer]:
     """One table per tick, columns named by variable, rows in order where the plan orders them."""
     names, query = due.compiled.column_names, due.compiled.statement.query
-    if "ord" in table.column_names:
-        table = table.sort_by([("tick", "ascending"), ("ord", "ascending")])
-    answers = []
-    for tick in due.ticks:
-        part = table if len(due.ticks) == 1 else table.filter(pc.equal(table["tick"], tick))
-        if isinstance(query, Program):
-            answers.append(Answer(due.query, tick, begun_facts(query, part, tick)))
-            continue
-        columns = [part.column(i) for i in range(len(part.column_names) - len(names), len(part.column_names))]
-        if names:
-            answers.append(Answer(due.query, tick, pa.table(columns, names=list(names))))
-        elif isinstance(query, Ask):
-            answers.append(Answer(due.query, tick, pa.table({"_": pa.nulls(min(1, part.num_rows), pa.string())})))
-        else:
-            answers.append(Answer(due.query, tick, part.select([])))
-    return answers
+    if not is_in_order and (len(due.ticks) > 1 or "ord" in table.column_names):
+        table = in_order(table)
+    if isinstance(query, Program):
+        made = [begun_facts(query, part, tick) for tick, part in zip(due.ticks, _parts(table, table, due.ticks), strict=True)]
+    elif names or not isinstance(query, Ask):
+        first = len(table.column_names) - len(names)
+        made = _parts(table, table.select(range(first, first + len(names))).rename_columns(list(names)), due.ticks)
+    else:
+        made = [pa.table({"_": pa.nulls(min(1, part.num_rows), pa.string())}) for part in _parts(table, table, due.ticks)]
+    return [Answer(due.query, tick, part) for tick, part in zip(due.ticks, made, strict=True)]
+
+
+def _parts(table: pa.Table, cells: pa.Table, ticks: Sequence[int]) -> list[pa.Table]:
+    """What of `cells` stands at each tick, those of one beside rows of the table by tick."""
+    if len(ticks) == 1:
+        return [cells]
+    found = table["tick"].to_numpy()
+    first, behind = np.searchsorted(found, ticks), np.searchsorted(found, ticks, "right")
+    return [cells.slice(begin, end - begin) for begin, end in zip(first, behind)]

@@ -509,7 +509,7 @@ class Executor:
         if job.closures is not None:
             job.closures.adopt(max((c.last for s in job.due.streams.values() for c in s.chunks), default=0))
         return [replace(answer, inconsistencies=inconsistencies_at(answer.tick, job.answer.findings), state=state_at(job.due, answer.tick))
-                for answer in split(job.due, job.answer.table)]
+                for answer in split(job.due, job.answer.table, is_in_order=job.answer.is_in_order)]
 
 
 def _fitting(due: Due) -> int:

@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from engine.execution.compiled import Compiled
+from engine.execution.due import in_order
 from engine.execution.plan_job import PlanJob
 from engine.functions.typed import Kinds, typed
 from engine.limits import LimitExceeded
@@ -32,26 +33,25 @@ MOST_TEXTS = 256
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Jobs of one shape, the task that evaluates them all, and for each row of `lots` which job and which T it is."""
+    """Jobs of one shape, and the task that evaluates them all: the evaluations of each job follow one another, and are numbered so."""
 
     jobs: list[PlanJob]
     task: Task
-    lots: list[tuple[PlanJob, int]]
 
     def divide(self, found: Found) -> None:
         """Give each job its part of what the task gave."""
-        table = found.table.sort_by("tick")
+        table = in_order(found.table)
         numbers = table["tick"].to_numpy()
-        edges = np.searchsorted(numbers, np.arange(len(self.lots) + 1))
-        parts: dict[int, list[pa.Table]] = defaultdict(list)
-        for place, (job, tick) in enumerate(self.lots):
-            part = table.slice(edges[place], edges[place + 1] - edges[place])
-            parts[id(job)].append(part.set_column(0, "tick", pa.array([tick] * part.num_rows, pa.int64())))
+        ticks = np.fromiter((tick for job in self.jobs for tick in job.due.ticks), np.int64)
+        edges = np.searchsorted(numbers, np.arange(len(ticks) + 1))
+        table = table.set_column(0, "tick", pa.array(ticks[numbers]))
+        lot = 0
         for job in self.jobs:
-            whole = pa.concat_tables(parts[id(job)])
+            begin, lot = edges[lot], lot + len(job.due.ticks)
+            part = table.slice(begin, edges[lot] - begin)
             try:
-                check_size(whole.num_rows, whole.nbytes, job.due.limits)
-                job.answer = Found(whole, None, found.ms / len(self.jobs))
+                check_size(part.num_rows, part.nbytes, job.due.limits)
+                job.answer = Found(part, None, found.ms / len(self.jobs), is_in_order=True)
             except LimitExceeded as over:
                 job.answer = over
 
@@ -111,7 +111,7 @@ class Shapes:
         task = Task(text.statement(below), frozenset().union(*(job.tables for job in jobs)), sum(job.cost for job in jobs), (),
                     first.due.query, first.due.limits, first.due.patience_ms, None, tuple(kept.values()),
                     frozenset(job.due.query for job in jobs))
-        return Group(jobs, task, lots)
+        return Group(jobs, task)
 
     def _text(self, compiled: Compiled, typed: bool, kinds: Kinds, shapes: Sequence[Shape], constants: frozenset[int],
               tables: frozenset[int]) -> tuple[PlanText, tuple[Given, ...]]:

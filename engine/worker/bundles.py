@@ -67,11 +67,13 @@ class Task:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What a plan text gave in so many ms, and rows `FINDINGS` of what its closures have that is inconsistent."""
+    """What a plan text gave in so many ms, and rows `FINDINGS` of what its closures have that is inconsistent. Its rows are in no order
+    unless it `is_in_order`, by tick and as the plan orders them."""
 
     table: pa.Table
     findings: pa.Table | None = None
     ms: float = 0.0
+    is_in_order: bool = False
 
 
 class QueryFailed(RuntimeError):
