@@ -37,13 +37,14 @@ class StreamContent:
         self.stream = stream
         self._chunks = list(chunks)
         self._shown: tuple[Chunk, ...] | None = chunks
+        self._known: _Totals | None = None
         self._serial = max((chunk.serial for chunk in chunks), default=0)
         self.kinds: Kinds = kinds.union(*(chunk.kinds for chunk in chunks))
         self._begin()
 
     @property
     def rows(self) -> int:
-        return sum(chunk.table.num_rows for chunk in self._chunks)
+        return self._totals.rows
 
     def _begin(self) -> None:
         """What follows has nothing of what was there before."""
@@ -61,6 +62,13 @@ class StreamContent:
         if self._shown is None:
             self._shown = tuple(self._chunks)
         return self._shown
+
+    @property
+    def _totals(self) -> _Totals:
+        """What every query on the stream asks for, from the chunks as they are."""
+        if self._known is None or self._known.chunks is not self.chunks:
+            self._known = _Totals(self.chunks)
+        return self._known
 
     def append(self, table: pa.Table) -> None:
         """Take the facts of a batch; `table` has the columns of FACTS."""
@@ -102,7 +110,7 @@ class StreamContent:
     @property
     def oldest(self) -> int:
         """The time of the oldest fact."""
-        return min((chunk.oldest for chunk in self._chunks), default=MAX)
+        return self._totals.oldest
 
     def horizon(self, before_ms: int, count: int, unit: str) -> int:
         """The oldest time among the last `count` distinct triples, or items, before `before_ms`: what a tuple window needs kept."""
@@ -140,7 +148,7 @@ class StreamContent:
     @property
     def hard(self) -> bool:
         """Whether some literal's value does not fit the typed columns, so that SQL must not compare by them."""
-        return any(Kind.HARD in chunk.kinds for chunk in self._chunks)
+        return self._totals.hard
 
 
 class Chunk:
@@ -162,6 +170,18 @@ class Chunk:
         if self._estimate is None:
             self._estimate = table_estimate(self.table)
         return self._estimate
+
+
+class _Totals:
+    """Of some chunks how many rows they have, the time of the oldest one, and whether there is a HARD value."""
+
+    __slots__ = ("chunks", "rows", "oldest", "hard")
+
+    def __init__(self, chunks: tuple[Chunk, ...]) -> None:
+        self.chunks = chunks
+        self.rows = sum(chunk.table.num_rows for chunk in chunks)
+        self.oldest = min((chunk.oldest for chunk in chunks), default=MAX)
+        self.hard = any(Kind.HARD in chunk.kinds for chunk in chunks)
 
 
 def mapped(table: pa.Table) -> pa.Table:

@@ -35,7 +35,10 @@ class KeptStreams:
         return self.states.setdefault(stream, StreamState())
 
     def content(self, stream: str) -> StreamContent:
-        return self.contents.setdefault(stream, StreamContent(stream))
+        found = self.contents.get(stream)
+        if found is None:
+            found = self.contents[stream] = StreamContent(stream)
+        return found
 
     def watermark(self, streams: Iterable[str]) -> int:
         """The time up to which a query on these streams may be evaluated."""
