@@ -179,8 +179,8 @@ class _Totals:
 
     def __init__(self, chunks: tuple[Chunk, ...]) -> None:
         self.chunks = chunks
-        self.rows = sum(chunk.table.num_rows for chunk in chunks)
-        self.oldest = min((chunk.oldest for chunk in chunks), default=MAX)
+        self.rows: int = sum(chunk.table.num_rows for chunk in chunks)
+        self.oldest: int = min((chunk.oldest for chunk in chunks), default=MAX)
         self.hard = any(Kind.HARD in chunk.kinds for chunk in chunks)
 
 
