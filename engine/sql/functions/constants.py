@@ -25,24 +25,24 @@ def _with_value(operator: str, column: str, token: str, undecided: str, kinds: K
         alike = NUMERIC if kind == Kind.DOUBLE else NUMERIC - {FLOAT}
         if kinds <= alike:
             return _number_test(column, sql, number)
-        same = _when(column, kinds & alike, _number_test(column, sql, number))
-        if kind in EXACT and FLOAT in kinds:  # a float is compared with an exact number in single precision
-            same += f" WHEN {column}_k = {int(Kind.FLOAT)} THEN {_number_test(column, sql, _single(number))}"
+        cases = _when(column, kinds & alike, _number_test(column, sql, number))
+        if kind in EXACT:   # a float is compared with an exact number in single precision
+            cases += _when(column, kinds & {FLOAT}, _number_test(column, sql, _single(number)))
     elif kind in MOMENT and micros is not None:
         other = Kind.DATETIME_LOCAL if kind == Kind.DATETIME else Kind.DATETIME
-        same = _moments_decided(column, int(kind), int(other), operator, micros) if not kinds.isdisjoint(MOMENT) else ""
+        cases = [_moments_decided(column, int(kind), int(other), operator, micros)] if kinds & MOMENT else []
     else:
         return None
     if operator in ("=", "!="):
         others = kinds - OPAQUE - {HARD} - (NUMERIC if kind in NUMERIC else MOMENT)
-        same += _when(column, others, "TRUE" if operator == "!=" else "FALSE")
-    same += _when(column, kinds & {HARD}, undecided)
-    return f"(CASE {same} END)" if same else "CAST(NULL AS BOOLEAN)"
+        cases += _when(column, others, "TRUE" if operator == "!=" else "FALSE")
+    cases += _when(column, kinds & {HARD}, undecided)
+    return f"(CASE {' '.join(cases)} END)" if cases else "CAST(NULL AS BOOLEAN)"
 
 
-def _when(column: str, kinds: Kinds, truth: str) -> str:
-    """What holds of a column of some kinds."""
-    return f" WHEN {column}_k IN ({listed(kinds)}) THEN {truth}" if kinds else ""
+def _when(column: str, kinds: Kinds, truth: str) -> list[str]:
+    """The case of a column of some kinds, if there are any."""
+    return [f"WHEN {column}_k IN ({listed(kinds)}) THEN {truth}"] if kinds else []
 
 
 def _number_test(column: str, operator: str, number: float) -> str:
