@@ -112,6 +112,11 @@ class StreamContent:
         """The time of the oldest fact."""
         return self._totals.oldest
 
+    @property
+    def first(self) -> int:
+        """The position of the first fact in the log."""
+        return self._totals.first
+
     def horizon(self, before_ms: int, count: int, unit: str) -> int:
         """The oldest time among the last `count` distinct triples, or items, before `before_ms`: what a tuple window needs kept."""
         table = self.between(MIN, before_ms, -1)
@@ -173,14 +178,15 @@ class Chunk:
 
 
 class _Totals:
-    """Of some chunks how many rows they have, the time of the oldest one, and whether there is a HARD value."""
+    """Of some chunks how many rows they have, the time of the oldest one, the first position, and whether there is a HARD value."""
 
-    __slots__ = ("chunks", "rows", "oldest", "hard")
+    __slots__ = ("chunks", "rows", "oldest", "first", "hard")
 
     def __init__(self, chunks: tuple[Chunk, ...]) -> None:
         self.chunks = chunks
         self.rows: int = sum(chunk.table.num_rows for chunk in chunks)
         self.oldest: int = min((chunk.oldest for chunk in chunks), default=MAX)
+        self.first: int = min((chunk.first for chunk in chunks), default=MAX)
         self.hard = any(Kind.HARD in chunk.kinds for chunk in chunks)
 
 

@@ -13,7 +13,7 @@ import logging
 import math
 import secrets
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
@@ -65,6 +65,15 @@ def most_changing(rows: int) -> float:
     return 0.25 * math.log10(rows / KEPT_ROWS)
 
 
+@dataclass(frozen=True, slots=True)
+class _Sampled:
+    """An evaluation that sampled relations which are kept: these, and the tables that it read."""
+
+    due: Due
+    tables: frozenset[str]
+    kept: tuple[KeptStep, ...]
+
+
 class Executor:
     """Belongs to the pump's thread; one that is made by `beside` to any others, a query at a time to one of them. The `force_` options
     take a choice away, for tests and benchmarks."""
@@ -92,7 +101,7 @@ class Executor:
         self._over: dict[str, int] = {}     # how often in a row what is kept for a query was too much
         self._sharing, self._shapes = Sharing(), Shapes()
         self._following = Following() if pump is None and forgets else None
-        self._sampled: dict[str, PlanJob] = {}    # by query: the last one, where it sampled relations that are kept
+        self._sampled: dict[str, _Sampled] = {}   # by query, of its last evaluation
         self._marks: Iterator[int] = itertools.count(1) if pump is None else pump._marks
         own = states or tasks.work / f"programs-{secrets.token_hex(4)}"
         self.programs: TimedPrograms = TimedPrograms(own) if pump is None else pump.programs
@@ -156,20 +165,21 @@ class Executor:
         tables: dict[str, pa.Table | Followed] = {}
         tasks: dict[str, Task] = {}
         for query in queries:
-            job = self._sampled.get(query)
-            if job is None:
+            sampled = self._sampled.get(query)
+            if sampled is None:
                 continue
-            contents = {name: content for iri, content in job.due.streams.items() if (name := stream_table(iri)) in job.tables}
+            due = sampled.due
+            contents = {name: content for iri, content in due.streams.items() if (name := stream_table(iri)) in sampled.tables}
             lacking |= {name: following.lacking(name, content) for name, content in contents.items() if name not in lacking}
             if sum(lacking[name] for name in contents) < AHEAD_ROWS:
                 continue
             tables |= {name: following.stream(name, content) for name, content in contents.items()}
-            tasks |= {step.text.name: Task(_NOTHING, frozenset(contents), 0, query=query, limits=job.due.limits, patience_ms=patience_ms,
-                                           kept=(step,)) for step in self._steps(job.due, [kept.text for kept in job.kept])}
+            tasks |= {step.text.name: Task(_NOTHING, frozenset(contents), 0, query=query, limits=due.limits, patience_ms=patience_ms,
+                                           kept=(step,)) for step in self._steps(due, [kept.text for kept in sampled.kept])}
         if tasks:
             for name, found in zip(tasks, self._run_tasks([*tasks.values()], tables), strict=True):
                 if not isinstance(found, Found):
-                    readers = [query for query, job in self._sampled.items() if name in (step.text.name for step in job.kept)]
+                    readers = [query for query, one in self._sampled.items() if name in (step.text.name for step in one.kept)]
                     for query in readers:   # until they are evaluated again
                         del self._sampled[query]
 
@@ -273,7 +283,7 @@ class Executor:
         self.ran[due.query] = Ran(executor, strategy, form, why, rows * len(due.ticks), tuple(step.text.name for step in kept))
         self._sampled.pop(due.query, None)
         if kept and not own and not closings:
-            self._sampled[due.query] = replace(job)
+            self._sampled[due.query] = _Sampled(due, job.tables, kept)
         return job
 
     def _timed_job(self, due: Due) -> PlanJob:
@@ -508,8 +518,11 @@ class Executor:
             return [self.programs.answer(job.due, job.answer.table)]
         if job.closures is not None:
             job.closures.adopt(max((c.last for s in job.due.streams.values() for c in s.chunks), default=0))
+        answers = split(job.due, job.answer.table, is_in_order=job.answer.is_in_order)
+        if job.answer.findings is None and job.due.reached is None:
+            return answers
         return [replace(answer, inconsistencies=inconsistencies_at(answer.tick, job.answer.findings), state=state_at(job.due, answer.tick))
-                for answer in split(job.due, job.answer.table, is_in_order=job.answer.is_in_order)]
+                for answer in answers]
 
 
 def _fitting(due: Due) -> int:
