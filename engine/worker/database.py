@@ -8,6 +8,7 @@ written beside it (states.py). So even a value that broke out of its literal wou
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 MEMORY_VARIABLE = "THALWEG_WORKER_MEMORY"
 THREADS_VARIABLE = "THALWEG_WORKER_THREADS"
 DEFAULT_MEMORY = "2GB"
+MOST_PARSED = 1_280
 CLOSED = ("temp_directory = ''", "allow_persistent_secrets = false", "autoinstall_known_extensions = false",
           "autoload_known_extensions = false", "allow_community_extensions = false", "python_enable_replacements = false",
           "enable_external_access = false")
@@ -69,6 +71,25 @@ def register(connection: duckdb.DuckDBPyConnection, name: str, rows: pa.Table) -
     except CatalogException:
         connection.execute(f"DROP VIEW IF EXISTS {name}")
         connection.register(name, rows)
+
+
+@lru_cache(maxsize=MOST_PARSED)
+def parsed(connection: duckdb.DuckDBPyConnection, text: str) -> duckdb.Statement:
+    """A statement that comes again, as those of what is kept do: to parse one takes up to a third of its time (docs/decisions.md)."""
+    [statement] = connection.extract_statements(text)
+    return statement
+
+
+def changed_rows(connection: duckdb.DuckDBPyConnection, statement: str | duckdb.Statement, given: Mapping[str, int] | None = None) -> int:
+    """Run a statement that makes a table, or adds rows to one, with the parameters `given`; how many rows."""
+    [(count,)] = connection.execute(statement, given).fetchall()
+    return int(count)
+
+
+def count_rows(connection: duckdb.DuckDBPyConnection, source: str) -> int:
+    """The rows of a table."""
+    [(count,)] = connection.execute(f"SELECT count(*) FROM {source}").fetchall()
+    return int(count)
 
 
 def kept_beside(connection: duckdb.DuckDBPyConnection, kind: str) -> dict[str, Any]:

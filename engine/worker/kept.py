@@ -5,11 +5,10 @@ from __future__ import annotations
 import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from engine.sql.kept import KeptText
-from engine.worker.database import kept_beside
+from engine.worker.database import changed_rows, count_rows, kept_beside, parsed
 from engine.worker.resident import Held, held_of
 
 if TYPE_CHECKING:
@@ -18,7 +17,6 @@ if TYPE_CHECKING:
 _MOST_NEW = 3       # a relation is made anew where one in so many facts is new
 _DEAD = 2           # and written anew without what has ended, once it has so many times the rows that it had then
 _FEW = 1_000
-_MOST_PARSED = 1_024
 
 _BRINGING = threading.Lock()
 _LOCKS: dict[str, threading.Lock] = {}      # by relation
@@ -78,33 +76,22 @@ def _advance(connection: duckdb.DuckDBPyConnection, kept: dict[str, _Kept], step
     if known is None or [making for making, _ in known.seen] != [making for making, _ in now] or _mostly_new(known, tables):
         connection.execute(f"CREATE OR REPLACE TABLE {text.name} AS {text.whole}")
         known = kept[text.name] = _Kept(now)
-        known.rows = known.settled = _count(connection, text.name)
+        known.rows = known.settled = count_rows(connection, text.name)
         return
     given = {f"seen{n}": batch for n, (_, batch) in enumerate(known.seen[:len(text.tables)])}
     given |= {f"from{n}": time for n, time in enumerate(step.from_ms)}
-    [(added,)] = connection.execute(_parsed(connection, f"INSERT INTO {text.name} {text.delta}"), given).fetchall()
+    added = changed_rows(connection, parsed(connection, f"INSERT INTO {text.name} {text.delta}"), given)
     known.seen, known.rows = now, known.rows + added
     if known.rows > _DEAD * known.settled + _FEW:
         alive = " AND ".join(f"first{n} >= {time}" for n, time in enumerate(step.from_ms))
         connection.execute(f"CREATE OR REPLACE TABLE {text.name} AS SELECT * FROM {text.name} WHERE {alive}")
-        known.rows = known.settled = _count(connection, text.name)
+        known.rows = known.settled = count_rows(connection, text.name)
 
 
 def _mostly_new(known: _Kept, tables: Sequence[Held]) -> bool:
     return any(table.since(batch) * _MOST_NEW > table.rows for table, (_, batch) in zip(tables, known.seen))
 
 
-@lru_cache(maxsize=_MOST_PARSED)
-def _parsed(connection: duckdb.DuckDBPyConnection, text: str) -> duckdb.Statement:
-    [statement] = connection.extract_statements(text)
-    return statement
-
-
 def _drop(connection: duckdb.DuckDBPyConnection, kept: dict[str, _Kept], name: str) -> None:
     kept.pop(name, None)
     connection.execute(f"DROP TABLE IF EXISTS {name}")
-
-
-def _count(connection: duckdb.DuckDBPyConnection, name: str) -> int:
-    [(count,)] = connection.execute(f"SELECT count(*) FROM {name}").fetchall()
-    return int(count)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from engine.ipc import pack, unpack
-from engine.worker.database import kept_beside, register
+from engine.worker.database import count_rows, kept_beside, register
 
 if TYPE_CHECKING:
     import duckdb
@@ -137,13 +137,13 @@ def _take(connection: duckdb.DuckDBPyConnection, held: dict[str, Held], name: st
     else:
         assert known is not None
         _write(connection, f"INSERT INTO {name} {rows}", step.data)
-    before, known.upto, known.rows = known.rows, step.upto, _count(connection, name)
+    before, known.upto, known.rows = known.rows, step.upto, count_rows(connection, name)
     known.brought[step.upto] = known.rows - before
     while len(known.brought) > _BATCHES:
         del known.brought[min(known.brought)]
     if step.from_ms is not None and known.rows > _DEAD * step.rows + _FEW:
         connection.execute(f"CREATE OR REPLACE TABLE {name} AS SELECT * FROM {name} WHERE t >= {step.from_ms}")
-        known.rows = _count(connection, name)
+        known.rows = count_rows(connection, name)
 
 
 def _write(connection: duckdb.DuckDBPyConnection, statement: str, data: bytes) -> None:
@@ -158,8 +158,3 @@ def _write(connection: duckdb.DuckDBPyConnection, statement: str, data: bytes) -
 def _drop(connection: duckdb.DuckDBPyConnection, held: dict[str, Held], name: str) -> None:
     held.pop(name, None)
     connection.execute(f"DROP TABLE IF EXISTS {name}")
-
-
-def _count(connection: duckdb.DuckDBPyConnection, name: str) -> int:
-    [(count,)] = connection.execute(f"SELECT count(*) FROM {name}").fetchall()
-    return int(count)

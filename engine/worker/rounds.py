@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
@@ -12,12 +11,12 @@ import pyarrow as pa
 
 from engine.ir.terms import RDF_TYPE
 from engine.sql.closing import Closing, Round, SeenRow, all_seen, following_table, saturate, seen_text
+from engine.worker.database import changed_rows, parsed
 
 if TYPE_CHECKING:
     import duckdb
     import numpy.typing as npt
 
-MOST_PARSED = 256
 _FEW = 256     # so many new rows of a kept closure are read into Python
 
 
@@ -64,7 +63,7 @@ class Rounds:
             self._find_beside(due.ends, self._rows)
         new, following = self.closing.new, following_table(self.closing.name)
         text = f"CREATE OR REPLACE TEMP TABLE {following} AS {due.text}"
-        count = changed_rows(self.connection, text if self._find_beside is None else _parsed(self.connection, text))
+        count = changed_rows(self.connection, text if self._find_beside is None else parsed(self.connection, text))
         if not count:
             return False
         self._drop_new()
@@ -80,25 +79,12 @@ class Rounds:
         self._new = ""
 
 
-@lru_cache(maxsize=MOST_PARSED)
-def _parsed(connection: duckdb.DuckDBPyConnection, text: str) -> duckdb.Statement:
-    """A statement that comes again, as those of a kept closure do: to parse a round takes a third of its time (docs/decisions.md)."""
-    [statement] = connection.extract_statements(text)
-    return statement
-
-
 def close(connection: duckdb.DuckDBPyConnection, closing: Closing) -> pa.Table | None:
     """Compute a closure under rules, which is then the table `closing.all`; what is inconsistent in it."""
     tables = Rounds(connection, closing)
     tables.start()
     check = saturate(closing, tables, all_seen(tables, closing.behind))
     return connection.sql(check).to_arrow_table() if check else None
-
-
-def changed_rows(connection: duckdb.DuckDBPyConnection, text: str | duckdb.Statement) -> int:
-    """Run a statement that makes a table, or adds rows to one; how many."""
-    [(count,)] = connection.execute(text).fetchall()
-    return int(count)
 
 
 def replace_table(connection: duckdb.DuckDBPyConnection, name: str, text: str) -> int:

@@ -18,9 +18,9 @@ from pyarrow.parquet import ParquetFile, write_table
 
 from engine.plan.derive import Seen
 from engine.sql.closing import Closing, Kept, Segment, add_seen, all_seen, saturate, state_table
-from engine.worker.database import kept_beside, register
+from engine.worker.database import changed_rows, count_rows, kept_beside, register
 from engine.worker.ends import Ends
-from engine.worker.rounds import NewRows, Rounds, changed_rows, replace_table, replace_view
+from engine.worker.rounds import NewRows, Rounds, replace_table, replace_view
 
 if TYPE_CHECKING:
     import duckdb
@@ -57,7 +57,7 @@ class _State:
 
     def begin(self, connection: duckdb.DuckDBPyConnection, table: str) -> None:
         """Note that the table was made anew."""
-        self.rows = self.counted = _count(connection, table)
+        self.rows = self.counted = count_rows(connection, table)
         self.ends = None
 
 
@@ -155,11 +155,6 @@ def _registered(connection: duckdb.DuckDBPyConnection, rows: pa.Table) -> Iterat
         yield
     finally:
         connection.unregister(_SEGMENTS)
-
-
-def _count(connection: duckdb.DuckDBPyConnection, source: str) -> int:
-    [(count,)] = connection.execute(f"SELECT count(*) FROM {source}").fetchall()
-    return int(count)
 
 
 def _hashed(connection: duckdb.DuckDBPyConnection, source: str) -> pa.Table:

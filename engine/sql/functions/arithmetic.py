@@ -20,17 +20,20 @@ MOST_FIXED = "1e8"
 FIXED = "1000000e0"
 
 
+Binary = Callable[[Typed, Typed, Kinds], tuple[str, str]]
+"""Kind and number of an operator applied to two values whose highest kind is one of some."""
+
+
 def _results(left: Typed, right: Typed) -> Kinds:
     """The kinds that a sum, difference or product may have."""
     return frozenset(max(one, two) for one in left.kinds & NUMERIC for two in right.kinds & NUMERIC)
 
 
-def _kind(left: Typed, right: Typed) -> str:
+def _kind(left: Typed, right: Typed, results: Kinds) -> str:
     kinds = sorted({side.kind for side in (left, right)}, key=len)
     numbers = " AND ".join(side.kind + (" IS NOT NULL" if side.kinds <= NUMERIC else f" {NUMBERS}")
                            for side in (left, right) if side.known is None and not side.computed)
     known = [side.known for side in (left, right) if side.known is not None]
-    results = _results(left, right)
     if len(results) == 1:
         highest = listed(results)
     elif len(kinds) == 1:
@@ -55,9 +58,8 @@ def _is_fixed(side: Typed) -> list[str]:
     return [f"{side.number} = {_fixed(side.number)}"]
 
 
-def _by_kind(left: Typed, right: Typed, kind: str, value: str, exact: str) -> str:
+def _by_kind(results: Kinds, kind: str, value: str, exact: str) -> str:
     """The number of a sum, difference or product, null for an error where its kind is sure."""
-    results = _results(left, right)
     ways = {INTEGER: f"CASE WHEN abs({value}) >= {MOST_EXACT} THEN {NOT_A_NUMBER} ELSE {value} END",
             DECIMAL: f"CASE WHEN {exact} THEN {_fixed(value)} ELSE {NOT_A_NUMBER} END", DOUBLE: value}
     if len(results) == 1 and results <= ways.keys():
@@ -66,36 +68,35 @@ def _by_kind(left: Typed, right: Typed, kind: str, value: str, exact: str) -> st
     return f"CASE {kind} {cases} ELSE {NOT_A_NUMBER} END" if cases else NOT_A_NUMBER
 
 
-def _sum(sign: str) -> Callable[[Typed, Typed], tuple[str, str]]:
-    def made(left: Typed, right: Typed) -> tuple[str, str]:
-        kind, value = _kind(left, right), f"({left.number} {sign} {right.number})"
+def _sum(sign: str) -> Binary:
+    def made(left: Typed, right: Typed, results: Kinds) -> tuple[str, str]:
+        kind, value = _kind(left, right, results), f"({left.number} {sign} {right.number})"
         small = [f"abs({side.number}) < {MOST_FIXED}" for side in (left, right)]
         exact = " AND ".join([*small, *_is_fixed(left), *_is_fixed(right)])
-        return kind, _by_kind(left, right, kind, value, exact)
+        return kind, _by_kind(results, kind, value, exact)
     return made
 
 
-def _product(left: Typed, right: Typed) -> tuple[str, str]:
-    kind, value = _kind(left, right), f"({left.number} * {right.number})"
+def _product(left: Typed, right: Typed, results: Kinds) -> tuple[str, str]:
+    kind, value = _kind(left, right, results), f"({left.number} * {right.number})"
     conditions = [f"abs({value}) < {MOST_FIXED}", *_is_fixed(left), *_is_fixed(right)]
     if INTEGER not in (left.known, right.known):
         whole = [f"{side.number} = floor({side.number})" for side in (left, right)]
         conditions.append(either([*whole, f"abs({value}) < 1e3 AND abs({value} - {_fixed(value)}) < 5e-13"]))
-    return kind, _by_kind(left, right, kind, value, " AND ".join(conditions))
+    return kind, _by_kind(results, kind, value, " AND ".join(conditions))
 
 
-def _quotient(left: Typed, right: Typed) -> tuple[str, str]:
-    kind, one, two = _kind(left, right), left.number, right.number
+def _quotient(left: Typed, right: Typed, results: Kinds) -> tuple[str, str]:
+    kind, one, two = _kind(left, right, results), left.number, right.number
     quotient = f"({one} / nullif({two}, 0))"
     divided = f"CASE WHEN {two} = 0 THEN {NOT_A_NUMBER} ELSE {quotient} END"
-    if max(_results(left, right)) <= DECIMAL:
+    if max(results) <= DECIMAL:
         return f"CASE WHEN {two} <> 0 AND {kind} IS NOT NULL THEN {DECIMAL} END", quotient
     kind = f"CASE WHEN {kind} > {DECIMAL} THEN {kind} WHEN {two} <> 0 AND {kind} IS NOT NULL THEN {DECIMAL} END"
     return kind, f"CASE WHEN {kind} <= {DECIMAL} THEN {quotient} WHEN {kind} = {DOUBLE} THEN {divided} ELSE {NOT_A_NUMBER} END"
 
 
-BINARY: dict[str, Callable[[Typed, Typed], tuple[str, str]]] = {"+": _sum("+"), "-": _sum("-"), "*": _product, "/": _quotient}
-"""Kind and number of an operator applied to two values."""
+BINARY: dict[str, Binary] = {"+": _sum("+"), "-": _sum("-"), "*": _product, "/": _quotient}
 
 
 def binary(operator: str, left: Typed, right: Typed) -> Typed | None:
@@ -107,7 +108,7 @@ def binary(operator: str, left: Typed, right: Typed) -> Typed | None:
         return None
     if not results:
         return None
-    kind, number = BINARY[operator](left, right)
+    kind, number = BINARY[operator](left, right, results)
     if len(kind) + len(number) > LONGEST:
         return None
     near = operator == "/" or left.near or right.near
