@@ -15,6 +15,7 @@ from engine.execution.content import StreamContent
 from engine.execution.instances import begun_facts
 from engine.ir.statement import Ask, Program
 from engine.limits import UNLIMITED, EvaluationLimits
+from engine.plan.nodes import Begun
 from engine.plan.staged import Look
 from engine.sql.sources import Evaluation
 from engine.timeline import MIN, evaluation_point
@@ -86,7 +87,8 @@ class Due:
         """What the text of an evaluation needs; `since` is 0 once all that is there came later, so that queries can share."""
         statement = self.compiled.statement
         before = any(content.first <= self.since for content in self.streams.values())
-        return Evaluation(self.ticks, self.since if before else 0, self.compiled.on_change, statement.start_at_ms)
+        return Evaluation(self.ticks, self.since if before else 0, self.compiled.on_change, statement.start_at_ms,
+                          isinstance(self.compiled.plan, Begun))
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,12 +24,14 @@ TRIPLE_COLUMNS = "s, p, o, kind, number, micros"
 
 @dataclass(frozen=True, slots=True)
 class Evaluation:
-    """What varies between evaluations of one query: its ticks T and the position after which it sees events."""
+    """What varies between evaluations of one query: its ticks T and the position after which it sees events; `asks_ends` where answers
+    say until when facts hold."""
 
     ticks: tuple[int, ...]
     since: int
     on_change: bool
     start_at_ms: int
+    asks_ends: bool = False
 
 
 def stream_table(iri: str) -> str:
@@ -202,17 +204,22 @@ def token_columns(source: KeptSource, variable: Variable) -> list[str]:
 
 
 def _validity_text(leaf: ValiditySource, source: StreamSource, evaluation: Evaluation, new: Mapping[str, str] | None) -> str:
-    """The facts that a window shows at some T (of `new` ones from the first T on), with the points between which it does."""
+    """The facts that a window shows at some T (of `new` ones from the first T on), with the points between which it does. Where only
+    those of the evaluations count they are cut to these, so that a triple that came more than once is fewer facts."""
     assert isinstance(source.window, TimeWindow)
     step, start = (ON_CHANGE_STEP, 0) if evaluation.on_change else (source.window.step_ms, evaluation.start_at_ms)
     first, last = closes(source.window, step, start)
     table = stream_table(source.stream) if new is None else new[source.stream]
     points = f"2 * {first} - 1 AS lo, 2 * ({last} + {step}) - 2 AS hi"
     facts = f"SELECT {points}, {TRIPLE_COLUMNS} FROM {table} WHERE position > {evaluation.since}"
-    shown = f"lo <= hi AND hi >= {evaluation_point(evaluation.ticks[0])}"
+    from_, until = evaluation_point(evaluation.ticks[0]), evaluation_point(evaluation.ticks[-1])
+    shown, seen = f"lo <= hi AND hi >= {from_}", "lo, hi"
     if new is None:
-        shown += f" AND lo <= {evaluation_point(evaluation.ticks[-1])}"
-    return f"{source_name(leaf)} AS (SELECT * FROM ({facts}) AS f WHERE {shown})"
+        shown += f" AND lo <= {until}"
+        if not evaluation.asks_ends:
+            seen = (f"CAST({from_} AS BIGINT) AS lo, CAST({from_} AS BIGINT) AS hi" if from_ == until
+                    else f"greatest(lo, {from_}) AS lo, least(hi, {until}) AS hi")
+    return f"{source_name(leaf)} AS (SELECT {seen}, {TRIPLE_COLUMNS} FROM ({facts}) AS f WHERE {shown})"
 
 
 def _bounds_text(source: BoundsSource, window: Window, evaluation: Evaluation) -> str:
