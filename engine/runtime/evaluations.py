@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from itertools import groupby, takewhile
 from typing import Any
@@ -23,6 +23,7 @@ from engine.runtime.barriers import Barriers
 from engine.runtime.batch import EvaluatorDownError
 from engine.runtime.derived import Queries
 from engine.runtime.lane import Lane, Task
+from engine.runtime.output import first_rows, payloads_together
 from engine.runtime.query import LiveQuery
 from engine.runtime.resources import ResultEvent
 from engine.runtime.rows import Control, Kind
@@ -115,15 +116,25 @@ class Evaluations(Barriers):
         if failures := [answer.error for answer in answers if answer.error is not None and not isinstance(answer.error, LimitExceeded)]:
             if not self._alive():
                 raise EvaluatorDownError(f"the evaluator is down: {failures[0]}") from failures[0]
+        written = self._payloads(answers, queries)
         for epoch, found in groupby(answers, lambda answer: answer.query):
-            self._log(queries[epoch], list(found), made)
+            self._log(queries[epoch], list(found), made, written.get(epoch, {}))
 
-    def _log(self, query: LiveQuery, answers: Sequence[Answer], made: Made) -> None:
-        """Log the answers up to the first failure, which ends the query."""
+    def _payloads(self, answers: Sequence[Answer], queries: Mapping[str, LiveQuery]) -> dict[str, dict[int, bytes]]:
+        """Payloads of answers, by epoch and T, as far as those of many queries can be written together."""
+        relations = {(answer.query, answer.tick): (query.statement.form, first_rows(answer.table, self._limits.rows)) for answer in answers
+                     if answer.table is not None and answer.reported and (query := queries[answer.query]).shows_answers}
+        found: dict[str, dict[int, bytes]] = {}
+        for (epoch, tick), payload in payloads_together(relations).items():
+            found.setdefault(epoch, {})[tick] = payload
+        return found
+
+    def _log(self, query: LiveQuery, answers: Sequence[Answer], made: Made, written: Mapping[int, bytes]) -> None:
+        """Log the answers, with payloads that are `written` already, up to the first failure, which ends the query."""
         if query.state != "running":
             return
         good = list(takewhile(lambda answer: answer.error is None and (answer.table is not None or not answer.reported), answers))
-        logged, failure = self._written(query, good)
+        logged, failure = self._written(query, good, written)
         for event, shown in logged:
             self._outcome.results.append(event)
             if query.makes is not None and shown.num_rows:
@@ -137,20 +148,21 @@ class Evaluations(Barriers):
                 return
             self._fail(query, bad.error or RuntimeError("the executor gave no table"))
 
-    def _written(self, query: LiveQuery, answers: Sequence[Answer]) -> tuple[list[tuple[ResultEvent, pa.Table]], Exception | None]:
+    def _written(self, query: LiveQuery, answers: Sequence[Answer], written: Mapping[int, bytes]
+                 ) -> tuple[list[tuple[ResultEvent, pa.Table]], Exception | None]:
         """The results of answers up to the first that cannot be written, whatever the reason, and that reason: however the log is cut,
         those before it are there."""
         before = query.relation, query.relation_changed, query.seq, query.program
         try:
-            return query.log(answers, self._limits.rows), None
+            return query.log(answers, self._limits.rows, written), None
         except Exception as failure:  # the query's own, not the pump's
             query.relation, query.relation_changed, query.seq, query.program = before
             if len(answers) == 1:
                 return [], failure
         found: list[tuple[ResultEvent, pa.Table]] = []
         for answer in answers:
-            written, failed = self._written(query, [answer])
-            found += written
+            events, failed = self._written(query, [answer], written)
+            found += events
             if failed is not None:
                 return found, failed
         return found, None

@@ -6,9 +6,11 @@ A payload of SELECT and ASK is a SPARQL 1.1 Results JSON document on one line; o
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Hashable, Mapping, Sequence
+from contextlib import suppress
 from functools import lru_cache
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -16,6 +18,7 @@ import pyarrow.compute as pc
 
 from engine.records import Triple
 
+Key = TypeVar("Key", bound=Hashable)
 _SIGN = "sign"
 _SHORT = 200    # characters: of so short tokens the texts of the last ones are remembered
 _FEW = 256      # rows: 0.05 ms for 50 rows of two columns, 0.34 by Arrow's functions
@@ -76,10 +79,24 @@ def payload(form: str, table: pa.Table) -> bytes:
 
 
 def payloads(form: str, tables: Sequence[pa.Table]) -> list[bytes]:
-    """The payloads of relations of one query: each step of Arrow is done once for all of them."""
+    """The payloads of relations with the same columns: each step of Arrow is done once for all of them."""
     if form in ("SELECT", "PROGRAM"):
         return _select_json(tables)
     return [boolean_json(table.num_rows > 0) for table in tables] if form == "ASK" else _ntriples(tables)
+
+
+def payloads_together(relations: Mapping[Key, tuple[str, pa.Table]]) -> dict[Key, bytes]:
+    """The payloads of relations of many queries, with their forms: each step is done once for all that have the same variables. What
+    cannot be written so is left out."""
+    alike: dict[tuple[str, ...], list[Key]] = defaultdict(list)
+    for key, (form, table) in relations.items():
+        alike[form, *table.column_names].append(key)
+    found: dict[Key, bytes] = {}
+    for (form, *_), keys in alike.items():
+        if len(keys) > 1:
+            with suppress(Exception):   # whose fault it is shows where each is written by itself
+                found |= zip(keys, payloads(form, [relations[key][1] for key in keys]), strict=True)
+    return found
 
 
 def json_terms(column: pa.ChunkedArray | pa.Array) -> pa.ChunkedArray | pa.Array:

@@ -174,12 +174,22 @@ class LiveQuery(Reader):
         first = MIN if self.program is None else (self.program.until + 1) // 2
         return sum(content.between(first, MAX, self.definition.since).num_rows for content in contents.values())
 
-    def log(self, answers: Sequence[Evaluated], max_rows: int) -> list[tuple[ResultEvent, pa.Table]]:
+    @property
+    def shows_answers(self) -> bool:
+        """Whether a result is the relation at T as it is."""
+        return not self.stepwise and self.statement.form != "PROGRAM"
+
+    def log(self, answers: Sequence[Evaluated], max_rows: int, written: Mapping[int, bytes] | None = None
+            ) -> list[tuple[ResultEvent, pa.Table]]:
         """The relations of evaluations, by T, through the query's output operator: each result as it is logged, and whole. Of a rule
-        program what begins to hold (stream P, as ISTREAM) and what ceases (stream N, as DSTREAM), where there is anything."""
+        program what begins to hold (stream P, as ISTREAM) and what ceases (stream N, as DSTREAM), where there is anything. The payloads of
+        a query that `shows_answers` may be `written` already, by T."""
         results = self._results(answers)
         form = self.statement.form
-        shown = payloads(form, [first_rows(result.shown, max_rows) for result in results])
+        if written and all(result.answer.tick in written for result in results):
+            shown = [written[result.answer.tick] for result in results]
+        else:
+            shown = payloads(form, [first_rows(result.shown, max_rows) for result in results])
         wholes = iter(payloads(form, [first_rows(r.whole, max_rows) for r in results if r.whole is not None]))
         events = [(self._event(result, text, next(wholes) if result.whole is not None else None, max_rows), result.shown)
                   for result, text in zip(results, shown)]

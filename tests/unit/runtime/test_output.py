@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from engine.functions.terms import split
 from engine.runtime import output
-from engine.runtime.output import boolean_json, difference, first_rows, ntriples, payload, payloads, select_json
+from engine.runtime.output import boolean_json, difference, first_rows, ntriples, payload, payloads, payloads_together, select_json
 
 text = st.text(st.characters(exclude_categories=["Cs"]), max_size=8)
 tokens = st.one_of(
@@ -130,3 +130,15 @@ def test_a_limit_makes_no_rows() -> None:
     """One solution without variables is one."""
     assert first_rows(pa.table({"a": ["x"]}).select([]), 5).num_rows == 1
     assert first_rows(pa.table({"a": ["x", "y"]}), 1).num_rows == 1
+
+
+def test_payloads_of_many_queries_are_written_together() -> None:
+    def of(**columns: list[str | None]) -> pa.Table:
+        return pa.table({name: pa.array(column, pa.string()) for name, column in columns.items()})
+
+    relations = {"a": ("SELECT", of(x=['"1"', None])), "b": ("SELECT", of(x=["<i>"])), "c": ("SELECT", of(x=[])),
+                 "d": ("SELECT", of(x=['"1"'], y=["_:b"])), "e": ("CONSTRUCT", of(s=["<a>"], p=["<p>"], o=["<o>"])),
+                 "f": ("CONSTRUCT", of(s=[], p=[], o=[])), "g": ("ASK", of(_=[None]))}
+    found = payloads_together(relations)
+    assert found == {name: payload(*relations[name]) for name in "abcef"}    # the others have nobody beside them
+    assert payloads_together({}) == {} == payloads_together({"a": relations["a"], "x": ("SELECT", pa.table({"x": [1]}))})
