@@ -20,8 +20,8 @@ from engine.plan.explain import explain_plan, plan_tree
 from engine.plan.graphs import growing
 from engine.plan.kept import with_kept
 from engine.plan.memory import describe, memory
-from engine.plan.nodes import (AtomsSource, Begun, ClosedSource, KeptSource, Plan, Project, Sample, Scan, TimedSource, closures, sources,
-                               with_names)
+from engine.plan.nodes import (AtomsSource, Begun, ClosedSource, KeptSource, Plan, Project, Sample, Scan, TimedSource, closures,
+                               own_leaves, sources, with_names)
 from engine.plan.order import Estimate
 from engine.plan.shape import Shape, shape_of
 from engine.plan.staged import StagedPlan, explain_staged
@@ -34,6 +34,7 @@ from engine.sql.fixpoint import ClosureText, closure_text
 from engine.sql.instances import begun_text
 from engine.sql.kept import KeptText, KeptWriter
 from engine.sql.lower import Lowering
+from engine.sql.sources import tables
 from engine.sql.steps import step_texts
 
 STAGES = ("parsed", "validated", "rewritten", "logical", "spark")
@@ -222,7 +223,9 @@ class Compiled:
             text = emitter.graph_text(plan, (TRIPLE,))
         else:
             text = emitter.text(plan, self.variables)
-        return replace(text, closures=tuple(self._closure(source, dialect, typed) for source in closures(text.sources)))
+        made = tuple(self._closure(source, dialect, typed) for source in closures(text.sources))
+        leaves = [leaf for source in text.sources for leaf in own_leaves(source)]
+        return replace(text, closures=made, tables=frozenset(tables(leaves, self.statement.windows)))
 
     def _closure(self, source: ClosedSource, dialect: Dialect, typed: bool) -> ClosureText:
         """Equal closures of several queries have equal texts, and are then made once."""

@@ -36,7 +36,7 @@ from engine.functions.typed import ANY_KIND, Kinds
 from engine.ir.statement import Program
 from engine.limits import Cancelled, LimitExceeded, Postponed
 from engine.plan.graphs import Chosen, Way
-from engine.plan.nodes import ValiditySource, own_leaves
+from engine.plan.nodes import ValiditySource
 from engine.plan.order import Estimate
 from engine.sql.dialect import DIALECTS, UNDECIDED
 from engine.sql.kept import KeptText
@@ -261,7 +261,7 @@ class Executor:
 
         kept = self._steps(due, compiled.kept_texts(text, typed))
         names = {table for step in kept for table in (*step.text.tables, *step.text.graphs)}
-        names |= tables([leaf for source in text.sources for leaf in own_leaves(source)], windows)
+        names |= text.tables
         own = {} if due.derived is None or compiled.derived is None else {timed_table(compiled.derived): due.derived}
         rounds = tuple((part, *text.pairs(below(), part)) for part in text.rounds)
         ahead = executor == "sql" and rows <= self.closed_rows
@@ -476,18 +476,16 @@ class Executor:
             found.update(job.own)
             if job.step is not None:
                 continue
-            for iri, (low, high) in needed(job.due.compiled.statement.windows, job.evaluation).items():
-                if stream_table(iri) not in job.tables:
-                    continue
-                before = ranges.get(iri, (low, high))
-                ranges[iri] = min(low, before[0]), max(high, before[1])
-                contents[iri] = job.due.streams[iri]
+            contents |= {name: content for iri, content in job.due.streams.items() if (name := stream_table(iri)) in job.tables}
             for iri, table in job.due.graphs.items():
                 name = graph_table(iri)
                 found[name] = table if self._following is None else self._following.graph(name, table)
-        for iri, (low, high) in ranges.items():
-            name = stream_table(iri)
-            found[name] = contents[iri].between(low, high, -1) if self._following is None else self._following.stream(name, contents[iri])
+            for iri, (low, high) in needed(job.due.compiled.statement.windows, job.evaluation).items() if self._following is None else ():
+                name = stream_table(iri)
+                before = ranges.get(name, (low, high))
+                ranges[name] = min(low, before[0]), max(high, before[1])
+        for name, content in contents.items():
+            found[name] = content.between(*ranges[name], -1) if self._following is None else self._following.stream(name, content)
         return found
 
     def _close_ahead(self, jobs: list[PlanJob]) -> list[list[Found | Exception]]:

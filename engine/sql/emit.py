@@ -44,7 +44,8 @@ class PlanText:
     """The text of a plan: `relations` stand on those of the ticks and windows (sources.py), `select` on them.
 
     Its last columns are the answer's, in order; before them stand ``tick`` and, where the plan orders its rows, ``ord``. Spark computes
-    `rounds` before, in this order. Before anything else, `closures` are computed.
+    `rounds` before, in this order. Before anything else, `closures` are computed. `tables` are the relations with the facts of windows and
+    graphs that it reads, beside those of its closures.
     """
 
     relations: tuple[str, ...]
@@ -53,6 +54,7 @@ class PlanText:
     rounds: tuple[Rounds, ...] = ()
     recursive: bool = False
     closures: tuple[ClosureText, ...] = ()
+    tables: frozenset[str] = frozenset()
 
     @property
     def body(self) -> str:

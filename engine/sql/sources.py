@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 from engine.ir.statement import AllWindow, NowWindow, StreamSource, TimeWindow, TupleWindow, Window
 from engine.plan.derive import NOTHING, width
@@ -19,6 +20,7 @@ from engine.ir.terms import Variable
 from engine.sql.dialect import Dialect, fixed
 from engine.timeline import MIN, ON_CHANGE_STEP, content, evaluation_point
 
+MOST_NAMES = 4_096
 TRIPLE_COLUMNS = "s, p, o, kind, number, micros"
 
 
@@ -34,11 +36,13 @@ class Evaluation:
     asks_ends: bool = False
 
 
+@lru_cache(maxsize=MOST_NAMES)
 def stream_table(iri: str) -> str:
     """Name of the relation with a stream's facts: derived from the IRI, never containing it."""
     return f"s_{hashlib.sha256(iri.encode()).hexdigest()[:16]}"
 
 
+@lru_cache(maxsize=MOST_NAMES)
 def graph_table(iri: str) -> str:
     """Name of the relation with a static graph's triples."""
     return f"g_{hashlib.sha256(iri.encode()).hexdigest()[:16]}"
