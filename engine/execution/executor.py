@@ -67,7 +67,7 @@ def most_changing(rows: int) -> float:
 
 @dataclass(frozen=True, slots=True)
 class _Sampled:
-    """An evaluation that sampled relations which are kept: these, and the tables that it read."""
+    """The last evaluation of a query that sampled kept relations: these, and the tables that it read. (Its job would hold its answer.)"""
 
     due: Due
     tables: frozenset[str]

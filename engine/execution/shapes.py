@@ -6,7 +6,7 @@ What a group of them gives is divided among them. Where it fails each is evaluat
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -20,7 +20,8 @@ from engine.limits import LimitExceeded
 from engine.plan.nodes import Given, Plan, inputs
 from engine.plan.shape import Row, Shape, with_given
 from engine.sql.emit import PlanText
-from engine.sql.lots import Lot, lot_texts
+from engine.sql.kept import KeptView, view_of
+from engine.sql.lots import Lot, Shown, lot_texts, shown_to
 from engine.worker.bundles import Found, Task
 from engine.worker.guard import check_size
 from engine.worker.kept import KeptStep
@@ -59,6 +60,23 @@ class Group:
                 job.answer = over
 
 
+@dataclass(frozen=True, slots=True)
+class _Draft:
+    """Jobs of one shape, and what their statement is made of."""
+
+    jobs: list[PlanJob]
+    text: PlanText
+    given: tuple[Given, ...]
+    lots: list[Lot]
+    shown: Shown
+
+    @property
+    def views(self) -> dict[tuple[str, str], KeptView]:
+        """What of kept relations the statement reads, by relation and condition."""
+        return {(source.name, where): view_of(source, where)
+                for source, conditions in self.shown.items() for where in dict.fromkeys(conditions)}
+
+
 class Shapes:
     """Finds the groups among jobs."""
 
@@ -75,16 +93,17 @@ class Shapes:
                 alone.append(job)
             else:
                 alike[job.shape.key, job.typed, job.due.limits, job.due.patience_ms].append(job)
-        groups = []
+        drafts = []
         for listed in alike.values():
             while listed:
                 some = _first(listed)
                 listed = listed[len(some):]
                 if len(some) > 1:
-                    groups.append(self._group(some))
+                    drafts.append(self._draft(some))
                 else:
                     alone += some
-        return groups, alone
+        views = _read_by_several(drafts)
+        return [_group(draft, views) for draft in drafts], alone
 
     def separate(self, group: Group) -> None:
         """The queries of a group are evaluated by themselves for a while."""
@@ -100,21 +119,15 @@ class Shapes:
         """A query is gone."""
         self._alone.pop(query, None)
 
-    def _group(self, jobs: list[PlanJob]) -> Group:
+    def _draft(self, jobs: list[PlanJob]) -> _Draft:
         first = jobs[0]
         shapes = [_shape(job) for job in jobs]
         constants = _differing([shape.constants for shape in shapes])
         tables = _differing([shape.tables for shape in shapes])
         kinds: Kinds = frozenset().union(*(job.kinds for job in jobs))
         text, given = self._text(first.due.compiled, first.typed, kinds, shapes, constants, tables)
-        lots = [(job, tick) for job in jobs for tick in job.due.ticks]
-        below = lot_texts(text.sources, given, [Lot(tick, job.evaluation, job.due.compiled.statement.streams, _shape(job))
-                                                for job, tick in lots])
-        kept: dict[str, KeptStep] = {step.text.name: step for job in jobs for step in job.kept}
-        task = Task(text.statement(below), frozenset().union(*(job.tables for job in jobs)), sum(job.cost for job in jobs), (),
-                    first.due.query, first.due.limits, first.due.patience_ms, None, tuple(kept.values()),
-                    frozenset(job.due.query for job in jobs))
-        return Group(jobs, task)
+        lots = [Lot(tick, job.evaluation, job.due.compiled.statement.streams, _shape(job)) for job in jobs for tick in job.due.ticks]
+        return _Draft(jobs, text, given, lots, shown_to(text.sources, lots))
 
     def _text(self, compiled: Compiled, typed: bool, kinds: Kinds, shapes: Sequence[Shape], constants: frozenset[int],
               tables: frozenset[int]) -> tuple[PlanText, tuple[Given, ...]]:
@@ -131,6 +144,31 @@ class Shapes:
             plan = with_given(compiled.shared, of_constants, of_tables)
             self._texts[key] = compiled.text_of(plan, typed, kinds), tuple(_given(plan))
         return self._texts[key]
+
+
+def _read_by_several(drafts: Sequence[_Draft]) -> dict[tuple[str, str], KeptView]:
+    """What the statements of several groups read of kept relations, and would find each for itself."""
+    found: dict[tuple[str, str], KeptView] = {}
+    known: set[tuple[str, str]] = set()
+    rows = 0
+    for draft in drafts:
+        views = draft.views
+        for key in views.keys() & known - found.keys():
+            rows += max(job.cost // len(job.due.ticks) for job in draft.jobs)
+            if rows <= MOST_ROWS:
+                found[key] = views[key]
+        known |= views.keys()
+    return found
+
+
+def _group(draft: _Draft, views: Mapping[tuple[str, str], KeptView]) -> Group:
+    first, jobs = draft.jobs[0], draft.jobs
+    kept: dict[str, KeptStep] = {step.text.name: step for job in jobs for step in job.kept}
+    task = Task(draft.text.statement(lot_texts(draft.given, draft.lots, draft.shown, views)),
+                frozenset().union(*(job.tables for job in jobs)), sum(job.cost for job in jobs), (),
+                first.due.query, first.due.limits, first.due.patience_ms, None, tuple(kept.values()),
+                frozenset(job.due.query for job in jobs), tuple(views[key] for key in draft.views if key in views))
+    return Group(jobs, task)
 
 
 def _kinds_of_columns(rows: Iterable[Row]) -> tuple[Kinds, ...]:

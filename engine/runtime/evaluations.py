@@ -116,25 +116,26 @@ class Evaluations(Barriers):
         if failures := [answer.error for answer in answers if answer.error is not None and not isinstance(answer.error, LimitExceeded)]:
             if not self._alive():
                 raise EvaluatorDownError(f"the evaluator is down: {failures[0]}") from failures[0]
-        written = self._payloads(answers, queries)
+        ready = self._payloads(answers, queries)
         for epoch, found in groupby(answers, lambda answer: answer.query):
-            self._log(queries[epoch], list(found), made, written.get(epoch, {}))
+            self._log(queries[epoch], list(found), made, ready.get(epoch, {}))
 
     def _payloads(self, answers: Sequence[Answer], queries: Mapping[str, LiveQuery]) -> dict[str, dict[int, bytes]]:
-        """Payloads of answers, by epoch and T, as far as those of many queries can be written together."""
+        """Payloads of answers, by epoch and T, as far as those of several can be written together."""
         relations = {(answer.query, answer.tick): (query.statement.form, first_rows(answer.table, self._limits.rows)) for answer in answers
-                     if answer.table is not None and answer.reported and (query := queries[answer.query]).shows_answers}
+                     if answer.table is not None and answer.reported and (query := queries[answer.query]).shows_answers
+                     and query.state == "running"}
         found: dict[str, dict[int, bytes]] = {}
         for (epoch, tick), payload in payloads_together(relations).items():
             found.setdefault(epoch, {})[tick] = payload
         return found
 
-    def _log(self, query: LiveQuery, answers: Sequence[Answer], made: Made, written: Mapping[int, bytes]) -> None:
-        """Log the answers, with payloads that are `written` already, up to the first failure, which ends the query."""
+    def _log(self, query: LiveQuery, answers: Sequence[Answer], made: Made, payloads_at: Mapping[int, bytes]) -> None:
+        """Log the answers up to the first failure, which ends the query; some payloads are there already."""
         if query.state != "running":
             return
         good = list(takewhile(lambda answer: answer.error is None and (answer.table is not None or not answer.reported), answers))
-        logged, failure = self._written(query, good, written)
+        logged, failure = self._written(query, good, payloads_at)
         for event, shown in logged:
             self._outcome.results.append(event)
             if query.makes is not None and shown.num_rows:
@@ -148,21 +149,21 @@ class Evaluations(Barriers):
                 return
             self._fail(query, bad.error or RuntimeError("the executor gave no table"))
 
-    def _written(self, query: LiveQuery, answers: Sequence[Answer], written: Mapping[int, bytes]
+    def _written(self, query: LiveQuery, answers: Sequence[Answer], payloads_at: Mapping[int, bytes]
                  ) -> tuple[list[tuple[ResultEvent, pa.Table]], Exception | None]:
         """The results of answers up to the first that cannot be written, whatever the reason, and that reason: however the log is cut,
         those before it are there."""
         before = query.relation, query.relation_changed, query.seq, query.program
         try:
-            return query.log(answers, self._limits.rows, written), None
+            return query.log(answers, self._limits.rows, payloads_at), None
         except Exception as failure:  # the query's own, not the pump's
             query.relation, query.relation_changed, query.seq, query.program = before
             if len(answers) == 1:
                 return [], failure
         found: list[tuple[ResultEvent, pa.Table]] = []
         for answer in answers:
-            events, failed = self._written(query, [answer], written)
-            found += events
+            written, failed = self._written(query, [answer], payloads_at)
+            found += written
             if failed is not None:
                 return found, failed
         return found, None

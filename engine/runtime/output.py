@@ -6,9 +6,9 @@ A payload of SELECT and ASK is a SPARQL 1.1 Results JSON document on one line; o
 from __future__ import annotations
 
 import json
+import logging
 from collections import defaultdict
 from collections.abc import Hashable, Mapping, Sequence
-from contextlib import suppress
 from functools import lru_cache
 from typing import Any, TypeVar
 
@@ -19,7 +19,10 @@ import pyarrow.compute as pc
 from engine.records import Triple
 
 Key = TypeVar("Key", bound=Hashable)
+_LOG = logging.getLogger(__name__)
 _SIGN = "sign"
+_SMALL = 1_000      # rows: results with more gain little from being written together
+_TOGETHER = 128     # results, so that Arrow's memory for them has a bound: some 0.5 KB a row
 _SHORT = 200    # characters: of so short tokens the texts of the last ones are remembered
 _FEW = 256      # rows: 0.05 ms for 50 rows of two columns, 0.34 by Arrow's functions
 
@@ -86,16 +89,21 @@ def payloads(form: str, tables: Sequence[pa.Table]) -> list[bytes]:
 
 
 def payloads_together(relations: Mapping[Key, tuple[str, pa.Table]]) -> dict[Key, bytes]:
-    """The payloads of relations of many queries, with their forms: each step is done once for all that have the same variables. What
-    cannot be written so is left out."""
-    alike: dict[tuple[str, ...], list[Key]] = defaultdict(list)
+    """The payloads of relations of several queries, with their forms: each step is done once for all of one form and schema, as far as
+    they are small. Large ones are left out, and such as have no other beside them or cannot be written together."""
+    alike: dict[tuple[str, pa.Schema], list[Key]] = defaultdict(list)
     for key, (form, table) in relations.items():
-        alike[form, *table.column_names].append(key)
+        if table.num_rows <= _SMALL:
+            alike[form, table.schema].append(key)
     found: dict[Key, bytes] = {}
-    for (form, *_), keys in alike.items():
-        if len(keys) > 1:
-            with suppress(Exception):   # whose fault it is shows where each is written by itself
-                found |= zip(keys, payloads(form, [relations[key][1] for key in keys]), strict=True)
+    for (form, _), keys in alike.items():
+        for first in range(0, len(keys), _TOGETHER):
+            some = keys[first:first + _TOGETHER]
+            if len(some) > 1:
+                try:
+                    found |= zip(some, payloads(form, [relations[key][1] for key in some]), strict=True)
+                except Exception:   # whose fault it is shows where each is written by itself
+                    _LOG.warning("%d results are written one by one", len(some), exc_info=True)
     return found
 
 

@@ -179,15 +179,15 @@ class LiveQuery(Reader):
         """Whether a result is the relation at T as it is."""
         return not self.stepwise and self.statement.form != "PROGRAM"
 
-    def log(self, answers: Sequence[Evaluated], max_rows: int, written: Mapping[int, bytes] | None = None
+    def log(self, answers: Sequence[Evaluated], max_rows: int, payloads_at: Mapping[int, bytes] | None = None
             ) -> list[tuple[ResultEvent, pa.Table]]:
         """The relations of evaluations, by T, through the query's output operator: each result as it is logged, and whole. Of a rule
-        program what begins to hold (stream P, as ISTREAM) and what ceases (stream N, as DSTREAM), where there is anything. The payloads of
-        a query that `shows_answers` may be `written` already, by T."""
+        program what begins to hold (stream P, as ISTREAM) and what ceases (stream N, as DSTREAM), where there is anything. Where
+        a query `shows_answers`, the `payloads_at` some T may be there already."""
         results = self._results(answers)
         form = self.statement.form
-        if written and all(result.answer.tick in written for result in results):
-            shown = [written[result.answer.tick] for result in results]
+        if payloads_at and self.shows_answers and all(result.answer.tick in payloads_at for result in results):
+            shown = [payloads_at[result.answer.tick] for result in results]
         else:
             shown = payloads(form, [first_rows(result.shown, max_rows) for result in results])
         wholes = iter(payloads(form, [first_rows(r.whole, max_rows) for r in results if r.whole is not None]))

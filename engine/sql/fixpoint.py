@@ -2,8 +2,8 @@
 
 A closure is a relation of columns ``tick`` (where its facts hold at each T for itself), ``g`` where it is of each item by itself, then
 ``s p o``, the further terms of long atoms ``x3 x4 ...``, of one with intervals the points ``lo hi``, and the typed companions of ``o``.
-One with intervals has for each begin of a fact a row with its last end, unless an earlier one lasts as long. A round reads all that is
-``{name}_known``, and where that will do what is ``{name}_beside`` its new rows (closing.py).
+One with intervals has for each begin of a derived fact a row with its last end, unless an earlier one lasts as long. A round reads all
+that is ``{name}_known``, and where that will do what is ``{name}_beside`` its new rows (closing.py).
 """
 
 from __future__ import annotations

@@ -8,6 +8,7 @@ of its hashes, which are found without comparing terms.
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -38,6 +39,24 @@ class KeptText:
     graphs: tuple[str, ...]
     whole: str
     delta: str
+
+
+@dataclass(frozen=True, slots=True)
+class KeptView:
+    """What of a kept relation the windows of some evaluations show, as a table of this `name` that several statements read."""
+
+    name: str
+    relation: str
+    text: str
+
+
+def view_of(source: KeptSource, where: str) -> KeptView:
+    """The rows of a relation for which a condition holds (sources.is_shown), each once, with the columns of all its variables."""
+    columns = [name for variable in source.variables
+               for name in (variable.name, *(f"{variable.name}{suffix}" for suffix in COMPANIONS if variable in source.objects))]
+    mark = hashlib.sha256(where.encode()).hexdigest()[:12]
+    return KeptView(f"{source.name}_seen_{mark}", source.name,
+                    f"SELECT DISTINCT {', '.join(columns) or '1 AS u'} FROM {source.name} WHERE {where}")
 
 
 class KeptWriter:

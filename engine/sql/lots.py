@@ -10,6 +10,7 @@ from engine.ir.statement import StreamSource
 from engine.plan.nodes import Given, KeptSource, Source
 from engine.plan.shape import PARAMETERS, Row, Shape
 from engine.sql.dialect import DUCKDB
+from engine.sql.kept import KeptView
 from engine.sql.relation import COMPANIONS
 from engine.sql.sources import Evaluation, is_shown, source_name, token_columns
 
@@ -26,11 +27,22 @@ class Lot:
     shape: Shape
 
 
-def lot_texts(sources: Sequence[Source], given: Sequence[Given], lots: Sequence[Lot]) -> list[str]:
-    """The common table expressions under a plan over `given`; the lots are numbered by their places."""
+Shown = Mapping[KeptSource, Sequence[str]]
+"""Of each kept relation the conditions on the rows that the lots see (sources.is_shown)."""
+
+
+def shown_to(sources: Sequence[Source], lots: Sequence[Lot]) -> Shown:
+    """What the lots see of the kept relations among some sources."""
+    return {source: [is_shown(source, lot.streams, lot.tick, lot.evaluation) for lot in lots]
+            for source in sources if isinstance(source, KeptSource)}
+
+
+def lot_texts(given: Sequence[Given], lots: Sequence[Lot], shown: Shown, views: Mapping[tuple[str, str], KeptView]) -> list[str]:
+    """The common table expressions under a plan over `given`; the lots are numbered by their places. Some of what is `shown` is in
+    `views`, by relation and condition."""
     texts = [f"ticks AS ({_rows_of({'tick': ('BIGINT', range(len(lots)))})})"]
     texts += [_given_text(name, columns, lots) for name, columns in _relations(given).items()]
-    return texts + [_kept_text(source, lots) for source in sources if isinstance(source, KeptSource)]
+    return texts + [_kept_text(source, conditions, views) for source, conditions in shown.items()]
 
 
 def _relations(given: Sequence[Given]) -> dict[str, list[str]]:
@@ -79,13 +91,17 @@ def _written(value: object) -> str:
     return str(int(value)) if isinstance(value, int) else str(value)
 
 
-def _kept_text(source: KeptSource, lots: Sequence[Lot]) -> str:
+def _kept_text(source: KeptSource, shown: Sequence[str], views: Mapping[tuple[str, str], KeptView]) -> str:
     """What of a kept relation is seen at each evaluation: windows that show the same are read once."""
     columns = [name for variable in source.variables for name in token_columns(source, variable)]
-    views: dict[str, int] = {}
-    seen = [views.setdefault(is_shown(source, lot.streams, lot.tick, lot.evaluation), len(views)) for lot in lots]
-    found = " UNION ALL ".join(f"SELECT DISTINCT {number} AS view, {', '.join(columns) or '1 AS u'} FROM {source.name} WHERE {where}"
-                               for where, number in views.items())
-    listed = ", ".join(f"v.{column}" for column in columns) or "v.u"
-    lots_of = _rows_of({"tick": ("BIGINT", range(len(lots))), "view": ("INTEGER", seen)})
-    return f"{source_name(source)} AS (SELECT l.tick, {listed} FROM ({found}) AS v JOIN ({lots_of}) AS l ON l.view = v.view)"
+    listed, numbers = ", ".join(columns) or "1 AS u", dict[str, int]()
+    seen = [numbers.setdefault(where, len(numbers)) for where in shown]
+    parts = []
+    for where, number in numbers.items():
+        view = views.get((source.name, where))
+        parts.append(f"SELECT DISTINCT {number} AS view, {listed} FROM {source.name} WHERE {where}" if view is None
+                     else f"SELECT {number} AS view, {listed} FROM {view.name}")
+    cells = ", ".join(f"v.{column}" for column in columns) or "v.u"
+    lots_of = _rows_of({"tick": ("BIGINT", range(len(seen))), "view": ("INTEGER", seen)})
+    return (f"{source_name(source)} AS (SELECT l.tick, {cells} FROM ({' UNION ALL '.join(parts)}) AS v "
+            f"JOIN ({lots_of}) AS l ON l.view = v.view)")

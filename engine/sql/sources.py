@@ -33,7 +33,7 @@ class Evaluation:
     since: int
     on_change: bool
     start_at_ms: int
-    asks_ends: bool = False
+    asks_ends: bool
 
 
 @lru_cache(maxsize=MOST_NAMES)
@@ -208,22 +208,22 @@ def token_columns(source: KeptSource, variable: Variable) -> list[str]:
 
 
 def _validity_text(leaf: ValiditySource, source: StreamSource, evaluation: Evaluation, new: Mapping[str, str] | None) -> str:
-    """The facts that a window shows at some T (of `new` ones from the first T on), with the points between which it does. Where only
-    those of the evaluations count they are cut to these, so that a triple that came more than once is fewer facts."""
+    """The facts that a window shows at some T (of `new` ones from the first T on), with the points between which it does. Where no others
+    count these are cut at the first and the last T: so a triple that came more than once is one fact where there is one T."""
     assert isinstance(source.window, TimeWindow)
     step, start = (ON_CHANGE_STEP, 0) if evaluation.on_change else (source.window.step_ms, evaluation.start_at_ms)
     first, last = closes(source.window, step, start)
     table = stream_table(source.stream) if new is None else new[source.stream]
     points = f"2 * {first} - 1 AS lo, 2 * ({last} + {step}) - 2 AS hi"
     facts = f"SELECT {points}, {TRIPLE_COLUMNS} FROM {table} WHERE position > {evaluation.since}"
-    from_, until = evaluation_point(evaluation.ticks[0]), evaluation_point(evaluation.ticks[-1])
-    shown, seen = f"lo <= hi AND hi >= {from_}", "lo, hi"
+    earliest, latest = evaluation_point(evaluation.ticks[0]), evaluation_point(evaluation.ticks[-1])
+    shown, held = f"lo <= hi AND hi >= {earliest}", "lo, hi"
     if new is None:
-        shown += f" AND lo <= {until}"
+        shown += f" AND lo <= {latest}"
         if not evaluation.asks_ends:
-            seen = (f"CAST({from_} AS BIGINT) AS lo, CAST({from_} AS BIGINT) AS hi" if from_ == until
-                    else f"greatest(lo, {from_}) AS lo, least(hi, {until}) AS hi")
-    return f"{source_name(leaf)} AS (SELECT {seen}, {TRIPLE_COLUMNS} FROM ({facts}) AS f WHERE {shown})"
+            held = (f"CAST({earliest} AS BIGINT) AS lo, CAST({earliest} AS BIGINT) AS hi" if earliest == latest
+                    else f"greatest(lo, {earliest}) AS lo, least(hi, {latest}) AS hi")
+    return f"{source_name(leaf)} AS (SELECT {held}, {TRIPLE_COLUMNS} FROM ({facts}) AS f WHERE {shown})"
 
 
 def _bounds_text(source: BoundsSource, window: Window, evaluation: Evaluation) -> str:

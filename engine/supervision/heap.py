@@ -17,7 +17,8 @@ class Heap:
     """Of one process, in which plans are the most that stays. Belongs to one thread at a time."""
 
     def __init__(self, now: Callable[[], float] = time.monotonic) -> None:
-        gc.set_threshold(YOUNG, *gc.get_threshold()[1:])
+        self._before = gc.get_threshold()
+        gc.set_threshold(YOUNG, *self._before[1:])
         self._now = now
         self._frozen = self._last = 0
         self._since = now()
@@ -36,6 +37,7 @@ class Heap:
         return True
 
     def thaw(self) -> None:
-        """All that there is goes: let the collector see it."""
+        """All that there is goes: let the collector see it, as often as before."""
         self._frozen = self._last = 0
         gc.unfreeze()
+        gc.set_threshold(*self._before)

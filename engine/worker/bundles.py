@@ -20,6 +20,7 @@ from engine.ipc import pack, unpack
 from engine.ir.growth import Unending
 from engine.limits import UNLIMITED, EvaluationLimits, LimitExceeded, Postponed
 from engine.sql.closing import Closing, beside_table, following_table, new_table
+from engine.sql.kept import KeptView
 from engine.sql.sources import closure_table
 from engine.worker import kept, staged_task, timed_task
 from engine.worker.database import cursors, database, kept_beside, own_threads, register
@@ -46,8 +47,8 @@ Result = tuple[int, float, bytes, bytes | None, Exception | None]
 @dataclass(frozen=True, slots=True)
 class Task:
     """One plan text to run over named tables for a `query`, once its closures are computed; in place of a text the `step` of a program
-    with a time of its own. Relations that are `kept` are brought up to date before. `cost` is its estimated rows. `patience_ms` is as in
-    Due. It may answer the queries `beside` it, too."""
+    with a time of its own. Relations that are `kept` are brought up to date before, and the `views` made that other tasks read too. `cost`
+    is its estimated rows. `patience_ms` is as in Due. It may answer the queries `beside` it, too."""
 
     text: str
     tables: frozenset[str]
@@ -59,6 +60,7 @@ class Task:
     step: TimedStep | StagedStep | None = None
     kept: tuple[KeptStep, ...] = ()
     beside: frozenset[str] = frozenset()
+    views: tuple[KeptView, ...] = ()
 
     def is_of(self, queries: Collection[str]) -> bool:
         """Whether it answers one of some queries."""
@@ -150,10 +152,13 @@ def run_bundles(bundles: Iterable[bytes], connection: duckdb.DuckDBPyConnection 
                 yield number, 0.0, b"", None, _told(failure)
         followed = frozenset(bundle["steps"])
         side_by_side = [(number, task) for number, task in able if task.step is None and not task.closings and task.tables <= followed]
-        if threads > 1 and len(side_by_side) > 1:
-            yield from _run_side_by_side(connection, side_by_side, threads)
-            able = [given for given in able if given not in side_by_side]
-        yield from _run_bundle(connection, bundle["tables"], followed, able)
+        try:
+            if threads > 1 and len(side_by_side) > 1:
+                yield from _run_side_by_side(connection, side_by_side, threads)
+                able = [given for given in able if given not in side_by_side]
+            yield from _run_bundle(connection, bundle["tables"], followed, able)
+        finally:
+            kept.drop_views(connection)
 
 
 def _run_side_by_side(connection: duckdb.DuckDBPyConnection, tasks: list[tuple[int, Task]], threads: int) -> Iterator[Result]:
@@ -195,6 +200,7 @@ def _run_bundle(connection: duckdb.DuckDBPyConnection, tables: dict[str, bytes],
 def _run(connection: duckdb.DuckDBPyConnection, number: int, task: Task, closures: Closures) -> Result:
     def work() -> tuple[pa.Table, bytes | None]:
         kept.bring_up_to_date(connection, task.kept)
+        kept.show(connection, task.views)
         made = [findings for closing in task.closings if (findings := closures.make(closing)) is not None]
         return fetched(connection, task.text, task.limits), pack(pa.concat_tables(made)) if made else None
     return _within_limits(connection, number, task, work)

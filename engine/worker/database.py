@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 MEMORY_VARIABLE = "THALWEG_WORKER_MEMORY"
 THREADS_VARIABLE = "THALWEG_WORKER_THREADS"
 DEFAULT_MEMORY = "2GB"
-MOST_PARSED = 1_280
+MOST_PARSED = 2_048  # statements of a database: a kept relation has one, a kept closure some twenty
 CLOSED = ("temp_directory = ''", "allow_persistent_secrets = false", "autoinstall_known_extensions = false",
           "autoload_known_extensions = false", "allow_community_extensions = false", "python_enable_replacements = false",
           "enable_external_access = false")
@@ -73,9 +73,14 @@ def register(connection: duckdb.DuckDBPyConnection, name: str, rows: pa.Table) -
         connection.register(name, rows)
 
 
-@lru_cache(maxsize=MOST_PARSED)
 def parsed(connection: duckdb.DuckDBPyConnection, text: str) -> duckdb.Statement:
     """A statement that comes again, as those of what is kept do: to parse one takes up to a third of its time (docs/decisions.md)."""
+    known = kept_beside(connection, f"{__name__}.parsed")
+    statement: duckdb.Statement = (known.get("") or known.setdefault("", lru_cache(MOST_PARSED)(_parsed)))(connection, text)
+    return statement
+
+
+def _parsed(connection: duckdb.DuckDBPyConnection, text: str) -> duckdb.Statement:
     [statement] = connection.extract_statements(text)
     return statement
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from engine.sql.kept import KeptText
+from engine.sql.kept import KeptText, KeptView
 from engine.worker.database import changed_rows, count_rows, kept_beside, parsed
 from engine.worker.resident import Held, held_of
 
@@ -43,14 +43,40 @@ def bring_up_to_date(connection: duckdb.DuckDBPyConnection, steps: Sequence[Kept
     """Add to the relations what is new; one that failed is made anew next time."""
     kept = _kept(connection)
     for step in steps:
-        with _BRINGING:
-            lock = _LOCKS.setdefault(step.text.name, threading.Lock())
-        with lock:      # another task may be at it
+        with _lock_of(step.text.name):      # another task may be at it
             try:
                 _advance(connection, kept, step)
             except BaseException:
                 _drop(connection, kept, step.text.name)
                 raise
+
+
+def _lock_of(relation: str) -> threading.Lock:
+    with _BRINGING:
+        return _LOCKS.setdefault(relation, threading.Lock())
+
+
+def show(connection: duckdb.DuckDBPyConnection, views: Sequence[KeptView]) -> None:
+    """Make views that are not there."""
+    made = _views(connection)
+    for view in views:
+        with _lock_of(view.relation):
+            if view.name not in made:
+                connection.execute(f"CREATE OR REPLACE TABLE {view.name} AS {view.text}")
+                made.add(view.name)
+
+
+def drop_views(connection: duckdb.DuckDBPyConnection) -> None:
+    """Drop the views of a bundle: the relations change with the next one."""
+    made = _views(connection)
+    while made:
+        connection.execute(f"DROP TABLE IF EXISTS {(name := next(iter(made)))}")
+        made.remove(name)
+
+
+def _views(connection: duckdb.DuckDBPyConnection) -> set[str]:
+    found: set[str] = kept_beside(connection, f"{__name__}.views").setdefault("made", set())
+    return found
 
 
 def _kept(connection: duckdb.DuckDBPyConnection) -> dict[str, _Kept]:

@@ -142,6 +142,40 @@ def test_groups_of_one_shape_have_constants_of_their_own(most: int, monkeypatch:
             executor.close()
 
 
+@pytest.mark.parametrize("rows", [0, shapes.MOST_ROWS])
+def test_what_several_shapes_see_of_a_relation_is_found_once(rows: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Groups of other shapes over one kept relation, with windows of several lengths and several evaluation times in one batch."""
+    monkeypatch.setattr(shapes, "MOST_ROWS", rows)
+    chance, catalog, content, position = random.Random(5), Catalog({S: "event"}, {}), StreamContent(S), 1
+    texts = {f"{name.replace(' ', '-')}{k}": SHAPES[name].format(k=k, range=2 * (1 + k % 3))
+             for name in ("filter", "text", "bind", "order", "construct", "limit", "extremes") for k in range(3)}
+    views: set[str] = set()
+    with own_process() as together, own_process() as alone:
+        run = together.run
+
+        def noting(given: Sequence[Task], *more: Any) -> list[Any]:
+            views.update(view.name for task in given for view in task.views)
+            return run(given, *more)
+
+        monkeypatch.setattr(together, "run", noting)
+        ways = {"grouped": Executor(together), "alone": Executor(alone, force_strategy="recompute", forgets=False)}
+        own = {way: {query: compile_statement(parse(f"PREFIX : <{E}> PREFIX xsd: <{XSD}> REGISTER QUERY {query} AS {text}"), catalog, query)
+                     for query, text in texts.items()} for way in ways}
+        for step in range(4):
+            content.append(facts_of(encode([one for _ in range(3) for one in events(chance, step * 4_000, position, False)])))
+            position += 20
+            content.evict((step - 2) * 4_000)
+            ticks = 4_000 * step + 2_000, 4_000 * (step + 1)
+            found = {way: executor.evaluate([Due(query, own[way][query], ticks, 0, {S: content}, {}) for query in texts])
+                     for way, executor in ways.items()}
+            assert list(map(shown, found["grouped"])) == list(map(shown, found["alone"]))
+        assert bool(views) == bool(rows)
+        left = {name for name, in together._connection.execute("SELECT table_name FROM duckdb_tables()").fetchall()}
+        assert left.isdisjoint(views), "a view is there for one batch"
+        for executor in ways.values():
+            executor.close()
+
+
 @pytest.mark.parametrize("removed", [0, COUNT - 1])
 def test_a_query_that_is_removed_is_ended_alone(removed: int) -> None:
     """The others of its group are evaluated one by one, then, and together later."""

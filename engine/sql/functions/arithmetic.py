@@ -21,7 +21,7 @@ FIXED = "1000000e0"
 
 
 Binary = Callable[[Typed, Typed, Kinds], tuple[str, str]]
-"""Kind and number of an operator applied to two values whose highest kind is one of some."""
+"""Kind and number of an operator applied to two values, by the kinds that the result may have."""
 
 
 def _results(left: Typed, right: Typed) -> Kinds:

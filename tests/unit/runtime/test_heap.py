@@ -7,13 +7,15 @@ from collections.abc import Iterator
 
 import pytest
 
-from engine.supervision.heap import REST_S, Heap
+from engine.supervision.heap import REST_S, YOUNG, Heap
 
 
 @pytest.fixture(autouse=True)
 def thawed() -> Iterator[None]:
+    before = gc.get_threshold()
     yield
     gc.unfreeze()
+    gc.set_threshold(*before)
 
 
 def test_it_is_frozen_once_plans_were_made_and_none_is_any_more() -> None:
@@ -33,6 +35,14 @@ def test_it_is_frozen_once_plans_were_made_and_none_is_any_more() -> None:
     assert not heap.settle(201, 101)        # each was planned anew
     clock[0] += REST_S
     assert heap.settle(201, 101)
+
+
+def test_the_youngest_are_walked_seldom_while_it_is_there() -> None:
+    before = gc.get_threshold()
+    heap = Heap()
+    assert gc.get_threshold() == (YOUNG, *before[1:])
+    heap.thaw()
+    assert gc.get_threshold() == before
 
 
 def test_what_is_gone_is_collected() -> None:

@@ -261,25 +261,44 @@ def test_a_failing_query_leaves_the_others_alone() -> None:
     assert [(e.tick, e.seq) for e in again.results if e.query == "bad"] == [(40, 1)]
 
 
-@pytest.mark.parametrize("cut", [2, 3, 4, 5, 6])
+@pytest.mark.parametrize("cut", [3, 4, 5, 6, 7, 8])
 def test_an_answer_that_cannot_be_written_fails_its_query_alone(cut: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """However the log is cut: the results before it are there."""
     def refuse(form: str, tables: Sequence[pa.Table]) -> list[bytes]:
-        if form == "SELECT" and any('"15"' in table["o"].to_pylist() for table in tables):
+        if form == "SELECT" and any('"12"' in table["o"].to_pylist() for table in tables):
             raise ValueError("told to fail")
         return payloads(form, tables)
 
     for module in ("query", "output"):
         monkeypatch.setattr(f"engine.runtime.{module}.payloads", refuse)
-    parsed = {"text": statement(TimeWindow(10, 10)),
+    parsed = {"text": statement(TimeWindow(10, 10)), "other": statement(TimeWindow(5, 10)),
               "ask": Statement(Ask(PATTERN), "ask", "good", streams=(StreamSource(A, TimeWindow(10, 10)),))}
-    records = [Register(1, "bad", "text", 1), Register(2, "good", "ask", 2), event(3, 5), event(4, 15), event(5, 25), event(6, 35)]
+    records = [Register(1, "bad", "text", 1), Register(2, "good", "ask", 2), Register(3, "beside", "other", 3), event(4, 5), event(5, 12),
+               event(6, 15), event(7, 25), event(8, 35)]
     results = ResultLog(None)
     pump = make_pump(results, parsed)
     for part in (records[:cut], records[cut:]):
         pump.process(encode(part))
-    assert [e.tick for e in results.read("bad", 0)] == [10] and [e.tick for e in results.read("good", 0)] == [10, 20, 30]
+    assert [e.tick for e in results.read("bad", 0)] == [10]
+    assert all([e.tick for e in results.read(name, 0)] == [10, 20, 30] for name in ("good", "beside"))
     assert pump.queries["bad"].state == "failed" and "told to fail" in str(pump.queries["bad"].error)
+
+
+def test_results_with_the_same_variables_are_written_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    by_itself: list[str] = []
+
+    def note(form: str, tables: Sequence[pa.Table]) -> list[bytes]:
+        by_itself.extend([form] * len(tables))
+        return payloads(form, tables)
+
+    monkeypatch.setattr("engine.runtime.query.payloads", note)
+    parsed = {"one": statement(TimeWindow(10, 10)), "other": statement(TimeWindow(5, 10)),
+              "ask": Statement(Ask(PATTERN), "ask", "third", streams=(StreamSource(A, TimeWindow(10, 10)),))}
+    names = {"first": "one", "second": "other", "third": "ask"}
+    records = [Register(n, query, text, n) for n, (query, text) in enumerate(names.items(), 1)]
+    results = ResultLog(None)
+    make_pump(results, parsed).process(encode([*records, event(4, 5), event(5, 12)]))
+    assert all([e.tick for e in results.read(name, 0)] == [10] for name in names) and by_itself == ["ASK"]
 
 
 def test_pause_and_resume_with_and_without_the_backlog() -> None:
