@@ -90,6 +90,8 @@ class Granular(Search[Point]):
         piece = ALWAYS if when == ALWAYS else self.granules(first, last)
         pieces = self.given[fact]
         pieces[piece] = tuple(dict.fromkeys((*pieces.get(piece, ()), source)))
+        if when != ALWAYS:
+            self.budget.spend(last - first + 1)
         for k in range(first, last + 1) if when != ALWAYS else ():
             self._know(fact, k, k)
             if is_event:
@@ -141,7 +143,9 @@ class Granular(Search[Point]):
                 k = number_of(value_of(term, row))
                 yield from [] if k is None else [(fact, k)]
             case BoxPlus(distance=distance):
-                yield from ((fact, k) for k in range(now + self._steps(distance.lo), now + self._steps(distance.hi) + 1))
+                covered = range(now + self._steps(distance.lo), now + self._steps(distance.hi) + 1)
+                self.budget.spend(len(covered))
+                yield from ((fact, k) for k in covered)
             case _:
                 yield fact, now
 

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import assume, given, settings
 
 from engine.functions.expressions import Context
+from engine.ir.rules import Atom, BoxPlus, Fact, Rule, RuleSet
 from engine.ir.strata import Unstratified
 from engine.reference.granules import Granules
+from engine.timeline import Interval
 from engine.why.granular import Granular, Point
-from engine.why.trees import Budget, Stated
+from engine.why.trees import Budget, Stated, TooMuchError
 from tests.differential.temporal import SECOND, UNTIL, Scenario, scenarios
 from tests.timed_proofs import GranuleChecker, some
 
@@ -35,3 +38,16 @@ def test_what_holds_is_proved_and_nothing_else(scenario: Scenario) -> None:
             for proof in proofs:
                 assert proof.fact == fact and k in checker._points(proof)     # type: ignore[union-attr]
                 checker.check(proof, UNTIL)
+
+
+@pytest.mark.parametrize("head", [Atom("q", ()), BoxPlus(Interval(0, 2 * 10**9 * SECOND), Atom("q", ()))])
+@pytest.mark.parametrize("lasts", [1, 10**9])
+def test_what_covers_too_many_granules_is_given_up(head: Atom | BoxPlus, lasts: int) -> None:
+    """Each granule is a step, before there is anything for it in memory."""
+    program = RuleSet("far", (Rule(head, (Atom("p", ()),)),), (), SECOND, 0)
+    facts = [(Fact(Atom("p", ()), Interval(0, 2 * SECOND * lasts - 1)), Stated("test"))]
+    if lasts == 1 and isinstance(head, Atom):
+        assert Granular(program, facts, 2, Context(0), Budget(100)).during(("q", ()))
+    else:
+        with pytest.raises(TooMuchError):
+            Granular(program, facts, 2, Context(0), Budget(100))
