@@ -145,7 +145,8 @@ def _shown(found: Derived, program: RuleSet) -> list[Fact]:
 
 
 def _last(found: Derived, unit_ms: int) -> str:
-    return f"{found.of.hi / 2 / unit_ms:g}"
+    """The last point of what is shown, in units of the program and in ms."""
+    return f"{found.of.hi / 2 / unit_ms:.15g}" + ("" if unit_ms == 1 else f" ({found.of.hi / 2:.15g} ms)")
 
 
 def _as_json(found: Derived) -> str:

@@ -52,6 +52,7 @@ class Reader(ComparisonReader):
         self.imports: list[Import] = []
         self._lines = list(_lines(self._tokens, report.text))
         self._blank: Span | None = None
+        self._unit_given = False
 
     def clauses(self) -> Iterator[Rule | Fact]:
         """The rules and facts, in the order of the text."""
@@ -91,6 +92,9 @@ class Reader(ComparisonReader):
 
     def directive(self, word: str, start: int) -> None:
         """``UNIT 1 sec``: what 1 means in all times of the text."""
+        if self._unit_given:
+            self.report.error(f"{word} is given twice.", self.report.span(start, start + len(word)), hint="give one of them")
+        self._unit_given = True
         count = self.next().text if self.token.kind == "number" else "1"
         unit = self.expect_kind("word", "ms, sec, min, h or d").text
         try:

@@ -307,6 +307,7 @@ REFUSED = [
     ("«UNIT 1 parsec»", SYNTAX, "parsec"),
     ("«UNIT 0.0001 s»", SYNTAX, "not a whole number of milliseconds"),
     ("«UNIT 0 s»", SYNTAX, "A unit of no length"),
+    ("UNIT 1 s\n«UNIT» 2 s\nA(a)@1", SYNTAX, "given twice"),
 ]
 
 
