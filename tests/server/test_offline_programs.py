@@ -84,7 +84,8 @@ def test_a_recursion_without_end_is_shown_as_far_as_the_facts_go(run: Run) -> No
     files = {"p_dmtl": "A(X) :- Diamondminus[1,1]A(X)", "f_txt": "A(a)@1\nB(a)@3.5\n"}
     status, shown, told = run("p.dmtl --facts f.txt --format facts", **files)
     assert (status, shown) == (0, "A(a)@1\nA(a)@2\nA(a)@3\n")
-    assert told == ("warning: The rules go on deriving for ever: what is shown ends with the facts, at 3.5 (3500 ms). --until TIME shows more.\n")
+    assert told == ("warning: The rules go on deriving for ever: what is shown ends with the facts, at 3.5 (3500 ms). "
+                    "--until TIME shows more.\n")
     assert run("p.dmtl --facts f.txt --format facts --until 4000") == (0, "A(a)@1\nA(a)@2\nA(a)@3\nA(a)@4\n", "")
     ending = "A(X) :- Diamondminus[1,1]A(X), C(X)"
     assert run("p.dmtl --facts f.txt --format facts", p_dmtl=ending, f_txt="A(a)@1\nC(a)@[0,3]\nC(a)@[4,5]\n") == (
