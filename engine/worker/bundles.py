@@ -152,6 +152,7 @@ def run_bundles(bundles: Iterable[bytes], connection: duckdb.DuckDBPyConnection 
                 yield number, 0.0, b"", None, _told(failure)
         followed = frozenset(bundle["steps"])
         side_by_side = [(number, task) for number, task in able if task.step is None and not task.closings and task.tables <= followed]
+        kept.drop_views(connection)     # that an interrupt has left
         try:
             if threads > 1 and len(side_by_side) > 1:
                 yield from _run_side_by_side(connection, side_by_side, threads)
