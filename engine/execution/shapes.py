@@ -17,7 +17,7 @@ from engine.execution.due import in_order
 from engine.execution.plan_job import PlanJob
 from engine.functions.typed import Kinds, typed
 from engine.limits import LimitExceeded
-from engine.plan.nodes import Given, Plan, inputs
+from engine.plan.nodes import Given, KeptSource, Plan, inputs
 from engine.plan.shape import Row, Shape, with_given
 from engine.sql.emit import PlanText
 from engine.sql.kept import KeptView, view_of
@@ -71,10 +71,9 @@ class _Draft:
     shown: Shown
 
     @property
-    def views(self) -> dict[tuple[str, str], KeptView]:
-        """What of kept relations the statement reads, by relation and condition."""
-        return {(source.name, where): view_of(source, where)
-                for source, conditions in self.shown.items() for where in dict.fromkeys(conditions)}
+    def reads(self) -> dict[tuple[str, str], KeptSource]:
+        """The kept relations that the statement reads, by name and condition."""
+        return {(source.name, where): source for source, conditions in self.shown.items() for where in conditions}
 
 
 class Shapes:
@@ -152,12 +151,12 @@ def _read_by_several(drafts: Sequence[_Draft]) -> dict[tuple[str, str], KeptView
     known: set[tuple[str, str]] = set()
     rows = 0
     for draft in drafts:
-        views = draft.views
-        for key in views.keys() & known - found.keys():
+        reads = draft.reads
+        for name, where in reads.keys() & known - found.keys():
             rows += max(job.cost // len(job.due.ticks) for job in draft.jobs)
             if rows <= MOST_ROWS:
-                found[key] = views[key]
-        known |= views.keys()
+                found[name, where] = view_of(reads[name, where], where)
+        known |= reads.keys()
     return found
 
 
@@ -167,7 +166,7 @@ def _group(draft: _Draft, views: Mapping[tuple[str, str], KeptView]) -> Group:
     task = Task(draft.text.statement(lot_texts(draft.given, draft.lots, draft.shown, views)),
                 frozenset().union(*(job.tables for job in jobs)), sum(job.cost for job in jobs), (),
                 first.due.query, first.due.limits, first.due.patience_ms, None, tuple(kept.values()),
-                frozenset(job.due.query for job in jobs), tuple(views[key] for key in draft.views if key in views))
+                frozenset(job.due.query for job in jobs), tuple(views[key] for key in draft.reads if key in views))
     return Group(jobs, task)
 
 

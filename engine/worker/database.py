@@ -75,8 +75,10 @@ def register(connection: duckdb.DuckDBPyConnection, name: str, rows: pa.Table) -
 
 def parsed(connection: duckdb.DuckDBPyConnection, text: str) -> duckdb.Statement:
     """A statement that comes again, as those of what is kept do: to parse one takes up to a third of its time (docs/decisions.md)."""
-    known = kept_beside(connection, f"{__name__}.parsed")
-    statement: duckdb.Statement = (known.get("") or known.setdefault("", lru_cache(MOST_PARSED)(_parsed)))(connection, text)
+    known = kept_beside(connection, __name__)
+    if "parsed" not in known:
+        known["parsed"] = lru_cache(MOST_PARSED)(_parsed)
+    statement: duckdb.Statement = known["parsed"](connection, text)
     return statement
 
 
