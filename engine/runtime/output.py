@@ -10,7 +10,7 @@ import logging
 from collections import defaultdict
 from collections.abc import Hashable, Mapping, Sequence
 from functools import lru_cache
-from typing import Any, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -19,6 +19,7 @@ import pyarrow.compute as pc
 from engine.records import Triple
 
 Key = TypeVar("Key", bound=Hashable)
+Part: TypeAlias = str | pa.ChunkedArray | pa.Array
 _LOG = logging.getLogger(__name__)
 _SIGN = "sign"
 _SMALL = 1_000      # rows: results with more gain little from being written together
@@ -112,6 +113,11 @@ def json_terms(column: pa.ChunkedArray | pa.Array) -> pa.ChunkedArray | pa.Array
 
     N-Triples escapes within literals are JSON escapes as well, so the text is taken as it is.
     """
+    return _join(_parts(column))
+
+
+def _parts(column: pa.ChunkedArray | pa.Array) -> list[Part]:
+    """The texts of which `json_terms` are made, for a caller who joins them with more: each pass over long columns costs."""
     column = _large(column)
     first = pc.binary_slice(column.cast(pa.large_binary()), 0, 1)
     kinds = {value.as_py() for value in pc.unique(first)}
@@ -122,8 +128,8 @@ def json_terms(column: pa.ChunkedArray | pa.Array) -> pa.ChunkedArray | pa.Array
     result = pa.chunked_array([pa.nulls(len(column), pa.large_string())])
     for kind in present:
         mask = _one(pc.fill_null(pc.equal(first, pa.scalar(kind, pa.large_binary())), False))    # Arrow takes no mask in chunks
-        result = pc.replace_with_mask(result, mask, _one(parts[kind](column.filter(mask))))
-    return result
+        result = pc.replace_with_mask(result, mask, _one(_join(parts[kind](column.filter(mask)))))
+    return [result]
 
 
 def _select_json(tables: Sequence[pa.Table]) -> list[bytes]:
@@ -131,13 +137,14 @@ def _select_json(tables: Sequence[pa.Table]) -> list[bytes]:
         return []
     head = json.dumps({"vars": tables[0].column_names}, separators=(",", ":"), ensure_ascii=False)
     before = b'{"head":' + head.encode() + b',"results":{"bindings":['
+    bindings: list[bytes] | list[memoryview]
     if tables[0].num_columns and sum(table.num_rows for table in tables) < _FEW:
         bindings = [_few_bindings(table) for table in tables]
     elif tables[0].num_columns:
         bindings = _cut(_bindings(pa.concat_tables(tables)), tables)
     else:
         bindings = [b"{}," * table.num_rows for table in tables]
-    return [before + rows[:-1] + b"]}}" for rows in bindings]
+    return [b"".join((before, memoryview(rows)[:-1], b"]}}")) for rows in bindings]
 
 
 def _few_bindings(table: pa.Table) -> bytes:
@@ -165,30 +172,30 @@ _short_term = lru_cache(maxsize=10_000)(_json_term)
 
 def _bindings(table: pa.Table) -> pa.ChunkedArray:
     """Each solution as JSON, with a comma after it."""
-    cells = [_cells(name, table[name]) for name in table.column_names]
-    if not any(cell.null_count for cell in cells):
-        return _wrap("{", pc.binary_join_element_wise(*cells, _text(",")), "},")
+    cells = {json.dumps(name, ensure_ascii=False) + ":": _cells(table[name]) for name in table.column_names}
+    if not any(table[name].null_count for name in table.column_names):
+        row = [part for mark, parts in cells.items() for part in (f",{mark}", *parts)]
+        return _join(["{" + row[0][1:], *row[1:], "},"])
     # Arrow 26 loses the rows in which all texts are null when it is told to skip nulls; so each cell brings its own comma.
-    parts = [pc.fill_null(_wrap(",", cell, ""), "") for cell in cells]
-    return _wrap("{", _inside(pc.binary_join_element_wise(*parts, _text("")), 1, 1 << 40), "},")
+    parts = [pc.fill_null(_join([f",{mark}", *parts]), "") for mark, parts in cells.items()]
+    return _join(["{", _inside(_join(parts), 1, 1 << 40), "},"])
 
 
 def _ntriples(tables: Sequence[pa.Table]) -> list[bytes]:
     if not tables:
         return []
     whole = pa.concat_tables(tables)
-    return _cut(pc.binary_join_element_wise(*(_large(whole[name]) for name in ("s", "p", "o")), _text(".\n"), _text(" ")), tables)
+    return [bytes(lines) for lines in
+            _cut(pc.binary_join_element_wise(*(_large(whole[name]) for name in ("s", "p", "o")), _text(".\n"), _text(" ")), tables)]
 
 
-def _cells(name: str, column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """``"name":{...}`` for each token; a column of few distinct values is written once per value."""
-    mark = _text(json.dumps(name, ensure_ascii=False) + ":")
+def _cells(column: pa.ChunkedArray) -> list[Part]:
+    """The parts of each token's JSON; a column of few distinct values is written once per value."""
     sample = column.slice(0, 2048)
     if len(column) > 4096 and pc.count_distinct(sample).as_py() > 1024:
-        return pc.binary_join_element_wise(mark, json_terms(column), _text(""))
+        return _parts(column)
     coded = _one(_one(column).dictionary_encode())
-    words = _one(pc.binary_join_element_wise(mark, json_terms(coded.dictionary), _text("")))
-    return pa.chunked_array([words.take(coded.indices)])
+    return [pa.chunked_array([_one(json_terms(coded.dictionary)).take(coded.indices)])]
 
 
 def _one(column: pa.ChunkedArray | pa.Array) -> pa.Array:
@@ -196,15 +203,15 @@ def _one(column: pa.ChunkedArray | pa.Array) -> pa.Array:
     return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
 
 
-def _iris(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    return _wrap('{"type":"uri","value":"', _inside(column, 1, -1), '"}')
+def _iris(column: pa.ChunkedArray) -> list[Part]:
+    return ['{"type":"uri","value":"', _inside(column, 1, -1), '"}']
 
 
-def _blanks(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    return _wrap('{"type":"bnode","value":"', _inside(column, 2, 1 << 40), '"}')
+def _blanks(column: pa.ChunkedArray) -> list[Part]:
+    return ['{"type":"bnode","value":"', _inside(column, 2, 1 << 40), '"}']
 
 
-def _literals(column: pa.ChunkedArray) -> pa.ChunkedArray:
+def _literals(column: pa.ChunkedArray) -> list[Part]:
     """Cut each literal at its closing quotation mark: what is after it is a datatype, a language, or nothing."""
     parts = pc.split_pattern(column, '"', max_splits=1, reverse=True)
     lexical, suffix = pc.list_element(parts, 0), pc.list_element(parts, 1)
@@ -212,7 +219,7 @@ def _literals(column: pa.ChunkedArray) -> pa.ChunkedArray:
     coded = flat.dictionary_encode()
     coded = coded.combine_chunks() if isinstance(coded, pa.ChunkedArray) else coded
     ends = pa.array([_literal_end(text) for text in coded.dictionary.to_pylist()], pa.large_string()).take(coded.indices)
-    return pc.binary_join_element_wise(_text('{"type":"literal","value":'), lexical, ends, _text(""))
+    return ['{"type":"literal","value":', lexical, ends]
 
 
 def _literal_end(suffix: str) -> str:
@@ -226,8 +233,9 @@ def _inside(column: pa.ChunkedArray, start: int, stop: int) -> pa.ChunkedArray:
     return pc.binary_slice(column.cast(pa.large_binary()), start, stop).cast(pa.large_string())
 
 
-def _wrap(before: str, column: pa.ChunkedArray, after: str) -> pa.ChunkedArray:
-    return pc.binary_join_element_wise(_text(before), column, _text(after), _text(""))
+def _join(parts: Sequence[Part]) -> pa.ChunkedArray | pa.Array:
+    """The texts of columns and constants one behind another, in one pass; null where one of them is."""
+    return pc.binary_join_element_wise(*(_text(part) if isinstance(part, str) else part for part in parts), _text(""))
 
 
 def _large(column: pa.ChunkedArray | pa.Array) -> pa.ChunkedArray | pa.Array:
@@ -238,12 +246,12 @@ def _text(value: str) -> pa.Scalar:
     return pa.scalar(value, pa.large_string())
 
 
-def _cut(lines: pa.ChunkedArray, tables: Sequence[pa.Table]) -> list[bytes]:
-    """The lines of each table in one: Arrow keeps the texts of an array one after another."""
+def _cut(lines: pa.ChunkedArray, tables: Sequence[pa.Table]) -> list[memoryview]:
+    """The lines of each table in one: Arrow keeps the texts of an array one after another. Not copied: they may be long."""
     flat = lines.combine_chunks()
     flat = pa.concat_arrays(flat.chunks) if isinstance(flat, pa.ChunkedArray) else flat
     bounds = pa.Array.from_buffers(pa.int64(), len(flat) + 1, [None, flat.buffers()[1]], offset=flat.offset)
     rows = np.cumsum([0, *(table.num_rows for table in tables)])
     ends = bounds.to_numpy()[rows].tolist()
     data = memoryview(flat.buffers()[2] or b"")
-    return [bytes(data[first:last]) for first, last in zip(ends, ends[1:])]
+    return [data[first:last] for first, last in zip(ends, ends[1:])]

@@ -130,11 +130,13 @@ class Pump(Evaluations):
         """A batch in parts in which about `Limits.commit` evaluations become due, each to be processed, and committed, by itself: what a
         long catch-up has done is kept."""
         table = self._fresh(table)
-        positions = table["position"].to_numpy()
-        ends = pc.min_max(where(table, "record", int(Kind.EVENT))["t"]).as_py()
+        ends = pc.min_max(table["t"].filter(pc.equal(table["record"], int(Kind.EVENT)))).as_py()
         span = (ends["max"] or 0) - (ends["min"] or 0)
         expected = sum(query.ticker.timetable.expected(span) for query in self.queries.values() if query.state == "running")
-        count = min(1 + expected // self._limits.commit, len(np.unique(positions)))
+        positions = table["position"].to_numpy()
+        count = 1 + expected // self._limits.commit
+        if count > 1:
+            count = min(count, len(np.unique(positions)))
         cuts = np.searchsorted(positions, positions[np.arange(1, count) * len(positions) // count]).tolist() if table.num_rows else []
         for begin, end in pairwise(sorted({0, *cuts, table.num_rows})):
             yield table.slice(begin, end - begin)
