@@ -5,7 +5,6 @@ Each shape has a server of its own; with ``--quick`` all share one.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, nullcontext
@@ -117,14 +116,13 @@ def _measure(server: ServerProcess, name: str, shape: Shape, rate: int, seconds:
     client.put_query(name, shape.text(name))
     feed = Feed(server.base, f"/queries/{name}/results?snapshot=false&mode={shape.mode}")
     data = begun(rate)
-    used, own, began = server.cpu_seconds(), server.own_cpu_seconds(), time.time()
+    used, own = server.cpu_seconds(), server.own_cpu_seconds()
     with ThreadPoolExecutor(len(streams)) as pushers:
         waiting = [pushers.submit(push, server, streams[stream], data.begin_ms, partial(body, data), seconds)
                    for stream, body in shape.bodies.items()]
         for one in waiting:
             one.result()
     await_results(client, name, feed, seconds)
-    passed = time.time() - began
     own, used = server.own_cpu_seconds() - own, server.cpu_seconds() - used
     own_mb, all_mb, stats = server.own_memory_mb(), server.memory_mb(), client.stats(name)
     feed.close()
@@ -135,4 +133,4 @@ def _measure(server: ServerProcess, name: str, shape: Shape, rate: int, seconds:
     expected = {data.begin_ms + 1000 * at: bag for at, bag in shape.answers(Numbers(data, seconds)).items()}
     known = [answer for answer in got if answer.at_ms in expected]
     return Measured(sum(a.bag == expected[a.at_ms] for a in known), seconds, differences(got, expected),
-                    [a.arrived * 1000 - a.at_ms for a in known], own / passed, (used - own) / passed, own_mb, all_mb - own_mb, stats)
+                    [a.arrived * 1000 - a.at_ms for a in known], own / seconds, (used - own) / seconds, own_mb, all_mb - own_mb, stats)
