@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import shutil
+import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,6 +18,13 @@ if TYPE_CHECKING:
 
 # Tests start short-lived JVMs: only the quick compiler takes half the processor time of a start and warm-up.
 os.environ.setdefault("THALWEG_JAVA_OPTIONS", "-XX:TieredStopAtLevel=1")
+
+# Thousands of tests make a few small files each, databases among them: a memory file system takes a sixth less time for the cases.
+_IN_MEMORY = Path("/dev/shm")
+_ROOM = 2 << 30     # bytes; a whole run takes some 100 MB
+if ("TMPDIR" not in os.environ and _IN_MEMORY.is_dir() and os.access(_IN_MEMORY, os.W_OK) and shutil.disk_usage(_IN_MEMORY).free > _ROOM
+        and not os.statvfs(_IN_MEMORY).f_flag & os.ST_NOEXEC):     # some tests make scripts
+    os.environ["TMPDIR"], tempfile.tempdir = str(_IN_MEMORY), None
 
 _LONG = ("test_cases_by_spark_sql.py", "test_cases_on_spark.py", "test_plans.py")     # minutes each
 

@@ -34,7 +34,8 @@ class Statements:
         """The text of a statement and its parameters; it is made and written once."""
         if key not in self._texts:
             tree = make()
-            self._texts[key] = written(tree), parameters(tree)
+            names = parameters(tree)
+            self._texts[key] = written(tree), names
         return self._texts[key]
 
     @cached_property

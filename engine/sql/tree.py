@@ -86,8 +86,8 @@ def union_all(queries: Sequence[exp.Query]) -> exp.Query:
 
 
 def written(tree: exp.Expr) -> str:
-    """The text of a statement for DuckDB."""
-    return tree.sql(dialect="duckdb")
+    """The text of a statement for DuckDB. The tree is of no use afterwards: sqlglot changes it as it writes, unless it copies all of it."""
+    return tree.sql(dialect="duckdb", copy=False)
 
 
 def parameters(tree: exp.Expr) -> frozenset[str]:

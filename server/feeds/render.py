@@ -31,6 +31,8 @@ def result_frames(event: ResultEvent, before: bytes | None, variant: Variant, ca
         return full_frames(event, event.full, variant, cap)
     if event.kind == "boolean":
         return [Frame("delta", _joined(event.full, rsp(event)), event.id)]
+    if event.kind != "graph" and (event.added or event.removed):
+        return _stream_frames(event, cap)
     added, removed = difference(event, before)
     if event.kind == "graph":
         return _chunked("delta", event, added, removed, cap, lambda a, r: _graph_delta(event, a, r, variant))
@@ -105,12 +107,32 @@ def _joined(data: bytes, rsp_member: dict[str, Any], chunk: tuple[int, bool] | N
 
 
 def _table_chunks(name: str, event: ResultEvent, data: bytes, cap: int) -> list[Frame]:
+    head, pieces = _pieces(data, cap)
+    shown = dumps(rsp(event))
+    return [Frame(name, b"".join((head, piece, b']},"rsp":', shown, _place(number, last), b"}")), event.id if last else None)
+            for number, (piece, last) in enumerate(pieces)]
+
+
+def _stream_frames(event: ResultEvent, cap: int) -> list[Frame]:
+    """What ISTREAM or DSTREAM gave as differences (SEPA's names, as `_table_delta`): its rows as they are written already."""
+    head, pieces = _pieces(event.payload, cap)
+    before, after = b"".join((b'{"rsp":', dumps(rsp(event)), b',"addedResults":', head)), b"".join((b',"removedResults":', head, _END))
+    if event.removed:
+        before, after = b"".join((before, _END, b',"removedResults":', head)), b""
+    return [Frame("delta", b"".join((before, piece, _END, after, _place(number, last) if len(pieces) > 1 else b"", b"}")),
+                  event.id if last else None) for number, (piece, last) in enumerate(pieces)]
+
+
+def _pieces(data: bytes, cap: int) -> tuple[bytes, list[tuple[memoryview, bool]]]:
+    """A table's JSON up to its bindings; and these in pieces, with whether it is the last one."""
     begin = data.index(_BINDINGS) + len(_BINDINGS)
-    head, shown = data[:begin], rsp(event)
     pieces = list(cut_rows(data, cap, begin, len(data) - len(_END)))
-    last = len(pieces) - 1
-    return [Frame(name, b"".join((head, piece, b"]},", dumps({"rsp": shown, "chunk": number, "last": number == last})[1:])),
-                  event.id if number == last else None) for number, piece in enumerate(pieces)]
+    return data[:begin], [(piece, number == len(pieces)) for number, piece in enumerate(pieces, 1)]
+
+
+def _place(number: int, last: bool) -> bytes:
+    """The members that say which chunk it is."""
+    return b"," + dumps({"chunk": number, "last": last})[1:-1]
 
 
 def cut_rows(text: bytes, cap: int, start: int = 0, end: int | None = None) -> Iterator[memoryview]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -39,6 +40,27 @@ def test_results_come_back_as_they_went_in(log: ResultLog) -> None:
     assert (log.position, bounds.epoch, bounds.oldest, bounds.newest) == (7, "q1c1", 1, 3)
     assert (log.seq_at("q", 20), log.seq_at("q", 0), log.seq_at("q", 99)) == (1, 0, 3)
     assert log.latest("other") is None and log.bounds("other").epoch is None
+
+
+def test_large_results_are_compressed_and_counted_as_they_are(tmp_path: Path) -> None:
+    log = ResultLog(tmp_path / "db", Retention(size=500_000))
+    large = replace(event(1, payload=b'{"x":"a text that repeats"}' * 10_000), relation=b"<a> <b> <c> .\n" * 10_000)
+    write(log, 1, large)
+    assert log.read("q", 0) == [large]
+    assert (tmp_path / "db").stat().st_size + (tmp_path / "db-wal").stat().st_size < 300_000
+    write(log, 2, event(2, payload=b'{"x":"another one!"}' * 10_000))
+    assert [kept.seq for kept in log.read("q", 0)] == [2]
+    log.close()
+
+
+def test_small_results_and_those_of_an_earlier_version_are_read_as_they_are(log: ResultLog) -> None:
+    small = [event(1, payload=b""), event(2, payload=b'{"boolean":true}')]
+    write(log, 1, *small)
+    large = event(3, payload=b'{"x":"a text that repeats"}' * 10_000)
+    write(log, 2, large)
+    with log._writing() as db:
+        db.execute("update results set payload = ? where seq = 3", (large.payload,))
+    assert log.read("q", 0) == [*small, large]
 
 
 def test_a_batch_is_written_whole_or_not_at_all(log: ResultLog) -> None:
