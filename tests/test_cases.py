@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from engine.rewrite import PASSES
 from tests.bags import same_bag
 from tests.case_files import Case, find_cases
 from tests.merged import ends, merge, split
-from tests.treatments import TREATMENTS, Treatment, parameters, run_case
+from tests.treatments import TREATMENTS, Treatment, needs, parameters, run_case
 
 
 @pytest.mark.parametrize(("case", "treatment"), parameters(find_cases(), lambda treatment: not treatment.spark))
@@ -23,6 +24,12 @@ def test_merging_cases_changes_nothing() -> None:
                 right = next(c for c in alike if c.name == name).expected()[query]
                 assert [at for at, _ in logged] == [at for at, _ in right], (name, query)
                 assert all(same_bag(bag, expected) for (_, bag), (_, expected) in zip(logged, right, strict=True)), (name, query)
+
+
+@pytest.mark.parametrize("name", PASSES)
+def test_each_pass_changes_the_plans_of_some_cases(name: str) -> None:
+    """Those without it are run by a treatment of their own."""
+    assert sum(map(needs(name), find_cases())) >= 4
 
 
 def test_there_are_cases() -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -18,10 +19,11 @@ from engine.compiler import BUILT_IN_RULES
 from engine.execution.own_process import own_process
 from engine.facts import FACTS
 from engine.ir.spans import DiagnosticError
-from engine.records import Record, Register, RulesVersion
+from engine.records import GraphVersion, Record, Register, RulesVersion
 from engine.reference import streams
 from engine.rewrite import PASSES
 from engine.rewrite.profiles import RULES_OF
+from engine.runtime.registered import read_statement
 from grammar import parse
 from grammar.rule_sets import parse_rules
 from tests import sparks
@@ -131,30 +133,50 @@ def refused(case: Case) -> str | None:
     return _refused(tuple(case.queries.values()), rules) if case.may_refuse else None
 
 
+@lru_cache(maxsize=1)
+def _cases() -> dict[str, Case]:
+    return {case.name: case for case in find_cases()}
+
+
 @lru_cache(maxsize=None)
-def _maintained(name: str) -> bool:
-    case = next(case for case in find_cases() if case.name == name)
-    records = case.records()
+def _compiled(name: str, without: frozenset[str] = frozenset()) -> list[sparks.Compiled]:
+    """The queries of a case, compiled without some passes; not those whose text a compiler refuses."""
+    records = _cases()[name].records()
     sets = {r.name: parse_rules(r.text, r.media, r.name) for r in records if isinstance(r, RulesVersion) and r.text is not None}
+    found = []
     for record in records:
         if isinstance(record, Register):
-            try:
-                compiled = sparks.compile_query(parse(record.text), record.query, graphs_of(records), {**BUILT_IN_RULES, **sets})
-            except DiagnosticError:     # a program with a time of its own, which is a step of tasks on either executor
-                continue
-            if compiled.keeps_closures:
-                return True
-    return False
+            with suppress(DiagnosticError):
+                statement = read_statement(record.text, record.media, parse, parse_rules)
+                found.append(sparks.compile_query(statement, record.query, graphs_of(records), BUILT_IN_RULES | sets, without))
+    return found
 
 
 def is_maintained(case: Case) -> bool:
     """Cases with a query whose closures have intervals: tasks keep these, Spark SQL makes them anew at each evaluation."""
-    return _maintained(case.name)
+    return any(compiled.keeps_closures for compiled in _compiled(case.name) if not compiled.timed)
 
 
 def has_rules(case: Case) -> bool:
     """Cases whose rules go through the passes of engine.rewrite."""
     return any("USING RULES" in text.upper() for text in case.queries.values()) or bool(case.media)
+
+
+def needs(name: str) -> Callable[[Case], bool]:
+    """Which cases have other plans without the pass `name`; with several versions of a graph or rule set that is taken to be so."""
+    def differs(case: Case) -> bool:
+        if not has_rules(case):
+            return False
+        versions = [(type(r), r.graph if isinstance(r, GraphVersion) else r.name) for r in case.records()
+                    if isinstance(r, GraphVersion | RulesVersion)]
+        return len(set(versions)) < len(versions) or _plans(case.name) != _plans(case.name, frozenset((name,)))
+    return differs
+
+
+def _plans(name: str, without: frozenset[str] = frozenset()) -> list[object]:
+    """All of the plans of a case that passes may change: that of a stream which mentions the schema, too."""
+    return [(compiled.rewritten, compiled.plan, compiled.goal, compiled.general.plan, compiled.general.goal)
+            for compiled in _compiled(name, without)]
 
 
 def has_graph_problem(case: Case) -> bool:
@@ -178,7 +200,7 @@ TREATMENTS = (
     process("own process, as planned, shuffled arrival", shuffle=1),
     process("own process, as planned, stopped and resumed", batches=5, resumed=True),
     process("own process, beside twenty others", others=20, batches=4),
-    *(process(f"own process, without {name}", without=frozenset((name,)), concerns=has_rules) for name in PASSES),
+    *(process(f"own process, without {name}", without=frozenset((name,)), concerns=needs(name)) for name in PASSES),
 )
 
 
