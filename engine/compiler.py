@@ -78,7 +78,6 @@ def compile_statement(statement: Statement, catalog: Catalog, identity: str = ""
                         derived=timed)
     if until == "spark":
         compiled.text("local")
-        compiled.text("sql")
     return compiled
 
 
@@ -104,7 +103,6 @@ def _compile_program(statement: Statement, catalog: Catalog, identity: str, unti
                         passes=passes)
     if until == "spark":
         compiled.text("local")
-        compiled.text("sql")
     return compiled
 
 

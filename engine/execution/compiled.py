@@ -7,11 +7,13 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Literal
 
-from engine.functions.typed import ANY_KIND, Kinds
+import pyarrow as pa
+
+from engine.functions.typed import ANY_KIND, Kinds, typed_columns
 from engine.ir.expressions import Expression
 from engine.ir.passes import Pass, show_passes
 from engine.ir.printer import show
-from engine.ir.rules import Test
+from engine.ir.rules import Role, Test
 from engine.ir.statement import Construct, Describe, Program, Select, Statement, TimedProgram, TimeWindow
 from engine.ir.terms import Variable
 from engine.plan.chains import with_chains
@@ -34,6 +36,7 @@ from engine.sql.fixpoint import ClosureText, closure_text
 from engine.sql.instances import begun_text
 from engine.sql.kept import KeptText, KeptWriter
 from engine.sql.lower import Lowering
+from engine.sql.relation import Constants
 from engine.sql.sources import tables
 from engine.sql.steps import step_texts
 
@@ -60,6 +63,8 @@ class Compiled:
     passes: tuple[Pass, ...] = field(default=(), repr=False)
     texts: dict[tuple[str, bool, Form, Kinds], PlanText] = field(default_factory=dict, repr=False)
     _kept: dict[tuple[str, bool], KeptText] = field(default_factory=dict, repr=False)
+    _closed: dict[tuple[str, str, bool, Role | None, bool], ClosureText] = field(default_factory=dict, repr=False)
+    _constants: dict[str, pa.Table] = field(default_factory=dict, repr=False)
     _apart: dict[str, Compiled] = field(default_factory=dict, repr=False)
     planned_rows: int = 0
     undecided: bool = False
@@ -228,11 +233,25 @@ class Compiled:
         return replace(text, closures=made, tables=frozenset(tables(leaves, self.statement.windows)))
 
     def _closure(self, source: ClosedSource, dialect: Dialect, typed: bool) -> ClosureText:
-        """Equal closures of several queries have equal texts, and are then made once."""
-        reported = self.plan.role if isinstance(self.plan, Begun) and self.plan.source == source else None
-        atoms_only = isinstance(self.plan, Scan) and isinstance(self.plan.source, AtomsSource)
-        lowering = Lowering(dialect, source.name, self._label_offset, quick=typed)
-        return closure_text(source, dialect, lowering, reported, atoms_only and source.has_intervals)
+        """Equal closures of several queries have equal texts, and are then made once. What it says does not depend on the plan above it, so
+        it is written once however often that is."""
+        reported = self.plan.role if isinstance(self.plan, Begun) and self.plan.source.name == source.name else None
+        atoms_only = isinstance(self.plan, Scan) and isinstance(self.plan.source, AtomsSource) and source.has_intervals
+        key = source.name, dialect.name, typed, reported, atoms_only
+        text = self._closed.get(key)
+        if text is None:
+            if len(self._closed) >= MOST_TEXTS:
+                self._closed.clear()
+            lowering = Lowering(dialect, source.name, self._label_offset, quick=typed)
+            text = self._closed[key] = closure_text(source, dialect, lowering, reported, atoms_only)
+        return text
+
+    def constants_of(self, closure: ClosureText) -> dict[str, pa.Table]:
+        """The tables of constants that a closure reads."""
+        for name, constants in closure.constants.items():
+            if name not in self._constants:
+                self._constants[name] = constants_table(constants)
+        return {name: self._constants[name] for name in closure.constants}
 
     def tree(self) -> dict[str, Any]:
         """The plan as nested nodes, for its picture."""
@@ -260,6 +279,14 @@ class Compiled:
                 return (f"-- executor: local below {RESIDENT_ROWS} rows, sql above\n-- strategy: {kept}\n{graphs}"
                         f"WITH ticks, windows (for each evaluation),\n{text.body}")
         raise ValueError(f"no stage '{stage}'; there are {', '.join(STAGES)}")
+
+
+def constants_table(constants: Constants) -> pa.Table:
+    """The table of some constants."""
+    columns = {f"c{number}": pa.array(tokens, pa.string()) for number, tokens in enumerate(zip(*constants.rows))}
+    if constants.typed is not None:
+        columns |= zip(("kind", "number", "micros"), typed_columns(columns[f"c{constants.typed}"]))
+    return pa.table(columns)
 
 
 def _follows_from_its_variables(read: Expression) -> bool:

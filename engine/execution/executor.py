@@ -269,6 +269,7 @@ class Executor:
         texts = compiled.text(closer, typed).closures
         names |= tables([leaf for closure in texts for leaf in closure.source.base
                          if closures is None or not isinstance(leaf, ValiditySource)], windows)
+        constants = {name: table for closure in texts for name, table in compiled.constants_of(closure).items()}
         if closures is None:
             closings = tuple(closure.ready(source_texts(closure.source.base, windows, evaluation, DIALECTS[closer])) for closure in texts)
         else:
@@ -278,8 +279,8 @@ class Executor:
             rows = sum(own[name].num_rows for name in new.values())
         shape = compiled.shape if form == "shared" and not own and not closings else None
         job = PlanJob(due, evaluation, executor, lambda: compiled.text(executor, typed, form, kinds).statement(below()),
-                      frozenset(names | own.keys()), rows * len(due.ticks),
-                      closures, own, rounds=rounds, closings=closings, ahead=ahead, kept=kept, shape=shape, typed=typed, kinds=kinds)
+                      frozenset(names | own.keys() | constants.keys()), rows * len(due.ticks), closures, own, constants, rounds=rounds,
+                      closings=closings, ahead=ahead, kept=kept, shape=shape, typed=typed, kinds=kinds)
         self.ran[due.query] = Ran(executor, strategy, form, why, rows * len(due.ticks), tuple(step.text.name for step in kept))
         self._sampled.pop(due.query, None)
         if kept and not own and not closings:
@@ -474,6 +475,8 @@ class Executor:
         contents: dict[str, StreamContent] = {}
         for job in jobs:
             found.update(job.own)
+            for name, table in job.constants.items():
+                found[name] = table if self._following is None else self._following.constants(name, table)
             if job.step is not None:
                 continue
             contents |= {name: content for iri, content in job.due.streams.items() if (name := stream_table(iri)) in job.tables}

@@ -38,6 +38,10 @@ class Following:
             known = self._graphs[name] = ref(table), f"{self._token}-{self._versions}"
         return Followed(known[1], self._known(name, known[1]), 1, table.num_rows, lambda part: table.slice(0, 0) if part else table)
 
+    def constants(self, name: str, table: pa.Table) -> Followed:
+        """A table that its name tells from all others."""
+        return Followed(name, self._known(name, name), 1, table.num_rows, lambda part: table.slice(0, 0) if part else table)
+
     def _known(self, name: str, token: str) -> int:
         before, upto = self._brought.get(name, ("", 0))
         return upto if before == token else 0

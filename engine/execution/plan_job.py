@@ -27,7 +27,8 @@ ExecutorName = Literal["local", "sql"]
 class PlanJob:
     """A plan as it is run once, in a job of its own or together with others in one: `write` gives its text, `answer` is there when it was.
     A program with a time of its own has a `step` in place of a text. Its `closures` are kept, or made for it alone (None). Those of one
-    `shape` can be evaluated together, with typed columns where they are `typed`. Its windows have objects of these `kinds` only."""
+    `shape` can be evaluated together, with typed columns where they are `typed`. Its windows have objects of these `kinds` only. Its `own`
+    tables are of this evaluation, those of `constants` are the same in each."""
 
     due: Due
     evaluation: Evaluation
@@ -37,6 +38,7 @@ class PlanJob:
     cost: int
     closures: KeptClosures | None = None
     own: Mapping[str, pa.Table] = field(default_factory=dict)
+    constants: Mapping[str, pa.Table] = field(default_factory=dict)
     rounds: tuple[tuple[Rounds, str, str], ...] = ()
     closings: tuple[Closing, ...] = ()
     ahead: bool = False     # the closures are made in one job before the plan's own

@@ -10,8 +10,9 @@ import hashlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from engine.ir.rules import Negation, Rule
+from engine.ir.rules import Atom, Negation, Rule
 from engine.ir.statement import StreamSource, TimeWindow
+from engine.ir.terms import Constant
 from engine.plan.dataset import Dataset
 from engine.plan.derive import is_axiom
 from engine.plan.nodes import (Base, ClosedSource, ItemsSource, MergedSource, RestSource, Source, StaticSource, TimedSource, ValiditySource,
@@ -35,8 +36,20 @@ def closure(base: Sequence[Base], background: ClosedSource | None, rules: tuple[
 
 def named(closed: ClosedSource, windows: str) -> ClosedSource:
     """A closure with the name that follows from what it is."""
-    text = repr(("" if closed.is_static else windows, closed.base, closed.background, closed.rules))
-    return replace(closed, name="c_" + hashlib.sha256(text.encode()).hexdigest()[:16])
+    behind = closed.background and closed.background.name
+    found = hashlib.sha256(repr(("" if closed.is_static else windows, closed.base, behind)).encode())
+    for rule in closed.rules:
+        found.update(_spelled(rule).encode())
+    return replace(closed, name=f"c_{found.hexdigest()[:16]}")
+
+
+def _spelled(rule: Rule) -> str:
+    """What tells a rule from others. What follows from nothing may be 100,000 axioms, whose `repr` takes ten times as long."""
+    head = rule.head
+    if rule.body or not isinstance(head, Atom) or not all(isinstance(term, Constant) for term in head.terms):
+        return f"\n{rule!r}"
+    tokens = [term.token for term in head.terms if isinstance(term, Constant)]
+    return f"\n{(rule.name, rule.role, rule.window_ms, head.predicate, tokens)!r}"
 
 
 def entailed(data: Dataset, reasoning: tuple[StaticSource, ...], program: Program, windows: str,

@@ -129,7 +129,7 @@ class SqlPlans:
             if mirror is None:
                 mirror = self.mirrors[view] = Mirror(view, self._session.work / "segments")
             mirror.show(spark, job.due.streams[source.stream])
-        for name, table in job.own.items():
+        for name, table in (*job.own.items(), *job.constants.items()):
             _frame(spark, table).createOrReplaceTempView(name)
         for iri, table in job.due.graphs.items():
             if graph_table(iri) in job.tables:

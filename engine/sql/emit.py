@@ -23,7 +23,7 @@ from engine.sql.codes import write_call
 from engine.sql.dialect import Dialect
 from engine.sql.functions.values import NULL_STRING
 from engine.sql.lower import Lowering
-from engine.sql.relation import Namer, Relation, columns
+from engine.sql.relation import Constants, Namer, Relation, columns
 from engine.sql.sources import source_name
 
 if TYPE_CHECKING:
@@ -77,11 +77,14 @@ class PlanText:
 class Emitter:
     """Emits one plan; create anew for each."""
 
-    def __init__(self, dialect: Dialect, lowering: Lowering, typed: frozenset[Variable], kinds: Kinds = ANY_KIND) -> None:
-        """`typed` are the variables that should have companions; the objects in windows have no other `kinds`."""
+    def __init__(self, dialect: Dialect, lowering: Lowering, typed: frozenset[Variable], kinds: Kinds = ANY_KIND,
+                 constants: dict[str, Constants] | None = None) -> None:
+        """`typed` are the variables that should have companions; the objects in windows have no other `kinds`. `constants` gets the inline
+        data with many rows, which are to be given as tables (None: they stay in the text)."""
         self.dialect = dialect
         self.lowering = lowering
         self.typed = typed
+        self.constants = constants
         self._kinds = kinds
         self.name = Namer()
         self._texts: list[tuple[str, str]] = []     # names and what they are

@@ -8,7 +8,7 @@ that is ``{name}_known``, and where that will do what is ``{name}_beside`` its n
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from engine.functions.typed import Kind, typed
@@ -17,14 +17,14 @@ from engine.ir.growth import endless
 from engine.ir.rules import Assign, Atom, Falsum, Role, Rule, Test
 from engine.ir.strata import strata
 from engine.ir.terms import Constant, Term, Variable
-from engine.plan.derive import NOTHING, Step, all_sights, axiom, is_axiom, properties_read, shapes, steps, whole, width
+from engine.plan.derive import NOTHING, Step, all_sights, axiom, is_axiom, properties_read, row_of, shapes, steps, whole, width
 from engine.plan.nodes import ClosedSource, StaticSource, ViewSource, leaf_sources
 from engine.sql.closing import CheckText, Closing, Kept, StepText, Stratum, beside_table, state_table
 from engine.sql.dialect import Dialect, fixed
 from engine.sql.emit import Emitter
 from engine.sql.functions.values import double
 from engine.sql.lower import Lowering
-from engine.sql.relation import Relation
+from engine.sql.relation import MOST_INLINE, Constants, Relation
 from engine.sql.sources import closure_table, graph_table, source_name
 from engine.timeline import MAX, MIN
 
@@ -38,8 +38,8 @@ _NO_TOKEN = "''"
 @dataclass(frozen=True, slots=True)
 class ClosureText:
     """How a closure is computed: it starts with `base` (over the texts of the sources) as what is known and new; then the steps of each
-    stratum give what is new until that is nothing. They read the tables ``{name}_all`` and ``{name}_new``; joins see what is `known`, and
-    where the closure is kept what is `known_kept`.
+    stratum give what is new until that is nothing. They read the tables ``{name}_all`` and ``{name}_new``, and those of `constants`; joins
+    see what is `known`, and where the closure is kept what is `known_kept`.
     """
 
     source: ClosedSource
@@ -50,6 +50,7 @@ class ClosureText:
     known_kept: str
     strata: tuple[Stratum, ...]
     checks: tuple[CheckText, ...]
+    constants: Mapping[str, Constants]
 
     @property
     def name(self) -> str:
@@ -85,24 +86,28 @@ def closure_text(source: ClosedSource, dialect: Dialect, lowering: Lowering, rep
     identity = (*keys, "s", "p", "o", *further, *points, *(("reported",) if reported else ()), *(("sight",) if source.view_lengths else ()))
     columns = (*identity, *(("hi",) if source.has_intervals else ()), *_TYPED)
 
+    constants: dict[str, Constants] = {}
+
     def text(step: Step) -> str:
-        return f"({_step(step, source, identity, reported, dialect, lowering)})"
+        return f"({_step(step, source, identity, reported, constants, dialect, lowering)})"
 
     layers = strata(rule for rule in source.rules if isinstance(rule.head, Atom) and not is_axiom(rule))
     texts = tuple(Stratum(tuple(StepText(step.new, step.known, step.ends, text(step)) for rule in layer for step in steps(rule, source)),
                           endless(layer)) for layer in layers)
-    axioms = [text(axiom(rule, source)) for rule in source.rules if is_axiom(rule)] if source.background is None else []
-    checks = tuple(CheckText(shapes(rule), _check(rule, source, dialect, lowering))
+    started = [rule for rule in source.rules if is_axiom(rule)] if source.background is None else []
+    axioms = [text(axiom(rule, source)) for rule in started if rule.body]
+    axioms += _facts([rule for rule in started if not rule.body], source, columns, reported, constants, dialect)
+    checks = tuple(CheckText(shapes(rule), _check(rule, source, constants, dialect, lowering))
                    for rule in source.rules if isinstance(rule.head, Falsum))
     read = properties_read(source.rules) if atoms_only or reported else None
     base = _base(source, columns, None if read is None else [dialect.quote(token) for token in sorted(read)], axioms)
     known, known_kept = (_known(source, columns, further, dialect, kept) for kept in (False, True))
-    return ClosureText(source, columns, identity, base, known, known_kept, texts, checks)
+    return ClosureText(source, columns, identity, base, known, known_kept, texts, checks, constants)
 
 
-def _check(rule: Rule, source: ClosedSource, dialect: Dialect, lowering: Lowering) -> str:
+def _check(rule: Rule, source: ClosedSource, constants: dict[str, Constants], dialect: Dialect, lowering: Lowering) -> str:
     """Where the body of a rule with head ``false`` holds: its name and its bindings, as text."""
-    emitter = Emitter(dialect, lowering, frozenset())
+    emitter = Emitter(dialect, lowering, frozenset(), constants=constants)
     relation = emitter.relation(whole(rule, source))
     held = "2 * tick - 1 AS lo, 2 * tick - 1 AS hi"
     if source.is_static or source.has_intervals:
@@ -133,6 +138,30 @@ def _base(source: ClosedSource, columns: Sequence[str], read: Sequence[str] | No
     return f"SELECT * FROM ({text}) AS f WHERE NOT EXISTS ({behind})"
 
 
+def _facts(rules: Sequence[Rule], source: ClosedSource, columns: tuple[str, ...], reported: Role | None, constants: dict[str, Constants],
+           dialect: Dialect) -> list[str]:
+    """Rules without a body as one relation: a schema of 100,000 axioms entails several times as many facts."""
+    if not rules:
+        return []
+    terms = [c for c in columns if c in "spo" or c.startswith("x")]
+    heads = [row_of(rule.head) for rule in rules if isinstance(rule.head, Atom)]
+    rows = [tuple(term.token for term in head if isinstance(term, Constant)) for head in heads]     # without a body there is no variable
+    rows = [row + (NOTHING.token,) * (len(terms) - len(row)) for row in rows]
+    made = {"lo": f"CAST({MIN} AS BIGINT) AS lo", "hi": f"CAST({MAX} AS BIGINT) AS hi", "sight": f"{all_sights(source)} AS sight"}
+    if len(rows) > MOST_INLINE and not reported:
+        given = Constants(tuple(rows), terms.index("o"))
+        constants[given.name] = given
+        made |= {term: f"c{number} AS {term}" for number, term in enumerate(terms)}
+        return [f"(SELECT {', '.join(made.get(c, c) for c in columns)} FROM {given.name})"]
+    types = {"reported": "TINYINT", "kind": "TINYINT", "number": "DOUBLE", "micros": "BIGINT"}
+    made |= {column: f"CAST({column} AS {type_}) AS {column}" for column, type_ in types.items()}
+    written = [", ".join([*map(dialect.quote, row), *([str(int(rule.role == reported))] if reported else []),
+                          *_constant_companions(row[terms.index("o")])]) for rule, row in zip(rules, rows)]
+    given_columns = [c for c in columns if c not in ("lo", "hi", "sight")]
+    return [f"(SELECT {', '.join(made.get(c, c) for c in columns)} FROM (VALUES {', '.join(f'({row})' for row in written)}) "
+            f"AS a({', '.join(given_columns)}))"]
+
+
 def _known(source: ClosedSource, columns: tuple[str, ...], further: tuple[str, ...], dialect: Dialect, kept: bool) -> str:
     """What is known: all of it, and what stands beside new rows. With `kept`, also what evaluations before have found."""
     own, listed = f"SELECT {', '.join(columns)} FROM {closure_table(source.name)}", ", ".join(columns)
@@ -155,8 +184,9 @@ def _behind(source: ClosedSource, columns: tuple[str, ...], further: tuple[str, 
     return f" UNION ALL SELECT {listed} FROM {closure_table(source.background.name)} b{there}"
 
 
-def _step(step: Step, source: ClosedSource, identity: tuple[str, ...], reported: Role | None, dialect: Dialect, lowering: Lowering) -> str:
-    emitter = Emitter(dialect, lowering, _typed(step) if lowering.quick else frozenset())
+def _step(step: Step, source: ClosedSource, identity: tuple[str, ...], reported: Role | None, constants: dict[str, Constants],
+          dialect: Dialect, lowering: Lowering) -> str:
+    emitter = Emitter(dialect, lowering, _typed(step) if lowering.quick else frozenset(), constants=constants)
     relation = emitter.relation(step.plan)
     places = [c for c in identity if c not in ("tick", "g", "lo", "reported", "sight")]
     terms = (*step.head, *(NOTHING,) * (len(places) - len(step.head)))
@@ -179,13 +209,17 @@ def _companions(term: Term, relation: Relation, emitter: Emitter) -> list[str]:
         return [f"{emitter.name(term)}{suffix} AS {column}" for suffix, column in zip(("_k", "_n", "_m"), _TYPED)]
     kind, number, micros = str(int(Kind.IRI)), "NULL", "NULL"
     if isinstance(term, Constant):
-        known = typed(term.token)
-        kind = str(int(known[0]))
-        number, micros = "NULL" if known[1] is None else double(known[1]), "NULL" if known[2] is None else str(known[2])
+        kind, number, micros = _constant_companions(term.token)
     elif isinstance(term, Variable):
         first = f"substr({emitter.name(term)}, 1, 1)"
         kind = f"CASE {first} WHEN '<' THEN {int(Kind.IRI)} WHEN '_' THEN {int(Kind.BLANK)} ELSE {int(Kind.HARD)} END"
     return [f"CAST({kind} AS TINYINT) AS kind", f"CAST({number} AS DOUBLE) AS number", f"CAST({micros} AS BIGINT) AS micros"]
+
+
+def _constant_companions(token: str) -> tuple[str, str, str]:
+    """Kind, number and microseconds of a constant."""
+    kind, number, micros = typed(token)
+    return str(int(kind)), "NULL" if number is None else double(number), "NULL" if micros is None else str(micros)
 
 
 def _typed(step: Step) -> frozenset[Variable]:

@@ -11,7 +11,7 @@ from engine.plan import nodes
 from engine.plan.nodes import Plan
 from engine.sql.dialect import Dialect
 from engine.sql.functions.values import NULL_STRING
-from engine.sql.relation import COMPANIONS, Relation, typed_columns
+from engine.sql.relation import COMPANIONS, MOST_INLINE, Constants, Relation, typed_columns
 
 if TYPE_CHECKING:
     from engine.sql.emit import Emitter
@@ -180,13 +180,18 @@ def _grouped_star(emitter: Emitter, star: nodes.Star, subject: Variable) -> Rela
 def values(emitter: Emitter, plan: nodes.Values) -> Relation:
     """Inline data."""
     names = [emitter.name(v) for v in plan.variables]
+    certain = frozenset(v for i, v in enumerate(plan.variables) if all(row[i] is not None for row in plan.rows))
+    if emitter.constants is not None and len(plan.rows) > MOST_INLINE and names:
+        given = Constants(tuple(tuple(c.token if c else None for c in row) for row in plan.rows))
+        emitter.constants[given.name] = given
+        listed = ", ".join(f"c{number} AS {name}" for number, name in enumerate(names))
+        return Relation(emitter.add(f"SELECT {listed} FROM {given.name}"), (), "", plan.variables, certain)
     rows = [", ".join(emitter.dialect.quote(c.token) if c else NULL_STRING for c in row) for row in plan.rows]
     if rows and names:
         text = f"SELECT {', '.join(names)} FROM (VALUES {', '.join(f'({row})' for row in rows)}) AS v({', '.join(names)})"
     else:
         empty = ", ".join(f"{NULL_STRING} AS {n}" for n in names) or "1 AS u"
         text = " UNION ALL ".join("SELECT 1 AS u" for _ in rows) or f"SELECT {empty} WHERE FALSE"
-    certain = frozenset(v for i, v in enumerate(plan.variables) if all(row[i] is not None for row in plan.rows))
     return Relation(emitter.add(text), (), "", plan.variables, certain)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
@@ -31,7 +32,22 @@ class Relation:
     intervals: bool = False
 
 
+MOST_INLINE = 500   # rows of constants: DuckDB takes some 10 us to parse one
 COMPANIONS = {"_k": ("kind", "TINYINT"), "_n": ("number", "DOUBLE"), "_m": ("micros", "BIGINT")}
+
+
+@dataclass(frozen=True, slots=True)
+class Constants:
+    """Rows of tokens that a text reads from a table of columns ``c0 c1 ...``, since they are too many to be written out; with the kind,
+    number and micros of the `typed` column, where one is."""
+
+    rows: tuple[tuple[str | None, ...], ...]
+    typed: int | None = None
+
+    @property
+    def name(self) -> str:
+        """The name of the table, which follows from what it holds."""
+        return f"k_{hashlib.sha256(repr((self.rows, self.typed)).encode()).hexdigest()[:16]}"
 
 
 class Namer:

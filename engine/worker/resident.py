@@ -130,13 +130,15 @@ def _take(connection: duckdb.DuckDBPyConnection, held: dict[str, Held], name: st
     known = held.get(name)
     if known is not None and known.token == step.token and known.upto == step.upto:
         return      # a task that is run again
-    rows = f"SELECT *, CAST({step.upto} AS BIGINT) AS part, hash(s) AS hs, hash(o) AS ho FROM {_NEW}"
+    given = unpack(step.data) if step.data else None
+    hashes = ", hash(s) AS hs, hash(o) AS ho" if given is not None and "s" in given.schema.names else ""   # of facts, not of constants
+    rows = f"SELECT *, CAST({step.upto} AS BIGINT) AS part{hashes} FROM {_NEW}"
     if not step.after:
-        _write(connection, f"CREATE OR REPLACE TABLE {name} AS {rows}", step.data)
+        _write(connection, f"CREATE OR REPLACE TABLE {name} AS {rows}", given)
         known = held[name] = Held(step.token, step.upto, 0, next(_MAKINGS), {})
     else:
         assert known is not None
-        _write(connection, f"INSERT INTO {name} {rows}", step.data)
+        _write(connection, f"INSERT INTO {name} {rows}", given)
     before, known.upto, known.rows = known.rows, step.upto, count_rows(connection, name)
     known.brought[step.upto] = known.rows - before
     while len(known.brought) > _BATCHES:
@@ -146,9 +148,9 @@ def _take(connection: duckdb.DuckDBPyConnection, held: dict[str, Held], name: st
         known.rows = count_rows(connection, name)
 
 
-def _write(connection: duckdb.DuckDBPyConnection, statement: str, data: bytes) -> None:
-    if data:
-        register(connection, _NEW, unpack(data))
+def _write(connection: duckdb.DuckDBPyConnection, statement: str, given: pa.Table | None) -> None:
+    if given is not None:
+        register(connection, _NEW, given)
         try:
             connection.execute(statement)
         finally:
