@@ -22,7 +22,8 @@ from engine.runtime.batch import Compile, Executor, History, Limits, LostError, 
 from engine.runtime.derived import Queries, own_iri
 from engine.runtime.graphs import GraphStore
 from engine.runtime.kept import KeptStreams
-from engine.runtime.query import LiveQuery, unreadable
+from engine.runtime.planned import Key, plan_key
+from engine.runtime.query import Compiled, LiveQuery, unreadable
 from engine.runtime.registered import Definition, read_statement
 from engine.runtime.resources import Notice
 from engine.runtime.results import Changes
@@ -36,8 +37,10 @@ class Barriers:
     """Queries, streams, graphs and rule sets, changed by the records that stand at barriers."""
 
     def __init__(self, executor: Executor, parse: Callable[[str], Statement], parse_rules: ParseRules, compile_query: Compile,
-                 graph_folder: Path | None, limits: Limits, history: History, aside: SetAside | None = None) -> None:
+                 graph_folder: Path | None, limits: Limits, history: History, aside: SetAside | None = None,
+                 planned: Callable[[Key], Compiled | None] = lambda key: None) -> None:
         self.executor = executor
+        self._planned = planned
         self.queries = Queries[LiveQuery]()
         self.kept = KeptStreams(limits.tail, limits.tail_bytes)
         self.store = GraphStore(graph_folder, aside)
@@ -196,7 +199,8 @@ class Barriers:
             query.fail(failure or LostError(lost[0][1]), lost[0][0] if lost else None)
             return
         try:
-            query.compiled = self._compile(query.statement, query.name, self.graphs, self.rules)
+            key = plan_key(query.definition, query.statement, self.store.versions, self.rule_store.stored)
+            query.compiled = self._planned(key) or self._compile(query.statement, query.name, self.graphs, self.rules)
         except Exception as error:  # whatever a compiler raises is this query's failure, not the pump's
             query.fail(error)
 

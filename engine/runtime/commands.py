@@ -6,16 +6,19 @@ A command is answered when its record is on disk. No lock is held, and nobody wa
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import nullcontext
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import pyarrow as pa
 
+from engine.compiler import Catalog
 from engine.runtime.append import Appender
 from engine.runtime.clock import Clock
 from engine.runtime.errors import unavailable
 from engine.runtime.machine import Machine
+from engine.runtime.planned import plan_key
+from engine.runtime.query import Compiled
 from engine.runtime.results import ResultLog
 from engine.runtime.settings import Settings
 from engine.runtime.view import View
@@ -50,6 +53,17 @@ class Commands:
     def _view(self) -> View:
         """What there is now; 503 where the engine does not run."""
         return self._machine.view
+
+    def _names(self, options: Mapping[str, Any], view: View) -> Catalog:
+        """What a statement may name."""
+        return view.names(self.settings, bool(options.get("mixedTime", False)))
+
+    def _hand(self, plans: Mapping[str, Compiled], end: Appender) -> None:
+        """Give the pump these plans of queries, by name, as they are from the end of the log on."""
+        graphs = {iri: version.position for iri, version in end.catalogue.graphs.items()}
+        for name, compiled in plans.items():
+            query = end.catalogue.queries[name]
+            self._machine.planned.hand(plan_key(query.definition, query.statement, graphs, end.catalogue.rules), compiled)
 
     def _write(self, decide: Decision[Reply]) -> tuple[Reply, View]:
         """Decide a command and append its records: its reply, and the view just after it."""

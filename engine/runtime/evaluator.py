@@ -79,7 +79,7 @@ class Evaluator:
         pump = Pump(executor, machine.results, machine.parse, self._recompile, parse_rules=machine.parse_rules,
                     graph_folder=own.graph_folder, limits=limits, now=machine.clock.now_ms, alive=machine.backend.alive,
                     history=machine.folder.history, following=machine.folder.holes.after, aside=machine.aside, full=self._wait_for_room,
-                    decide=self._decide, later=self._later, stands=self._stands, lane=lane)
+                    decide=self._decide, later=self._later, stands=self._stands, lane=lane, planned=machine.planned.take)
         owner.call(pump.restore)
         if own.paused and self.life == 0:
             self._pause_all(pump)

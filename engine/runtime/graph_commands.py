@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import replace as changed
+
+import pyarrow as pa
 
 from engine.compiler import triples as triples_of
+from engine.ir.spans import DiagnosticError
 from engine.records import Triple
 from engine.runtime.append import Appender
 from engine.runtime.commands import Check, Commands, Decision, Rows, StaleError
 from engine.runtime.errors import in_use
 from engine.runtime.graphs import graph_mark, static_facts
+from engine.runtime.query import Compiled
 from engine.runtime.quotas import check_graph
 from engine.runtime.resources import GraphInfo
 from engine.runtime.rows import graph_rows, own_blank_nodes
@@ -31,6 +37,7 @@ class GraphCommands(Commands):
                 fresh = own_blank_nodes(triples, graph_mark(iri, count + 1))
                 rows = graph_rows(0, iri, list(dict.fromkeys(fresh if replace or before is None else [*before, *fresh])))
                 made = rows, static_facts(rows)
+            basis, plans = _basis(iri, view), {} if made is None else self._graph_plans(iri, made[1], view)
 
             def decide(end: Appender, view: View, now: int) -> tuple[Rows, bool]:
                 known = view.catalogue.graphs.get(iri)
@@ -43,12 +50,26 @@ class GraphCommands(Commands):
                 check_rederived(view.catalogue, iri)
                 check_graph(view.catalogue, self.settings, iri, made[1].num_rows)
                 self._machine.room.check()
-                return end.graph(iri, made), iri not in view.graphs
+                rows = end.graph(iri, made)
+                if _basis(iri, view) == basis:      # else the pump makes the plans
+                    self._hand(plans, end)
+                return rows, iri not in view.graphs
 
             return decide
 
         created, view = self._write_prepared(prepare)
         return view.graph(iri)[0], created
+
+    def _graph_plans(self, iri: str, facts: pa.Table, view: View) -> dict[str, Compiled]:
+        """The plans with other facts in a graph of the queries that use it, by name. One that cannot be planned fails at the pump."""
+        plans = {}
+        for query in view.catalogue.queries.values():
+            if iri in query.graphs and view.standing(query) != "failed":
+                names = self._names(query.definition.options, view)
+                with suppress(DiagnosticError, ValueError):
+                    plans[query.name] = self._machine.backend.compile(query.statement, query.name,
+                                                                      changed(names, graphs={**names.graphs, iri: facts}))
+        return plans
 
     def graphs(self) -> list[GraphInfo]:
         view = self._view()
@@ -70,3 +91,9 @@ class GraphCommands(Commands):
             return end.graph(iri, None), None
 
         self._write(decide)
+
+
+def _basis(iri: str, view: View) -> list[object]:
+    """What plans with another version of a graph depend on."""
+    users = [query for query in view.catalogue.queries.values() if iri in query.graphs]
+    return [(query.epoch, view.catalogue.basis(query.statement)) for query in users]

@@ -25,6 +25,7 @@ from engine.runtime.listeners import Listeners
 from engine.runtime.log import LogFolder
 from engine.runtime.log_writer import LogWriter
 from engine.runtime.meters import Meters
+from engine.runtime.planned import Planned
 from engine.runtime.recovery import Recovery
 from engine.runtime.resources import Notice
 from engine.runtime.results import ResultLog, Retention
@@ -58,6 +59,7 @@ class Machine:
         self.listeners, self.meters, self.heap = Listeners(), Meters(), Heap()
         self.position = self.life = 0
         self.closing = threading.Event()
+        self.planned = Planned()
         self._changed = threading.Condition()
         self._without_room: str | None = None
         self._opened = ExitStack()

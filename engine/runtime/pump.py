@@ -28,7 +28,8 @@ from engine.runtime.derived import Queries
 from engine.runtime.evaluations import Evaluations
 from engine.runtime.lane import Lane
 from engine.runtime.needs import KnownNeeds, Need
-from engine.runtime.query import LiveQuery
+from engine.runtime.planned import Key
+from engine.runtime.query import Compiled, LiveQuery
 from engine.runtime.registered import Definition
 from engine.runtime.resources import Notice
 from engine.runtime.results import Changes, ResultLog
@@ -57,7 +58,8 @@ class Pump(Evaluations):
                  history: History = lambda needed, position: (), following: Callable[[int], int] = lambda position: position + 1,
                  aside: SetAside | None = None, full: Callable[[Exception], None] | None = None,
                  decide: Decide = lambda name, epoch, tick, error: 0, later: Callable[[int], Sequence[Control]] = lambda position: (),
-                 stands: Callable[[str], bool] = lambda epoch: True, lane: Lane | None = None) -> None:
+                 stands: Callable[[str], bool] = lambda epoch: True, lane: Lane | None = None,
+                 planned: Callable[[Key], Compiled | None] = lambda key: None) -> None:
         """`graph_folder` None keeps static graphs in memory only (a replay). `now` dates rows for retention; it decides no result.
         `alive` is asked when an evaluation failed: whether that was the query's fault or the end of the evaluator.
         `history(from_ms by stream, position)` reads the items of the log up to `position` that are not older, in order.
@@ -65,9 +67,9 @@ class Pump(Evaluations):
         `full` waits for room on the disk, or raises. `decide` logs that an evaluation failed by a limit, before the results of the batch
         are committed. `later(position)` reads the records of the log beyond a position that are not items, to its end. `stands` tells
         whether a generation of a query is neither removed nor replaced by any of them. `lane` is where slow queries are evaluated; without
-        one every batch waits for them."""
-        super().__init__(executor, parse, parse_rules, compile_query, graph_folder, limits, history, aside, alive=alive, decide=decide,
-                         stands=stands, lane=lane)
+        one every batch waits for them. `planned` gives statements that are compiled already."""
+        super().__init__(executor, parse, parse_rules, compile_query, graph_folder, limits, history, aside, planned, alive=alive,
+                         decide=decide, stands=stands, lane=lane)
         self.results = results
         self.position = 0
         self.set_aside: deque[Trouble] = deque(maxlen=_MOST_SET_ASIDE)

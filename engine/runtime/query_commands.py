@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from dataclasses import replace as changed
 from typing import Any
 
-from engine.compiler import Catalog
 from engine.ir.rule_windows import with_rule_windows
 from engine.ir.statement import Statement
 from engine.limits import NAMES, EvaluationLimits
@@ -85,7 +84,7 @@ class QueryCommands(StreamCommands):
         def prepare(view: View) -> Decision[tuple[str, bool]]:
             chosen = self._query_name(statement, name, view)
             stream = self._own_stream(statement, chosen, view)
-            self._compile(statement, chosen, wish.options, view, stream)
+            compiled = self._compile(statement, chosen, wish.options, view, stream)
             needs_of(statement, view, self.clock.now_ms()).check(self.settings)
             basis = view.catalogue.basis(statement)
 
@@ -108,7 +107,9 @@ class QueryCommands(StreamCommands):
                 _check_producers(statement, chosen, view, wish)
                 if old is not None:
                     _check_readers(old, view, "replaced", wish.force and _makes(statement, stream) == old.makes)
-                return _register(end, chosen, text, statement, wish, stream, now), (chosen, True)
+                rows = _register(end, chosen, text, statement, wish, stream, now)
+                self._hand({chosen: compiled}, end)
+                return rows, (chosen, True)
 
             return decide
 
@@ -207,10 +208,6 @@ class QueryCommands(StreamCommands):
         """The statement compiled against what is registered, as a query that makes `stream`."""
         check_sources(statement, name, _makes(statement, stream), view.catalogue.queries, self.settings.base_url)
         return self._machine.backend.compile(statement, name, changed(self._names(options, view), asked_once=asked_once))
-
-    def _names(self, options: Mapping[str, Any], view: View) -> Catalog:
-        """What a statement may name."""
-        return view.names(self.settings, bool(options.get("mixedTime", False)))
 
     def _own_stream(self, statement: Statement, name: str, view: View) -> str | None:
         """The IRI of the stream that a statement registers: the one in its text, or the query's own. 409 if it is another's."""

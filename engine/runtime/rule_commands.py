@@ -12,6 +12,7 @@ from engine.ir.stages import timeline_of
 from engine.runtime.append import Appender
 from engine.runtime.commands import Check, Decision, Rows, StaleError
 from engine.runtime.errors import EngineError, in_use
+from engine.runtime.query import Compiled
 from engine.runtime.query_commands import QueryCommands
 from engine.runtime.quotas import check_rules
 from engine.runtime.resources import RuleSetInfo
@@ -32,8 +33,7 @@ class RuleCommands(QueryCommands):
             before = view.catalogue.rules.get(name)
             same = before is not None and (before.media, before.text) == (media, text)
             basis = _basis(name, view)
-            if not same:
-                self._check_plans(name, rules, view)
+            plans = {} if same else self._plans(name, rules, view)
 
             def decide(end: Appender, view: View, now: int) -> tuple[Rows, bool]:
                 if check is not None:
@@ -42,7 +42,9 @@ class RuleCommands(QueryCommands):
                     raise StaleError
                 if not same:
                     check_rules(view.catalogue, self.settings, name, text)
-                return [] if same else end.rules(name, StoredRules(media, text, 0, rules)), before is None
+                rows = [] if same else end.rules(name, StoredRules(media, text, 0, rules))
+                self._hand(plans, end)
+                return rows, before is None
 
             return decide
 
@@ -78,8 +80,9 @@ class RuleCommands(QueryCommands):
 
         self._write(decide)
 
-    def _check_plans(self, name: str, rules: RuleSet, view: View) -> None:
-        """Refuse new rules with which a query that runs could not be planned."""
+    def _plans(self, name: str, rules: RuleSet, view: View) -> dict[str, Compiled]:
+        """The plans with new rules of the queries that use them, by name. Refuses rules with which one that runs could not be planned."""
+        plans = {}
         for query in view.catalogue.queries.values():
             if name not in query.rules or view.standing(query) == "failed":
                 continue
@@ -91,11 +94,13 @@ class RuleCommands(QueryCommands):
                                   "cannot be taken back.", {"usedBy": [query.name]})
             names = self._names(query.definition.options, view)
             try:
-                self._machine.backend.compile(query.statement, query.name, replace(names, rules={**names.rules, name: rules}))
+                found = self._machine.backend.compile(query.statement, query.name, replace(names, rules={**names.rules, name: rules}))
             except (DiagnosticError, ValueError) as error:
                 reason = error.diagnostics[0].message if isinstance(error, DiagnosticError) else str(error)
                 raise EngineError("in-use", 409, f"The query {query.name!r} cannot be planned with these rules: {reason}",
                                   {"usedBy": [query.name]}) from error
+            plans[query.name] = found
+        return plans
 
 
 def _basis(name: str, view: View) -> list[object]:

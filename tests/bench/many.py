@@ -21,13 +21,13 @@ from tests.bench.join import milliseconds
 from tests.bench.observations import BENCH, TYPE
 from tests.bench.settings import Settings, running_server
 
-_STREAM = "http://bench.example/many"
-_PUSHES_PER_SECOND = 10
+STREAM = "http://bench.example/many"
+PUSHES_PER_SECOND = 10
 _WARM_UP_S = 10
 _QUERIES_PER_FEED = 100
 _TRIPLES_PER_ITEM = 3
 _INTEGER = "http://www.w3.org/2001/XMLSchema#integer"
-_SOURCE = f"FROM STREAM <{_STREAM}> [RANGE {{range}}s STEP 1s]"
+_SOURCE = f"FROM STREAM <{STREAM}> [RANGE {{range}}s STEP 1s]"
 KINDS = (
     "SELECT ?o ?n {source} WHERE {{ ?o a b:Observation ; b:sensor b:s{k} ; b:value ?n }}",
     "SELECT ?s (COUNT(?o) AS ?count) {source} WHERE {{ ?o b:sensor ?s ; b:value ?n FILTER (?n > {k}) }} GROUP BY ?s",
@@ -64,7 +64,7 @@ class Load:
     @property
     def items(self) -> int:
         """The items of a push."""
-        return self.rate // (_PUSHES_PER_SECOND * _TRIPLES_PER_ITEM)
+        return self.rate // (PUSHES_PER_SECOND * _TRIPLES_PER_ITEM)
 
     def texts(self) -> dict[str, str]:
         """The statements by name, no two alike: of a kind ten constants, with five ranges each."""
@@ -110,7 +110,7 @@ def _measured(settings: Settings, load: Load) -> tuple[list[Figure], dict[str, A
     registrations = ("--limit", f"registrations_per_minute={10 * load.queries}")
     with running_server(replace(settings, server=(*settings.server, *registrations))) as server:
         client = Client(server.base)
-        client.put_stream("many", _STREAM)
+        client.put_stream("many", STREAM)
         registering = time.time()
         for name, text in texts.items():
             client.put_query(name, text)
@@ -119,7 +119,7 @@ def _measured(settings: Settings, load: Load) -> tuple[list[Figure], dict[str, A
                  for some in _parts(list(texts), _QUERIES_PER_FEED)]
         used, began = server.cpu_seconds(), time.time()
         push_at_pace(server.base, "/streams/many", partial(items, load.items), "application/n-quads", begin=began + 0.2,
-                     interval_s=1 / _PUSHES_PER_SECOND, count=seconds * _PUSHES_PER_SECOND, connections=2)
+                     interval_s=1 / PUSHES_PER_SECOND, count=seconds * PUSHES_PER_SECOND, connections=2)
         ended = time.time()
         cores = (server.cpu_seconds() - used) / (ended - began)
         server.wait_processed()

@@ -197,6 +197,7 @@ def test_a_query_that_cannot_be_planned_at_the_pump_has_failed(standing: Unsettl
         raise ValueError("cannot be planned")
 
     monkeypatch.setattr(standing.backend, "compile", broken)
+    engine._machine.planned._plans.clear()      # as after a start
     standing.catch_up()
     info: QueryInfo = engine.query("q")
     assert info.state == "failed" and info.error == "ValueError: cannot be planned"
