@@ -10,7 +10,7 @@ import hashlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from engine.ir.rules import Atom, Negation, Rule
+from engine.ir.rules import Atom, Negation, Rule, Table
 from engine.ir.statement import StreamSource, TimeWindow
 from engine.ir.terms import Constant
 from engine.plan.dataset import Dataset
@@ -44,12 +44,18 @@ def named(closed: ClosedSource, windows: str) -> ClosedSource:
 
 
 def _spelled(rule: Rule) -> str:
-    """What tells a rule from others. What follows from nothing may be 100,000 axioms, whose `repr` takes ten times as long."""
-    head = rule.head
-    if rule.body or not isinstance(head, Atom) or not all(isinstance(term, Constant) for term in head.terms):
-        return f"\n{rule!r}"
-    tokens = [term.token for term in head.terms if isinstance(term, Constant)]
-    return f"\n{(rule.name, rule.role, rule.window_ms, head.predicate, tokens)!r}"
+    """What tells a rule from others. There may be 100,000 axioms, or rows of its tables: the `repr` of a term takes long."""
+    head, *body = (_spelled_part(part) for part in (rule.head, *rule.body))
+    return f"\n{(head, body, rule.name, rule.role, rule.window_ms)!r}"
+
+
+def _spelled_part(part: object) -> object:
+    match part:
+        case Table(variables=variables, rows=rows):
+            return variables, [[constant.token for constant in row] for row in rows]
+        case Atom(predicate=predicate, terms=terms):
+            return predicate, [term.token if isinstance(term, Constant) else term for term in terms]
+    return part
 
 
 def entailed(data: Dataset, reasoning: tuple[StaticSource, ...], program: Program, windows: str,
