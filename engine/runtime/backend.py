@@ -20,7 +20,7 @@ from engine.spark.oneshot import OneShots
 from engine.spark.session import Session, start_session
 from engine.supervision.worker import Worker
 
-OnBatch = Callable[[Callable[[], pa.Table]], None]
+OnBatch = Callable[[Callable[[], pa.Table] | None], None]
 OnFailure = Callable[[BaseException], None]
 Say = Callable[[str], None]
 
@@ -33,6 +33,9 @@ class Feed(Protocol):
     def start(self) -> None: ...
 
     def stop(self) -> None: ...
+
+    def wake(self) -> None:
+        """Told that there is another file."""
 
     def seen(self, files: int) -> None:
         """Told how many files were removed from the log's folder."""

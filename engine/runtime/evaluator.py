@@ -146,16 +146,21 @@ class Evaluator:
 
     # --- batches
 
-    def _batch(self, read: Callable[[], pa.Table]) -> None:
-        """The feed has rows. They are not read from it where the pump has had them, or is so far behind that the log itself is read faster.
-        Then the log is read until the pump has caught up: asking the feed takes time too, and mostly brings what has been read."""
+    def wake(self) -> None:
+        """Records were written."""
+        if (feed := self.feed) is not None:
+            feed.wake()
+
+    def _batch(self, read: Callable[[], pa.Table] | None) -> None:
+        """The feed has rows, or (None) the log has. They are not read from the feed where the pump has had them, or is so far behind that the
+        log itself is read faster. Then the log is read until the pump has caught up."""
         machine, owner, pump = self._machine, self.owner, self.pump
         waiting = machine.folder.waiting(machine.position)
         if not waiting or self._over:
             return
         assert owner is not None and pump is not None
-        table = ROWS.empty_table() if self._ahead or _many(waiting) else self._read(read)
-        self._ahead = False
+        table = ROWS.empty_table() if read is None or self._ahead or _many(waiting) else self._read(read)
+        self._ahead = read is None
         owner.call(lambda: self._process(pump, table))
         while not self._over and machine.state != "failed" and not machine.closing.is_set():
             if machine.position >= waiting[-1].last and not _many(waiting := machine.folder.waiting(machine.position)):

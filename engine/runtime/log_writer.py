@@ -45,14 +45,14 @@ class LogWriter:
 
     def __init__(self, folder: LogFolder, appender: Appender, now: Callable[[], int], interval_ms: int,
                  arrival_streams: Callable[[], Iterable[str]] = tuple, processed: Callable[[], int] | None = None,
-                 on_failure: Callable[[BaseException], None] | None = None) -> None:
+                 on_failure: Callable[[BaseException], None] | None = None, written: Callable[[], None] = lambda: None) -> None:
         """`arrival_streams` get a clock mark with each commit that holds items of an arrival stream. `processed` is the last position
-        that the pump is done with. `on_failure` is told when the log can be written no more."""
+        that the pump is done with. `on_failure` is told when the log can be written no more, `written` of each file."""
         self.folder = folder
         self.appender = appender
         self.failure: BaseException | None = None
         self._now, self._interval = now, interval_ms / 1000
-        self._arrival_streams, self._processed = arrival_streams, processed
+        self._arrival_streams, self._processed, self._written = arrival_streams, processed, written
         self._waiting: deque[int] = deque()
         self._swept = now()
         self._commands: queue.SimpleQueue[Any] = queue.SimpleQueue()
@@ -157,6 +157,7 @@ class LogWriter:
             future.set_result(reply)
         if rows:
             self._waiting.append(end.position - 1)
+            self._written()
 
     def _write(self, end: Appender, rows: list[pa.Table], now: int) -> None:
         if not rows:

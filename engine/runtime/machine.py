@@ -98,7 +98,7 @@ class Machine:
         self.position = self.results.position
         end = Recovery(self.parse, self.parse_rules).end(self.results, self.folder, self.clock.now_ms(), own)
         self.writer = LogWriter(self.folder, end, self.clock.now_ms, own.commit_interval_ms, self._arrival_streams,
-                                lambda: self.position, self._fail)
+                                lambda: self.position, self._fail, lambda: self._evaluator.wake())
         self.timer = Timer(self.clock, self.writer, self._fail)
         self.keeper = LogKeeper(self.folder, self.room, own.archive_files, lambda: self.position, self._needed, self._seen)
         self.writer.start()

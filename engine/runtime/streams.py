@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -154,10 +154,18 @@ _SHOWN = ["position", "t", "g", "s", "p", "o"]
 _TAIL_ROWS = 50_000
 
 
+class _Part(NamedTuple):
+    """Rows of so many items, and their bytes."""
+
+    items: int
+    size: int
+    rows: pa.Table
+
+
 class Tail:
     """The last items of a stream; fewer where they are large. `gone` is the position of the last one that is no longer here."""
 
-    def __init__(self, items: int, most_bytes: int = 8 << 20, parts: Sequence[tuple[int, pa.Table]] = (), gone: int = 0) -> None:
+    def __init__(self, items: int, most_bytes: int = 8 << 20, parts: Sequence[_Part] = (), gone: int = 0) -> None:
         self._parts = tuple(parts)
         self._items, self._bytes = items, most_bytes
         self.gone = gone
@@ -165,7 +173,7 @@ class Tail:
     @property
     def tables(self) -> list[pa.Table]:
         """The rows of the items, in order."""
-        return [table for _, table in self._parts]
+        return [part.rows for part in self._parts]
 
     def fixed(self) -> Tail:
         """The tail as it is now, which does not change."""
@@ -174,29 +182,29 @@ class Tail:
     def add(self, rows: pa.Table) -> None:
         """Take rows of the log, of this stream's items only, in order."""
         positions = rows["position"].to_numpy()
-        begin = max(0, len(positions) - _TAIL_ROWS)
-        begin += int(np.searchsorted(-np.cumsum(_sizes(rows.slice(begin))[::-1])[::-1], -self._bytes))
+        if not len(positions):
+            return
+        first = max(int(np.searchsorted(positions, np.unique(positions)[-self._items:][0])), len(positions) - _TAIL_ROWS)
+        sizes = _sizes(rows.slice(first))
+        begin = first + int(np.searchsorted(-np.cumsum(sizes[::-1])[::-1], -self._bytes))
         if begin:
             begin = int(np.searchsorted(positions, positions[begin - 1], side="right"))
-        last = np.unique(positions[begin:])[-self._items:]
-        begin = int(np.searchsorted(positions, last[0])) if len(last) else len(positions)
-        if begin:
             self.gone = int(positions[begin - 1])
-        if not len(last):
-            self._parts = () if len(positions) else self._parts
+        if begin == len(positions):
+            self._parts = ()
             return
         kept = rows.select(_SHOWN).slice(begin).take(np.arange(len(positions) - begin))     # a copy: a slice would keep the whole batch
-        parts = (*self._parts, (len(last), kept))
+        parts = (*self._parts, _Part(len(np.unique(positions[begin:])), int(sizes[begin - first:].sum()), kept))
         superfluous = len(self._parts) if begin else _superfluous(parts, self._items, self._bytes)
         if superfluous:
-            self.gone = max(self.gone, parts[superfluous - 1][1]["position"][-1].as_py())
+            self.gone = max(self.gone, parts[superfluous - 1].rows["position"][-1].as_py())
         self._parts = parts[superfluous:]
 
     def read(self, limit: int, since: int = 0) -> list[TailEvent]:
         """The last `limit` items with position > `since`, in order."""
         items: dict[int, TailEvent] = {}
-        for _, part in self._parts:
-            for position, t, graph, s, p, o in zip(*(part[name].to_pylist() for name in _SHOWN), strict=True):
+        for part in self._parts:
+            for position, t, graph, s, p, o in zip(*(part.rows[name].to_pylist() for name in _SHOWN), strict=True):
                 if position > since:
                     old = items.get(position)
                     triples = (*(old.triples if old else ()), *(((s, p, o),) if s is not None else ()))
@@ -204,15 +212,15 @@ class Tail:
         return [items[position] for position in sorted(items)[-limit:]] if limit else []
 
 
-def _superfluous(parts: Sequence[tuple[int, pa.Table]], enough: int, most_bytes: int) -> int:
+def _superfluous(parts: Sequence[_Part], enough: int, most_bytes: int) -> int:
     """How many of the first parts go because those after them are enough, or all that there is room for."""
     items = rows = size = 0
     for place in range(len(parts) - 1, -1, -1):
-        own = parts[place][1]
-        size += int(_sizes(own).sum())
+        own = parts[place]
+        size += own.size
         if items >= enough or rows >= _TAIL_ROWS or size > most_bytes and place < len(parts) - 1:
             return place + 1
-        items, rows = items + parts[place][0], rows + own.num_rows
+        items, rows = items + own.items, rows + own.rows.num_rows
     return 0
 
 

@@ -1,5 +1,8 @@
 """The input log through Structured Streaming: ``readStream`` over the log's folder, ``foreachBatch``, one Arrow table per batch.
 
+A batch costs about 100 ms of processor time whatever it holds. So the callback keeps it open: what is written meanwhile the pump reads
+itself, as soon as it is there, and the next batch comes after `open_s` seconds.
+
 The checkpoint is disposable (positions in the result log make that safe): a new folder at each start and every `rotate_files` files,
 because the source never forgets a file name. Rows come in any order, and again after a restart; the callback sorts that out.
 """
@@ -8,6 +11,7 @@ from __future__ import annotations
 
 import shutil
 import threading
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,7 +23,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from engine.supervision.worker import Worker
 
-OnBatch = Callable[[Callable[[], pa.Table]], None]
+OnBatch = Callable[[Callable[[], pa.Table] | None], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,16 +36,18 @@ class FeedSettings:
     poll_ms: int = 25
     rotate_files: int = 15_000
     most_files: int = 2_000
+    open_s: float = 10.0
 
 
 class Feed:
     """One streaming query after another over the same folder. `on_batch` runs in a thread of Py4J's."""
 
     def __init__(self, spark: SparkSession, settings: FeedSettings, on_batch: OnBatch, on_failure: Callable[[BaseException], None]) -> None:
-        """`on_batch` is told of each batch, and reads it if it wants to."""
+        """`on_batch` is told of each batch, and reads it if it wants to; and, without a batch, that files were written."""
         self._spark, self._settings = spark, settings
         self._on_batch, self._on_failure = on_batch, on_failure
         self._stopping = threading.Event()
+        self._woken = threading.Event()
         self._generation = 0
         self._files_seen = 0
         self._query: StreamingQuery | None = None
@@ -58,6 +64,7 @@ class Feed:
     def stop(self) -> None:
         """Stop after the batch that runs."""
         self._stopping.set()
+        self._woken.set()
         try:
             if self._query is not None:
                 self._query.stop()
@@ -76,7 +83,13 @@ class Feed:
 
     def _batch(self, frame: DataFrame, number: int) -> None:
         try:
+            self._woken.clear()
             self._on_batch(frame.toArrow)
+            until = time.monotonic() + self._settings.open_s
+            while not self._over and (left := until - time.monotonic()) > 0 and self._woken.wait(left):
+                self._woken.clear()
+                if not self._over:
+                    self._on_batch(None)
         except BaseException as failure:  # SystemExit too: it would leave the query active and stop() hanging
             raise RuntimeError(f"batch {number}: {failure!r}") from failure
 
@@ -87,7 +100,7 @@ class Feed:
             assert query is not None
             try:
                 ended = query.awaitTermination(2)
-                if not ended and self._files_seen < self._settings.rotate_files:
+                if not ended and not self._over:
                     continue
                 if self._stopping.is_set():
                     return
@@ -106,6 +119,16 @@ class Feed:
         shutil.rmtree(self._settings.checkpoints / str(self._generation - 1), ignore_errors=True)
         self._files_seen = 0
 
+    def wake(self) -> None:
+        """Told by whoever writes: there is another file."""
+        self._woken.set()
+
     def seen(self, files: int) -> None:
         """Told by whoever tidies the folder: how many files it removed, none of which the query's checkpoint forgets."""
         self._files_seen += files
+        self._woken.set()
+
+    @property
+    def _over(self) -> bool:
+        """Whether the query is to end after this batch."""
+        return self._stopping.is_set() or self._files_seen >= self._settings.rotate_files

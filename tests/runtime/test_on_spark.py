@@ -115,18 +115,22 @@ def folder(tmp_path: Path) -> LogFolder:
 class Listening:
     """Collects the positions that a feed brings."""
 
-    def __init__(self, session: Session, folder: LogFolder, rotate_files: int = 10_000) -> None:
+    def __init__(self, session: Session, folder: LogFolder, rotate_files: int = 10_000, open_s: float = 0.0) -> None:
         self.positions: list[int] = []
         self.failures: list[BaseException] = []
         self.refuse = False
+        self.told = 0
         self.waiting = Waiting()
-        settings = FeedSettings(folder.folder, folder.folder.parent / "checkpoints", ROWS, rotate_files=rotate_files)
+        settings = FeedSettings(folder.folder, folder.folder.parent / "checkpoints", ROWS, rotate_files=rotate_files, open_s=open_s)
         self.feed = Feed(session.spark, settings, self._take, self._fail)
 
-    def _take(self, read: Callable[[], pa.Table]) -> None:
+    def _take(self, read: Callable[[], pa.Table] | None) -> None:
         if self.refuse:
             raise SystemExit("refused")
-        self.positions += read()["position"].to_pylist()
+        if read is None:
+            self.told += 1
+        else:
+            self.positions += read()["position"].to_pylist()
         self.waiting()
 
     def _fail(self, failure: BaseException) -> None:
@@ -156,6 +160,20 @@ def test_a_feed_brings_every_file_and_goes_on_with_a_new_checkpoint(listening: L
     folder.write(note(3))  # type: ignore[arg-type]
     listening.waiting.until(lambda: 3 in listening.positions)
     assert not listening.failures
+
+
+@pytest.mark.spark
+def test_a_batch_is_kept_open_and_ends_when_the_feed_is_stopped(spark_session: Session, folder: LogFolder) -> None:
+    found = Listening(spark_session, folder, open_s=1e6)
+    found.feed.start()
+    folder.write(note(1))  # type: ignore[arg-type]
+    found.waiting.until(lambda: found.positions == [1])
+    for number in range(2, 4):
+        folder.write(note(number))  # type: ignore[arg-type]
+        found.feed.wake()
+        found.waiting.until(lambda: found.told == number - 1)
+    found.feed.stop()
+    assert found.positions == [1] and not found.failures
 
 
 @pytest.mark.spark

@@ -62,9 +62,9 @@ class MemoryBackend:
         return ReferenceCompiled.of(statement, name, catalog.graphs, catalog.rules)
 
     def feed(self, on_batch: OnBatch, on_failure: Callable[[BaseException], None]) -> FolderFeed:
-        def told(read: Callable[[], pa.Table]) -> None:
+        def told(read: Callable[[], pa.Table] | None) -> None:
             self.fed.wait(10)
-            on_batch(lambda: self._read(read))
+            on_batch(None if read is None else lambda: self._read(read))
 
         assert self._folder is not None
         return FolderFeed(self._folder, told, on_failure)
@@ -108,7 +108,7 @@ class _Halting(ReferenceExecutor):
 
 
 class FolderFeed:
-    """Looks at the folder every few milliseconds, as Structured Streaming does."""
+    """Looks at the folder every few milliseconds, as Structured Streaming does; what comes in a batch after its first file is not read."""
 
     def __init__(self, folder: LogFolder, on_batch: OnBatch, on_failure: Callable[[BaseException], None]) -> None:
         self._folder, self._on_batch, self._on_failure = folder, on_batch, on_failure
@@ -122,6 +122,9 @@ class FolderFeed:
         self._stopping.set()
         self.worker.join()
 
+    def wake(self) -> None:
+        """It looks all the time."""
+
     def seen(self, files: int) -> None:
         """No checkpoint grows here."""
 
@@ -129,8 +132,8 @@ class FolderFeed:
         after = 0
         while not self._stopping.wait(0.002):
             try:
-                for file in self._folder.waiting(after):
-                    self._on_batch(partial(_rows, file))
+                for number, file in enumerate(self._folder.waiting(after)):
+                    self._on_batch(None if number else partial(_rows, file))
                     after = file.last
             except FileNotFoundError:
                 continue  # merged into the archive, or set aside, while the folder was listed

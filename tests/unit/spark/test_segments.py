@@ -147,7 +147,8 @@ def test_the_log_s_source_alone_passes_over_files_that_are_gone(spark_session: S
         pq.write_table(table, folder / f"{number}.parquet")
     read, failures = threading.Event(), list[BaseException]()
 
-    def on_batch(read_batch: Callable[[], pa.Table]) -> None:
+    def on_batch(read_batch: Callable[[], pa.Table] | None) -> None:
+        assert read_batch is not None
         (folder / "0.parquet").unlink(missing_ok=True)
         found.append(read_batch())
         read.set()
