@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import logging
 import shutil
+import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
 _LOG = logging.getLogger(__name__)
 _WARM_UP_BATCHES = 6
 _MOST_NEWER_ROWS = 400_000
+_REST, _LONGEST_REST_S = 4, 0.1         # after rows that made nothing due: so many times as long as they took, that more may come
 _FEW_FILES, _FEW_BYTES = 4, 500_000     # so much is read through Spark; more of it at once is read faster here
 
 
@@ -58,6 +60,7 @@ class Evaluator:
         self._lane: Lane | None = None
         self._machine = machine
         self._ahead = False
+        self._due = 0
 
     # --- start and end
 
@@ -152,8 +155,8 @@ class Evaluator:
             feed.wake()
 
     def _batch(self, read: Callable[[], pa.Table] | None) -> None:
-        """The feed has rows, or (None) the log has. They are not read from the feed where the pump has had them, or is so far behind that the
-        log itself is read faster. Then the log is read until the pump has caught up."""
+        """The feed has rows, or (None) the log has. They are not read from the feed where the pump has had them, or is so far behind that
+        the log itself is read faster. Then the log is read until the pump has caught up."""
         machine, owner, pump = self._machine, self.owner, self.pump
         waiting = machine.folder.waiting(machine.position)
         if not waiting or self._over:
@@ -161,12 +164,15 @@ class Evaluator:
         assert owner is not None and pump is not None
         table = ROWS.empty_table() if read is None or self._ahead or _many(waiting) else self._read(read)
         self._ahead = read is None
+        self._due, began = 0, time.monotonic()
         owner.call(lambda: self._process(pump, table))
         while not self._over and machine.state != "failed" and not machine.closing.is_set():
             if machine.position >= waiting[-1].last and not _many(waiting := machine.folder.waiting(machine.position)):
-                return
+                break
             self._ahead = True
             owner.call(lambda: self._process(pump, ROWS.empty_table()))
+        if read is None and not self._due:
+            machine.closing.wait(min(_REST * (time.monotonic() - began), _LONGEST_REST_S))
 
     def _read(self, read: Callable[[], pa.Table]) -> pa.Table:
         """What the feed has. Where it cannot read a file that it has listed, the files are read here, and a damaged one is found."""
@@ -200,6 +206,7 @@ class Evaluator:
         if not outcome.committed:
             return
         machine.has_room()
+        self._due += outcome.ticks
         machine.meters.batch(outcome, machine.clock.now_ms())
         machine.timer.expect(pump.next_ticks())
         machine.reached(position := pump.position, snapshot_of(pump, machine.meters.measured()))

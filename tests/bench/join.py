@@ -131,11 +131,16 @@ def begun(rate: int) -> Observations:
     return Observations((math.ceil(time.time()) + 1) * 1000, rate // TRIPLES)
 
 
-def push(server: ServerProcess, stream: str, begin_ms: int, body: Callable[[int, int], bytes], seconds: int) -> list[Push]:
-    """Push what is between two times (ms from the beginning), slice by slice as these pass, each with the watermark that ends it."""
-    return push_at_pace(server.base, f"/streams/{stream}", lambda k: body(k * SLICE_MS, (k + 1) * SLICE_MS), TIMED,
-                        begin=(begin_ms + SLICE_MS) / 1000, interval_s=SLICE_MS / 1000, count=seconds * 1000 // SLICE_MS,
-                        query=lambda k: f"?watermark={_iso(begin_ms + (k + 1) * SLICE_MS)}")
+def push(server: ServerProcess, stream: str, begin_ms: int, body: Callable[[int, int], bytes], seconds: int, *, after: int = 0,
+         speed: int = 1, begin: float | None = None) -> list[Push]:
+    """Push what is between two times (ms from the beginning), slice by slice as these pass, each with the watermark that ends it.
+
+    `after` seconds of the stream have been pushed before; `speed` of them are pushed in one, from the wall time `begin` (s) on.
+    """
+    first = after * 1000 // SLICE_MS
+    return push_at_pace(server.base, f"/streams/{stream}", lambda k: body((k + first) * SLICE_MS, (k + first + 1) * SLICE_MS), TIMED,
+                        begin=begin or (begin_ms + SLICE_MS) / 1000, interval_s=SLICE_MS / 1000 / speed,
+                        count=seconds * 1000 // SLICE_MS, query=lambda k: f"?watermark={_iso(begin_ms + (k + first + 1) * SLICE_MS)}")
 
 
 def await_results(client: Client, name: str, feed: Feed, expected: int) -> None:

@@ -1,22 +1,25 @@
 """W1's stream with one query of each shape (tests/bench/questions.py), every answer compared with an oracle; and rates from low to high.
 
-Each shape has a server of its own; with ``--quick`` all share one.
+Each shape has a server of its own; with ``--quick`` all share one. Processor time is that of the last two thirds of the stream: before, the
+JVM compiles. `cliff` ends with too much for some time: the lag must come back, and every answer be right.
 """
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
+from threading import Timer
 from typing import Any
 from urllib.parse import quote
 
 from tests.bench.client import Client
 from tests.bench.feed import Feed
 from tests.bench.figures import Figure, holds, percentile, plain, trend
-from tests.bench.join import answers, await_results, begun, differences, push
+from tests.bench.join import SLICE_MS, answers, await_results, begun, differences, push
 from tests.bench.questions import GRAPH, Numbers, Shape, shapes, stream_iri
 from tests.bench.settings import Settings, running_server
 from tests.live import ServerProcess
@@ -24,6 +27,9 @@ from tests.live import ServerProcess
 CLIFF_RATES = (1_000, 3_000, 10_000, 30_000, 60_000, 100_000, 150_000, 200_000)
 CLIFF_SHAPES = ("rows", "avg")
 _AFTER_WARM_UP = 6      # the lags of the first part of so many are left out
+_COMPILING = 3          # the same of processor time
+_OVERLOAD_RATE, _OVERLOAD_SPEED = 60_000, 5     # triples in a second of stream, seconds of stream in one while it is too much
+_BACK_MS = 1_000        # the lag that it must come back to
 
 
 @dataclass(slots=True)
@@ -81,7 +87,32 @@ def cliff(settings: Settings) -> tuple[list[Figure], dict[str, Any]]:
                 figures += found
                 if "cores" in details[label]:
                     figures.append(plain(f"{label}: processor per 1,000 triples", sum(details[label]["cores"]) * 1e6 / rate, "ms"))
-    return figures, details
+        with server_for_each() as server:
+            found, details["overload"] = _overload(server, known["avg"], settings.duration(30, 4))
+    return figures + found, details
+
+
+def _overload(server: ServerProcess, shape: Shape, seconds: int) -> tuple[list[Figure], dict[str, Any]]:
+    """For `seconds` more than the machine can do, then as long again and 10 s the usual. Lags are counted from when a push was due."""
+    client, (stream, body) = Client(server.base), next(iter(shape.bodies.items()))
+    client.put_stream("overload", stream_iri("overload", stream), "event", idle="PT1H")
+    client.put_query("overload", shape.text("overload"))
+    feed = Feed(server.base, f"/queries/overload/results?snapshot=false&mode={shape.mode}")
+    data, much, usual = begun(_OVERLOAD_RATE), seconds * _OVERLOAD_SPEED, seconds + 10
+    pushes = push(server, "overload", data.begin_ms, partial(body, data), much, speed=_OVERLOAD_SPEED)
+    pushes += push(server, "overload", data.begin_ms, partial(body, data), usual, after=much, begin=time.time())
+    await_results(client, "overload", feed, much + usual)
+    feed.close()
+    got = list(answers(feed.events(), ranked=shape.ranked))
+    expected = {data.begin_ms + 1000 * at: bag for at, bag in shape.answers(Numbers(data, much + usual)).items()}
+    due = {data.begin_ms + SLICE_MS * number: one.due for number, one in enumerate(pushes, 1)}
+    lags = [(answer.arrived - due[answer.at_ms]) * 1000 for answer in got if answer.at_ms in due]
+    figures = [holds("overload: every answer right", not differences(got, expected), "yes"),
+               plain("overload: greatest lag", max(lags, default=0), "ms"),
+               plain("overload: lag when it ended", lags[much - 1] if len(lags) >= much else -1, "ms"),
+               plain("overload: seconds until the lag was back", sum(lag > _BACK_MS for lag in lags[much:]), "s"),
+               holds("overload: the lag has come back", bool(lags) and percentile(lags[-5:], 50) <= _BACK_MS, "yes")]
+    return figures, {"lagsMs": lags, "wrong": differences(got, expected)[:10]}
 
 
 @contextmanager
@@ -116,14 +147,19 @@ def _measure(server: ServerProcess, name: str, shape: Shape, rate: int, seconds:
     client.put_query(name, shape.text(name))
     feed = Feed(server.base, f"/queries/{name}/results?snapshot=false&mode={shape.mode}")
     data = begun(rate)
-    used, own = server.cpu_seconds(), server.own_cpu_seconds()
+    used: list[tuple[float, float]] = []
+    measure = Timer(data.begin_ms / 1000 + seconds / _COMPILING - time.time(),
+                    lambda: used.append((server.own_cpu_seconds(), server.cpu_seconds())))
+    measure.start()
     with ThreadPoolExecutor(len(streams)) as pushers:
         waiting = [pushers.submit(push, server, streams[stream], data.begin_ms, partial(body, data), seconds)
                    for stream, body in shape.bodies.items()]
         for one in waiting:
             one.result()
     await_results(client, name, feed, seconds)
-    own, used = server.own_cpu_seconds() - own, server.cpu_seconds() - used
+    measure.join()
+    measured_s = seconds - seconds / _COMPILING
+    own, whole = (server.own_cpu_seconds() - used[0][0]) / measured_s, (server.cpu_seconds() - used[0][1]) / measured_s
     own_mb, all_mb, stats = server.own_memory_mb(), server.memory_mb(), client.stats(name)
     feed.close()
     client.request("DELETE", f"/queries/{name}")
@@ -133,4 +169,4 @@ def _measure(server: ServerProcess, name: str, shape: Shape, rate: int, seconds:
     expected = {data.begin_ms + 1000 * at: bag for at, bag in shape.answers(Numbers(data, seconds)).items()}
     known = [answer for answer in got if answer.at_ms in expected]
     return Measured(sum(a.bag == expected[a.at_ms] for a in known), seconds, differences(got, expected),
-                    [a.arrived * 1000 - a.at_ms for a in known], own / seconds, (used - own) / seconds, own_mb, all_mb - own_mb, stats)
+                    [a.arrived * 1000 - a.at_ms for a in known], own, whole - own, own_mb, all_mb - own_mb, stats)
