@@ -36,7 +36,7 @@ class FeedSettings:
     poll_ms: int = 25
     rotate_files: int = 15_000
     most_files: int = 2_000
-    open_s: float = 10.0
+    open_s: float = 60.0
 
 
 class Feed:
