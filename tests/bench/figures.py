@@ -44,6 +44,11 @@ def at_most(name: str, value: float, unit: str, limit: float) -> Figure:
     return Figure(name, round(float(value), 1), unit, f"<= {limit:g}", bool(value <= limit))
 
 
+def at_least(name: str, value: float, unit: str, limit: float) -> Figure:
+    """A figure that should be `limit` or more."""
+    return Figure(name, round(float(value), 1), unit, f">= {limit:g}", bool(value >= limit))
+
+
 def holds(name: str, truth: bool, target: str) -> Figure:
     """A figure that is yes (1) or no (0), and should be yes."""
     return Figure(name, float(truth), "yes/no", target, bool(truth))
