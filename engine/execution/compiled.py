@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Literal
+from weakref import WeakValueDictionary
 
 import pyarrow as pa
 
@@ -30,7 +31,7 @@ from engine.plan.staged import StagedPlan, explain_staged
 from engine.plan.timed import TimedPlan
 from engine.sql.calls import is_rowwise, is_volatile
 from engine.sql.companions import typed_variables
-from engine.sql.dialect import DIALECTS, Dialect
+from engine.sql.dialect import DIALECTS
 from engine.sql.emit import Emitter, PlanText
 from engine.sql.fixpoint import ClosureText, closure_text
 from engine.sql.instances import begun_text
@@ -45,6 +46,9 @@ LOCAL_ROWS = 60_000         # of the windows of a query, where they are shipped 
 RESIDENT_ROWS = 4_000_000   # where they stay in a worker: some 250 bytes each
 MOST_TEXTS = 32     # of one statement: there are as many as sets of kinds that its streams have had
 Form = Literal["plain", "motifs", "sampled", "shared"]
+ClosureKey = tuple[str, str, bool, int, Role | None, bool]
+_WRITTEN: WeakValueDictionary[ClosureKey, ClosureText] = WeakValueDictionary()
+"""The texts of closures that some statement has; the name of a closure follows from all that it is."""
 
 
 @dataclass
@@ -63,7 +67,7 @@ class Compiled:
     passes: tuple[Pass, ...] = field(default=(), repr=False)
     texts: dict[tuple[str, bool, Form, Kinds], PlanText] = field(default_factory=dict, repr=False)
     _kept: dict[tuple[str, bool], KeptText] = field(default_factory=dict, repr=False)
-    _closed: dict[tuple[str, str, bool, Role | None, bool], ClosureText] = field(default_factory=dict, repr=False)
+    _closed: dict[ClosureKey, ClosureText] = field(default_factory=dict, repr=False)
     _constants: dict[str, pa.Table] = field(default_factory=dict, repr=False)
     _apart: dict[str, Compiled] = field(default_factory=dict, repr=False)
     planned_rows: int = 0
@@ -228,22 +232,24 @@ class Compiled:
             text = emitter.graph_text(plan, (TRIPLE,))
         else:
             text = emitter.text(plan, self.variables)
-        made = tuple(self._closure(source, dialect, typed) for source in closures(text.sources))
+        made = tuple(self._closure(source, executor, typed) for source in closures(text.sources))
         leaves = [leaf for source in text.sources for leaf in own_leaves(source)]
         return replace(text, closures=made, tables=frozenset(tables(leaves, self.statement.windows)))
 
-    def _closure(self, source: ClosedSource, dialect: Dialect, typed: bool) -> ClosureText:
-        """Equal closures of several queries have equal texts, and are then made once. What it says does not depend on the plan above it, so
-        it is written once however often that is."""
+    def _closure(self, source: ClosedSource, executor: str, typed: bool) -> ClosureText:
+        """What a closure says does not depend on the plan above it, and those of several queries may be equal: then they have one text, and
+        are made once."""
         reported = self.plan.role if isinstance(self.plan, Begun) and self.plan.source.name == source.name else None
         atoms_only = isinstance(self.plan, Scan) and isinstance(self.plan.source, AtomsSource) and source.has_intervals
-        key = source.name, dialect.name, typed, reported, atoms_only
-        text = self._closed.get(key)
+        key = source.name, executor, typed, self._label_offset, reported, atoms_only
+        text = _WRITTEN.get(key)
         if text is None:
-            if len(self._closed) >= MOST_TEXTS:
-                self._closed.clear()
+            dialect = DIALECTS[executor]
             lowering = Lowering(dialect, source.name, self._label_offset, quick=typed)
-            text = self._closed[key] = closure_text(source, dialect, lowering, reported, atoms_only)
+            text = _WRITTEN[key] = closure_text(source, dialect, lowering, reported, atoms_only)
+        if len(self._closed) >= MOST_TEXTS:
+            self._closed.clear()
+        self._closed[key] = text
         return text
 
     def constants_of(self, closure: ClosureText) -> dict[str, pa.Table]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import lru_cache
 
 from engine.ir.passes import Pass
 from engine.ir.rules import TRIPLE, Atom, Rule, RuleSet, atoms
@@ -45,6 +46,12 @@ def makes_schema(rules: RuleSet) -> bool:
 
 def partial(rules: RuleSet, goals: Sequence[Goal], schema: Sequence[Triple]) -> RuleSet:
     """What the rules ask of the schema becomes tables of constants."""
+    return _compiled(rules, tuple(schema))
+
+
+@lru_cache(maxsize=2)
+def _compiled(rules: RuleSet, schema: tuple[Triple, ...]) -> RuleSet:
+    """`compile_rules`, once for queries with the same rules and graphs that follow each other. Of a large schema it takes much memory."""
     return compile_rules(rules, schema)
 
 

@@ -35,7 +35,7 @@ _EMPTY = {"kind": "CAST(0 AS TINYINT)", "number": "CAST(0 AS DOUBLE)", "micros":
 _NO_TOKEN = "''"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, weakref_slot=True)
 class ClosureText:
     """How a closure is computed: it starts with `base` (over the texts of the sources) as what is known and new; then the steps of each
     stratum give what is new until that is nothing. They read the tables ``{name}_all`` and ``{name}_new``, and those of `constants`; joins
