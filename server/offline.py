@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any, TextIO
 
 import orjson
+import pyarrow as pa
 
 from engine.compiler import BUILT_IN_RULES
 from engine.ir.rules import RuleSet
@@ -26,13 +27,14 @@ from engine.records import Triple
 from engine.runtime.errors import EngineError
 from engine.runtime.place import Place, PlaceName, choose, triples_of
 from engine.runtime.replay import explain, made, named, replay, warnings
-from engine.runtime.resources import Item, ResultEvent, iso
+from engine.runtime.resources import Item, Recording, ResultEvent, iso
 from engine.runtime.rule_store import checked
 from engine.runtime.streams import check_name
 from grammar import parse
 from grammar.rule_sets import RULE_SET_EXTENSIONS, parse_rules
 from server.formats import media
 from server.formats.bodies import gunzip
+from server.formats.columns import read_columns
 from server.formats.items import Reader
 from server.formats.reading import read_graph, read_items
 from server.formats.results import table
@@ -41,7 +43,8 @@ from server.problems import Problem, from_diagnostics
 
 _ANY = 1 << 40
 # A file on one's own disk may be large; only what would break the parser stays forbidden.
-FILE_LIMITS = Limits(item_bytes=_ANY, item_triples=_ANY, literal=_ANY, push_body_streamed=_ANY)
+FILE_LIMITS = Limits(item_bytes=_ANY, item_triples=_ANY, literal=_ANY, push_body_streamed=_ANY, push_triples=_ANY)
+_READER = Reader(event_time=True, limits=FILE_LIMITS)
 MOST_PIPED = 16 << 20
 """Characters of a text from standard input or another pipe, which may never end."""
 _TIMED_LINE = re.compile(rb"\s*-?\d+\t")
@@ -82,13 +85,13 @@ class Files:
         queries, graphs = _with_graphs(queries, given.graph, rules)
         return cls(queries, graphs, rules, rule_sets, _recordings(given.stream, queries))
 
-    def streams(self) -> dict[str, list[Item]]:
+    def streams(self) -> dict[str, list[Item | pa.Table]]:
         """The recorded streams by IRI: one of each stream that is read and not made."""
         if missing := [iri for iri in _pushed(self.queries) if iri not in dict(self.recordings)]:
             raise ValueError(f"No --stream for {', '.join(missing)}.")
-        found: dict[str, list[Item]] = {}
+        found: dict[str, list[Item | pa.Table]] = {}
         for iri, path in self.recordings:
-            found.setdefault(iri, []).extend(read_stream(path))
+            found.setdefault(iri, []).extend(read_recording(path))
         return found
 
 
@@ -98,7 +101,7 @@ def _warn(found: Iterable[tuple[str, Diagnostic]], several: bool) -> None:
         print(f"warning: {name + ': ' if several else ''}{warning.render()}", file=sys.stderr)
 
 
-def chosen(given: argparse.Namespace, files: Files, streams: Mapping[str, Sequence[Item]]) -> Place:
+def chosen(given: argparse.Namespace, files: Files, streams: Mapping[str, Recording]) -> Place:
     """Where to evaluate; it is said on standard error, with the reason."""
     place = choose(triples_of(streams, files.graphs), given.master)
     print(f"thalweg: evaluated in {place}" if place.spark is None else f"thalweg: evaluated by {place}", file=sys.stderr)
@@ -122,12 +125,25 @@ def told(work: Callable[[], None]) -> int:
     return 0
 
 
+def read_recording(path: Path) -> Recording:
+    """A recorded stream: one table where it can be read at once, else as `read_stream` has it."""
+    body = _bytes(path)
+    table = read_columns(body, _kind(body, path), _READER)
+    return [table] if table is not None else _items(body, path)
+
+
 def read_stream(path: Path) -> list[Item]:
     """The items of a recorded stream, each with its time stamp; the name's end tells the format."""
-    body = _bytes(path)
-    kind = media.TIMED if _TIMED_LINE.match(body) else _media(path)
+    return _items(_bytes(path), path)
+
+
+def _kind(body: bytes, path: Path) -> str:
+    return media.TIMED if _TIMED_LINE.match(body) else _media(path)
+
+
+def _items(body: bytes, path: Path) -> list[Item]:
     try:
-        return read_items(body, kind, Reader(event_time=True, limits=FILE_LIMITS), base=path.resolve().as_uri()).items
+        return read_items(body, _kind(body, path), _READER, base=path.resolve().as_uri()).items
     except Problem as problem:
         _check_utf8(body, path)
         raise _in_file(problem, path) from problem

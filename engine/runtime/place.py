@@ -8,10 +8,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Literal
 
+import pyarrow as pa
+
 from engine.execution.executor import Executor
 from engine.execution.own_process import own_process
 from engine.records import Triple
-from engine.runtime.resources import Item
+from engine.runtime.resources import Recording
 from engine.spark.settings import VARIABLES, SparkSettings, from_environment
 
 PlaceName = Literal["process", "spark"]
@@ -48,9 +50,10 @@ def choose(triples: int, master: str | None = None, environment: Mapping[str, st
     return Place(None, f"{triples} triples; Spark is started for more than {PROCESS_TRIPLES}, or with --master")
 
 
-def triples_of(streams: Mapping[str, Sequence[Item]], graphs: Mapping[str, Sequence[Triple]]) -> int:
+def triples_of(streams: Mapping[str, Recording], graphs: Mapping[str, Sequence[Triple]]) -> int:
     """How many triples recordings and static graphs have."""
-    return sum(len(item.triples) for items in streams.values() for item in items) + sum(map(len, graphs.values()))
+    recorded = (part for recording in streams.values() for part in recording)
+    return sum(part.num_rows if isinstance(part, pa.Table) else len(part.triples) for part in recorded) + sum(map(len, graphs.values()))
 
 
 @contextmanager

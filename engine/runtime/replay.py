@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from itertools import groupby
 
 import numpy as np
 import pyarrow as pa
@@ -18,9 +19,7 @@ from engine.compiler import BUILT_IN_RULES, Catalog, Compiled, compile_statement
 from engine.ir.rules import RuleSet
 from engine.ir.spans import Diagnostic, DiagnosticError
 from engine.ir.statement import RuleSource, Statement
-from engine.ir.terms import RDF_TYPE
 from engine.records import End, Event, GraphVersion, Record, Register, Triple
-
 from engine.runtime.batch import Executor, Limits
 from engine.runtime.chains import check_sources
 from engine.runtime.derived import Queries, given_name, own_iri
@@ -29,9 +28,9 @@ from engine.runtime.output import triples_in
 from engine.runtime.place import Place, choose, executor_at, triples_of
 from engine.runtime.pump import Pump
 from engine.runtime.registered import Definition, Registered
-from engine.runtime.resources import Item, ResultEvent
+from engine.runtime.resources import Recording, ResultEvent
 from engine.runtime.results import ResultLog, Retention
-from engine.runtime.rows import ROWS, Kind, encode, graph_table, item_rows, own_blank_nodes, prepare, short_name
+from engine.runtime.rows import ROWS, Kind, encode, graph_table, item_rows, item_table, own_blank_nodes, prepare_table, short_name
 from engine.runtime.statement_warnings import statement_warnings, words_of
 from engine.runtime.ticks import Timetable
 
@@ -55,7 +54,7 @@ def named(statements: Sequence[Statement]) -> dict[str, Statement]:
     return found
 
 
-def replay(queries: Mapping[str, Statement], streams: Mapping[str, Sequence[Item]], graphs: Mapping[str, Sequence[Triple]],
+def replay(queries: Mapping[str, Statement], streams: Mapping[str, Recording], graphs: Mapping[str, Sequence[Triple]],
            rules: Sequence[str] = (), rule_sets: Mapping[str, RuleSet] = NO_RULES, place: Place | None = None) -> Iterator[ResultEvent]:
     """`run` at a place (None: the one for what there is), where something is started when the statements have compiled. `rules` are
     further rule sets of each statement, by names that are built in or in `rule_sets`."""
@@ -77,21 +76,17 @@ def explain(queries: Mapping[str, Statement], streams: Iterable[str], graphs: Ma
 
 
 def warnings(queries: Mapping[str, Statement], graphs: Mapping[str, Sequence[Triple]], rules: Sequence[str],
-             rule_sets: Mapping[str, RuleSet], streams: Mapping[str, Sequence[Item]] | None = None) -> list[tuple[str, Diagnostic]]:
+             rule_sets: Mapping[str, RuleSet], streams: Mapping[str, Recording] | None = None) -> list[tuple[str, Diagnostic]]:
     """What may keep valid statements from ever answering, with their names; by `streams` too where they are given."""
     tables, known = _tables(graphs), {**BUILT_IN_RULES, **rule_sets}
-    shown = None if streams is None else {iri: words_of(_properties_and_classes(items)) for iri, items in streams.items()}
+    shown = None if streams is None else {
+        iri: set[str]().union(*map(words_of, _in_columns(recording))) for iri, recording in streams.items()}
 
     def of(statement: Statement) -> list[Diagnostic]:
         read = {source.stream for source in statement.streams}
         words = frozenset[str]().union(*(shown[iri] for iri in read)) if shown is not None and read <= set(shown) else None
         return statement_warnings(statement, tables, known, words)
     return [(name, found) for name, statement in with_rules(queries, rules).items() for found in of(statement)]
-
-
-def _properties_and_classes(items: Sequence[Item]) -> pa.Table:
-    pairs = {(p, o if p == RDF_TYPE else None) for item in items for _, p, o in item.triples}
-    return pa.table({name: pa.array([pair[n] for pair in pairs], pa.string()) for n, name in enumerate("po")})
 
 
 def with_rules(queries: Mapping[str, Statement], rules: Sequence[str]) -> dict[str, Statement]:
@@ -122,7 +117,7 @@ def compile_replay(statement: Statement, name: str, streams: Iterable[str], grap
     return compile_statement(statement, catalog, identity=name)
 
 
-def run(queries: Mapping[str, Statement], streams: Mapping[str, Sequence[Item]], graphs: Mapping[str, Sequence[Triple]],
+def run(queries: Mapping[str, Statement], streams: Mapping[str, Recording], graphs: Mapping[str, Sequence[Triple]],
         executor: Executor, rule_sets: Mapping[str, RuleSet] = NO_RULES, *, batch_rows: int = _BATCH_ROWS) -> Iterator[ResultEvent]:
     """The results of queries over recorded items by stream IRI and static graphs by IRI; those of one query in the order of their
     evaluation times."""
@@ -144,7 +139,7 @@ def run(queries: Mapping[str, Statement], streams: Mapping[str, Sequence[Item]],
         results.close()
 
 
-def log(queries: Mapping[str, Statement], streams: Mapping[str, Sequence[Item]], graphs: Mapping[str, Sequence[Triple]],
+def log(queries: Mapping[str, Statement], streams: Mapping[str, Recording], graphs: Mapping[str, Sequence[Triple]],
         batch_rows: int) -> Iterator[pa.Table]:
     """The input log of a replay, in batches of about `batch_rows` rows: graphs, registrations, items by time, end."""
     head: list[Record] = [GraphVersion(position, iri, tuple(own_blank_nodes(triples, f"g{short_name(iri)}")))
@@ -159,7 +154,7 @@ def log(queries: Mapping[str, Statement], streams: Mapping[str, Sequence[Item]],
     yield encode([End(position + 1)])
 
 
-def recorded_evidence(queries: Mapping[str, Statement], streams: Mapping[str, Sequence[Item]], graphs: Mapping[str, Sequence[Triple]],
+def recorded_evidence(queries: Mapping[str, Statement], streams: Mapping[str, Recording], graphs: Mapping[str, Sequence[Triple]],
                       executor: Executor, rule_sets: Mapping[str, RuleSet], name: str, at_ms: int,
                       ceased: bool = False) -> Evidence:
     """What the evaluation of a query at the time `at_ms` of a replay saw; `ceased` is about stream N of a rule program. Raises ValueError
@@ -185,36 +180,64 @@ def _own(name: str) -> str:
     return f"{_BASE_URL}/queries/{name}"
 
 
-def _items(streams: Mapping[str, Sequence[Item]], position: int, batch_rows: int) -> Iterator[pa.Table]:
+def _items(streams: Mapping[str, Recording], position: int, batch_rows: int) -> Iterator[pa.Table]:
     """Items of all streams by time, those of one instant in the order of the streams; each moves its stream's watermark to its time."""
-    order = sorted(((item.t_ms or 0, number, place) for number, items in enumerate(streams.values()) for place, item in enumerate(items)))
-    names, contents = list(streams), list(streams.values())
-    batch: list[tuple[str, Item]] = []
-    rows, before = 0, Counter[str]()
-    for _, number, place in order:
-        batch.append((names[number], contents[number][place]))
-        rows += len(batch[-1][1].triples) or 1
-        if rows >= batch_rows:
-            yield _table(batch, position, before)
-            position, batch, rows = position + len(batch), [], 0
-    if batch:
-        yield _table(batch, position, before)
+    parts = [_Part.of(stream, table) for stream, recording in streams.items() for table in _in_columns(recording)]
+    if not parts:
+        return
+    order = np.argsort(np.concatenate([part.times for part in parts]), kind="stable")
+    number = np.repeat(np.arange(len(parts)), [len(part.times) for part in parts])
+    place = np.concatenate([np.arange(len(part.times)) for part in parts])
+    rows = np.cumsum(np.concatenate([part.sizes for part in parts])[order])
+    first, before = 0, Counter[str]()
+    while first < len(order):
+        end = int(np.searchsorted(rows, batch_rows + (rows[first - 1] if first else 0))) + 1
+        chosen = order[first:end]
+        tables = [ROWS.empty_table()]
+        for mine, part in ((number[chosen] == at, parts[at]) for at in np.unique(number[chosen])):
+            prepared = prepare_table(part.taken(place[chosen[mine]]))
+            tables.append(item_rows(prepared, part.stream, np.ones(prepared.items, np.bool_), position + np.flatnonzero(mine),
+                                    prepared.times, prepared.times, before[part.stream]))
+            before[part.stream] += prepared.items
+        table = pa.concat_tables(tables)
+        yield table if len(tables) <= 2 else table.sort_by([("position", "ascending"), ("row", "ascending")])
+        position, first = position + len(chosen), end
 
 
-def _table(batch: Sequence[tuple[str, Item]], position: int, before: Counter[str]) -> pa.Table:
-    """Rows of the log for items of several streams: each stream's in one go (those that share blank nodes in one of their own), then
-    put in order. `before` counts items per stream."""
-    positions = np.arange(position, position + len(batch))
-    parts = [ROWS.empty_table()]
-    for stream, scoped in dict.fromkeys((name, item.scope_ms is not None) for name, item in batch):
-        mine = np.fromiter((name == stream and (item.scope_ms is not None) == scoped for name, item in batch), np.bool_, len(batch))
-        items = [batch[place][1] for place in np.flatnonzero(mine).tolist()]
-        prepared = prepare([(item.t_ms, item.graph, item.triples) for item in items], [item.scope_ms for item in items])
-        parts.append(item_rows(prepared, stream, np.ones(prepared.items, np.bool_), positions[mine], prepared.times, prepared.times,
-                               before[stream]))
-        before[stream] += prepared.items
-    table = pa.concat_tables(parts)
-    return table if len(parts) <= 2 else table.sort_by([("position", "ascending"), ("row", "ascending")])
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """Items of a stream in columns: of each its time, the number of its first row, and how many it has."""
+
+    stream: str
+    table: pa.Table
+    times: np.typing.NDArray[np.int64]
+    firsts: np.typing.NDArray[np.int64]
+    sizes: np.typing.NDArray[np.int64]
+
+    @classmethod
+    def of(cls, stream: str, table: pa.Table) -> _Part:
+        firsts = np.flatnonzero(np.diff(table["item"].to_numpy(), prepend=-1))
+        times = table["t"].fill_null(0).to_numpy()
+        return cls(stream, table, times if len(firsts) == len(times) else times[firsts], firsts, np.diff(firsts, append=table.num_rows))
+
+    def taken(self, places: np.typing.NDArray[np.int64]) -> pa.Table:
+        """Some of the items, numbered from 0. Those that stand together are not copied."""
+        sizes = self.sizes[places]
+        item = np.repeat(np.arange(len(places), dtype=np.int32), sizes)
+        rows = np.arange(len(item)) + (self.firsts[places] - np.cumsum(sizes) + sizes)[item]
+        together = rows[-1] - rows[0] + 1 == len(rows) and bool(np.all(np.diff(places) > 0))
+        table = self.table.slice(rows[0], len(rows)) if together else self.table.take(pa.array(rows))
+        return table.set_column(0, "item", pa.array(item))
+
+
+def _in_columns(recording: Recording) -> Iterator[pa.Table]:
+    """A recording as tables; items that share blank nodes, and those that do not, are in tables of their own."""
+    for scoped, run in groupby(recording, lambda part: None if isinstance(part, pa.Table) else part.scope_ms is not None):
+        if scoped is None:
+            yield from run
+        else:
+            items = list(run)
+            yield item_table([(item.t_ms, item.graph, item.triples) for item in items], [item.scope_ms for item in items])
 
 
 def _tables(graphs: Mapping[str, Sequence[Triple]]) -> dict[str, pa.Table]:

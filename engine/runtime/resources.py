@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from typing import Any, Literal
@@ -35,6 +35,10 @@ class Item:
     graph: str | None
     triples: tuple[Triple, ...]
     scope_ms: int | None = None
+
+
+Recording = Sequence[Item | pa.Table]
+"""What a recorded stream has, item by item, or in tables with the columns of `engine.runtime.rows.prepare_table`."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -81,32 +81,33 @@ class Prepared:
 
 
 def prepare(items: Sequence[tuple[int | None, str | None, Sequence[Triple]]], scopes: Sequence[int | None] = ()) -> Prepared:
-    """Turn items (time, graph, triples) into columns; an item without triples keeps one row of nulls. `scopes` are those of all items,
-    or there are none."""
+    """Turn items (time, graph, triples) into columns; `scopes` are those of all items, or there are none."""
+    return prepare_table(item_table(items, scopes))
+
+
+def item_table(items: Sequence[tuple[int | None, str | None, Sequence[Triple]]], scopes: Sequence[int | None] = ()) -> pa.Table:
+    """The same in the columns of `prepare_table`; an item without triples keeps one row of nulls."""
     triples = [triple for _, _, content in items for triple in content or ((None, None, None),)]
-    subjects, predicates, objects = zip(*triples, strict=True) if triples else ((), (), ())
+    terms = zip(*triples, strict=True) if triples else ((), (), ())
     sizes = np.fromiter((len(content) or 1 for _, _, content in items), np.int32, len(items))
-    graphs = pa.array([graph for _, graph, _ in items], pa.string()).take(pa.array(np.repeat(np.arange(len(items)), sizes)))
-    times = np.fromiter((0 if t is None else t for t, _, _ in items), np.int64, len(items))
-    stamped = np.fromiter((t is not None for t, _, _ in items), np.bool_, len(items))
-    table = _facts(np.repeat(np.arange(len(items), dtype=np.int32), sizes), graphs, pa.array(subjects, pa.string()),
-                   pa.array(predicates, pa.string()), pa.array(objects, pa.string()))
-    scoped = np.array(scopes, np.int64) if scopes and None not in scopes else None
-    return Prepared(table, times, None if stamped.all() else stamped, scoped)
+    item = np.repeat(np.arange(len(items), dtype=np.int32), sizes)
+    firsts = {"t": pa.array([t for t, _, _ in items], pa.int64()), "g": pa.array([graph for _, graph, _ in items], pa.string())}
+    if scopes and None not in scopes:
+        firsts["scope"] = pa.array(scopes, pa.int64())
+    return pa.table({"item": item, **{name: column.take(pa.array(item)) for name, column in firsts.items()},
+                     **{name: pa.array(column, pa.string()) for name, column in zip("spo", terms)}})
 
 
 def prepare_table(table: pa.Table) -> Prepared:
-    """The same from a table with columns item (ascending from 0, no gap), t, s, p, o and, where there are any, g and scope (ms)."""
-    table = table.combine_chunks()
+    """The same from a table with columns item (ascending from 0, no gap), t, g, s, p, o and, where there are any, scope (ms)."""
     item = table["item"].to_numpy().astype(np.int32)
-    graphs = table["g"] if "g" in table.column_names else pa.nulls(table.num_rows, pa.string())
     firsts = table.select([name for name in ("t", "scope") if name in table.column_names])
     if not one_each(item):
         firsts = firsts.take(pa.array(np.flatnonzero(np.diff(item, prepend=-1))))
     times = firsts["t"]
     stamped = None if not times.null_count else np.asarray(times.is_valid())
     scopes = firsts["scope"].to_numpy() if "scope" in table.column_names else None
-    return Prepared(_facts(item, graphs, table["s"], table["p"], table["o"]), times.fill_null(0).to_numpy().astype(np.int64), stamped,
+    return Prepared(_facts(item, *(table[name] for name in "gspo")), times.fill_null(0).to_numpy().astype(np.int64), stamped,
                     scopes)
 
 

@@ -7,6 +7,8 @@ then finds the same items, or the error and its place. A test holds the two equa
 
 from __future__ import annotations
 
+import os
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 import numpy as np
@@ -25,6 +27,7 @@ from server.formats.terms import tokens
 from server.problems import Problem
 
 SMALL = 64 * 1024
+_PIECE_LINES = 1 << 14
 # A subset of RFC 3987: whatever matches is a valid absolute IRI, and its token is canonical.
 _PATH = r"A-Za-z0-9._~!$&'()*+,;=@"
 _IRI = (rf"<[A-Za-z][A-Za-z0-9+.-]*:(?://[A-Za-z0-9._~!$&'()*+,;=-]*(?::[0-9]{{1,5}})?(?:[/?](?:[{_PATH}:/?-]|%[0-9A-Fa-f]{{2}})*)?"
@@ -61,13 +64,24 @@ def read_columns(body: bytes, media: str, reader: Reader) -> pa.Table | None:
         if media == NQUADS:
             table = _quads(lines, reader)
         else:
-            table = None if has_odd_line_ends(body) else _timed(lines, reader)
+            table = None if has_odd_line_ends(body) else _timed_pieces(lines, reader)
     except (pa.ArrowInvalid, SyntaxError, Problem):
         return None
     return table if table is not None and _within_caps(table, reader) else None
 
 
-def _timed(lines: pa.Array, reader: Reader) -> pa.Table | None:
+def _timed_pieces(lines: pa.Array, reader: Reader) -> pa.Table | None:
+    """The items of many lines: pieces are read side by side (Arrow needs no lock of Python's), in memory that was used before."""
+    if len(lines) <= _PIECE_LINES:
+        return _timed(lines, reader, 0)
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        read = [pool.submit(_timed, lines.slice(first, _PIECE_LINES), reader, first) for first in range(0, len(lines), _PIECE_LINES)]
+        found = [table for piece in read if (table := piece.result()) is not None]
+    return pa.concat_tables(found) if len(found) == len(read) else None
+
+
+def _timed(lines: pa.Array, reader: Reader, first: int) -> pa.Table | None:
+    """The items of lines, the first of which has this number."""
     parts = pc.split_pattern(lines, "\t", max_splits=1)
     if len(parts.values) != 2 * len(lines) or pc.min(pc.list_value_length(parts)).as_py() != 2:
         return None
@@ -83,7 +97,7 @@ def _timed(lines: pa.Array, reader: Reader) -> pa.Table | None:
     if rows is None:
         return None
     t = times if reader.timestamp_ms is None else pa.repeat(reader.timestamp_ms, len(times))
-    return _table(rows.line, t, rows, times)
+    return _table(rows.line + first, t, rows, times)
 
 
 def _quads(lines: pa.Array, reader: Reader) -> pa.Table | None:
