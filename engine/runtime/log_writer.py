@@ -165,7 +165,7 @@ class LogWriter:
         stamped = {stream for table in rows for stream in _arrived(table, end)}
         if stamped:
             rows += end.clock_marks(sorted(stamped | set(self._arrival_streams())), max(now, *(_stamp(rows, s) + 1 for s in stamped)))
-        self.folder.write(pa.concat_tables(rows).combine_chunks())
+        self.folder.write(pa.concat_tables(rows))
 
 
 def _arrived(table: pa.Table, end: Appender) -> Iterator[str]:

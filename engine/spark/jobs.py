@@ -9,7 +9,7 @@ import itertools
 import logging
 import threading
 import time
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -176,19 +176,26 @@ class Jobs:
 def run_local(spark: SparkSession, tasks: Sequence[Task], tables: Tables, workers: int,
               alive: frozenset[str] | None = frozenset()) -> list[Found | Exception]:
     """Run every task in one Spark job of at most so many `workers`. Tasks over tables that are followed run in a worker of their own, with
-    so many threads, which no other job takes from them: Spark keeps a pool of workers for each environment."""
+    so many threads, which no other job takes from them."""
     def run(bundles: list[bytes]) -> list[Result]:
-        context = spark.sparkContext
-        made = context.parallelize(bundles, len(bundles)).mapPartitions(run_bundles)
-        with _ENVIRONMENT:
-            own = {THREADS_VARIABLE: str(workers)} if follows(tables) else {}
-            context.environment.update(own)
-            made._jrdd      # takes the environment as it is now
-            for name in own:
-                del context.environment[name]
-        return made.collect()
+        return run_in_pool(spark, run_bundles, bundles, workers if follows(tables) else None)
 
     return run_bundled(tasks, tables, workers, alive, run)
+
+
+def run_in_pool(spark: SparkSession, work: Callable[[Iterable[bytes]], Iterator[Result]], bundles: Sequence[bytes],
+                threads: int | None) -> list[Result]:
+    """What `work` makes of the bundles, each in a worker that has so many threads (None: of those that have one). Spark keeps a pool of
+    workers, and a process that they are forked from, for each environment."""
+    context = spark.sparkContext
+    made = context.parallelize(bundles, len(bundles)).mapPartitions(work)
+    with _ENVIRONMENT:
+        own = {} if threads is None else {THREADS_VARIABLE: str(threads)}
+        context.environment.update(own)
+        made._jrdd      # takes the environment as it is now
+        for name in own:
+            del context.environment[name]
+    return made.collect()
 
 
 def _new_tag() -> str:

@@ -112,7 +112,7 @@ class Session:
 
     def warm_up(self, say: Say | None = None) -> None:
         """Run a few tiny jobs: classes are loaded, code is compiled and a Python worker forked before the first real answer."""
-        warm_up(self.spark, say or _silent)
+        warm_up(self.spark, say or _silent, self.settings.partitions)
 
     def stop(self, within_s: float = 3.0) -> None:
         """Stop Spark, its JVM and workers, and reset PySpark's globals; safe to call twice and after the JVM's death."""

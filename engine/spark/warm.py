@@ -11,12 +11,13 @@ from pyarrow import parquet
 from pyspark.sql import SparkSession
 
 from ..facts import FACTS
+from .jobs import run_in_pool
 
 ROUNDS = 3
 
 
-def warm_up(spark: SparkSession, say: Callable[[str], None]) -> None:
-    """Run each kind of small job that answers are made of, `ROUNDS` times over."""
+def warm_up(spark: SparkSession, say: Callable[[str], None], threads: int = 1) -> None:
+    """Run each kind of small job that answers are made of, `ROUNDS` times over, also in workers that have so many `threads`."""
     facts = _facts(64)
     for number in range(ROUNDS):
         say(f"warming up, round {number + 1} of {ROUNDS}")
@@ -25,7 +26,8 @@ def warm_up(spark: SparkSession, say: Callable[[str], None]) -> None:
         try:
             spark.sql(_STAR).toArrow()
             spark.sql(_JOIN).toArrow()
-            spark.sparkContext.parallelize([b"", b""], 2).mapPartitions(_load).collect()
+            for pool in (None, threads):
+                run_in_pool(spark, _load, [b"", b""], pool)
         finally:
             spark.catalog.dropTempView("warm_up")
 

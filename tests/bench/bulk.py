@@ -21,6 +21,7 @@ from tests.bench.data import BEGIN_MS, DECIMAL, TYPE, stamp, timed
 from tests.bench.feed import Feed
 from tests.bench.figures import Figure, at_least, at_most, holds, plain
 from tests.bench.hashing import bag_of, bag_of_bindings, iri_text, literal_text, row_hash
+from tests.bench.join import answers, milliseconds
 from tests.bench.observations import Observations
 from tests.bench.offers import BSBM, DC, INSTANCES, LIMIT, TRIPLES, Offers
 from tests.bench.questions import Numbers, shapes
@@ -63,26 +64,18 @@ def _push(settings: Settings, details: dict[str, Any]) -> Iterator[Figure]:
             end, used, began = stamp(BEGIN_MS + shift + data.seconds * 1000), server.cpu_seconds(), time.time()
             client.request("POST", f"/streams/offers?watermark={end}", body, TIMED)
             pushed = time.time() - began
-            wait_until(lambda: _results(feed, turn + 1), _PATIENCE_S)
-            event = _results(feed, turn + 1)[turn]
-            answer = event.json()
-            bag = bag_of_bindings(["offer", "product", "price"], answer["results"]["bindings"])
-            yield at_most(f"one push of {data.size * TRIPLES:,} triples, {name}: begin to answer", event.arrived - began, "s", limit_s)
+            wait_until(lambda: feed.quiet_for(0.3) and len(list(answers(feed.events()))) > turn, _PATIENCE_S)
+            answer = list(answers(feed.events()))[turn]
+            yield at_most(f"one push of {data.size * TRIPLES:,} triples, {name}: begin to answer", answer.arrived - began, "s", limit_s)
             yield plain(f"{name}: begin to receipt", pushed, "s")
             yield plain(f"{name}: processor of the server", server.cpu_seconds() - used, "s")
-            yield holds(f"{name}: answer as expected", bag == expected and answer["rsp"]["at"] == end, "yes")
+            yield holds(f"{name}: answer as expected", answer.bag == expected and answer.at_ms == milliseconds(end), "yes")
         details["stats"] = client.stats("star")
         feed.close()
 
 
 def _offer(number: int) -> str:
     return f"{INSTANCES}dataFromVendor{number // 2000}/Offer{number}"
-
-
-def _results(feed: Feed, count: int) -> list[Any]:
-    """The results that came, if there are so many."""
-    found = [event for event in feed.events() if event.event == "result"] if feed.quiet_for(0.1) else []
-    return found if len(found) >= count else []
 
 
 def _lubm(details: dict[str, Any]) -> Iterator[Figure]:
