@@ -9,10 +9,11 @@ of its hashes, which are found without comparing terms.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from engine.functions.typed import ANY_KIND
+from engine.ir.expressions import Expression, variables_of
 from engine.ir.terms import Constant, OneOf, PatternTerm, Variable
 from engine.plan.kept import leaves
 from engine.plan.nodes import KeptSource, Scan, Source, StaticSource, WindowSource
@@ -29,8 +30,24 @@ _SAID = ("s", "p", "o", "g", "kind", "number", "micros", "hs", "ho")
 
 
 @dataclass(frozen=True, slots=True)
+class Part:
+    """A table of this `name` that is made before a join; where it is empty the join finds nothing."""
+
+    name: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Delta:
+    """What some new facts add: the rows that `joined` gives over its parts, which are made in this order."""
+
+    parts: tuple[Part, ...]
+    joined: str
+
+
+@dataclass(frozen=True, slots=True)
 class KeptText:
-    """The statements of a kept relation over the `tables` of its windows and those of its `graphs`. `delta` has the parameters
+    """The statements of a kept relation over the `tables` of its windows and those of its `graphs`. The `deltas` have the parameters
     ``seen0 ...`` (the batch of each window's table that was seen last) and ``from0 ...`` (the time before which nothing of it is
     needed)."""
 
@@ -38,7 +55,7 @@ class KeptText:
     tables: tuple[str, ...]
     graphs: tuple[str, ...]
     whole: str
-    delta: str
+    deltas: tuple[Delta, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,138 +77,186 @@ def view_of(source: KeptSource, where: str) -> KeptView:
 
 
 class KeptWriter:
-    """Writes the statements of one relation."""
+    """Writes the statements of one relation. Its scans are in groups, each about one subject of one source: one look finds the facts of
+    all of a group."""
 
     def __init__(self, source: KeptSource, lowering: Lowering) -> None:
         self._source, self._lowering = source, lowering
         self._variables = source.variables
         self._objects = source.objects
-        self._count = len(source.scans)
+        groups: dict[object, list[int]] = {}
+        for number, scan in enumerate(source.scans):
+            groups.setdefault((scan.source, scan.subject) if isinstance(scan.subject, Variable) else number, []).append(number)
+        self._groups = [*groups.values()]
 
     def text(self) -> KeptText:
-        """Both statements."""
+        """All of them."""
+        scans = range(len(self._source.scans))
         read = [leaf for scan in self._source.scans for leaf in leaves(scan.source) or ()]
         graphs = dict.fromkeys(leaf.iri for leaf in read if isinstance(leaf, StaticSource))
-        whole = self._joined([self._facts(number, whole=True) for number in range(self._count)])
-        delta = self._star() if self._is_star else " UNION ALL ".join(
-            f"({self._term(number)})" for number in range(self._count) if _windows(self._source.scans[number]))
-        return KeptText(self._source.name, tuple(map(stream_table, self._source.streams)), tuple(map(graph_table, graphs)), whole, delta)
-
-    @property
-    def _is_star(self) -> bool:
-        """Whether all scans share source and subject: then one look at the facts of the subjects that new facts are about will do."""
-        first = self._source.scans[0]
-        return self._count > 1 and isinstance(first.subject, Variable) and all(
-            scan.subject == first.subject and scan.source == first.source for scan in self._source.scans)
+        every = [self._rows(scan.source, whole=True) for scan in self._source.scans]
+        whole = self._kept([(f"({self._facts(number, f'({every[number]}) AS r')})", [number]) for number in scans], self._source.filters)
+        deltas = tuple(self._delta(number) for number, group in enumerate(self._groups) if _windows(self._source.scans[group[0]]))
+        return KeptText(self._source.name, tuple(map(stream_table, self._source.streams)), tuple(map(graph_table, graphs)), whole, deltas)
 
     # --- facts
 
-    def _rows(self, source: Source, conditions: Sequence[str], whole: bool = False) -> str:
+    def _rows(self, source: Source, condition: Callable[[str], str] | None = None, *, whole: bool = False, new: bool = False) -> str:
         """The facts of a source: what they say, the least log position, whether they are new, and their time as the oldest and newest of
-        their window; a fact of another window, or of a graph, bounds nothing."""
+        their window; a fact of another window, or of a graph, bounds nothing. All of them (`whole`), or those that are needed: of these
+        the `new` ones, or those for which a condition on their table holds, of which alone more than the hashes are read."""
         texts = []
         for leaf in leaves(source) or ():
-            where = list(conditions)
+            where = []
             if isinstance(leaf, WindowSource):
                 table, born = stream_table(self._source.streams[leaf.index]), "position"
                 fresh = "TRUE" if whole else f"part > $seen{leaf.index}"
                 where += [] if whole else [f"t >= $from{leaf.index}"]
+                where += [fresh] if new else []
+            elif new:
+                continue
             else:
                 table, born, fresh = graph_table(leaf.iri), f"CAST({MAX} AS BIGINT)", "FALSE"
+            if condition is not None:
+                where.append(f"rowid IN (SELECT rowid FROM {table} WHERE {condition(table)})")
             times = []
             for window in range(len(self._source.streams)):
                 own = isinstance(leaf, WindowSource) and leaf.index == window
                 times += [f"{'t' if own else f'CAST({end} AS BIGINT)'} AS {name}{window}" for name, end in (("first", MAX), ("last", MIN))]
             listed = ", ".join((*_SAID, f"{born} AS born", f"{fresh} AS fresh", *times))
-            texts.append(f"SELECT {listed} FROM {table}" + (f" WHERE {' AND '.join(where)}" if where else ""))
+            texts.append(f"SELECT {listed} FROM {table}{_where(where)}")
         return " UNION ALL ".join(texts)
 
-    def _facts(self, number: int, *conditions: str, whole: bool = False, rows: str = "") -> str:
-        """The rows of one scan, of all facts of its source or of `rows`: with what it binds, and hashes of that."""
-        scan = self._source.scans[number]
-        where, places = list(conditions), dict[Variable, str]()
-        for column, term in _terms(scan):
+    def _facts(self, number: int, rows: str) -> str:
+        """What one scan finds in a relation of facts: with what it binds, and hashes of that."""
+        where, places = list[str](), dict[Variable, str]()
+        for column, term in _terms(self._source.scans[number]):
             place(DUCKDB, column, term, places, where)
-        select = ["born", "fresh", *(f"{name}{window}" for window in range(len(self._source.streams)) for name in ("first", "last"))]
+        select = ["born", "fresh", *self._times]
         for variable, column in places.items():
             select.append(f"{column} AS {variable.name}")
             if column in HASHES:
                 select.append(f"{HASHES[column]} AS {variable.name}_h")
             if column == "o":
                 select += [f"{fact} AS {variable.name}{suffix}" for suffix, (fact, _) in COMPANIONS.items()]
-        if rows:
-            return f"SELECT {', '.join(select)} FROM {rows}" + (f" WHERE {' AND '.join(where)}" if where else "")
-        return f"SELECT {', '.join(select)} FROM ({self._rows(scan.source, where, whole)}) AS r"
+        return f"SELECT {', '.join(select)} FROM {rows}{_where(where)}"
 
-    def _joined(self, facts: Sequence[str], condition: str = "") -> str:
-        """The join of the scans' rows, in the form that is kept."""
-        first: dict[Variable, str] = {}
+    @property
+    def _times(self) -> list[str]:
+        return [f"{name}{window}" for window in range(len(self._source.streams)) for name in ("first", "last")]
+
+    def _joined(self, relations: Sequence[tuple[str, Sequence[int]]], within: bool = False) -> str:
+        """The join of relations, each with the numbers of the scans that it has: what they bind, with the typed columns, and times; `within`
+        a group also hashes, and whether something is new."""
+        first, hashed, typed = (dict[Variable, str]() for _ in range(3))
         parts: list[str] = []
-        for number, text in enumerate(facts):
+        for number, (relation, scans) in enumerate(relations):
             on = []
-            for variable in _variables(self._source.scans[number]):
+            for variable in dict.fromkeys(v for scan in scans for v in _variables(self._source.scans[scan])):
                 column = f"f{number}.{variable.name}"
                 if variable in first:
                     on.append(f"{first[variable]} = {column}")
-                else:
-                    first[variable] = column
-            parts.append(f"({text}) AS f{number}" if not number else f"JOIN ({text}) AS f{number} ON {' AND '.join(on) or 'TRUE'}")
-        select = [f"{first[variable]} AS {variable.name}" for variable in self._variables]
-        for variable, number in self._objects.items():
-            select += [f"f{number}.{variable.name}{suffix} AS {variable.name}{suffix}" for suffix in COMPANIONS]
-        extremes = [("least", "born")]
-        for window in range(len(self._source.streams)):
-            extremes += [("least", f"first{window}"), ("greatest", f"last{window}")]
-        select += [f"{_extreme(function, [f'f{number}.{name}' for number in range(len(facts))])} AS {name}" for function, name in extremes]
-        text = f"SELECT {', '.join(select)} FROM {' '.join(parts)}"
-        return self._filtered(f"{text} WHERE {condition}" if condition else text)
+                first.setdefault(variable, column)
+                if self._objects.get(variable) in scans:
+                    typed[variable] = column
+            for variable in (v for scan in scans for v in _hashed(self._source.scans[scan])):
+                hashed.setdefault(variable, f"f{number}.{variable.name}_h")
+            parts.append(f"{relation} AS f{number}" if not number else f"JOIN {relation} AS f{number} ON {' AND '.join(on) or 'TRUE'}")
+        select = [f"{column} AS {variable.name}" for variable, column in first.items()]
+        select += [f"{typed[v]}{suffix} AS {v.name}{suffix}" for v in self._objects if v in typed for suffix in COMPANIONS]
+        numbers = range(len(relations))
+        for name in ("born", *self._times):
+            columns = [f"f{number}.{name}" for number in numbers]
+            select.append(f"{_extreme('greatest' if name.startswith('last') else 'least', columns)} AS {name}")
+        if within:
+            select += [f"{column} AS {variable.name}_h" for variable, column in hashed.items()]
+            select.append(f"{' OR '.join(f'f{number}.fresh' for number in numbers)} AS fresh")
+        return f"SELECT {', '.join(select)} FROM {' '.join(parts)}"
 
-    def _filtered(self, text: str) -> str:
-        if not self._source.filters:
-            return text
-        columns = Columns(lambda v: v.name if v in self._variables else None, dict.fromkeys(self._objects, ANY_KIND), frozenset(), None,
-                          self._variables)
-        tests = [self._lowering.condition(condition, columns) for condition in self._source.filters]
-        return f"SELECT * FROM ({text}) AS j WHERE {' AND '.join(tests)}"
+    def _kept(self, relations: Sequence[tuple[str, Sequence[int]]], filters: Sequence[Expression]) -> str:
+        """The join in the form that is kept."""
+        text = self._joined(relations)
+        return f"SELECT * FROM ({text}) AS j{_where(self._tests(filters, self._variables, self._objects))}" if filters else text
+
+    def _tests(self, filters: Sequence[Expression], variables: Sequence[Variable], objects: Iterable[Variable]) -> list[str]:
+        columns = Columns(lambda v: v.name if v in variables else None, dict.fromkeys(objects, ANY_KIND), frozenset(), None, variables)
+        return [self._lowering.condition(condition, columns) for condition in filters]
 
     # --- what is new
 
-    def _star(self) -> str:
-        """The facts about every subject that a new fact is about, and of what they make that in which a new one is."""
-        tests = " OR ".join(f"({' AND '.join(_conditions(scan)) or 'TRUE'})" for scan in self._source.scans)
-        source = self._source.scans[0].source
-        news = " UNION ALL ".join(f"SELECT hs FROM {stream_table(self._source.streams[window])} WHERE part > $seen{window} AND ({tests})"
-                                  for window in _windows(self._source.scans[0]))
-        touched = self._rows(source, [f"({tests})", "hs IN (SELECT hs FROM news)"])
-        facts = [self._facts(number, rows="touched") for number in range(self._count)]
-        fresh = " OR ".join(f"f{number}.fresh" for number in range(self._count))
-        return f"WITH news AS MATERIALIZED ({news}), touched AS MATERIALIZED ({touched}) {self._joined(facts, f'({fresh})')}"
+    def _delta(self, first: int) -> Delta:
+        """Group number `first` with a new fact, those before it without one, those after it with or without: no solution comes twice."""
+        parts, filters = list[Part](), list(self._source.filters)
+        hashes: dict[Variable, str] = {}    # of variables that are bound: the table that has them
+        relations: dict[int, str] = {}
+        for group in self._order(first):
+            scans, name = self._groups[group], f"{self._source.name}_{group}"
+            source = self._source.scans[scans[0]].source
+            if group != first:
+                rows = self._rows(source, self._near(group, hashes))
+            elif len(scans) == 1:
+                rows = self._rows(source, new=True)
+            else:
+                news = self._looked_up(scans, "hs", lambda leaf: f"part > $seen{leaf.index}" if isinstance(leaf, WindowSource) else None)
+                rows = self._rows(source, lambda table: f"hs IN ({news})")
+            if len(scans) == 1:
+                found = self._facts(scans[0], f"({rows}) AS r")
+            else:
+                parts.append(Part(f"{name}_facts", rows))
+                found = self._joined([(f"({self._facts(number, f'{name}_facts')})", [number]) for number in scans], within=True)
+            variables = {v for number in scans for v in _variables(self._source.scans[number])}
+            objects = [v for v, number in self._objects.items() if number in scans]
+            own = [f for f in filters if (read := variables_of(f)) <= variables and (read & self._objects.keys()) <= set(objects)]
+            filters = [condition for condition in filters if condition not in own]
+            seen = ["fresh"] if group == first else ["NOT fresh"] if group < first else []
+            parts.append(Part(name, f"SELECT * FROM ({found}) AS a{_where(seen + self._tests(own, tuple(variables), objects))}"))
+            relations[group] = name
+            for number in scans:
+                hashes |= {v: name for v in _hashed(self._source.scans[number]) if v not in hashes}
+        last = parts[-1]
+        if len(self._groups[group]) > 1:    # one statement less; of a scan alone DuckDB would not know how few rows it has
+            relations[group] = f"({parts.pop().text})"
+        assert last.name == f"{self._source.name}_{group}"
+        return Delta(tuple(parts), self._kept([(relations[group], self._groups[group]) for group in sorted(relations)], filters))
 
-    def _term(self, delta: int) -> str:
-        """Scan number `delta` over new facts, those before it over old ones, those after it over all: no solution comes twice."""
-        bound: dict[Variable, str] = {}
-        relations = []
-        for number in self._order(delta):
-            scan, conditions = self._source.scans[number], list[str]()
-            for column, term in zip("so", (scan.subject, scan.object)):
-                if isinstance(term, Variable) and term in bound:
-                    conditions.append(f"{HASHES[column]} IN (SELECT {term.name}_h FROM {bound[term]})")
-                    break
-            seen = "fresh" if number == delta else "NOT fresh" if number < delta else "TRUE"
-            relations.append(f"d{number} AS MATERIALIZED (SELECT * FROM ({self._facts(number, *conditions)}) AS a WHERE {seen})")
-            bound |= {v: f"d{number}" for v in _hashed(scan) if v not in bound}
-        facts = [f"SELECT * FROM d{number}" for number in range(self._count)]
-        return f"WITH {', '.join(relations)} {self._joined(facts)}"
+    def _looked_up(self, scans: Sequence[int], column: str, condition: Callable[[WindowSource | StaticSource], str | None]) -> str:
+        """A column of the facts that some scans of a group may find, where a condition on their leaf says so."""
+        tests = " OR ".join(f"({' AND '.join(_conditions(self._source.scans[number])) or 'TRUE'})" for number in scans)
+        texts = []
+        for leaf in leaves(self._source.scans[scans[0]].source) or ():
+            table = stream_table(self._source.streams[leaf.index]) if isinstance(leaf, WindowSource) else graph_table(leaf.iri)
+            if (where := condition(leaf)) is not None:
+                texts.append(f"SELECT {column} FROM {table} WHERE {where} AND ({tests})")
+        return " UNION ALL ".join(texts)
+
+    def _near(self, group: int, hashes: Mapping[Variable, str]) -> Callable[[str], str] | None:
+        """The condition on the facts that may join with what is found, by a hash; None where no variable has one."""
+        scans = self._groups[group]
+        subject = self._source.scans[scans[0]].subject
+        if isinstance(subject, Variable) and subject in hashes:
+            return lambda table: f"hs IN (SELECT {subject.name}_h FROM {hashes[subject]})"
+        for number in scans:
+            term = self._source.scans[number].object
+            if isinstance(term, Variable) and term in hashes:
+                wanted = f"ho IN (SELECT {term.name}_h FROM {hashes[term]})"
+                subjects = self._looked_up([number], "hs", lambda leaf: wanted)
+                return lambda table: wanted if len(scans) == 1 else f"hs IN ({subjects})"
+        return None
 
     def _order(self, first: int) -> list[int]:
-        """The scans, each after one that it shares a variable with."""
-        order, waiting = [first], [number for number in range(self._count) if number != first]
+        """The groups, each after one that it shares a variable with."""
+        bound = [{v for number in group for v in _variables(self._source.scans[number])} for group in self._groups]
+        order, waiting = [first], [number for number in range(len(self._groups)) if number != first]
         while waiting:
-            reached = {v for number in order for v in _variables(self._source.scans[number])}
-            near = next(n for n in (*[n for n in waiting if reached & set(_variables(self._source.scans[n]))], *waiting))
+            reached = set().union(*(bound[number] for number in order))
+            near = next((number for number in waiting if reached & bound[number]), waiting[0])
             order.append(near)
             waiting.remove(near)
         return order
+
+
+def _where(conditions: Sequence[str]) -> str:
+    return f" WHERE {' AND '.join(conditions)}" if conditions else ""
 
 
 def _terms(scan: Scan) -> list[tuple[str, PatternTerm | None]]:

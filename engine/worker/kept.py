@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from engine.sql.kept import KeptText, KeptView
+from engine.sql.kept import Delta, KeptText, KeptView
 from engine.worker.database import changed_rows, count_rows, kept_beside, parsed
 from engine.worker.resident import Held, held_of
 
@@ -106,12 +106,31 @@ def _advance(connection: duckdb.DuckDBPyConnection, kept: dict[str, _Kept], step
         return
     given = {f"seen{n}": batch for n, (_, batch) in enumerate(known.seen[:len(text.tables)])}
     given |= {f"from{n}": time for n, time in enumerate(step.from_ms)}
-    added = changed_rows(connection, parsed(connection, f"INSERT INTO {text.name} {text.delta}"), given)
+    added = sum(_added(connection, text.name, delta, given) for delta in text.deltas)
     known.seen, known.rows = now, known.rows + added
     if known.rows > _DEAD * known.settled + _FEW:
         alive = " AND ".join(f"first{n} >= {time}" for n, time in enumerate(step.from_ms))
         connection.execute(f"CREATE OR REPLACE TABLE {text.name} AS SELECT * FROM {text.name} WHERE {alive}")
         known.rows = known.settled = count_rows(connection, text.name)
+
+
+def _added(connection: duckdb.DuckDBPyConnection, relation: str, delta: Delta, given: Mapping[str, int]) -> int:
+    """Add what some new facts find; how many rows. Each part is a statement of its own, so that DuckDB knows how few rows it has."""
+    made = list[str]()
+
+    def changed(text: str) -> int:
+        statement = parsed(connection, text)
+        return changed_rows(connection, statement, {name: given[name] for name in statement.named_parameters})
+
+    try:
+        for part in delta.parts:
+            made.append(part.name)
+            if not changed(f"CREATE OR REPLACE TEMP TABLE {part.name} AS {part.text}"):
+                return 0
+        return changed(f"INSERT INTO {relation} BY NAME {delta.joined}")
+    finally:
+        for name in made:
+            connection.execute(f"DROP TABLE IF EXISTS {name}")
 
 
 def _mostly_new(known: _Kept, tables: Sequence[Held]) -> bool:

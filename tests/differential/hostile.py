@@ -269,7 +269,9 @@ def statements(compiled: Compiled, folder: Path, kinds: Sequence[tuple[str, bool
             sampled = compiled.text(executor, typed, "sampled")
             yield executor, sampled.statement(source_texts(sampled.sources, windows, evaluation, dialect))
             for written in compiled.kept_texts(sampled, typed):
-                yield from ((executor, part) for part in (written.whole, written.delta))
+                yield executor, written.whole
+                for delta in written.deltas:
+                    yield from ((executor, part) for part in (*(part.text for part in delta.parts), delta.joined))
         answering = compiled.with_goal or compiled
         if answering.keeps_closures and executor == "local":
             tables = {source.stream: stream_table(source.stream) for source in windows}
