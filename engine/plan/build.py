@@ -195,6 +195,12 @@ class Builder:
         return plan if place.seed is None else _join(place.seed, plan)
 
     def _filter(self, plan: Plan, condition: ex.Expression, place: Place) -> Plan:
+        """EXISTS is asked of what passes the other conditions."""
+        parts = [*ex.conjuncts(condition)]
+        asking = [part for part in parts if any(ex.exists_in(part))]
+        if asking and len(asking) < len(parts):
+            plan = self._filter(plan, ex.conj(*(part for part in parts if part not in asking)), place)
+            condition = ex.conj(*asking)
         plan, condition = self._prepared(plan, condition, place)
         return nodes.Filter(plan, condition)
 

@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import fields, replace
 from typing import Any, get_args
 
-from engine.ir.expressions import Call, Expression, exists_in
+from engine.ir.expressions import Call, Expression, exists_in, variables_of
 from engine.ir.statement import StreamSource, TimeWindow
 from engine.ir.substitution import replaced_in
 from engine.ir.terms import RDF_TYPE, Constant, PatternTerm, Variable
@@ -34,8 +34,29 @@ def with_kept(plan: Plan, streams: Sequence[StreamSource], fixed: Fixed, *, gene
 
     def again(plan: Plan) -> Plan:
         if id(plan) not in done:
-            done[id(plan)] = plan, _sample(plan, streams, fixed, general) or below(plan)
+            done[id(plan)] = plan, _sample(plan, streams, fixed, general) or inside(plan) or below(plan)
         return done[id(plan)][1]
+
+    def filtered(plan: Plan, condition: Expression) -> Plan | None:
+        """A sample of what a plan finds for which a condition on what it binds holds."""
+        parts = conjunction(plan)
+        if parts is None or any(exists_in(condition)) or not variables_of(condition) <= {*_variables(parts[0])}:
+            return None
+        return _sample(Filter(plan, condition), streams, fixed, general)
+
+    def inside(plan: Plan) -> Plan | None:
+        """The conditions on what a pattern binds are kept with it, inside EXISTS and before OPTIONAL, too."""
+        match plan:
+            case Filter(input=nodes.Join(left=nodes.Seed() as seed, right=inner), condition=condition):
+                sample = filtered(inner, condition)
+                return None if sample is None else nodes.Join(again(seed), sample)
+            case Filter(input=nodes.LeftJoin(left=left, right=right), condition=condition):
+                sample = filtered(left, condition)
+                return None if sample is None else nodes.LeftJoin(sample, again(right))
+            case Filter(input=nodes.Otherwise(left=left, matched=matched, rebound=rebound), condition=condition):
+                sample, both = filtered(left, condition), filtered(matched, condition)
+                return None if sample is None or both is None else nodes.Otherwise(sample, both, rebound)
+        return None
 
     def below(plan: Plan) -> Plan:
         before = {field.name: value for field in fields(plan) if isinstance(value := getattr(plan, field.name), get_args(Plan))}

@@ -22,7 +22,7 @@ from engine.sql.dialect import DUCKDB
 from engine.sql.leaves import place
 from engine.sql.lower import Lowering
 from engine.sql.relation import COMPANIONS
-from engine.sql.sources import graph_table, stream_table
+from engine.sql.sources import graph_table, shown_rows, stream_table
 from engine.timeline import MAX, MIN
 
 HASHES = {"s": "hs", "o": "ho"}
@@ -49,13 +49,17 @@ class Delta:
 class KeptText:
     """The statements of a kept relation over the `tables` of its windows and those of its `graphs`. The `deltas` have the parameters
     ``seen0 ...`` (the batch of each window's table that was seen last) and ``from0 ...`` (the time before which nothing of it is
-    needed)."""
+    needed). `key` is the hash of a solution. What the windows show are `once` the rows where no solution is kept twice, as its facts came
+    more than once, and `again` one row of each where that may be."""
 
     name: str
     tables: tuple[str, ...]
     graphs: tuple[str, ...]
     whole: str
     deltas: tuple[Delta, ...]
+    key: str
+    once: str
+    again: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,13 +71,10 @@ class KeptView:
     text: str
 
 
-def view_of(source: KeptSource, where: str) -> KeptView:
-    """The rows of a relation for which a condition holds (sources.is_shown), each once, with the columns of all its variables."""
-    columns = [name for variable in source.variables
-               for name in (variable.name, *(f"{variable.name}{suffix}" for suffix in COMPANIONS if variable in source.objects))]
-    mark = hashlib.sha256(where.encode()).hexdigest()[:12]
-    return KeptView(f"{source.name}_seen_{mark}", source.name,
-                    f"SELECT DISTINCT {', '.join(columns) or '1 AS u'} FROM {source.name} WHERE {where}")
+def view_of(source: KeptSource, shown: str) -> KeptView:
+    """What of a relation is `shown` (sources.py), with the columns of all its variables."""
+    mark = hashlib.sha256(shown.encode()).hexdigest()[:12]
+    return KeptView(f"{source.name}_seen_{mark}", source.name, f"SELECT * FROM {shown}")
 
 
 class KeptWriter:
@@ -97,7 +98,9 @@ class KeptWriter:
         every = [self._rows(scan.source, whole=True) for scan in self._source.scans]
         whole = self._kept([(f"({self._facts(number, f'({every[number]}) AS r')})", [number]) for number in scans], self._source.filters)
         deltas = tuple(self._delta(number) for number, group in enumerate(self._groups) if _windows(self._source.scans[group[0]]))
-        return KeptText(self._source.name, tuple(map(stream_table, self._source.streams)), tuple(map(graph_table, graphs)), whole, deltas)
+        names = ", ".join(variable.name for variable in self._variables)
+        return KeptText(self._source.name, tuple(map(stream_table, self._source.streams)), tuple(map(graph_table, graphs)), whole, deltas,
+                        f"hash({names})" if names else "0", self._shown(False), self._shown(True))
 
     # --- facts
 
@@ -181,6 +184,22 @@ class KeptWriter:
     def _tests(self, filters: Sequence[Expression], variables: Sequence[Variable], objects: Iterable[Variable]) -> list[str]:
         columns = Columns(lambda v: v.name if v in variables else None, dict.fromkeys(objects, ANY_KIND), frozenset(), None, variables)
         return [self._lowering.condition(condition, columns) for condition in filters]
+
+    def _shown(self, again: bool) -> str:
+        """The macro that gives what is shown; where solutions are kept `again` one row of each."""
+        tokens = [variable.name for variable in self._variables]
+        typed = [f"{variable.name}{suffix}" for variable in self._objects for suffix in COMPANIONS]
+        windows = range(len(self._source.streams))
+        given = [f"{name}{window}" for window in windows for name in ("low", "high")]
+        where = [f"first{window} >= low{window} AND last{window} < high{window}" for window in windows]
+        rows = f"FROM {self._source.name} WHERE {' AND '.join([*where, 'born > since'])}"
+        if not tokens:
+            rows = f"SELECT DISTINCT 1 AS u {rows}"
+        elif again:
+            rows = f"SELECT {', '.join([*tokens, *(f'any_value({c}) AS {c}' for c in typed)])} {rows} GROUP BY {', '.join(tokens)}"
+        else:
+            rows = f"SELECT {', '.join([*tokens, *typed])} {rows}"
+        return f"CREATE OR REPLACE MACRO {shown_rows(self._source.name)}({', '.join([*given, 'since'])}) AS TABLE {rows}"
 
     # --- what is new
 

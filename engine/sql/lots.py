@@ -12,7 +12,7 @@ from engine.plan.shape import PARAMETERS, Row, Shape
 from engine.sql.dialect import DUCKDB
 from engine.sql.kept import KeptView
 from engine.sql.relation import COMPANIONS
-from engine.sql.sources import Evaluation, is_shown, source_name, token_columns
+from engine.sql.sources import Evaluation, shown, source_name, token_columns
 
 _BETWEEN = chr(1)
 
@@ -28,21 +28,21 @@ class Lot:
 
 
 Shown = Mapping[KeptSource, Sequence[str]]
-"""Of each kept relation the conditions on the rows that the lots see (sources.is_shown)."""
+"""What the lots see of each kept relation (sources.shown)."""
 
 
 def shown_to(sources: Sequence[Source], lots: Sequence[Lot]) -> Shown:
     """What the lots see of the kept relations among some sources."""
-    return {source: [is_shown(source, lot.streams, lot.tick, lot.evaluation) for lot in lots]
+    return {source: [shown(source, lot.streams, lot.tick, lot.evaluation) for lot in lots]
             for source in sources if isinstance(source, KeptSource)}
 
 
-def lot_texts(given: Sequence[Given], lots: Sequence[Lot], shown: Shown, views: Mapping[tuple[str, str], KeptView]) -> list[str]:
-    """The common table expressions under a plan over `given`; the lots are numbered by their places. Some of what is `shown` is in
-    `views`, by relation and condition."""
+def lot_texts(given: Sequence[Given], lots: Sequence[Lot], see: Shown, views: Mapping[tuple[str, str], KeptView]) -> list[str]:
+    """The common table expressions under a plan over `given`; the lots are numbered by their places. Some of what they `see` is in
+    `views`, by relation and what is shown of it."""
     texts = [f"ticks AS ({_rows_of({'tick': ('BIGINT', range(len(lots)))})})"]
     texts += [_given_text(name, columns, lots) for name, columns in _relations(given).items()]
-    return texts + [_kept_text(source, conditions, views) for source, conditions in shown.items()]
+    return texts + [_kept_text(source, seen, views) for source, seen in see.items()]
 
 
 def _relations(given: Sequence[Given]) -> dict[str, list[str]]:
@@ -91,16 +91,15 @@ def _written(value: object) -> str:
     return str(int(value)) if isinstance(value, int) else str(value)
 
 
-def _kept_text(source: KeptSource, shown: Sequence[str], views: Mapping[tuple[str, str], KeptView]) -> str:
+def _kept_text(source: KeptSource, see: Sequence[str], views: Mapping[tuple[str, str], KeptView]) -> str:
     """What of a kept relation is seen at each evaluation: windows that show the same are read once."""
     columns = [name for variable in source.variables for name in token_columns(source, variable)]
-    listed, numbers = ", ".join(columns) or "1 AS u", dict[str, int]()
-    seen = [numbers.setdefault(where, len(numbers)) for where in shown]
+    listed, numbers = ", ".join(columns) or "u", dict[str, int]()
+    seen = [numbers.setdefault(rows, len(numbers)) for rows in see]
     parts = []
-    for where, number in numbers.items():
-        view = views.get((source.name, where))
-        parts.append(f"SELECT DISTINCT {number} AS view, {listed} FROM {source.name} WHERE {where}" if view is None
-                     else f"SELECT {number} AS view, {listed} FROM {view.name}")
+    for rows, number in numbers.items():
+        view = views.get((source.name, rows))
+        parts.append(f"SELECT {number} AS view, {listed} FROM {rows if view is None else view.name}")
     cells = ", ".join(f"v.{column}" for column in columns) or "v.u"
     lots_of = _rows_of({"tick": ("BIGINT", range(len(seen))), "view": ("INTEGER", seen)})
     return (f"{source_name(source)} AS (SELECT l.tick, {cells} FROM ({' UNION ALL '.join(parts)}) AS v "

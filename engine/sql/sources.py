@@ -185,21 +185,22 @@ def _timed_text(source: TimedSource) -> str:
 
 
 def _kept_text(source: KeptSource, streams: Sequence[StreamSource], evaluation: Evaluation) -> str:
-    """What of a kept relation is seen at each T: `first` and `last` are the times of the oldest and newest fact of each window. Of a
-    solution that is kept more than once, as its facts came more than once, one row is."""
+    """What of a kept relation is seen at each T."""
     listed = [name for variable in source.variables for name in token_columns(source, variable)]
-    texts = []
-    for tick in evaluation.ticks:
-        texts.append(f"SELECT DISTINCT CAST({tick} AS BIGINT) AS tick, {', '.join(listed) or '1 AS u'} FROM {source.name} "
-                     f"WHERE {is_shown(source, streams, tick, evaluation)}")
+    texts = [f"SELECT CAST({tick} AS BIGINT) AS tick, {', '.join(listed) or 'u'} FROM {shown(source, streams, tick, evaluation)}"
+             for tick in evaluation.ticks]
     return f"{source_name(source)} AS ({' UNION ALL '.join(texts)})"
 
 
-def is_shown(source: KeptSource, streams: Sequence[StreamSource], tick: int, evaluation: Evaluation) -> str:
-    """The condition on the rows of a kept relation that the windows show at T."""
-    shown = [bounds(streams[index].window, tick, evaluation) for index in source.windows]
-    where = [f"first{number} >= {low} AND last{number} < {high}" for number, (low, high) in enumerate(shown)]
-    return " AND ".join([*where, f"born > {evaluation.since}"] if evaluation.since else where)
+def shown(source: KeptSource, streams: Sequence[StreamSource], tick: int, evaluation: Evaluation) -> str:
+    """The solutions of a kept relation that the windows show at T, as a call of what a worker makes of it (sql/kept.py)."""
+    times = [str(time) for index in source.windows for time in bounds(streams[index].window, tick, evaluation)]
+    return f"{shown_rows(source.name)}({', '.join([*times, str(evaluation.since)])})"
+
+
+def shown_rows(relation: str) -> str:
+    """Name of the macro that gives the solutions of a kept relation between the times of each window, after a log position."""
+    return f"{relation}_shown"
 
 
 def token_columns(source: KeptSource, variable: Variable) -> list[str]:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from engine.sql.kept import Delta, KeptText, KeptView
+from engine.sql.sources import shown_rows
 from engine.worker.database import changed_rows, count_rows, kept_beside, parsed
 from engine.worker.resident import Held, held_of
 
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 _MOST_NEW = 3       # a relation is made anew where one in so many facts is new
 _DEAD = 2           # and written anew without what has ended, once it has so many times the rows that it had then
 _FEW = 1_000
+_MANY = 10_000      # of so many rows it is worth to know whether some are the same solution
 
 _BRINGING = threading.Lock()
 _LOCKS: dict[str, threading.Lock] = {}      # by relation
@@ -37,6 +39,8 @@ class _Kept:
     seen: list[tuple[int, int]]
     rows: int = 0
     settled: int = 0
+    steps: int = 0
+    once: bool | None = None    # whether it is known that no solution is kept twice
 
 
 def bring_up_to_date(connection: duckdb.DuckDBPyConnection, steps: Sequence[KeptStep]) -> None:
@@ -100,26 +104,49 @@ def _advance(connection: duckdb.DuckDBPyConnection, kept: dict[str, _Kept], step
     if known is not None and known.seen == now:
         return
     if known is None or [making for making, _ in known.seen] != [making for making, _ in now] or _mostly_new(known, tables):
-        connection.execute(f"CREATE OR REPLACE TABLE {text.name} AS {text.whole}")
+        connection.execute(f"CREATE OR REPLACE TABLE {text.name} AS SELECT *, {text.key} AS key, CAST(0 AS BIGINT) AS step "
+                           f"FROM ({text.whole}) AS w")
         known = kept[text.name] = _Kept(now)
-        known.rows = known.settled = count_rows(connection, text.name)
+        _settle(connection, text, known)
         return
     given = {f"seen{n}": batch for n, (_, batch) in enumerate(known.seen[:len(text.tables)])}
     given |= {f"from{n}": time for n, time in enumerate(step.from_ms)}
-    added = sum(_added(connection, text.name, delta, given) for delta in text.deltas)
+    known.steps += 1
+    added = sum(_added(connection, text, delta, given | {"step": known.steps}) for delta in text.deltas)
     known.seen, known.rows = now, known.rows + added
+    if known.once and added and not _only_new(connection, text.name, known.steps):
+        _show_once(connection, text, known, False)
     if known.rows > _DEAD * known.settled + _FEW:
         alive = " AND ".join(f"first{n} >= {time}" for n, time in enumerate(step.from_ms))
         connection.execute(f"CREATE OR REPLACE TABLE {text.name} AS SELECT * FROM {text.name} WHERE {alive}")
-        known.rows = known.settled = count_rows(connection, text.name)
+        _settle(connection, text, known)
 
 
-def _added(connection: duckdb.DuckDBPyConnection, relation: str, delta: Delta, given: Mapping[str, int]) -> int:
+def _settle(connection: duckdb.DuckDBPyConnection, text: KeptText, known: _Kept) -> None:
+    """A relation was written anew."""
+    known.rows = known.settled = count_rows(connection, text.name)
+    _show_once(connection, text, known, known.rows > _MANY and count_rows(connection, f"(SELECT DISTINCT key FROM {text.name})") == known.rows)
+
+
+def _show_once(connection: duckdb.DuckDBPyConnection, text: KeptText, known: _Kept, once: bool) -> None:
+    if known.once is not once:
+        connection.execute(text.once if once else text.again)
+        known.once = once
+
+
+def _only_new(connection: duckdb.DuckDBPyConnection, relation: str, step: int) -> bool:
+    """Whether what a step has added was not there before, and is not there twice; a hash that two have in common counts as one."""
+    text = (f"SELECT count(*) - count(DISTINCT key) + (SELECT count(*) FROM {relation} WHERE step < $step AND "
+            f"key IN (SELECT key FROM {relation} WHERE step = $step)) FROM {relation} WHERE step = $step")
+    return changed_rows(connection, parsed(connection, text), {"step": step}) == 0
+
+
+def _added(connection: duckdb.DuckDBPyConnection, text: KeptText, delta: Delta, given: Mapping[str, int]) -> int:
     """Add what some new facts find; how many rows. Each part is a statement of its own, so that DuckDB knows how few rows it has."""
     made = list[str]()
 
-    def changed(text: str) -> int:
-        statement = parsed(connection, text)
+    def changed(written: str) -> int:
+        statement = parsed(connection, written)
         return changed_rows(connection, statement, {name: given[name] for name in statement.named_parameters})
 
     try:
@@ -127,7 +154,7 @@ def _added(connection: duckdb.DuckDBPyConnection, relation: str, delta: Delta, g
             made.append(part.name)
             if not changed(f"CREATE OR REPLACE TEMP TABLE {part.name} AS {part.text}"):
                 return 0
-        return changed(f"INSERT INTO {relation} BY NAME {delta.joined}")
+        return changed(f"INSERT INTO {text.name} BY NAME SELECT *, {text.key} AS key, $step AS step FROM ({delta.joined}) AS d")
     finally:
         for name in made:
             connection.execute(f"DROP TABLE IF EXISTS {name}")
@@ -139,4 +166,5 @@ def _mostly_new(known: _Kept, tables: Sequence[Held]) -> bool:
 
 def _drop(connection: duckdb.DuckDBPyConnection, kept: dict[str, _Kept], name: str) -> None:
     kept.pop(name, None)
+    connection.execute(f"DROP MACRO TABLE IF EXISTS {shown_rows(name)}")
     connection.execute(f"DROP TABLE IF EXISTS {name}")

@@ -14,6 +14,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -112,6 +113,7 @@ class Observed:
     def streams(self) -> tuple[str, ...]:
         return ("one", "two") if self.kind == "streams" else ("one",)
 
+    @lru_cache(maxsize=4)   # the first windows
     def facts(self, stream: str, from_ms: int, until_ms: int) -> pa.Table:
         """The facts of a stream between two times."""
         late = int(APART * self.range_ms) // 3 * 3 if stream == "two" else 0
