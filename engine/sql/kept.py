@@ -149,8 +149,8 @@ class KeptWriter:
         return [f"{name}{window}" for window in range(len(self._source.streams)) for name in ("first", "last")]
 
     def _joined(self, relations: Sequence[tuple[str, Sequence[int]]], within: bool = False) -> str:
-        """The join of relations, each with the numbers of the scans that it has: what they bind, with the typed columns, and times; `within`
-        a group also hashes, and whether something is new."""
+        """The join of relations, each with the numbers of its scans: what they bind, with the typed columns, and times; `within` a group
+        also hashes, and whether something is new."""
         first, hashed, typed = (dict[Variable, str]() for _ in range(3))
         parts: list[str] = []
         for number, (relation, scans) in enumerate(relations):
@@ -181,7 +181,7 @@ class KeptWriter:
         text = self._joined(relations)
         return f"SELECT * FROM ({text}) AS j{_where(self._tests(filters, self._variables, self._objects))}" if filters else text
 
-    def _tests(self, filters: Sequence[Expression], variables: Sequence[Variable], objects: Iterable[Variable]) -> list[str]:
+    def _tests(self, filters: Sequence[Expression], variables: tuple[Variable, ...], objects: Iterable[Variable]) -> list[str]:
         columns = Columns(lambda v: v.name if v in variables else None, dict.fromkeys(objects, ANY_KIND), frozenset(), None, variables)
         return [self._lowering.condition(condition, columns) for condition in filters]
 
@@ -232,10 +232,8 @@ class KeptWriter:
             relations[group] = name
             for number in scans:
                 hashes |= {v: name for v in _hashed(self._source.scans[number]) if v not in hashes}
-        last = parts[-1]
-        if len(self._groups[group]) > 1:    # one statement less; of a scan alone DuckDB would not know how few rows it has
+        if len(scans) > 1:      # one statement less; of a scan alone DuckDB would not know how few rows it has
             relations[group] = f"({parts.pop().text})"
-        assert last.name == f"{self._source.name}_{group}"
         return Delta(tuple(parts), self._kept([(relations[group], self._groups[group]) for group in sorted(relations)], filters))
 
     def _looked_up(self, scans: Sequence[int], column: str, condition: Callable[[WindowSource | StaticSource], str | None]) -> str:

@@ -125,7 +125,8 @@ def _advance(connection: duckdb.DuckDBPyConnection, kept: dict[str, _Kept], step
 def _settle(connection: duckdb.DuckDBPyConnection, text: KeptText, known: _Kept) -> None:
     """A relation was written anew."""
     known.rows = known.settled = count_rows(connection, text.name)
-    _show_once(connection, text, known, known.rows > _MANY and count_rows(connection, f"(SELECT DISTINCT key FROM {text.name})") == known.rows)
+    distinct = f"(SELECT DISTINCT key FROM {text.name})"
+    _show_once(connection, text, known, known.rows > _MANY and count_rows(connection, distinct) == known.rows)
 
 
 def _show_once(connection: duckdb.DuckDBPyConnection, text: KeptText, known: _Kept, once: bool) -> None:

@@ -70,20 +70,22 @@ class Construct:
 def constructs(few: str) -> dict[str, Construct]:
     """Those whose answers grow with the number of values above `few`, and the others."""
     rare, often = f"FILTER (?v > {few})", f"FILTER (?v > {HALF})"
+    higher = f"?o b:value ?w FILTER (?w > {float(few) + 0.1:.1f})"
     most = "{ SELECT ?s (MAX(?w) AS ?v) WHERE { ?p b:sensor ?s ; b:value ?w } GROUP BY ?s }"
     found = {
         "all rows": Construct("SELECT ?o ?s ?v", f"{{ {_W1} {rare} }}"),
         "COUNT(*)": Construct("SELECT (COUNT(*) AS ?n)", f"{{ {_W1} {often} }}"),
-        "AVG by sensor, HAVING": Construct("SELECT ?s (AVG(?v) AS ?mean)", f"{{ {_W1} {often} }} GROUP BY ?s HAVING (AVG(?v) > 30)"),
-        "OPTIONAL": Construct("SELECT ?o ?s ?w", f"{{ {_W1} {rare} OPTIONAL {{ ?o b:value ?w FILTER (?w > {float(few) + 0.1:.1f}) }} }}"),
-        "NOT EXISTS": Construct("SELECT ?o ?s ?v",
-                                f"{{ {_W1} {rare} FILTER NOT EXISTS {{ ?o b:value ?w FILTER (?w > {float(few) + 0.1:.1f}) }} }}"),
+        "AVG by sensor, HAVING": Construct("SELECT ?s (AVG(?v) AS ?mean)",
+                                           f"{{ {_W1} {often} }} GROUP BY ?s HAVING (AVG(?v) > 30)"),
+        "OPTIONAL": Construct("SELECT ?o ?s ?w", f"{{ {_W1} {rare} OPTIONAL {{ {higher} }} }}"),
+        "NOT EXISTS": Construct("SELECT ?o ?s ?v", f"{{ {_W1} {rare} FILTER NOT EXISTS {{ {higher} }} }}"),
         "sub-query with MAX": Construct("SELECT ?o ?s ?v", f"{{ {_W1} {most} }}"),
         "ORDER BY LIMIT 10": Construct("SELECT ?o ?s ?v", f"{{ {_W1} {often} }} ORDER BY DESC(?v) ?o LIMIT 10", ranked=True),
         "ISTREAM": Construct("SELECT ISTREAM ?o ?s ?v", f"{{ {_W1} {rare} }}"),
         "two-hop path": Construct("SELECT ?o ?far ?v", f"{{ ?o b:after ?m . ?m b:after ?far . ?far b:value ?v {rare} }}", "path"),
         "two streams": Construct("SELECT ?o ?s ?v ?c",
-                                 f"{{ WINDOW b:one {{ ?o b:sensor ?s ; b:value ?v {rare} }} WINDOW b:two {{ ?o b:check ?c }} }}", "streams"),
+                                 f"{{ WINDOW b:one {{ ?o b:sensor ?s ; b:value ?v {rare} }} WINDOW b:two {{ ?o b:check ?c }} }}",
+                                 "streams"),
         "static graph": Construct("SELECT ?o ?r", f"{{ {_W1} {rare} GRAPH <{GRAPH}> {{ ?s b:room ?r }} }}", "static"),
     }
     return found if few != HALF else {name: one for name, one in found.items() if rare in one.where and name != "ISTREAM" and (

@@ -1,6 +1,7 @@
-"""``python -m tests.bench.plot RESULTS.json FILE.svg``: what keeping a closure costs, as a table in Markdown and as a plot.
+"""``python -m tests.bench.plot RESULTS.json FILE.svg``: what it costs to follow what changes, as a table in Markdown and, of a closure, as a
+plot.
 
-The results are those of ``python -m tests.bench maintenance``. Needs the packages of the extra ``plot``.
+The results are those of ``python -m tests.bench maintenance`` or ``change``. A plot needs the packages of the extra ``plot``.
 """
 
 from __future__ import annotations
@@ -17,12 +18,28 @@ DRAWN = {"incremental": "o-", "recompute": "s-", "dred": "^--", "pyoxigraph": "x
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Print the table and write the plot."""
+    """Print the tables and write the plot of what is there."""
     source, target = map(Path, arguments)
-    rows = json.loads(source.read_text("utf-8"))["benchmarks"]["maintenance"]["details"]["maintenance"]
-    print(table(rows))
-    draw(rows, target)
+    found = json.loads(source.read_text("utf-8"))["benchmarks"]
+    if "maintenance" in found:
+        rows = found["maintenance"]["details"]["maintenance"]
+        print(table(rows))
+        draw(rows, target)
+    if "change" in found:
+        print(changes(found["change"]["details"]["change"]))
     return 0
+
+
+def changes(rows: Sequence[dict[str, Any]]) -> str:
+    """A line for each construct, with times in ms by share, and the ratios of each share."""
+    shares = list(dict.fromkeys(row["share"] for row in rows))
+    heads = ["construct", "answers", *(f"{way}, {share:.1%}" for way in ("incremental", "recompute", "pyoxigraph") for share in shares)]
+    lines = ["| " + " | ".join(heads) + " |", "| --- |" + " --: |" * (len(heads) - 1)]
+    for construct in dict.fromkeys(row["construct"] for row in rows):
+        own = {row["share"]: row for row in rows if row["construct"] == construct}
+        cells = [f"{own[share][way]:,.0f}" for way in ("incremental", "recompute", "pyoxigraph") for share in shares]
+        lines.append("| " + " | ".join([construct, f"{own[shares[0]]['answers']:,}", *cells]) + " |")
+    return "\n".join(lines)
 
 
 def table(rows: Sequence[dict[str, Any]]) -> str:
