@@ -22,7 +22,7 @@ from engine.sql.dialect import DUCKDB
 from engine.sql.leaves import place
 from engine.sql.lower import Lowering
 from engine.sql.relation import COMPANIONS
-from engine.sql.sources import graph_table, shown_rows, stream_table
+from engine.sql.sources import graph_table, stream_table
 from engine.timeline import MAX, MIN
 
 HASHES = {"s": "hs", "o": "ho"}
@@ -186,7 +186,7 @@ class KeptWriter:
         return [self._lowering.condition(condition, columns) for condition in filters]
 
     def _shown(self, again: bool) -> str:
-        """The macro that gives what is shown; where solutions are kept `again` one row of each."""
+        """The macro of the relation's name that gives what is shown; where solutions are kept `again` one row of each."""
         tokens = [variable.name for variable in self._variables]
         typed = [f"{variable.name}{suffix}" for variable in self._objects for suffix in COMPANIONS]
         windows = range(len(self._source.streams))
@@ -199,7 +199,7 @@ class KeptWriter:
             rows = f"SELECT {', '.join([*tokens, *(f'any_value({c}) AS {c}' for c in typed)])} {rows} GROUP BY {', '.join(tokens)}"
         else:
             rows = f"SELECT {', '.join([*tokens, *typed])} {rows}"
-        return f"CREATE OR REPLACE MACRO {shown_rows(self._source.name)}({', '.join([*given, 'since'])}) AS TABLE {rows}"
+        return f"CREATE OR REPLACE MACRO {self._source.name}({', '.join([*given, 'since'])}) AS TABLE {rows}"
 
     # --- what is new
 

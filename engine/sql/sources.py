@@ -193,14 +193,9 @@ def _kept_text(source: KeptSource, streams: Sequence[StreamSource], evaluation: 
 
 
 def shown(source: KeptSource, streams: Sequence[StreamSource], tick: int, evaluation: Evaluation) -> str:
-    """The solutions of a kept relation that the windows show at T, as a call of what a worker makes of it (sql/kept.py)."""
+    """The solutions of a kept relation that the windows show at T: a call of the macro of its name that a worker makes (sql/kept.py)."""
     times = [str(time) for index in source.windows for time in bounds(streams[index].window, tick, evaluation)]
-    return f"{shown_rows(source.name)}({', '.join([*times, str(evaluation.since)])})"
-
-
-def shown_rows(relation: str) -> str:
-    """Name of the macro that gives the solutions of a kept relation between the times of each window, after a log position."""
-    return f"{relation}_shown"
+    return f"{source.name}({', '.join([*times, str(evaluation.since)])})"
 
 
 def token_columns(source: KeptSource, variable: Variable) -> list[str]:

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from engine.sql.kept import Delta, KeptText, KeptView
-from engine.sql.sources import shown_rows
 from engine.worker.database import changed_rows, count_rows, kept_beside, parsed
 from engine.worker.resident import Held, held_of
 
@@ -167,5 +166,5 @@ def _mostly_new(known: _Kept, tables: Sequence[Held]) -> bool:
 
 def _drop(connection: duckdb.DuckDBPyConnection, kept: dict[str, _Kept], name: str) -> None:
     kept.pop(name, None)
-    connection.execute(f"DROP MACRO TABLE IF EXISTS {shown_rows(name)}")
+    connection.execute(f"DROP MACRO TABLE IF EXISTS {name}")
     connection.execute(f"DROP TABLE IF EXISTS {name}")

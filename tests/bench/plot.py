@@ -1,5 +1,5 @@
-"""``python -m tests.bench.plot RESULTS.json FILE.svg``: what it costs to follow what changes, as a table in Markdown and, of a closure, as a
-plot.
+"""``python -m tests.bench.plot RESULTS.json FILE.svg``: what it costs to follow what changes, as tables in Markdown and,
+of a closure, as a plot.
 
 The results are those of ``python -m tests.bench maintenance`` or ``change``. A plot needs the packages of the extra ``plot``.
 """
