@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+from collections.abc import Iterable
 from typing import cast
 
 import pyarrow as pa
@@ -12,6 +13,7 @@ _CODEC = pa.Codec("zstd", compression_level=1)
 _SIZE = struct.Struct("<cQ")    # no text begins with this byte; then the size of the text
 _MARK = b"\0"
 _SMALL = 4_096      # bytes: less is not worth it
+_TABLE = b"\xff" * 4     # a table as bytes begins with these
 
 
 def pack(table: pa.Table) -> bytes:
@@ -27,9 +29,31 @@ def unpack(data: bytes) -> pa.Table:
     return pa.ipc.open_stream(data).read_all()
 
 
+def is_packed_table(data: bytes) -> bool:
+    """Whether `pack` gave these bytes: no text of UTF-8 begins so, nor one that is packed."""
+    return data.startswith(_TABLE)
+
+
 def pack_text(text: bytes) -> bytes:
-    """A text that begins with no NUL, compressed unless it is small: answers as SPARQL JSON take a tenth of their size and less."""
-    return text if len(text) < _SMALL else _SIZE.pack(_MARK, len(text)) + cast(bytes, _CODEC.compress(text, asbytes=True))
+    """A text that begins with no NUL, compressed unless it is small, or is so already: answers as SPARQL JSON take a tenth of their size
+    and less."""
+    return text if len(text) < _SMALL or text.startswith(_MARK) else joined([compressed(text)])
+
+
+def compressed(part: bytes) -> tuple[int, bytes]:
+    """A part of a text for `joined`: its size, and its bytes."""
+    return len(part), cast(bytes, _CODEC.compress(part, asbytes=True))
+
+
+def joined(parts: Iterable[tuple[int, bytes]]) -> bytes:
+    """A packed text from its parts, which may have been compressed side by side."""
+    sizes, texts = zip(*parts)
+    return b"".join((_SIZE.pack(_MARK, sum(sizes)), *texts))
+
+
+def size_of(data: bytes) -> int:
+    """How many bytes a text has that may be packed, or a packed table."""
+    return int(_SIZE.unpack_from(data)[1]) if data.startswith(_MARK) else len(data)
 
 
 def unpack_text(data: bytes) -> bytes:

@@ -17,7 +17,7 @@ from engine.why.programs import explain_reported, explain_told
 from engine.why.trees import TooMuchError
 from engine.rewrite.profiles import RULES_OF
 from engine.runtime.evidence import Evidence
-from engine.runtime.output import triples_in
+from engine.output import triples_in
 from engine.runtime.resources import ResultEvent, iso
 from server.formats.proofs import as_json, term, token
 from server.problems import Problem

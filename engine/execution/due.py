@@ -19,6 +19,7 @@ from engine.plan.nodes import Begun
 from engine.plan.staged import Look
 from engine.sql.sources import Evaluation
 from engine.timeline import MIN, evaluation_point
+from engine.worker.bundles import Written
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +54,7 @@ class Due:
     what is not answered by then is an error `Postponed`. A program with a time of its own goes on from `state`; it is evaluated at the last
     of the `ticks` only, which tells of all before. So do the timed rules that other queries use: `look` says which Ts count for what
     those derive, `derived` is what the query sees of them, once the executor has found it, and `reached` where the rules are then.
+    With `shown` a large relation at the only T is asked for as JSON of at most so many rows.
     """
 
     query: str
@@ -67,6 +69,7 @@ class Due:
     look: Look | None = None
     derived: pa.Table | None = None
     reached: ProgramPosition | None = None
+    shown: int | None = None
 
     def until(self, tick: int) -> Due:
         """The evaluations before a T."""
@@ -93,7 +96,8 @@ class Due:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """The relation at one tick: a string column of tokens per variable (null: unbound), rows in order where the query orders them.
+    """The relation at one tick: a string column of tokens per variable (null: unbound), rows in order where the query orders them; where
+    it is `written`, the table is empty.
 
     ASK has one column ``_`` and a row where true; CONSTRUCT has s, p, o, distinct. A program with a time of its own tells what began and
     ceased since the evaluation before, with the points ``lo hi``, and its `state` after that. One that is not `reported` says only how far
@@ -107,6 +111,7 @@ class Answer:
     inconsistencies: tuple[str, ...] = ()
     state: ProgramPosition | None = None
     reported: bool = True
+    written: Written | None = None
 
 
 def after(due: Due, answers: Sequence[Answer]) -> Due:

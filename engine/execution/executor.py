@@ -41,7 +41,7 @@ from engine.plan.order import Estimate
 from engine.sql.dialect import DIALECTS, UNDECIDED
 from engine.sql.kept import KeptText
 from engine.sql.sources import graph_table, needed, source_texts, stream_table, tables, timed_table
-from engine.worker.bundles import Found, QueryFailed, Task
+from engine.worker.bundles import Found, QueryFailed, Shown, Task
 from engine.worker.kept import KeptStep
 from engine.worker.resident import Followed
 
@@ -429,7 +429,7 @@ class Executor:
             return
         groups, alone = self._shapes.divided(jobs) if together else ([], jobs)
         tasks = [Task(job.write(), job.tables, job.cost, job.closings, job.due.query, job.due.limits, job.due.patience_ms, job.step,
-                      job.kept) for job in alone]
+                      job.kept, shown=_shown(job.due)) for job in alone]
         found = self._in_one_job(jobs, [*(group.task for group in groups), *tasks])
         for job, answer in zip(alone, found[len(groups):]):
             job.answer = answer
@@ -519,11 +519,17 @@ class Executor:
             return [self.programs.answer(job.due, job.answer.table)]
         if job.closures is not None:
             job.closures.adopt(max((c.last for s in job.due.streams.values() for c in s.chunks), default=0))
-        answers = split(job.due, job.answer.table, is_in_order=job.answer.is_in_order)
+        answers = [Answer(job.due.query, job.due.ticks[0], job.answer.table, written=job.answer.written)] if job.answer.written else split(
+            job.due, job.answer.table, is_in_order=job.answer.is_in_order)
         if job.answer.findings is None and job.due.reached is None:
             return answers
         return [replace(answer, inconsistencies=inconsistencies_at(answer.tick, job.answer.findings), state=state_at(job.due, answer.tick))
                 for answer in answers]
+
+
+def _shown(due: Due) -> Shown | None:
+    """How a task may write its answer."""
+    return None if due.shown is None or len(due.ticks) > 1 else Shown(tuple(due.compiled.column_names), due.shown)
 
 
 def _fitting(due: Due) -> int:

@@ -23,7 +23,7 @@ from engine.runtime.barriers import Barriers
 from engine.runtime.batch import EvaluatorDownError
 from engine.runtime.derived import Queries
 from engine.runtime.lane import Lane, Task
-from engine.runtime.output import first_rows, payloads_together
+from engine.output import first_rows, payloads_together
 from engine.runtime.query import LiveQuery
 from engine.runtime.resources import ResultEvent
 from engine.runtime.rows import Control, Kind
@@ -96,8 +96,9 @@ class Evaluations(Barriers):
         contents = {stream: self.kept.content(stream) for stream in query.streams}
         graphs = {graph: self.graphs[graph] for graph in query.graphs if graph in self.graphs}
         limits = self._limits.evaluation.own(query.definition.options.get("limits", {}))
+        shown = self._limits.rows if query.shows_answers and query.statement.form == "SELECT" else None
         return Due(query.definition.epoch, query.compiled, tuple(ticks), query.definition.since, contents, graphs,  # type: ignore[arg-type]
-                   limits, state=query.program, look=query.ticker.look)
+                   limits, state=query.program, look=query.ticker.look, shown=shown)
 
     def _log_all(self, dues: Sequence[Due], made: Made, *, here: bool = False) -> None:
         """Evaluate, all queries in one call, and log the answers; of slow queries begin it in the lane, unless it must be done `here`."""
@@ -123,8 +124,8 @@ class Evaluations(Barriers):
     def _payloads(self, answers: Sequence[Answer], queries: Mapping[str, LiveQuery]) -> dict[str, dict[int, bytes]]:
         """Payloads of answers, by epoch and T, as far as those of several can be written together."""
         relations = {(answer.query, answer.tick): (query.statement.form, first_rows(answer.table, self._limits.rows)) for answer in answers
-                     if answer.table is not None and answer.reported and (query := queries[answer.query]).shows_answers
-                     and query.state == "running"}
+                     if answer.table is not None and answer.written is None and answer.reported
+                     and (query := queries[answer.query]).shows_answers and query.state == "running"}
         found: dict[str, dict[int, bytes]] = {}
         for (epoch, tick), payload in payloads_together(relations).items():
             found.setdefault(epoch, {})[tick] = payload

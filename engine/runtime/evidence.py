@@ -26,7 +26,7 @@ from engine.plan.staged import StagedPlan, seen_since
 from engine.records import Event, Triple
 from engine.runtime.errors import EngineError
 from engine.runtime.log import LogFolder
-from engine.runtime.output import triples_in
+from engine.output import triples_in
 from engine.runtime.registered import Registered
 from engine.runtime.resources import ResultEvent
 from engine.runtime.results import ResultLog
@@ -244,7 +244,7 @@ def _made(results: ResultLog, stream: str, maker: str, begin: int, tick: int, si
                 return
             if seen is None or event.meta.get("truncated"):
                 raise _gone(f"Not all that {maker!r}, whose stream it reads, gave is known.")
-            if event.payload and since < seen <= position:
+            if event.logged and since < seen <= position:
                 yield Event(seen, stream, event.at_ms, None, triples_in(event.payload), event.at_ms)
 
 

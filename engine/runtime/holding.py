@@ -14,7 +14,7 @@ from functools import reduce
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from engine.runtime.output import difference
+from engine.output import difference
 
 GONE = "gone"
 """The column of a relation that is kept: the fact does not hold any more, and no result has said so."""

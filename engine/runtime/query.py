@@ -17,16 +17,18 @@ from engine.execution.instances import ENDS
 from engine.ir.patterns import BGP
 from engine.ir.statement import Program, Select, Statement, TimedProgram, TimeWindow
 from engine.ir.terms import Variable
+from engine.ipc import pack
+from engine.output import bindings, difference, first_rows, payloads
 from engine.runtime import holding
 from engine.runtime.mixed_ticks import MixedTicker
 from engine.runtime.needs import KnownNeeds, Need
-from engine.runtime.output import bindings, difference, first_rows, payloads
 from engine.runtime.registered import Definition, Reader
 from engine.runtime.resources import RESULT_KINDS, ResultEvent
 from engine.runtime.ticks import Ticker, Timetable
 from engine.runtime.timed_results import Telling
 from engine.runtime.timed_ticks import TimedTicker
 from engine.timeline import MAX, MIN
+from engine.worker.bundles import Written
 
 
 MOST_INCONSISTENCIES = 100
@@ -75,6 +77,9 @@ class Evaluated(_Tick, Protocol):
     @property
     def reported(self) -> bool: ...
 
+    @property
+    def written(self) -> Written | None: ...
+
 
 @dataclass(frozen=True, slots=True)
 class _At:
@@ -86,13 +91,20 @@ class _At:
 
 @dataclass(frozen=True, slots=True)
 class _Result:
-    """What an evaluation has to tell: what its output operator shows, of a stepwise query the `whole` relation."""
+    """What an evaluation has to tell: what its output operator shows, unless it is `written` already, of a stepwise query the `whole`
+    relation."""
 
     answer: _Tick
     shown: pa.Table
     output: str
     whole: pa.Table | None = None
     more: Mapping[str, Any] = field(default_factory=dict)
+    written: Written | None = None
+
+    @property
+    def rows(self) -> int:
+        """How many rows are shown."""
+        return self.shown.num_rows if self.written is None else self.written.rows
 
 
 def _of_stream(answer: _Tick, rows: pa.Table, ceases: bool) -> _Result:
@@ -185,14 +197,14 @@ class LiveQuery(Reader):
         program what begins to hold (stream P, as ISTREAM) and what ceases (stream N, as DSTREAM), where there is anything. Where
         a query `shows_answers`, the `payloads_at` some T may be there already."""
         results = self._results(answers)
-        form = self.statement.form
         if payloads_at and self.shows_answers and all(result.answer.tick in payloads_at for result in results):
             shown = [payloads_at[result.answer.tick] for result in results]
+        elif all(result.written is not None for result in results):
+            shown = [result.written.text for result in results if result.written is not None]
         else:
-            shown = payloads(form, [first_rows(result.shown, max_rows) for result in results])
-        wholes = iter(payloads(form, [first_rows(r.whole, max_rows) for r in results if r.whole is not None]))
-        events = [(self._event(result, text, next(wholes) if result.whole is not None else None, max_rows), result.shown)
-                  for result, text in zip(results, shown)]
+            shown = payloads(self.statement.form, [first_rows(result.shown, max_rows) for result in results])
+        events = [(self._event(result, text, None if result.whole is None else pack(first_rows(result.whole, max_rows)), max_rows),
+                   result.shown) for result, text in zip(results, shown)]
         self.evaluated = max((answer.tick for answer in answers if answer.reported), default=self.evaluated)
         return events
 
@@ -263,21 +275,21 @@ class LiveQuery(Reader):
     def _difference(self, answer: Evaluated) -> _Result:
         output, relation = self.statement.output, answer.table
         if not self.stepwise:
-            return _Result(answer, relation, output)
+            return _Result(answer, relation, output, written=answer.written)
         before = relation.slice(0, 0) if self.relation is None else self.relation
         self.relation, self.relation_changed = relation, True
         return _Result(answer, difference(relation, before) if output == "istream" else difference(before, relation), output, relation)
 
     def _event(self, result: _Result, text: bytes, whole: bytes | None, max_rows: int) -> ResultEvent:
-        """The next result, whose payloads are given: of what is shown, and of a stepwise query the whole relation."""
+        """The next result, with what is shown as text, and of a stepwise query the whole relation, packed."""
         self.seq += 1
         tick = result.answer.tick
-        meta: dict[str, Any] = {"windows": self._windows(tick), "rows": result.shown.num_rows, **result.more}
+        meta: dict[str, Any] = {"windows": self._windows(tick), "rows": result.rows, **result.more}
         if result.answer.inconsistencies:
             found = result.answer.inconsistencies
             meta["inconsistencies"] = list(found[:MOST_INCONSISTENCIES])
             meta |= {"inconsistent": len(found)} if len(found) > MOST_INCONSISTENCIES else {}
-        if max(result.shown.num_rows, 0 if result.whole is None else result.whole.num_rows) > max_rows:
+        if max(result.rows, 0 if result.whole is None else result.whole.num_rows) > max_rows:
             meta["truncated"], meta["limit"] = True, max_rows
         return ResultEvent(self.name, self.definition.epoch, self.seq, tick, self.ticker.timetable.label(tick),
                            RESULT_KINDS[self.statement.form], result.output, text, whole, meta)

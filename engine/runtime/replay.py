@@ -24,7 +24,7 @@ from engine.runtime.batch import Executor, Limits
 from engine.runtime.chains import check_sources
 from engine.runtime.derived import Queries, given_name, own_iri
 from engine.runtime.evidence import Evidence, events_of
-from engine.runtime.output import triples_in
+from engine.output import triples_in
 from engine.runtime.place import Place, choose, executor_at, triples_of
 from engine.runtime.pump import Pump
 from engine.runtime.registered import Definition, Registered
@@ -171,7 +171,7 @@ def recorded_evidence(queries: Mapping[str, Statement], streams: Mapping[str, Re
              for event in events_of(table.filter(pc.equal(table["record"], int(Kind.EVENT)))) if event.stream in reads]
     makers = {iri: maker for maker, query in queries.items() if (iri := own_iri(query, _own(maker))) in reads and iri is not None}
     items += [Event(0, iri, event.at_ms, None, triples_in(event.payload), event.at_ms)
-              for iri, maker in makers.items() for event in results if event.query == maker and event.payload]
+              for iri, maker in makers.items() for event in results if event.query == maker and event.logged]
     static = {iri: tuple(own_blank_nodes(triples, f"g{short_name(iri)}")) for iri, triples in graphs.items()}
     return Evidence(statement, found, tuple(items), static, {**BUILT_IN_RULES, **rule_sets}, makers)
 

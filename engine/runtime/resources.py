@@ -9,6 +9,8 @@ from typing import Any, Literal
 
 import pyarrow as pa
 
+from engine.ipc import is_packed_table, size_of, unpack, unpack_text
+from engine.output import payload
 from engine.records import Triple
 from engine.timeline import is_moment
 
@@ -195,7 +197,8 @@ class RuleSetInfo:
 @dataclass(frozen=True, slots=True)
 class ResultEvent:
     """One logged result: `payload` is what the query's own output operator gives at `at_ms`, `relation` (queries with ISTREAM or
-    DSTREAM only) the whole relation there. SELECT and ASK: SPARQL 1.1 Results JSON; CONSTRUCT and DESCRIBE: N-Triples."""
+    DSTREAM only) the whole relation there. SELECT and ASK: SPARQL 1.1 Results JSON; CONSTRUCT and DESCRIBE: N-Triples. Both are made
+    each time that they are asked for, of what is logged: texts as they are or packed, and relations as packed tables, which few ask for."""
 
     query: str
     epoch: str
@@ -204,8 +207,8 @@ class ResultEvent:
     at_ms: int
     kind: ResultKind
     output: str
-    payload: bytes = field(repr=False)
-    relation: bytes | None = field(default=None, repr=False)
+    logged: bytes = field(repr=False)
+    logged_relation: bytes | None = field(default=None, repr=False)
     meta: dict[str, Any] = field(default_factory=dict)
 
     @property
@@ -214,9 +217,25 @@ class ResultEvent:
         return f"{self.epoch}-{self.seq}"
 
     @property
+    def payload(self) -> bytes:
+        return unpack_text(self.logged)
+
+    @property
+    def relation(self) -> bytes | None:
+        data = self.logged_relation
+        if data is None or not is_packed_table(data):
+            return None if data is None else unpack_text(data)
+        return payload("ASK" if self.kind == "boolean" else "CONSTRUCT" if self.kind == "graph" else "SELECT", unpack(data))
+
+    @property
+    def size(self) -> int:
+        """How many bytes its texts have."""
+        return size_of(self.logged) + size_of(self.logged_relation or b"")
+
+    @property
     def full(self) -> bytes:
         """The relation at `at_ms`."""
-        return self.payload if self.relation is None else self.relation
+        return self.payload if (whole := self.relation) is None else whole
 
     @property
     def added(self) -> bool:

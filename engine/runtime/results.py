@@ -18,7 +18,7 @@ from typing import Any, cast
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from engine.ipc import pack, pack_text, unpack, unpack_text
+from engine.ipc import pack, pack_text, unpack
 from engine.runtime.database import Database
 from engine.runtime.errors import EngineError
 from engine.runtime.resources import Bounds, DeadLetter, ResultEvent, ResultKind
@@ -92,15 +92,14 @@ class ResultLog(Database):
             self._write_receipts(db, changes, now_ms)
             self._write_made(db, changes)
             db.executemany(f"insert into results ({_RESULT}, bytes, logged, position) values (?,?,?,?,?,?,?,?,?,?,?,?,?)",
-                           [(r.query, r.epoch, r.seq, r.tick, r.at_ms, r.kind, r.output, pack_text(r.payload),
-                             None if r.relation is None else pack_text(r.relation), json.dumps(r.meta),
-                             len(r.payload) + len(r.relation or b""), now_ms, position)
+                           [(r.query, r.epoch, r.seq, r.tick, r.at_ms, r.kind, r.output, pack_text(r.logged), r.logged_relation,
+                             json.dumps(r.meta), r.size, now_ms, position)
                             for r, position in zip(changes.results, _positions(changes)) if _stays(r, changes)])
             self._put_meta(db, {**changes.meta, "position": changes.position})
         for result in changes.results:
             new = self._new.setdefault(result.query, _New(now_ms))
             new.count += 1
-            new.size += len(result.payload) + len(result.relation or b"")
+            new.size += result.size
 
     def retain(self, now_ms: int) -> None:
         """Delete what is beyond the limits, of queries with many new results, or not looked at for long: looking costs more the more is
@@ -282,8 +281,7 @@ class ResultLog(Database):
         return rows[0][0] or max(0, self.bounds(query).oldest - 1)
 
     def _results(self, where: str, values: Sequence[Any]) -> list[ResultEvent]:
-        return [ResultEvent(query, epoch, seq, tick, at, cast(ResultKind, kind), output, unpack_text(payload),
-                            None if relation is None else unpack_text(relation), json.loads(meta))
+        return [ResultEvent(query, epoch, seq, tick, at, cast(ResultKind, kind), output, payload, relation, json.loads(meta))
                 for query, epoch, seq, tick, at, kind, output, payload, relation, meta
                 in self._read(f"select {_RESULT} from results {where}", values)]
 

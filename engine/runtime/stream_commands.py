@@ -12,7 +12,7 @@ from engine.runtime.catalogue import Catalogue
 from engine.runtime.commands import Check, Commands, Rows
 from engine.runtime.describe import made_info, stream_info
 from engine.runtime.errors import conflict, in_use, not_found, unavailable
-from engine.runtime.output import triples_in
+from engine.output import triples_in
 from engine.runtime.quotas import check_stream
 from engine.runtime.receipts import Terms
 from engine.runtime.registered import Registered

@@ -19,6 +19,7 @@ import pyarrow as pa
 from engine.ipc import pack, unpack
 from engine.ir.growth import Unending
 from engine.limits import UNLIMITED, EvaluationLimits, LimitExceeded, Postponed
+from engine.output import first_rows, packed_json
 from engine.sql.closing import Closing, beside_table, following_table, new_table
 from engine.sql.kept import KeptView
 from engine.sql.sources import closure_table
@@ -37,18 +38,40 @@ if TYPE_CHECKING:
 
 MOST_KEPT = 64
 CLOSING = 30    # what a closure costs, in plans over as many rows (docs/decisions.md)
+_EMPTY = pa.table({})
 FINDINGS = pa.schema([("lo", pa.int64()), ("hi", pa.int64()), ("finding", pa.string())])
 Tables = Mapping[str, pa.Table | Followed]
 """The tables that tasks read, by name: those that are given with the tasks, and those that stay in a worker."""
-Result = tuple[int, float, bytes, bytes | None, Exception | None]
-"""What a task gives: its number, its time in ms, the answer and what is inconsistent as Arrow, or why it failed."""
+WRITTEN_ROWS = 4_096    # answers of so many rows are written in the worker, where they may be
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """An answer of so many `rows` as SPARQL Results JSON, packed (`pack_text`): a tenth of its columns, which went through Spark."""
+
+    rows: int
+    text: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """The variables of an answer that nobody needs but as JSON, the plan's last columns, and how many rows are shown."""
+
+    variables: tuple[str, ...]
+    most: int
+
+
+Result = tuple[int, float, bytes | Written, bytes | None, Exception | None]
+"""What a task gives: its number, its time in ms, the answer (as Arrow, if it is not written) and what is inconsistent as Arrow, or why it
+failed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Task:
     """One plan text to run over named tables for a `query`, once its closures are computed; in place of a text the `step` of a program
     with a time of its own. Relations that are `kept` are brought up to date before, and the `views` made that other tasks read too. `cost`
-    is its estimated rows. `patience_ms` is as in Due. It may answer the queries `beside` it, too."""
+    is its estimated rows. `patience_ms` is as in Due. It may answer the queries `beside` it, too. A large answer is written as it is
+    `shown`."""
 
     text: str
     tables: frozenset[str]
@@ -61,6 +84,7 @@ class Task:
     kept: tuple[KeptStep, ...] = ()
     beside: frozenset[str] = frozenset()
     views: tuple[KeptView, ...] = ()
+    shown: Shown | None = None
 
     def is_of(self, queries: Collection[str]) -> bool:
         """Whether it answers one of some queries."""
@@ -70,12 +94,13 @@ class Task:
 @dataclass(frozen=True, slots=True)
 class Found:
     """What a plan text gave in so many ms, and rows `FINDINGS` of what its closures have that is inconsistent. Its rows are in no order
-    unless it `is_in_order`, by tick and as the plan orders them."""
+    unless it `is_in_order`, by tick and as the plan orders them. The table of an answer that is `written` is empty."""
 
     table: pa.Table
     findings: pa.Table | None = None
     ms: float = 0.0
     is_in_order: bool = False
+    written: Written | None = None
 
 
 class QueryFailed(RuntimeError):
@@ -95,7 +120,9 @@ def run_bundled(tasks: Sequence[Task], tables: Tables, workers: int, alive: froz
         results = list(run([_bundle(part, tasks, tables, alive, behind) for part in parts]))
     answers: list[Found | Exception] = [QueryFailed("the task gave no answer")] * len(tasks)
     for number, ms, answer, findings, error in results:
-        answers[number] = error or Found(unpack(answer), unpack(findings) if findings else None, ms)
+        written = answer if isinstance(answer, Written) else None
+        table = unpack(answer) if isinstance(answer, bytes) and answer else _EMPTY
+        answers[number] = error or Found(table, unpack(findings) if findings else None, ms, written=written)
     return answers
 
 
@@ -199,33 +226,42 @@ def _run_bundle(connection: duckdb.DuckDBPyConnection, tables: dict[str, bytes],
 
 
 def _run(connection: duckdb.DuckDBPyConnection, number: int, task: Task, closures: Closures) -> Result:
-    def work() -> tuple[pa.Table, bytes | None]:
+    def work() -> tuple[bytes | Written, bytes | None]:
         kept.bring_up_to_date(connection, task.kept)
         kept.show(connection, task.views)
         made = [findings for closing in task.closings if (findings := closures.make(closing)) is not None]
-        return fetched(connection, task.text, task.limits), pack(pa.concat_tables(made)) if made else None
+        answer = _given(fetched(connection, task.text, task.limits), task.shown)
+        return answer, pack(pa.concat_tables(made)) if made else None
     return _within_limits(connection, number, task, work)
+
+
+def _given(table: pa.Table, shown: Shown | None) -> bytes | Written:
+    """An answer as it is handed over. What has an order is put in order by the driver."""
+    if shown is None or not shown.variables or table.num_rows < WRITTEN_ROWS or "ord" in table.column_names:
+        return pack(table)
+    columns = table.select(table.column_names[-len(shown.variables):]).rename_columns(list(shown.variables))
+    return Written(table.num_rows, packed_json(first_rows(columns, shown.most), own_threads()))
 
 
 def _advance(connection: duckdb.DuckDBPyConnection, number: int, task: Task, step: TimedStep | StagedStep,
              tables: Mapping[str, bytes]) -> Result:
-    def work() -> tuple[pa.Table, None]:
+    def work() -> tuple[bytes, None]:
         given = {name: unpack(tables[name]) for name in (*step.streams, *step.graphs)}
         if isinstance(step, StagedStep):
-            return staged_task.advance(connection, step, given), None
+            return pack(staged_task.advance(connection, step, given)), None
         found = labelled(timed_task.advance(connection, step, given))
         check_size(found.num_rows, found.nbytes, task.limits)
-        return found, None
+        return pack(found), None
     return _within_limits(connection, number, task, work)
 
 
 def _within_limits(connection: duckdb.DuckDBPyConnection, number: int, task: Task,
-                   work: Callable[[], tuple[pa.Table, bytes | None]]) -> Result:
+                   work: Callable[[], tuple[bytes | Written, bytes | None]]) -> Result:
     began = time.perf_counter()
     try:
         with guarded(connection, task.limits, task.patience_ms):
-            table, findings = work()
-            return number, (time.perf_counter() - began) * 1000, pack(table), findings, None
+            answer, findings = work()
+            return number, (time.perf_counter() - began) * 1000, answer, findings, None
     except (LimitExceeded, Postponed) as over:
         return number, 0.0, b"", None, over
     except Unending as endless:

@@ -31,7 +31,7 @@ class Entry:
                  whole: Callable[[ResultEvent], ResultEvent] = lambda event: event) -> None:
         event.meta.setdefault("graph", f"{iri}/results/{event.id}")
         self.event = event
-        self.size = len(event.payload) + len(event.relation or b"")
+        self.size = event.size
         self._before, self._cap, self._grown, self._whole = before, cap, grown, whole
         self._frames: dict[tuple[Variant, bool], list[Frame]] = {}
         self._empty: dict[str, bool] = {}
@@ -56,7 +56,7 @@ class Entry:
             self._frames[variant, snapshot] = made
             if event is not self.event:
                 self._empty[variant.mode] = is_empty(event, variant, None)
-        self._grown(self, _WRITTEN * sum(len(frame.data) for frame in made))
+        self._grown(self, _WRITTEN * sum(frame.size for frame in made))
         return made
 
     def empty(self, variant: Variant) -> bool:

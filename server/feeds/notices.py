@@ -51,6 +51,4 @@ class Notices:
 
 
 def _size(notice: Notice | None) -> int:
-    if notice is None or notice.event is None:
-        return 0
-    return len(notice.event.payload) + len(notice.event.relation or b"")
+    return 0 if notice is None or notice.event is None else notice.event.size

@@ -9,7 +9,7 @@ from typing import Any
 import orjson
 
 from engine.runtime.resources import ResultEvent, iso
-from server.feeds.frames import Frame
+from server.feeds.frames import Frame, on_one_line
 from server.feeds.options import Variant
 from server.formats.media import NQUADS, TRIG
 from server.formats.results import graph, graph_members
@@ -82,9 +82,9 @@ def is_empty(event: ResultEvent, variant: Variant, before: bytes | None) -> bool
     if event.kind == "boolean":
         return variant.mode == "delta" and before == event.full
     if variant.mode == "full":
-        return not event.full or event.full.endswith(_EMPTY_BINDINGS)
+        return not (text := event.full) or text.endswith(_EMPTY_BINDINGS)
     if event.added or event.removed:
-        return not event.payload or event.payload.endswith(_EMPTY_BINDINGS)
+        return not (text := event.payload) or text.endswith(_EMPTY_BINDINGS)
     added, removed = difference(event, before)
     return not added and not removed
 
@@ -109,7 +109,7 @@ def _joined(data: bytes, rsp_member: dict[str, Any], chunk: tuple[int, bool] | N
 def _table_chunks(name: str, event: ResultEvent, data: bytes, cap: int) -> list[Frame]:
     head, pieces = _pieces(data, cap)
     shown = dumps(rsp(event))
-    return [Frame(name, b"".join((head, piece, b']},"rsp":', shown, _place(number, last), b"}")), event.id if last else None)
+    return [Frame(name, (head, piece, b']},"rsp":', shown, _place(number, last), b"}"), event.id if last else None)
             for number, (piece, last) in enumerate(pieces)]
 
 
@@ -119,12 +119,13 @@ def _stream_frames(event: ResultEvent, cap: int) -> list[Frame]:
     before, after = b"".join((b'{"rsp":', dumps(rsp(event)), b',"addedResults":', head)), b"".join((b',"removedResults":', head, _END))
     if event.removed:
         before, after = b"".join((before, _END, b',"removedResults":', head)), b""
-    return [Frame("delta", b"".join((before, piece, _END, after, _place(number, last) if len(pieces) > 1 else b"", b"}")),
+    return [Frame("delta", (before, piece, _END, after, _place(number, last) if len(pieces) > 1 else b"", b"}"),
                   event.id if last else None) for number, (piece, last) in enumerate(pieces)]
 
 
 def _pieces(data: bytes, cap: int) -> tuple[bytes, list[tuple[memoryview, bool]]]:
     """A table's JSON up to its bindings; and these in pieces, with whether it is the last one."""
+    data = on_one_line(data)
     begin = data.index(_BINDINGS) + len(_BINDINGS)
     pieces = list(cut_rows(data, cap, begin, len(data) - len(_END)))
     return data[:begin], [(piece, number == len(pieces)) for number, piece in enumerate(pieces, 1)]

@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from engine.runtime.errors import EngineError
 from engine.runtime.holding import Held
-from engine.runtime.output import payload
+from engine.output import payload
 from engine.runtime.resources import PROGRAM, ResultEvent
 
 _PAGE = 64
@@ -143,4 +143,5 @@ def _with_all(event: ResultEvent, rows: Counter[bytes], most: int, known: bool) 
     meta: dict[str, Any] = {key: value for key, value in event.meta.items() if key not in ("stream", "truncated", "limit")}
     if len(ordered) > most or not known:
         meta |= {"truncated": True, "limit": most}
-    return replace(event, payload=head + _BINDINGS + b",".join(ordered[:most]) + b"]}}", relation=None, output="rstream", meta=meta)
+    text = head + _BINDINGS + b",".join(ordered[:most]) + b"]}}"
+    return replace(event, logged=text, logged_relation=None, output="rstream", meta=meta)

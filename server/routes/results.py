@@ -12,7 +12,7 @@ from typing import Any
 import pyarrow as pa
 from flask import Blueprint, Response, request
 
-from engine.runtime.output import payload
+from engine.output import payload
 from engine.runtime.resources import PROGRAM, QueryInfo, ResultEvent, iso
 from server.feeds.feed import streams_of
 from server.feeds.options import PARAMETERS, parse_options

@@ -9,7 +9,7 @@ from pyoxigraph import Literal, NamedNode, Triple, serialize
 from werkzeug.datastructures import MultiDict
 
 from engine.ir.statement import GraphSource
-from engine.runtime.output import boolean_json, ntriples, select_json
+from engine.output import boolean_json, ntriples, select_json
 from engine.runtime.resources import OneShot
 from grammar.head import MAX_SOURCES
 from server.formats import results as formats

@@ -125,7 +125,7 @@ def logged(folder: Path) -> dict[str, list[tuple[Any, ...]]]:
     results = ResultLog(folder / "thalweg.db")
     found = {}
     for name in NAMES:
-        found[name] = [(event.id, event.tick, event.at_ms, bag(event.payload), event.relation and bag(event.relation))
+        found[name] = [(event.id, event.tick, event.at_ms, bag(event.payload), (whole := event.relation) and bag(whole))
                        for event in results.read(name, 0, 1 << 30)]
     results.close()
     return found

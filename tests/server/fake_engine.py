@@ -20,7 +20,7 @@ from engine.records import Triple
 from engine.runtime.clock import ManualClock
 from engine.runtime.errors import EngineError, conflict, not_found
 from engine.runtime.holding import Held, held_of
-from engine.runtime.output import payload
+from engine.output import payload
 from engine.runtime.resources import (RESULT_KINDS, DeadLetter, GraphInfo, Item, Listener, Notice, OneShot, QueryInfo, Receipt, Rejection,
                                       ResultEvent, RuleSetInfo, StreamInfo, TailEvent, TailPart)
 from engine.runtime.results import Changes, ResultLog

@@ -13,7 +13,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from engine.runtime import output
+from engine import output
 from engine.runtime.resources import RESULT_KINDS, Item, ResultEvent
 from server import offline
 from server.cli import main

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from engine.runtime.output import select_json
+from engine.output import select_json
 from engine.runtime.resources import ResultEvent
 from server.feeds.options import Variant
 from server.feeds.render import cut_rows, full_frames, result_frames

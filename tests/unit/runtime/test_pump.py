@@ -22,7 +22,7 @@ from engine.ir.terms import Constant, Variable
 from engine.records import End, Event, GraphVersion, Idle, Mark, Pause, Record, Register, Resume, RulesVersion, Unregister
 from engine.reference import streams as oracle
 from engine.runtime.batch import LogGapError
-from engine.runtime.output import payloads
+from engine.output import payloads
 from engine.runtime.pump import Pump
 from engine.runtime.resources import ResultEvent
 from engine.runtime.results import ResultLog
@@ -123,7 +123,7 @@ def shown(event: ResultEvent) -> tuple[object, ...]:
 
 
 def expected(records: Sequence[Record], parsed: Mapping[str, Statement]) -> list[tuple[str, int, int, object]]:
-    from engine.runtime.output import payload
+    from engine.output import payload
     found = []
     for name, evaluations in oracle.run(records, parsed.__getitem__, parse_rules).items():
         for evaluation in evaluations:

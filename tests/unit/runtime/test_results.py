@@ -11,7 +11,9 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from engine.runtime.resources import ResultEvent
+from engine.ipc import pack, pack_text
+from engine.output import payload
+from engine.runtime.resources import ResultEvent, ResultKind
 from engine.runtime.results import Changes, ResultLog, Retention
 
 
@@ -44,11 +46,12 @@ def test_results_come_back_as_they_went_in(log: ResultLog) -> None:
 
 def test_large_results_are_compressed_and_counted_as_they_are(tmp_path: Path) -> None:
     log = ResultLog(tmp_path / "db", Retention(size=500_000))
-    large = replace(event(1, payload=b'{"x":"a text that repeats"}' * 10_000), relation=b"<a> <b> <c> .\n" * 10_000)
-    write(log, 1, large)
-    assert log.read("q", 0) == [large]
+    text = b'{"x":"a text that repeats"}' * 10_000
+    write(log, 1, event(1, payload=text))
+    [found] = log.read("q", 0)
+    assert found.payload == text and len(found.logged) < 1_000 and found.size == len(text)
     assert (tmp_path / "db").stat().st_size + (tmp_path / "db-wal").stat().st_size < 300_000
-    write(log, 2, event(2, payload=b'{"x":"another one!"}' * 10_000))
+    write(log, 2, event(2, payload=b'{"x":"another one!"}' * 15_000))
     assert [kept.seq for kept in log.read("q", 0)] == [2]
     log.close()
 
@@ -61,6 +64,20 @@ def test_small_results_and_those_of_an_earlier_version_are_read_as_they_are(log:
     with log._writing() as db:
         db.execute("update results set payload = ? where seq = 3", (large.payload,))
     assert log.read("q", 0) == [*small, large]
+
+
+@pytest.mark.parametrize("kind, form", [("result", "SELECT"), ("graph", "CONSTRUCT"), ("boolean", "ASK")])
+def test_a_relation_is_kept_as_a_table_and_shown_as_text(log: ResultLog, kind: ResultKind, form: str) -> None:
+    table = pa.table({name: [f"<http://ex.org/{name}{n}>" for n in range(5_000)] for name in "spo"})
+    write(log, 1, replace(event(1), kind=kind, logged_relation=pack(table)))
+    [found] = log.read("q", 0)
+    assert found.relation == found.full == payload(form, table) and len(found.logged_relation or b"") < 400_000
+
+
+def test_relations_of_an_earlier_version_are_texts(log: ResultLog) -> None:
+    text = b'{"x":"a text that repeats"}' * 10_000
+    write(log, 1, replace(event(1), logged_relation=pack_text(text)), replace(event(2), logged_relation=b"<a> <b> <c> .\n"), event(3))
+    assert [found.relation for found in log.read("q", 0)] == [text, b"<a> <b> <c> .\n", None]
 
 
 def test_a_batch_is_written_whole_or_not_at_all(log: ResultLog) -> None:

@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from engine import output
 from engine.functions.terms import split
-from engine.runtime import output
-from engine.runtime.output import boolean_json, difference, first_rows, ntriples, payload, payloads, payloads_together, select_json
+from engine.output import boolean_json, difference, first_rows, ntriples, payload, payloads, payloads_together, select_json
 
 text = st.text(st.characters(exclude_categories=["Cs"]), max_size=8)
 tokens = st.one_of(
