@@ -24,6 +24,7 @@ from engine.reference import streams
 from engine.rewrite import PASSES
 from engine.rewrite.profiles import RULES_OF
 from engine.runtime.registered import read_statement
+from engine.worker import bundles
 from grammar import parse
 from grammar.rule_sets import parse_rules
 from tests import sparks
@@ -94,11 +95,13 @@ def spark(name: str, *, shuffle: int | None = None, concerns: Callable[[Case], b
 
 
 def process(name: str, *, shuffle: int | None = None, others: int = 0, concerns: Callable[[Case], bool] = lambda case: True,
-            **how: Any) -> Treatment:
-    """The pump in this process, each case by itself, run as `sparks.pumped` says, beside so many other queries."""
+            written_rows: int = bundles.WRITTEN_ROWS, **how: Any) -> Treatment:
+    """The pump in this process, each case by itself, run as `sparks.pumped` says, beside so many other queries; answers of so many rows are
+    written where they are found."""
     def run(records: Sequence[Record]) -> Answers:
         queries = registered(records)
-        with own_process() as tasks:
+        with own_process() as tasks, pytest.MonkeyPatch.context() as patched:
+            patched.setattr(bundles, "WRITTEN_ROWS", written_rows)
             try:
                 results = sparks.pumped(beside(records, others), parse, tasks=tasks, **how)
             except sparks.QueriesFailed as failed:
@@ -195,7 +198,7 @@ TREATMENTS = (
     spark("as planned, stopped and resumed", batches=5, resumed=True),
     spark("local, workers killed between batches", executor="local", batches=4, killed=True),
     process("own process, recompute, one batch", strategy="recompute"),
-    process("own process, recompute, many batches", strategy="recompute", batches=4),
+    process("own process, recompute, many batches", strategy="recompute", batches=4, written_rows=1),
     process("own process, incremental, many batches", strategy="incremental", batches=4),
     process("own process, as planned, shuffled arrival", shuffle=1),
     process("own process, as planned, stopped and resumed", batches=5, resumed=True),

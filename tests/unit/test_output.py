@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 
 from engine import output
 from engine.functions.terms import split
-from engine.output import boolean_json, difference, first_rows, ntriples, payload, payloads, payloads_together, select_json
+from engine.ipc import size_of, unpack_text
+from engine.output import boolean_json, difference, first_rows, ntriples, packed_json, payload, payloads, payloads_together, select_json
 
 text = st.text(st.characters(exclude_categories=["Cs"]), max_size=8)
 tokens = st.one_of(
@@ -47,6 +48,15 @@ def test_select_json(content: list[tuple[str | None, str | None]], chunks: int) 
     expected = [{name: term_json(token) for name, token in zip(("a", 'é "'), row, strict=True) if token} for row in content] * chunks
     assert document["results"]["bindings"] == expected
     assert b"\n" not in select_json(whole)
+
+
+@given(rows, st.integers(1, 4), st.integers(1, 3))
+def test_what_is_written_by_several_threads_is_the_same(content: list[tuple[str | None, str | None]], piece: int, chunks: int) -> None:
+    whole = pa.concat_tables([table([*content, (None, "<urn:x>")])] * chunks)
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(output, "_PIECE", piece)
+        packed = packed_json(whole, 2)
+    assert unpack_text(packed) == select_json(whole) and size_of(packed) == len(select_json(whole))
 
 
 @given(rows)

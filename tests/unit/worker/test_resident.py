@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from collections import Counter
 from collections.abc import Iterator
 
 import duckdb
@@ -9,11 +11,13 @@ import pytest
 
 from engine.execution.content import StreamContent
 from engine.execution.following import Following
+from engine.ipc import unpack_text
 from engine.limits import EvaluationLimits, LimitExceeded
+from engine.output import select_json
 from engine.records import Event
 from engine.runtime.rows import encode, facts_of
 from engine.worker import bundles, resident
-from engine.worker.bundles import Found, QueryFailed, Result, Task, run_bundled, run_bundles
+from engine.worker.bundles import WRITTEN_ROWS, Found, QueryFailed, Result, Shown, Task, run_bundled, run_bundles
 from engine.worker.database import close, connect
 from engine.worker.resident import Behind, Followed, Step, follow, held_of
 
@@ -167,6 +171,28 @@ def test_a_table_that_cannot_be_brought_fails_the_tasks_that_read_it(monkeypatch
         assert isinstance(failed, told) and isinstance(other, Found)
     found, _ = run_bundled(tasks, tables, 1, None, lambda bundles: run_bundles(bundles, worker))
     assert isinstance(found, Found) and found.table["n"].to_pylist() == [1], "what failed is made anew"
+    close(worker)
+
+
+@pytest.mark.parametrize(("select", "shown", "rows"), [
+    ("s AS c0, o AS c1", Shown(("x", "y"), 9_000), 5_000), ("s AS c0, o AS c1", Shown(("x", "y"), 100), 5_000),
+    ("s AS c0, o AS c1", Shown(("x", "y"), 9_000), 50), ("s AS c0, o AS c1", None, 5_000),
+    ("s AS c0, t AS ord", Shown(("x",), 9_000), 5_000), ("s AS c0", Shown((), 9_000), 5_000)])
+def test_large_answers_are_written_where_that_will_do(select: str, shown: Shown | None, rows: int) -> None:
+    worker, content, following = connect(), StreamContent(S), Following()
+    add(content, *range(1, rows + 1))
+    tables = {TABLE: following.stream(TABLE, content)}
+    text = f"SELECT CAST(7 AS BIGINT) AS tick, {select} FROM {TABLE}"
+    written, plain = run_bundled([Task(text, frozenset(tables), 1, shown=shown), Task(text, frozenset(tables), 1)], tables, 1, None,
+                                 lambda bundles: run_bundles(bundles, worker))
+    assert isinstance(written, Found) and isinstance(plain, Found) and plain.written is None
+    if shown is None or not shown.variables or rows < WRITTEN_ROWS or "ord" in select:
+        assert written.written is None and written.table.sort_by("c0") == plain.table.sort_by("c0")
+    else:
+        assert written.written is not None and written.written.rows == rows and not written.table.num_rows
+        expected = json.loads(select_json(plain.table.select(["c0", "c1"]).rename_columns(["x", "y"])))["results"]["bindings"]
+        found = json.loads(unpack_text(written.written.text))["results"]["bindings"]
+        assert len(found) == min(rows, shown.most) and not Counter(map(repr, found)) - Counter(map(repr, expected))
     close(worker)
 
 
