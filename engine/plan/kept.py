@@ -20,8 +20,8 @@ from engine.ir.statement import StreamSource, TimeWindow
 from engine.ir.substitution import replaced_in
 from engine.ir.terms import RDF_TYPE, Constant, PatternTerm, Variable
 from engine.plan import nodes
-from engine.plan.nodes import Filter, KeptSource, MergedSource, Plan, Project, Sample, Scan, Source, StaticSource, WindowSource
-
+from engine.plan.nodes import Filter, KeptSource, Mark, MergedSource, Plan, Project, Sample, Scan, Source, StaticSource, WindowSource
+from engine.plan.variables import plan_variables
 
 Fixed = Callable[[Expression], bool]
 """Whether the value of an expression follows from its variables alone, at any time."""
@@ -59,11 +59,38 @@ def with_kept(plan: Plan, streams: Sequence[StreamSource], fixed: Fixed, *, gene
         return None
 
     def below(plan: Plan) -> Plan:
+        if isinstance(plan, Mark) and (sample := _unseeded(plan, streams, fixed, general)) is not None:
+            return Mark(again(plan.input), sample, plan.variable, plan.seed, seeded=False)
         before = {field.name: value for field in fields(plan) if isinstance(value := getattr(plan, field.name), get_args(Plan))}
         found: dict[str, Any] = {name: again(value) for name, value in before.items()}
         return replace(plan, **found) if any(found[name] is not before[name] for name in before) else plan
 
     return again(plan)
+
+
+def _unseeded(plan: Mark, streams: Sequence[StreamSource], fixed: Fixed, general: bool) -> Plan | None:
+    """What EXISTS looks for as a sample of all that its pattern finds, where each row and the pattern bind what they share; else None."""
+    pattern, filters = plan.inner, list[Expression]()
+    while isinstance(pattern, Filter):
+        filters.append(pattern.condition)
+        pattern = pattern.input
+    if not isinstance(pattern, nodes.Join) or pattern.left is not plan.seed:
+        return None
+    pattern = pattern.right
+    shared = frozenset(plan.seed.variables)
+    if conjunction(pattern) is None or not shared or not shared <= plan_variables(pattern) & _bound(plan.input):
+        return None
+    for condition in reversed(filters):
+        pattern = Filter(pattern, condition)
+    return _sample(pattern, streams, fixed, general)
+
+
+def _bound(plan: Plan) -> frozenset[Variable]:
+    """Variables that every solution binds, as far as that is plain to see."""
+    match plan:
+        case Filter(input=below) | Mark(input=below):
+            return _bound(below)
+    return frozenset() if conjunction(plan) is None else plan_variables(plan)
 
 
 def conjunction(plan: Plan) -> tuple[tuple[Scan, ...], tuple[Expression, ...]] | None:

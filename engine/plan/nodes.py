@@ -444,12 +444,14 @@ class Seed:
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """`input` with a truth value `variable`: whether `inner`, seeded by `seed`, has a solution for the row's values."""
+    """`input` with a truth value `variable`: whether `inner`, seeded by `seed`, has a solution for the row's values. One that is not
+    `seeded` binds the variables of the seed by itself, and so does `input`."""
 
     input: Plan
     inner: Plan
     variable: Variable
     seed: Seed
+    seeded: bool = True
 
 
 @dataclass(frozen=True, slots=True)

@@ -153,13 +153,16 @@ def seed(emitter: Emitter, plan: nodes.Seed) -> Relation:
 
 
 def mark(emitter: Emitter, plan: nodes.Mark) -> Relation:
-    """A truth value beside each row: whether the seeded pattern has a solution for it."""
+    """A truth value beside each row: whether the pattern has a solution for it."""
     outer, inner = emitter.relation(plan.input), emitter.relation(plan.inner)
     if "tick" in inner.keys and "tick" not in outer.keys:
         outer = emitter.timed(outer)
-    identity = emitter.relation(plan.seed).keys[-len(plan.seed.variables):]
     conditions = key_condition(outer.keys, inner.keys)
-    conditions += [f"a.{emitter.name(v)} IS NOT DISTINCT FROM b.{key}" for v, key in zip(plan.seed.variables, identity)]
+    if plan.seeded:
+        identity = emitter.relation(plan.seed).keys[-len(plan.seed.variables):]
+        conditions += [f"a.{emitter.name(v)} IS NOT DISTINCT FROM b.{key}" for v, key in zip(plan.seed.variables, identity)]
+    else:
+        conditions += [f"a.{emitter.name(v)} = b.{emitter.name(v)}" for v in plan.seed.variables]
     truth = f"EXISTS (SELECT 1 FROM {inner.name} b WHERE {' AND '.join(conditions) or 'TRUE'})"
     name = emitter.add(f"SELECT a.*, {truth} AS {emitter.name(plan.variable)} FROM {outer.name} a")
     return replace(outer, name=name, variables=(*outer.variables, plan.variable), booleans=outer.booleans | {plan.variable})
