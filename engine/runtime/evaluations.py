@@ -154,11 +154,11 @@ class Evaluations(Barriers):
                  ) -> tuple[list[tuple[ResultEvent, pa.Table]], Exception | None]:
         """The results of answers up to the first that cannot be written, whatever the reason, and that reason: however the log is cut,
         those before it are there."""
-        before = query.relation, query.relation_changed, query.seq, query.program
+        before = query.relation, query.relation_changed, query.relation_logged, query.seq, query.program
         try:
             return query.log(answers, self._limits.rows, payloads_at), None
         except Exception as failure:  # the query's own, not the pump's
-            query.relation, query.relation_changed, query.seq, query.program = before
+            query.relation, query.relation_changed, query.relation_logged, query.seq, query.program = before
             if len(answers) == 1:
                 return [], failure
         found: list[tuple[ResultEvent, pa.Table]] = []

@@ -247,7 +247,7 @@ class Pump(Evaluations):
                 changes.queries[name] = (None if defined else query.definition.to_json(), query.snapshot())
                 self._states[name] = written
             if query.relation_changed:
-                changes.relations[name] = query.relation
+                changes.relations[name] = None if query.relation_logged else query.relation
                 query.relation_changed = False
         changes.streams = self.kept.to_json()
         changes.meta |= {"numbers": self._numbers, "clock": self._now()}

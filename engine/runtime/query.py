@@ -124,7 +124,7 @@ class LiveQuery(Reader):
     failure it was, or what it needs that is lost: ``graph <iri>``, ``rules name``). `evaluated` is the T of the last evaluation that was
     logged, `reached` the watermark up to which its results are committed: of a failed query `evaluated`. `next_tick` is the next
     evaluation of a running one that will be logged if nothing else comes. `behind`: something is left to evaluate up to the watermark.
-    `overrun`: while it was paused more came than its rules may have to see at once."""
+    `overrun`: while it was paused more came than its rules may have to see at once. `relation_logged`: the last result has the relation."""
 
     def __init__(self, definition: Definition, statement: Statement, compiled: Compiled | None, floor: int) -> None:
         self.definition = definition
@@ -138,7 +138,7 @@ class LiveQuery(Reader):
         self.cause: BaseException | None = None
         self.seq = 0
         self.relation: pa.Table | None = None
-        self.relation_changed = False
+        self.relation_changed = self.relation_logged = False
         self.failed_with: str | None = None
         self.evaluated = self.reached = MIN
         self.behind = False
@@ -205,6 +205,8 @@ class LiveQuery(Reader):
             shown = payloads(self.statement.form, [first_rows(result.shown, max_rows) for result in results])
         events = [(self._event(result, text, None if result.whole is None else pack(first_rows(result.whole, max_rows)), max_rows),
                    result.shown) for result, text in zip(results, shown)]
+        if results and (whole := results[-1].whole) is not None:
+            self.relation_logged = whole.num_rows <= max_rows
         self.evaluated = max((answer.tick for answer in answers if answer.reported), default=self.evaluated)
         return events
 

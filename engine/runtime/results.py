@@ -18,7 +18,7 @@ from typing import Any, cast
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from engine.ipc import pack, pack_text, unpack
+from engine.ipc import is_packed_table, pack, pack_text, unpack
 from engine.runtime.database import Database
 from engine.runtime.errors import EngineError
 from engine.runtime.resources import Bounds, DeadLetter, ResultEvent, ResultKind
@@ -209,9 +209,12 @@ class ResultLog(Database):
         return [unpack(data) for data, in self._read("select facts from made where stream = ? order by position", (iri,))]
 
     def queries(self) -> list[tuple[dict[str, Any], dict[str, Any], pa.Table | None]]:
-        """(definition, state, last relation) of each query."""
-        return [(json.loads(definition), json.loads(state), None if relation is None else unpack(relation))
-                for definition, state, relation in self._read("select definition, state, relation from queries order by name")]
+        """(definition, state, last relation) of each query: where nothing else is kept, the relation that its last result has."""
+        logged = ("select relation from results where query = name and epoch = json_extract(definition, '$.epoch') "
+                  "order by id desc limit 1")
+        rows = self._read(f"select definition, state, coalesce(relation, ({logged})) from queries order by name")
+        return [(json.loads(definition), json.loads(state), None if relation is None or not is_packed_table(relation) else unpack(relation))
+                for definition, state, relation in rows]
 
     def relation(self, query: str) -> tuple[str, int, pa.Table | None] | None:
         """The epoch of a query, its last seq, and the relation that it keeps from one evaluation to the next."""

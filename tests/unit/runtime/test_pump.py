@@ -269,8 +269,8 @@ def test_an_answer_that_cannot_be_written_fails_its_query_alone(cut: int, monkey
             raise ValueError("told to fail")
         return payloads(form, tables)
 
-    for module in ("query", "output"):
-        monkeypatch.setattr(f"engine.runtime.{module}.payloads", refuse)
+    for module in ("runtime.query", "output"):
+        monkeypatch.setattr(f"engine.{module}.payloads", refuse)
     parsed = {"text": statement(TimeWindow(10, 10)), "other": statement(TimeWindow(5, 10)),
               "ask": Statement(Ask(PATTERN), "ask", "good", streams=(StreamSource(A, TimeWindow(10, 10)),))}
     records = [Register(1, "bad", "text", 1), Register(2, "good", "ask", 2), Register(3, "beside", "other", 3), event(4, 5), event(5, 12),

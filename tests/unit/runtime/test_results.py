@@ -126,6 +126,18 @@ def test_definitions_states_and_relations(tmp_path: Path) -> None:
     log.close()
 
 
+def test_the_relation_of_a_query_is_that_of_its_last_result(log: ResultLog) -> None:
+    tables = [pa.table({"a": [f"<{n}>"]}) for n in range(4)]
+    first = Changes(1, [replace(event(n), logged_relation=pack(tables[n])) for n in (1, 2)],
+                    queries={"q": ({"name": "q", "epoch": "q1c1"}, {})}, relations={"q": None})
+    log.commit(first, 0)
+    assert log.queries()[0][2] == tables[2]
+    log.commit(Changes(2, [replace(event(3), logged_relation=pack(tables[0]))], relations={"q": tables[3]}), 0)     # it was cut
+    assert log.queries()[0][2] == tables[3]
+    log.commit(Changes(3, queries={"q": ({"name": "q", "epoch": "q1c2"}, {})}, relations={"q": None}), 0)
+    assert log.queries()[0][2] is None
+
+
 def test_a_new_epoch_drops_the_results_of_the_old_one(log: ResultLog) -> None:
     write(log, 1, event(1))
     log.commit(Changes(2, [event(1, epoch="q1c2")], queries={"q": ({"name": "q", "epoch": "q1c2"}, {})}), 0)
