@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import pyarrow as pa
 from py4j.protocol import Py4JJavaError
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
     from engine.spark.session import Session
 
+Made = TypeVar("Made")
 MOST_DEATHS = 2
 _LOG = logging.getLogger(__name__)
 _NUMBERS = itertools.count(1)
@@ -183,8 +184,8 @@ def run_local(spark: SparkSession, tasks: Sequence[Task], tables: Tables, worker
     return run_bundled(tasks, tables, workers, alive, run)
 
 
-def run_in_pool(spark: SparkSession, work: Callable[[Iterable[bytes]], Iterator[Result]], bundles: Sequence[bytes],
-                threads: int | None) -> list[Result]:
+def run_in_pool(spark: SparkSession, work: Callable[[Iterable[bytes]], Iterator[Made]], bundles: Sequence[bytes],
+                threads: int | None) -> list[Made]:
     """What `work` makes of the bundles, each in a worker that has so many threads (None: of those that have one). Spark keeps a pool of
     workers, and a process that they are forked from, for each environment."""
     context = spark.sparkContext
