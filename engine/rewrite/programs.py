@@ -46,12 +46,13 @@ def makes_schema(rules: RuleSet) -> bool:
 
 def partial(rules: RuleSet, goals: Sequence[Goal], schema: Sequence[Triple]) -> RuleSet:
     """What the rules ask of the schema becomes tables of constants."""
-    return _compiled(rules, tuple(schema))
+    return _compiled(rules, tuple((rule.span, rule.origin) for rule in rules.rules), tuple(schema))
 
 
 @lru_cache(maxsize=2)
-def _compiled(rules: RuleSet, schema: tuple[Triple, ...]) -> RuleSet:
-    """`compile_rules`, once for queries with the same rules and graphs that follow each other. Of a large schema it takes much memory."""
+def _compiled(rules: RuleSet, places: tuple[object, ...], schema: tuple[Triple, ...]) -> RuleSet:
+    """`compile_rules`, once for queries with the same rules, from the same `places` of a text, and the same graphs, that follow each
+    other. Of a large schema it takes much memory."""
     return compile_rules(rules, schema)
 
 

@@ -196,7 +196,7 @@ def run_in_pool(spark: SparkSession, work: Callable[[Iterable[bytes]], Iterator[
         made._jrdd      # takes the environment as it is now
         for name in own:
             del context.environment[name]
-    return made.collect()
+    return list(made.collect())
 
 
 def _new_tag() -> str:
