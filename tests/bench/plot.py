@@ -31,13 +31,14 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def changes(rows: Sequence[dict[str, Any]]) -> str:
-    """A line for each construct, with times in ms by share, and the ratios of each share."""
+    """A line for each construct, with ms of the clock by share and way, and of processors behind them."""
     shares = list(dict.fromkeys(row["share"] for row in rows))
     heads = ["construct", "answers", *(f"{way}, {share:.1%}" for way in ("incremental", "recompute", "pyoxigraph") for share in shares)]
     lines = ["| " + " | ".join(heads) + " |", "| --- |" + " --: |" * (len(heads) - 1)]
     for construct in dict.fromkeys(row["construct"] for row in rows):
         own = {row["share"]: row for row in rows if row["construct"] == construct}
-        cells = [f"{own[share][way]:,.0f}" for way in ("incremental", "recompute", "pyoxigraph") for share in shares]
+        cells = [f"{own[share][way]:,.0f} ({own[share][f'{way}Cpu']:,.0f})"
+                 for way in ("incremental", "recompute", "pyoxigraph") for share in shares]
         lines.append("| " + " | ".join([construct, f"{own[shares[0]]['answers']:,}", *cells]) + " |")
     return "\n".join(lines)
 
