@@ -16,7 +16,6 @@ from engine.functions.typed import ANY_KIND, Kinds, typed, typed_columns
 from engine.ir.expressions import Aggregate
 from engine.sql.dialect import DUCKDB, UNDECIDED
 from engine.sql.functions.order import order_keys
-from tests.repeated import LONG
 from tests.unit.spark.gathering import ALWAYS, POOLS, V, gathered
 from tests.unit.spark.samples import TOKENS, lit
 
@@ -45,7 +44,7 @@ def test_aggregates(database: duckdb.DuckDBPyConnection, pool: str, distinct: bo
     chance = random.Random(f"{pool}{distinct}{function}")
     call = Aggregate(function, V, distinct, '; "')
     undecided = 0
-    for _ in range(25 if LONG else 10):
+    for _ in range(25):
         group = chance.choices(POOLS[pool], k=chance.choice((0, 1, 2, 3, 5, 12)))
         found = by_sql(database, call, group)
         undecided += found == "undecided"
