@@ -9,8 +9,7 @@ from itertools import count, cycle, islice
 
 from engine.ir.spans import DiagnosticError
 from engine.records import Record, Register, RulesVersion
-from grammar import parse
-from tests.case_files import TIMED_MEDIA
+from tests.case_files import TIMED_MEDIA, parse
 
 OTHER = "~"
 FEW = 3

@@ -10,6 +10,7 @@ import random
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -19,13 +20,17 @@ from engine.ir.programs import timed_statement
 from engine.ir.statement import Statement, TimeWindow
 from engine.records import End, Event, GraphVersion, Idle, Mark, Pause, Record, Register, Resume, RulesVersion, Triple, Unregister
 from engine.timeline import MIN
-from grammar import parse
-from grammar.rule_sets import parse_rules
+from grammar import parse as parse_anew
+from grammar.rule_sets import parse_rules as parse_rules_anew
 from tests.case_rows import PREFIXES, Row, read_row, show_row
 
 RULE_MEDIA = {".rifps": "text/x-rif-ps", ".rif": "application/rif+xml", ".lars": "text/x-lars", ".dmtl": "text/x-datalogmtl"}
 TIMED_MEDIA = ("text/x-lars", "text/x-datalogmtl")
 CASES = Path(__file__).parent / "cases"
+
+# The same texts are read under every treatment.
+parse = lru_cache(maxsize=None)(parse_anew)
+parse_rules = lru_cache(maxsize=None)(parse_rules_anew)
 
 Answers = dict[str, list[tuple[int, list[Row]]]]
 

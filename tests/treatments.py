@@ -6,9 +6,10 @@ label ``at`` and the bag of rows (variable name -> token; a graph is rows ``s p 
 
 from __future__ import annotations
 
+import atexit
 import logging
 from collections.abc import Callable, Iterable, Sequence
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -16,7 +17,7 @@ from typing import Any
 import pytest
 
 from engine.compiler import BUILT_IN_RULES
-from engine.execution.own_process import own_process
+from engine.execution.own_process import OwnProcess, own_process
 from engine.facts import FACTS
 from engine.ir.spans import DiagnosticError
 from engine.records import GraphVersion, Record, Register, RulesVersion
@@ -25,12 +26,10 @@ from engine.rewrite import PASSES
 from engine.rewrite.profiles import RULES_OF
 from engine.runtime.registered import read_statement
 from engine.worker import bundles
-from grammar import parse
-from grammar.rule_sets import parse_rules
 from tests import sparks
 from tests.bags import ordered_alike, same_bag
 from tests.beside import OTHER, beside
-from tests.case_files import Answers, Case, find_cases
+from tests.case_files import Answers, Case, find_cases, parse, parse_rules
 from tests.case_rows import show_row
 from tests.conformance.executors import graphs_of
 from tests.merged import case_of, ends, merge, split
@@ -90,7 +89,7 @@ def reference(records: Iterable[Record]) -> Answers:
 def spark(name: str, *, shuffle: int | None = None, concerns: Callable[[Case], bool] = lambda case: True, **how: Any) -> Treatment:
     """The pump on Spark, run as `sparks.pumped` says."""
     def run(records: Sequence[Record]) -> Answers:
-        return sparks.answers(sparks.pumped(records, parse, **how), registered(records))
+        return sparks.answers(sparks.pumped(records, parse, read_rules=parse_rules, **how), registered(records))
     return Treatment(name, run, shuffle, refused, True, True, concerns)
 
 
@@ -100,16 +99,24 @@ def process(name: str, *, shuffle: int | None = None, others: int = 0, concerns:
     written where they are found."""
     def run(records: Sequence[Record]) -> Answers:
         queries = registered(records)
-        with own_process() as tasks, pytest.MonkeyPatch.context() as patched:
+        with pytest.MonkeyPatch.context() as patched:
             patched.setattr(bundles, "WRITTEN_ROWS", written_rows)
             try:
-                results = sparks.pumped(beside(records, others), parse, tasks=tasks, **how)
+                results = sparks.pumped(beside(records, others), parse, tasks=_own_process(), read_rules=parse_rules, **how)
             except sparks.QueriesFailed as failed:
                 if failed.errors.keys() & set(queries):
                     raise
                 results = failed.results
         return {query: logged for query, logged in sparks.answers(results, queries).items() if OTHER not in query}
     return Treatment(name, run, shuffle, refused, True, concerns=concerns)
+
+
+@lru_cache(maxsize=1)
+def _own_process() -> OwnProcess:
+    """One for all cases, as a worker of Spark's is: to make a database takes longer than most cases."""
+    stack = ExitStack()
+    atexit.register(stack.close)
+    return stack.enter_context(own_process())
 
 
 def registered(records: Iterable[Record]) -> list[str]:
@@ -208,10 +215,11 @@ TREATMENTS = (
 
 
 def parameters(cases: Iterable[Case], chosen: Callable[[Treatment], bool]) -> list[object]:
-    """Every case under every treatment that is `chosen`, for ``pytest.mark.parametrize``."""
+    """Every case under every treatment that is `chosen`, for ``pytest.mark.parametrize``: a case after the other, so that what is written
+    for its statements once serves all treatments."""
     found = list(cases)
     return [pytest.param(case, treatment, id=f"{case.name}-{treatment.name}", marks=pytest.mark.spark if treatment.spark else ())
-            for treatment in TREATMENTS for case in found if chosen(treatment) and treatment.concerns(case)]
+            for case in found for treatment in TREATMENTS if chosen(treatment) and treatment.concerns(case)]
 
 
 def by_spark_sql(treatment: Treatment) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -48,7 +49,8 @@ MOST_TEXTS = 32     # of one statement: there are as many as sets of kinds that 
 Form = Literal["plain", "motifs", "sampled", "shared"]
 ClosureKey = tuple[str, str, bool, int, Role | None, bool]
 _WRITTEN: WeakValueDictionary[ClosureKey, ClosureText] = WeakValueDictionary()
-"""The texts of closures that some statement has; the name of a closure follows from all that it is."""
+"""The texts of closures that some statement has, and recent ones; the name of a closure follows from all that it is."""
+_RECENT: deque[ClosureText] = deque(maxlen=MOST_TEXTS)
 
 
 @dataclass
@@ -247,6 +249,8 @@ class Compiled:
             dialect = DIALECTS[executor]
             lowering = Lowering(dialect, source.name, self._label_offset, quick=typed)
             text = _WRITTEN[key] = closure_text(source, dialect, lowering, reported, atoms_only)
+            if not text.constants:      # of large schemas, which take much memory
+                _RECENT.append(text)
         if len(self._closed) >= MOST_TEXTS:
             self._closed.clear()
         self._closed[key] = text

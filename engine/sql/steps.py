@@ -1,14 +1,16 @@
 """The statements of a step of a program over interval relations, for DuckDB.
 
 What is derived for a relation goes into ``_round``, coalesced with the rows of the same terms; then these rows take the place of the old
-ones. Statements are written once; what changes from step to step are parameters (intervals.py).
+ones. Statements are written once for all runs of a program: what changes from step to step are parameters (intervals.py), and each run has
+another prefix of its tables in the place of PREFIX.
 """
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 from sqlglot import exp
 
@@ -19,15 +21,15 @@ from engine.sql.intervals import Emitter, pending, running_max
 from engine.sql.tree import above, below, both, column, greatest, number, parameter, parameters, plus, select, union_all, when, written
 from engine.timeline import MAX
 
+PREFIX = f"p{secrets.token_hex(8)}_"    # no text of a document has it
 _POINTS = "lo", "hi", "seen", "taken"
 
 
 @dataclass(frozen=True)
 class Statements:
-    """The statements of a program's relations, whose tables are ``{prefix}1``, ``{prefix}2``, ..."""
+    """The statements of a program's relations, whose tables are PREFIX with 1, 2, ... behind it."""
 
     program: plan.Program
-    prefix: str = "r"
     _texts: dict[object, tuple[str, frozenset[str]]] = field(default_factory=dict, repr=False, compare=False)
 
     def text(self, key: object, make: Callable[[], exp.Expr]) -> tuple[str, frozenset[str]]:
@@ -42,17 +44,17 @@ class Statements:
     def shared(self) -> tuple[Statements, dict[str, str]]:
         """The statements of the program with one relation for those that are derived alike, and by which one each other one is read."""
         program, of = shared(self.program)
-        return (Statements(program, self.prefix) if of else self), of
+        return (Statements(program) if of else self), of
 
     @cached_property
     def tables(self) -> dict[str, str]:
         """The names of the relations' tables."""
-        return {relation.name: f"{self.prefix}{place}" for place, relation in enumerate(self.program.relations, 1)}
+        return {relation.name: f"{PREFIX}{place}" for place, relation in enumerate(self.program.relations, 1)}
 
     @cached_property
     def emitter(self) -> Emitter:
         """Writes what is derived."""
-        return Emitter(self.tables, self.program.granule, self.prefix)
+        return Emitter(self.tables, self.program.granule, PREFIX)
 
     def create(self, relation: plan.Relation) -> list[exp.Expr]:
         """The tables of a relation; they take the place of such as a step left that was ended while it made them."""
@@ -176,14 +178,20 @@ class Statements:
         return select(*terms, "lo", "hi").from_(aligned.subquery("g")).where(exp.LTE(this=column("lo"), expression=column("hi")))
 
 
+@lru_cache(maxsize=64)
+def statements_of(program: plan.Program) -> Statements:
+    """The statements of a program, for all that run it."""
+    return Statements(program)
+
+
 def step_texts(program: plan.Program) -> str:
     """For EXPLAIN: what each relation derives of what is new in a step, as SQL."""
-    (statements, _), found = Statements(program).shared, []
+    (statements, _), found = statements_of(program).shared, []
     for relation in statements.program.relations:
         new = [derivation for derivation in relation.derivations if derivation.part == "new"]
         if new:
             text, _ = statements.text(relation.name, lambda: statements.merge(relation, new, False))
-            found.append(f"-- {relation.name}\n{text}\n")
+            found.append(f"-- {relation.name}\n{text.replace(PREFIX, 'r')}\n")
     return "".join(found)
 
 

@@ -20,7 +20,7 @@ from engine.ir.rules import ALWAYS_HELD, TRIPLE
 from engine.ir.terms import RDF_TYPE
 from engine.plan import intervals as plan
 from engine.plan.upcoming import late_boxed, watched
-from engine.sql.steps import Statements
+from engine.sql.steps import PREFIX, Statements
 from engine.timeline import MAX, MIN
 from engine.worker.database import register
 from engine.worker.events import Events, State
@@ -78,10 +78,12 @@ class Snapshot:
 
 
 class ProgramState:
-    """The relations of one program; `shown` are the relations whose rows a step gives (by default those of the program's predicates)."""
+    """The relations of one program, in tables ``{prefix}1``, ``{prefix}2``, ...; `shown` are the relations whose rows a step gives (by
+    default those of the program's predicates)."""
 
-    def __init__(self, connection: duckdb.DuckDBPyConnection, statements: Statements, shown: Iterable[str] | None = None) -> None:
-        self.connection = connection
+    def __init__(self, connection: duckdb.DuckDBPyConnection, statements: Statements, shown: Iterable[str] | None = None,
+                 prefix: str = "r") -> None:
+        self.connection, self.prefix = connection, prefix
         self.whole = statements     # with a table for each relation
         program = statements.program
         self.shown = [r.name for r in program.relations if r.shown] if shown is None else list(shown)
@@ -94,6 +96,7 @@ class ProgramState:
         """Make the tables for a program; the relations of `same` have none, each is read by the name that it stands for there."""
         self.statements, self.same = statements, same
         self.program = program = statements.program
+        self.tables = {name: table.replace(PREFIX, self.prefix) for name, table in statements.tables.items()}
         self.relations = {relation.name: relation for relation in program.relations}
         self.recursive = {relation.name for stratum in program.strata if stratum.recursive for relation in stratum.relations}
         self.told: dict[str, list[str]] = {}
@@ -182,7 +185,7 @@ class ProgramState:
             self.drop()
             self.use(self.whole, {})
         for name, table in snapshot.relations.items():
-            given = f"{self.statements.tables[name]}_given"
+            given = f"{self.tables[name]}_given"
             register(self.connection, given, table)
             self.run(("load", name), partial(self.statements.load, self.relations[name]), {})
             self.connection.unregister(given)
@@ -198,7 +201,7 @@ class ProgramState:
 
     def drop(self) -> None:
         """Forget all, the tables included."""
-        for table in self.statements.tables.values():
+        for table in self.tables.values():
             self.connection.execute(f"DROP TABLE IF EXISTS {table}")
             self.connection.execute(f"DROP TABLE IF EXISTS {table}_round")
 
@@ -215,7 +218,7 @@ class ProgramState:
     def _statement(self, key: object, make: Callable[[], Tree]) -> tuple[duckdb.Statement, frozenset[str]]:
         if key not in self._prepared:
             text, names = self.statements.text(key, make)
-            [statement] = self.connection.extract_statements(text)
+            [statement] = self.connection.extract_statements(text.replace(PREFIX, self.prefix))
             self._prepared[key] = statement, names
         return self._prepared[key]
 
@@ -257,12 +260,12 @@ class _Step:
         self.touched: dict[str, int] = {}
         self.rounds: set[str] = set()   # relations with rows of the last round
         for name, table in given.items():
-            register(state.connection, f"{state.statements.tables[name]}_given", table)
+            register(state.connection, f"{state.tables[name]}_given", table)
 
     def close(self) -> None:
         """Forget what came in."""
         for name in self.given:
-            self.state.connection.unregister(f"{self.state.statements.tables[name]}_given")
+            self.state.connection.unregister(f"{self.state.tables[name]}_given")
 
     def take(self, stratum: plan.Stratum) -> None:
         """Take the relations of a stratum on to the end of the step."""

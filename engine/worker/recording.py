@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any
 
 import duckdb
@@ -14,7 +13,7 @@ import pyarrow.compute as pc
 
 from engine.plan import intervals as plan
 from engine.plan.lasting import goes_on, longest
-from engine.sql.steps import Statements
+from engine.sql.steps import statements_of
 from engine.timeline import MAX, MIN, Interval, granule, instant
 from engine.worker.functions import register_duckdb
 from engine.worker.program import ALWAYS_RELATION, ProgramState, Tables, by_relation
@@ -48,7 +47,7 @@ def run(program: plan.Program, facts: Tables, shown: Sequence[str], until_ms: in
     with duckdb.connect(":memory:", config={"threads": 1}) as connection:
         register_duckdb(connection)
         asked = [*shown, *(made for made, name in late.items() if name in shown)]
-        state = ProgramState(connection, _statements(program), asked)
+        state = ProgramState(connection, statements_of(program), asked)
         found: dict[str, list[pa.Table]] = {name: [] for name in shown}
         done = MIN - 1
         for until in steps(facts, size or step_size(facts, program), end, program.granule):
@@ -64,12 +63,6 @@ def run(program: plan.Program, facts: Tables, shown: Sequence[str], until_ms: in
         start = state.mark.start
     of = Interval(min(MIN if start is None else start, end), end)
     return Recorded({name: _clipped(pa.concat_tables(tables), of) for name, tables in found.items() if tables}, of, cut)
-
-
-@lru_cache(maxsize=8)
-def _statements(program: plan.Program) -> Statements:
-    """The statements of a program, which are written once for all its runs."""
-    return Statements(program)
 
 
 def steps(facts: Tables, size: int, end: int, length: int) -> Iterator[int]:

@@ -15,7 +15,7 @@ from engine.ir.rules import EVENT, TRIPLE
 from engine.ir.terms import Constant, Term
 from engine.plan.derivations import relation_name
 from engine.plan.staged import Look, PlannedStage, StagedPlan
-from engine.sql.steps import Statements
+from engine.sql.steps import statements_of
 from engine.timeline import MAX, MIN
 from engine.worker.changes import changed, upcoming
 from engine.worker.program import ProgramState, Snapshot, Tables
@@ -134,7 +134,7 @@ class _Stage:
 
     def __init__(self, connection: duckdb.DuckDBPyConnection, plan: PlannedStage, prefix: str) -> None:
         self.plan = plan
-        self.state = ProgramState(connection, Statements(plan.program, prefix), [name for name, _ in plan.heads])
+        self.state = ProgramState(connection, statements_of(plan.program), [name for name, _ in plan.heads], prefix)
         self.ended: dict[str, pa.Table] = {}
 
     def advance(self, given: Tables, derived: Tables, until: int) -> dict[str, pa.Table]:

@@ -21,7 +21,7 @@ from engine.ir.rules import TRIPLE
 from engine.limits import LimitExceeded
 from engine.plan.staged import StagedPlan
 from engine.plan.timed import TimedPlan, Told
-from engine.sql.steps import Statements
+from engine.sql.steps import statements_of
 from engine.timeline import MAX, MIN
 from engine.worker.database import kept_beside
 from engine.worker.program import ProgramState
@@ -138,7 +138,7 @@ def _caught_up(connection: duckdb.DuckDBPyConnection, step: TimedStep, plan: Tim
         return held.state
     _drop(connection, step.mark)
     prefix = f"t_{hashlib.sha256(step.mark.encode()).hexdigest()[:12]}_"
-    state = ProgramState(connection, Statements(plan.program, prefix), list(dict.fromkeys(told.relation for told in plan.told)))
+    state = ProgramState(connection, statements_of(plan.program), list(dict.fromkeys(told.relation for told in plan.told)), prefix)
     _residents(connection)[step.mark] = _Resident(-1, state)      # so that it is dropped whatever happens
     if step.number:
         state.restore(read_state(step.file))

@@ -40,7 +40,7 @@ def test_negation_of_one_class_is_no_cycle_for_rules_that_derive_another() -> No
 
     program = RuleSet("", (Rule(member("<warm>"), (member("<hot>"), Negation(member("<muted>")))), Rule(member("<hot>"), (p(),))))
     facts = tables([during(0, 9), Fact(Atom(TRIPLE, (A, Constant(RDF_TYPE), Constant("<muted>"))), Interval(4, 6))])
-    run = ProgramState(connection(), Statements(planned(program), "classes"))
+    run = ProgramState(connection(), Statements(planned(program)), prefix="classes")
     ended = run.advance(facts, 20).ended[f"triple {RDF_TYPE} <warm>/1"].to_pylist()
     assert sorted(tuple(row.values()) for row in ended) == [("<a>", 0, 3), ("<a>", 7, 18)]
     run.drop()
