@@ -73,12 +73,12 @@ def unify(pattern: Atom, atom: Ground, row: Row) -> Row | None:
     predicate, terms = atom
     if pattern.predicate != predicate or len(pattern.terms) != len(terms):
         return None
+    for term, token in zip(pattern.terms, terms):   # most differ in a constant: those cost no copy
+        if isinstance(term, Constant) and term.token != token:
+            return None
     extended = dict(row)
     for term, token in zip(pattern.terms, terms):
-        if isinstance(term, Constant):
-            if term.token != token:
-                return None
-        elif extended.setdefault(term.name, token) != token:
+        if not isinstance(term, Constant) and extended.setdefault(term.name, token) != token:
             return None
     return extended
 

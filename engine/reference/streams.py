@@ -137,6 +137,7 @@ class _System:
         what others need on what they read, so they rise in turns until none does."""
         queries = self._producers_first()
         makers = {query.makes: query for query in queries if query.makes}
+        readers = {query.name: [reader.name for reader in queries if query.makes in reader.reads] for query in queries if query.makes}
         until = dict.fromkeys((query.name for query in queries), MIN)
 
         def stream(iri: str) -> Stream:
@@ -149,9 +150,9 @@ class _System:
             risen = {}
             for query in queries:
                 own = {iri: stream(iri) for iri in query.reads}
-                readers = [until[reader.name] for reader in queries if query.makes in reader.reads]
                 asleep = all(one.idle for one in own.values())
-                risen[query.name] = max([query.watermark(own), *(readers if asleep else [])])
+                behind = readers.get(query.name, []) if asleep else []
+                risen[query.name] = max([query.watermark(own), *(until[name] for name in behind)])
             if risen == until:
                 return until
             until = risen

@@ -13,10 +13,8 @@ from engine.runtime.pump import Pump
 from engine.runtime.resources import ResultEvent
 from engine.runtime.results import ResultLog
 from engine.runtime.rows import encode
-from grammar import parse
-from grammar.rule_sets import parse_rules
 from tests.bags import same_bag
-from tests.case_files import Case, find_cases
+from tests.case_files import Case, find_cases, parse, parse_rules
 from tests.sparks import answers
 from tests.unit.runtime.reference_executor import ReferenceCompiled, ReferenceExecutor
 
