@@ -58,8 +58,8 @@ def typed_columns(tokens: pa.Array | pa.ChunkedArray) -> tuple[pa.Array, pa.Arra
     Each distinct token is read once: the common shapes by Arrow, the others by `typed`. Chunks are read side by side.
     """
     if isinstance(tokens, pa.ChunkedArray):
-        if tokens.num_chunks == 1:
-            return typed_columns(tokens.chunk(0))
+        if tokens.num_chunks == 1 or len(tokens) < _SIDE_BY_SIDE:
+            return typed_columns(tokens.combine_chunks())
         with ThreadPoolExecutor(os.cpu_count()) as pool:
             read = [*pool.map(typed_columns, tokens.chunks), typed_columns(pa.array([], tokens.type))]
         kinds, numbers, micros = (pa.concat_arrays(columns) for columns in zip(*read))
@@ -79,6 +79,7 @@ def typed_columns(tokens: pa.Array | pa.ChunkedArray) -> tuple[pa.Array, pa.Arra
 
 _Part = tuple[pa.Array, pa.Array, pa.Array, pa.Array]
 _WORTH_ARROW = 64
+_SIDE_BY_SIDE = 16_384  # tokens: fewer are not worth threads
 _PLAIN_DAY = (r"(?:(?:0[1-9]|1[0-2])-(?:0[1-9]|1[0-9]|2[0-8])|(?:0[13-9]|1[0-2])-(?:29|30)|(?:0[13578]|1[02])-31)")
 
 

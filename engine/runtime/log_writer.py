@@ -40,6 +40,9 @@ class _Command:
     soon: bool = False
 
 
+_LARGE = 65_536     # rows: a copy of so many takes longer than writing them in pieces
+
+
 class LogWriter:
     """The thread that owns the log's end."""
 
@@ -165,7 +168,8 @@ class LogWriter:
         stamped = {stream for table in rows for stream in _arrived(table, end)}
         if stamped:
             rows += end.clock_marks(sorted(stamped | set(self._arrival_streams())), max(now, *(_stamp(rows, s) + 1 for s in stamped)))
-        self.folder.write(pa.concat_tables(rows))
+        table = pa.concat_tables(rows)
+        self.folder.write(table if table.num_rows > _LARGE else table.combine_chunks())
 
 
 def _arrived(table: pa.Table, end: Appender) -> Iterator[str]:

@@ -26,8 +26,8 @@ def warm_up(spark: SparkSession, say: Callable[[str], None], threads: int = 1) -
         try:
             spark.sql(_STAR).toArrow()
             spark.sql(_JOIN).toArrow()
-            for pool in (None, threads):
-                run_in_pool(spark, _load, [b"", b""], pool)
+            run_in_pool(spark, _load, [b"", b""], None)
+            run_in_pool(spark, _load, [b""], threads)      # one: of several workers Spark takes another one each time
         finally:
             spark.catalog.dropTempView("warm_up")
 
