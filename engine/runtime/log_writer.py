@@ -31,6 +31,7 @@ _STOP = object()
 _SWEEP_MS = 60_000
 _FILES_AT_ONCE = 8
 _MOST_SLOWNESS = 10
+_LARGE = 65_536     # rows: a copy of so many takes longer than writing them in pieces
 
 
 @dataclass(slots=True)
@@ -38,9 +39,6 @@ class _Command:
     decide: DecideAtEnd[Any]
     reply: Future[Any]
     soon: bool = False
-
-
-_LARGE = 65_536     # rows: a copy of so many takes longer than writing them in pieces
 
 
 class LogWriter:
