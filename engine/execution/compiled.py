@@ -144,7 +144,7 @@ class Compiled:
         assert isinstance(goal.source, AtomsSource)
         if any(map(is_volatile, (f.condition for f in goal.source.parts[0].rules[-1].body if isinstance(f, Test)))):
             return None
-        return replace(self, plan=goal, build=lambda live: goal, goal=None, texts={}, _kept={}, _apart={}, planned_rows=0)
+        return replace(self, plan=goal, build=lambda live: goal, goal=None, texts={}, _kept={}, _closed={}, _apart={}, planned_rows=0)
 
     def with_own_closures(self, mark: str, *, static: bool) -> Compiled:
         """The same with closures of its own, whose names end in `mark`: those with intervals, which a query keeps, or all of them, `static`
@@ -153,7 +153,7 @@ class Compiled:
             if len(self._apart) > 1:    # each time that something is kept anew it has another mark
                 self._apart.clear()
             plan = with_names(self.plan, lambda closed: f"{closed.name}_{mark}" if static or closed.has_intervals else closed.name)
-            self._apart[mark] = replace(self, plan=plan, texts={}, _kept={}, _apart={})
+            self._apart[mark] = replace(self, plan=plan, texts={}, _kept={}, _closed={}, _apart={})
         return self._apart[mark]
 
     @cached_property

@@ -8,6 +8,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Mapping
 from contextlib import nullcontext
+from types import MappingProxyType
 from typing import Any, TypeVar
 
 import pyarrow as pa
@@ -30,6 +31,7 @@ Decision = Callable[[Appender, View, int], tuple[Rows, Reply]]
 """Checks a command against the end of the log, appends its records there, and replies; at a time in ms."""
 Check = Callable[[Info | None], None] | None
 """Refuses a command by raising, after a look at what it is to change (None: nothing is there)."""
+NO_PLANS: Mapping[str, Compiled] = MappingProxyType({})
 _TRIES, _FREE_TRIES = 20, 2
 
 
@@ -65,25 +67,33 @@ class Commands:
             query = end.catalogue.queries[name]
             self._machine.planned.hand(plan_key(query.definition, query.statement, graphs, end.catalogue.rules), compiled)
 
-    def _write(self, decide: Decision[Reply]) -> tuple[Reply, View]:
-        """Decide a command and append its records: its reply, and the view just after it."""
+    def _write(self, decide: Decision[Reply], plans: Mapping[str, Compiled] = NO_PLANS) -> tuple[Reply, View]:
+        """Decide a command and append its records: its reply, and the view just after it. The pump is handed the `plans` for what they
+        say."""
         self._machine.check_running()
 
         def decided(end: Appender, now: int) -> tuple[Rows, tuple[Reply, View]]:
             snapshot = self._machine.view.snapshot
             rows, reply = decide(end, View(end.catalogue, snapshot, end.sources), now)
+            if rows:
+                self._hand(plans, end)
             return rows, (reply, View(end.catalogue, snapshot, end.sources))
 
-        written = self._machine.writer.call(decided, self.settings.command_wait_s, soon=True)
+        try:
+            written = self._machine.writer.call(decided, self.settings.command_wait_s, soon=True)
+        except BaseException:
+            self._machine.planned.drop(plans)
+            raise
         self._machine.end_removed()
         return written
 
-    def _write_prepared(self, prepare: Callable[[View], Decision[Reply]]) -> tuple[Reply, View]:
-        """`prepare` something slow, then decide; again where the decision finds that too much has changed meanwhile (`StaleError`)."""
+    def _write_prepared(self, prepare: Callable[[View], Decision[Reply]], plans: Mapping[str, Compiled] = NO_PLANS) -> tuple[Reply, View]:
+        """`prepare` something slow, `plans` perhaps, then decide; again where the decision finds that too much has changed meanwhile
+        (`StaleError`)."""
         for number in range(_TRIES):
             with self._turn if number >= _FREE_TRIES else nullcontext():    # who lost often waits for the others who did, not for luck
                 try:
-                    return self._write(prepare(self._view()))
+                    return self._write(prepare(self._view()), plans)
                 except StaleError:
                     continue
         raise unavailable("engine-overloaded", "What the command depends on changes faster than it can be prepared.", 1)

@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 _LOG = logging.getLogger(__name__)
 _WARM_UP_BATCHES = 6
 _MOST_NEWER_ROWS = 400_000
-_REST, _LONGEST_REST_S = 4, 0.1         # after rows that made nothing due: so many times as long as they took, that more may come
+_REST, _LONGEST_REST_S = 4, 0.05        # after rows that made nothing due: so many times as long as they took, that more may come
 _FEW_FILES, _FEW_BYTES = 4, 500_000     # so much is read through Spark; more of it at once is read faster here
 
 

@@ -29,6 +29,8 @@ class GraphCommands(Commands):
     def put_graph(self, iri: str, triples: Sequence[Triple], replace: bool = True,
                   check: Check[GraphInfo] = None) -> tuple[GraphInfo, bool]:
         """Replace a static graph, or add to it; the queries that use it are planned anew."""
+        plans = dict[str, Compiled]()
+
         def prepare(view: View) -> Decision[bool]:
             version, made = view.catalogue.graphs.get(iri), None
             count = version.count if version is not None else 0
@@ -37,7 +39,10 @@ class GraphCommands(Commands):
                 fresh = own_blank_nodes(triples, graph_mark(iri, count + 1))
                 rows = graph_rows(0, iri, list(dict.fromkeys(fresh if replace or before is None else [*before, *fresh])))
                 made = rows, static_facts(rows)
-            basis, plans = _basis(iri, view), {} if made is None else self._graph_plans(iri, made[1], view)
+            basis = _basis(iri, view)
+            plans.clear()
+            if made is not None:
+                plans.update(self._graph_plans(iri, made[1], view))
 
             def decide(end: Appender, view: View, now: int) -> tuple[Rows, bool]:
                 known = view.catalogue.graphs.get(iri)
@@ -50,14 +55,13 @@ class GraphCommands(Commands):
                 check_rederived(view.catalogue, iri)
                 check_graph(view.catalogue, self.settings, iri, made[1].num_rows)
                 self._machine.room.check()
-                rows = end.graph(iri, made)
-                if _basis(iri, view) == basis:      # else the pump makes the plans
-                    self._hand(plans, end)
-                return rows, iri not in view.graphs
+                if _basis(iri, view) != basis:      # the pump makes the plans
+                    plans.clear()
+                return end.graph(iri, made), iri not in view.graphs
 
             return decide
 
-        created, view = self._write_prepared(prepare)
+        created, view = self._write_prepared(prepare, plans)
         return view.graph(iri)[0], created
 
     def _graph_plans(self, iri: str, facts: pa.Table, view: View) -> dict[str, Compiled]:

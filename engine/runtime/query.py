@@ -197,12 +197,11 @@ class LiveQuery(Reader):
         program what begins to hold (stream P, as ISTREAM) and what ceases (stream N, as DSTREAM), where there is anything. Where
         a query `shows_answers`, the `payloads_at` some T may be there already."""
         results = self._results(answers)
-        if payloads_at and self.shows_answers and all(result.answer.tick in payloads_at for result in results):
-            shown = [payloads_at[result.answer.tick] for result in results]
-        elif all(result.written is not None for result in results):
-            shown = [result.written.text for result in results if result.written is not None]
-        else:
-            shown = payloads(self.statement.form, [first_rows(result.shown, max_rows) for result in results])
+        ready = {number: result.written.text for number, result in enumerate(results) if result.written is not None}
+        if payloads_at and self.shows_answers:
+            ready |= {number: payloads_at[r.answer.tick] for number, r in enumerate(results) if r.answer.tick in payloads_at}
+        left = iter(payloads(self.statement.form, [first_rows(r.shown, max_rows) for n, r in enumerate(results) if n not in ready]))
+        shown = [ready[number] if number in ready else next(left) for number in range(len(results))]
         events = [(self._event(result, text, None if result.whole is None else pack(first_rows(result.whole, max_rows)), max_rows),
                    result.shown) for result, text in zip(results, shown)]
         if results and (whole := results[-1].whole) is not None:

@@ -80,11 +80,13 @@ class QueryCommands(StreamCommands):
         what the log still has, and ``media``: the type of a program with a time of its own."""
         wish = Wish.of(options or {}, self.settings.evaluation)
         statement = self._statement(text, wish.media)
+        plans = dict[str, Compiled]()
 
         def prepare(view: View) -> Decision[tuple[str, bool]]:
+            plans.clear()
             chosen = self._query_name(statement, name, view)
             stream = self._own_stream(statement, chosen, view)
-            compiled = self._compile(statement, chosen, wish.options, view, stream)
+            plans[chosen] = self._compile(statement, chosen, wish.options, view, stream)
             needs_of(statement, view, self.clock.now_ms()).check(self.settings)
             basis = view.catalogue.basis(statement)
 
@@ -107,13 +109,11 @@ class QueryCommands(StreamCommands):
                 _check_producers(statement, chosen, view, wish)
                 if old is not None:
                     _check_readers(old, view, "replaced", wish.force and _makes(statement, stream) == old.makes)
-                rows = _register(end, chosen, text, statement, wish, stream, now)
-                self._hand({chosen: compiled}, end)
-                return rows, (chosen, True)
+                return _register(end, chosen, text, statement, wish, stream, now), (chosen, True)
 
             return decide
 
-        (chosen, created), view = self._write_prepared(prepare)
+        (chosen, created), view = self._write_prepared(prepare, plans)
         return self._info(view.catalogue.queries[chosen], view), created
 
     def queries(self) -> list[QueryInfo]:

@@ -28,12 +28,15 @@ class RuleCommands(QueryCommands):
         """Set a rule set, or replace it: the queries that use it are planned anew. The same text again is no change."""
         _check_writable(check_name(name))
         rules = checked(self._parse_rules(text, media, name), self.settings.max_window_ms)
+        plans = dict[str, Compiled]()
 
         def prepare(view: View) -> Decision[bool]:
             before = view.catalogue.rules.get(name)
             same = before is not None and (before.media, before.text) == (media, text)
             basis = _basis(name, view)
-            plans = {} if same else self._plans(name, rules, view)
+            plans.clear()
+            if not same:
+                plans.update(self._plans(name, rules, view))
 
             def decide(end: Appender, view: View, now: int) -> tuple[Rows, bool]:
                 if check is not None:
@@ -42,13 +45,11 @@ class RuleCommands(QueryCommands):
                     raise StaleError
                 if not same:
                     check_rules(view.catalogue, self.settings, name, text)
-                rows = [] if same else end.rules(name, StoredRules(media, text, 0, rules))
-                self._hand(plans, end)
-                return rows, before is None
+                return [] if same else end.rules(name, StoredRules(media, text, 0, rules)), before is None
 
             return decide
 
-        created, view = self._write_prepared(prepare)
+        created, view = self._write_prepared(prepare, plans)
         return view.rule_set(name), created
 
     def check_rules(self, media: str, text: str) -> int:

@@ -115,9 +115,9 @@ class Feed:
 
     def _rotate(self, query: StreamingQuery) -> None:
         query.stop()
+        self._files_seen = 0
         self._query = self._launch()
         shutil.rmtree(self._settings.checkpoints / str(self._generation - 1), ignore_errors=True)
-        self._files_seen = 0
 
     def wake(self) -> None:
         """Told by whoever writes: there is another file."""

@@ -41,6 +41,7 @@ class SqlPlans:
         self.mirrors: dict[str, Mirror] = {}
         self._graphs = Graphs(session, force_graphs)
         self._views: dict[str, frozenset[str]] = {}
+        self._constants: set[str] = set()   # the views of constants that are there
         self._threads = ThreadPoolExecutor(session.settings.partitions, "plan", self._begin, (pool,))
         self._lock = threading.Lock()   # of the views; those that run beside the pump take turns
         self._gone: queue.SimpleQueue[str] = queue.SimpleQueue()
@@ -105,6 +106,9 @@ class SqlPlans:
         for view in self._views.pop(query, frozenset()) - frozenset().union(*self._views.values()):
             if mirror := self.mirrors.pop(view, None):
                 mirror.close()
+            if view in self._constants:
+                self._constants.remove(view)
+                self._session.spark.catalog.dropTempView(view)
 
     def end(self) -> None:
         """End the threads, once they have done what they are at."""
@@ -122,15 +126,19 @@ class SqlPlans:
     def _show(self, job: PlanJob) -> None:
         """Bring the views that a plan reads up to date."""
         spark, streams = self._session.spark, job.due.compiled.statement.windows
-        self._views[job.due.query] = frozenset(stream_table(source.stream) for source in streams)
+        self._views[job.due.query] = frozenset(stream_table(source.stream) for source in streams) | job.constants.keys()
         for source in streams:
             view = stream_table(source.stream)
             mirror = self.mirrors.get(view)
             if mirror is None:
                 mirror = self.mirrors[view] = Mirror(view, self._session.work / "segments")
             mirror.show(spark, job.due.streams[source.stream])
-        for name, table in (*job.own.items(), *job.constants.items()):
+        for name, table in job.own.items():
             _frame(spark, table).createOrReplaceTempView(name)
+        for name, table in job.constants.items():
+            if name not in self._constants:
+                _frame(spark, table).createOrReplaceTempView(name)
+                self._constants.add(name)
         for iri, table in job.due.graphs.items():
             if graph_table(iri) in job.tables:
                 _frame(spark, table.select(FACTS.names)).createOrReplaceTempView(graph_table(iri))

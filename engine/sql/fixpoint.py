@@ -144,15 +144,16 @@ def _facts(rules: Sequence[Rule], source: ClosedSource, columns: tuple[str, ...]
     if not rules:
         return []
     terms = [c for c in columns if c in "spo" or c.startswith("x")]
-    heads = [row_of(rule.head) for rule in rules if isinstance(rule.head, Atom)]
+    assert not source.keys, "what holds at each T stands in the background"
+    heads = [row_of(rule.head) for rule in rules if isinstance(rule.head, Atom)]     # all of them: is_axiom
     rows = [tuple(term.token for term in head if isinstance(term, Constant)) for head in heads]     # without a body there is no variable
     rows = [row + (NOTHING.token,) * (len(terms) - len(row)) for row in rows]
     made = {"lo": f"CAST({MIN} AS BIGINT) AS lo", "hi": f"CAST({MAX} AS BIGINT) AS hi", "sight": f"{all_sights(source)} AS sight"}
     if len(rows) > MOST_INLINE and not reported:
         given = Constants(tuple(rows), terms.index("o"))
-        constants[given.name] = given
+        constants[name := given.name] = given
         made |= {term: f"c{number} AS {term}" for number, term in enumerate(terms)}
-        return [f"(SELECT {', '.join(made.get(c, c) for c in columns)} FROM {given.name})"]
+        return [f"(SELECT {', '.join(made.get(c, c) for c in columns)} FROM {name})"]
     types = {"reported": "TINYINT", "kind": "TINYINT", "number": "DOUBLE", "micros": "BIGINT"}
     made |= {column: f"CAST({column} AS {type_}) AS {column}" for column, type_ in types.items()}
     written = [", ".join([*map(dialect.quote, row), *([str(int(rule.role == reported))] if reported else []),

@@ -183,9 +183,9 @@ def values(emitter: Emitter, plan: nodes.Values) -> Relation:
     certain = frozenset(v for i, v in enumerate(plan.variables) if all(row[i] is not None for row in plan.rows))
     if emitter.constants is not None and len(plan.rows) > MOST_INLINE and names:
         given = Constants(tuple(tuple(c.token if c else None for c in row) for row in plan.rows))
-        emitter.constants[given.name] = given
+        emitter.constants[relation := given.name] = given
         listed = ", ".join(f"c{number} AS {name}" for number, name in enumerate(names))
-        return Relation(emitter.add(f"SELECT {listed} FROM {given.name}"), (), "", plan.variables, certain)
+        return Relation(emitter.add(f"SELECT {listed} FROM {relation}"), (), "", plan.variables, certain)
     rows = [", ".join(emitter.dialect.quote(c.token) if c else NULL_STRING for c in row) for row in plan.rows]
     if rows and names:
         text = f"SELECT {', '.join(names)} FROM (VALUES {', '.join(f'({row})' for row in rows)}) AS v({', '.join(names)})"

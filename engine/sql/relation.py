@@ -46,8 +46,8 @@ class Constants:
 
     @property
     def name(self) -> str:
-        """The name of the table, which follows from what it holds."""
-        return f"k_{hashlib.sha256(repr((self.rows, self.typed)).encode()).hexdigest()[:16]}"
+        """The name of the table, which follows from what it holds: ask once, the rows may be many."""
+        return f"d_{hashlib.sha256(repr((self.rows, self.typed)).encode()).hexdigest()[:16]}"
 
 
 class Namer:
