@@ -35,8 +35,8 @@ def is_packed_table(data: bytes) -> bool:
 
 
 def pack_text(text: bytes) -> bytes:
-    """A text that begins with no NUL, compressed unless it is small, or is so already: answers as SPARQL JSON take a tenth of their size
-    and less."""
+    """A text that begins with no NUL, compressed unless it is small or already compressed: answers as SPARQL JSON take a tenth of their
+    size and less."""
     return text if len(text) < _SMALL or text.startswith(_MARK) else joined([compressed(text)])
 
 

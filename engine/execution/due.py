@@ -54,7 +54,7 @@ class Due:
     what is not answered by then is an error `Postponed`. A program with a time of its own goes on from `state`; it is evaluated at the last
     of the `ticks` only, which tells of all before. So do the timed rules that other queries use: `look` says which Ts count for what
     those derive, `derived` is what the query sees of them, once the executor has found it, and `reached` where the rules are then.
-    With `shown` a large relation at the only T is asked for as JSON of at most so many rows.
+    If `shown` is given and only one T is due, a large answer comes as JSON of at most so many rows.
     """
 
     query: str

@@ -519,8 +519,10 @@ class Executor:
             return [self.programs.answer(job.due, job.answer.table)]
         if job.closures is not None:
             job.closures.adopt(max((c.last for s in job.due.streams.values() for c in s.chunks), default=0))
-        answers = [Answer(job.due.query, job.due.ticks[0], job.answer.table, written=job.answer.written)] if job.answer.written else split(
-            job.due, job.answer.table, is_in_order=job.answer.is_in_order)
+        if job.answer.written is not None:
+            answers = [Answer(job.due.query, job.due.ticks[0], job.answer.table, written=job.answer.written)]
+        else:
+            answers = split(job.due, job.answer.table, is_in_order=job.answer.is_in_order)
         if job.answer.findings is None and job.due.reached is None:
             return answers
         return [replace(answer, inconsistencies=inconsistencies_at(answer.tick, job.answer.findings), state=state_at(job.due, answer.tick))

@@ -34,7 +34,7 @@ def with_kept(plan: Plan, streams: Sequence[StreamSource], fixed: Fixed, *, gene
 
     def again(plan: Plan) -> Plan:
         if id(plan) not in done:
-            done[id(plan)] = plan, _sample(plan, streams, fixed, general) or inside(plan) or below(plan)
+            done[id(plan)] = plan, _sample(plan, streams, fixed, general) or with_condition(plan) or below(plan)
         return done[id(plan)][1]
 
     def filtered(plan: Plan, condition: Expression) -> Plan | None:
@@ -44,8 +44,8 @@ def with_kept(plan: Plan, streams: Sequence[StreamSource], fixed: Fixed, *, gene
             return None
         return _sample(Filter(plan, condition), streams, fixed, general)
 
-    def inside(plan: Plan) -> Plan | None:
-        """The conditions on what a pattern binds are kept with it, inside EXISTS and before OPTIONAL, too."""
+    def with_condition(plan: Plan) -> Plan | None:
+        """A condition on what a pattern binds is kept with the pattern, also inside EXISTS and before OPTIONAL."""
         match plan:
             case Filter(input=nodes.Join(left=nodes.Seed() as seed, right=inner), condition=condition):
                 sample = filtered(inner, condition)

@@ -223,13 +223,15 @@ class ResultEvent:
     @property
     def relation(self) -> bytes | None:
         data = self.logged_relation
-        if data is None or not is_packed_table(data):
-            return None if data is None else unpack_text(data)
+        if data is None:
+            return None
+        if not is_packed_table(data):
+            return unpack_text(data)
         return payload("ASK" if self.kind == "boolean" else "CONSTRUCT" if self.kind == "graph" else "SELECT", unpack(data))
 
     @property
     def size(self) -> int:
-        """How many bytes its texts have."""
+        """How many bytes its text has, and its relation as it is kept."""
         return size_of(self.logged) + size_of(self.logged_relation or b"")
 
     @property

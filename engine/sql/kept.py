@@ -49,8 +49,8 @@ class Delta:
 class KeptText:
     """The statements of a kept relation over the `tables` of its windows and those of its `graphs`. The `deltas` have the parameters
     ``seen0 ...`` (the batch of each window's table that was seen last) and ``from0 ...`` (the time before which nothing of it is
-    needed). `key` is the hash of a solution. What the windows show are `once` the rows where no solution is kept twice, as its facts came
-    more than once, and `again` one row of each where that may be."""
+    needed). `key` is the hash of a solution. Two statements make the macro that shows what windows see: `once` serves where no solution is
+    kept twice, `again` gives each solution once where its facts may have come more than once."""
 
     name: str
     tables: tuple[str, ...]

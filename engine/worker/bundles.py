@@ -47,7 +47,8 @@ WRITTEN_ROWS = 4_096    # answers of so many rows are written in the worker, whe
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """An answer of so many `rows` as SPARQL Results JSON, packed (`pack_text`): a tenth of its columns, which went through Spark."""
+    """An answer of so many `rows` as SPARQL Results JSON, packed (`pack_text`): it takes a tenth of what its columns would
+    take through Spark."""
 
     rows: int
     text: bytes
