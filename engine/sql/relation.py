@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
@@ -47,7 +48,7 @@ class Constants:
     @property
     def name(self) -> str:
         """The name of the table, which follows from what it holds: ask once, the rows may be many."""
-        return f"d_{hashlib.sha256(repr((self.rows, self.typed)).encode()).hexdigest()[:16]}"
+        return f"d_{hashlib.sha256(json.dumps([self.rows, self.typed]).encode()).hexdigest()[:16]}"
 
 
 class Namer:
