@@ -1,9 +1,11 @@
-"""What stays is kept from the collector of cyclic garbage: a thousand queries are millions of objects, and to walk them all takes 0.15 s or
-more, in which nothing else runs, several times a minute (docs/decisions.md)."""
+"""What keeps Python from the threads of one process (docs/decisions.md). The collector of cyclic garbage: a thousand queries are millions of
+objects, and to walk them all takes 0.15 s or more, in which nothing else runs, several times a minute; so what stays is kept from it. And a
+thread that computes."""
 
 from __future__ import annotations
 
 import gc
+import sys
 import time
 from collections.abc import Callable
 
@@ -12,13 +14,17 @@ SHARE = 0.1         # or so many for each query that there is
 REST_S = 3.0        # and none since
 YOUNG = 5_000       # objects more than before until the youngest are walked (Python's own 700 take 20 ms of a T of a thousand queries)
 
+SWITCH_S = 0.0005   # for so long a thread that computes keeps Python from others: with Python's own 0.005 s a batch of the pump, which asks
+                    # for it some hundred times, takes seconds beside a statement that is compiled
+
 
 class Heap:
     """Of one process, in which plans are the most that stays. Belongs to one thread at a time."""
 
     def __init__(self, now: Callable[[], float] = time.monotonic) -> None:
-        self._before = gc.get_threshold()
+        self._before, self._switch_s = gc.get_threshold(), sys.getswitchinterval()
         gc.set_threshold(YOUNG, *self._before[1:])
+        sys.setswitchinterval(SWITCH_S)
         self._now = now
         self._frozen = self._last = 0
         self._since = now()
@@ -41,3 +47,4 @@ class Heap:
         self._frozen = self._last = 0
         gc.unfreeze()
         gc.set_threshold(*self._before)
+        sys.setswitchinterval(self._switch_s)
