@@ -1,6 +1,6 @@
-"""What keeps Python from the threads of one process (docs/decisions.md). The collector of cyclic garbage: a thousand queries are millions of
-objects, and to walk them all takes 0.15 s or more, in which nothing else runs, several times a minute; so what stays is kept from it. And a
-thread that computes."""
+"""What keeps Python from the threads of one process (docs/decisions.md). The collector of cyclic garbage: a thousand queries are millions
+of objects, and to walk them all takes 0.15 s or more, in which nothing else runs, several times a minute; so what stays is kept from it.
+And a thread that computes."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ SHARE = 0.1         # or so many for each query that there is
 REST_S = 3.0        # and none since
 YOUNG = 5_000       # objects more than before until the youngest are walked (Python's own 700 take 20 ms of a T of a thousand queries)
 
-SWITCH_S = 0.0005   # for so long a thread that computes keeps Python from others: with Python's own 0.005 s a batch of the pump, which asks
-                    # for it some hundred times, takes seconds beside a statement that is compiled
+SWITCH_S = 0.0005   # seconds until a thread that computes lets another have Python
+"""With Python's own 0.005 s a batch of the pump, which asks some hundred times, takes seconds beside a statement that is compiled."""
 
 
 class Heap:
