@@ -36,11 +36,14 @@ class Following:
         if known is None or known[0]() is not table:
             self._versions += 1
             known = self._graphs[name] = ref(table), f"{self._token}-{self._versions}"
-        return Followed(known[1], self._known(name, known[1]), 1, table.num_rows, lambda part: table.slice(0, 0) if part else table)
+        return self._whole(name, known[1], table)
 
     def constants(self, name: str, table: pa.Table) -> Followed:
         """A table that its name tells from all others."""
-        return Followed(name, self._known(name, name), 1, table.num_rows, lambda part: table.slice(0, 0) if part else table)
+        return self._whole(name, name, table)
+
+    def _whole(self, name: str, token: str, table: pa.Table) -> Followed:
+        return Followed(token, self._known(name, token), 1, table.num_rows, lambda part: table.slice(0, 0) if part else table)
 
     def _known(self, name: str, token: str) -> int:
         before, upto = self._brought.get(name, ("", 0))
