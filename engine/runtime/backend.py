@@ -18,6 +18,7 @@ from engine.spark.beside import Beside
 from engine.spark.executor import Executor as SparkExecutor
 from engine.spark.oneshot import OneShots
 from engine.spark.session import Session, start_session
+from engine.supervision.heap import filling
 from engine.supervision.worker import Worker
 
 OnBatch = Callable[[Callable[[], pa.Table] | None], None]
@@ -91,7 +92,8 @@ class SparkBackend:
         self._running.warm_up(say)
 
     def compile(self, statement: Statement, name: str, catalog: Catalog) -> Compiled:
-        return compile_statement(statement, catalog, identity=name)
+        with filling():
+            return compile_statement(statement, catalog, identity=name)
 
     def feed(self, on_batch: OnBatch, on_failure: OnFailure) -> Feed:
         from engine.spark.feed import Feed as SparkFeed

@@ -6,16 +6,46 @@ from __future__ import annotations
 
 import gc
 import sys
+import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 LEAST = 10          # so many plans were made or dropped
 SHARE = 0.1         # or so many for each query that there is
 REST_S = 3.0        # and none since
+OLD = 10            # walks of what is young until all is walked: Python's own
 YOUNG = 5_000       # objects more than before until the youngest are walked (Python's own 700 take 20 ms of a T of a thousand queries)
+
+NEVER = 1 << 30
+LONG_S = 1.0        # who makes plans for so long has made much that stays
 
 SWITCH_S = 0.0005   # seconds until a thread that computes lets another have Python
 """With Python's own 0.005 s a batch of the pump, which asks some hundred times, takes seconds beside a statement that is compiled."""
+
+
+_filling = threading.Lock()
+_fillers = 0
+
+
+@contextmanager
+def filling(now: Callable[[], float] = time.monotonic) -> Iterator[None]:
+    """While a statement is compiled nothing but the youngest objects is walked: a schema of 100,000 axioms makes three millions that stay,
+    and to walk all of them takes a second, ten times on the way. They are frozen in the end. For several threads at once."""
+    global _fillers
+    with _filling:
+        _fillers += 1
+        gc.set_threshold(*gc.get_threshold()[:2], NEVER)
+    began = now()
+    try:
+        yield
+    finally:
+        with _filling:
+            _fillers -= 1
+            if now() - began > LONG_S:
+                gc.freeze()
+            if not _fillers:
+                gc.set_threshold(*gc.get_threshold()[:2], OLD)
 
 
 class Heap:
@@ -34,7 +64,7 @@ class Heap:
         none for a while, collect what is garbage and freeze all else; whether that was done."""
         if plans != self._last:
             self._last, self._since = plans, self._now()
-        if plans - self._frozen < max(LEAST, SHARE * queries) or self._now() - self._since < REST_S:
+        if _fillers or plans - self._frozen < max(LEAST, SHARE * queries) or self._now() - self._since < REST_S:
             return False
         self._frozen = plans
         gc.unfreeze()       # of plans that were dropped, too

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from engine.supervision.heap import REST_S, YOUNG, Heap
+from engine.supervision.heap import LONG_S, NEVER, OLD, REST_S, YOUNG, Heap, filling
 
 
 @pytest.fixture(autouse=True)
@@ -74,3 +74,22 @@ def test_what_is_gone_is_collected() -> None:
     heap.thaw()
     gc.collect()
     assert Ring.alive == 0
+
+
+def test_nothing_old_is_walked_while_statements_are_compiled_and_what_took_long_is_frozen() -> None:
+    clock = [0.0]
+    heap = Heap(lambda: clock[0])
+    heap.settle(100, 100)
+    frozen = gc.get_freeze_count()
+    with filling(lambda: clock[0]):
+        with filling(lambda: clock[0]):
+            assert gc.get_threshold() == (YOUNG, OLD, NEVER)
+        assert gc.get_threshold() == (YOUNG, OLD, NEVER)
+        clock[0] += REST_S
+        assert not heap.settle(100, 100)
+        assert gc.get_freeze_count() == frozen
+        clock[0] += LONG_S
+    assert gc.get_threshold() == (YOUNG, OLD, OLD)
+    assert gc.get_freeze_count() > frozen
+    assert heap.settle(100, 100)
+    heap.thaw()
