@@ -15,7 +15,7 @@ from engine.sql.calls import Columns
 from engine.sql.codes import write_aggregate
 from engine.sql.functions.aggregates import Gathered, by_function, count, extreme, group_concat, number_of, sample, total
 from engine.sql.functions.arithmetic import arithmetic_in
-from engine.sql.functions.order import order_keys
+from engine.sql.functions.order import order_keys, rough_key
 from engine.sql.functions.values import INTEGER, NULL_STRING
 from engine.sql.relation import COMPANIONS, Relation, columns, key_condition, padded
 
@@ -181,16 +181,26 @@ def _keys(emitter: Emitter, relation: Relation, conditions: Sequence[tuple[Expre
 
 def _first(emitter: Emitter, relation: Relation, conditions: Sequence[tuple[Expression, bool]], most: int) -> Relation:
     """Of the rows of each evaluation time the first `most` by the first conditions, and those that have the last one's keys: a heap finds
-    them, so that few rows have to be ranked by all."""
-    by, keys = relation.keys, _keys(emitter, relation, conditions)
-    key = emitter.dialect.sort_key([(sql, descending) for _, sql, descending in keys])
+    them, so that few rows have to be ranked by all. A heap of numbers is much quicker than one of keys, and leaves few to it."""
+    condition, descending = conditions[0]
+    assert isinstance(condition, Variable)
+    rough = rough_key(emitter.dialect, emitter.name(condition), relation.typed[condition])
+    if rough is not None:
+        relation = _first_by(emitter, relation, rough, descending, most)
+    keys = _keys(emitter, relation, conditions)
+    return _first_by(emitter, relation, emitter.dialect.sort_key([(sql, down) for _, sql, down in keys]), False, most)
+
+
+def _first_by(emitter: Emitter, relation: Relation, key: str, descending: bool, most: int) -> Relation:
+    """The same by one key."""
+    by, best, before = relation.keys, *(("max", ">=") if descending else ("min", "<="))
     keyed = emitter.add(f"SELECT *, {key} AS sort_key FROM {relation.name}")
     grouped = f" GROUP BY {', '.join(by)}" if by else ""
-    first = emitter.add(f"SELECT {', '.join([*by, f'min(sort_key, {most}) AS firsts'])} FROM {keyed}{grouped}")
+    first = emitter.add(f"SELECT {', '.join([*by, f'{best}(sort_key, {most}) AS firsts'])} FROM {keyed}{grouped}")
     same = " AND ".join(f"k.{name} IS NOT DISTINCT FROM f.{name}" for name in by) or "TRUE"
     listed = ", ".join(columns(relation, emitter.name, "k"))
     few = emitter.add(f"SELECT {listed} FROM {keyed} k JOIN {first} f ON {same} "
-                      f"WHERE len(f.firsts) < {most} OR k.sort_key <= f.firsts[{most}]")
+                      f"WHERE len(f.firsts) < {most} OR k.sort_key {before} f.firsts[{most}]")
     return replace(relation, name=few)
 
 

@@ -8,6 +8,7 @@ from engine.sql.functions import strings
 from engine.sql.functions.values import LANG, LOCAL, MOMENT, MOMENTS, NUMBERS, NUMERIC, STRING, TEXT
 
 BLANK, IRI = int(Kind.BLANK), int(Kind.IRI)
+LOWEST = "CAST('-Infinity' AS DOUBLE)"
 
 
 def order_keys(dialect: Dialect, column: str, kinds: Kinds) -> list[str]:
@@ -26,3 +27,15 @@ def order_keys(dialect: Dialect, column: str, kinds: Kinds) -> list[str]:
     characters = " ".join(f"WHEN {test} THEN {characters}" for _, test, _, characters in there if characters)
     found += [f"CASE {characters} ELSE '' END"] if characters else []
     return found + ([f"CASE WHEN {text} THEN {dialect.after_quote(column)} ELSE '' END"] if TEXT & kinds else [])
+
+
+def rough_key(dialect: Dialect, column: str, kinds: Kinds) -> str | None:
+    """A number that orders values of these kinds as `order_keys` do but for ties; None where there are no numbers among them. DuckDB
+    takes NaN for the greatest number, as ORDER BY does here."""
+    if not NUMERIC & kinds:
+        return None
+    kind = f"{column}_k"
+    after = f"WHEN {kind} {MOMENTS} OR {kind} IN ({STRING}, {LANG}) THEN CAST('NaN' AS DOUBLE)"
+    known = NUMERIC | MOMENT | TEXT | {BLANK, IRI}
+    rest = f"WHEN {kind} IN ({BLANK}, {IRI}) THEN {LOWEST} ELSE {dialect.undecided('DOUBLE')}" if kinds - known else f"ELSE {LOWEST}"
+    return f"CASE WHEN {kind} IS NULL THEN {LOWEST} WHEN {kind} {NUMBERS} THEN {column}_n {after} {rest} END"

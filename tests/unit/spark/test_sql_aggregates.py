@@ -15,7 +15,7 @@ from engine.functions.compare import order_key
 from engine.functions.typed import ANY_KIND, Kinds, typed, typed_columns
 from engine.ir.expressions import Aggregate
 from engine.sql.dialect import DUCKDB, UNDECIDED
-from engine.sql.functions.order import order_keys
+from engine.sql.functions.order import order_keys, rough_key
 from tests.unit.spark.gathering import ALWAYS, POOLS, V, gathered
 from tests.unit.spark.samples import TOKENS, lit
 
@@ -77,3 +77,10 @@ def test_order(database: duckdb.DuckDBPyConnection) -> None:
         found = database.execute(f"SELECT c, {rank} FROM (SELECT c, {', '.join(keys)} FROM rows)").fetchall()
         ranks = {key: place for place, key in enumerate(sorted({order_key(t) for t in tokens}, reverse=bool(direction)), 1)}
         assert [(c, ranks[order_key(c)]) for c, _ in found] == found
+        rough = rough_key(DUCKDB, "c", possible)
+        assert (rough is None) == (not possible & {6, 7, 8, 9})
+        if rough is not None:
+            ranked = f"(SELECT {rough} AS r, {rank} AS place FROM (SELECT *, {', '.join(keys)} FROM rows) AS k)"
+            against = ("<", ">") if not direction else ("<", "<")
+            assert database.execute(f"SELECT count(*), max(a.r) FROM {ranked} a JOIN {ranked} b "
+                                    f"ON a.place {against[0]} b.place AND a.r {against[1]} b.r").fetchall() == [(0, None)]
