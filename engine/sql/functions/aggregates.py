@@ -102,9 +102,8 @@ def extreme(dialect: Dialect, call: Aggregate, column: str, name: str, kinds: Ki
     text = strings.body(dialect, column)
     blank, iri = int(Kind.BLANK), int(Kind.IRI)
     groups = {      # in their order, each with what its values are ordered by
-        "b": (frozenset((blank,)), f"{best}(CASE WHEN {k} = {blank} THEN {dialect.struct(x=column, c=column)} END)"),
-        "r": (frozenset((iri,)),
-              f"{best}(CASE WHEN {k} = {iri} THEN {dialect.struct(x=f'substr({column}, 2, length({column}) - 2)', c=column)} END)"),
+        "b": (frozenset((blank,)), f"{best}(CASE WHEN {k} = {blank} THEN {column} END)"),
+        "r": (frozenset((iri,)), f"{best}(CASE WHEN {k} = {iri} THEN substr({column}, 2, length({column}) - 2) END)"),
         "n": (NUMERIC, f"min(CASE WHEN {k} {NUMBERS} THEN {dialect.struct(x=f'{sign}{n}', c=column)} END)"),
         "m": (MOMENT, f"min(CASE WHEN {k} {MOMENTS} THEN {dialect.struct(x=f'{sign}{m}', z=zone, c=column)} END)"),
         "t": (TEXT, f"{best}(CASE WHEN {k} IN ({STRING}, {LANG}) "
@@ -117,7 +116,7 @@ def extreme(dialect: Dialect, call: Aggregate, column: str, name: str, kinds: Ki
     if not kinds <= known:
         columns[f"{a}x"] = f"bool_or({k} NOT IN ({listed(known)}))"
         cases.append(f"WHEN {a}x THEN {dialect.undecided('STRING')}")
-    order = [f"{a}{part}.c" for part in parts]
+    order = [f"{a}b" if part == "b" else f"'<' || {a}r || '>'" if part == "r" else f"{a}{part}.c" for part in parts]
     found = ", ".join([*(reversed(order) if highest else order), NULL_STRING])
     return Gathered(columns, f"CASE {' '.join(cases)} ELSE coalesce({found}) END")
 
