@@ -1,7 +1,13 @@
-"""rdflib's SPARQL 1.1 grammar as a `Machine`: text without our own clauses in, parse tree with places out."""
+"""rdflib's SPARQL 1.1 grammar as a `Machine`: text without our own clauses in, parse tree with places out.
+
+Binary operators of expressions are read by their precedence (SPARQL 1.1 grammar, rules 110 to 117) in place of the grammar's eight nested
+rules, which would each be entered for every operand of a chain. The longest token wins (section 19.8): what can be read as an IRI
+(``<?a&&?b>``) is no operator.
+"""
 
 from __future__ import annotations
 
+import re
 import string
 from functools import cache
 from typing import Any
@@ -11,10 +17,9 @@ from rdflib.plugins.sparql import parser as sparql
 from rdflib.plugins.sparql.parserutils import Comp, Param, ParamList
 
 from engine.ir.times import TIME_FUNCTIONS
-from grammar.climbing import expression
-from grammar.machine import LeafPlan, Machine, Plan
-from grammar.run import FOREIGN, Function, Run
-from grammar.tree import Node
+from grammar.combinators import FAILED, FOREIGN, Function, Run
+from grammar.machine import Element, LeafPlan, Machine, Plan
+from grammar.text import IRI_REFERENCE, Node
 
 _DIGITS = string.digits
 _LEAVES = {
@@ -47,6 +52,8 @@ _NODES = {
     "BlankNodePropertyList": "Properties", "BlankNodePropertyListPath": "Properties",
     "Collection": "Collection", "CollectionPath": "Collection",
 }
+_OPERATOR = re.compile(rf"\|\||&&|!=|(?!{IRI_REFERENCE})<=?|>=?|[=*/+-]|(?:NOT[ \t\r\n]+)?IN(?![A-Za-z0-9_:.-])", re.IGNORECASE)
+_STRENGTH = {"||": 1, "&&": 2, "=": 3, "!=": 3, "<": 3, ">": 3, "<=": 3, ">=": 3, "IN": 3, "NOT IN": 3, "+": 4, "-": 4, "*": 5, "/": 5}
 
 
 class BodyError(Exception):
@@ -82,8 +89,7 @@ def beginnings() -> tuple[tuple[str, frozenset[str]], ...]:
         "a term": [sparql.VarOrTerm, sparql.TriplesNode], "a predicate": [sparql.VerbPath, sparql.VerbSimple],
     }
     machine, _ = _compiled()
-    names = {label: frozenset().union(*(machine.first(part).names for part in parts))
-             for label, parts in elements.items()}
+    names = {label: frozenset().union(*(machine.first(part).names for part in parts)) for label, parts in elements.items()}
     return tuple(sorted(names.items(), key=lambda item: -len(item[1])))
 
 
@@ -125,3 +131,46 @@ def _time_function(name: str) -> Any:
 def _triples(name: str, same_subject: Any) -> Any:
     one = ParamList(name, same_subject)
     return one + ZeroOrMore(Suppress(".") + one) + Optional(Suppress("."))
+
+
+def expression(operand: Any, operand_list: Any) -> Element:
+    """The element of an expression over the grammar's UnaryExpression, with its ExpressionList for IN."""
+
+    def compile_(machine: Machine) -> Function:
+        return _climb(machine.compile(operand), machine.compile(operand_list))
+
+    return Element(compile_, operand)
+
+
+def _climb(operand: Function, operand_list: Function) -> Function:
+    def parse(run: Run, place: int, out: list[Any]) -> int:
+        operands: list[Any] = []
+        operators: list[str] = []
+        place = operand(run, place, operands)
+        while place >= 0:
+            start = run.skip(place)
+            run.note(start, "an operator")
+            found = _OPERATOR.match(run.text, start)
+            operator = " ".join(found[0].upper().split()) if found else ""
+            strength = _STRENGTH.get(operator, 0)
+            while operators and _STRENGTH[operators[-1]] >= strength:
+                if _STRENGTH[operators[-1]] == strength == 3:   # comparisons do not chain: what follows is not ours
+                    found = None
+                    strength = 0
+                _reduce(operands, operators.pop())
+            if found is None:
+                out.append(operands[0])
+                return place
+            operators.append(operator)
+            after = operand_list if operator.endswith("IN") else operand
+            place = after(run, found.end(), operands)
+        return FAILED
+
+    return parse
+
+
+def _reduce(operands: list[Any], operator: str) -> None:
+    right = operands.pop()
+    left = operands.pop()
+    end = right[-1].end if isinstance(right, list) and right else getattr(right, "end", left.end)
+    operands.append(Node("Binary", left.start, end, {"operator": operator, "left": left, "right": right}))

@@ -14,8 +14,7 @@ from typing import Any
 from pyparsing import CaselessKeyword, Literal, MatchFirst, Opt, ParseBaseException, ParserElement, Regex, ZeroOrMore
 
 from grammar.durations import SPELT_OUT, UNITS, DurationError, instant, milliseconds
-from grammar.scanner import IRI_REFERENCE, PREFIXED_NAME
-from grammar.tree import Leaf
+from grammar.text import IRI_REFERENCE, PREFIXED_NAME, Leaf
 
 RESERVED = frozenset("""AS COMPUTE COMPUTED REPORT START PREFIX BASE SELECT CONSTRUCT ASK DESCRIBE RSTREAM ISTREAM DSTREAM
                      FROM WHERE""".split())
@@ -129,8 +128,7 @@ _named = _word("NAMED")("named") - MatchFirst([
     _word("STREAM") - IRI("stream") - _window,
     IRI("graph"),
 ]).set_name("WINDOW, STREAM or an IRI")
-_source = _word("FROM") - MatchFirst([_named, _word("STREAM") - IRI("stream") - _window, IRI("graph")]).set_name(
-    "STREAM, NAMED or an IRI")
+_source = _word("FROM") - MatchFirst([_named, _word("STREAM") - IRI("stream") - _window, IRI("graph")]).set_name("STREAM, NAMED or an IRI")
 _using = _word("USING") - MatchFirst([
     _word("RULES") - NAME("rule*") - ZeroOrMore(_mark(",") - NAME("rule*")),
     _word("GRAPH") - IRI("reasoning"),
@@ -142,8 +140,7 @@ _report = MatchFirst([
     _word("START") - _word("AT") - DATE_TIME("start"),
 ])
 _what = MatchFirst([_word("QUERY"), _word("STREAM"), R2S]).set_name("QUERY, STREAM, RSTREAM, ISTREAM or DSTREAM")
-_register = (_word("REGISTER") - _what("what")
-             - Opt(NAME("name")) - ZeroOrMore(_report) - Opt(_word("AS")))
+_register = (_word("REGISTER") - _what("what") - Opt(NAME("name")) - ZeroOrMore(_report) - Opt(_word("AS")))
 _stream_pattern = _word("STREAM") - IRI("stream") - _window
 
 

@@ -13,9 +13,7 @@ from engine.ir.spans import Diagnostic
 from engine.ir.statement import OWN_WINDOW
 from grammar.clauses import Clause, ClauseError, read_register, read_source, read_stream_pattern
 from grammar.hints import clause_diagnostic
-from grammar.scanner import Scan, Token
-from grammar.text import Text
-from grammar.tree import Leaf
+from grammar.text import Leaf, Scan, Text, Token
 
 MAX_SOURCES = 200
 FORMS = frozenset(("SELECT", "CONSTRUCT", "ASK", "DESCRIBE"))

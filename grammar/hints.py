@@ -9,8 +9,7 @@ from difflib import get_close_matches
 from engine.ir.spans import Diagnostic
 from grammar.body import beginnings
 from grammar.clauses import ClauseError
-from grammar.scanner import Token
-from grammar.text import Text
+from grammar.text import Text, Token
 
 _FORMS = frozenset(("SELECT", "CONSTRUCT", "ASK", "DESCRIBE"))
 _UPDATES = frozenset("INSERT DELETE LOAD CLEAR DROP CREATE ADD MOVE COPY WITH".split())
@@ -150,8 +149,7 @@ def _limit(text: Text, tokens: tuple[Token, ...], index: int, expected: set[str]
     if token.text == ";" and index + 1 == len(tokens) and "the end of the text" in expected:
         return text.error("Expected the end of the text, found ';'.", token.start, token.end, hint="no ';' behind a query")
     if "the end of the text" in expected and (token.word in _FORMS | {"REGISTER", "PREFIX", "BASE"} or token.text == ";"):
-        return text.error("One text holds one query.", token.start, token.end, code="two-queries",
-                          hint="register each query on its own")
+        return text.error("One text holds one query.", token.start, token.end, code="two-queries", hint="register each query on its own")
     if token.text == "<" and follows == "<":
         return text.error("Triple terms of RDF 1.2 are not supported.", token.start, token.end + 1,
                           hint="use rdf:Statement with rdf:subject, rdf:predicate and rdf:object")

@@ -21,7 +21,7 @@ import pyparsing
 from rdflib.plugins.sparql.parserutils import Comp, Param
 
 from grammar import combinators
-from grammar.run import First, Function, Run
+from grammar.combinators import First, Function, Run
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,9 +12,8 @@ from engine.ir.spans import Span
 from engine.ir.statement import Ask, Construct, Describe, Query, Select
 from engine.ir.terms import Term, Variable
 from grammar.patterns import EMPTY, Patterns, join
-from grammar.terms import Names
-from grammar.tree import Leaf, Node
-from grammar.triples import Block, Labels
+from grammar.terms import Block, Labels, Names
+from grammar.text import Leaf, Node
 
 
 class Queries:
@@ -67,9 +66,8 @@ class Queries:
             variables = tuple(dict.fromkeys(Variable((item.get("var") or item.parts["evar"]).text[1:]) for item in projection))
         else:
             if level.grouped:
-                self._names.error(
-                    "SELECT * of a grouped query: its variables must be named.", node.start, node.start + len("SELECT"),
-                    hint="name the keys of GROUP BY, and (COUNT(?x) AS ?n)")
+                self._names.error("SELECT * of a grouped query: its variables must be named.", node.start, node.start + len("SELECT"),
+                                  hint="name the keys of GROUP BY, and (COUNT(?x) AS ?n)")
             variables = visible(pattern)
         pattern = Project(pattern, variables, self._names.text.span(node.start, node.end))
         if node.get("modifier"):
@@ -99,8 +97,7 @@ class _Level:
         if groupby is not None:
             self._group_keys(groupby)
         patterns.expressions.aggregate = self._stand_in
-        columns = [(item, patterns.expressions.translate(item.parts["expr"]))
-                   for item in projection if item.get("expr") is not None]
+        columns = [(item, patterns.expressions.translate(item.parts["expr"])) for item in projection if item.get("expr") is not None]
         conditions = [patterns.expressions.translate(item) for item in (having.all("condition") if having else [])]
         self._orders = tuple((patterns.expressions.translate(item.parts["expr"]), item.get("order") == "DESC")
                              for item in (orderby.all("condition") if orderby else []))
@@ -156,15 +153,13 @@ class _Level:
 
     def _refuse_if_used(self, leaf: Leaf, variable: Variable, used: frozenset[Variable]) -> None:
         if variable in used:
-            self._names.error(
-                f"{leaf.text} is used already: AS needs a new variable.", leaf.start, leaf.end,
-                hint=f"choose another name, such as {leaf.text}_2")
+            self._names.error(f"{leaf.text} is used already: AS needs a new variable.", leaf.start, leaf.end,
+                              hint=f"choose another name, such as {leaf.text}_2")
 
     def _refuse_if_not_grouped(self, place: Leaf | Node, variable: Variable, named: set[Variable]) -> None:
         if self.grouped and variable.visible and variable not in self._keys and variable not in named:
-            self._names.error(
-                f"?{variable.name} is not a key of GROUP BY, so it has no single value in a group.", place.start, place.end,
-                hint=f"add ?{variable.name} to GROUP BY, or take an aggregate, such as (SAMPLE(?{variable.name}) AS ?any)")
+            self._names.error(f"?{variable.name} is not a key of GROUP BY, so it has no single value in a group.", place.start, place.end,
+                              hint=f"add ?{variable.name} to GROUP BY, or take an aggregate, such as (SAMPLE(?{variable.name}) AS ?any)")
 
     def _stand_in(self, aggregate: Aggregate) -> Expression:
         return self._aggregates.setdefault(aggregate, Variable(f".agg{len(self._aggregates)}"))

@@ -10,7 +10,7 @@ from typing import Any
 from flask import Flask, Response, request
 from werkzeug.exceptions import HTTPException, MethodNotAllowed
 
-from server import cors, guard
+from server import guard
 from server.problems import Problem, form_for, from_error
 from server.routes import ALL
 from server.web import Site
@@ -37,7 +37,7 @@ def _check() -> Response | None:
     answered here."""
     site: Site = _app_site()
     view = _view()
-    if (answer := cors.preflight(request.method, request.headers.get, site.hosts, site.origins)) is not None:
+    if (answer := guard.preflight(request.method, request.headers.get, site.hosts, site.origins)) is not None:
         return Response(status=204, headers=answer)
     guard.check(request.method, request.headers.get, site.hosts, site.origins, view is not None and view.page, site.base_url)
     if view is None:
@@ -67,7 +67,7 @@ def _harden(response: Response) -> Response:
     response.headers.setdefault("X-Content-Type-Options", "nosniff")
     response.headers.setdefault("Referrer-Policy", "no-referrer")
     response.headers.setdefault("Content-Security-Policy", POLICY)
-    for name, value in cors.headers(request.headers.get, _app_site().origins):
+    for name, value in guard.cors_headers(request.headers.get, _app_site().origins):
         response.headers.add(name, value)
     return response
 

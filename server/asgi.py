@@ -13,15 +13,13 @@ from urllib.parse import quote
 
 from werkzeug.exceptions import HTTPException
 
-from server import cors, guard
+from server import guard
 from server.app import create_app, unavailable
-from server.asgi_types import Receive, Scope, Send, header
-from server.bridge import Bridge, Gone
+from server.bridge import Bridge, Gone, Kind
 from server.feeds.exchange import Exchange
 from server.formats.media import GRAPH_RESULT_TYPES, HTML, JSONL, SSE, TABLE_TYPES, TRIG, accepted
 from server.hub import Hub
-from server.outbox import Outbox
-from server.pools import Kind
+from server.outbox import Outbox, Receive, Scope, Send, header
 from server.problems import Problem, dumps, form_for, from_error, head_too_large
 from server.routes.info import readiness
 from server.web import Site
@@ -84,7 +82,7 @@ class Application:
 
     async def _http(self, scope: Scope, receive: Receive, send: Send) -> None:
         started = False
-        allowing = cors.headers(lambda name: header(scope, name), self.site.origins)
+        allowing = guard.cors_headers(lambda name: header(scope, name), self.site.origins)
 
         async def noted(message: Any) -> None:
             nonlocal started
@@ -123,7 +121,7 @@ class Application:
 
     async def _preflight(self, scope: Scope, send: Send) -> bool:
         """Answer a preflight of an origin that may read."""
-        answer = cors.preflight(scope["method"], lambda name: header(scope, name), self.site.hosts, self.site.origins)
+        answer = guard.preflight(scope["method"], lambda name: header(scope, name), self.site.hosts, self.site.origins)
         if answer is None:
             return False
         await send({"type": "http.response.start", "status": 204,

@@ -1,7 +1,15 @@
 """From ASGI to the Flask application: request bodies are spooled first, responses are complete before the first byte is sent.
 
-So a thread is never held by a slow client, in either direction (docs/decisions.md, "WSGI bridge"). Each kind of work has threads of
-its own (server/pools.py).
+So a thread is never held by a slow client, in either direction (docs/decisions.md, "WSGI bridge"). Each kind of work has a few threads of
+its own, so that slow calls hold up none but their like.
+
+| kind | what | threads |
+| --- | --- | --- |
+| quick | reads of resources, pushes | `quick_threads` |
+| catalogue | registrations, changes of streams, queries, graphs and rules | `catalogue_threads` |
+| one-shot | `/sparql`, `/explain` | `one_shots_at_once` |
+| bulk | large bodies, also such that become large when they are decompressed; graphs | `large_uploads_at_once` |
+| proofs | `/queries/{name}/results/{id}/why` | `proofs_at_once` |
 """
 
 from __future__ import annotations
@@ -10,21 +18,53 @@ import asyncio
 import sys
 import tempfile
 from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
-from typing import IO, Any
+from typing import IO, Any, Literal, TypeVar
 from urllib.parse import unquote_to_bytes
 
-from server.asgi_types import Receive, Scope, Send, abort_of, header
 from server.formats.bodies import inflates_past
 from server.limits import Limits
-from server.outbox import Outbox, Sending
-from server.pools import Kind, pools
+from server.outbox import Outbox, Receive, Scope, Send, Sending, abort_of, header
 from server.problems import Problem
 
+Kind = Literal["quick", "catalogue", "one-shot", "bulk", "proofs"]
+Result = TypeVar("Result")
 _MEMORY = 1 << 20
 WsgiApp = Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes]]
 Answer = tuple[int, list[tuple[bytes, bytes]], list[bytes]]
+
+
+class Pool:
+    """The threads of one kind of work, and a bound on what waits for them."""
+
+    def __init__(self, kind: Kind, threads: int, waiting: int) -> None:
+        self.kind, self.most = kind, threads + waiting
+        self.busy = 0
+        self._pool = ThreadPoolExecutor(threads, thread_name_prefix=f"thalweg-{kind}")
+
+    async def run(self, work: Callable[[], Result]) -> Result:
+        """Do blocking work beside the loop; `engine-overloaded` where too much waits already."""
+        if self.busy >= self.most:
+            raise Problem("engine-overloaded", f"{self.busy} requests of this kind ({self.kind}) are being worked on or wait.",
+                          extra={"limit": self.most, "current": self.busy})
+        self.busy += 1
+        try:
+            return await asyncio.get_running_loop().run_in_executor(self._pool, work)
+        finally:
+            self.busy -= 1
+
+    def close(self) -> None:
+        """Take no more work."""
+        self._pool.shutdown(wait=False, cancel_futures=True)
+
+
+def pools(limits: Limits) -> dict[Kind, Pool]:
+    """The pools of a server."""
+    threads: dict[Kind, int] = {"quick": limits.quick_threads, "catalogue": limits.catalogue_threads, "one-shot": limits.one_shots_at_once,
+                                "bulk": limits.large_uploads_at_once, "proofs": limits.proofs_at_once}
+    return {kind: Pool(kind, count, limits.waiting_requests) for kind, count in threads.items()}
 
 
 class Gone(Exception):

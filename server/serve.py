@@ -52,8 +52,7 @@ def serve(given: argparse.Namespace, limits: Limits) -> int:
     engine = Engine(_settings(given, limits, base_url), parse, parse_rules=parse_rules)
     demo = Demo(engine) if given.demo else None
     process = Process(engine, demo, address)
-    site = Site(engine, limits, LOOPBACK_NAMES | {host_name(name) for name in given.allow_host}, frozenset(given.allow_origin),
-                base_url)
+    site = Site(engine, limits, LOOPBACK_NAMES | {host_name(name) for name in given.allow_host}, frozenset(given.allow_origin), base_url)
     process.server = Server(Application(site, base_path, process.start, process.stop))
     print(f"Thalweg listens on {address} while the engine starts.", flush=True)
     with listener:

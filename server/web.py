@@ -16,11 +16,10 @@ import orjson
 from flask import Blueprint, Response, current_app, request
 
 from server.formats.bodies import read_body
-from server.formats.media import JSON, accepted, content_type
-from server.formats.sniff import LOOKED_AT, fitting
+from server.formats.media import JSON, LOOKED_AT, accepted, content_type, fitting
 from server.guard import LOOPBACK_NAMES
 from server.limits import Limits
-from server.pools import Kind
+from server.bridge import Kind
 from server.problems import Problem, dumps
 
 View = TypeVar("View", bound=Callable[..., Any])
@@ -82,7 +81,7 @@ def route(blueprint: Blueprint, rule: str, *methods: str, query: Collection[str]
     """Register a view for `methods` of `rule` with the query parameters that it knows.
 
     `starting` marks those that work while the engine starts, `page` those that links of other sites may lead to, `others` those
-    where unknown parameters are passed over and known ones may come again. `kind` is the kind of work (server/pools.py): reads are
+    where unknown parameters are passed over and known ones may come again. `kind` is the kind of work (server/bridge.py): reads are
     quick, writes are the catalogue's, if nothing else is said.
     """
     def register(view: View) -> View:

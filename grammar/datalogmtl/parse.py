@@ -12,12 +12,12 @@ from engine.ir.rules import Atom, Fact, Negation, Rule, RuleSet
 from engine.ir.spans import Diagnostic, DiagnosticError, Span
 from engine.ir.strata import unstratified
 from engine.ir.terms import XSD, Constant
-from engine.timeline import Interval, interval, is_moment
-from grammar.datalogmtl.forward import CONSTANTS
-from grammar.datalogmtl.granules import GranuleReader, is_half_open
+from engine.timeline import MAX, MIN, Interval, interval, is_moment
+from grammar.datalogmtl.forward import CONSTANTS, Metric
 from grammar.datalogmtl.reader import Reader
 from grammar.rule_text import MAX_ERRORS, Report
 from grammar.terms import literal
+from grammar.text import Token
 
 MEDIA = "text/x-datalogmtl"
 NO_PREFIXES: Mapping[str, str] = MappingProxyType({})
@@ -30,6 +30,35 @@ _QUICK = re.compile(rf"({_PREDICATE})(?:\(({_CONSTANTS})\))?@([\[(]?[-+.,0-9inf]
 _PUNCTUAL = re.compile(r"-?[0-9]{1,15}(?:\.[0-9]{1,15})?", re.ASCII)
 # Names that are not what they look like: a triple needs three arguments, the others are no predicates.
 _SPECIAL = frozenset(("triple", *map(str.lower, CONSTANTS), *Reader.reserved))
+
+
+class GranuleReader(Reader):
+    """Reads facts; the times are numbers of granules."""
+
+    begins = "a fact such as p(a)@5"
+    goes_on = "'@' or the end of the line"
+    of_facts = "write when it holds: p(a)@[1,2]; rules belong to the program"
+
+    def hint(self, token: Token) -> str | None:
+        match token.text:
+            case "@":
+                return "events in a file of facts are written p(a)@1, and what holds longer p(a)@[1,2]"
+            case "<-" | "\u2190" | ":-":
+                return "rules belong to the program"
+        return super().hint(token)
+
+    def _fact_of(self, metric: Metric, interval: Interval | None, start: int) -> Iterator[Fact]:
+        if interval is not None and is_half_open(interval):
+            name = metric.span.text.partition("(")[0]
+            self.report.error(f"A fact of {name} has a begin or an end only; on a timeline of granules one holds always, or has both.",
+                              self.span(start), hint="write p(a)@[1,2], or p(a) for what holds always")
+            return
+        yield from super()._fact_of(metric, interval, start)
+
+
+def is_half_open(interval: Interval) -> bool:
+    """Whether it has a begin or an end only."""
+    return (interval.lo == MIN) != (interval.hi == MAX)
 
 
 def parse_datalogmtl(text: str, name: str) -> RuleSet:

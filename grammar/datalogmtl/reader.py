@@ -16,14 +16,12 @@ from engine.ir.rules import Atom, Fact, Import, Rule
 from engine.ir.spans import Span
 from engine.ir.terms import Constant, Term, Variable
 from engine.timeline import ALWAYS, Interval
-from grammar.datalog.comparisons import ComparisonReader
-from grammar.datalog.safety import report_unsafe, resolved
-from grammar.datalogmtl.forward import (BOX_MINUS, BOX_PLUS, CONSTANTS, DIAMOND_MINUS, DIAMOND_PLUS, Clause, Metric, Operator, Part,
-                                        Translator, Without)
-from grammar.datalogmtl.times import Range, number, when
+from grammar.datalog.bodies import ComparisonReader, report_unsafe, resolved
+from grammar.datalogmtl.forward import (BOX_MINUS, BOX_PLUS, CONSTANTS, DIAMOND_MINUS, DIAMOND_PLUS, Clause, Metric, Operator, Part, Range,
+                                        Translator, Without, number, when)
 from grammar.durations import DurationError, amount
 from grammar.rule_text import MAX_NESTING, Report, Stop
-from grammar.scanner import Token
+from grammar.text import Token
 from grammar.terms import literal
 
 _WORDS = {name.lower(): name for name in (BOX_MINUS, BOX_PLUS, DIAMOND_MINUS, DIAMOND_PLUS)}
@@ -151,8 +149,7 @@ class Reader(ComparisonReader):
     def _fact_of(self, metric: Metric, interval: Interval | None, start: int) -> Iterator[Fact]:
         if metric.operators or metric.binary is not None:
             operator = metric.binary or metric.operators[0].span
-            self.report.error(f"A fact has no operators; here stands {operator.text}.", operator,
-                              hint=self.of_facts)
+            self.report.error(f"A fact has no operators; here stands {operator.text}.", operator, hint=self.of_facts)
             return
         terms = tuple(map(self._ground, metric.atom.terms))
         ground = tuple(term for term in terms if isinstance(term, Constant))

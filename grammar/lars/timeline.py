@@ -8,7 +8,7 @@ from typing import Literal
 from engine.ir.spans import Span
 from engine.ir.terms import XSD, Constant, Term, Variable
 from engine.timeline import LONGEST_MS, is_moment
-from grammar.datalog.comparisons import ComparisonReader
+from grammar.datalog.bodies import ComparisonReader
 from grammar.durations import DurationError, amount, instant
 from grammar.rule_text import Stop
 from grammar.terms import literal

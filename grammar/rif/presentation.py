@@ -223,8 +223,7 @@ class Parser(Reader):
     # ------------------------------------------------------------------ terms
 
     def _starts_term(self) -> bool:
-        return (self.starts_constant() or self.token.kind in ("variable", "note")
-                or (self.token.kind == "word" and self.after.text == "("))
+        return (self.starts_constant() or self.token.kind in ("variable", "note") or (self.token.kind == "word" and self.after.text == "("))
 
     def _inner_term(self) -> Term:
         if not self._starts_term():

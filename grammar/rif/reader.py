@@ -1,21 +1,143 @@
-"""Names and constants of the presentation syntax."""
+"""Tokens, names and constants of RIF's presentation syntax (RIF-BLD section 2.6; short forms of constants: RIF-DTB section 2.1.2)."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from difflib import get_close_matches
 
 from engine.ir.terms import XSD
 from grammar.rif import constants
-from grammar.rif.scanner import scan
-from grammar.rule_text import Report, unescaped
-from grammar.scanner import Token
-from grammar.token_reader import TokenReader
+from grammar.rule_text import MAX_NESTING, Report, Stop, TokenReader, unescaped
+from grammar.text import Token
 
+_START = r"[^\W\d]"
+_NAME = rf"{_START}(?:[\w.]|-(?!>))*"      # a hyphen before > belongs to the arrow
+_TOKEN = re.compile("|".join((
+    r"(?P<space>\s+)",
+    r"(?P<note>\(\*)",
+    r"(?P<end>\*\))",
+    r"(?P<iri><[^<>\"{}|^`\\\x00-\x20]*>)",
+    r"(?P<string>\"(?:[^\"\\]|\\.)*\")",
+    rf"(?P<variable>\?(?:{_NAME}|\w+))",
+    rf"(?P<local>_(?:{_NAME}|\w+))",
+    rf"(?P<curie>(?:{_NAME})?:(?!-)(?:[\w%](?:(?:[\w.%]|-(?!>))*(?:[\w%]|-(?!>)))?)?)",
+    rf"(?P<word>{_NAME})",
+    r"(?P<number>[+-]?(?:[0-9]+(?:\.[0-9]+)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?)",
+    r"(?P<language>@[A-Za-z]+(?:-[A-Za-z0-9]+)*)",
+    r"(?P<mark>\^\^|:-|->|##|[()\[\]#=|])",
+    r"(?P<bad>.)",
+)), re.DOTALL)
+_CLOSING = {"(": ")", "[": "]", "(*": "*)"}
+# What people write between two operands: the built-in that says it (RIF-DTB sections 4.4 and 4.5).
+_OPERATORS = {">=": "pred:numeric-greater-than-or-equal", "<=": "pred:numeric-less-than-or-equal", "<-": "",
+              "!=": "pred:numeric-not-equal", ">": "pred:numeric-greater-than", "<": "pred:numeric-less-than",
+              "+": "func:numeric-add", "-": "func:numeric-subtract",
+              "*": "func:numeric-multiply", "/": "func:numeric-divide"}
+_OPERAND = re.compile(r"\s*(\?\w+|[+-]?[0-9]+(?:\.[0-9]+)?)")
+_HINTS = {",": "arguments stand side by side, without commas", ".": "rules stand side by side, without dots",
+          ";": "rules stand side by side, without semicolons", "'": 'a string stands in double quotes: "..."',
+          "&": "write And( ... )", "{": "brackets are round: ( ... )", "}": "brackets are round: ( ... )",
+          "!": "negation is not in RIF-Core"}
+# Words that stand only right within the brackets of these, or of a quantifier's variables.
+_WITHIN = {"Forall": ("Group",), "Group": ("Document", "Group"), "Prefix": ("Document",), "Import": ("Document",), "Base": ("Document",),
+           ":-": ("Group", "Forall"), "Then": ("Group", "Forall"), "If": ("Group", "Forall")}
 WORDS = ("Document", "Base", "Prefix", "Import", "Window", "Group", "Forall", "Exists", "And", "Or", "External", "List", "If", "Then")
 # Words of other languages, in lower case.
 _OTHERS = {"not": "negation is not in RIF-Core", "and": "conditions that must all hold stand in And( ... )",
            "or": "conditions of which one must hold stand in Or( ... )", "true": '"true"^^xs:boolean', "false": '"false"^^xs:boolean'}
+
+
+def scan(report: Report) -> list[Token]:
+    """The tokens of a text, brackets balanced and not too deep; the last one is of kind ``eof``. Raises Stop."""
+    tokens: list[Token] = []
+    open_: list[Token] = []
+    for match in _TOKEN.finditer(report.text):
+        kind = match.lastgroup or "bad"
+        if kind == "space":
+            continue
+        token = Token(kind, match[0], match.start(), match.end())
+        if kind == "bad":
+            _bad(report, token, tokens)
+        if token.text in _CLOSING:
+            open_.append(token)
+            if len(open_) > MAX_NESTING:
+                report.error(f"Brackets are nested more than {MAX_NESTING} deep.", report.span(token.start, token.end),
+                             code="nesting-too-deep")
+                raise Stop
+        elif token.text in (")", "]", "*)"):
+            if not open_ or _CLOSING[open_[-1].text] != token.text:
+                _mismatch(report, open_, token)
+            open_.pop()
+        tokens.append(token)
+    if open_:
+        _never_closed(report, tokens, open_)
+    return [*tokens, Token("eof", "", len(report.text), len(report.text))]
+
+
+def _bad(report: Report, token: Token, before: list[Token]) -> None:
+    span = report.span(token.start, token.end)
+    operator = next((found for found in _OPERATORS if report.text.startswith(found, token.start)), None)
+    if token.text == '"':
+        report.error("This string is never closed.", span, hint='close it with ", and write \\" for a quote inside it')
+    elif operator == "<-":
+        report.error("'<-' has no place in a rule document.", report.span(token.start, token.start + 2),
+                     hint="a rule is written head :- body")
+    elif operator is not None and (token.text != "<" or _compares(report.text, token, before)):
+        left = before[-1].text if before and before[-1].kind in ("variable", "number", "string", "curie") else "?x"
+        found = _OPERAND.match(report.text, token.start + len(operator))
+        report.error(f"'{operator}' has no place in a rule document.", report.span(token.start, token.start + len(operator)),
+                     hint=f"write External({_OPERATORS[operator]}({left} {found[1] if found else '?y'}))")
+    elif token.text == "<":
+        report.error("This IRI is never closed.", span, hint="an IRI ends with > and holds no spaces, quotes, braces or backslashes")
+    else:
+        report.error(f"'{token.text}' has no place in a rule document.", span, hint=_HINTS.get(token.text))
+    raise Stop
+
+
+def _compares(text: str, token: Token, before: list[Token]) -> bool:
+    """Whether a ``<`` that begins no IRI is an operator: it stands between two operands."""
+    return bool(before) and before[-1].kind in ("variable", "number") and _OPERAND.match(text, token.start + 1) is not None
+
+
+def _never_closed(report: Report, tokens: list[Token], open_: list[Token]) -> None:
+    """A bracket that is open at the end of the text. Where a rule begins within another, or has its ``:-`` within an atom, it was that
+    one's that should have been closed before."""
+    stack: list[tuple[Token, str]] = []     # open brackets, each with the word before it
+    word = ""
+    for token in tokens:
+        if token.text in _CLOSING:
+            stack.append((token, word))
+        elif token.text in (")", "]", "*)"):
+            stack.pop()
+        elif stack and token.kind in ("word", "mark") and stack[-1][1] not in _WITHIN.get(token.text, (stack[-1][1],)):
+            opened, line = stack[-1][0], report.span(token.start, token.end).line
+            report.error(f"This '{opened.text}' is never closed.", report.span(opened.start, opened.end),
+                         hint=f"add '{_CLOSING[opened.text]}' before the {token.text} of line {line}")
+            raise Stop
+        if token.kind != "variable":        # Forall ?x ?y (
+            word = token.text if token.kind == "word" else ""
+    last = open_[-1]
+    line, end = report.span(last.start, last.end).line, tokens[-1].end
+    if report.span(end, end).line == line:
+        report.error(f"This '{last.text}' is never closed.", report.span(last.start, last.end),
+                     hint=f"add '{_CLOSING[last.text]}' where it ends")
+    else:
+        report.error(f"The text ends too early: expected '{_CLOSING[last.text]}' for the '{last.text}' of line {line}.",
+                     report.span(end, end), hint=f"a '{_CLOSING[last.text]}' is missing here or before")
+    raise Stop
+
+
+def _mismatch(report: Report, open_: list[Token], token: Token) -> None:
+    span = report.span(token.start, token.end)
+    if not open_:
+        report.error(f"This '{token.text}' closes nothing.", span, hint="remove it, or open it before")
+    else:
+        opened = open_[-1]
+        line = report.span(opened.start, opened.end).line
+        report.error(f"Expected '{_CLOSING[opened.text]}' for the '{opened.text}' of line {line}, found '{token.text}'.", span,
+                     hint=f"add '{_CLOSING[opened.text]}' before this '{token.text}'")
+    raise Stop
 
 
 class Reader(TokenReader):

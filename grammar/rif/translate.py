@@ -20,8 +20,7 @@ from engine.ir.terms import RDF_TYPE, RDFS, Constant, Variable
 from engine.ir.terms import Term as IrTerm
 from engine.timeline import ALWAYS
 from grammar.rif.bodies import Conjunct, Equality, Ordered, Places, Predicate, in_order
-from grammar.rif.syntax import (Apply, Clause, Connective, Const, External, Foreign, Formula, Frame, ListTerm, Pair, Quantified, Term,
-                                Var)
+from grammar.rif.syntax import (Apply, Clause, Connective, Const, External, Foreign, Formula, Frame, ListTerm, Pair, Quantified, Term, Var)
 from grammar.rule_text import Report
 
 SUBCLASS = f"<{RDFS}subClassOf>"

@@ -9,9 +9,8 @@ from collections.abc import Callable
 from typing import Any
 
 from engine.runtime.resources import ResultEvent
-from server.feeds.frames import Frame, message
+from server.feeds.frames import Frame, full_frames, is_empty, message, result_frames
 from server.feeds.options import Variant
-from server.feeds.render import full_frames, is_empty, result_frames
 from server.feeds.whole import Relations
 from server.limits import Limits
 

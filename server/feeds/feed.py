@@ -12,11 +12,10 @@ from typing import Any
 from engine.runtime.resources import PROGRAM, QueryInfo, ResultEvent, iso
 from server.feeds.channel import Channel, Entry, Listener, newer
 from server.feeds.exchange import Exchange
-from server.feeds.frames import Frame, bye, message
+from server.feeds.frames import Frame, bye, full_frames, message
 from server.feeds.options import Options, parse_id
-from server.feeds.render import full_frames
 from server.feeds.whole import latest_whole
-from server.formats.stamps import date_time_ms
+from server.formats.values import date_time_ms
 from server.problems import Problem
 
 _PAGE = 64

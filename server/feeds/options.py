@@ -9,8 +9,7 @@ from urllib.parse import parse_qsl
 
 from engine.runtime.streams import duration_ms
 from engine.timeline import is_moment
-from server.formats.stamps import date_time_ms
-from server.parameters import choice, flag, moment
+from server.formats.values import choice, date_time_ms, flag, moment
 from server.problems import Problem
 
 PARAMETERS = ("mode", "snapshot", "since", "last_event_id", "until", "limit", "empty", "rate", "overflow", "graph-format", "stream")
@@ -127,8 +126,7 @@ def _since(text: str) -> str | int:
 def parse_id(text: str) -> tuple[str, int] | None:
     """(epoch, seq) of ``{epoch}-{seq}``; None where it is no such id."""
     epoch, dash, seq = text.rpartition("-")
-    if not (dash and epoch.isascii() and epoch.isalnum() and seq.isascii() and seq.isdigit() and len(text) <= 100
-            and int(seq) < 1 << 62):
+    if not (dash and epoch.isascii() and epoch.isalnum() and seq.isascii() and seq.isdigit() and len(text) <= 100 and int(seq) < 1 << 62):
         return None
     return epoch, int(seq)
 

@@ -9,8 +9,8 @@ from typing import Any
 from engine.records import Triple
 from engine.runtime.resources import Item
 from engine.timeline import is_moment
-from server.formats.stamps import GENERATED_AT, stamp_ms
-from server.formats.terms import own_blank_nodes
+from server.formats.values import GENERATED_AT, stamp_ms
+from server.formats.syntax import own_blank_nodes
 from server.limits import Limits
 from server.problems import Problem
 

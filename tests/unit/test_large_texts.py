@@ -11,7 +11,7 @@ from engine.compiler import BUILT_IN_RULES, Catalog, compile_statement
 from engine.ir.rules import RuleSet
 from engine.ir.spans import DiagnosticError
 from grammar import parse
-from grammar.checks import TEXT_LIMITS
+from grammar.statement import TEXT_LIMITS
 from grammar.rif import parse_rules
 from grammar.text import MAX_LENGTH
 

@@ -24,7 +24,7 @@ from engine.execution.own_process import own_process
 from engine.sql import sources
 from engine.sql.sources import stream_table
 from grammar import parse
-from grammar.program import parse_program
+from grammar.rule_sets import parse_program
 from grammar.rif import parse_rules
 from grammar.rif.xml import EXTENSION
 

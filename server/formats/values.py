@@ -1,17 +1,22 @@
-"""Time stamps of items: xsd:dateTime, with or without a zone (then UTC), to integer milliseconds."""
+"""Values as texts: time stamps of items (xsd:dateTime, with or without a zone, then UTC) as integer milliseconds, and the values of query
+parameters, each read by a function that raises ValueError with what was expected.
+"""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from datetime import date
 from functools import lru_cache
+
+from engine.timeline import is_moment
 
 XSD = "http://www.w3.org/2001/XMLSchema#"
 GENERATED_AT = "http://www.w3.org/ns/prov#generatedAtTime"
 _STAMP_TYPES = ("", f"^^<{XSD}dateTime>", f"^^<{XSD}dateTimeStamp>")
-_DATE_TIME = re.compile(
-    r"(-?\d{4,9})-(\d\d)-(\d\d)T(\d\d):(\d\d):(\d\d)(?:\.(\d+))?(Z|[+-]\d\d:\d\d)?", re.ASCII)
+_DATE_TIME = re.compile(r"(-?\d{4,9})-(\d\d)-(\d\d)T(\d\d):(\d\d):(\d\d)(?:\.(\d+))?(Z|[+-]\d\d:\d\d)?", re.ASCII)
 _DAY_MS = 86_400_000
+_MS = re.compile(r"-?[0-9]{1,16}")
 
 
 def date_time_ms(text: str) -> int | None:
@@ -58,3 +63,45 @@ def _offset_minutes(zone: str | None) -> int | None:
     if minutes > 59 or hours > 14 or (hours == 14 and minutes):
         return None
     return (hours * 60 + minutes) * (-1 if zone[0] == "-" else 1)
+
+
+def flag(text: str) -> bool:
+    """``true`` or ``false``."""
+    if text not in ("true", "false"):
+        raise ValueError("expected true or false")
+    return text == "true"
+
+
+def count(most: int, least: int = 0) -> Callable[[str], int]:
+    """A whole number from `least` to `most`."""
+    def read(text: str) -> int:
+        if not text.isascii() or not text.isdigit() or not least <= int(text) <= most:
+            raise ValueError(f"expected a number from {least} to {most}")
+        return int(text)
+    return read
+
+
+def moment(text: str) -> int:
+    """A time in ms since the epoch: an xsd:dateTime, or the number itself."""
+    ms = int(text) if _MS.fullmatch(text) else date_time_ms(text.replace(" ", "+"))
+    if ms is None:
+        raise ValueError("expected an xsd:dateTime such as 2026-11-21T05:00:00Z, or milliseconds since 1970")
+    if not is_moment(ms):
+        raise ValueError("expected a time within the years 1 to 9999")
+    return ms
+
+
+def since(text: str) -> str:
+    """``earliest``, or the id of an item."""
+    if text != "earliest" and not (text.isascii() and text.isdigit()):
+        raise ValueError("expected earliest or the id of an item")
+    return text
+
+
+def choice(*words: str) -> Callable[[str], str]:
+    """One of `words`."""
+    def read(text: str) -> str:
+        if text not in words:
+            raise ValueError(f"expected {' or '.join(words)}")
+        return text
+    return read
