@@ -41,7 +41,6 @@ class Clause:
     errors: tuple[ClauseError, ...] = ()
 
     def get(self, part: str) -> Any:
-        """The named part, or None."""
         return self.parts.get(part)
 
 

@@ -172,7 +172,6 @@ def keyword(word: str, skips: bool) -> Function:
 
 
 def literal(mark: str, skips: bool) -> Function:
-    """A mark."""
     size, readable = len(mark), f"'{mark}'"
 
     def parse(run: Run, place: int, out: list[Any]) -> int:
@@ -188,7 +187,6 @@ def literal(mark: str, skips: bool) -> Function:
 
 
 def regex(pattern: re.Pattern[str], readable: str, skips: bool) -> Function:
-    """A regular expression."""
     def parse(run: Run, place: int, out: list[Any]) -> int:
         if skips:
             place = run.skip(place)
@@ -203,7 +201,6 @@ def regex(pattern: re.Pattern[str], readable: str, skips: bool) -> Function:
 
 
 def sequence(parts: tuple[Function, ...]) -> Function:
-    """All parts, one after the other."""
     def parse(run: Run, place: int, out: list[Any]) -> int:
         mark = len(out)
         for part in parts:

@@ -48,7 +48,6 @@ class Plan:
     replaced: Mapping[int, Any]
 
     def leaf(self, element: Any) -> LeafPlan | None:
-        """The plan of a terminal, or None."""
         known = self.leaves.get(id(element))
         if known is None and element.parseAction:
             known = self.leaf_actions.get(id(element.parseAction[0]))
@@ -77,10 +76,7 @@ class Machine:
         self._firsts: dict[int, First] = {}
         self._kept: list[Any] = []      # elements stay alive, since they are known by their id
 
-    # ------------------------------------------------------------------ beginnings
-
     def first(self, element: Any) -> First:
-        """What an element can begin with."""
         known = self._firsts.get(id(element))
         if known is None:
             known = self._firsts[id(element)] = self._find_first(element)
@@ -120,8 +116,6 @@ class Machine:
             case pyparsing.ParseElementEnhance():
                 return self.first(element.expr)
         raise TypeError(f"no way to run {type(element).__name__}")
-
-    # ------------------------------------------------------------------ functions
 
     def compile(self, element: Any) -> Function:
         """The function of an element; elements that contain themselves are resolved when first run."""

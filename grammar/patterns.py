@@ -30,7 +30,6 @@ class Expressions:
         self.aggregate: Callable[[Aggregate], Expression] | None = None     # where aggregates may stand: what stands for one
 
     def translate(self, item: Any) -> Expression:
-        """The expression of a parse tree."""
         if isinstance(item, Leaf):
             return self._names.term(item)
         name = item.name
@@ -149,7 +148,6 @@ class Patterns:
         return pattern if condition is None else Filter(condition, pattern, self._span(node))
 
     def values(self, node: Node) -> Values:
-        """Inline data of VALUES."""
         written = node.all("var")
         variables = tuple(Variable(leaf.text[1:]) for leaf in written)
         rows: list[tuple[Constant | None, ...]] = []

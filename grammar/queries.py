@@ -26,7 +26,6 @@ class Queries:
         patterns.select = lambda node: self._select(node)[0]
 
     def query(self, node: Node) -> Query:
-        """The query of a parse tree."""
         match node.name:
             case "SelectQuery":
                 return Select(*self._select(node))
@@ -116,7 +115,6 @@ class _Level:
         self._extend(projection, dict((id(item), expression) for item, expression in columns))
 
     def ordered(self) -> Pattern:
-        """The pattern so far, ordered."""
         return OrderBy(self._pattern, self._orders, self._span(self._node.parts["orderby"])) if self._orders else self._pattern
 
     def _group_keys(self, groupby: Node) -> None:

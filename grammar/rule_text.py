@@ -87,7 +87,6 @@ class TokenReader:
         return self._tokens[min(self._place + 1, len(self._tokens) - 1)]
 
     def next(self) -> Token:
-        """Take the next token."""
         token = self._tokens[self._place]
         self._place = min(self._place + 1, len(self._tokens) - 1)
         return token
@@ -97,15 +96,12 @@ class TokenReader:
         return self.token.kind in ("word", "mark") and self.token.text in texts
 
     def take(self, text: str) -> Token | None:
-        """Take the next token if it is this word or mark."""
         return self.next() if self.at(text) else None
 
     def expect(self, text: str) -> Token:
-        """Take this word or mark."""
         return self.take(text) or self.fail(f"'{text}'" if not text.isalpha() else text)
 
     def expect_kind(self, kind: str, readable: str) -> Token:
-        """Take a token of this kind."""
         return self.next() if self.token.kind == kind else self.fail(readable)
 
     def span(self, start: int) -> Span:

@@ -121,7 +121,6 @@ class _Assembler:
         self.graph_names: frozenset[str] = frozenset()      # windows named by FROM NAMED STREAM, which GRAPH may name
 
     def sources(self) -> None:
-        """FROM and USING."""
         by_graph = set()
         for clause in self._head.sources:
             stream, graph = clause.get("stream"), clause.get("graph")

@@ -81,7 +81,6 @@ class Demo:
         self.loaded = threading.Event()
 
     def start(self) -> None:
-        """Begin in a thread of its own."""
         self._thread.start()
 
     def stop(self) -> None:

@@ -9,7 +9,7 @@ taken nothing for longest. Bytes that several clients share count once.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterator, MutableMapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, MutableMapping, Sequence
 from typing import Any
 
 from server.limits import Limits
@@ -32,6 +32,16 @@ def header(scope: Scope, name: str) -> str | None:
     wanted = name.lower().encode("latin-1")
     found = [value.decode("latin-1") for key, value in scope["headers"] if key == wanted]
     return ", ".join(found) if found else None
+
+
+def as_bytes(headers: Iterable[tuple[str, str]]) -> list[tuple[bytes, bytes]]:
+    """Headers as ASGI has them."""
+    return [(name.lower().encode("latin-1"), value.encode("latin-1", "replace")) for name, value in headers]
+
+
+async def respond(send: Send, status: int, headers: Iterable[tuple[str, str]] = (), body: bytes = b"") -> None:
+    await send({"type": "http.response.start", "status": status, "headers": as_bytes(headers)})
+    await send({"type": "http.response.body", "body": body})
 
 
 class Outbox:
@@ -99,7 +109,6 @@ class Sending:
         self._waiting: list[bytes] = []
 
     async def send(self, pieces: Sequence[bytes]) -> None:
-        """Send the pieces, in parts."""
         if self.gone:
             return
         loop = asyncio.get_running_loop()

@@ -84,7 +84,6 @@ class Process:
             self._demo.start()
 
     def stop(self) -> None:
-        """Stop the demo and the engine."""
         self._stopping = True
         if self._demo is not None:
             self._demo.stop()

@@ -52,7 +52,6 @@ class Connection(HttpToolsProtocol):
             self._expect(self.limits.header_seconds)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """The client went, or was cut off."""
         self._drop_deadline()
         super().connection_lost(exc)
 
@@ -76,13 +75,11 @@ class Connection(HttpToolsProtocol):
         self.scope["extensions"] = {"thalweg.cut": {"abort": self._abort}}
 
     def on_headers_complete(self) -> None:
-        """The head is there; the body must come in time."""
         self._in_head = False
         self._expect(self.limits.upload_seconds + _GRACE_SECONDS)
         super().on_headers_complete()
 
     def on_message_complete(self) -> None:
-        """The request is complete."""
         self._in_request = False
         self._drop_deadline()
         super().on_message_complete()

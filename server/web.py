@@ -42,7 +42,6 @@ class RateLimit:
         self._lock = threading.Lock()
 
     def take(self) -> None:
-        """Count one use."""
         with self._lock:
             now = self._clock()
             while self._uses and self._uses[0] <= now - 60:
@@ -95,8 +94,6 @@ def route(blueprint: Blueprint, rule: str, *methods: str, query: Collection[str]
     return register
 
 
-# --- what the request says
-
 def parameter(name: str, read: Callable[[str], Value], default: Value) -> Value:
     """A query parameter through `read`; a ValueError there is a 400 that names it."""
     text = request.args.get(name)
@@ -135,7 +132,6 @@ def body(limit: int, limit_decompressed: int | None = None) -> bytes:
 
 
 def text_body(limit: int) -> str:
-    """The body as UTF-8 text."""
     raw = body(limit)
     try:
         return raw.decode("utf-8-sig")
@@ -144,7 +140,6 @@ def text_body(limit: int) -> str:
 
 
 def json_object(text: str) -> dict[str, Any]:
-    """`text` as a JSON object."""
     try:
         value = orjson.loads(text)
     except orjson.JSONDecodeError as error:
@@ -162,8 +157,6 @@ def known_members(value: Mapping[str, Any], known: Collection[str]) -> None:
             raise Problem("unknown-parameter", f"There is no member {name!r}; there are {', '.join(sorted(known))}.", status=422,
                           extra={"parameter": name})
 
-
-# --- conditions
 
 def etag_of(value: Any) -> str:
     """A strong ETag of a JSON value."""
@@ -192,8 +185,6 @@ def not_modified(etag: str) -> bool:
     """Whether a read may be answered by 304."""
     return "If-None-Match" in request.headers and request.if_none_match.contains_weak(etag)
 
-
-# --- replies
 
 def reply(data: bytes | str, media: str, status: int = 200, *, etag: str | None = None,
           headers: Mapping[str, str] | None = None) -> Response:
@@ -231,5 +222,4 @@ def no_content() -> Response:
 
 
 def path(*parts: str) -> str:
-    """The path of a resource, base path included."""
     return request.script_root + "/" + "/".join(quote(part, safe="") for part in parts)

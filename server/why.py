@@ -259,7 +259,6 @@ class _Writer:
         return f", during {begin}, {'inf)' if end is None else self.at(end) + (']' if times['toIncluded'] else ')')}"
 
     def lines(self, node: Json, depth: int) -> Iterator[str]:
-        """The lines of a node and all below it."""
         pad, when = "  " * depth, self.when(node.get("during"))
         match node["kind"]:
             case "match":

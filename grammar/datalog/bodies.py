@@ -46,7 +46,6 @@ class ComparisonReader(Reader):
         return (self.token.kind in ("word", "iri", "name") and self.after.kind == "mark" and self.after.text in operators)
 
     def comparison(self) -> Test | Equality:
-        """Two expressions with an operator between them."""
         start = self.token.start
         self._parts = 0
         left = self._sum()

@@ -60,8 +60,6 @@ class Reader(TokenReader):
         self.places: dict[Variable, Span] = {}
         self._unknown: set[str] = set()
 
-    # ------------------------------------------------------------------ names
-
     def iri(self, readable: str = "an IRI such as <http://ex.org/a>") -> str:
         """An IRI in angle brackets or by its prefix, without brackets."""
         token = self.next() if self.token.kind in ("iri", "name") else self.fail(readable)
@@ -80,10 +78,7 @@ class Reader(TokenReader):
             return f"urn:unknown-prefix:{prefix}:{local}"
         return self.prefixes[prefix] + _LOCAL_ESCAPE.sub(r"\1", local)
 
-    # ------------------------------------------------------------------ terms
-
     def starts_term(self) -> bool:
-        """Whether a term begins here."""
         kinds = ("iri", "name", "string", "variable", "number", "word")
         return self.token.kind in kinds or self._signed()
 
@@ -147,10 +142,7 @@ class Reader(TokenReader):
             return literal(text, self.iri("the IRI of a datatype"))
         return literal(text)
 
-    # ------------------------------------------------------------------ atoms
-
     def starts_atom(self) -> bool:
-        """Whether an atom may begin here."""
         return self.token.kind in ("iri", "name") or (self.token.kind == "word" and self.token.text.lower() not in self.reserved)
 
     def atom(self, expected: str = "an atom such as p(X, a)") -> Atom:
@@ -209,8 +201,6 @@ class Reader(TokenReader):
             case "word", text if text[0] == "_":
                 return "a variable begins with an upper-case letter, a constant with a lower-case one"
         return None
-
-    # ------------------------------------------------------------------ lines before the rules
 
     def sources(self) -> tuple[Import, ...]:
         """All lines before the first rule; a stream is imported under the profile STREAM, a graph under SIMPLE."""

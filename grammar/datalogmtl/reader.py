@@ -105,8 +105,6 @@ class Reader(ComparisonReader):
         else:
             self.unit_ms = ms
 
-    # ------------------------------------------------------------------ rules and facts
-
     def _clause(self) -> Iterator[Rule | Fact]:
         start = self.token.start
         texts = [token.text for token in self._tokens]
@@ -169,8 +167,6 @@ class Reader(ComparisonReader):
                           hint="a constant begins with a lower-case letter, or stands in quotes")
         return term
 
-    # ------------------------------------------------------------------ formulas
-
     def _part(self) -> Part:
         if self.token.text == "not" and self.token.kind == "word":
             self.next()
@@ -232,8 +228,6 @@ class Reader(ComparisonReader):
         back, ahead = _SIGNED[name]
         return Operator(back, written.mirrored, span) if written.low < 0 else Operator(ahead, written, span)
 
-    # ------------------------------------------------------------------ times
-
     def _when(self) -> Interval | None:
         if self.at("[", "("):
             return when(self._range(), self.unit_ms, self.report)
@@ -271,8 +265,6 @@ class Reader(ComparisonReader):
                               hint="a time has at most 40 digits, and nothing is divided by 0")
             raise Stop
         return sign * value
-
-    # ------------------------------------------------------------------ atoms and terms
 
     def atom(self, expected: str = "an atom such as p(X, a)") -> Atom:
         """As all languages of this kind have them; but in a text without PREFIX, as MeTeoR's are, ``a1:p(X)`` is about ``a1:p``."""

@@ -82,8 +82,6 @@ class RuleReader(TimelineReader):
             if by_line and 0 <= end < self.token.start or self.next().text == ".":
                 return
 
-    # ------------------------------------------------------------------ rules
-
     def _rule(self) -> Rule | Fact:
         self.places.clear()
         start = self.token.start
@@ -141,8 +139,6 @@ class RuleReader(TimelineReader):
                 lexical = at.token[1:].partition('"')[0]
                 return Fact(atom, granule(int(lexical or 0), self.granularity_ms))
         return Rule(head, ())
-
-    # ------------------------------------------------------------------ bodies
 
     def _part(self) -> Formula | Equality:
         if self._word() == "not":

@@ -103,8 +103,6 @@ class TimelineReader(ComparisonReader):
         self.report.error(message, span, hint=hint)
         raise Stop
 
-    # ------------------------------------------------------------------ sizes
-
     def _granularity(self) -> None:
         self._granularity_given = True
         start = self.token.start

@@ -161,8 +161,6 @@ class Reader(TokenReader):
             return f"did you mean {close[0]}?"
         return None if token.text in WORDS else f"a constant is written ex:{token.text}, <iri>, _{token.text} or \"{token.text}\""
 
-    # ------------------------------------------------------------------ names and constants
-
     def skip_note(self) -> str | None:
         """Skip an annotation ``(* ... *)``; its IRI, where it begins with one that no frame follows (IRIMETA)."""
         name = None
@@ -182,11 +180,9 @@ class Reader(TokenReader):
         return self._checked(token, lambda: constants.iri(token.text[1:-1], self.base))[1:-1]
 
     def starts_constant(self) -> bool:
-        """Whether a constant begins here."""
         return self.token.kind in ("iri", "curie", "string", "number", "local")
 
     def constant(self) -> str:
-        """A constant: its token."""
         token = self.next()
         match token.kind:
             case "iri":

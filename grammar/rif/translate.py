@@ -62,8 +62,6 @@ class Translator:
         """The bodies of which one must hold for a closed formula to hold."""
         return [self._safe(conjuncts, ()).body for conjuncts in self.body(formula, {})]
 
-    # ------------------------------------------------------------------ safety
-
     def _safe(self, conjuncts: tuple[Conjunct, ...], head: tuple[Atom, ...]) -> Ordered:
         ordered = in_order(conjuncts)
         in_head = {t for atom in head for t in atom.terms if isinstance(t, Variable)}
@@ -79,8 +77,6 @@ class Translator:
     def _place(self, variable: Variable) -> tuple[int, str]:
         span = self.places.spans.get(variable)
         return (span.start if span else 0), variable.name
-
-    # ------------------------------------------------------------------ heads
 
     def _head(self, formula: Formula, scope: Scope) -> tuple[tuple[Atom, ...], tuple[Conjunct, ...]]:
         """The atoms of a head, and the calls whose values stand in them."""
@@ -109,8 +105,6 @@ class Translator:
             case Foreign(what=what):
                 self._not_core(what, formula.span)
         return []
-
-    # ------------------------------------------------------------------ bodies
 
     def body(self, formula: Formula, scope: Scope) -> Alternatives:
         """The conjunctions of which one must hold: the disjunctive normal form."""
@@ -169,8 +163,6 @@ class Translator:
         else:
             self._not_core(higher_order, call.op.span)
         return None
-
-    # ------------------------------------------------------------------ terms
 
     def _term(self, term: Term, scope: Scope) -> IrTerm:
         """A term of an atom; the value of a call is assigned to a variable of its own."""
@@ -234,8 +226,6 @@ class Translator:
         else:
             return Call(symbol, args, span)
         return None
-
-    # ------------------------------------------------------------------ the rest
 
     def _declare(self, scope: Scope, variables: tuple[Var, ...]) -> Scope:
         """The scope with these variables; one whose name stands for another variable of the rule gets a name of its own."""

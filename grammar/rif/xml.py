@@ -34,7 +34,6 @@ class Parser:
         self.base = base
 
     def document_(self) -> Document:
-        """A ``Document`` element."""
         root = read(self.report)
         self._is(root, "Document")
         self._take_base(root)
@@ -57,8 +56,6 @@ class Parser:
         root = read(self.report)
         self._take_base(root)
         return self.formula(root)
-
-    # ------------------------------------------------------------------ elements
 
     def _take_base(self, root: Element) -> None:
         declared = root.attributes.get((XML, "base"))
@@ -98,8 +95,6 @@ class Parser:
         if len(found) != 1:
             self._fail(f"<{element.name}> needs one <{name}>, found {len(found)}.", element)
         return found[0]
-
-    # ------------------------------------------------------------------ documents
 
     def _import(self, element: Element) -> Import:
         location, profile = self._role(element, "location"), [c for c in _content(element) if c.name == "profile"]
@@ -149,8 +144,6 @@ class Parser:
         if not variables:
             self._fail(f"<{element.name}> declares no variable.", element)
         return variables, self._only(self._role(element, "formula"))
-
-    # ------------------------------------------------------------------ formulas
 
     def formula(self, element: Element) -> Formula:
         """A formula of a body or head; what may stand where is checked later, for both syntaxes."""
@@ -204,10 +197,7 @@ class Parser:
                     self._unexpected(child, "op or args")
         return Apply(self.term(self._only(self._role(element, "op"))), tuple(args), tuple(names), element.span)
 
-    # ------------------------------------------------------------------ terms
-
     def term(self, element: Element) -> Term:
-        """A term."""
         match self._known(element):
             case "Var":
                 return self._variable(element)

@@ -110,7 +110,6 @@ class Channel:
 
     @property
     def size(self) -> int:
-        """How many bytes the ring has."""
         return self._bytes
 
     def entry(self, event: ResultEvent) -> Entry:

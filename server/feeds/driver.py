@@ -68,7 +68,6 @@ class Tail:
         return frames
 
     def due_in(self, now_s: float) -> float | None:
-        """Seconds until the next look."""
         return None if self._due is None else max(0.0, self._due - now_s)
 
     def end(self, reason: str, reconnect: bool) -> list[Frame]:
@@ -106,11 +105,9 @@ class Driver:
 
     @property
     def headers(self) -> dict[str, str]:
-        """The headers of the response."""
         return headers(self._media, self.feed.position)
 
     def begin(self, now_s: float) -> bytes:
-        """The first bytes."""
         return b"".join(self.opening(now_s))
 
     def due(self, frames: list[Frame], now_s: float, closing: bool = False) -> bytes:

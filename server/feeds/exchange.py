@@ -82,7 +82,6 @@ class Exchange:
         self._unsubscribe: Callable[[], None] | None = None
 
     def start(self) -> None:
-        """Begin to listen to the engine."""
         self._unsubscribe = self.engine.subscribe(self._notices.put)
         self.worker.start()
 
@@ -102,7 +101,6 @@ class Exchange:
             channel.wake()
 
     def subscribers(self, query: str) -> int:
-        """How many feeds follow a query."""
         with self._lock:
             return self._channels[query].followers if query in self._channels else 0
 
@@ -125,7 +123,6 @@ class Exchange:
         return channel
 
     def leave(self, channel: Channel, variant: Variant, listener: Listener) -> None:
-        """Follow no longer."""
         with channel.lock:
             channel.listeners.discard(listener)
             channel.variants[variant] -= 1

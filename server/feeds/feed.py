@@ -67,7 +67,6 @@ class Feed:
         return f"{self._epoch}-{self._seq}" if self._epoch and self._seq else "none"
 
     def close(self) -> None:
-        """Leave the channel."""
         self._exchange.leave(self.channel, self._variant, self._listener)
 
     def open(self, now_ms: int) -> list[Frame]:
@@ -126,8 +125,6 @@ class Feed:
         self.done = True
         return [bye(reason, reconnect)]
 
-    # --- where to begin
-
     def _place(self, oldest: int, newest: int) -> tuple[bool, list[Frame]]:
         """Set the place to begin at; whether the client's own place could be kept, and the frames that say so."""
         options = self._options
@@ -182,8 +179,6 @@ class Feed:
         oldest = self._id(bounds.oldest if bounds.epoch == self._epoch else 0)
         gap = message("gap", requested=requested, oldestId=oldest, reason=reason, dropped=dropped)
         return [gap, *(self._snapshot() if self._options.snapshot is not False else [])]
-
-    # --- going on
 
     def _behind(self, now_s: float, frames: list[Frame]) -> list[Entry]:
         """The ring does not reach back to the client: read the log, or, for one that was live before and is slow, skip to the newest."""

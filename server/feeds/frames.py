@@ -47,12 +47,10 @@ class Frame:
 
     @property
     def data(self) -> bytes:
-        """The whole of it."""
         return b"".join(self.parts)
 
     @property
     def size(self) -> int:
-        """How many bytes `data` has."""
         return sum(map(len, self.parts))
 
     def about(self, query: str, position: str | None) -> Frame:
@@ -88,12 +86,10 @@ def message(event: str, **data: Any) -> Frame:
 
 
 def bye(reason: str, reconnect: bool, problem: dict[str, Any] | None = None) -> Frame:
-    """The last event of a feed."""
     return message("bye", reason=reason, reconnect=reconnect, **({"problem": problem} if problem else {}))
 
 
 def encoded(frames: Iterable[Frame], encoder: Encoder) -> bytes:
-    """The bytes of several frames."""
     return b"".join(map(encoder, frames))
 
 

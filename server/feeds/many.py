@@ -45,7 +45,6 @@ class ManyFeeds:
         return ",".join(self._places.values()) or "none"
 
     def close(self) -> None:
-        """Leave all channels."""
         for feed in self._feeds.values():
             feed.close()
         with self._exchange.everything.lock:
@@ -115,7 +114,6 @@ class ManyFeeds:
             self._places.pop(feed.name, None)
 
     def due_in(self, now_s: float) -> float | None:
-        """As `Feed.due_in`."""
         if self._news:
             return 0.0
         return max(0.0, min(self._due.values()) - now_s) if self._due else None

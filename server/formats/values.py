@@ -66,7 +66,6 @@ def _offset_minutes(zone: str | None) -> int | None:
 
 
 def flag(text: str) -> bool:
-    """``true`` or ``false``."""
     if text not in ("true", "false"):
         raise ValueError("expected true or false")
     return text == "true"
@@ -99,7 +98,6 @@ def since(text: str) -> str:
 
 
 def choice(*words: str) -> Callable[[str], str]:
-    """One of `words`."""
     def read(text: str) -> str:
         if text not in words:
             raise ValueError(f"expected {' or '.join(words)}")
