@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 import string
+from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
@@ -56,13 +57,12 @@ _OPERATOR = re.compile(rf"\|\||&&|!=|(?!{IRI_REFERENCE})<=?|>=?|[=*/+-]|(?:NOT[ 
 _STRENGTH = {"||": 1, "&&": 2, "=": 3, "!=": 3, "<": 3, ">": 3, "<=": 3, ">=": 3, "IN": 3, "NOT IN": 3, "+": 4, "-": 4, "*": 5, "/": 5}
 
 
+@dataclass(eq=False)
 class BodyError(Exception):
     """The grammar came no further than `place`, where it tried the terminals `expected` (readable names, sorted)."""
 
-    def __init__(self, place: int, expected: tuple[str, ...]) -> None:
-        super().__init__(f"at {place}: expected {', '.join(expected)}")
-        self.place = place
-        self.expected = expected
+    place: int
+    expected: tuple[str, ...]
 
 
 def parse_body(text: str) -> tuple[list[Node], Node]:

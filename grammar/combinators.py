@@ -56,12 +56,11 @@ class Run:
             self.tried.update(names)
 
 
+@dataclass(eq=False)
 class TooMuchEffort(Exception):
     """The text needs more work than one statement may; `place` is where the parse was given up."""
 
-    def __init__(self, place: int) -> None:
-        super().__init__(place)
-        self.place = place
+    place: int
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
 from fractions import Fraction
 
@@ -20,13 +21,12 @@ SPELT_OUT = {"secs": "s", "second": "s", "seconds": "s", "min": "m", "mins": "m"
              "millisecond": "ms", "milliseconds": "ms"}
 
 
+@dataclass(eq=False)
 class DurationError(ValueError):
     """What is wrong with a duration, and how to write it."""
 
-    def __init__(self, message: str, hint: str) -> None:
-        super().__init__(message)
-        self.message = message
-        self.hint = hint
+    message: str
+    hint: str
 
 
 def milliseconds(written: str) -> int:

@@ -6,14 +6,15 @@ groups become ``GRAPH`` groups whose offsets are noted.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
+
+from pyparsing import ParserElement
 
 from engine.ir.spans import Diagnostic
 from engine.ir.statement import OWN_WINDOW
-from grammar.clauses import Clause, ClauseError, read_register, read_source, read_stream_pattern
+from grammar.clauses import REGISTER, SOURCE, STREAM_PATTERN, Clause, ClauseError, read_clause
 from grammar.hints import clause_diagnostic
-from grammar.text import Leaf, Scan, Text, Token
+from grammar.text import Leaf, Text, Token
 
 MAX_SOURCES = 200
 FORMS = frozenset(("SELECT", "CONSTRUCT", "ASK", "DESCRIBE"))
@@ -35,20 +36,18 @@ class Head:
     unread: list[tuple[int, int]] = field(default_factory=list)     # where clauses stood that could not be read
 
 
-def read_head(text: Text, scan: Scan) -> tuple[Head, list[Diagnostic]]:
+def read_head(text: Text, tokens: tuple[Token, ...], clean: str) -> tuple[Head, list[Diagnostic]]:
     """The head of a statement, with what is wrong in its clauses."""
-    reader = _Reader(text, scan)
+    reader = _Reader(text, tokens, clean)
     reader.read()
     reader.head.body = "".join(reader.characters)
     return reader.head, reader.errors
 
 
 class _Reader:
-    def __init__(self, text: Text, scan: Scan) -> None:
-        self.text = text
-        self.tokens = scan.tokens
-        self.clean = scan.clean
-        self.characters = list(scan.clean)
+    def __init__(self, text: Text, tokens: tuple[Token, ...], clean: str) -> None:
+        self.text, self.tokens, self.clean = text, tokens, clean
+        self.characters = list(clean)
         self.at = 0
         self.head = Head()
         self.errors: list[Diagnostic] = []
@@ -58,7 +57,7 @@ class _Reader:
         self._skip_prologue()
         if self._word() == "REGISTER":
             begin = self.tokens[self.at].start
-            self.head.register = self._clause(read_register)
+            self.head.register = self._clause(REGISTER)
             if self.head.register is None:
                 self._pass_over(begin, FORMS | OPERATORS)
             what = self.head.register.get("what") if self.head.register else None
@@ -106,7 +105,7 @@ class _Reader:
                 self._skip_brackets()
             elif word in ("FROM", "USING"):
                 begin = token.start
-                clause = self._clause(read_source)
+                clause = self._clause(SOURCE)
                 if clause is None:
                     self._skip_to_more(begin)
                     continue
@@ -178,7 +177,7 @@ class _Reader:
             self.at += 1
 
     def _stream_group(self, token: Token) -> None:
-        clause = self._clause(read_stream_pattern)
+        clause = self._clause(STREAM_PATTERN)
         if clause is None:
             while self.at < len(self.tokens) and self._mark() != "{":
                 self.at += 1
@@ -205,11 +204,11 @@ class _Reader:
         else:
             self._error(f"{clause} stands after WHERE.", token, "move it between the SELECT clause and WHERE")
 
-    def _clause(self, read: Callable[[str, int], Clause]) -> Clause | None:
+    def _clause(self, element: ParserElement) -> Clause | None:
         """Read and blank a clause; on a mistake note it and return None."""
         start = self.tokens[self.at].start
         try:
-            clause = read(self.clean, start)
+            clause = read_clause(element, self.clean, start)
         except ClauseError as error:
             self.errors.append(clause_diagnostic(self.text, self.tokens, error))
             return None

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import NoReturn
 
 from engine.ir.spans import Diagnostic, DiagnosticError, Span
-from grammar.text import Token
+from grammar.text import Token, check_text
 
 MAX_LENGTH = 1 << 20
 MAX_NESTING = 64
@@ -19,7 +19,6 @@ MAX_ERRORS = 20
 
 _ESCAPE = re.compile(r"\\(?:u([0-9A-Fa-f]{4})|U([0-9A-Fa-f]{8})|(.))", re.DOTALL)
 _ESCAPES = {"t": "\t", "b": "\b", "n": "\n", "r": "\r", "f": "\f"}
-_SURROGATE = re.compile(r"[\ud800-\udfff]")
 
 
 class Report:
@@ -28,13 +27,7 @@ class Report:
     def __init__(self, text: str) -> None:
         self.text = text
         self.diagnostics: list[Diagnostic] = []
-        if len(text) > MAX_LENGTH:
-            raise DiagnosticError(Diagnostic(
-                "body-too-large", f"The text has {len(text)} characters; a rule document may have {MAX_LENGTH}."))
-        alone = _SURROGATE.search(text)
-        if alone is not None:
-            raise DiagnosticError(Diagnostic("rule-syntax", f"U+{ord(alone[0]):04X} is not a character of Unicode.",
-                                             Span(_SURROGATE.sub("\ufffd", text), alone.start(), alone.end())))
+        check_text(text, MAX_LENGTH, "a rule document", "rule-syntax")
 
     def span(self, start: int, end: int) -> Span:
         """The place of these characters."""

@@ -46,9 +46,8 @@ def parse(text: str) -> Statement:
 
 
 def _parse(text: Text) -> Statement:
-    scanned = scan(text)
-    tokens = scanned.tokens
-    head, found = read_head(text, scanned)
+    tokens, clean = scan(text)
+    head, found = read_head(text, tokens, clean)
     if found and not head.complete:
         raise DiagnosticError(*found)
     if head.unread:
@@ -243,13 +242,8 @@ def too_deep(query: Query) -> Diagnostic | None:
         span = getattr(node, "span", None) or span
         if depth > MAX_DEPTH:
             return Diagnostic("nesting-too-deep", f"More than {MAX_DEPTH} operators or groups hang on one another.", span, hint=_hint(node))
-        for name in node.__dataclass_fields__:
-            value = getattr(node, name)
-            for child in value if isinstance(value, tuple) else (value,):
-                if isinstance(child, tuple):    # ORDER BY and aggregates: pairs
-                    stack.extend((part, depth + 1, span) for part in child if part is not None and not isinstance(part, _LEAVES))
-                elif child is not None and not isinstance(child, _LEAVES):
-                    stack.append((child, depth + 1, span))
+        stack.extend((child, depth if isinstance(child, tuple) else depth + 1, span) for child in _inside(node)
+                     if child is not None and not isinstance(child, _LEAVES))
     return None
 
 

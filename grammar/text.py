@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -47,7 +47,17 @@ _TOKEN = re.compile("|".join((
     r"(?P<mark>&&|\|\||!=|<=|>=|\^\^|[{}()\[\].,;*/+!=<>|^?$&-])",
     r"(?P<bad>.)",
 )), re.DOTALL)
-_CLOSING = {"(": ")", "[": "]", "{": "}"}
+CLOSING = {"(": ")", "[": "]", "{": "}", "(*": "*)"}
+
+
+def check_text(text: str, most: int, what: str, code: str) -> None:
+    """Raise DiagnosticError for a text that is too long, or has half a character: JSON can write one, no encoding could send it back."""
+    if len(text) > most:
+        raise DiagnosticError(Diagnostic("body-too-large", f"The text has {len(text)} characters; {what} may have {most}."))
+    alone = _SURROGATE.search(text)
+    if alone is not None:
+        raise DiagnosticError(Diagnostic(code, f"U+{ord(alone[0]):04X} is not a character of Unicode.",
+                                         Span(_SURROGATE.sub("\ufffd", text), alone.start(), alone.end())))
 
 
 class Text:
@@ -55,13 +65,7 @@ class Text:
 
     def __init__(self, written: str) -> None:
         self.written = written
-        if len(written) > MAX_LENGTH:
-            raise DiagnosticError(Diagnostic(
-                "body-too-large", f"The text has {len(written)} characters; a statement may have {MAX_LENGTH}."))
-        alone = _SURROGATE.search(written)      # JSON can write half a character; no encoding could send the message back
-        if alone is not None:
-            raise DiagnosticError(Diagnostic("query-syntax", f"U+{ord(alone[0]):04X} is not a character of Unicode.",
-                                             Span(_SURROGATE.sub("\ufffd", written), alone.start(), alone.end())))
+        check_text(written, MAX_LENGTH, "a statement", "query-syntax")
         self._decoded_at: list[int] = []    # offsets in `decoded` just after an escape, ascending
         self._surplus: list[int] = []       # how many more characters were written up to there
         self.decoded = self._decode() if "\\u" in written or "\\U" in written else written
@@ -144,28 +148,17 @@ class Token:
         return self.text.upper() if self.kind == "word" else ""
 
 
-@dataclass(frozen=True, slots=True)
-class Scan:
-    """The tokens, without white space and comments; and the text with each comment blanked by spaces, so that offsets stay."""
-
-    tokens: tuple[Token, ...]
-    clean: str
-
-
-def scan(text: Text) -> Scan:
-    """Split a text into tokens. Never fails: what is no token is of kind ``bad``."""
+def scan(text: Text) -> tuple[tuple[Token, ...], str]:
+    """The tokens, without white space and comments; and the text with each comment blanked by spaces, so that offsets stay. Never fails:
+    what is no token is of kind ``bad``."""
     tokens: list[Token] = []
     clean: list[str] = []
     for match in _TOKEN.finditer(text.decoded):
         kind = match.lastgroup or "bad"
-        if kind == "comment":
-            clean.append(" " * len(match[0]))
-        elif kind == "space":
-            clean.append(match[0])
-        else:
-            clean.append(match[0])
+        clean.append(match[0] if kind != "comment" else " " * len(match[0]))
+        if kind not in ("comment", "space"):
             tokens.append(Token(kind, match[0], match.start(), match.end()))
-    return Scan(tuple(tokens), "".join(clean))
+    return tuple(tokens), "".join(clean)
 
 
 def unclosed(text: Text, tokens: tuple[Token, ...]) -> list[Diagnostic]:
@@ -181,12 +174,13 @@ def unclosed(text: Text, tokens: tuple[Token, ...]) -> list[Diagnostic]:
             if len(open_) > MAX_NESTING:
                 return [text.error(f"Brackets are nested more than {MAX_NESTING} deep.", token.start, token.end, code="nesting-too-deep")]
         elif token.text in ")]}":
-            if not open_ or _CLOSING[open_[-1].text] != token.text:
-                return [_mismatch(text, open_, token)]
+            if not open_ or CLOSING[open_[-1].text] != token.text:
+                message, hint = mismatch(open_, token, text.span)
+                return [text.error(message, token.start, token.end, hint=hint)]
             open_.pop()
     if open_:
         last = open_[-1]
-        return [text.error(f"This '{last.text}' is never closed.", last.start, last.end, hint=f"add '{_CLOSING[last.text]}' where it ends")]
+        return [text.error(f"This '{last.text}' is never closed.", last.start, last.end, hint=f"add '{CLOSING[last.text]}' where it ends")]
     return []
 
 
@@ -197,10 +191,11 @@ def _unclosed_string(text: Text, token: Token) -> Diagnostic:
                       hint=f"close it with {token.text}, or write {token.text * 3} for a string of several lines")
 
 
-def _mismatch(text: Text, open_: list[Token], token: Token) -> Diagnostic:
+def mismatch(open_: list[Token], token: Token, span: Callable[[int, int], Span]) -> tuple[str, str]:
+    """What to say of a closing bracket that is not the one of the last that is open, and a hint."""
     if not open_:
-        return text.error(f"This '{token.text}' closes nothing.", token.start, token.end, hint="remove it, or open it before")
+        return f"This '{token.text}' closes nothing.", "remove it, or open it before"
     opened = open_[-1]
-    line = text.span(opened.start, opened.end).line
-    return text.error(f"Expected '{_CLOSING[opened.text]}' for the '{opened.text}' of line {line}, found '{token.text}'.",
-                      token.start, token.end, hint=f"add '{_CLOSING[opened.text]}' before this '{token.text}'")
+    wanted, line = CLOSING[opened.text], span(opened.start, opened.end).line
+    message = f"Expected '{wanted}' for the '{opened.text}' of line {line}, found '{token.text}'."
+    return message, f"add '{wanted}' before this '{token.text}'"

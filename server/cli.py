@@ -12,10 +12,10 @@ from typing import Any, TypeVar
 from engine.runtime.place import PROCESS_TRIPLES
 from engine.spark.settings import master_of
 from grammar.rule_sets import RULE_SET_EXTENSIONS, TIMED_EXTENSIONS
+from server import package_version
 from server.guard import origin_of
 from server.limits import Limits
 from server.formats.values import count, moment
-from server.version import package_version
 
 Value = TypeVar("Value")
 INTERRUPTED = 130   # as the shell has it of SIGINT

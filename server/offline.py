@@ -12,9 +12,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from dataclasses import replace as changed
-from functools import partial
+from functools import partial, wraps
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any, ParamSpec, TextIO
 
 import orjson
 import pyarrow as pa
@@ -41,6 +41,7 @@ from server.formats.results import table
 from server.limits import Limits
 from server.problems import Problem, from_diagnostics
 
+Given = ParamSpec("Given")
 _ANY = 1 << 40
 # A file on one's own disk may be large; only what would break the parser stays forbidden.
 FILE_LIMITS = Limits(item_bytes=_ANY, item_triples=_ANY, literal=_ANY, push_body_streamed=_ANY, push_triples=_ANY)
@@ -50,20 +51,41 @@ MOST_PIPED = 16 << 20
 _TIMED_LINE = re.compile(rb"\s*-?\d+\t")
 
 
-def run(given: argparse.Namespace, out: TextIO) -> int:
+def told(work: Callable[Given, None]) -> Callable[Given, int]:
+    """A command that does this; it gives the exit status. Mistakes in texts and files are shown with their places."""
+    @wraps(work)
+    def command(*given: Given.args, **named: Given.kwargs) -> int:
+        try:
+            work(*given, **named)
+            return 0
+        except BrokenPipeError:
+            return 0
+        except DiagnosticError as error:
+            text = from_diagnostics(error).text()
+        except Problem as problem:
+            text = problem.text()
+        except FileNotFoundError as error:
+            text = f"thalweg: There is no file {error.filename}.\n"
+        except (EngineError, OSError, ValueError, RuntimeError) as error:
+            text = f"thalweg: {error}\n"
+        sys.stderr.write(text)
+        return 1
+    return command
+
+
+@told
+def run(given: argparse.Namespace, out: TextIO) -> None:
     """Replay, or explain; the exit status."""
-    def work() -> None:
-        files = Files.of(given)
-        streams = None if given.explain else files.streams()
-        _warn(warnings(files.queries, files.graphs, files.rules, files.rule_sets, streams), len(files.queries) > 1)
-        if streams is None:
-            shown = explain(files.queries, _pushed(files.queries), files.graphs, files.rules, given.explain, files.rule_sets)
-            print("\n".join(f"# {name}\n{text}" if len(shown) > 1 else text for name, text in shown.items()), file=out)
-        else:
-            place = chosen(given, files, streams)
-            answers = replay(files.queries, streams, files.graphs, files.rules, files.rule_sets, place)
-            _write(answers, given.format, out, len(files.queries) > 1, place.name)
-    return told(work)
+    files = Files.of(given)
+    streams = None if given.explain else files.streams()
+    _warn(warnings(files.queries, files.graphs, files.rules, files.rule_sets, streams), len(files.queries) > 1)
+    if streams is None:
+        shown = explain(files.queries, _pushed(files.queries), files.graphs, files.rules, given.explain, files.rule_sets)
+        print("\n".join(f"# {name}\n{text}" if len(shown) > 1 else text for name, text in shown.items()), file=out)
+    else:
+        place = chosen(given, files, streams)
+        answers = replay(files.queries, streams, files.graphs, files.rules, files.rule_sets, place)
+        _write(answers, given.format, out, len(files.queries) > 1, place.name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,23 +130,6 @@ def chosen(given: argparse.Namespace, files: Files, streams: Mapping[str, Record
     return place
 
 
-def told(work: Callable[[], None]) -> int:
-    """Do it; the exit status. Mistakes in texts and files are shown with their places."""
-    try:
-        work()
-    except BrokenPipeError:
-        return 0
-    except DiagnosticError as error:
-        return _fail(from_diagnostics(error).text())
-    except Problem as problem:
-        return _fail(problem.text())
-    except FileNotFoundError as error:
-        return _fail(f"thalweg: There is no file {error.filename}.\n")
-    except (EngineError, OSError, ValueError, RuntimeError) as error:
-        return _fail(f"thalweg: {error}\n")
-    return 0
-
-
 def read_recording(path: Path) -> Recording:
     """A recorded stream: one table where it can be read at once, else as `read_stream` has it."""
     body = _bytes(path)
@@ -146,7 +151,7 @@ def _items(body: bytes, path: Path) -> list[Item]:
         return read_items(body, _kind(body, path), _READER, base=path.resolve().as_uri()).items
     except Problem as problem:
         _check_utf8(body, path)
-        raise _in_file(problem, path) from problem
+        raise in_file(problem, path) from problem
 
 
 def read_background(path: Path) -> list[Triple]:
@@ -156,7 +161,7 @@ def read_background(path: Path) -> list[Triple]:
         return read_graph(body, _media(path), FILE_LIMITS, base=path.resolve().as_uri())
     except Problem as problem:
         _check_utf8(body, path)
-        raise _in_file(problem, path) from problem
+        raise in_file(problem, path) from problem
 
 
 def read_rules(path: Path, name: str) -> RuleSet:
@@ -354,10 +359,6 @@ def _cells(answer: ResultEvent, kind: str) -> list[list[str]]:
     return [line.split("\t") for line in text.rstrip("\n").split("\n")]
 
 
-def _in_file(problem: Problem, path: Path) -> Problem:
+def in_file(problem: Problem, path: Path) -> Problem:
+    """A problem with the file that has it."""
     return Problem(problem.slug, f"{path}: {problem.detail}", problem.status, problem.errors, problem.extra)
-
-
-def _fail(text: str) -> int:
-    sys.stderr.write(text)
-    return 1

@@ -26,31 +26,35 @@ from engine.timeline import ALWAYS, MAX, MIN, Interval, instant
 from engine.why.held import Given
 from engine.why.programs import Proved, explain_fact
 from engine.why.trees import Filed, Static, Streamed, TooMuchError
-from grammar.rule_sets import TIMED_EXTENSIONS, parse_facts, parse_rules, prefixes_of
+from grammar.rule_sets import parse_facts
 from server.formats.media import JSON, TEXT
-from server.offline import Files, chosen, read_text, told
-from server.offline_programs import is_program, read_facts, static_triples, streamed_triples
+from server.formats.values import times
+from server.offline import Files, chosen, told
+from server.offline_programs import is_program, read_facts, read_program, static_triples, streamed_triples
 from server.problems import Problem, dumps
-from server.why import as_json, as_text, explained, fact_json, program_as_text, times
+from server.why import as_json, as_text, explained, fact_json, program_as_text
 
 _TIMEOUT_S = 120
 
 
-def prove(given: argparse.Namespace, out: TextIO, executor: Callable[[Place], AbstractContextManager[Executor]] = executor_at) -> int:
+@told
+def prove(given: argparse.Namespace, out: TextIO, executor: Callable[[Place], AbstractContextManager[Executor]] = executor_at) -> None:
     """Replay the recordings, then prove a row of the result at ``--at``; the exit status."""
-    def work() -> None:
-        files = Files.of(given)
-        queries = with_rules(files.queries, files.rules)
-        name = given.name or (next(iter(queries)) if len(queries) == 1 else "")
-        if name not in queries:
-            raise ValueError(f"--name must be one of {', '.join(queries)}.")
-        streams = files.streams()
-        place = chosen(given, files, streams)
-        with executor(place) as used:
-            seen = recorded_evidence(queries, streams, files.graphs, used, files.rule_sets, name, given.at, given.ceased)
-        found = {**explained(seen, given.row, given.max, given.mode), "executor": place.name}
-        print(as_text(found) if given.format == "text" else dumps(found).decode(), end="" if given.format == "text" else "\n", file=out)
-    return told(work)
+    files = Files.of(given)
+    queries = with_rules(files.queries, files.rules)
+    name = given.name or (next(iter(queries)) if len(queries) == 1 else "")
+    if name not in queries:
+        raise ValueError(f"--name must be one of {', '.join(queries)}.")
+    streams = files.streams()
+    place = chosen(given, files, streams)
+    with executor(place) as used:
+        seen = recorded_evidence(queries, streams, files.graphs, used, files.rule_sets, name, given.at, given.ceased)
+    found = {**explained(seen, given.row, given.max, given.mode), "executor": place.name}
+    _show(found, as_text, given, out)
+
+
+def _show(found: dict[str, Any], as_text: Callable[[dict[str, Any]], str], given: argparse.Namespace, out: TextIO) -> None:
+    out.write(as_text(found) if given.format == "text" else dumps(found).decode() + "\n")
 
 
 def ask(given: argparse.Namespace, out: TextIO) -> int:
@@ -104,25 +108,20 @@ def misused(given: argparse.Namespace) -> str | None:
     return f"{wrong[0]} goes with queries; of a rule program --fact says what is to be proved." if wrong else None
 
 
-def prove_fact(given: argparse.Namespace, out: TextIO) -> int:
+@told
+def prove_fact(given: argparse.Namespace, out: TextIO) -> None:
     """Prove a fact of a program; the exit status."""
-    def work() -> None:
-        [path] = given.query
-        text, kind = read_text(path), TIMED_EXTENSIONS[path.suffix.lower()]
-        program = parse_rules(text, kind, path.stem)
-        unit_ms, known = program.granularity_ms or program.unit_ms, prefixes_of(text, kind)
-        wanted = parse_facts(given.fact, unit_ms, known)
-        if len(wanted) != 1:
-            raise ValueError(f"--fact names {len(wanted)} facts, not one.")
-        facts: list[Given] = [(fact, Filed(file.name)) for file in given.facts
-                              for fact in read_facts(file, unit_ms, known, bool(program.granularity_ms))]
-        facts += [(_fact(triple, Interval(instant(t_ms), instant(t_ms))), Streamed(iri, (t_ms,)))
-                  for iri, triple, t_ms in streamed_triples(given.stream, program)]
-        facts += [(_fact(triple, ALWAYS), Static(iri)) for iri, triple in static_triples(given.graph, program)]
-        found = explained_fact(program, facts, wanted[0], "@" in given.fact, given.max)
-        print(program_as_text(found) if given.format == "text" else dumps(found).decode(), end="" if given.format == "text" else "\n",
-              file=out)
-    return told(work)
+    program, unit_ms, known = read_program(given)
+    wanted = parse_facts(given.fact, unit_ms, known)
+    if len(wanted) != 1:
+        raise ValueError(f"--fact names {len(wanted)} facts, not one.")
+    facts: list[Given] = [(fact, Filed(file.name)) for file in given.facts
+                          for fact in read_facts(file, unit_ms, known, bool(program.granularity_ms))]
+    facts += [(_fact(triple, Interval(instant(t_ms), instant(t_ms))), Streamed(iri, (t_ms,)))
+              for iri, triple, t_ms in streamed_triples(given.stream, program)]
+    facts += [(_fact(triple, ALWAYS), Static(iri)) for iri, triple in static_triples(given.graph, program)]
+    found = explained_fact(program, facts, wanted[0], "@" in given.fact, given.max)
+    _show(found, program_as_text, given, out)
 
 
 def explained_fact(program: RuleSet, facts: list[Given], wanted: Fact, timed: bool, most: int) -> dict[str, Any]:
@@ -137,7 +136,7 @@ def explained_fact(program: RuleSet, facts: list[Given], wanted: Fact, timed: bo
     if not found.proofs:
         raise ValueError(_does_not_hold(program, wanted, found, timed))
     return {"program": program.name, "unitMs": program.unit_ms, "granularityMs": length, **fact_json((wanted.atom.predicate, terms)),
-            "during": times(found.during, int), "proofs": as_json(found.proofs, {program.name: program}, int), "more": found.more}
+            "during": times(found.during), "proofs": as_json(found.proofs, {program.name: program}, int), "more": found.more}
 
 
 def _does_not_hold(program: RuleSet, wanted: Fact, found: Proved, timed: bool) -> str:

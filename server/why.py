@@ -22,10 +22,11 @@ from engine.reference.dataset import Graph
 from engine.rewrite.profiles import RULES_OF
 from engine.runtime.evidence import Evidence
 from engine.runtime.resources import ResultEvent, iso
-from engine.timeline import MAX, MIN, Interval
+from engine.timeline import Interval
 from engine.why.explain import Case, Explanation, Match, Members, Node, UnexplainedError, explain
 from engine.why.programs import explain_reported, explain_told
 from engine.why.trees import Absent, Asserted, Derived, Filed, Holds, Source, Stated, Static, Step, Streamed, TooMuchError
+from server.formats.values import times
 from server.problems import Problem
 
 ANY = 1 << 40
@@ -165,13 +166,6 @@ def _node(node: Node, rules: Mapping[str, RuleSet], at: Clock) -> Json:
 
 def _times(name: str, when: Interval | None, at: Clock) -> Json:
     return {} if when is None else {name: times(when, at)}
-
-
-def times(when: Interval, at: Clock = clock) -> Json:
-    """An interval: its ends, null where it has none, and whether they belong to it."""
-    start, end = when.lo // 2, (when.hi + 1) // 2
-    return {"from": None if when.lo == MIN else at(start), "to": None if when.hi == MAX else at(end),
-            "fromIncluded": when.lo != MIN and not when.lo % 2, "toIncluded": when.hi != MAX and not when.hi % 2}
 
 
 def _bindings(row: Mapping[str, str]) -> dict[str, Term]:

@@ -8,13 +8,12 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from heapq import heappop, heappush
 
 from engine.ir.builtins import IDENTICAL, IRI_STRING
 from engine.ir.expressions import Call, Expression, variables_of
 from engine.ir.rules import Assign, Atom, Formula, Test
-from engine.ir.spans import Span
 from engine.ir.terms import Constant, Variable
 
 
@@ -43,17 +42,6 @@ class Ordered:
     body: tuple[Formula, ...]
     bound: frozenset[Variable]
     unbound: frozenset[Variable]
-
-
-@dataclass(slots=True)
-class Places:
-    """Where each variable of a rule stands first."""
-
-    spans: dict[Variable, Span] = field(default_factory=dict)
-
-    def note(self, variable: Variable, span: Span) -> None:
-        """A variable stands here."""
-        self.spans.setdefault(variable, span)
 
 
 def in_order(conjuncts: tuple[Conjunct, ...]) -> Ordered:

@@ -9,7 +9,7 @@ from difflib import get_close_matches
 from engine.ir.terms import XSD
 from grammar.rif import constants
 from grammar.rule_text import MAX_NESTING, Report, Stop, TokenReader, unescaped
-from grammar.text import Token
+from grammar.text import CLOSING, Token, mismatch
 
 _START = r"[^\W\d]"
 _NAME = rf"{_START}(?:[\w.]|-(?!>))*"      # a hyphen before > belongs to the arrow
@@ -28,7 +28,6 @@ _TOKEN = re.compile("|".join((
     r"(?P<mark>\^\^|:-|->|##|[()\[\]#=|])",
     r"(?P<bad>.)",
 )), re.DOTALL)
-_CLOSING = {"(": ")", "[": "]", "(*": "*)"}
 # What people write between two operands: the built-in that says it (RIF-DTB sections 4.4 and 4.5).
 _OPERATORS = {">=": "pred:numeric-greater-than-or-equal", "<=": "pred:numeric-less-than-or-equal", "<-": "",
               "!=": "pred:numeric-not-equal", ">": "pred:numeric-greater-than", "<": "pred:numeric-less-than",
@@ -59,15 +58,17 @@ def scan(report: Report) -> list[Token]:
         token = Token(kind, match[0], match.start(), match.end())
         if kind == "bad":
             _bad(report, token, tokens)
-        if token.text in _CLOSING:
+        if token.text in CLOSING:
             open_.append(token)
             if len(open_) > MAX_NESTING:
                 report.error(f"Brackets are nested more than {MAX_NESTING} deep.", report.span(token.start, token.end),
                              code="nesting-too-deep")
                 raise Stop
         elif token.text in (")", "]", "*)"):
-            if not open_ or _CLOSING[open_[-1].text] != token.text:
-                _mismatch(report, open_, token)
+            if not open_ or CLOSING[open_[-1].text] != token.text:
+                message, hint = mismatch(open_, token, report.span)
+                report.error(message, report.span(token.start, token.end), hint=hint)
+                raise Stop
             open_.pop()
         tokens.append(token)
     if open_:
@@ -106,14 +107,14 @@ def _never_closed(report: Report, tokens: list[Token], open_: list[Token]) -> No
     stack: list[tuple[Token, str]] = []     # open brackets, each with the word before it
     word = ""
     for token in tokens:
-        if token.text in _CLOSING:
+        if token.text in CLOSING:
             stack.append((token, word))
         elif token.text in (")", "]", "*)"):
             stack.pop()
         elif stack and token.kind in ("word", "mark") and stack[-1][1] not in _WITHIN.get(token.text, (stack[-1][1],)):
             opened, line = stack[-1][0], report.span(token.start, token.end).line
             report.error(f"This '{opened.text}' is never closed.", report.span(opened.start, opened.end),
-                         hint=f"add '{_CLOSING[opened.text]}' before the {token.text} of line {line}")
+                         hint=f"add '{CLOSING[opened.text]}' before the {token.text} of line {line}")
             raise Stop
         if token.kind != "variable":        # Forall ?x ?y (
             word = token.text if token.kind == "word" else ""
@@ -121,22 +122,10 @@ def _never_closed(report: Report, tokens: list[Token], open_: list[Token]) -> No
     line, end = report.span(last.start, last.end).line, tokens[-1].end
     if report.span(end, end).line == line:
         report.error(f"This '{last.text}' is never closed.", report.span(last.start, last.end),
-                     hint=f"add '{_CLOSING[last.text]}' where it ends")
+                     hint=f"add '{CLOSING[last.text]}' where it ends")
     else:
-        report.error(f"The text ends too early: expected '{_CLOSING[last.text]}' for the '{last.text}' of line {line}.",
-                     report.span(end, end), hint=f"a '{_CLOSING[last.text]}' is missing here or before")
-    raise Stop
-
-
-def _mismatch(report: Report, open_: list[Token], token: Token) -> None:
-    span = report.span(token.start, token.end)
-    if not open_:
-        report.error(f"This '{token.text}' closes nothing.", span, hint="remove it, or open it before")
-    else:
-        opened = open_[-1]
-        line = report.span(opened.start, opened.end).line
-        report.error(f"Expected '{_CLOSING[opened.text]}' for the '{opened.text}' of line {line}, found '{token.text}'.", span,
-                     hint=f"add '{_CLOSING[opened.text]}' before this '{token.text}'")
+        report.error(f"The text ends too early: expected '{CLOSING[last.text]}' for the '{last.text}' of line {line}.",
+                     report.span(end, end), hint=f"a '{CLOSING[last.text]}' is missing here or before")
     raise Stop
 
 
@@ -177,7 +166,7 @@ class Reader(TokenReader):
     def iri(self, readable: str = "an IRI such as <http://ex.org/>") -> str:
         """An IRI in angle brackets, without them."""
         token = self.expect_kind("iri", readable)
-        return self._checked(token, lambda: constants.iri(token.text[1:-1], self.base))[1:-1]
+        return self._checked(token, constants.iri, token.text[1:-1], self.base)[1:-1]
 
     def starts_constant(self) -> bool:
         return self.token.kind in ("iri", "curie", "string", "number", "local")
@@ -186,9 +175,9 @@ class Reader(TokenReader):
         token = self.next()
         match token.kind:
             case "iri":
-                return self._checked(token, lambda: constants.iri(token.text[1:-1], self.base))
+                return self._checked(token, constants.iri, token.text[1:-1], self.base)
             case "curie":
-                return self._checked(token, lambda: constants.iri(self._curie(token), self.base))
+                return self._checked(token, constants.iri, self._curie(token), self.base)
             case "local":
                 return constants.local(token.text[1:], self.document)
             case "number":
@@ -197,12 +186,12 @@ class Reader(TokenReader):
         text = unescaped(token.text[1:-1])
         if self.token.kind == "language":
             tag = self.next()
-            return self._checked(tag, lambda: constants.plain(text, tag.text[1:]))
+            return self._checked(tag, constants.plain, text, tag.text[1:])
         if not self.take("^^"):
             return constants.plain(text)
         space = self.next() if self.token.kind in ("iri", "curie") else self.fail("the IRI of a datatype")
         datatype = space.text[1:-1] if space.kind == "iri" else self._curie(space)
-        return self._checked(token, lambda: constants.typed(text, datatype, self.document, self.base))
+        return self._checked(token, constants.typed, text, datatype, self.document, self.base)
 
     def _curie(self, token: Token) -> str:
         prefix, _, name = token.text.partition(":")
@@ -214,9 +203,5 @@ class Reader(TokenReader):
             return f"urn:unknown-prefix:{prefix}:{name}"
         return self.prefixes[prefix] + name
 
-    def _checked(self, token: Token, make: Callable[[], str]) -> str:
-        try:
-            return make()
-        except constants.NotAConstant as error:
-            self.report.error(f"{error}.", self.report.span(token.start, token.end))
-            return "<urn:not-a-constant>"
+    def _checked(self, token: Token, make: Callable[..., str], *arguments: str | None) -> str:
+        return constants.checked(self.report, self.report.span(token.start, token.end), make, *arguments)

@@ -19,7 +19,7 @@ from engine.ir.spans import Span
 from engine.ir.terms import RDF_TYPE, RDFS, Constant, Variable
 from engine.ir.terms import Term as IrTerm
 from engine.timeline import ALWAYS
-from grammar.rif.bodies import Conjunct, Equality, Ordered, Places, Predicate, in_order
+from grammar.rif.bodies import Conjunct, Equality, Ordered, Predicate, in_order
 from grammar.rif.syntax import (Apply, Clause, Connective, Const, External, Foreign, Formula, Frame, ListTerm, Pair, Quantified, Term, Var)
 from grammar.rule_text import Report
 
@@ -35,7 +35,7 @@ class Translator:
 
     def __init__(self, report: Report) -> None:
         self.report = report
-        self.places = Places()
+        self._places: dict[Variable, Span] = {}     # where each stands first
         self._written: dict[Variable, str] = {}
         self._fresh = 0
         self._assigned: list[Conjunct] = []
@@ -67,7 +67,7 @@ class Translator:
         in_head = {t for atom in head for t in atom.terms if isinstance(t, Variable)}
         # The variables of calls in the head and in the body, by the names that the text has for them.
         for variable in sorted((ordered.unbound | in_head - ordered.bound) & self._written.keys(), key=self._place):
-            name, span = self._written[variable], self.places.spans[variable]
+            name, span = self._written[variable], self._places[variable]
             if not any(d.span == span and d.code == "rules-unsafe" for d in self.report.diagnostics):
                 what = "no atom or frame of the body holds it, and no bound term is equal to it"
                 self.report.error(f"Nothing binds ?{name}: {what}.", span, code="rules-unsafe",
@@ -75,7 +75,7 @@ class Translator:
         return ordered
 
     def _place(self, variable: Variable) -> tuple[int, str]:
-        span = self.places.spans.get(variable)
+        span = self._places.get(variable)
         return (span.start if span else 0), variable.name
 
     def _head(self, formula: Formula, scope: Scope) -> tuple[tuple[Atom, ...], tuple[Conjunct, ...]]:
@@ -193,7 +193,7 @@ class Translator:
         if name not in scope:
             self.report.error(f"?{name} is free: no Forall and no Exists declares it.", span, hint=f"Forall ?{name} ( ... )")
             return Variable(name)
-        self.places.note(scope[name], span)
+        self._places.setdefault(scope[name], span)
         return scope[name]
 
     def _list(self, term: ListTerm, scope: Scope) -> Expression:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import NoReturn
 
 from engine.ir.builtins import RIF
@@ -101,7 +100,7 @@ class Parser:
         return Import(self._iri(location), self._iri(profile[0]) if profile else None, element.span)
 
     def _iri(self, element: Element) -> str:
-        return self._checked(element, lambda: constants.iri(element.text.strip(_SPACES), self.base))[1:-1]
+        return constants.checked(self.report, element.span, constants.iri, element.text.strip(_SPACES), self.base)[1:-1]
 
     def _window(self, element: Element) -> int | None:
         text = element.text.strip(_SPACES)
@@ -221,10 +220,11 @@ class Parser:
         space = element.attributes.get(("", "type"), f"{XSD}string")
         tag = element.attributes.get((XML, "lang"))
         if tag:
-            return Const(self._checked(element, lambda: constants.plain(element.text, tag)), element.span)
+            return Const(constants.checked(self.report, element.span, constants.plain, element.text, tag), element.span)
         verbatim = space in (f"{XSD}string", f"{XSD}normalizedString") or not space.startswith((XSD, f"{RIF}iri"))
         text = element.text if verbatim else element.text.strip(_SPACES)
-        return Const(self._checked(element, lambda: constants.typed(text, space, self.document, self.base)), element.span)
+        token = constants.checked(self.report, element.span, constants.typed, text, space, self.document, self.base)
+        return Const(token, element.span)
 
     def _list(self, element: Element) -> ListTerm:
         members: list[Term] = []
@@ -237,13 +237,6 @@ class Parser:
             else:
                 members.append(self.term(child))
         return ListTerm(tuple(members), rest, element.span)
-
-    def _checked(self, element: Element, make: Callable[[], str]) -> str:
-        try:
-            return make()
-        except constants.NotAConstant as error:
-            self.report.error(f"{error}.", element.span)
-            return "<urn:not-a-constant>"
 
 
 def _content(element: Element) -> list[Element]:

@@ -12,7 +12,7 @@ from typing import Any
 
 from engine.runtime.resources import TailEvent, iso
 from server.feeds.feed import Feed
-from server.feeds.frames import Frame, bye, jsonl, message, sse
+from server.feeds.frames import Ending, Frame, jsonl, message, sse
 from server.feeds.many import ManyFeeds
 from server.formats.media import JSONL, SSE
 from server.limits import Limits
@@ -22,12 +22,11 @@ _ENCODERS = {SSE: sse, JSONL: jsonl}
 _HEARTBEATS = {SSE: b": hb\n\n", JSONL: b"\n"}
 
 
-class Tail:
+class Tail(Ending):
     """Follows the items of one stream; driven as a `Feed` is. `limit` ends it after so many items."""
 
     def __init__(self, engine: Any, limits: Limits, name: str, since: int | None, limit: int | None) -> None:
         """Raises the problem of an unknown stream. `since` None begins with the last items."""
-        self.done = False
         self._engine, self._limits, self.name, self._left = engine, limits, name, limit
         self._following = since is not None
         self._iri: str = engine.stream(name).iri
@@ -69,11 +68,6 @@ class Tail:
 
     def due_in(self, now_s: float) -> float | None:
         return None if self._due is None else max(0.0, self._due - now_s)
-
-    def end(self, reason: str, reconnect: bool) -> list[Frame]:
-        """Say goodbye."""
-        self.done = True
-        return [bye(reason, reconnect)]
 
     def progress(self) -> list[Frame]:
         """There is none."""

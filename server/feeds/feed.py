@@ -12,7 +12,7 @@ from typing import Any
 from engine.runtime.resources import PROGRAM, QueryInfo, ResultEvent, iso
 from server.feeds.channel import Channel, Entry, Listener, newer
 from server.feeds.exchange import Exchange
-from server.feeds.frames import Frame, bye, full_frames, message
+from server.feeds.frames import Ending, Frame, bye, full_frames, message
 from server.feeds.options import Options, parse_id
 from server.feeds.whole import latest_whole
 from server.formats.values import date_time_ms
@@ -35,7 +35,7 @@ def streams_of(info: QueryInfo, options: Options) -> str:
     return options.stream or "p"
 
 
-class Feed:
+class Feed(Ending):
     """Follows one query. Call `open` once, then `poll` whenever there is news, and `close` at the end."""
 
     def __init__(self, exchange: Exchange, name: str, options: Options, listener: Listener, links: dict[str, str] | None = None) -> None:
@@ -48,7 +48,6 @@ class Feed:
         self._variant = options.variant(self.info.output)
         self.channel: Channel = exchange.join(self.info, self._variant, listener)
         self.limits = exchange.limits
-        self.done = False
         self._epoch: str | None = None
         self._seq = self._known = 0
         self._live = False
@@ -119,11 +118,6 @@ class Feed:
         waiting = [self._rate_due] if self._rated else []
         waiting += [self._progress_due] if progress is not None and progress[0] > self._progress_seen else []
         return max(0.0, min(waiting) - now_s) if waiting else None
-
-    def end(self, reason: str, reconnect: bool) -> list[Frame]:
-        """Say goodbye."""
-        self.done = True
-        return [bye(reason, reconnect)]
 
     def _place(self, oldest: int, newest: int) -> tuple[bool, list[Frame]]:
         """Set the place to begin at; whether the client's own place could be kept, and the frames that say so."""
@@ -248,15 +242,12 @@ class Feed:
         if self.done:
             return
         with self.channel.lock:
-            progress, statuses = self.channel.progress, list(self.channel.statuses)
+            progress = self.channel.progress
             begun = self.channel.epoch == self._epoch
             watermark = begun and self.channel.progress_data.get("watermark") or self.info.progress.get("watermark")
             newest = max(self.channel.newest if begun else 0, self._known)
-            lost = self.channel.statuses_lost
-        if lost > self._status_seen:
-            frames.append(message("gap", requested=None, oldestId=None, reason="status", dropped=None))
-        frames += [frame for number, frame in statuses if number > self._status_seen]
-        self._status_seen = statuses[-1][0] if statuses else self._status_seen
+            statuses, self._status_seen = self.channel.statuses_after(self._status_seen)
+        frames += statuses
         if progress is not None and progress[0] > self._progress_seen and (visible or now_s >= self._progress_due):
             self._progress_seen = progress[0]
             if not visible:

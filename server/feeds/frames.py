@@ -89,6 +89,17 @@ def bye(reason: str, reconnect: bool, problem: dict[str, Any] | None = None) -> 
     return message("bye", reason=reason, reconnect=reconnect, **({"problem": problem} if problem else {}))
 
 
+class Ending:
+    """A feed that says goodbye at its end; then it is `done`."""
+
+    done = False
+
+    def end(self, reason: str, reconnect: bool) -> list[Frame]:
+        """The goodbye."""
+        self.done = True
+        return [bye(reason, reconnect)]
+
+
 def encoded(frames: Iterable[Frame], encoder: Encoder) -> bytes:
     return b"".join(map(encoder, frames))
 

@@ -12,16 +12,15 @@ from engine.runtime.resources import iso
 from server.feeds.channel import Listener
 from server.feeds.exchange import Exchange
 from server.feeds.feed import Feed
-from server.feeds.frames import Frame, bye, message
+from server.feeds.frames import Ending, Frame, message
 from server.feeds.options import Options
 
 
-class ManyFeeds:
+class ManyFeeds(Ending):
     """The feeds of `names` as one. Ids are the places in all of them: ``name:epoch-seq,...``. Only feeds with news are looked at."""
 
     def __init__(self, exchange: Exchange, names: Sequence[str], options: Options, listener: Listener) -> None:
         """Blocks; raises the problem of the first query that cannot be followed."""
-        self.done = False
         self._exchange, self._listener = exchange, listener
         self._news: dict[str, None] = {}
         self._lock = threading.Lock()
@@ -93,12 +92,8 @@ class ManyFeeds:
             if not feed.done and (due := feed.due_in(now_s)) is not None:
                 self._due[feed.name] = now_s + due
         with self._exchange.everything.lock:
-            news = [(number, frame) for number, frame in self._exchange.everything.statuses if number > self._seen]
-            lost = self._exchange.everything.statuses_lost > self._seen
-        self._seen = news[-1][0] if news else self._seen
-        if lost:
-            frames.append(message("gap", requested=None, oldestId=None, reason="status", dropped=None))
-        frames += [frame for _, frame in news]
+            statuses, self._seen = self._exchange.everything.statuses_after(self._seen)
+        frames += statuses
         return None if waiting and not frames else frames
 
     def _with_news(self, now_s: float) -> list[Feed]:
@@ -117,11 +112,6 @@ class ManyFeeds:
         if self._news:
             return 0.0
         return max(0.0, min(self._due.values()) - now_s) if self._due else None
-
-    def end(self, reason: str, reconnect: bool) -> list[Frame]:
-        """Say goodbye."""
-        self.done = True
-        return [bye(reason, reconnect)]
 
     def progress(self) -> list[Frame]:
         """The newest progress of each query again."""

@@ -8,8 +8,9 @@ import re
 from collections.abc import Callable
 from datetime import date
 from functools import lru_cache
+from typing import Any
 
-from engine.timeline import is_moment
+from engine.timeline import MAX, MIN, Interval, is_moment
 
 XSD = "http://www.w3.org/2001/XMLSchema#"
 GENERATED_AT = "http://www.w3.org/ns/prov#generatedAtTime"
@@ -103,3 +104,10 @@ def choice(*words: str) -> Callable[[str], str]:
             raise ValueError(f"expected {' or '.join(words)}")
         return text
     return read
+
+
+def times(when: Interval, at: Callable[[int], Any] = int) -> dict[str, Any]:
+    """An interval: its ends, null where it has none, and whether they belong to it; `at` writes an instant (ms)."""
+    start, end = when.lo // 2, (when.hi + 1) // 2
+    return {"from": None if when.lo == MIN else at(start), "to": None if when.hi == MAX else at(end),
+            "fromIncluded": when.lo != MIN and not when.lo % 2, "toIncluded": when.hi != MAX and not when.hi % 2}

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from operator import attrgetter
+
 from flask import Blueprint, Response, request
 
 from engine.records import Triple
-from engine.runtime.resources import DEFAULT_GRAPH, GraphInfo
+from engine.runtime.resources import DEFAULT_GRAPH
 from server.formats.media import GRAPH_TYPES, JSONLD, NTRIPLES, RDFXML, TRIG, NQUADS, TURTLE, content_type
 from server.formats.reading import read_graph
 from server.formats.results import graph_of
@@ -71,12 +73,12 @@ def _get(iri: str) -> Response:
 
 def _write(iri: str, replace: bool) -> Response:
     triples = _uploaded(iri)
-    info, created = site().engine.put_graph(iri, triples, replace=replace, check=condition(_etag))
+    info, created = site().engine.put_graph(iri, triples, replace=replace, check=condition(attrgetter("etag")))
     return json_reply(info.to_json(), 201 if created else 200, etag=info.etag)
 
 
 def _delete(iri: str) -> Response:
-    site().engine.delete_graph(iri, check=condition(_etag))
+    site().engine.delete_graph(iri, check=condition(attrgetter("etag")))
     return no_content()
 
 
@@ -115,7 +117,3 @@ def _named() -> str:
 
 def _direct(name: str) -> str:
     return f"{site().base_url}/graphs/{name}"
-
-
-def _etag(info: GraphInfo) -> str:
-    return info.etag

@@ -14,9 +14,9 @@ from engine.rewrite.validate import MAX_RULES
 from engine.supervision.worker import Worker
 from grammar.rule_sets import BY_MEDIA, RULE_SET_TYPES, STATEMENT_LANGUAGES
 from grammar.statement import TEXT_LIMITS
+from server import package_version
 from server.formats.media import GRAPH_TYPES, HTML, JSON, PUSH_TYPES, TEXT
 from server.problems import SLUGS, Problem
-from server.version import package_version
 from server.web import best, json_reply, path, reply, route, site
 
 blueprint = Blueprint("info", __name__)

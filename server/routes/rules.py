@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from operator import attrgetter
+
 from flask import Blueprint, Response
 
 from engine.runtime.resources import RuleSetInfo
@@ -35,16 +37,12 @@ def put(name: str) -> Response:
     """Set or replace a rule set; the queries that use it are planned anew."""
     media = body_type(RULE_SET_TYPES)
     text = text_body(site().limits.rule_text)
-    info, created = site().engine.put_rules(name, media, text, check=condition(_etag))
+    info, created = site().engine.put_rules(name, media, text, check=condition(attrgetter("etag")))
     return json_reply(info.to_json(), 201 if created else 200, etag=info.etag, headers={"Location": path("rules", name)})
 
 
 @route(blueprint, "/rules/<name>", "DELETE")
 def delete(name: str) -> Response:
     """Remove a rule set that no query uses."""
-    site().engine.delete_rules(name, check=condition(_etag))
+    site().engine.delete_rules(name, check=condition(attrgetter("etag")))
     return no_content()
-
-
-def _etag(info: RuleSetInfo) -> str:
-    return info.etag
