@@ -125,11 +125,8 @@ def _datatype(term: Any) -> str:
 
 
 class Patterns:
-    """Translates groups.
-
-    `windows` tells which ``GRAPH`` key words of the parsed text were written as ``WINDOW`` or ``STREAM`` (by offset), and for the
-    latter the name of the window; `named` are the declared window names, `streams` those that ``GRAPH`` may name too.
-    """
+    """Translates groups. `windows` tells which ``GRAPH`` key words of the parsed text were written as ``WINDOW`` or ``STREAM`` (by offset),
+    and for the latter the name of the window; `named` are the declared window names, `streams` those that ``GRAPH`` may name too."""
 
     def __init__(self, names: Names, labels: Labels, windows: Mapping[int, str | None], named: frozenset[str],
                  streams: frozenset[str]) -> None:

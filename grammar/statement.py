@@ -35,10 +35,8 @@ _LEAVES = (TriplePattern, Variable, Constant, Span, str, int)
 
 
 def parse(text: str) -> Statement:
-    """Parse one statement: a registered query or stream, or a plain SPARQL 1.1 query.
-
-    Raises DiagnosticError, and nothing else, with every mistake found. Whether streams and graphs exist is not looked at here.
-    """
+    """Parse one statement: a registered query or stream, or a plain SPARQL 1.1 query. Raises DiagnosticError, and nothing else, with every
+    mistake found. Whether streams and graphs exist is not looked at here."""
     try:
         return _parse(Text(text))
     except RecursionError:

@@ -77,12 +77,9 @@ def site() -> Site:
 
 def route(blueprint: Blueprint, rule: str, *methods: str, query: Collection[str] = (), starting: bool = False,
           page: bool = False, others: bool = False, kind: Kind | None = None) -> Callable[[View], View]:
-    """Register a view for `methods` of `rule` with the query parameters that it knows.
-
-    `starting` marks those that work while the engine starts, `page` those that links of other sites may lead to, `others` those
-    where unknown parameters are passed over and known ones may come again. `kind` is the kind of work (server/bridge.py): reads are
-    quick, writes are the catalogue's, if nothing else is said.
-    """
+    """Register a view for `methods` of `rule` with the query parameters that it knows. `starting` marks those that work while the engine
+    starts, `page` those that links of other sites may lead to, `others` those where unknown parameters are passed over and known ones may
+    come again. `kind` is the kind of work (server/bridge.py): reads are quick, writes are the catalogue's, if nothing else is said."""
     def register(view: View) -> View:
         view.query_parameters = frozenset(query)  # type: ignore[attr-defined]
         view.other_parameters = others  # type: ignore[attr-defined]

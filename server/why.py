@@ -1,6 +1,5 @@
 """Why a row of a result: from what its evaluation saw to the proofs, and these as JSON and as text (docs/why.md), for the route and the
-command line alike.
-"""
+command line alike."""
 
 from __future__ import annotations
 

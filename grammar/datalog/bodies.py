@@ -1,6 +1,5 @@
-"""Bodies of Datalog rules: comparisons and arithmetic, ``X > 3``, ``Z = X + Y * 2``, with the operators and values of SPARQL; and
-safety: each variable is bound by a positive atom, by ``@T`` before one, or by ``=`` with a bound side.
-"""
+"""Bodies of Datalog rules: comparisons and arithmetic, ``X > 3``, ``Z = X + Y * 2``, with the operators and values of SPARQL; and safety:
+each variable is bound by a positive atom, by ``@T`` before one, or by ``=`` with a bound side."""
 
 from __future__ import annotations
 
@@ -109,10 +108,8 @@ class ComparisonReader(Reader):
 
 
 def resolved(parts: Sequence[Formula | Equality]) -> tuple[tuple[Formula, ...], frozenset[Variable]]:
-    """A body in its order, each equality a test or an assignment; and the variables that it binds.
-
-    The first equality, in the order of the text, that finds one side bound and the other a variable that is not assigns it.
-    """
+    """A body in its order, each equality a test or an assignment; and the variables that it binds. The first equality, in the order of the
+    text, that finds one side bound and the other a variable that is not assigns it."""
     bound = {v for part in parts if not isinstance(part, (Equality, Negation, Test)) for v in rule_variables(part)}
     waiting = {place: part for place, part in enumerate(parts) if isinstance(part, Equality)}
     asking: dict[Variable, list[int]] = defaultdict(list)

@@ -48,8 +48,7 @@ def scan(report: Report) -> list[Token]:
 
 class Reader(TokenReader):
     """Reads terms, atoms, and the lines before the rules. `places` has where each variable of the rule stands first; clear it before each
-    rule. `reserved` are the words, in lower case, that no predicate has as its name; a language adds its own `directives`.
-    """
+    rule. `reserved` are the words, in lower case, that no predicate has as its name; a language adds its own `directives`."""
 
     reserved: frozenset[str] = frozenset()
     directives: tuple[str, ...] = ("PREFIX", "FROM")

@@ -30,11 +30,8 @@ EVER = Interval(0, MAX)
 
 
 def parse_lars(text: str, name: str) -> RuleSet:
-    """The rule set `name` that a LARS program says (docs/lars.md).
-
-    Streams and graphs are its imports, facts hold always or during a granule. Raises DiagnosticError with all that is wrong, in the order
-    of the text.
-    """
+    """The rule set `name` that a LARS program says (docs/lars.md). Streams and graphs are its imports, facts hold always or during a
+    granule. Raises DiagnosticError with all that is wrong, in the order of the text."""
     report = Report(text.removeprefix("\ufeff"))
     reader = RuleReader(report)
     rules, facts, imports = reader.program()

@@ -1,6 +1,5 @@
 """Texts of rules to rule sets: the one entrance for both syntaxes, what a document may import (profiles of RDF graphs: RIF RDF and OWL
-Compatibility, section 5.1), and the linking of documents that import each other.
-"""
+Compatibility, section 5.1), and the linking of documents that import each other."""
 
 from __future__ import annotations
 
@@ -25,11 +24,9 @@ REJECTED = "rif-import-rejected"
 
 
 def parse_rules(text: str, media: str, name: str, base: str | None = None) -> RuleSet:
-    """The rule set `name` that a document of one of the types MEDIA says.
-
-    `base` resolves relative IRIs where the document has no base of its own; local constants (``_x``, rif:local) belong to `name`.
-    Raises DiagnosticError with all that is wrong, in the order of the text; ValueError for another media type.
-    """
+    """The rule set `name` that a document of one of the types MEDIA says. `base` resolves relative IRIs where the document has no base of
+    its own; local constants (``_x``, rif:local) belong to `name`. Raises DiagnosticError with all that is wrong, in the order of the text;
+    ValueError for another media type."""
     report = Report(text.removeprefix("\ufeff"))
     try:
         document = _parser(report, media, name, base).document_()
@@ -44,10 +41,8 @@ def parse_rules(text: str, media: str, name: str, base: str | None = None) -> Ru
 
 def parse_condition(text: str, media: str, name: str = "condition", base: str | None = None,
                     prefixes: Mapping[str, str] | None = None) -> tuple[tuple[Formula, ...], ...]:
-    """A closed formula by itself: the bodies of which one must hold. `prefixes` (name to namespace) are known beside RIF's own.
-
-    Raises as `parse_rules` does.
-    """
+    """A closed formula by itself: the bodies of which one must hold. `prefixes` (name to namespace) are known beside RIF's own. Raises as
+    `parse_rules` does."""
     report = Report(text.removeprefix("\ufeff"))
     try:
         parser = _parser(report, media, name, base)
@@ -63,10 +58,8 @@ def parse_condition(text: str, media: str, name: str = "condition", base: str | 
 
 
 def link(main: RuleSet, documents: Mapping[str, RuleSet]) -> RuleSet:
-    """A rule set together with the documents that it imports without a profile, and that these import; by IRI in `documents`.
-
-    Raises DiagnosticError where a symbol stands in different contexts, KeyError for a document that is not there.
-    """
+    """A rule set together with the documents that it imports without a profile, and that these import; by IRI in `documents`. Raises
+    DiagnosticError where a symbol stands in different contexts, KeyError for a document that is not there."""
     linked, waiting = {"": main}, [main]
     while waiting:
         for imp in waiting.pop().imports:
@@ -149,10 +142,8 @@ def graph_problems(tokens: Iterable[str], imp: Import) -> list[Diagnostic]:
 
 
 def conflicts(rule_sets: Sequence[RuleSet]) -> list[Diagnostic]:
-    """Symbols that stand in different contexts in documents that belong together (RIF-BLD section 2.3: each in at most one).
-
-    A context is: an individual, a predicate of so many arguments, a built-in.
-    """
+    """Symbols that stand in different contexts in documents that belong together (RIF-BLD section 2.3: each in at most one). A context is:
+    an individual, a predicate of so many arguments, a built-in."""
     seen: dict[str, str] = {}
     found: dict[str, Diagnostic] = {}
     for rule_set in rule_sets:

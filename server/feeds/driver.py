@@ -119,10 +119,8 @@ class Driver:
         return [*retry, *map(self._encode, opening)]
 
     def news(self, frames: list[Frame], now_s: float, closing: bool = False) -> list[bytes]:
-        """What to send, given the feed's news: they, a goodbye where it is time for it, or a sign of life after a long silence.
-
-        Where it is nothing the host waits for news, at the longest `patience`.
-        """
+        """What to send, given the feed's news: they, a goodbye where it is time for it, or a sign of life after a long silence. Where it is
+        nothing the host waits for news, at the longest `patience`."""
         if not self.feed.done and (closing or now_s >= self._until):
             frames = [*frames, *self.feed.end("shutdown" if closing else "rotate", True)]
         silent = now_s - self._silent_from >= self._limits.heartbeat_seconds

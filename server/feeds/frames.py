@@ -1,6 +1,5 @@
 """Logged results as events (full results, differences, graphs, snapshots; in chunks where they are large), and events as bytes: server-sent
-events, or JSON lines with the same objects.
-"""
+events, or JSON lines with the same objects."""
 
 from __future__ import annotations
 
@@ -218,10 +217,8 @@ def _place(number: int, last: bool) -> bytes:
 
 def cut_rows(text: bytes, cap: int, start: int = 0, end: int | None = None) -> Iterator[memoryview]:
     """The bindings, ``{...},{...}``, that a text has between two places, in pieces of whole rows of at most `cap` bytes, or one row where
-    that is longer. Nothing is copied.
-
-    Large results are not parsed for this: 50,000 rows would hold up everything else for a third of a second.
-    """
+    that is longer. Nothing is copied. Large results are not parsed for this: 50,000 rows would hold up everything else for a third of a
+    second."""
     whole, end = memoryview(text), len(text) if end is None else end
     while end - start > cap:
         cut = _row_end(text, start, start + cap)

@@ -22,11 +22,8 @@ STAMPS = 64
 
 @dataclass(frozen=True, slots=True)
 class Reader:
-    """How the items of one push are read.
-
-    `predicate` carries the time stamp of an item; `timestamp_ms` (``?timestamp=``) overrides it; `event_time` refuses items without
-    one; `skip` (``?on-error=skip``) leaves bad items out instead of refusing the push.
-    """
+    """How the items of one push are read. `predicate` carries the time stamp of an item; `timestamp_ms` (``?timestamp=``) overrides it;
+    `event_time` refuses items without one; `skip` (``?on-error=skip``) leaves bad items out instead of refusing the push."""
 
     predicate: str = GENERATED_AT
     timestamp_ms: int | None = None

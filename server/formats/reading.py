@@ -124,10 +124,8 @@ def _cap(text: bytes, literal: int) -> int | None:
 
 
 def read_items(body: bytes, media: str, reader: Reader, base: str | None = None) -> Reading:
-    """The stream items of a push (docs/http-api.md, "Stream items"). `base` resolves relative IRIs.
-
-    Raises Problem, with the line where the format has lines, unless `reader.skip` allows to leave the item out.
-    """
+    """The stream items of a push (docs/http-api.md, "Stream items"). `base` resolves relative IRIs. Raises Problem, with the line where the
+    format has lines, unless `reader.skip` allows to leave the item out."""
     reading, limits = Reading(reader, media == NQUADS), reader.limits
     check_lines(body, media, limits.push_triples)
     body = prepared(body, media, reader.limits.nesting)

@@ -66,10 +66,8 @@ def snippet(body: bytes, line: int, column: int, end_column: int | None = None) 
 
 
 def tokens(quads: Iterable[Quad], literal_cap: int | None = None) -> Iterator[tuple[str | None, Triple]]:
-    """(graph token or None, triple) of each quad; RDF 1.2 terms and literals above `literal_cap` bytes are refused.
-
-    `literal_cap` None skips the check (a text shorter than the cap cannot hold such a literal).
-    """
+    """(graph token or None, triple) of each quad; RDF 1.2 terms and literals above `literal_cap` bytes are refused. `literal_cap` None
+    skips the check (a text shorter than the cap cannot hold such a literal)."""
     default = DefaultGraph()
     for quad in quads:
         subject, predicate, object_ = str(quad.subject), str(quad.predicate), str(quad.object)

@@ -1,6 +1,5 @@
 """Values as texts: time stamps of items (xsd:dateTime, with or without a zone, then UTC) as integer milliseconds, and the values of query
-parameters, each read by a function that raises ValueError with what was expected.
-"""
+parameters, each read by a function that raises ValueError with what was expected."""
 
 from __future__ import annotations
 
@@ -21,10 +20,8 @@ _MS = re.compile(r"-?[0-9]{1,16}")
 
 
 def date_time_ms(text: str) -> int | None:
-    """Milliseconds since the epoch of an xsd:dateTime; digits beyond ms are cut off; None where it is none.
-
-    Year 0 and years beyond four digits follow the proleptic Gregorian calendar (XSD 1.1, section 3.3.7).
-    """
+    """Milliseconds since the epoch of an xsd:dateTime; digits beyond ms are cut off; None where it is none. Year 0 and years beyond four
+    digits follow the proleptic Gregorian calendar (XSD 1.1, section 3.3.7)."""
     found = _DATE_TIME.fullmatch(text.strip())
     if found is None:
         return None

@@ -1,6 +1,5 @@
 """``/queries``: registration, state, plan and statistics of continuous queries. ``/explain``: check a text and show its plan; nothing is
-registered.
-"""
+registered."""
 
 from __future__ import annotations
 
