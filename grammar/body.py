@@ -22,7 +22,6 @@ from grammar.combinators import FAILED, FOREIGN, Function, Run
 from grammar.machine import Element, LeafPlan, Machine, Plan
 from grammar.text import IRI_REFERENCE, Node
 
-_DIGITS = string.digits
 _LEAVES = {
     "IRIREF": LeafPlan("iri", "an IRI", "<"),
     "PrefixedName": LeafPlan("pname", "an IRI", string.ascii_letters + ":" + FOREIGN),
@@ -31,19 +30,13 @@ _LEAVES = {
     "ANON": LeafPlan("anon", "a blank node", "["),
     "NIL": LeafPlan("nil", "'('", "("),
     "A": LeafPlan("a", "'a'", "a"),
-    "INTEGER": LeafPlan("integer", "a number", _DIGITS),
-    "DECIMAL": LeafPlan("decimal", "a number", _DIGITS + "."),
-    "DOUBLE": LeafPlan("double", "a number", _DIGITS + "."),
-    "INTEGER_POSITIVE": LeafPlan("integer", "a number", "+"),
-    "DECIMAL_POSITIVE": LeafPlan("decimal", "a number", "+"),
-    "DOUBLE_POSITIVE": LeafPlan("double", "a number", "+"),
-    "INTEGER_NEGATIVE": LeafPlan("integer", "a number", "-"),
-    "DECIMAL_NEGATIVE": LeafPlan("decimal", "a number", "-"),
-    "DOUBLE_NEGATIVE": LeafPlan("double", "a number", "-"),
-    "STRING_LITERAL_LONG1": LeafPlan("string", "a string", "'"),
-    "STRING_LITERAL_LONG2": LeafPlan("string", "a string", '"'),
-    "STRING_LITERAL1": LeafPlan("string", "a string", "'"),
-    "STRING_LITERAL2": LeafPlan("string", "a string", '"'),
+    "INTEGER": LeafPlan("integer", "a number", string.digits),
+    "DECIMAL": LeafPlan("decimal", "a number", string.digits + "."),
+    "DOUBLE": LeafPlan("double", "a number", string.digits + "."),
+    **{f"{kind.upper()}_POSITIVE": LeafPlan(kind, "a number", "+") for kind in ("integer", "decimal", "double")},
+    **{f"{kind.upper()}_NEGATIVE": LeafPlan(kind, "a number", "-") for kind in ("integer", "decimal", "double")},
+    **dict.fromkeys(("STRING_LITERAL_LONG1", "STRING_LITERAL1"), LeafPlan("string", "a string", "'")),
+    **dict.fromkeys(("STRING_LITERAL_LONG2", "STRING_LITERAL2"), LeafPlan("string", "a string", '"')),
     "LANGTAG": LeafPlan("language", "a language tag", "@"),
     "PN_PREFIX": LeafPlan("prefix", "a prefix", string.ascii_letters + FOREIGN),
 }

@@ -61,8 +61,7 @@ class Element:
     """An element written by hand: a compiled function with its beginnings."""
 
     def __init__(self, function: Callable[[Machine], Function], begins_like: Any) -> None:
-        self.function = function
-        self.begins_like = begins_like
+        self.function, self.begins_like = function, begins_like
 
 
 class Machine:

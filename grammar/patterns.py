@@ -25,8 +25,7 @@ class Expressions:
     """Translates expressions; `group` translates the pattern of EXISTS."""
 
     def __init__(self, names: Names, group: Callable[[Node], Pattern]) -> None:
-        self._names = names
-        self._group = group
+        self._names, self._group = names, group
         self.aggregate: Callable[[Aggregate], Expression] | None = None     # where aggregates may stand: what stands for one
 
     def translate(self, item: Any) -> Expression:
@@ -130,11 +129,8 @@ class Patterns:
 
     def __init__(self, names: Names, labels: Labels, windows: Mapping[int, str | None], named: frozenset[str],
                  streams: frozenset[str]) -> None:
-        self._names = names
-        self._labels = labels
-        self._windows = windows
-        self._named = named
-        self._streams = streams
+        self._names, self._labels = names, labels
+        self._windows, self._named, self._streams = windows, named, streams
         self.labels: dict[str, Leaf] = {}   # labels of the blank nodes of all basic graph patterns so far
         self.expressions = Expressions(names, self.group)
         self.select: Callable[[Node], Pattern] | None = None

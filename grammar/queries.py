@@ -20,9 +20,7 @@ class Queries:
     """Translates whole queries and sub-queries."""
 
     def __init__(self, names: Names, labels: Labels, patterns: Patterns) -> None:
-        self._names = names
-        self._labels = labels
-        self._patterns = patterns
+        self._names, self._labels, self._patterns = names, labels, patterns
         patterns.select = lambda node: self._select(node)[0]
 
     def query(self, node: Node) -> Query:
@@ -78,9 +76,7 @@ class _Level:
     """One SELECT level: WHERE, grouping, expressions, order."""
 
     def __init__(self, names: Names, patterns: Patterns, node: Node) -> None:
-        self._names = names
-        self._patterns = patterns
-        self._node = node
+        self._names, self._patterns, self._node = names, patterns, node
         self._aggregates: dict[Aggregate, Variable] = {}
         where = node.get("where")
         self._pattern = patterns.group(where) if where is not None else EMPTY

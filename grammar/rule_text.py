@@ -65,9 +65,7 @@ class TokenReader:
     """The tokens of a text, the last of kind ``eof``."""
 
     def __init__(self, report: Report, tokens: Sequence[Token]) -> None:
-        self.report = report
-        self._tokens = tokens
-        self._place = 0
+        self.report, self._tokens, self._place = report, tokens, 0
 
     @property
     def token(self) -> Token:

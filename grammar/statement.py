@@ -107,9 +107,7 @@ class _Assembler:
     """Resolves the names of the head's clauses and puts the statement together."""
 
     def __init__(self, text: Text, names: Names, head: Head) -> None:
-        self._text = text
-        self._names = names
-        self._head = head
+        self._text, self._names, self._head = text, names, head
         self._streams: list[StreamSource] = []
         self._graphs: list[GraphSource] = []
         self._reasoning: list[GraphSource] = []

@@ -137,8 +137,7 @@ class Block:
     """The triples and paths of one basic graph pattern, or of one template."""
 
     def __init__(self, names: Names, labels: Labels, renamed: dict[str, Variable] | None = None) -> None:
-        self._names = names
-        self._labels = labels
+        self._names, self._labels = names, labels
         self._renamed = renamed or {}
         self.triples: list[TriplePattern] = []
         self.paths: list[PathPattern] = []

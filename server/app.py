@@ -1,6 +1,6 @@
 """The Flask application: everything but the live feeds (server/hub.py), which a WSGI host cannot serve to many.
 
-One blueprint per resource. Everything is resolved before the response starts; every error ends in the one problem body.
+Everything is resolved before the response starts; every error ends in the one problem body.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from werkzeug.exceptions import HTTPException, MethodNotAllowed
 
 from server import guard
 from server.problems import Problem, form_for, from_error, unknown_parameter
-from server.routes import ALL
+from server.routes import graphs, info, queries, results, sparql, streams
 from server.web import Site, site
 
 POLICY = "default-src 'self'; base-uri 'none'; object-src 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'"
@@ -27,8 +27,8 @@ def create_app(engine: Any, own: Site | None = None) -> Flask:
     app.before_request(_check)
     app.after_request(_harden)
     app.register_error_handler(Exception, _problem)
-    for blueprint in ALL:
-        app.register_blueprint(blueprint)
+    for module in (info, streams, queries, results, graphs, sparql):
+        app.register_blueprint(module.blueprint)
     return app
 
 

@@ -9,11 +9,10 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any, cast
 
 from engine.runtime.errors import EngineError
-from server.feeds.driver import AnyFeed, Driver, Tail, headers
+from server.feeds.driver import AnyFeed, Driver, ManyFeeds, Tail, headers
 from server.feeds.exchange import Exchange, too_many
 from server.feeds.feed import Feed
 from server.feeds.frames import Frame, bye, sse
-from server.feeds.many import ManyFeeds
 from server.feeds.options import MANY_PARAMETERS, parse_options, parse_tail
 from server.formats.media import SSE
 from server.outbox import Outbox, Receive, Scope, Send, Sending, abort_of, as_bytes, header, respond

@@ -8,7 +8,6 @@ import logging
 import socket
 import sys
 import time
-from collections.abc import Callable
 
 from engine.limits import NAMES, EvaluationLimits
 from engine.runtime.resources import Notice
@@ -63,11 +62,10 @@ def serve(given: argparse.Namespace, limits: Limits) -> int:
 class Process:
     """Start and stop of the engine beside the loop, with words for the terminal. `status` is the exit status."""
 
-    def __init__(self, engine: Engine, demo: Demo | None, address: str, say: Callable[[str], None] | None = None) -> None:
+    def __init__(self, engine: Engine, demo: Demo | None, address: str) -> None:
         self.status = 0
         self.server: Server | None = None
         self._engine, self._demo, self._address = engine, demo, address
-        self._say = say or (lambda text: print(text, flush=True))
         self._began = time.monotonic()
         self._stopping = False
 
@@ -88,7 +86,7 @@ class Process:
         if self._demo is not None:
             self._demo.stop()
         self._engine.stop()
-        self._say("Stopped.")
+        print("Stopped.", flush=True)
 
     def _notice(self, notice: Notice) -> None:
         if notice.kind != "engine" or self._stopping:
@@ -96,10 +94,10 @@ class Process:
         if notice.data["state"] == "failed":
             self._failed(notice.data["progress"])
         elif notice.data["state"] == "running":
-            self._say(f"Ready after {time.monotonic() - self._began:.1f} s: {self._address}")
-            self._say((_TOUR if self._demo else _EMPTY_TOUR).format(base=self._address, query=QUERIES[0]))
+            print(f"Ready after {time.monotonic() - self._began:.1f} s: {self._address}", flush=True)
+            print((_TOUR if self._demo else _EMPTY_TOUR).format(base=self._address, query=QUERIES[0]), flush=True)
         else:
-            self._say(f"  {notice.data['progress']} ...")
+            print(f"  {notice.data['progress']} ...", flush=True)
 
     def _failed(self, why: str) -> None:
         print(f"thalweg: the engine failed: {why}", file=sys.stderr, flush=True)

@@ -127,7 +127,7 @@ def with_limits(limits: Limits) -> type[Connection]:
 class Server(uvicorn.Server):
     """uvicorn that lets feeds say goodbye before it goes, and does not raise the signal again afterwards."""
 
-    def __init__(self, application: Application, threads_end: float = _PATIENCE_SECONDS) -> None:
+    def __init__(self, application: Application) -> None:
         grace = int(application.site.limits.shutdown_seconds)
         limits = application.site.limits
         super().__init__(uvicorn.Config(
@@ -135,7 +135,6 @@ class Server(uvicorn.Server):
             timeout_keep_alive=limits.keep_alive_seconds,  # type: ignore[arg-type]
             access_log=False, log_config=None, log_level="warning", server_header=False, timeout_graceful_shutdown=grace))
         self._application = application
-        self._patience = threads_end
         self._ending = False
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
@@ -143,7 +142,7 @@ class Server(uvicorn.Server):
         if self._ending:
             os._exit(1)
         self._ending = True
-        watchdog = threading.Timer(self._patience, self._give_up)
+        watchdog = threading.Timer(_PATIENCE_SECONDS, self._give_up)
         watchdog.daemon = True
         watchdog.start()
         self.end()
@@ -162,7 +161,7 @@ class Server(uvicorn.Server):
         self.should_exit = True
 
     def _give_up(self) -> None:
-        log.warning("not everything stopped within %g s; leaving", self._patience)
+        log.warning("not everything stopped within %g s; leaving", _PATIENCE_SECONDS)
         logging.shutdown()
         os._exit(0)
 

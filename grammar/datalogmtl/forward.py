@@ -157,9 +157,7 @@ class Translator:
     """Brings one rule into the IR and reports why it cannot be."""
 
     def __init__(self, clause: Clause, unit_ms: int, report: Report) -> None:
-        self.clause = clause
-        self.unit_ms = unit_ms
-        self.report = report
+        self.clause, self.unit_ms, self.report = clause, unit_ms, report
 
     def head(self) -> Head | None:
         """The head; box-plus of box-plus is one, over the sum of their intervals (Proposition 6)."""

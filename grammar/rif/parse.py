@@ -23,13 +23,12 @@ MEDIA = (PRESENTATION, XML)
 REJECTED = "rif-import-rejected"
 
 
-def parse_rules(text: str, media: str, name: str, base: str | None = None) -> RuleSet:
-    """The rule set `name` that a document of one of the types MEDIA says. `base` resolves relative IRIs where the document has no base of
-    its own; local constants (``_x``, rif:local) belong to `name`. Raises DiagnosticError with all that is wrong, in the order of the text;
-    ValueError for another media type."""
+def parse_rules(text: str, media: str, name: str) -> RuleSet:
+    """The rule set `name` that a document of one of the types MEDIA says; local constants (``_x``, rif:local) belong to `name`. Raises
+    DiagnosticError with all that is wrong, in the order of the text; ValueError for another media type."""
     report = Report(text.removeprefix("\ufeff"))
     try:
-        document = _parser(report, media, name, base).document_()
+        document = _parser(report, media, name).document_()
     except Stop:
         report.raise_if_any()
         raise
@@ -39,13 +38,12 @@ def parse_rules(text: str, media: str, name: str, base: str | None = None) -> Ru
     return rule_set
 
 
-def parse_condition(text: str, media: str, name: str = "condition", base: str | None = None,
-                    prefixes: Mapping[str, str] | None = None) -> tuple[tuple[Formula, ...], ...]:
+def parse_condition(text: str, media: str, prefixes: Mapping[str, str] | None = None) -> tuple[tuple[Formula, ...], ...]:
     """A closed formula by itself: the bodies of which one must hold. `prefixes` (name to namespace) are known beside RIF's own. Raises as
     `parse_rules` does."""
     report = Report(text.removeprefix("\ufeff"))
     try:
-        parser = _parser(report, media, name, base)
+        parser = _parser(report, media, "condition")
         if isinstance(parser, presentation.Parser):
             parser.prefixes |= prefixes or {}
         formula = parser.condition()
@@ -74,11 +72,11 @@ def link(main: RuleSet, documents: Mapping[str, RuleSet]) -> RuleSet:
                    imports=tuple(dict.fromkeys(i for s in sets for i in s.imports if i.profile is not None)))
 
 
-def _parser(report: Report, media: str, name: str, base: str | None) -> presentation.Parser | xml.Parser:
+def _parser(report: Report, media: str, name: str) -> presentation.Parser | xml.Parser:
     if media not in MEDIA:
         raise ValueError(f"not a type of rule documents: {media}")
     try:
-        return (presentation.Parser if media == PRESENTATION else xml.Parser)(report, name, base)
+        return (presentation.Parser if media == PRESENTATION else xml.Parser)(report, name)
     except Stop:
         report.raise_if_any()
         raise

@@ -132,10 +132,9 @@ def _never_closed(report: Report, tokens: list[Token], open_: list[Token]) -> No
 class Reader(TokenReader):
     """The tokens of a text, with the names it declares; `document` is what its local constants belong to."""
 
-    def __init__(self, report: Report, document: str, base: str | None) -> None:
+    def __init__(self, report: Report, document: str, base: str | None = None) -> None:
         super().__init__(report, scan(report))
-        self.document = document
-        self.base = base
+        self.document, self.base = document, base
         self.prefixes = dict(constants.PREFIXES)
         self._unknown: set[str] = set()
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import NoReturn
 
 from engine.ir.builtins import RIF
-from engine.ir.iris import resolve
 from engine.ir.rules import Import
 from engine.ir.terms import XSD
 from grammar.rif import constants
@@ -27,15 +26,14 @@ _SPACES = " \t\r\n"
 class Parser:
     """Reads a document or condition; `document` is what its local constants belong to."""
 
-    def __init__(self, report: Report, document: str, base: str | None) -> None:
-        self.report = report
-        self.document = document
-        self.base = base
+    def __init__(self, report: Report, document: str) -> None:
+        self.report, self.document = report, document
+        self.base: str | None = None
 
     def document_(self) -> Document:
         root = read(self.report)
         self._is(root, "Document")
-        self._take_base(root)
+        self.base = root.attributes.get((XML, "base"))
         imports: list[Import] = []
         clauses: list[Clause] = []
         window = window_span = None
@@ -53,13 +51,8 @@ class Parser:
     def condition(self) -> Formula:
         """A formula as the root element."""
         root = read(self.report)
-        self._take_base(root)
+        self.base = root.attributes.get((XML, "base"))
         return self.formula(root)
-
-    def _take_base(self, root: Element) -> None:
-        declared = root.attributes.get((XML, "base"))
-        if declared is not None:
-            self.base = resolve(declared, self.base) if self.base is not None else declared
 
     def _known(self, element: Element) -> str:
         """The local name of an element of RIF."""

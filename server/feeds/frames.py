@@ -114,9 +114,9 @@ def result_frames(event: ResultEvent, before: bytes | None, variant: Variant, ca
         return _stream_frames(event, cap)
     added, removed = difference(event, before)
     if event.kind == "graph":
-        return _chunked("delta", event, added, removed, cap, lambda a, r: _graph_delta(event, a, r, variant))
+        return _chunked(event, added, removed, cap, lambda a, r: _graph_delta(event, a, r, variant))
     head = orjson.loads(event.payload)["head"]
-    return _chunked("delta", event, added, removed, cap, lambda a, r: _table_delta(event, head, a, r))
+    return _chunked(event, added, removed, cap, lambda a, r: _table_delta(event, head, a, r))
 
 
 def full_frames(event: ResultEvent, data: bytes, variant: Variant, cap: int, name: str | None = None) -> list[Frame]:
@@ -249,13 +249,13 @@ def _closes(rows: bytes, quote: int) -> bool:
     return (quote - before) % 2 == 1 and rows[quote - 1] not in b":,{["
 
 
-def _chunked(name: str, event: ResultEvent, added: Rows, removed: Rows, cap: int, write: Any) -> list[Frame]:
+def _chunked(event: ResultEvent, added: Rows, removed: Rows, cap: int, write: Any) -> list[Frame]:
     """Events with slices of the added rows, then of the removed ones; one event where they fit together."""
     if sum(map(len, added)) + sum(map(len, removed)) <= cap:
-        return [Frame(name, dumps(write(added, removed)), event.id)]
+        return [Frame("delta", dumps(write(added, removed)), event.id)]
     pieces: list[tuple[Rows, Rows]] = [(piece, ()) for piece in _slices(added, cap)] + [((), piece) for piece in _slices(removed, cap)]
     last = len(pieces) - 1
-    return [Frame(name, dumps({**write(*piece), "chunk": number, "last": number == last}), event.id if number == last else None)
+    return [Frame("delta", dumps({**write(*piece), "chunk": number, "last": number == last}), event.id if number == last else None)
             for number, piece in enumerate(pieces)]
 
 

@@ -19,7 +19,7 @@ from xml.parsers import expat
 
 from engine.ir.quoting import is_language_tag
 from server.formats.media import JSONL, JSONLD, NQUADS, NTRIPLES, RDFXML, TIMED
-from server.formats.syntax import syntax_problem
+from server.formats.items import syntax_problem
 from server.problems import Problem
 
 _PIECE = 256 * 1024

@@ -19,11 +19,10 @@ from pyoxigraph import RdfFormat, parse
 from engine.runtime.rows import one_each
 from engine.timeline import is_moment
 from server.formats.bodies import check_lines
-from server.formats.items import Reader
+from server.formats.items import Reader, tokens
 from server.formats.reading import has_odd_line_ends
 from server.formats.media import NQUADS, TIMED
 from server.formats.values import stamp_ms
-from server.formats.syntax import tokens
 from server.problems import Problem
 
 SMALL = 64 * 1024

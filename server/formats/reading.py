@@ -14,9 +14,9 @@ from pyoxigraph import RdfFormat, parse
 from engine.records import Triple
 from engine.timeline import is_moment
 from server.formats.bodies import check_json_nesting, check_languages, check_lines, prepared
-from server.formats.items import STAMPS, Quad, Reader, Reading, TooManyTriples, capped, located
+from server.formats.items import (STAMPS, Quad, Reader, Reading, TooManyTriples, capped, from_parser, located, own_blank_nodes,
+                                  syntax_problem, tokens)
 from server.formats.media import JSONL, JSONLD, NQUADS, NTRIPLES, RDFXML, RDF_FORMATS, TIMED, TURTLE
-from server.formats.syntax import from_parser, own_blank_nodes, syntax_problem, tokens
 from server.limits import Limits
 from server.problems import Problem
 
