@@ -59,7 +59,9 @@ class _Reader:
             begin = self.tokens[self.at].start
             self.head.register = self._clause(REGISTER)
             if self.head.register is None:
-                self._pass_over(begin, FORMS | OPERATORS)
+                while self.at < len(self.tokens) and self._word() not in FORMS | OPERATORS:
+                    self.at += 1
+                self._leave_out(begin)
             what = self.head.register.get("what") if self.head.register else None
             if what is not None and what.text in OPERATORS:
                 self.head.operators.append(what)
@@ -101,13 +103,12 @@ class _Reader:
             token, word, mark = self.tokens[self.at], self._word(), self._mark()
             if mark == "{" or word == "WHERE":
                 return
-            if mark in _OPENING and mark:
+            if mark in _OPENING:
                 self._skip_brackets()
             elif word in ("FROM", "USING"):
-                begin = token.start
                 clause = self._clause(SOURCE)
                 if clause is None:
-                    self._skip_to_more(begin)
+                    self._skip_to_more(token.start)
                     continue
                 if self._too_many(self.tokens[self.at - 1]):
                     return
@@ -128,8 +129,7 @@ class _Reader:
         if self.at >= len(self.tokens) or self._word() in ("FROM", "USING", "WHERE") or self._mark() == "{":
             return
         token = self.tokens[self.at]
-        error = ClauseError("Expected FROM, USING or WHERE", token.start, 0)
-        self.errors.append(clause_diagnostic(self.text, self.tokens, error))
+        self.errors.append(clause_diagnostic(self.text, self.tokens, ClauseError("Expected FROM, USING or WHERE", token.start, 0)))
         self._skip_to_more(token.start)
 
     def _skip_to_more(self, begin: int) -> None:
@@ -138,12 +138,6 @@ class _Reader:
         while self.at < len(self.tokens) and self._mark() != "{":
             if self._word() in ("FROM", "USING", "WHERE") and self.tokens[self.at - 1].text != "[":    # not [FROM NOW-...]
                 break
-            self.at += 1
-        self._leave_out(begin)
-
-    def _pass_over(self, begin: int, words: frozenset[str]) -> None:
-        """After a mistake: to the first of these words."""
-        while self.at < len(self.tokens) and self._word() not in words:
             self.at += 1
         self._leave_out(begin)
 
@@ -161,10 +155,7 @@ class _Reader:
         depth = 0
         while self.at < len(self.tokens):
             token, word, mark = self.tokens[self.at], self._word(), self._mark()
-            if mark and mark in _OPENING:
-                depth += 1
-            elif mark and mark in _CLOSING:
-                depth -= 1
+            depth += (mark in _OPENING) - (mark in _CLOSING)
             if word == "WINDOW":
                 self.characters[token.start:token.end] = "GRAPH "
                 self.head.windows[token.start] = None
@@ -221,8 +212,7 @@ class _Reader:
     def _skip_brackets(self) -> None:
         depth = 0
         while self.at < len(self.tokens):
-            mark = self._mark()
-            depth += (mark in _OPENING) - (mark in _CLOSING) if mark else 0
+            depth += (self._mark() in _OPENING) - (self._mark() in _CLOSING)
             self.at += 1
             if depth == 0:
                 return

@@ -9,7 +9,7 @@ from engine.ir.expressions import Aggregate, Call, Exists, Expression, conj
 from engine.ir.patterns import BGP, Extend, Filter, GraphPattern, Join, LeftJoin, Minus, Pattern, Union, Values, WindowPattern, scope
 from engine.ir.spans import DiagnosticError, Span
 from engine.ir.statement import OWN_WINDOW
-from engine.ir.terms import Constant, Variable
+from engine.ir.terms import XSD, Constant, Variable
 from engine.ir.times import WINDOW_FUNCTIONS
 from grammar.terms import Block, Labels, Names, literal, string_value
 from grammar.text import Leaf, Node
@@ -50,7 +50,7 @@ class Expressions:
         outer, self.aggregate = self.aggregate, None
         pattern = self._group(node.parts["graph"])
         self.aggregate = outer
-        return Exists(pattern, node.name == "Builtin_NOTEXISTS", self._names.text.span(node.start, node.end))
+        return Exists(pattern, node.name == "Builtin_NOTEXISTS", self._names.span(node))
 
     def _binary(self, node: Node) -> Expression:
         operator = node.parts["operator"]
@@ -61,7 +61,7 @@ class Expressions:
         for link in reversed(chain):
             operator = link.parts["operator"]
             right = link.parts["right"]
-            span = self._names.text.span(link.start, link.end)
+            span = self._names.span(link)
             if operator.endswith("IN"):
                 items = right if isinstance(right, list) else []
                 result = Call(operator, (result, *map(self.translate, items)), span)
@@ -76,12 +76,12 @@ class Expressions:
         sign = {"UnaryNot": "!", "UnaryPlus": "+", "UnaryMinus": "-"}[node.name]
         number = (isinstance(operand, Leaf) and operand.kind in ("integer", "decimal", "double") and operand.start == node.start + 1)
         if sign != "!" and number and operand.text[0] not in "+-":
-            return literal(sign + operand.text, _datatype(self._names.term(operand)))
+            return literal(sign + operand.text, XSD + operand.kind)
         function = "!" if sign == "!" else f"U{sign}"
-        return Call(function, (self.translate(operand),), self._names.text.span(node.start, node.end))
+        return Call(function, (self.translate(operand),), self._names.span(node))
 
     def _function(self, node: Node) -> Expression:
-        span = self._names.text.span(node.start, node.end)
+        span = self._names.span(node)
         if node.get("distinct"):
             self._names.error("DISTINCT stands in aggregates only, and an IRI does not name one here.", node.start, node.end,
                               hint="COUNT, SUM, MIN, MAX, AVG, SAMPLE and GROUP_CONCAT take DISTINCT")
@@ -100,10 +100,9 @@ class Expressions:
         translated = tuple(map(self.translate, args))
         if name == "IRI" and self._names.base is not None:
             translated += (Constant(f"<{self._names.base}>"),)
-        return Call(name, translated, self._names.text.span(node.start, node.end))
+        return Call(name, translated, self._names.span(node))
 
     def _aggregate(self, node: Node) -> Expression:
-        text = self._names.text
         function = _AGGREGATES[node.name.removeprefix("Aggregate_")]
         if self.aggregate is None:
             self._names.error(f"{function} stands only in SELECT, HAVING and ORDER BY, and in no other aggregate.", node.start, node.end,
@@ -115,12 +114,7 @@ class Expressions:
         self.aggregate = outer
         separator = node.get("separator")
         return outer(Aggregate(function, expression, bool(node.get("distinct")),
-                               string_value(separator.text) if separator else " ", text.span(node.start, node.end)))
-
-
-def _datatype(term: Any) -> str:
-    assert isinstance(term, Constant)
-    return term.token.rsplit("<", 1)[1][:-1]
+                               string_value(separator.text) if separator else " ", self._names.span(node)))
 
 
 class Patterns:
@@ -138,7 +132,7 @@ class Patterns:
     def group(self, node: Node) -> Pattern:
         """The pattern of a group, its filters applied."""
         pattern, condition = self._group(node)
-        return pattern if condition is None else Filter(condition, pattern, self._span(node))
+        return pattern if condition is None else Filter(condition, pattern, self._names.span(node))
 
     def values(self, node: Node) -> Values:
         written = node.all("var")
@@ -154,7 +148,7 @@ class Patterns:
                                   hint="write UNDEF for a value that is not given")
                 continue
             rows.append(tuple(None if isinstance(cell, str) else self._constant(cell) for cell in cells))
-        return Values(variables, tuple(rows), self._span(node))
+        return Values(variables, tuple(rows), self._names.span(node))
 
     def _constant(self, cell: Leaf | Node) -> Constant:
         term = self._names.term(cell)
@@ -181,7 +175,7 @@ class Patterns:
         return self._join_block(result, block), conj(*filters) if filters else None
 
     def _add(self, before: Pattern, part: Node) -> Pattern:
-        span = self._span(part)
+        span = self._names.span(part)
         match part.name:
             case "OptionalGraphPattern":
                 inner, condition = self._group(part.parts["graph"])
@@ -218,7 +212,7 @@ class Patterns:
         if variable in scope(before):
             self._names.error(f"BIND to {leaf.text}, which the group before it uses already.", leaf.start, leaf.end,
                               hint="bind to a new variable, or test with FILTER")
-        return Extend(before, variable, self.expressions.translate(part.parts["expr"]), self._span(part))
+        return Extend(before, variable, self.expressions.translate(part.parts["expr"]), self._names.span(part))
 
     def _graph(self, part: Node) -> Pattern:
         leaf = part.parts["term"]
@@ -227,13 +221,13 @@ class Patterns:
         if part.start in self._windows:
             generated = self._windows[part.start]
             if generated is not None:
-                return WindowPattern(Constant(f"<{generated}>"), inner, self._span(part))
+                return WindowPattern(Constant(f"<{generated}>"), inner, self._names.span(part))
             if isinstance(name, Constant) and name.token[1:-1] not in self._named:
                 self._undeclared(leaf, name.token)
-            return WindowPattern(name, inner, self._span(part))
+            return WindowPattern(name, inner, self._names.span(part))
         if isinstance(name, Constant) and name.token[1:-1] in self._streams:
-            return WindowPattern(name, inner, self._span(part))
-        return GraphPattern(name, inner, self._span(part))
+            return WindowPattern(name, inner, self._names.span(part))
+        return GraphPattern(name, inner, self._names.span(part))
 
     def _undeclared(self, leaf: Leaf, token: str) -> None:
         declared = ", ".join(f"<{name}>" for name in sorted(self._named) if not name.startswith(OWN_WINDOW))
@@ -257,9 +251,6 @@ class Patterns:
         for path in block.paths:
             result = join(result, path, span)
         return result
-
-    def _span(self, node: Node) -> Span:
-        return self._names.text.span(node.start, node.end)
 
 
 def join(left: Pattern, right: Pattern, span: Span | None = None) -> Pattern:

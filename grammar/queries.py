@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any
 
 from engine.ir.expressions import Aggregate, Call, Expression, conj, variables_of
 from engine.ir.patterns import (BGP, Distinct, Extend, Filter, GraphPattern, Group, OrderBy, PathPattern, Pattern, Project, Slice,
                                 TriplePattern, Values, WindowPattern, children, scope)
-from engine.ir.spans import Span
 from engine.ir.statement import Ask, Construct, Describe, Query, Select
 from engine.ir.terms import Term, Variable
 from grammar.patterns import EMPTY, Patterns, join
@@ -66,7 +64,7 @@ class Queries:
                 self._names.error("SELECT * of a grouped query: its variables must be named.", node.start, node.start + len("SELECT"),
                                   hint="name the keys of GROUP BY, and (COUNT(?x) AS ?n)")
             variables = visible(pattern)
-        pattern = Project(pattern, variables, self._names.text.span(node.start, node.end))
+        pattern = Project(pattern, variables, self._names.span(node))
         if node.get("modifier"):
             pattern = Distinct(pattern, pattern.span)
         return _sliced(pattern, node), variables
@@ -100,18 +98,18 @@ class _Level:
         self.grouped = groupby is not None or bool(self._aggregates)
         if self.grouped:
             aggregates = tuple((variable, aggregate) for aggregate, variable in self._aggregates.items())
-            self._pattern = Group(self._pattern, self._keys, aggregates, groupby is None, self._span(groupby or node))
+            self._pattern = Group(self._pattern, self._keys, aggregates, groupby is None, self._names.span(groupby or node))
         if conditions:
             named = {Variable(item.parts["evar"].text[1:]): expression for item, expression in columns}
             condition = conj(*(_substitute(c, named, self._where_scope) for c in conditions))
-            self._pattern = Filter(condition, self._pattern, self._span(having))
+            self._pattern = Filter(condition, self._pattern, self._names.span(having))
         values = node.get("valuesClause")
         if values is not None:
-            self._pattern = join(self._pattern, patterns.values(values), self._span(values))
+            self._pattern = join(self._pattern, patterns.values(values), self._names.span(values))
         self._extend(projection, dict((id(item), expression) for item, expression in columns))
 
     def ordered(self) -> Pattern:
-        return OrderBy(self._pattern, self._orders, self._span(self._node.parts["orderby"])) if self._orders else self._pattern
+        return OrderBy(self._pattern, self._orders, self._names.span(self._node.parts["orderby"])) if self._orders else self._pattern
 
     def _group_keys(self, groupby: Node) -> None:
         keys: list[Variable] = []
@@ -126,7 +124,7 @@ class _Level:
             variable = Variable(written.text[1:]) if written else Variable(f".key{len(keys)}")
             if written is not None:
                 self._refuse_if_used(written, variable, scope(self._pattern))
-            self._pattern = Extend(self._pattern, variable, expression, self._span(condition))
+            self._pattern = Extend(self._pattern, variable, expression, self._names.span(condition))
             keys.append(variable)
         self._keys = tuple(keys)
 
@@ -143,7 +141,7 @@ class _Level:
                 self._refuse_if_not_grouped(item, read, named)
             self._refuse_if_used(leaf, variable, self._where_scope | named | frozenset(self._keys))
             named.add(variable)
-            self._pattern = Extend(self._pattern, variable, expression, self._span(item))
+            self._pattern = Extend(self._pattern, variable, expression, self._names.span(item))
 
     def _refuse_if_used(self, leaf: Leaf, variable: Variable, used: frozenset[Variable]) -> None:
         if variable in used:
@@ -157,9 +155,6 @@ class _Level:
 
     def _stand_in(self, aggregate: Aggregate) -> Expression:
         return self._aggregates.setdefault(aggregate, Variable(f".agg{len(self._aggregates)}"))
-
-    def _span(self, item: Any) -> Span:
-        return self._names.text.span(item.start, item.end)
 
 
 def _sliced(pattern: Pattern, node: Node) -> Pattern:

@@ -126,12 +126,12 @@ class _Assembler:
                     if clause.get("named") and not clause.get("window"):
                         by_graph.add(source.stream)
             elif graph is not None:
-                self._graphs.append(GraphSource(self._names.iri(graph), bool(clause.get("named")), self._span(graph)))
+                self._graphs.append(GraphSource(self._names.iri(graph), bool(clause.get("named")), self._names.span(graph)))
             elif clause.get("reasoning") is not None:
                 leaf = clause.parts["reasoning"]
-                self._reasoning.append(GraphSource(self._names.iri(leaf), False, self._span(leaf)))
+                self._reasoning.append(GraphSource(self._names.iri(leaf), False, self._names.span(leaf)))
             else:
-                self._rules.extend(RuleSource(self._name(leaf), self._span(leaf)) for leaf in clause.get("rule") or ())
+                self._rules.extend(RuleSource(self._name(leaf), self._names.span(leaf)) for leaf in clause.get("rule") or ())
         self.window_names = frozenset(source.name for source in self._streams if source.name is not None)
         self.graph_names = frozenset(by_graph)
 
@@ -221,9 +221,6 @@ class _Assembler:
         if leaf.text[0] == "<" or ":" in leaf.text:
             return self._names.iri(leaf)
         return leaf.text
-
-    def _span(self, leaf: Leaf) -> Span:
-        return self._text.span(leaf.start, leaf.end)
 
     def _error(self, message: str, place: Leaf | Token, hint: str) -> None:
         self._names.error(message, place.start, place.end, hint=hint)

@@ -72,7 +72,10 @@ class Names:
             return resolve(reference, self.base) if self.base is not None else reference
         prefix, _, local = leaf.text.partition(":")
         if prefix not in self.prefixes:
-            self._unknown_prefix(prefix, leaf)
+            if prefix not in self._complained:
+                self._complained.add(prefix)
+                self.error(f"Unknown prefix '{prefix}:'.", leaf.start, leaf.start + len(prefix) + 1,
+                           hint=f"declare it: PREFIX {prefix}: <{WELL_KNOWN.get(prefix, 'http://...')}>")
             return leaf.text
         return self.prefixes[prefix] + _LOCAL_ESCAPE.sub(r"\1", local)
 
@@ -103,18 +106,15 @@ class Names:
         return literal(string_value(node.parts["string"].text), self.iri(datatype) if datatype else None,
                        language.text[1:] if language else None)
 
+    def span(self, item: Any) -> Span:
+        """The place of a leaf or node."""
+        return self.text.span(item.start, item.end)
+
     def error(self, message: str, start: int, end: int, *, code: str = "query-syntax", note: str | None = None,
               hint: str | None = None) -> None:
         """Note a mistake; after MAX_ERRORS there is no point in more."""
         if len(self.errors) < MAX_ERRORS:
             self.errors.append(self.text.error(message, start, end, code=code, note=note, hint=hint))
-
-    def _unknown_prefix(self, prefix: str, leaf: Leaf) -> None:
-        if prefix in self._complained:
-            return
-        self._complained.add(prefix)
-        iri = WELL_KNOWN.get(prefix, "http://...")
-        self.error(f"Unknown prefix '{prefix}:'.", leaf.start, leaf.start + len(prefix) + 1, hint=f"declare it: PREFIX {prefix}: <{iri}>")
 
 
 class Labels:
@@ -183,7 +183,7 @@ class Block:
 
     def _collection(self, node: Node) -> Term:
         cells = [self._labels.fresh("b") for _ in node.items]
-        span = self._names.text.span(node.start, node.end)
+        span = self._names.span(node)
         for index, item in enumerate(node.items):
             self.triples.append(TriplePattern(cells[index], _FIRST, self._term(item), span))
             after = cells[index + 1] if index + 1 < len(cells) else _NIL

@@ -21,7 +21,7 @@ import pyarrow as pa
 
 from engine.compiler import BUILT_IN_RULES
 from engine.ir.rules import RuleSet
-from engine.ir.spans import Diagnostic, DiagnosticError
+from engine.ir.spans import DiagnosticError
 from engine.ir.statement import GraphSource, Statement
 from engine.records import Triple
 from engine.runtime.errors import EngineError
@@ -78,7 +78,8 @@ def run(given: argparse.Namespace, out: TextIO) -> None:
     """Replay, or explain; the exit status."""
     files = Files.of(given)
     streams = None if given.explain else files.streams()
-    _warn(warnings(files.queries, files.graphs, files.rules, files.rule_sets, streams), len(files.queries) > 1)
+    for name, warning in warnings(files.queries, files.graphs, files.rules, files.rule_sets, streams):
+        print(f"warning: {name + ': ' if len(files.queries) > 1 else ''}{warning.render()}", file=sys.stderr)
     if streams is None:
         shown = explain(files.queries, _pushed(files.queries), files.graphs, files.rules, given.explain, files.rule_sets)
         print("\n".join(f"# {name}\n{text}" if len(shown) > 1 else text for name, text in shown.items()), file=out)
@@ -115,12 +116,6 @@ class Files:
         for iri, path in self.recordings:
             found.setdefault(iri, []).extend(read_recording(path))
         return found
-
-
-def _warn(found: Iterable[tuple[str, Diagnostic]], several: bool) -> None:
-    """Say on standard error what may keep statements from ever answering."""
-    for name, warning in found:
-        print(f"warning: {name + ': ' if several else ''}{warning.render()}", file=sys.stderr)
 
 
 def chosen(given: argparse.Namespace, files: Files, streams: Mapping[str, Recording]) -> Place:

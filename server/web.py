@@ -9,12 +9,13 @@ from collections import deque
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, BinaryIO, Protocol, TypeVar, cast
+from typing import Any, BinaryIO, TypeVar, cast
 from urllib.parse import quote
 
 import orjson
 from flask import Blueprint, Response, current_app, request
 
+from server.feeds.exchange import Exchange
 from server.formats.bodies import read_body
 from server.formats.media import JSON, LOOKED_AT, accepted, content_type, fitting
 from server.guard import LOOPBACK_NAMES
@@ -25,12 +26,6 @@ from server.problems import Problem, dumps
 View = TypeVar("View", bound=Callable[..., Any])
 Value = TypeVar("Value")
 STATIC = Path(__file__).resolve().parents[1] / "static"
-
-
-class Audience(Protocol):
-    """Who follows the feeds (server/hub.py)."""
-
-    def subscribers(self, query: str) -> int: ...
 
 
 class RateLimit:
@@ -63,7 +58,7 @@ class Site:
     origins: frozenset[str] = frozenset()
     base_url: str = "http://127.0.0.1:8175"
     static: Path = STATIC
-    audience: Audience | None = None
+    audience: Exchange | None = None
     registrations: RateLimit = field(init=False)
 
     def __post_init__(self) -> None:
@@ -178,15 +173,11 @@ def condition(etag_of_info: Callable[[Any], str]) -> Callable[[Any], None] | Non
     return check
 
 
-def not_modified(etag: str) -> bool:
-    """Whether a read may be answered by 304."""
-    return "If-None-Match" in request.headers and request.if_none_match.contains_weak(etag)
-
-
 def reply(data: bytes | str, media: str, status: int = 200, *, etag: str | None = None,
           headers: Mapping[str, str] | None = None) -> Response:
     """A response; 304 where the client has it already."""
-    if etag is not None and request.method in ("GET", "HEAD") and not_modified(etag):
+    unless = request.if_none_match if "If-None-Match" in request.headers and request.method in ("GET", "HEAD") else None
+    if etag is not None and unless is not None and unless.contains_weak(etag):
         data, status = b"", 304
     text = media.startswith("text/") or media == JSON
     response = Response(data, status, content_type=f"{media}; charset=utf-8" if text and media != JSON else media)

@@ -100,17 +100,12 @@ def wished(header: str | None, names: Iterable[str], offered: Sequence[str]) -> 
     meant = [media for name in names for media in FORMAT_NAMES.get(name.strip().lower(), (name.strip().lower(),)) if media in offered]
     if not meant:
         return accepted(header, offered)
-    if not any(quality > 0 for _, quality in specific(header)):
+    if not any(quality > 0 for media, quality in _accept(header or "") if media != "*/*"):
         return meant[0]
     try:
         return accepted(header, offered)
     except Problem:
         return meant[0]
-
-
-def specific(header: str | None) -> list[tuple[str, float]]:
-    """The types that an Accept header names itself, without ``*/*``, with their qualities."""
-    return [(media, quality) for media, quality in _accept(header or "") if media != "*/*"]
 
 
 def _accept(header: str) -> MIMEAccept:

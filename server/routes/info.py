@@ -37,7 +37,7 @@ def info() -> Response:
                        "progress": own.engine.progress,
                        "types": {"push": list(PUSH_TYPES), "graphs": list(GRAPH_TYPES), "rules": list(RULE_SET_TYPES)},
                        "limits": own.limits.as_json(), "textLimits": {**TEXT_LIMITS, "rules": MAX_RULES, "plan_steps": MAX_NODES},
-                       **_extra(own.engine)})
+                       **(own.engine.info() if hasattr(own.engine, "info") else {})})
 
 
 @route(blueprint, "/health/live", "GET", starting=True)
@@ -73,12 +73,6 @@ def readiness(engine: Any, feeds: Worker | None = None) -> tuple[int, dict[str, 
     if trouble is not None:
         well, more["reason"] = False, "; ".join([*([more["reason"]] if "reason" in more else []), trouble])
     return (200 if well else 503), {"status": "ready" if well else engine.state, "progress": engine.progress, **more}
-
-
-def _extra(engine: Any) -> dict[str, Any]:
-    """What the engine itself tells, if it tells anything."""
-    describe = getattr(engine, "info", None)
-    return dict(describe()) if callable(describe) else {}
 
 
 @route(blueprint, "/", "GET", starting=True, page=True)
