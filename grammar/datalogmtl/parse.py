@@ -65,16 +65,10 @@ def parse_datalogmtl(text: str, name: str) -> RuleSet:
     """The rule set `name` that a text says. Raises DiagnosticError with all that is wrong, in the order of the text."""
     report = Report(text.removeprefix("\ufeff"))
     reader = Reader(report)
-    rules: list[Rule] = []
-    facts: list[Fact] = []
-    for found in reader.clauses():
-        if isinstance(found, Fact):
-            facts.append(found)
-        else:
-            rules.append(found)
+    found = [*reader.clauses()]
+    rules, facts = [part for part in found if isinstance(part, Rule)], [part for part in found if isinstance(part, Fact)]
     if any(isinstance(part, Negation) for rule in rules for part in rule.body):
-        cycle = unstratified(rules)
-        report.diagnostics += [cycle] if cycle is not None else []
+        report.diagnostics += filter(None, [unstratified(rules)])
     report.raise_if_any()
     return RuleSet(name, tuple(rules), tuple(facts), imports=tuple(reader.imports), unit_ms=reader.unit_ms)
 

@@ -3,7 +3,7 @@ Compatibility, section 5.1), and the linking of documents that import each other
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from engine.ir.builtins import RIF
@@ -75,39 +75,26 @@ def link(main: RuleSet, documents: Mapping[str, RuleSet]) -> RuleSet:
 def _parser(report: Report, media: str, name: str) -> presentation.Parser | xml.Parser:
     if media not in MEDIA:
         raise ValueError(f"not a type of rule documents: {media}")
-    try:
-        return (presentation.Parser if media == PRESENTATION else xml.Parser)(report, name)
-    except Stop:
-        report.raise_if_any()
-        raise
+    return (presentation.Parser if media == PRESENTATION else xml.Parser)(report, name)
 
 
 def _rule_set(document: Document, name: str, report: Report) -> RuleSet:
-    rules: list[Rule] = []
-    facts: list[Fact] = []
-    for clause in document.clauses:
-        for found in Translator(report).clause(clause, document.window_ms):
-            if isinstance(found, Fact):
-                facts.append(found)
-            else:
-                rules.append(found)
+    found = [part for clause in document.clauses for part in Translator(report).clause(clause, document.window_ms)]
+    rules, facts = [part for part in found if isinstance(part, Rule)], [part for part in found if isinstance(part, Fact)]
     if any(isinstance(f, Atom) and f.predicate == TRIPLE and f.terms[1] == Constant(SUBCLASS) for r in rules for f in r.body):
         rules += _of_subclasses(document.window_ms)
     rule_set = RuleSet(name, tuple(rules), tuple(facts), imports=document.imports, window_span=document.window_span)
-    if not report.diagnostics:
-        report.diagnostics += conflicts((rule_set,))
+    report.diagnostics = report.diagnostics or conflicts((rule_set,))
     return rule_set
 
 
-def _of_subclasses(window_ms: int | None) -> tuple[Rule, Rule]:
+def _of_subclasses(window_ms: int | None) -> Iterator[Rule]:
     """What ``##`` means to RIF (RIF-BLD section 3.2): it is transitive, and members of a class are members of what stands above."""
-    member, below = Constant(RDF_TYPE), Constant(SUBCLASS)
     x, y, z = map(Variable, "xyz")
-    above, inherited = OF_SUBCLASSES
-    return (Rule(Atom(TRIPLE, (x, below, z)), (Atom(TRIPLE, (x, below, y)), Atom(TRIPLE, (y, below, z))), above, window_ms,
-                 role="built-in"),
-            Rule(Atom(TRIPLE, (x, member, z)), (Atom(TRIPLE, (x, member, y)), Atom(TRIPLE, (y, below, z))), inherited, window_ms,
-                 role="built-in"))
+    below = Constant(SUBCLASS)
+    for link, name in zip((below, Constant(RDF_TYPE)), OF_SUBCLASSES):
+        body = Atom(TRIPLE, (x, link, y)), Atom(TRIPLE, (y, below, z))
+        yield Rule(Atom(TRIPLE, (x, link, z)), body, name, window_ms, role="built-in")
 
 
 def problems(imports: Iterable[Import]) -> list[Diagnostic]:
@@ -153,7 +140,7 @@ def conflicts(rule_sets: Sequence[RuleSet]) -> list[Diagnostic]:
     return list(found.values())
 
 
-def _symbols(rule_set: RuleSet) -> Iterable[tuple[str, str, Span | None]]:
+def _symbols(rule_set: RuleSet) -> Iterator[tuple[str, str, Span | None]]:
     for fact in rule_set.facts:
         yield from _atom_symbols(fact.atom)
     for rule in rule_set.rules:
@@ -168,7 +155,7 @@ def _symbols(rule_set: RuleSet) -> Iterable[tuple[str, str, Span | None]]:
                 yield from _call_symbols(formula.expression, rule.span)
 
 
-def _atom_symbols(atom: Atom) -> Iterable[tuple[str, str, Span | None]]:
+def _atom_symbols(atom: Atom) -> Iterator[tuple[str, str, Span | None]]:
     if atom.predicate != TRIPLE:
         count = len(atom.terms)
         yield atom.predicate, f"a predicate of {count} argument{'s' * (count != 1)}", atom.span
@@ -177,7 +164,7 @@ def _atom_symbols(atom: Atom) -> Iterable[tuple[str, str, Span | None]]:
             yield term.token, "an individual", atom.span
 
 
-def _call_symbols(expression: Expression, span: Span | None) -> Iterable[tuple[str, str, Span | None]]:
+def _call_symbols(expression: Expression, span: Span | None) -> Iterator[tuple[str, str, Span | None]]:
     if isinstance(expression, Constant) and expression.token.startswith("<"):
         yield expression.token, "an individual", span
     if isinstance(expression, Call):

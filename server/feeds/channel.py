@@ -88,22 +88,17 @@ class Channel:
     """The ring of one query. Every member is read and changed under `lock`."""
 
     def __init__(self, name: str, iri: str, engine: Any, limits: Limits) -> None:
-        self.name = name
-        self.iri = iri
+        self.name, self.iri = name, iri
         self.lock = threading.Lock()
         self.epoch: str | None = None
-        self.newest = 0
+        self.newest = self.news = self.followers = self.statuses_lost = self._bytes = 0
         self.removed: str | None = None
         self.progress: tuple[int, Frame] | None = None
         self.progress_data: dict[str, Any] = {}
         self.statuses: deque[tuple[int, Frame]] = deque()
-        self.statuses_lost = 0
-        self.news = 0
         self.variants: dict[Variant, int] = {}
         self.listeners: set[Listener] = set()
-        self.followers = 0
         self._ring: deque[Entry] = deque()
-        self._bytes = 0
         self._engine, self._limits = engine, limits
         self._relations = Relations(lambda: engine.held(name), lambda after: engine.results.read(name, after, _READ_AT_ONCE),
                                     limits.relations_kept)

@@ -49,16 +49,13 @@ class Feed(Ending):
         self.channel: Channel = exchange.join(self.info, self._variant, listener)
         self.limits = exchange.limits
         self._epoch: str | None = None
-        self._seq = self._known = 0
+        self._seq = self._known = self._sent = 0
         self._live = False
         self._nearest: tuple[float, int] | None = None  # of a live one: when it last was on the ring or came nearer, and how far behind
-        self._sent = 0
         self._status_seen = self._progress_seen = self.channel.news
         self._rated: Entry | None = None
-        self._rated_first = ""
-        self._rated_count = 0
-        self._rate_due = 0.0
-        self._progress_due = 0.0
+        self._rated_first, self._rated_count = "", 0
+        self._rate_due = self._progress_due = 0.0
 
     @property
     def position(self) -> str:
