@@ -15,6 +15,7 @@ from grammar.terms import Block, Labels, Names, literal, string_value
 from grammar.text import Leaf, Node
 
 _ONE_SPELLING = {"URI": "IRI", "ISURI": "ISIRI"}
+_SIGNS = {"UnaryNot": "!", "UnaryPlus": "+", "UnaryMinus": "-"}
 _AGGREGATES = {"Count": "COUNT", "Sum": "SUM", "Min": "MIN", "Max": "MAX", "Avg": "AVG", "Sample": "SAMPLE", "GroupConcat": "GROUP_CONCAT"}
 TIMESTAMP_IRIS = ("http://larkc.eu/csparql/sparql/jena/ext#timestamp",)     # C-SPARQL's name of TIMESTAMP
 EMPTY = BGP(())
@@ -26,25 +27,14 @@ class Expressions:
 
     def __init__(self, names: Names, group: Callable[[Node], Pattern]) -> None:
         self._names, self._group = names, group
+        self._readers: dict[str, Callable[[Node], Expression]] = {
+            "Binary": self._binary, "literal": names.term, "Function": self._function, **dict.fromkeys(_SIGNS, self._unary),
+            "Builtin_EXISTS": self._exists, "Builtin_NOTEXISTS": self._exists,
+            **{f"Aggregate_{name}": self._aggregate for name in _AGGREGATES}}
         self.aggregate: Callable[[Aggregate], Expression] | None = None     # where aggregates may stand: what stands for one
 
     def translate(self, item: Any) -> Expression:
-        if isinstance(item, Leaf):
-            return self._names.term(item)
-        name = item.name
-        if name == "Binary":
-            return self._binary(item)
-        if name == "literal":
-            return self._names.term(item)
-        if name == "Function":
-            return self._function(item)
-        if name.startswith("Unary"):
-            return self._unary(item)
-        if name.startswith("Aggregate_"):
-            return self._aggregate(item)
-        if name in ("Builtin_EXISTS", "Builtin_NOTEXISTS"):
-            return self._exists(item)
-        return self._builtin(item)
+        return self._names.term(item) if isinstance(item, Leaf) else self._readers.get(item.name, self._builtin)(item)
 
     def _exists(self, node: Node) -> Expression:
         outer, self.aggregate = self.aggregate, None
@@ -73,7 +63,7 @@ class Expressions:
 
     def _unary(self, node: Node) -> Expression:
         operand = node.parts["expr"]
-        sign = {"UnaryNot": "!", "UnaryPlus": "+", "UnaryMinus": "-"}[node.name]
+        sign = _SIGNS[node.name]
         number = (isinstance(operand, Leaf) and operand.kind in ("integer", "decimal", "double") and operand.start == node.start + 1)
         if sign != "!" and number and operand.text[0] not in "+-":
             return literal(sign + operand.text, XSD + operand.kind)

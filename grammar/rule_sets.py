@@ -13,12 +13,11 @@ from engine.ir.programs import columns
 from engine.ir.rules import Atom, Import, RuleSet
 from engine.ir.spans import Diagnostic, DiagnosticError
 from engine.ir.statement import GraphSource, Program, Statement, StreamSource, TimeWindow
-from grammar.datalogmtl import MEDIA as DATALOGMTL
-from grammar.datalogmtl import parse_datalogmtl, parse_facts
+from grammar.datalogmtl.parse import MEDIA as DATALOGMTL
+from grammar.datalogmtl.parse import parse_datalogmtl, parse_facts
 from grammar.datalogmtl.reader import Reader
-from grammar.lars import MEDIA as LARS
-from grammar.lars import parse_lars
-from grammar.lars.parse import RuleReader
+from grammar.lars.parse import MEDIA as LARS
+from grammar.lars.parse import RuleReader, parse_lars
 from grammar.rif import parse as rif
 from grammar.rule_text import Report
 

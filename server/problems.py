@@ -97,6 +97,8 @@ SLUGS: dict[str, tuple[int, str]] = {
 }
 
 MEDIA = "application/problem+json"
+_FORMS = {MEDIA: "json", "application/json": "json", "*/*": "json", "application/*": "json", "text/plain": "text", "text/html": "html",
+          "application/xhtml+xml": "html"}
 
 
 @dataclass
@@ -210,15 +212,8 @@ def unknown_parameter(name: str, known: Iterable[str]) -> Problem:
 
 def form_for(accept: str) -> str:
     """``json``, ``text`` or ``html`` for an Accept header (``*/*`` and everything else get JSON)."""
-    ranges = [part.split(";")[0].strip().lower() for part in accept.split(",")]
-    for media in ranges:
-        if media in (MEDIA, "application/json", "*/*", "application/*"):
-            return "json"
-        if media in ("text/html", "application/xhtml+xml"):
-            return "html"
-        if media == "text/plain":
-            return "text"
-    return "json"
+    ranges = (part.split(";")[0].strip().lower() for part in accept.split(","))
+    return next((_FORMS[media] for media in ranges if media in _FORMS), "json")
 
 
 def _error_lines(error: Mapping[str, Any]) -> list[str]:

@@ -13,6 +13,7 @@ import os
 import resource
 import socket
 import threading
+from http import HTTPStatus
 from types import FrameType
 from typing import Any
 
@@ -108,11 +109,10 @@ class Connection(HttpToolsProtocol):
         """Answer without the application, and end the connection."""
         self._drop_deadline()
         body, media = problem.render("json")
-        reason = {408: "Request Timeout", 431: "Request Header Fields Too Large", 503: "Service Unavailable"}[problem.status]
         named = {"content-type": media, "content-length": str(len(body)), "connection": "close", "cache-control": "no-store",
                  **problem.headers}
         head = "".join(f"{name}: {value}\r\n" for name, value in named.items())
-        self.transport.write(f"HTTP/1.1 {problem.status} {reason}\r\n{head}\r\n".encode() + body)
+        self.transport.write(f"HTTP/1.1 {problem.status} {HTTPStatus(problem.status).phrase}\r\n{head}\r\n".encode() + body)
         self.transport.close()
 
     def _abort(self) -> None:

@@ -8,6 +8,7 @@ No token stops here: what is none is one of kind ``bad``, which the reader repor
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 
 from engine.ir.profiles import SIMPLE, STREAM
 from engine.ir.quoting import is_language_tag
@@ -52,6 +53,10 @@ class Reader(TokenReader):
 
     reserved: frozenset[str] = frozenset()
     directives: tuple[str, ...] = ("PREFIX", "FROM")
+    hints: Mapping[str, str] = {
+        "<": "an IRI begins with its scheme, ends with > and holds no spaces, quotes, braces or backslashes",
+        **dict.fromkeys("{}", "brackets are round"), **dict.fromkeys((";", "|", "||"), "write a rule for each alternative"),
+        "#": "a comment begins with %"}
 
     def __init__(self, report: Report) -> None:
         super().__init__(report, scan(report))
@@ -186,20 +191,11 @@ class Reader(TokenReader):
 
     def hint(self, token: Token) -> str | None:
         """What is known about a token that stands wrong anywhere."""
-        match token.kind, token.text:
-            case "open", _:
-                return f"this string is never closed: close it with {token.text[0]}"
-            case "mark", "<":
-                return "an IRI begins with its scheme, ends with > and holds no spaces, quotes, braces or backslashes"
-            case "mark", "{" | "}":
-                return "brackets are round"
-            case "mark", ";" | "|" | "||":
-                return "write a rule for each alternative"
-            case "mark", "#":
-                return "a comment begins with %"
-            case "word", text if text[0] == "_":
-                return "a variable begins with an upper-case letter, a constant with a lower-case one"
-        return None
+        if token.kind == "open":
+            return f"this string is never closed: close it with {token.text[0]}"
+        if token.kind == "word" and token.text[0] == "_":
+            return "a variable begins with an upper-case letter, a constant with a lower-case one"
+        return self.hints.get(token.text)
 
     def sources(self) -> tuple[Import, ...]:
         """All lines before the first rule; a stream is imported under the profile STREAM, a graph under SIMPLE."""

@@ -17,7 +17,6 @@ from grammar.datalogmtl.forward import CONSTANTS, Metric
 from grammar.datalogmtl.reader import Reader
 from grammar.rule_text import MAX_ERRORS, Report
 from grammar.terms import literal
-from grammar.text import Token
 
 MEDIA = "text/x-datalogmtl"
 NO_PREFIXES: Mapping[str, str] = MappingProxyType({})
@@ -38,14 +37,8 @@ class GranuleReader(Reader):
     begins = "a fact such as p(a)@5"
     goes_on = "'@' or the end of the line"
     of_facts = "write when it holds: p(a)@[1,2]; rules belong to the program"
-
-    def hint(self, token: Token) -> str | None:
-        match token.text:
-            case "@":
-                return "events in a file of facts are written p(a)@1, and what holds longer p(a)@[1,2]"
-            case "<-" | "\u2190" | ":-":
-                return "rules belong to the program"
-        return super().hint(token)
+    hints = {**Reader.hints, "@": "events in a file of facts are written p(a)@1, and what holds longer p(a)@[1,2]",
+             **dict.fromkeys(("<-", "\u2190", ":-"), "rules belong to the program")}
 
     def _fact_of(self, metric: Metric, interval: Interval | None, start: int) -> Iterator[Fact]:
         if interval is not None and is_half_open(interval):

@@ -39,6 +39,9 @@ class Reader(ComparisonReader):
 
     directives = ("PREFIX", "FROM", "UNIT")
     reserved = frozenset(("not", *map(str.lower, _SPELLED)))
+    hints = {**ComparisonReader.hints, **dict.fromkeys(("<-", "\u2190"), "a rule is written head :- body"),
+             "@": "'@' stands behind a fact: A(a)@[1,2]", **dict.fromkeys(("&", "&&"), "conditions stand side by side, with commas"),
+             "!": "negation is written not"}
     unit_ms = 1_000
     begins = "an atom or an operator such as Diamondminus[0,5]"
     goes_on = "':-', '@' or the end of the line"
@@ -75,18 +78,6 @@ class Reader(ComparisonReader):
             self.report.error(f"The line ends too early: expected {expected}.", self.here(), hint=hint)
             raise Stop
         super().fail(expected, hint)
-
-    def hint(self, token: Token) -> str | None:
-        match token.text:
-            case "<-" | "\u2190":
-                return "a rule is written head :- body"
-            case "@":
-                return "'@' stands behind a fact: A(a)@[1,2]"
-            case "&" | "&&":
-                return "conditions stand side by side, with commas"
-            case "!":
-                return "negation is written not"
-        return super().hint(token)
 
     def directive(self, word: str, start: int) -> None:
         """``UNIT 1 sec``: what 1 means in all times of the text."""

@@ -25,14 +25,7 @@ class Equality:
     right: Expression
 
 
-@dataclass(frozen=True, slots=True)
-class Predicate:
-    """An external predicate."""
-
-    call: Call
-
-
-Conjunct = Atom | Equality | Predicate | Assign
+Conjunct = Atom | Equality | Test | Assign      # a Test is an external predicate
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +70,7 @@ def variables(conjunct: Conjunct) -> Iterator[Variable]:
             yield from (t for t in terms if isinstance(t, Variable))
         case Equality(left, right):
             yield from sorted(variables_of(left) | variables_of(right))
-        case Predicate(call):
+        case Test(call):
             yield from sorted(variables_of(call))
         case Assign(variable, expression):
             yield variable
@@ -89,10 +82,10 @@ def _ready(conjunct: Conjunct, bound: set[Variable]) -> tuple[Formula, ...] | No
     match conjunct:
         case Assign(left, right) | Equality(left, right):
             return _equality(left, right, bound)
-        case Predicate(Call(function=name, args=(first, second)) as call) if name == IRI_STRING:
+        case Test(Call(function=name, args=(first, second)) as call) if name == IRI_STRING:
             return _iri_string(call, first, second, bound)
-        case Predicate(call):
-            return (Test(call),) if variables_of(call) <= bound else None
+        case Test(call):
+            return (conjunct,) if variables_of(call) <= bound else None
         case Atom():
             return (conjunct,)
 

@@ -13,13 +13,13 @@ from itertools import product
 from engine.ir import lists
 from engine.ir.builtins import BUILTINS, MAKE_LIST
 from engine.ir.expressions import Call, Expression
-from engine.ir.rules import TRIPLE, Assign, Atom, Fact, Rule
+from engine.ir.rules import TRIPLE, Assign, Atom, Fact, Rule, Test
 from engine.ir.rules import Formula as BodyFormula
 from engine.ir.spans import Span
 from engine.ir.terms import RDF_TYPE, RDFS, Constant, Variable
 from engine.ir.terms import Term as IrTerm
 from engine.timeline import ALWAYS
-from grammar.rif.bodies import Conjunct, Equality, Ordered, Predicate, in_order
+from grammar.rif.bodies import Conjunct, Equality, Ordered, in_order
 from grammar.rif.syntax import (Apply, Clause, Connective, Const, External, Foreign, Formula, Frame, ListTerm, Pair, Quantified, Term, Var)
 from grammar.rule_text import Report
 
@@ -140,7 +140,7 @@ class Translator:
                 return (Atom(TRIPLE, (self._term(left, scope), link, self._term(right, scope)), formula.span),)
             case External(call):
                 found = self._external(call, "predicate", scope, formula.span)
-                return (Predicate(found),) if found is not None else ()
+                return (Test(found),) if found is not None else ()
         raise TypeError(f"no conjunct: {formula}")
 
     def _relations(self, formula: Apply | Frame, scope: Scope) -> list[Atom]:

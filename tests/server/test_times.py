@@ -12,7 +12,7 @@ from engine.runtime.errors import EngineError
 from engine.runtime.streams import describe, duration_ms
 from engine.timeline import EARLIEST_MS, LATEST_MS, LONGEST_MS, is_moment
 from grammar import parse
-from grammar.rif import parse_rules
+from grammar.rif.parse import parse_rules
 from server.feeds.options import parse_options
 from server.formats import columns, media
 from server.formats.columns import read_columns

@@ -12,7 +12,7 @@ from engine.ir.rules import RuleSet
 from engine.ir.spans import DiagnosticError
 from grammar import parse
 from grammar.statement import TEXT_LIMITS
-from grammar.rif import parse_rules
+from grammar.rif.parse import parse_rules
 from grammar.text import MAX_LENGTH
 
 PAGE = (Path(__file__).parents[2] / "docs/sparql.md").read_text()

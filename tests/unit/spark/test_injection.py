@@ -25,7 +25,7 @@ from engine.sql import sources
 from engine.sql.sources import stream_table
 from grammar import parse
 from grammar.rule_sets import parse_program
-from grammar.rif import parse_rules
+from grammar.rif.parse import parse_rules
 from grammar.rif.xml import EXTENSION
 
 S, G, P, Q = "http://ex.org/s", "http://ex.org/g", "http://ex.org/p", "http://ex.org/q"
