@@ -101,8 +101,7 @@ def _compiled() -> tuple[Machine, Function]:
 
 
 def _replaced() -> dict[int, Any]:
-    """What rdflib spells as a recursion, per triple or per operator, as a loop; strings with all escapes (it lacks some); and our own
-    built-in functions beside SPARQL's."""
+    """Recursions of rdflib's, per triple or operator, as loops; strings with all escapes (it lacks some); our own built-in functions."""
     builtin: Any = sparql.BuiltInCall
     return {
         id(sparql.TriplesBlock): _triples("triples", sparql.TriplesSameSubjectPath),

@@ -32,8 +32,7 @@ class ClauseError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Clause:
-    """A clause that was read: its parts by name, and the offset behind it. `errors` are about amounts; such a one has a value all the same,
-    so that what follows is read too."""
+    """A clause: its parts by name, and the offset behind it. An amount that is in `errors` has a value too, so that the rest is read."""
 
     parts: dict[str, Any]
     end: int
@@ -144,8 +143,7 @@ STREAM_PATTERN = _word("STREAM") - IRI("stream") - _window
 
 
 def read_clause(element: ParserElement, text: str, place: int) -> Clause:
-    """A clause: SOURCE (``FROM ...`` or ``USING ...``), REGISTER (``REGISTER ... AS``), or STREAM_PATTERN, ``STREAM iri [window]`` of a
-    group, up to its brace."""
+    """A clause: SOURCE (``FROM ...``, ``USING ...``), REGISTER (``REGISTER ... AS``), or STREAM_PATTERN (``STREAM iri [window]``)."""
     rest, wrong = text[place:], dict[int, ClauseError]()
     token = _WRONG.set(wrong)
     try:

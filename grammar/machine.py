@@ -35,9 +35,8 @@ class LeafPlan:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What to do with a grammar's elements, by their ``id``. `leaves` become Leaf; copies that pyparsing made of them are known by their
-    parse action or composite name. `nodes` become a Node of that name with all results as `items`. `replaced` has what stands for an
-    element."""
+    """What to do with a grammar's elements, by their ``id``. `leaves` become Leaf; copies that pyparsing made are known by parse action or
+    composite name. `nodes` become a Node of that name with all results as `items`. `replaced` has what stands for an element."""
 
     leaves: Mapping[int, LeafPlan]
     leaf_actions: Mapping[int, LeafPlan]

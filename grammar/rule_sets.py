@@ -100,9 +100,8 @@ def media_of(text: str) -> str | None:
 
 
 def parse_program(text: str, media: str) -> Statement:
-    """A rule document of one of the types of grammar.rif as a continuous query; raises DiagnosticError with all that is wrong. It reads the
-    streams that it imports, each through the document's ``Window``, and knows the graphs that it imports. Local constants belong to the
-    text."""
+    """A rule document of a type of grammar.rif as a continuous query; raises DiagnosticError. It reads the streams that it imports, each
+    through its ``Window``, and knows the graphs that it imports. Local constants belong to the text."""
     rules = rif.parse_rules(text, media, f"program-{hashlib.sha256(text.encode()).hexdigest()[:12]}")
     streams = [imp for imp in rules.imports if imp.profile == STREAM]
     if found := _refused(rules, streams):

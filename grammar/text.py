@@ -149,8 +149,7 @@ class Token:
 
 
 def scan(text: Text) -> tuple[tuple[Token, ...], str]:
-    """The tokens, without white space and comments; and the text with each comment blanked by spaces, so that offsets stay. Never fails:
-    what is no token is of kind ``bad``."""
+    """The tokens, without white space and comments (what is none is of kind ``bad``); and the text with comments blanked, offsets kept."""
     tokens: list[Token] = []
     clean: list[str] = []
     for match in _TOKEN.finditer(text.decoded):

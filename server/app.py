@@ -33,8 +33,7 @@ def create_app(engine: Any, own: Site | None = None) -> Flask:
 
 
 def _check() -> Response | None:
-    """Refuse what no route should see: foreign hosts and sites, unknown parameters, an engine that is not there yet. Preflights are
-    answered here."""
+    """Refuse foreign hosts and sites, unknown parameters, an engine that is not there yet. Preflights are answered here."""
     own = site()
     view: Any = current_app.view_functions[request.endpoint] if request.endpoint else None
     if (answer := guard.preflight(request.method, request.headers.get, own.hosts, own.origins)) is not None:

@@ -26,9 +26,8 @@ _DEFAULT_PORTS = {"http": ":80", "https": ":443"}
 
 def check(method: str, header: Header, hosts: frozenset[str], origins: frozenset[str] = frozenset(), page: bool = False,
           base_url: str = "http:") -> None:
-    """Raise the problem of a request with a foreign ``Host`` (421) or from another site (403). `header` looks a header up. Pages of
-    `origins` may read. `page` marks what a link may lead to: a page, which costs nothing to give. `base_url` is how the server names
-    itself."""
+    """Raise the problem of a request with a foreign ``Host`` (421) or from another site (403); pages of `origins` may read. `header` looks
+    a header up. `page` marks what a link may lead to, which costs nothing to give. `base_url` is how the server names itself."""
     host = header("Host") or ""
     if host_name(host) not in hosts:
         raise Problem("untrusted-host", f"This server does not answer as {host[:200]!r}.", extra={"hosts": sorted(hosts)})

@@ -244,8 +244,7 @@ def _with_graphs(queries: dict[str, Statement], given: Iterable[str],
 
 
 def _with_rules(queries: Mapping[str, Statement], given: Iterable[str]) -> tuple[list[str], dict[str, RuleSet]]:
-    """The names of rule sets that all queries are to use, and those that files give. One of a file that some query names is used as
-    the texts say."""
+    """The names of rule sets that all queries use, and those that files give. One of a file that a query names is used as the texts say."""
     used = {rule.name for query in queries.values() for rule in query.rules}
     names, found = list[str](), dict[str, RuleSet]()
     for text in given:
@@ -292,8 +291,7 @@ Write = Callable[[ResultEvent, bool, dict[str, str]], str]
 
 
 def _write(answers: Iterator[ResultEvent], form: str, out: TextIO, several: bool = False, place: PlaceName | None = None) -> None:
-    """Write answers as they come; of `several` queries each with the name of its query, of a rule program with that of its stream, in JSON
-    with where it was evaluated."""
+    """Write answers as they come, with the name of the query among `several` or a program's stream; in JSON with where it was evaluated."""
     forms: dict[str, Write] = {"jsonl": partial(_as_json, place), "csv": _as_csv, "table": _as_table}
     write = forms[form]
     before: str | None = None
@@ -318,8 +316,7 @@ def _as_json(place: PlaceName | None, answer: ResultEvent, first: bool, name: di
 
 
 def _as_csv(answer: ResultEvent, first: bool, name: dict[str, str]) -> str:
-    """SPARQL CSV with the time in front; the header once, of several queries whenever another one goes on. CSV has no place for what is
-    inconsistent: that goes to standard error."""
+    """SPARQL CSV with the time in front; the header whenever another query goes on. What is inconsistent goes to standard error."""
     for finding in _inconsistent(answer):
         print(" ".join([*name.values(), f"at {answer.at_ms}: inconsistent: {finding}"]), file=sys.stderr)
     buffer = io.StringIO(newline="")

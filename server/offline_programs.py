@@ -130,8 +130,7 @@ def static_triples(given: Iterable[str], program: RuleSet) -> Iterator[tuple[str
 
 
 def _files(option: str, given: Iterable[str], named: Sequence[str]) -> list[tuple[str, Path]]:
-    """The files of an option, each with the source that it is: an IRI before it is one that the program names; without one it is the only
-    one that it names, or is called by the file's own."""
+    """The files of an option, each with the source that it is: one that the program names, the only one, or the file's own address."""
     found = []
     for text in given:
         iri, path = named_file(text)

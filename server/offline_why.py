@@ -79,8 +79,7 @@ def _told(text: str) -> int:
 
 
 def _last(query: str) -> str:
-    """The id of a query's last result; ``none`` where it has none. An answer to HEAD could not say what is wrong, so the query itself
-    is asked for before."""
+    """The id of a query's last result, or ``none``. An answer to HEAD could not say what is wrong, so the query is asked for before."""
     _read(query, TEXT)
     with urllib.request.urlopen(urllib.request.Request(f"{query}/results", method="HEAD"), timeout=_TIMEOUT_S) as reply:
         found = reply.headers["RSP-Event-Id"]

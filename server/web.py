@@ -156,8 +156,7 @@ def etag_of(value: Any) -> str:
 
 
 def condition(etag_of_info: Callable[[Any], str]) -> Callable[[Any], None] | None:
-    """What ``If-Match`` and ``If-None-Match`` of a write say, for the engine to check when it decides, against what is there then (None:
-    nothing); None where they say nothing."""
+    """What ``If-Match`` and ``If-None-Match`` of a write ask of what is there when the engine decides (None: nothing), if anything."""
     match = request.if_match if "If-Match" in request.headers else None
     none_match = request.if_none_match if "If-None-Match" in request.headers else None
     if match is None and none_match is None:

@@ -36,9 +36,8 @@ Clock = Callable[[Any], Any]
 
 
 def explained(seen: Evidence, row: int, most: int, mode: str = "full", triples: int = ANY) -> dict[str, Any]:
-    """At most `most` proofs of row number `row` (from 0) of a result; of the whole relation at T, or with mode ``delta`` of what ISTREAM
-    gives. Problems: 404 for a row that is not there, 422 for what cannot be explained or a search that is too long. `triples` is how
-    many the windows and graphs may have."""
+    """At most `most` proofs of row `row` (from 0) of a result: of the whole relation at T, or with mode ``delta`` of what ISTREAM gives.
+    Problems: 404 for no such row, 422 for what cannot be explained, or more than `triples` in windows and graphs."""
     event = seen.event
     found = wanted(event, row, mode)
     size = sum(len(one.triples) for one in seen.events) + sum(map(len, seen.graphs.values()))

@@ -67,9 +67,8 @@ def parse_datalogmtl(text: str, name: str) -> RuleSet:
 
 
 def parse_facts(text: str, unit_ms: int = 1_000, known: Mapping[str, str] = NO_PREFIXES, *, granules: bool = False) -> list[Fact]:
-    """The facts of a text, one a line, in units of `unit_ms` where it declares no other; it may be of any length. The prefixes `known` need
-    not be declared. `granules`: they are on a timeline of granules, as LARS's are. Raises DiagnosticError with all that is wrong, at most
-    MAX_ERRORS."""
+    """The facts of a text of any length, one a line, in units of `unit_ms` where it declares no other. The prefixes `known` need not be
+    declared. `granules`: they are on a timeline of granules, as LARS's are. Raises DiagnosticError with at most MAX_ERRORS mistakes."""
     facts: list[Fact] = []
     found: list[Diagnostic] = []
     prefixes = dict(known)

@@ -39,8 +39,7 @@ def parse_rules(text: str, media: str, name: str) -> RuleSet:
 
 
 def parse_condition(text: str, media: str, prefixes: Mapping[str, str] | None = None) -> tuple[tuple[Formula, ...], ...]:
-    """A closed formula by itself: the bodies of which one must hold. `prefixes` (name to namespace) are known beside RIF's own. Raises as
-    `parse_rules` does."""
+    """The bodies of which one must hold for a closed formula; `prefixes` are known beside RIF's own. Raises as `parse_rules` does."""
     report = Report(text.removeprefix("\ufeff"))
     try:
         parser = _parser(report, media, "condition")

@@ -102,8 +102,7 @@ def _compares(text: str, token: Token, before: list[Token]) -> bool:
 
 
 def _never_closed(report: Report, tokens: list[Token], open_: list[Token]) -> None:
-    """A bracket that is open at the end of the text. Where a rule begins within another, or has its ``:-`` within an atom, it was that
-    one's that should have been closed before."""
+    """A bracket that is open at the end. It is an earlier one's where a rule begins within a rule, or has its ``:-`` within an atom."""
     stack: list[tuple[Token, str]] = []     # open brackets, each with the word before it
     word = ""
     for token in tokens:

@@ -171,8 +171,7 @@ class Channel:
                 self.statuses_lost = self.statuses.popleft()[0]
 
     def statuses_after(self, seen: int) -> tuple[list[Frame], int]:
-        """The changes of state after number `seen`, with a gap before them where some are lost; and the number of the last one. Under
-        `lock`."""
+        """Under `lock`: the changes of state after number `seen`, a gap before them where some are lost; and the last one's number."""
         news = [(number, frame) for number, frame in self.statuses if number > seen]
         gap = [message("gap", requested=None, oldestId=None, reason="status", dropped=None)] if self.statuses_lost > seen else []
         return gap + [frame for _, frame in news], news[-1][0] if news else seen

@@ -130,8 +130,7 @@ class ManyFeeds(Ending):
         return [named for feed in self._feeds.values() if not feed.done for named in self._named(feed, feed.progress())]
 
     def _named(self, feed: Feed, frames: list[Frame]) -> list[Frame]:
-        """Frames that say whose they are, each with the places that the client has with it; changes of state come from the list of all,
-        once."""
+        """Frames that say whose they are, with the client's places at each; changes of state come from the list of all, once."""
         named = []
         for frame in frames:
             if frame.id is not None:
@@ -234,8 +233,7 @@ class Driver:
         return b"".join(self.news(frames, now_s, closing))
 
     def opening(self, now_s: float) -> list[bytes]:
-        """The first bytes, in pieces that other feeds share. The connection is to be renewed after `feed_seconds`, spread so that not
-        all clients come back at once."""
+        """The first bytes, in pieces that feeds share. Connections end after `feed_seconds`, spread so that not all come back at once."""
         spread = self._limits.feed_seconds_spread
         self._until = now_s + self._limits.feed_seconds * random.uniform(1 - spread, 1 + spread)
         self._silent_from = now_s

@@ -104,8 +104,7 @@ def encoded(frames: Iterable[Frame], encoder: Encoder) -> bytes:
 
 
 def result_frames(event: ResultEvent, before: bytes | None, variant: Variant, cap: int) -> list[Frame]:
-    """The event of one evaluation. `before` is the relation at the evaluation before (None: there was none); it is read for
-    differences of RSTREAM queries only."""
+    """The event of one evaluation. `before`, the relation at the one before (None: there was none), is read for differences only."""
     if variant.mode == "full":
         return full_frames(event, event.full, variant, cap)
     if event.kind == "boolean":
@@ -216,9 +215,8 @@ def _place(number: int, last: bool) -> bytes:
 
 
 def cut_rows(text: bytes, cap: int, start: int = 0, end: int | None = None) -> Iterator[memoryview]:
-    """The bindings, ``{...},{...}``, that a text has between two places, in pieces of whole rows of at most `cap` bytes, or one row where
-    that is longer. Nothing is copied. Large results are not parsed for this: 50,000 rows would hold up everything else for a third of a
-    second."""
+    """The bindings, ``{...},{...}``, between two places of a text, in pieces of whole rows of at most `cap` bytes, or one longer row.
+    Nothing is copied, and nothing parsed: 50,000 rows would hold up everything else for a third of a second."""
     whole, end = memoryview(text), len(text) if end is None else end
     while end - start > cap:
         cut = _row_end(text, start, start + cap)

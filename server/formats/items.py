@@ -172,8 +172,7 @@ class Reading:
             self.reject(located(problem, place or graph, line))
 
     def add_lines(self, lines: Iterable[tuple[int, int, Triple]], measured: bool) -> None:
-        """Add items of one triple each, given (number of the line, the ms that stand in it, triple); they share their blank nodes with
-        the others of the same ms."""
+        """Add items of a triple each: (number of the line, its ms, triple). They share blank nodes with the others of their ms."""
         for number, ms, triple in lines:
             if not measured:
                 try:

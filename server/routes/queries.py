@@ -128,8 +128,7 @@ def query_json(info: QueryInfo) -> dict[str, Any]:
 
 
 def statement_text(types: tuple[str, ...]) -> tuple[str, dict[str, Any]]:
-    """The text of a query or rule program and the options beside it, from any of the body types. The option ``media`` is the type of a
-    program with a time of its own."""
+    """The text of a query or rule program and the options beside it. The option ``media`` is the type of a program with its own time."""
     limit = site().limits.query_text
     media = body_type(types)
     text = text_body(limit + 4096 if media == JSON else limit if media != FORM else 3 * limit)
