@@ -16,9 +16,8 @@ _AMOUNT = re.compile(f"({_NUMBER})([A-Za-z]*)")
 _SHORT = re.compile(f"(?:{_NUMBER}[A-Za-z]+)*{_NUMBER}[A-Za-z]*")
 _ISO = re.compile(r"P(?:([0-9]{1,9})D)?(?:T(?:([0-9]{1,9})H)?(?:([0-9]{1,9})M)?(?:([0-9]{1,18}(?:\.[0-9]{1,9})?)S)?)?", re.IGNORECASE)
 _DATE_TIME = re.compile(r"(\d{4})-(\d\d)-(\d\d)T(\d\d):(\d\d):(\d\d)(?:\.(\d{1,9}))?(Z|[+-]\d\d:\d\d)?")
-SPELT_OUT = {"secs": "s", "second": "s", "seconds": "s", "min": "m", "mins": "m", "minute": "m", "minutes": "m",
-             "hour": "h", "hours": "h", "hr": "h", "hrs": "h", "day": "d", "days": "d", "msec": "ms", "millis": "ms",
-             "millisecond": "ms", "milliseconds": "ms"}
+SPELT_OUT = {"secs": "s", "second": "s", "seconds": "s", "min": "m", "mins": "m", "minute": "m", "minutes": "m", "hour": "h", "hours": "h",
+             "hr": "h", "hrs": "h", "day": "d", "days": "d", "msec": "ms", "millis": "ms", "millisecond": "ms", "milliseconds": "ms"}
 
 
 @dataclass(eq=False)

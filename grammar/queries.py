@@ -89,7 +89,7 @@ class _Level:
         groupby, having, orderby = node.get("groupby"), node.get("having"), node.get("orderby")
         if groupby is not None:
             self._group_keys(groupby)
-        patterns.expressions.aggregate = self._stand_in
+        patterns.expressions.aggregate = lambda found: self._aggregates.setdefault(found, Variable(f".agg{len(self._aggregates)}"))
         columns = [(item, patterns.expressions.translate(item.parts["expr"])) for item in projection if item.get("expr") is not None]
         conditions = [patterns.expressions.translate(item) for item in (having.all("condition") if having else [])]
         self._orders = tuple((patterns.expressions.translate(item.parts["expr"]), item.get("order") == "DESC")
@@ -152,9 +152,6 @@ class _Level:
         if self.grouped and variable.visible and variable not in self._keys and variable not in named:
             self._names.error(f"?{variable.name} is not a key of GROUP BY, so it has no single value in a group.", place.start, place.end,
                               hint=f"add ?{variable.name} to GROUP BY, or take an aggregate, such as (SAMPLE(?{variable.name}) AS ?any)")
-
-    def _stand_in(self, aggregate: Aggregate) -> Expression:
-        return self._aggregates.setdefault(aggregate, Variable(f".agg{len(self._aggregates)}"))
 
 
 def _sliced(pattern: Pattern, node: Node) -> Pattern:

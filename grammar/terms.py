@@ -17,13 +17,10 @@ _STRING_ESCAPE = re.compile(r"\\(.)", re.DOTALL)
 _UNESCAPED = {"t": "\t", "b": "\b", "n": "\n", "r": "\r", "f": "\f", "\\": "\\", '"': '"', "'": "'"}
 _LOCAL_ESCAPE = re.compile(r"\\(.)")
 MAX_ERRORS = 20
-WELL_KNOWN = {
-    "rdf": RDF, "rdfs": RDFS, "xsd": XSD, "owl": "http://www.w3.org/2002/07/owl#",
-    "foaf": "http://xmlns.com/foaf/0.1/", "prov": "http://www.w3.org/ns/prov#", "sosa": "http://www.w3.org/ns/sosa/",
-    "ssn": "http://www.w3.org/ns/ssn/", "geo": "http://www.opengis.net/ont/geosparql#",
-    "skos": "http://www.w3.org/2004/02/skos/core#",
-    "dc": "http://purl.org/dc/elements/1.1/", "dcterms": "http://purl.org/dc/terms/", "schema": "https://schema.org/",
-}
+WELL_KNOWN = {"rdf": RDF, "rdfs": RDFS, "xsd": XSD, "owl": "http://www.w3.org/2002/07/owl#", "foaf": "http://xmlns.com/foaf/0.1/",
+              "prov": "http://www.w3.org/ns/prov#", "sosa": "http://www.w3.org/ns/sosa/", "ssn": "http://www.w3.org/ns/ssn/",
+              "geo": "http://www.opengis.net/ont/geosparql#", "skos": "http://www.w3.org/2004/02/skos/core#",
+              "dc": "http://purl.org/dc/elements/1.1/", "dcterms": "http://purl.org/dc/terms/", "schema": "https://schema.org/"}
 _FIRST, _REST, _NIL = (Constant(f"<{RDF}{name}>") for name in ("first", "rest", "nil"))
 MAX_PARTS = 200
 _REPEATS = {"?": (0, 1), "*": (0, None), "+": (1, None)}

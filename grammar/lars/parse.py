@@ -112,10 +112,10 @@ class RuleReader(TimelineReader):
         self.fail("',' or '.'" if arrow else "'<-' or '.'", "a rule ends with a dot" if begins else None)
 
     def _separator(self) -> bool:
-        if self.at(",", "&&") or self.token.word == "AND":
+        found = self.at(",", "&&") or self.token.word == "AND"
+        if found:
             self.next()
-            return True
-        return False
+        return found
 
     def _head(self) -> Head:
         what = "A window" if self.at("[") else {"not": "Negation", DIAMOND: "diamond", BOX: "box"}.get(self._word())

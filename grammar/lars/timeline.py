@@ -61,7 +61,9 @@ class TimelineReader(ComparisonReader):
             self.next()
             self.refuse("A window has a size.", self.span(start), A_WINDOW)
         if self.at("-"):
-            self._skip_to_bracket()
+            while not self.at("]", ".") and self.token.kind != "eof":
+                self.next()
+            self.take("]")
             self.refuse("A window is not negative.", self.span(start), A_WINDOW)
         tuples = self.take("#") is not None
         number = self.expect_kind("number", "the size of a window") if not tuples else self.expect_kind("number", "a count of tuples")
@@ -156,8 +158,3 @@ class TimelineReader(ComparisonReader):
             self.report.error(f"A window of {what} has {least} to {most} of them.", span, hint=A_WINDOW)
             return least
         return int(number)
-
-    def _skip_to_bracket(self) -> None:
-        while not self.at("]", ".") and self.token.kind != "eof":
-            self.next()
-        self.take("]")

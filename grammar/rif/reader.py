@@ -29,15 +29,13 @@ _TOKEN = re.compile("|".join((
     r"(?P<bad>.)",
 )), re.DOTALL)
 # What people write between two operands: the built-in that says it (RIF-DTB sections 4.4 and 4.5).
-_OPERATORS = {">=": "pred:numeric-greater-than-or-equal", "<=": "pred:numeric-less-than-or-equal", "<-": "",
-              "!=": "pred:numeric-not-equal", ">": "pred:numeric-greater-than", "<": "pred:numeric-less-than",
-              "+": "func:numeric-add", "-": "func:numeric-subtract",
+_OPERATORS = {">=": "pred:numeric-greater-than-or-equal", "<=": "pred:numeric-less-than-or-equal", "<-": "", "!=": "pred:numeric-not-equal",
+              ">": "pred:numeric-greater-than", "<": "pred:numeric-less-than", "+": "func:numeric-add", "-": "func:numeric-subtract",
               "*": "func:numeric-multiply", "/": "func:numeric-divide"}
 _OPERAND = re.compile(r"\s*(\?\w+|[+-]?[0-9]+(?:\.[0-9]+)?)")
 _HINTS = {",": "arguments stand side by side, without commas", ".": "rules stand side by side, without dots",
-          ";": "rules stand side by side, without semicolons", "'": 'a string stands in double quotes: "..."',
-          "&": "write And( ... )", "{": "brackets are round: ( ... )", "}": "brackets are round: ( ... )",
-          "!": "negation is not in RIF-Core"}
+          ";": "rules stand side by side, without semicolons", "'": 'a string stands in double quotes: "..."', "&": "write And( ... )",
+          "{": "brackets are round: ( ... )", "}": "brackets are round: ( ... )", "!": "negation is not in RIF-Core"}
 # Words that stand only right within the brackets of these, or of a quantifier's variables.
 _WITHIN = {"Forall": ("Group",), "Group": ("Document", "Group"), "Prefix": ("Document",), "Import": ("Document",), "Base": ("Document",),
            ":-": ("Group", "Forall"), "Then": ("Group", "Forall"), "If": ("Group", "Forall")}
