@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import reduce
 from typing import Any
 
 from engine.ir.expressions import Aggregate, Call, Exists, Expression, conj
@@ -177,10 +178,7 @@ class Patterns:
             case "GroupOrUnionGraphPattern":
                 self._refuse_if_long(part.all("graph"), "A UNION")
                 branches = [self.group(branch) for branch in part.all("graph")]
-                union = branches[0]
-                for branch in branches[1:]:
-                    union = Union(union, branch, span)
-                return join(before, union, span)
+                return join(before, reduce(lambda left, right: Union(left, right, span), branches), span)
             case "InlineData":
                 return join(before, self.values(part), span)
             case "GraphGraphPattern":
@@ -245,12 +243,6 @@ class Patterns:
 
 def join(left: Pattern, right: Pattern, span: Span | None = None) -> Pattern:
     """Join, without the empty pattern."""
-    if _is_empty(left):
+    if left == EMPTY:
         return right
-    if _is_empty(right):
-        return left
-    return Join(left, right, span)
-
-
-def _is_empty(pattern: Any) -> bool:
-    return isinstance(pattern, BGP) and not pattern.triples
+    return left if right == EMPTY else Join(left, right, span)

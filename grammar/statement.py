@@ -75,7 +75,7 @@ def _parse(text: Text) -> Statement:
         raise DiagnosticError(*found, over)
     statement = reader.statement(query)
     if found or names.errors or statement is None:
-        raise DiagnosticError(*sorted([*found, *names.errors], key=_place))
+        raise DiagnosticError(*sorted([*found, *names.errors], key=lambda found: found.span.start if found.span else 0))
     return statement
 
 
@@ -97,10 +97,6 @@ def _first(text: Text, unclosed_: list[Diagnostic], found: Diagnostic) -> Diagno
     if open_ is not None and place is not None and "ends too early" not in found.message and place.start < open_.start:
         return found
     return unclosed_[0]
-
-
-def _place(diagnostic: Diagnostic) -> int:
-    return diagnostic.span.start if diagnostic.span else 0
 
 
 class _Assembler:

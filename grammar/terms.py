@@ -4,6 +4,7 @@ tokens; ``;`` and ``,``, blank nodes, collections and paths spelt out (SPARQL 1.
 from __future__ import annotations
 
 import re
+from functools import reduce
 from typing import Any
 
 from engine.ir.iris import resolve
@@ -209,9 +210,9 @@ class Block:
                                                          code="nesting-too-deep", hint="use ?p with VALUES ?p { ... }"))
         match item.name:
             case "PathAlternative":
-                return _fold(Alternative, [self._path(part) for part in item.all("part")])
+                return reduce(Alternative, map(self._path, item.all("part")))
             case "PathSequence":
-                return _fold(Sequence, [self._path(part) for part in item.all("part")])
+                return reduce(Sequence, map(self._path, item.all("part")))
             case "PathEltOrInverse":
                 return Inverse(self._path(item.parts["part"]))
             case "PathElt":
@@ -230,10 +231,3 @@ class Block:
 
     def _iri(self, item: Leaf) -> Constant:
         return Constant(f"<{self._names.iri(item)}>")
-
-
-def _fold(kind: type[Sequence] | type[Alternative], parts: list[Path]) -> Path:
-    result = parts[0]
-    for part in parts[1:]:
-        result = kind(result, part)
-    return result

@@ -136,7 +136,8 @@ class Problem(Exception):
             lines.append(self.detail)
         for error in self.errors:
             lines += _error_lines(error)
-        lines += [f"{name}: {_plain(value)}" for name, value in self.extra.items()]
+        lines += [f"{name}: {', '.join(map(str, value)) if isinstance(value, (list, tuple)) else value}"
+                  for name, value in self.extra.items()]
         return "\n".join(lines) + "\n"
 
     def page(self) -> str:
@@ -226,10 +227,6 @@ def _error_lines(error: Mapping[str, Any]) -> list[str]:
     if "snippet" in error:
         lines.append(str(error["snippet"]))
     return lines + [f"{name}: {error[name]}" for name in ("note", "hint") if name in error]
-
-
-def _plain(value: Any) -> str:
-    return ", ".join(map(str, value)) if isinstance(value, (list, tuple)) else str(value)
 
 
 def _encodable(value: Any) -> Any:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import json
 import logging
-import socket
 import sys
 import time
 
@@ -46,8 +45,9 @@ def serve(given: argparse.Namespace, limits: Limits) -> int:
         return 1
     _log(given)
     base_path = "/" + given.base_path.strip("/") if given.base_path.strip("/") else ""
-    address = _address(given.host, listener) + base_path
-    base_url = given.base_url or f"http://localhost:{listener.getsockname()[1]}{base_path}"
+    host, port = f"[{given.host}]" if ":" in given.host else given.host, listener.getsockname()[1]
+    address = f"http://{host}:{port}{base_path}"
+    base_url = given.base_url or f"http://localhost:{port}{base_path}"
     engine = Engine(_settings(given, limits, base_url), parse, parse_rules=parse_rules)
     demo = Demo(engine) if given.demo else None
     process = Process(engine, demo, address)
@@ -113,11 +113,6 @@ def _settings(given: argparse.Namespace, limits: Limits, base_url: str) -> Setti
                     max_queries=limits.max_queries, commit_evaluations=limits.commit_evaluations,
                     batch_patience_ms=limits.batch_patience_ms, window_steps=limits.window_steps, window_items=limits.window_items,
                     product_rows=limits.product_rows)
-
-
-def _address(host: str, listener: socket.socket) -> str:
-    shown = f"[{host}]" if ":" in host else host
-    return f"http://{shown}:{listener.getsockname()[1]}"
 
 
 def _log(given: argparse.Namespace) -> None:

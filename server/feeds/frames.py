@@ -4,7 +4,7 @@ events, or JSON lines with the same objects."""
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import InitVar, dataclass, field
 from typing import Any
 
@@ -16,7 +16,6 @@ from server.formats.media import NQUADS, TRIG
 from server.formats.results import graph, graph_members
 from server.problems import dumps
 
-Encoder = Callable[["Frame"], bytes]
 Parts = Sequence[bytes | memoryview]
 _DATASETS = {"trig": TRIG, "nquads": NQUADS}
 _BINDINGS = b',"results":{"bindings":['
@@ -97,10 +96,6 @@ class Ending:
         """The goodbye."""
         self.done = True
         return [bye(reason, reconnect)]
-
-
-def encoded(frames: Iterable[Frame], encoder: Encoder) -> bytes:
-    return b"".join(map(encoder, frames))
 
 
 def result_frames(event: ResultEvent, before: bytes | None, variant: Variant, cap: int) -> list[Frame]:

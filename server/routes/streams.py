@@ -9,7 +9,7 @@ from flask import Blueprint, Response, request
 
 from engine.runtime.resources import OMITTED, Rejection, StreamInfo, TailEvent, iso
 from engine.runtime.streams import check_pushable
-from server.feeds.frames import encoded, jsonl
+from server.feeds.frames import jsonl
 from server.feeds.driver import item_frame
 from server.formats.columns import read_columns
 from server.formats.items import Reader
@@ -103,7 +103,7 @@ def items(name: str) -> Response:
     headers = {"RSP-Truncated": "true"} if "since" in request.args and not part.whole else {}
     media = best(JSONL, TRIG)
     if media == JSONL:
-        return reply(encoded(map(item_frame, events), jsonl), JSONL, headers=headers)
+        return reply(b"".join(jsonl(item_frame(event)) for event in events), JSONL, headers=headers)
     predicate = f"<{info.descriptor.get('timestampPredicate') or GENERATED_AT}>"
     return reply(dataset((_stamped(event, predicate) for event in events), TRIG), TRIG, headers=headers)
 
