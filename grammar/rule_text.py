@@ -66,6 +66,8 @@ class TokenReader:
 
     def __init__(self, report: Report, tokens: Sequence[Token]) -> None:
         self.report, self._tokens, self._place = report, tokens, 0
+        self.prefixes: dict[str, str] = {}
+        self._unknown: set[str] = set()
 
     @property
     def token(self) -> Token:
@@ -102,6 +104,14 @@ class TokenReader:
     def here(self) -> Span:
         """The place of the next token."""
         return self.report.span(self.token.start, self.token.end)
+
+    def namespace(self, prefix: str, token: Token, declaration: str) -> str:
+        """What a prefix means; an unknown one is reported once, with how it is declared, and means something of its own."""
+        if prefix not in self.prefixes and prefix not in self._unknown:
+            self._unknown.add(prefix)
+            self.report.error(f"Unknown prefix '{prefix}:'.", self.report.span(token.start, token.start + len(prefix) + 1),
+                              hint=f"declare it: {declaration}")
+        return self.prefixes.get(prefix, f"urn:unknown-prefix:{prefix}:")
 
     def fail(self, expected: str, hint: str | None = None) -> NoReturn:
         """Note that something else stands here, and stop."""

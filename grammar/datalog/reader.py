@@ -60,9 +60,7 @@ class Reader(TokenReader):
 
     def __init__(self, report: Report) -> None:
         super().__init__(report, scan(report))
-        self.prefixes: dict[str, str] = {}
         self.places: dict[Variable, Span] = {}
-        self._unknown: set[str] = set()
 
     def iri(self, readable: str = "an IRI such as <http://ex.org/a>") -> str:
         """An IRI in angle brackets or by its prefix, without brackets."""
@@ -74,13 +72,8 @@ class Reader(TokenReader):
         if token.kind == "iri":
             return token.text[1:-1]
         prefix, _, local = token.text.partition(":")
-        if prefix not in self.prefixes:
-            if prefix not in self._unknown:
-                self.report.error(f"Unknown prefix '{prefix}:'.", self.report.span(token.start, token.start + len(prefix) + 1),
-                                  hint=f"declare it: PREFIX {prefix}: <{WELL_KNOWN.get(prefix, 'http://...')}>")
-            self._unknown.add(prefix)
-            return f"urn:unknown-prefix:{prefix}:{local}"
-        return self.prefixes[prefix] + _LOCAL_ESCAPE.sub(r"\1", local)
+        namespace = self.namespace(prefix, token, f"PREFIX {prefix}: <{WELL_KNOWN.get(prefix, 'http://...')}>")
+        return namespace + _LOCAL_ESCAPE.sub(r"\1", local)
 
     def starts_term(self) -> bool:
         kinds = ("iri", "name", "string", "variable", "number", "word")

@@ -133,7 +133,6 @@ class Reader(TokenReader):
         super().__init__(report, scan(report))
         self.document, self.base = document, base
         self.prefixes = dict(constants.PREFIXES)
-        self._unknown: set[str] = set()
 
     def hint(self, token: Token) -> str | None:
         """A word of this language that looks like it, or how a constant is written."""
@@ -191,13 +190,7 @@ class Reader(TokenReader):
 
     def _curie(self, token: Token) -> str:
         prefix, _, name = token.text.partition(":")
-        if prefix not in self.prefixes:
-            if prefix not in self._unknown:
-                self.report.error(f"Unknown prefix '{prefix}:'.", self.report.span(token.start, token.start + len(prefix) + 1),
-                                  hint=f"declare it: Prefix({prefix or 'ex'} <http://...>)")
-            self._unknown.add(prefix)
-            return f"urn:unknown-prefix:{prefix}:{name}"
-        return self.prefixes[prefix] + name
+        return self.namespace(prefix, token, f"Prefix({prefix or 'ex'} <http://...>)") + name
 
     def _checked(self, token: Token, make: Callable[..., str], *arguments: str | None) -> str:
         return constants.checked(self.report, self.report.span(token.start, token.end), make, *arguments)

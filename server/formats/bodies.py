@@ -41,7 +41,7 @@ def read_body(source: BinaryIO, encoding: str | None, limit: int, limit_decompre
     """The whole body, at most `limit` bytes as sent and `limit_decompressed` after ``Content-Encoding: gzip``."""
     coding = (encoding or "identity").strip().lower()
     if coding == "identity":
-        return _capped(source, limit)
+        return b"".join(_capped(source, limit))
     if coding not in ("gzip", "x-gzip"):
         raise Problem("unsupported-media-type", f"Content-Encoding {coding} is not supported; gzip is.",
                       extra={"supported": ["gzip", "identity"]}, headers={"Accept-Encoding": "gzip"})
@@ -51,12 +51,9 @@ def read_body(source: BinaryIO, encoding: str | None, limit: int, limit_decompre
 def gunzip(source: IO[bytes], limit: int, limit_decompressed: int) -> bytes:
     """Decompress one or several gzip members, stopping as soon as a cap is passed."""
     pieces: list[bytes] = []
-    taken = given = 0
+    given = 0
     engine, started = zlib.decompressobj(31), False
-    while piece := source.read(_PIECE):
-        taken += len(piece)
-        if taken > limit:
-            raise _too_large(limit, taken)
+    for piece in _capped(source, limit):
         while piece:
             try:
                 pieces.append(engine.decompress(piece, limit_decompressed - given + 1))
@@ -153,14 +150,13 @@ def _check_xml(body: bytes, nesting: int) -> None:
                              error.lineno, error.offset + 1) from error
 
 
-def _capped(source: BinaryIO, limit: int) -> bytes:
-    pieces, taken = [], 0
+def _capped(source: IO[bytes], limit: int) -> Iterator[bytes]:
+    taken = 0
     while piece := source.read(_PIECE):
         taken += len(piece)
         if taken > limit:
             raise _too_large(limit, taken)
-        pieces.append(piece)
-    return b"".join(pieces)
+        yield piece
 
 
 def _too_large(limit: int, actual: int, what: str = "") -> Problem:
