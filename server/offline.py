@@ -145,8 +145,7 @@ def _items(body: bytes, path: Path) -> list[Item]:
     try:
         return read_items(body, _kind(body, path), _READER, base=path.resolve().as_uri()).items
     except Problem as problem:
-        _check_utf8(body, path)
-        raise in_file(problem, path) from problem
+        raise _in_body(problem, body, path) from problem
 
 
 def read_background(path: Path) -> list[Triple]:
@@ -155,8 +154,7 @@ def read_background(path: Path) -> list[Triple]:
     try:
         return read_graph(body, _media(path), FILE_LIMITS, base=path.resolve().as_uri())
     except Problem as problem:
-        _check_utf8(body, path)
-        raise in_file(problem, path) from problem
+        raise _in_body(problem, body, path) from problem
 
 
 def read_rules(path: Path, name: str) -> RuleSet:
@@ -184,12 +182,13 @@ def read_text(path: Path) -> str:
     return text
 
 
-def _check_utf8(body: bytes, path: Path) -> None:
-    """Raise ValueError where a file is not UTF-8, whatever its reader has to say of it."""
+def _in_body(problem: Problem, body: bytes, path: Path) -> Exception:
+    """What is wrong with a file: that it is not UTF-8, whatever its reader has to say of it, or its problem."""
     try:
         body.decode("utf-8")
     except UnicodeDecodeError as error:
-        raise _not_utf8(path, error) from error
+        return _not_utf8(path, error)
+    return in_file(problem, path)
 
 
 def _not_utf8(path: Path, error: UnicodeDecodeError) -> ValueError:

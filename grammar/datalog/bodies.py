@@ -25,7 +25,7 @@ AGGREGATES = frozenset("count sum min max avg".split())
 
 @dataclass(frozen=True, slots=True)
 class Equality:
-    """``left = right``: a test, or where a side is a variable that nothing else binds, its value (safety.py)."""
+    """``left = right``: a test, or where a side is a variable that nothing else binds, its value (`resolved`)."""
 
     left: Expression
     right: Expression
