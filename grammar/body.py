@@ -1,8 +1,15 @@
-"""rdflib's SPARQL 1.1 grammar as a `Machine`: text without our own clauses in, parse tree with places out."""
+"""rdflib's SPARQL 1.1 grammar as a `Machine`: text without our own clauses in, parse tree with places out.
+
+Binary operators of expressions are read by their precedence (SPARQL 1.1 grammar, rules 110 to 117) in place of the grammar's eight nested
+rules, which would each be entered for every operand of a chain. The longest token wins (section 19.8): what can be read as an IRI
+(``<?a&&?b>``) is no operator.
+"""
 
 from __future__ import annotations
 
+import re
 import string
+from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
@@ -11,12 +18,10 @@ from rdflib.plugins.sparql import parser as sparql
 from rdflib.plugins.sparql.parserutils import Comp, Param, ParamList
 
 from engine.ir.times import TIME_FUNCTIONS
-from grammar.climbing import expression
-from grammar.machine import LeafPlan, Machine, Plan
-from grammar.run import FOREIGN, Function, Run
-from grammar.tree import Node
+from grammar.combinators import FAILED, FOREIGN, Function, Run
+from grammar.machine import Element, LeafPlan, Machine, Plan
+from grammar.text import IRI_REFERENCE, Node
 
-_DIGITS = string.digits
 _LEAVES = {
     "IRIREF": LeafPlan("iri", "an IRI", "<"),
     "PrefixedName": LeafPlan("pname", "an IRI", string.ascii_letters + ":" + FOREIGN),
@@ -25,19 +30,13 @@ _LEAVES = {
     "ANON": LeafPlan("anon", "a blank node", "["),
     "NIL": LeafPlan("nil", "'('", "("),
     "A": LeafPlan("a", "'a'", "a"),
-    "INTEGER": LeafPlan("integer", "a number", _DIGITS),
-    "DECIMAL": LeafPlan("decimal", "a number", _DIGITS + "."),
-    "DOUBLE": LeafPlan("double", "a number", _DIGITS + "."),
-    "INTEGER_POSITIVE": LeafPlan("integer", "a number", "+"),
-    "DECIMAL_POSITIVE": LeafPlan("decimal", "a number", "+"),
-    "DOUBLE_POSITIVE": LeafPlan("double", "a number", "+"),
-    "INTEGER_NEGATIVE": LeafPlan("integer", "a number", "-"),
-    "DECIMAL_NEGATIVE": LeafPlan("decimal", "a number", "-"),
-    "DOUBLE_NEGATIVE": LeafPlan("double", "a number", "-"),
-    "STRING_LITERAL_LONG1": LeafPlan("string", "a string", "'"),
-    "STRING_LITERAL_LONG2": LeafPlan("string", "a string", '"'),
-    "STRING_LITERAL1": LeafPlan("string", "a string", "'"),
-    "STRING_LITERAL2": LeafPlan("string", "a string", '"'),
+    "INTEGER": LeafPlan("integer", "a number", string.digits),
+    "DECIMAL": LeafPlan("decimal", "a number", string.digits + "."),
+    "DOUBLE": LeafPlan("double", "a number", string.digits + "."),
+    **{f"{kind.upper()}_POSITIVE": LeafPlan(kind, "a number", "+") for kind in ("integer", "decimal", "double")},
+    **{f"{kind.upper()}_NEGATIVE": LeafPlan(kind, "a number", "-") for kind in ("integer", "decimal", "double")},
+    **dict.fromkeys(("STRING_LITERAL_LONG1", "STRING_LITERAL1"), LeafPlan("string", "a string", "'")),
+    **dict.fromkeys(("STRING_LITERAL_LONG2", "STRING_LITERAL2"), LeafPlan("string", "a string", '"')),
     "LANGTAG": LeafPlan("language", "a language tag", "@"),
     "PN_PREFIX": LeafPlan("prefix", "a prefix", string.ascii_letters + FOREIGN),
 }
@@ -47,15 +46,16 @@ _NODES = {
     "BlankNodePropertyList": "Properties", "BlankNodePropertyListPath": "Properties",
     "Collection": "Collection", "CollectionPath": "Collection",
 }
+_OPERATOR = re.compile(rf"\|\||&&|!=|(?!{IRI_REFERENCE})<=?|>=?|[=*/+-]|(?:NOT[ \t\r\n]+)?IN(?![A-Za-z0-9_:.-])", re.IGNORECASE)
+_STRENGTH = {"||": 1, "&&": 2, "=": 3, "!=": 3, "<": 3, ">": 3, "<=": 3, ">=": 3, "IN": 3, "NOT IN": 3, "+": 4, "-": 4, "*": 5, "/": 5}
 
 
+@dataclass(eq=False)
 class BodyError(Exception):
     """The grammar came no further than `place`, where it tried the terminals `expected` (readable names, sorted)."""
 
-    def __init__(self, place: int, expected: tuple[str, ...]) -> None:
-        super().__init__(f"at {place}: expected {', '.join(expected)}")
-        self.place = place
-        self.expected = expected
+    place: int
+    expected: tuple[str, ...]
 
 
 def parse_body(text: str) -> tuple[list[Node], Node]:
@@ -82,8 +82,7 @@ def beginnings() -> tuple[tuple[str, frozenset[str]], ...]:
         "a term": [sparql.VarOrTerm, sparql.TriplesNode], "a predicate": [sparql.VerbPath, sparql.VerbSimple],
     }
     machine, _ = _compiled()
-    names = {label: frozenset().union(*(machine.first(part).names for part in parts))
-             for label, parts in elements.items()}
+    names = {label: frozenset().union(*(machine.first(part).names for part in parts)) for label, parts in elements.items()}
     return tuple(sorted(names.items(), key=lambda item: -len(item[1])))
 
 
@@ -102,8 +101,7 @@ def _compiled() -> tuple[Machine, Function]:
 
 
 def _replaced() -> dict[int, Any]:
-    """What rdflib spells as a recursion, per triple or per operator, as a loop; strings with all escapes (it lacks some); and our own
-    built-in functions beside SPARQL's."""
+    """Recursions of rdflib's, per triple or operator, as loops; strings with all escapes (it lacks some); our own built-in functions."""
     builtin: Any = sparql.BuiltInCall
     return {
         id(sparql.TriplesBlock): _triples("triples", sparql.TriplesSameSubjectPath),
@@ -125,3 +123,46 @@ def _time_function(name: str) -> Any:
 def _triples(name: str, same_subject: Any) -> Any:
     one = ParamList(name, same_subject)
     return one + ZeroOrMore(Suppress(".") + one) + Optional(Suppress("."))
+
+
+def expression(operand: Any, operand_list: Any) -> Element:
+    """The element of an expression over the grammar's UnaryExpression, with its ExpressionList for IN."""
+
+    def compile_(machine: Machine) -> Function:
+        return _climb(machine.compile(operand), machine.compile(operand_list))
+
+    return Element(compile_, operand)
+
+
+def _climb(operand: Function, operand_list: Function) -> Function:
+    def parse(run: Run, place: int, out: list[Any]) -> int:
+        operands: list[Any] = []
+        operators: list[str] = []
+        place = operand(run, place, operands)
+        while place >= 0:
+            start = run.skip(place)
+            run.note(start, "an operator")
+            found = _OPERATOR.match(run.text, start)
+            operator = " ".join(found[0].upper().split()) if found else ""
+            strength = _STRENGTH.get(operator, 0)
+            while operators and _STRENGTH[operators[-1]] >= strength:
+                if _STRENGTH[operators[-1]] == strength == 3:   # comparisons do not chain: what follows is not ours
+                    found = None
+                    strength = 0
+                _reduce(operands, operators.pop())
+            if found is None:
+                out.append(operands[0])
+                return place
+            operators.append(operator)
+            after = operand_list if operator.endswith("IN") else operand
+            place = after(run, found.end(), operands)
+        return FAILED
+
+    return parse
+
+
+def _reduce(operands: list[Any], operator: str) -> None:
+    right = operands.pop()
+    left = operands.pop()
+    end = right[-1].end if isinstance(right, list) and right else getattr(right, "end", left.end)
+    operands.append(Node("Binary", left.start, end, {"operator": operator, "left": left, "right": right}))

@@ -1,6 +1,6 @@
 """The clauses that RSP-QL and C-SPARQL add to SPARQL, in pyparsing (docs/sparql.md has the grammar).
 
-Each function reads one clause at an offset and returns its parts by name and the offset behind it. Every terminal is a `Leaf`, so
+`read_clause` reads one at an offset and returns its parts by name and the offset behind it. Every terminal is a `Leaf`, so
 that parts know their place; a mistake raises ClauseError with its place, what was expected, and a hint where one is known.
 """
 
@@ -14,35 +14,31 @@ from typing import Any
 from pyparsing import CaselessKeyword, Literal, MatchFirst, Opt, ParseBaseException, ParserElement, Regex, ZeroOrMore
 
 from grammar.durations import SPELT_OUT, UNITS, DurationError, instant, milliseconds
-from grammar.scanner import IRI_REFERENCE, PREFIXED_NAME
-from grammar.tree import Leaf
+from grammar.text import IRI_REFERENCE, PREFIXED_NAME, Leaf
 
 RESERVED = frozenset("""AS COMPUTE COMPUTED REPORT START PREFIX BASE SELECT CONSTRUCT ASK DESCRIBE RSTREAM ISTREAM DSTREAM
                      FROM WHERE""".split())
 
 
+@dataclass(eq=False)
 class ClauseError(Exception):
     """A mistake in a clause at `place`."""
 
-    def __init__(self, message: str, place: int, length: int, hint: str | None = None) -> None:
-        super().__init__(message)
-        self.message = message
-        self.place = place
-        self.length = length
-        self.hint = hint
+    message: str
+    place: int
+    length: int
+    hint: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Clause:
-    """A clause that was read: its parts by name, and the offset behind it. `errors` are about amounts; such a one has a value all the same,
-    so that what follows is read too."""
+    """A clause: its parts by name, and the offset behind it. An amount that is in `errors` has a value too, so that the rest is read."""
 
     parts: dict[str, Any]
     end: int
     errors: tuple[ClauseError, ...] = ()
 
     def get(self, part: str) -> Any:
-        """The named part, or None."""
         return self.parts.get(part)
 
 
@@ -129,12 +125,12 @@ _named = _word("NAMED")("named") - MatchFirst([
     _word("STREAM") - IRI("stream") - _window,
     IRI("graph"),
 ]).set_name("WINDOW, STREAM or an IRI")
-_source = _word("FROM") - MatchFirst([_named, _word("STREAM") - IRI("stream") - _window, IRI("graph")]).set_name(
-    "STREAM, NAMED or an IRI")
+_from = _word("FROM") - MatchFirst([_named, _word("STREAM") - IRI("stream") - _window, IRI("graph")]).set_name("STREAM, NAMED or an IRI")
 _using = _word("USING") - MatchFirst([
     _word("RULES") - NAME("rule*") - ZeroOrMore(_mark(",") - NAME("rule*")),
     _word("GRAPH") - IRI("reasoning"),
 ]).set_name("RULES or GRAPH")
+SOURCE = _from | _using
 _report = MatchFirst([
     (_word("COMPUTE") | _word("COMPUTED")) - _word("EVERY") - DURATION("every"),
     _word("REPORT") - MatchFirst([_word("ON") - _word("CHANGE")("report*"), _word("FULL")("report*")]).set_name(
@@ -142,27 +138,12 @@ _report = MatchFirst([
     _word("START") - _word("AT") - DATE_TIME("start"),
 ])
 _what = MatchFirst([_word("QUERY"), _word("STREAM"), R2S]).set_name("QUERY, STREAM, RSTREAM, ISTREAM or DSTREAM")
-_register = (_word("REGISTER") - _what("what")
-             - Opt(NAME("name")) - ZeroOrMore(_report) - Opt(_word("AS")))
-_stream_pattern = _word("STREAM") - IRI("stream") - _window
+REGISTER = (_word("REGISTER") - _what("what") - Opt(NAME("name")) - ZeroOrMore(_report) - Opt(_word("AS")))
+STREAM_PATTERN = _word("STREAM") - IRI("stream") - _window
 
 
-def read_source(text: str, place: int) -> Clause:
-    """``FROM ...`` or ``USING ...``."""
-    return _read(_source | _using, text, place)
-
-
-def read_register(text: str, place: int) -> Clause:
-    """``REGISTER ... AS``."""
-    return _read(_register, text, place)
-
-
-def read_stream_pattern(text: str, place: int) -> Clause:
-    """``STREAM iri [window]`` of a group, up to its brace."""
-    return _read(_stream_pattern, text, place)
-
-
-def _read(element: ParserElement, text: str, place: int) -> Clause:
+def read_clause(element: ParserElement, text: str, place: int) -> Clause:
+    """A clause: SOURCE (``FROM ...``, ``USING ...``), REGISTER (``REGISTER ... AS``), or STREAM_PATTERN (``STREAM iri [window]``)."""
     rest, wrong = text[place:], dict[int, ClauseError]()
     token = _WRONG.set(wrong)
     try:

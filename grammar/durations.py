@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
 from fractions import Fraction
 
@@ -13,21 +14,18 @@ UNITS = {"ms": 1, "s": 1_000, "sec": 1_000, "m": 60_000, "h": 3_600_000, "d": 86
 _NUMBER = r"[0-9]{1,18}(?:\.[0-9]{1,9})?"
 _AMOUNT = re.compile(f"({_NUMBER})([A-Za-z]*)")
 _SHORT = re.compile(f"(?:{_NUMBER}[A-Za-z]+)*{_NUMBER}[A-Za-z]*")
-_ISO = re.compile(r"P(?:([0-9]{1,9})D)?(?:T(?:([0-9]{1,9})H)?(?:([0-9]{1,9})M)?(?:([0-9]{1,18}(?:\.[0-9]{1,9})?)S)?)?",
-                  re.IGNORECASE)
+_ISO = re.compile(r"P(?:([0-9]{1,9})D)?(?:T(?:([0-9]{1,9})H)?(?:([0-9]{1,9})M)?(?:([0-9]{1,18}(?:\.[0-9]{1,9})?)S)?)?", re.IGNORECASE)
 _DATE_TIME = re.compile(r"(\d{4})-(\d\d)-(\d\d)T(\d\d):(\d\d):(\d\d)(?:\.(\d{1,9}))?(Z|[+-]\d\d:\d\d)?")
-SPELT_OUT = {"secs": "s", "second": "s", "seconds": "s", "min": "m", "mins": "m", "minute": "m", "minutes": "m",
-             "hour": "h", "hours": "h", "hr": "h", "hrs": "h", "day": "d", "days": "d", "msec": "ms", "millis": "ms",
-             "millisecond": "ms", "milliseconds": "ms"}
+SPELT_OUT = {"secs": "s", "second": "s", "seconds": "s", "min": "m", "mins": "m", "minute": "m", "minutes": "m", "hour": "h", "hours": "h",
+             "hr": "h", "hrs": "h", "day": "d", "days": "d", "msec": "ms", "millis": "ms", "millisecond": "ms", "milliseconds": "ms"}
 
 
+@dataclass(eq=False)
 class DurationError(ValueError):
     """What is wrong with a duration, and how to write it."""
 
-    def __init__(self, message: str, hint: str) -> None:
-        super().__init__(message)
-        self.message = message
-        self.hint = hint
+    message: str
+    hint: str
 
 
 def milliseconds(written: str) -> int:

@@ -6,16 +6,15 @@ groups become ``GRAPH`` groups whose offsets are noted.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
+
+from pyparsing import ParserElement
 
 from engine.ir.spans import Diagnostic
 from engine.ir.statement import OWN_WINDOW
-from grammar.clauses import Clause, ClauseError, read_register, read_source, read_stream_pattern
+from grammar.clauses import REGISTER, SOURCE, STREAM_PATTERN, Clause, ClauseError, read_clause
 from grammar.hints import clause_diagnostic
-from grammar.scanner import Scan, Token
-from grammar.text import Text
-from grammar.tree import Leaf
+from grammar.text import Leaf, Text, Token
 
 MAX_SOURCES = 200
 FORMS = frozenset(("SELECT", "CONSTRUCT", "ASK", "DESCRIBE"))
@@ -37,20 +36,18 @@ class Head:
     unread: list[tuple[int, int]] = field(default_factory=list)     # where clauses stood that could not be read
 
 
-def read_head(text: Text, scan: Scan) -> tuple[Head, list[Diagnostic]]:
+def read_head(text: Text, tokens: tuple[Token, ...], clean: str) -> tuple[Head, list[Diagnostic]]:
     """The head of a statement, with what is wrong in its clauses."""
-    reader = _Reader(text, scan)
+    reader = _Reader(text, tokens, clean)
     reader.read()
     reader.head.body = "".join(reader.characters)
     return reader.head, reader.errors
 
 
 class _Reader:
-    def __init__(self, text: Text, scan: Scan) -> None:
-        self.text = text
-        self.tokens = scan.tokens
-        self.clean = scan.clean
-        self.characters = list(scan.clean)
+    def __init__(self, text: Text, tokens: tuple[Token, ...], clean: str) -> None:
+        self.text, self.tokens, self.clean = text, tokens, clean
+        self.characters = list(clean)
         self.at = 0
         self.head = Head()
         self.errors: list[Diagnostic] = []
@@ -60,9 +57,11 @@ class _Reader:
         self._skip_prologue()
         if self._word() == "REGISTER":
             begin = self.tokens[self.at].start
-            self.head.register = self._clause(read_register)
+            self.head.register = self._clause(REGISTER)
             if self.head.register is None:
-                self._pass_over(begin, FORMS | OPERATORS)
+                while self.at < len(self.tokens) and self._word() not in FORMS | OPERATORS:
+                    self.at += 1
+                self._leave_out(begin)
             what = self.head.register.get("what") if self.head.register else None
             if what is not None and what.text in OPERATORS:
                 self.head.operators.append(what)
@@ -104,13 +103,12 @@ class _Reader:
             token, word, mark = self.tokens[self.at], self._word(), self._mark()
             if mark == "{" or word == "WHERE":
                 return
-            if mark in _OPENING and mark:
+            if mark in _OPENING:
                 self._skip_brackets()
             elif word in ("FROM", "USING"):
-                begin = token.start
-                clause = self._clause(read_source)
+                clause = self._clause(SOURCE)
                 if clause is None:
-                    self._skip_to_more(begin)
+                    self._skip_to_more(token.start)
                     continue
                 if self._too_many(self.tokens[self.at - 1]):
                     return
@@ -131,8 +129,7 @@ class _Reader:
         if self.at >= len(self.tokens) or self._word() in ("FROM", "USING", "WHERE") or self._mark() == "{":
             return
         token = self.tokens[self.at]
-        error = ClauseError("Expected FROM, USING or WHERE", token.start, 0)
-        self.errors.append(clause_diagnostic(self.text, self.tokens, error))
+        self.errors.append(clause_diagnostic(self.text, self.tokens, ClauseError("Expected FROM, USING or WHERE", token.start, 0)))
         self._skip_to_more(token.start)
 
     def _skip_to_more(self, begin: int) -> None:
@@ -141,12 +138,6 @@ class _Reader:
         while self.at < len(self.tokens) and self._mark() != "{":
             if self._word() in ("FROM", "USING", "WHERE") and self.tokens[self.at - 1].text != "[":    # not [FROM NOW-...]
                 break
-            self.at += 1
-        self._leave_out(begin)
-
-    def _pass_over(self, begin: int, words: frozenset[str]) -> None:
-        """After a mistake: to the first of these words."""
-        while self.at < len(self.tokens) and self._word() not in words:
             self.at += 1
         self._leave_out(begin)
 
@@ -164,10 +155,7 @@ class _Reader:
         depth = 0
         while self.at < len(self.tokens):
             token, word, mark = self.tokens[self.at], self._word(), self._mark()
-            if mark and mark in _OPENING:
-                depth += 1
-            elif mark and mark in _CLOSING:
-                depth -= 1
+            depth += (mark in _OPENING) - (mark in _CLOSING)
             if word == "WINDOW":
                 self.characters[token.start:token.end] = "GRAPH "
                 self.head.windows[token.start] = None
@@ -180,7 +168,7 @@ class _Reader:
             self.at += 1
 
     def _stream_group(self, token: Token) -> None:
-        clause = self._clause(read_stream_pattern)
+        clause = self._clause(STREAM_PATTERN)
         if clause is None:
             while self.at < len(self.tokens) and self._mark() != "{":
                 self.at += 1
@@ -207,11 +195,11 @@ class _Reader:
         else:
             self._error(f"{clause} stands after WHERE.", token, "move it between the SELECT clause and WHERE")
 
-    def _clause(self, read: Callable[[str, int], Clause]) -> Clause | None:
+    def _clause(self, element: ParserElement) -> Clause | None:
         """Read and blank a clause; on a mistake note it and return None."""
         start = self.tokens[self.at].start
         try:
-            clause = read(self.clean, start)
+            clause = read_clause(element, self.clean, start)
         except ClauseError as error:
             self.errors.append(clause_diagnostic(self.text, self.tokens, error))
             return None
@@ -224,8 +212,7 @@ class _Reader:
     def _skip_brackets(self) -> None:
         depth = 0
         while self.at < len(self.tokens):
-            mark = self._mark()
-            depth += (mark in _OPENING) - (mark in _CLOSING) if mark else 0
+            depth += (self._mark() in _OPENING) - (self._mark() in _CLOSING)
             self.at += 1
             if depth == 0:
                 return

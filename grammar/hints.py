@@ -9,13 +9,13 @@ from difflib import get_close_matches
 from engine.ir.spans import Diagnostic
 from grammar.body import beginnings
 from grammar.clauses import ClauseError
-from grammar.scanner import Token
-from grammar.text import Text
+from grammar.text import Text, Token
 
 _FORMS = frozenset(("SELECT", "CONSTRUCT", "ASK", "DESCRIBE"))
 _UPDATES = frozenset("INSERT DELETE LOAD CLEAR DROP CREATE ADD MOVE COPY WITH".split())
 _MODIFIERS = frozenset(("GROUP", "HAVING", "ORDER", "LIMIT", "OFFSET"))
 _OURS = ("REGISTER", "FROM", "USING", "WINDOW", "STREAM", "RSTREAM", "ISTREAM", "DSTREAM", "WHERE", *_MODIFIERS)
+_NO_TOKEN = Token("", "", -1, -1)
 _NAMED_WINDOW = "FROM NAMED WINDOW :w ON <stream> [RANGE 10s STEP 2s]"
 _NO_IRI = "an IRI ends with > and holds no spaces, quotes, braces or backslashes"
 _CLAUSE_HINTS = {
@@ -150,8 +150,7 @@ def _limit(text: Text, tokens: tuple[Token, ...], index: int, expected: set[str]
     if token.text == ";" and index + 1 == len(tokens) and "the end of the text" in expected:
         return text.error("Expected the end of the text, found ';'.", token.start, token.end, hint="no ';' behind a query")
     if "the end of the text" in expected and (token.word in _FORMS | {"REGISTER", "PREFIX", "BASE"} or token.text == ";"):
-        return text.error("One text holds one query.", token.start, token.end, code="two-queries",
-                          hint="register each query on its own")
+        return text.error("One text holds one query.", token.start, token.end, code="two-queries", hint="register each query on its own")
     if token.text == "<" and follows == "<":
         return text.error("Triple terms of RDF 1.2 are not supported.", token.start, token.end + 1,
                           hint="use rdf:Statement with rdf:subject, rdf:predicate and rdf:object")
@@ -162,81 +161,64 @@ def _limit(text: Text, tokens: tuple[Token, ...], index: int, expected: set[str]
 
 def _body_hint(tokens: tuple[Token, ...], index: int, expected: set[str]) -> str | None:
     token = tokens[index]
-    before = tokens[index - 1] if index else None
-    after = tokens[index + 1] if index + 1 < len(tokens) else None
-    if "AS" in expected and token.kind == "variable":
-        return f"write AS before the new variable: AS {token.text}"
-    if "AS" in expected and token.text == ")":
-        return "an expression in SELECT or BIND needs a name: (... AS ?name)"
-    selects = before is not None and before.word in ("SELECT", "DISTINCT", "REDUCED")
-    if selects and token.kind == "word" and after is not None and after.text == "(":
-        return f"an expression in SELECT stands in brackets: ({token.word}(...) AS ?name)"
-    if token.word == "AS":
-        return "an expression and its name stand in brackets: (COUNT(?x) AS ?n)"
-    if token.text in _QUOTES:
-        return "a string stands in straight quotes: \"...\" or '...'"
-    if (hint := _prologue_hint(tokens, index, expected)) is not None:
-        return hint
-    if before is not None and (hint := _bracket_hint(before, token, expected)) is not None:
-        return hint
-    if token.text == "," and "WHERE" in expected:
-        return "no commas in SELECT: SELECT ?x ?y"
-    if before is not None and before.end == token.start and (before.text, token.text) == ("=", ">"):
-        return "greater or equal is written >="
-    if token.text == "<>":
-        return "not equal is written !="
-    if token.text == "=" and before is not None and before.text == "=":
-        return "equality is written ="
-    if token.text == "," and "an operator" in expected and before is not None and before.kind == "number":
-        return "a decimal number has a point: 30.5"
-    if expected & {"a number"} and before is not None and before.word in ("LIMIT", "OFFSET"):
-        return _ENDS[before.word]
-    if token.word in _MODIFIERS and "'}'" in expected:
-        return f"close the group with '}}' before {token.word}"
-    if "an operator" in expected and token.text == "{":
-        return "close the bracket of the expression before the group"
-    if token.text == "<" and "an IRI" in expected:
-        return _NO_IRI
-    if token.text == "A" and "'a'" in expected:
-        return "rdf:type is written a, in lower case"
-    if token.word in _WORD_HINTS:
-        return _WORD_HINTS[token.word]
-    if token.word:
+    before = tokens[index - 1] if index else _NO_TOKEN
+    after = tokens[index + 1] if index + 1 < len(tokens) else _NO_TOKEN
+    selects = before.word in ("SELECT", "DISTINCT", "REDUCED")
+    found = _first(
+        ("AS" in expected and token.kind == "variable", f"write AS before the new variable: AS {token.text}"),
+        ("AS" in expected and token.text == ")", "an expression in SELECT or BIND needs a name: (... AS ?name)"),
+        (selects and token.kind == "word" and after.text == "(",
+         f"an expression in SELECT stands in brackets: ({token.word}(...) AS ?name)"),
+        (token.word == "AS", "an expression and its name stand in brackets: (COUNT(?x) AS ?n)"),
+        (token.text in _QUOTES, "a string stands in straight quotes: \"...\" or '...'"),
+        (True, _prologue_hint(tokens, index, expected)),
+        (True, _bracket_hint(before, token, expected)),
+        (token.text == "," and "WHERE" in expected, "no commas in SELECT: SELECT ?x ?y"),
+        (before.end == token.start and (before.text, token.text) == ("=", ">"), "greater or equal is written >="),
+        (token.text == "<>", "not equal is written !="),
+        (token.text == "=" and before.text == "=", "equality is written ="),
+        (token.text == "," and "an operator" in expected and before.kind == "number", "a decimal number has a point: 30.5"),
+        ("a number" in expected and before.word in ("LIMIT", "OFFSET"), _ENDS.get(before.word)),
+        (token.word in _MODIFIERS and "'}'" in expected, f"close the group with '}}' before {token.word}"),
+        ("an operator" in expected and token.text == "{", "close the bracket of the expression before the group"),
+        (token.text == "<" and "an IRI" in expected, _NO_IRI),
+        (token.text == "A" and "'a'" in expected, "rdf:type is written a, in lower case"),
+        (True, _WORD_HINTS.get(token.word)))
+    if found is None and token.word:
         meant = _misspelt(token.word, [name for name in expected if name.isupper()] + list(_OURS))
         return meant or _name_hint(token, expected, selects)
-    if "'.'" in expected and token.kind in ("variable", "iri", "name", "blank"):
-        return "end the triple before it with '.', or go on with ';' or ','"
-    return None
+    ended = found is None and "'.'" in expected and token.kind in ("variable", "iri", "name", "blank")
+    return "end the triple before it with '.', or go on with ';' or ','" if ended else found
+
+
+def _first(*rows: tuple[bool, str | None]) -> str | None:
+    """The first hint that there is beside what holds."""
+    return next((hint for holds, hint in rows if holds and hint is not None), None)
 
 
 def _prologue_hint(tokens: tuple[Token, ...], index: int, expected: set[str]) -> str | None:
     """A declaration of a prefix as other languages write it."""
     token, words = tokens[index], [before.word for before in tokens[max(0, index - 3):index]]
-    if token.text.lower() in ("@prefix", "@base"):
-        return f"SPARQL writes {token.text[1:].upper()} ex: <http://ex.org/>, without @ and without a dot"
-    if "a prefix" in expected and words[-1:] == ["PREFIX"]:
-        return f"a prefix ends with a colon: PREFIX {token.text}: <http://ex.org/>"
-    if words[-2:-1] == ["PREFIX"] and "an IRI" in expected and token.kind == "name":
-        return "the IRI stands in angle brackets: PREFIX ex: <http://ex.org/>"
-    if "PREFIX" in words and "PREFIX" in expected and token.text in (".", ";"):
-        return f"no '{token.text}' behind PREFIX ex: <http://ex.org/>"
-    return None
+    text = token.text
+    return _first(
+        (text.lower() in ("@prefix", "@base"), f"SPARQL writes {text[1:].upper()} ex: <http://ex.org/>, without @ and without a dot"),
+        ("a prefix" in expected and words[-1:] == ["PREFIX"], f"a prefix ends with a colon: PREFIX {text}: <http://ex.org/>"),
+        (words[-2:-1] == ["PREFIX"] and "an IRI" in expected and token.kind == "name",
+         "the IRI stands in angle brackets: PREFIX ex: <http://ex.org/>"),
+        ("PREFIX" in words and "PREFIX" in expected and text in (".", ";"), f"no '{text}' behind PREFIX ex: <http://ex.org/>"))
 
 
 def _bracket_hint(before: Token, token: Token, expected: set[str]) -> str | None:
     """Where a bracket or brace must stand and does not."""
-    if "'{'" in expected and before.word in _BRACED and token.text != "{":
-        what = "template" if before.word == "CONSTRUCT" else "pattern"
-        return f"the {what} stands in braces: {before.word} {{ ... }}"
-    if before.word in _BRACKETED and token.kind in ("variable", "word", "number", "name"):
-        return _BRACKETED[before.word].format(token.text)
-    if before.word in ("ORDER", "GROUP") and expected == {"BY"}:
-        return f"write {before.word} BY {token.text}"
-    if token.text in ("<", ">", "=", "!=", "<=", ">=") and before.text == ")" and "LIMIT" in expected:
-        return "a condition stands in brackets: HAVING(COUNT(?x) > 1)"
-    if before.word == "SELECT" and token.text == "{":
-        return "say what is selected: SELECT * or SELECT ?x ?y"
-    return None
+    what = "template" if before.word == "CONSTRUCT" else "pattern"
+    bracketed = before.word in _BRACKETED and token.kind in ("variable", "word", "number", "name")
+    return _first(
+        ("'{'" in expected and before.word in _BRACED and token.text != "{", f"the {what} stands in braces: {before.word} {{ ... }}"),
+        (bracketed, _BRACKETED.get(before.word, "").format(token.text)),
+        (before.word in ("ORDER", "GROUP") and expected == {"BY"}, f"write {before.word} BY {token.text}"),
+        (token.text in ("<", ">", "=", "!=", "<=", ">=") and before.text == ")" and "LIMIT" in expected,
+         "a condition stands in brackets: HAVING(COUNT(?x) > 1)"),
+        (before.word == "SELECT" and token.text == "{", "say what is selected: SELECT * or SELECT ?x ?y"))
 
 
 def _name_hint(token: Token, expected: set[str], selects: bool) -> str | None:

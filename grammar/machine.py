@@ -21,7 +21,7 @@ import pyparsing
 from rdflib.plugins.sparql.parserutils import Comp, Param
 
 from grammar import combinators
-from grammar.run import First, Function, Run
+from grammar.combinators import First, Function, Run
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,11 +35,8 @@ class LeafPlan:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What to do with a grammar's elements, by their ``id``.
-
-    `leaves` become Leaf; copies that pyparsing made of them are known by their parse action or composite name. `nodes` become a
-    Node of that name with all results as `items`. `replaced` has what stands for an element.
-    """
+    """What to do with a grammar's elements, by their ``id``. `leaves` become Leaf; copies that pyparsing made are known by parse action or
+    composite name. `nodes` become a Node of that name with all results as `items`. `replaced` has what stands for an element."""
 
     leaves: Mapping[int, LeafPlan]
     leaf_actions: Mapping[int, LeafPlan]
@@ -48,7 +45,6 @@ class Plan:
     replaced: Mapping[int, Any]
 
     def leaf(self, element: Any) -> LeafPlan | None:
-        """The plan of a terminal, or None."""
         known = self.leaves.get(id(element))
         if known is None and element.parseAction:
             known = self.leaf_actions.get(id(element.parseAction[0]))
@@ -64,8 +60,7 @@ class Element:
     """An element written by hand: a compiled function with its beginnings."""
 
     def __init__(self, function: Callable[[Machine], Function], begins_like: Any) -> None:
-        self.function = function
-        self.begins_like = begins_like
+        self.function, self.begins_like = function, begins_like
 
 
 class Machine:
@@ -77,10 +72,7 @@ class Machine:
         self._firsts: dict[int, First] = {}
         self._kept: list[Any] = []      # elements stay alive, since they are known by their id
 
-    # ------------------------------------------------------------------ beginnings
-
     def first(self, element: Any) -> First:
-        """What an element can begin with."""
         known = self._firsts.get(id(element))
         if known is None:
             known = self._firsts[id(element)] = self._find_first(element)
@@ -120,8 +112,6 @@ class Machine:
             case pyparsing.ParseElementEnhance():
                 return self.first(element.expr)
         raise TypeError(f"no way to run {type(element).__name__}")
-
-    # ------------------------------------------------------------------ functions
 
     def compile(self, element: Any) -> Function:
         """The function of an element; elements that contain themselves are resolved when first run."""

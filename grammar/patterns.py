@@ -1,39 +1,121 @@
-"""Group graph patterns of the parse tree as patterns of the IR (SPARQL 1.1 section 18.2.2)."""
+"""Group graph patterns and expressions of the parse tree as those of the IR (SPARQL 1.1 section 18.2.2)."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import reduce
 from typing import Any
 
-from engine.ir.expressions import Expression, conj
-from engine.ir.patterns import (BGP, Extend, Filter, GraphPattern, Join, LeftJoin, Minus, Pattern, Union, Values, WindowPattern,
-                                scope)
+from engine.ir.expressions import Aggregate, Call, Exists, Expression, conj
+from engine.ir.patterns import BGP, Extend, Filter, GraphPattern, Join, LeftJoin, Minus, Pattern, Union, Values, WindowPattern, scope
 from engine.ir.spans import DiagnosticError, Span
 from engine.ir.statement import OWN_WINDOW
-from engine.ir.terms import Constant, Variable
-from grammar.expressions import Expressions
-from grammar.terms import Names
-from grammar.tree import Leaf, Node
-from grammar.triples import Block, Labels
+from engine.ir.terms import XSD, Constant, Variable
+from engine.ir.times import WINDOW_FUNCTIONS
+from grammar.terms import Block, Labels, Names, literal, string_value
+from grammar.text import Leaf, Node
 
+_ONE_SPELLING = {"URI": "IRI", "ISURI": "ISIRI"}
+_SIGNS = {"UnaryNot": "!", "UnaryPlus": "+", "UnaryMinus": "-"}
+_AGGREGATES = {"Count": "COUNT", "Sum": "SUM", "Min": "MIN", "Max": "MAX", "Avg": "AVG", "Sample": "SAMPLE", "GroupConcat": "GROUP_CONCAT"}
+TIMESTAMP_IRIS = ("http://larkc.eu/csparql/sparql/jena/ext#timestamp",)     # C-SPARQL's name of TIMESTAMP
 EMPTY = BGP(())
 MAX_PARTS = 200     # each part is one level of the tree that all later stages walk
 
 
-class Patterns:
-    """Translates groups.
+class Expressions:
+    """Translates expressions; `group` translates the pattern of EXISTS."""
 
-    `windows` tells which ``GRAPH`` key words of the parsed text were written as ``WINDOW`` or ``STREAM`` (by offset), and for the
-    latter the name of the window; `named` are the declared window names, `streams` those that ``GRAPH`` may name too.
-    """
+    def __init__(self, names: Names, group: Callable[[Node], Pattern]) -> None:
+        self._names, self._group = names, group
+        self._readers: dict[str, Callable[[Node], Expression]] = {
+            "Binary": self._binary, "literal": names.term, "Function": self._function, **dict.fromkeys(_SIGNS, self._unary),
+            "Builtin_EXISTS": self._exists, "Builtin_NOTEXISTS": self._exists,
+            **{f"Aggregate_{name}": self._aggregate for name in _AGGREGATES}}
+        self.aggregate: Callable[[Aggregate], Expression] | None = None     # where aggregates may stand: what stands for one
+
+    def translate(self, item: Any) -> Expression:
+        return self._names.term(item) if isinstance(item, Leaf) else self._readers.get(item.name, self._builtin)(item)
+
+    def _exists(self, node: Node) -> Expression:
+        outer, self.aggregate = self.aggregate, None
+        pattern = self._group(node.parts["graph"])
+        self.aggregate = outer
+        return Exists(pattern, node.name == "Builtin_NOTEXISTS", self._names.span(node))
+
+    def _binary(self, node: Node) -> Expression:
+        operator = node.parts["operator"]
+        chain = [node]      # a chain of operators leans to the left; read it without recursion
+        while isinstance(chain[-1].parts["left"], Node) and chain[-1].parts["left"].name == "Binary":
+            chain.append(chain[-1].parts["left"])
+        result = self.translate(chain[-1].parts["left"])
+        for link in reversed(chain):
+            operator = link.parts["operator"]
+            right = link.parts["right"]
+            span = self._names.span(link)
+            if operator.endswith("IN"):
+                items = right if isinstance(right, list) else []
+                result = Call(operator, (result, *map(self.translate, items)), span)
+            elif operator == "&&":
+                result = conj(result, self.translate(right))
+            else:
+                result = Call(operator, (result, self.translate(right)), span)
+        return result
+
+    def _unary(self, node: Node) -> Expression:
+        operand = node.parts["expr"]
+        sign = _SIGNS[node.name]
+        number = (isinstance(operand, Leaf) and operand.kind in ("integer", "decimal", "double") and operand.start == node.start + 1)
+        if sign != "!" and number and operand.text[0] not in "+-":
+            return literal(sign + operand.text, XSD + operand.kind)
+        function = "!" if sign == "!" else f"U{sign}"
+        return Call(function, (self.translate(operand),), self._names.span(node))
+
+    def _function(self, node: Node) -> Expression:
+        span = self._names.span(node)
+        if node.get("distinct"):
+            self._names.error("DISTINCT stands in aggregates only, and an IRI does not name one here.", node.start, node.end,
+                              hint="COUNT, SUM, MIN, MAX, AVG, SAMPLE and GROUP_CONCAT take DISTINCT")
+        iri = self._names.iri(node.parts["iri"])
+        return Call("TIMESTAMP" if iri in TIMESTAMP_IRIS else f"<{iri}>", tuple(map(self.translate, node.all("expr"))), span)
+
+    def _builtin(self, node: Node) -> Expression:
+        name = node.name.removeprefix("Builtin_").upper()
+        args: list[Any] = []
+        for part in node.parts.values():
+            if isinstance(part, list):
+                args.extend(part)
+            elif not (isinstance(part, Leaf) and part.kind == "nil" and name in ("CONCAT", "COALESCE", *WINDOW_FUNCTIONS)):
+                args.append(part)
+        name = _ONE_SPELLING.get(name, name)
+        translated = tuple(map(self.translate, args))
+        if name == "IRI" and self._names.base is not None:
+            translated += (Constant(f"<{self._names.base}>"),)
+        return Call(name, translated, self._names.span(node))
+
+    def _aggregate(self, node: Node) -> Expression:
+        function = _AGGREGATES[node.name.removeprefix("Aggregate_")]
+        if self.aggregate is None:
+            self._names.error(f"{function} stands only in SELECT, HAVING and ORDER BY, and in no other aggregate.", node.start, node.end,
+                              hint=f"compute it in a sub-query: {{ SELECT ({function}(...) AS ?n) {{ ... }} }}")
+            return literal("0")
+        outer, self.aggregate = self.aggregate, None
+        inner = node.parts["vars"]
+        expression = None if inner == "*" else self.translate(inner)
+        self.aggregate = outer
+        separator = node.get("separator")
+        return outer(Aggregate(function, expression, bool(node.get("distinct")),
+                               string_value(separator.text) if separator else " ", self._names.span(node)))
+
+
+class Patterns:
+    """Translates groups. `windows` tells which ``GRAPH`` key words of the parsed text were written as ``WINDOW`` or ``STREAM`` (by offset),
+    and for the latter the name of the window; `named` are the declared window names, `streams` those that ``GRAPH`` may name too."""
 
     def __init__(self, names: Names, labels: Labels, windows: Mapping[int, str | None], named: frozenset[str],
                  streams: frozenset[str]) -> None:
-        self._names = names
-        self._labels = labels
-        self._windows = windows
-        self._named = named
-        self._streams = streams
+        self._names, self._labels = names, labels
+        self._windows, self._named, self._streams = windows, named, streams
         self.labels: dict[str, Leaf] = {}   # labels of the blank nodes of all basic graph patterns so far
         self.expressions = Expressions(names, self.group)
         self.select: Callable[[Node], Pattern] | None = None
@@ -41,10 +123,9 @@ class Patterns:
     def group(self, node: Node) -> Pattern:
         """The pattern of a group, its filters applied."""
         pattern, condition = self._group(node)
-        return pattern if condition is None else Filter(condition, pattern, self._span(node))
+        return pattern if condition is None else Filter(condition, pattern, self._names.span(node))
 
     def values(self, node: Node) -> Values:
-        """Inline data of VALUES."""
         written = node.all("var")
         variables = tuple(Variable(leaf.text[1:]) for leaf in written)
         rows: list[tuple[Constant | None, ...]] = []
@@ -54,12 +135,11 @@ class Patterns:
                 cells = []
             if len(cells) != len(variables):
                 place = cells[0] if cells and not isinstance(cells[0], str) else node
-                self._names.error(
-                    f"This row has {len(cells)} values for {len(variables)} variables.", place.start, place.end,
-                    hint="write UNDEF for a value that is not given")
+                self._names.error(f"This row has {len(cells)} values for {len(variables)} variables.", place.start, place.end,
+                                  hint="write UNDEF for a value that is not given")
                 continue
             rows.append(tuple(None if isinstance(cell, str) else self._constant(cell) for cell in cells))
-        return Values(variables, tuple(rows), self._span(node))
+        return Values(variables, tuple(rows), self._names.span(node))
 
     def _constant(self, cell: Leaf | Node) -> Constant:
         term = self._names.term(cell)
@@ -86,7 +166,7 @@ class Patterns:
         return self._join_block(result, block), conj(*filters) if filters else None
 
     def _add(self, before: Pattern, part: Node) -> Pattern:
-        span = self._span(part)
+        span = self._names.span(part)
         match part.name:
             case "OptionalGraphPattern":
                 inner, condition = self._group(part.parts["graph"])
@@ -98,10 +178,7 @@ class Patterns:
             case "GroupOrUnionGraphPattern":
                 self._refuse_if_long(part.all("graph"), "A UNION")
                 branches = [self.group(branch) for branch in part.all("graph")]
-                union = branches[0]
-                for branch in branches[1:]:
-                    union = Union(union, branch, span)
-                return join(before, union, span)
+                return join(before, reduce(lambda left, right: Union(left, right, span), branches), span)
             case "InlineData":
                 return join(before, self.values(part), span)
             case "GraphGraphPattern":
@@ -121,10 +198,9 @@ class Patterns:
         leaf = part.parts["var"]
         variable = Variable(leaf.text[1:])
         if variable in scope(before):
-            self._names.error(
-                f"BIND to {leaf.text}, which the group before it uses already.", leaf.start, leaf.end,
-                hint="bind to a new variable, or test with FILTER")
-        return Extend(before, variable, self.expressions.translate(part.parts["expr"]), self._span(part))
+            self._names.error(f"BIND to {leaf.text}, which the group before it uses already.", leaf.start, leaf.end,
+                              hint="bind to a new variable, or test with FILTER")
+        return Extend(before, variable, self.expressions.translate(part.parts["expr"]), self._names.span(part))
 
     def _graph(self, part: Node) -> Pattern:
         leaf = part.parts["term"]
@@ -133,20 +209,19 @@ class Patterns:
         if part.start in self._windows:
             generated = self._windows[part.start]
             if generated is not None:
-                return WindowPattern(Constant(f"<{generated}>"), inner, self._span(part))
+                return WindowPattern(Constant(f"<{generated}>"), inner, self._names.span(part))
             if isinstance(name, Constant) and name.token[1:-1] not in self._named:
                 self._undeclared(leaf, name.token)
-            return WindowPattern(name, inner, self._span(part))
+            return WindowPattern(name, inner, self._names.span(part))
         if isinstance(name, Constant) and name.token[1:-1] in self._streams:
-            return WindowPattern(name, inner, self._span(part))
-        return GraphPattern(name, inner, self._span(part))
+            return WindowPattern(name, inner, self._names.span(part))
+        return GraphPattern(name, inner, self._names.span(part))
 
     def _undeclared(self, leaf: Leaf, token: str) -> None:
         declared = ", ".join(f"<{name}>" for name in sorted(self._named) if not name.startswith(OWN_WINDOW))
-        self._names.error(
-            f"WINDOW {leaf.text} is not declared.", leaf.start, leaf.end,
-            note=f"declared are {declared}" if declared else "this statement declares no windows",
-            hint=f"FROM NAMED WINDOW {leaf.text} ON <stream> [RANGE 10s STEP 2s]")
+        self._names.error(f"WINDOW {leaf.text} is not declared.", leaf.start, leaf.end,
+                          note=f"declared are {declared}" if declared else "this statement declares no windows",
+                          hint=f"FROM NAMED WINDOW {leaf.text} ON <stream> [RANGE 10s STEP 2s]")
 
     def _join_block(self, before: Pattern, nodes: list[Node]) -> Pattern:
         if not nodes:
@@ -156,9 +231,8 @@ class Patterns:
             block.add(node)
         for label, leaf in block.used.items():
             if label in self.labels:
-                self._names.error(
-                    f"Blank node {label} is used in two groups of triples.", leaf.start, leaf.end,
-                    hint=f"write a variable, such as ?{label[2:]}, to mean the same node in both")
+                self._names.error(f"Blank node {label} is used in two groups of triples.", leaf.start, leaf.end,
+                                  hint=f"write a variable, such as ?{label[2:]}, to mean the same node in both")
             self.labels[label] = leaf
         span = self._names.text.span(nodes[0].start, nodes[-1].end)
         result = join(before, BGP(tuple(block.triples), span), span)
@@ -166,18 +240,9 @@ class Patterns:
             result = join(result, path, span)
         return result
 
-    def _span(self, node: Node) -> Span:
-        return self._names.text.span(node.start, node.end)
-
 
 def join(left: Pattern, right: Pattern, span: Span | None = None) -> Pattern:
     """Join, without the empty pattern."""
-    if _is_empty(left):
+    if left == EMPTY:
         return right
-    if _is_empty(right):
-        return left
-    return Join(left, right, span)
-
-
-def _is_empty(pattern: Any) -> bool:
-    return isinstance(pattern, BGP) and not pattern.triples
+    return left if right == EMPTY else Join(left, right, span)

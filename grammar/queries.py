@@ -3,31 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any
 
 from engine.ir.expressions import Aggregate, Call, Expression, conj, variables_of
 from engine.ir.patterns import (BGP, Distinct, Extend, Filter, GraphPattern, Group, OrderBy, PathPattern, Pattern, Project, Slice,
                                 TriplePattern, Values, WindowPattern, children, scope)
-from engine.ir.spans import Span
 from engine.ir.statement import Ask, Construct, Describe, Query, Select
 from engine.ir.terms import Term, Variable
 from grammar.patterns import EMPTY, Patterns, join
-from grammar.terms import Names
-from grammar.tree import Leaf, Node
-from grammar.triples import Block, Labels
+from grammar.terms import Block, Labels, Names
+from grammar.text import Leaf, Node
 
 
 class Queries:
     """Translates whole queries and sub-queries."""
 
     def __init__(self, names: Names, labels: Labels, patterns: Patterns) -> None:
-        self._names = names
-        self._labels = labels
-        self._patterns = patterns
+        self._names, self._labels, self._patterns = names, labels, patterns
         patterns.select = lambda node: self._select(node)[0]
 
     def query(self, node: Node) -> Query:
-        """The query of a parse tree."""
         match node.name:
             case "SelectQuery":
                 return Select(*self._select(node))
@@ -67,11 +61,10 @@ class Queries:
             variables = tuple(dict.fromkeys(Variable((item.get("var") or item.parts["evar"]).text[1:]) for item in projection))
         else:
             if level.grouped:
-                self._names.error(
-                    "SELECT * of a grouped query: its variables must be named.", node.start, node.start + len("SELECT"),
-                    hint="name the keys of GROUP BY, and (COUNT(?x) AS ?n)")
+                self._names.error("SELECT * of a grouped query: its variables must be named.", node.start, node.start + len("SELECT"),
+                                  hint="name the keys of GROUP BY, and (COUNT(?x) AS ?n)")
             variables = visible(pattern)
-        pattern = Project(pattern, variables, self._names.text.span(node.start, node.end))
+        pattern = Project(pattern, variables, self._names.span(node))
         if node.get("modifier"):
             pattern = Distinct(pattern, pattern.span)
         return _sliced(pattern, node), variables
@@ -81,9 +74,7 @@ class _Level:
     """One SELECT level: WHERE, grouping, expressions, order."""
 
     def __init__(self, names: Names, patterns: Patterns, node: Node) -> None:
-        self._names = names
-        self._patterns = patterns
-        self._node = node
+        self._names, self._patterns, self._node = names, patterns, node
         self._aggregates: dict[Aggregate, Variable] = {}
         where = node.get("where")
         self._pattern = patterns.group(where) if where is not None else EMPTY
@@ -98,9 +89,8 @@ class _Level:
         groupby, having, orderby = node.get("groupby"), node.get("having"), node.get("orderby")
         if groupby is not None:
             self._group_keys(groupby)
-        patterns.expressions.aggregate = self._stand_in
-        columns = [(item, patterns.expressions.translate(item.parts["expr"]))
-                   for item in projection if item.get("expr") is not None]
+        patterns.expressions.aggregate = lambda found: self._aggregates.setdefault(found, Variable(f".agg{len(self._aggregates)}"))
+        columns = [(item, patterns.expressions.translate(item.parts["expr"])) for item in projection if item.get("expr") is not None]
         conditions = [patterns.expressions.translate(item) for item in (having.all("condition") if having else [])]
         self._orders = tuple((patterns.expressions.translate(item.parts["expr"]), item.get("order") == "DESC")
                              for item in (orderby.all("condition") if orderby else []))
@@ -108,19 +98,18 @@ class _Level:
         self.grouped = groupby is not None or bool(self._aggregates)
         if self.grouped:
             aggregates = tuple((variable, aggregate) for aggregate, variable in self._aggregates.items())
-            self._pattern = Group(self._pattern, self._keys, aggregates, groupby is None, self._span(groupby or node))
+            self._pattern = Group(self._pattern, self._keys, aggregates, groupby is None, self._names.span(groupby or node))
         if conditions:
             named = {Variable(item.parts["evar"].text[1:]): expression for item, expression in columns}
             condition = conj(*(_substitute(c, named, self._where_scope) for c in conditions))
-            self._pattern = Filter(condition, self._pattern, self._span(having))
+            self._pattern = Filter(condition, self._pattern, self._names.span(having))
         values = node.get("valuesClause")
         if values is not None:
-            self._pattern = join(self._pattern, patterns.values(values), self._span(values))
+            self._pattern = join(self._pattern, patterns.values(values), self._names.span(values))
         self._extend(projection, dict((id(item), expression) for item, expression in columns))
 
     def ordered(self) -> Pattern:
-        """The pattern so far, ordered."""
-        return OrderBy(self._pattern, self._orders, self._span(self._node.parts["orderby"])) if self._orders else self._pattern
+        return OrderBy(self._pattern, self._orders, self._names.span(self._node.parts["orderby"])) if self._orders else self._pattern
 
     def _group_keys(self, groupby: Node) -> None:
         keys: list[Variable] = []
@@ -135,7 +124,7 @@ class _Level:
             variable = Variable(written.text[1:]) if written else Variable(f".key{len(keys)}")
             if written is not None:
                 self._refuse_if_used(written, variable, scope(self._pattern))
-            self._pattern = Extend(self._pattern, variable, expression, self._span(condition))
+            self._pattern = Extend(self._pattern, variable, expression, self._names.span(condition))
             keys.append(variable)
         self._keys = tuple(keys)
 
@@ -152,25 +141,17 @@ class _Level:
                 self._refuse_if_not_grouped(item, read, named)
             self._refuse_if_used(leaf, variable, self._where_scope | named | frozenset(self._keys))
             named.add(variable)
-            self._pattern = Extend(self._pattern, variable, expression, self._span(item))
+            self._pattern = Extend(self._pattern, variable, expression, self._names.span(item))
 
     def _refuse_if_used(self, leaf: Leaf, variable: Variable, used: frozenset[Variable]) -> None:
         if variable in used:
-            self._names.error(
-                f"{leaf.text} is used already: AS needs a new variable.", leaf.start, leaf.end,
-                hint=f"choose another name, such as {leaf.text}_2")
+            self._names.error(f"{leaf.text} is used already: AS needs a new variable.", leaf.start, leaf.end,
+                              hint=f"choose another name, such as {leaf.text}_2")
 
     def _refuse_if_not_grouped(self, place: Leaf | Node, variable: Variable, named: set[Variable]) -> None:
         if self.grouped and variable.visible and variable not in self._keys and variable not in named:
-            self._names.error(
-                f"?{variable.name} is not a key of GROUP BY, so it has no single value in a group.", place.start, place.end,
-                hint=f"add ?{variable.name} to GROUP BY, or take an aggregate, such as (SAMPLE(?{variable.name}) AS ?any)")
-
-    def _stand_in(self, aggregate: Aggregate) -> Expression:
-        return self._aggregates.setdefault(aggregate, Variable(f".agg{len(self._aggregates)}"))
-
-    def _span(self, item: Any) -> Span:
-        return self._names.text.span(item.start, item.end)
+            self._names.error(f"?{variable.name} is not a key of GROUP BY, so it has no single value in a group.", place.start, place.end,
+                              hint=f"add ?{variable.name} to GROUP BY, or take an aggregate, such as (SAMPLE(?{variable.name}) AS ?any)")
 
 
 def _sliced(pattern: Pattern, node: Node) -> Pattern:

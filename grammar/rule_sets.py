@@ -1,23 +1,29 @@
 """The languages of rules: what their texts are called, and how they are read. Who asks this table needs no language's name
-(tests/test_layers.py)."""
+(tests/test_layers.py). And rule programs as queries of their own: a Streaming RIF-Core document that imports the streams it reads
+(docs/rules.md)."""
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from engine.ir.rules import RuleSet
-from grammar.datalogmtl import MEDIA as DATALOGMTL
-from grammar.datalogmtl import parse_datalogmtl, parse_facts
+from engine.ir.profiles import STREAM
+from engine.ir.programs import columns
+from engine.ir.rules import Atom, Import, RuleSet
+from engine.ir.spans import Diagnostic, DiagnosticError
+from engine.ir.statement import GraphSource, Program, Statement, StreamSource, TimeWindow
+from grammar.datalogmtl.parse import MEDIA as DATALOGMTL
+from grammar.datalogmtl.parse import parse_datalogmtl, parse_facts
 from grammar.datalogmtl.reader import Reader
-from grammar.lars import MEDIA as LARS
-from grammar.lars import parse_lars
-from grammar.lars.reader import RuleReader
+from grammar.lars.parse import MEDIA as LARS
+from grammar.lars.parse import RuleReader, parse_lars
 from grammar.rif import parse as rif
 from grammar.rule_text import Report
 
-__all__ = ["LANGUAGES", "OWN_PROBLEMS", "RULE_EXTENSIONS", "RULE_SET_EXTENSIONS", "RULE_SET_TYPES", "RULE_TYPES", "STATEMENT_LANGUAGES",
-           "TIMED_EXTENSIONS", "TIMED_TYPES", "Language", "parse_facts", "parse_rules", "prefixes_of"]
+__all__ = ["BY_MEDIA", "LANGUAGES", "OWN_PROBLEMS", "RULE_EXTENSIONS", "RULE_SET_EXTENSIONS", "RULE_SET_TYPES", "RULE_TYPES",
+           "STATEMENT_LANGUAGES", "TIMED_EXTENSIONS", "TIMED_TYPES", "Language", "media_of", "parse_facts", "parse_program", "parse_rules",
+           "prefixes_of"]
 
 STATEMENT_LANGUAGES = ("csparql", "rsp-ql")
 """What queries may be written in beside SPARQL."""
@@ -83,3 +89,40 @@ def prefixes_of(text: str, media: str) -> dict[str, str]:
     """The prefixes that a program with a time of its own declares; one that is right, as parse_rules says."""
     read = BY_MEDIA[media].prefixes
     return read(text) if read is not None else {}
+
+
+def media_of(text: str) -> str | None:
+    """The media type of a text if it is a rule document: no statement begins with ``Document``, an annotation or ``<``."""
+    start = text.removeprefix("\ufeff").lstrip()
+    if start.startswith("<"):
+        return rif.XML
+    return rif.PRESENTATION if start.startswith(("Document", "(*")) else None
+
+
+def parse_program(text: str, media: str) -> Statement:
+    """A rule document of a type of grammar.rif as a continuous query; raises DiagnosticError. It reads the streams that it imports, each
+    through its ``Window``, and knows the graphs that it imports. Local constants belong to the text."""
+    rules = rif.parse_rules(text, media, f"program-{hashlib.sha256(text.encode()).hexdigest()[:12]}")
+    streams = [imp for imp in rules.imports if imp.profile == STREAM]
+    if found := _refused(rules, streams):
+        raise DiagnosticError(*found)
+    window_ms = next(rule.window_ms for rule in rules.rules if rule.window_ms is not None)
+    program = Program(rules, rif.strongest(rules.imports), columns(rules))
+    return Statement(program, text, dialect="rif", output="istream", report="change",
+                     streams=tuple(StreamSource(imp.iri, TimeWindow(window_ms, window_ms), span=imp.span) for imp in streams),
+                     graphs=tuple(GraphSource(imp.iri, span=imp.span) for imp in rules.imports if imp.profile not in (STREAM, None)))
+
+
+def _refused(rules: RuleSet, streams: list[Import]) -> list[Diagnostic]:
+    found = [Diagnostic("unsupported-in-streaming", f"A program cannot import another document, <{imp.iri}>.", imp.span,
+                        hint="put its rules into this one")
+             for imp in rules.imports if imp.profile is None]
+    if not any(isinstance(rule.head, Atom) for rule in rules.rules):
+        found.append(Diagnostic("rule-syntax", "The program has no rule, so nothing would ever come out of it."))
+    elif all(rule.window_ms is None for rule in rules.rules):
+        found.append(Diagnostic("window-unbounded", "The program has no Window: it would keep every event.",
+                                hint="write for instance  Window 10 s  behind the imports"))
+    if not streams:
+        found.append(Diagnostic("window-unbounded", "The program imports no stream.", rules.imports[-1].span if rules.imports else None,
+                                hint=f"write  Import(<the stream's IRI> <{STREAM}>)"))
+    return found

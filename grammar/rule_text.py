@@ -1,10 +1,16 @@
-"""The text of a rule document: its limits, and the diagnostics about it."""
+"""The text of a rule document: its limits, the diagnostics about it, and its tokens one after the other, expectations with their messages.
+
+What the readers of rule languages are made of.
+"""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
+from typing import NoReturn
 
 from engine.ir.spans import Diagnostic, DiagnosticError, Span
+from grammar.text import Token, check_text
 
 MAX_LENGTH = 1 << 20
 MAX_NESTING = 64
@@ -13,7 +19,6 @@ MAX_ERRORS = 20
 
 _ESCAPE = re.compile(r"\\(?:u([0-9A-Fa-f]{4})|U([0-9A-Fa-f]{8})|(.))", re.DOTALL)
 _ESCAPES = {"t": "\t", "b": "\b", "n": "\n", "r": "\r", "f": "\f"}
-_SURROGATE = re.compile(r"[\ud800-\udfff]")
 
 
 class Report:
@@ -22,13 +27,7 @@ class Report:
     def __init__(self, text: str) -> None:
         self.text = text
         self.diagnostics: list[Diagnostic] = []
-        if len(text) > MAX_LENGTH:
-            raise DiagnosticError(Diagnostic(
-                "body-too-large", f"The text has {len(text)} characters; a rule document may have {MAX_LENGTH}."))
-        alone = _SURROGATE.search(text)
-        if alone is not None:
-            raise DiagnosticError(Diagnostic("rule-syntax", f"U+{ord(alone[0]):04X} is not a character of Unicode.",
-                                             Span(_SURROGATE.sub("\ufffd", text), alone.start(), alone.end())))
+        check_text(text, MAX_LENGTH, "a rule document", "rule-syntax")
 
     def span(self, start: int, end: int) -> Span:
         """The place of these characters."""
@@ -60,3 +59,70 @@ def _character(match: re.Match[str]) -> str:
         return _ESCAPES.get(char, char)
     code = int(short or long, 16)
     return chr(code) if code <= 0x10FFFF and not 0xD800 <= code <= 0xDFFF else "\ufffd"
+
+
+class TokenReader:
+    """The tokens of a text, the last of kind ``eof``."""
+
+    def __init__(self, report: Report, tokens: Sequence[Token]) -> None:
+        self.report, self._tokens, self._place = report, tokens, 0
+        self.prefixes: dict[str, str] = {}
+        self._unknown: set[str] = set()
+
+    @property
+    def token(self) -> Token:
+        """The next token."""
+        return self._tokens[self._place]
+
+    @property
+    def after(self) -> Token:
+        """The token after the next one."""
+        return self._tokens[min(self._place + 1, len(self._tokens) - 1)]
+
+    def next(self) -> Token:
+        token = self._tokens[self._place]
+        self._place = min(self._place + 1, len(self._tokens) - 1)
+        return token
+
+    def at(self, *texts: str) -> bool:
+        """Whether the next token is one of these words or marks."""
+        return self.token.kind in ("word", "mark") and self.token.text in texts
+
+    def take(self, text: str) -> Token | None:
+        return self.next() if self.at(text) else None
+
+    def expect(self, text: str) -> Token:
+        return self.take(text) or self.fail(f"'{text}'" if not text.isalpha() else text)
+
+    def expect_kind(self, kind: str, readable: str) -> Token:
+        return self.next() if self.token.kind == kind else self.fail(readable)
+
+    def span(self, start: int) -> Span:
+        """From `start` to the end of the last token taken."""
+        return self.report.span(start, max(start, self._tokens[self._place - 1].end if self._place else start))
+
+    def here(self) -> Span:
+        """The place of the next token."""
+        return self.report.span(self.token.start, self.token.end)
+
+    def namespace(self, prefix: str, token: Token, declaration: str) -> str:
+        """What a prefix means; an unknown one is reported once, with how it is declared, and means something of its own."""
+        if prefix not in self.prefixes and prefix not in self._unknown:
+            self._unknown.add(prefix)
+            self.report.error(f"Unknown prefix '{prefix}:'.", self.report.span(token.start, token.start + len(prefix) + 1),
+                              hint=f"declare it: {declaration}")
+        return self.prefixes.get(prefix, f"urn:unknown-prefix:{prefix}:")
+
+    def fail(self, expected: str, hint: str | None = None) -> NoReturn:
+        """Note that something else stands here, and stop."""
+        token = self.token
+        if token.kind == "eof":
+            self.report.error(f"The text ends too early: expected {expected}.", self.here(), hint=hint)
+            raise Stop
+        found = token.text if len(token.text) <= 40 else token.text[:37] + "..."
+        self.report.error(f"Expected {expected}, found '{found}'.", self.here(), hint=hint or self.hint(token))
+        raise Stop
+
+    def hint(self, token: Token) -> str | None:
+        """How to write it instead of this token, where nothing better is known."""
+        return None

@@ -1,32 +1,42 @@
-"""From the text of a statement to `Statement`: head, SPARQL's part, names, and what must hold between them."""
+"""From the text of a statement to `Statement`: head, SPARQL's part, names, and what must hold between them and of a whole query."""
 
 from __future__ import annotations
 
-from typing import Literal
+from collections.abc import Iterator
+from typing import Any, Literal
 
+from engine.ir.expressions import Aggregate, Call, Exists
+from engine.ir.patterns import Alternative, Inverse, OrderBy, PathPattern, Repeat, Sequence, TriplePattern, Values
 from engine.ir.spans import Diagnostic, DiagnosticError, Span
-from engine.ir.statement import (AllWindow, Construct, GraphSource, NowWindow, Output, Query, Report, RuleSource, Statement,
-                                 StreamSource, TimeWindow, TupleWindow, Window)
+from engine.ir.statement import (AllWindow, Construct, GraphSource, NowWindow, Output, Query, Report, RuleSource, Statement, StreamSource,
+                                 TimeWindow, TupleWindow, Window)
+from engine.ir.terms import Constant, Variable
 from grammar.body import BodyError, parse_body
-from grammar.checks import too_deep, too_large
 from grammar.clauses import Clause
+from grammar.combinators import TooMuchEffort
 from grammar.head import Head, read_head
 from grammar.hints import body_diagnostic
 from grammar.patterns import Patterns
 from grammar.queries import Queries
-from grammar.run import TooMuchEffort
-from grammar.scanner import Token, scan, unclosed
-from grammar.terms import Names
-from grammar.text import Text
-from grammar.tree import Leaf
-from grammar.triples import Labels
+from grammar.terms import Labels, Names
+from grammar.text import Leaf, Text, Token, scan, unclosed
+
+MAX_DEPTH = 250
+MAX_PATTERNS = 200      # each is a relation of the SQL text, with a column for each variable so far
+MAX_TEMPLATE = 1_000
+MAX_VARIABLES = 500
+MAX_ORDER = 50
+MAX_CELLS = 20_000      # of VALUES; 64 KiB have fewer rows of one column
+
+TEXT_LIMITS = {"depth": MAX_DEPTH, "patterns": MAX_PATTERNS, "template_triples": MAX_TEMPLATE, "variables": MAX_VARIABLES,
+               "order_conditions": MAX_ORDER, "values_cells": MAX_CELLS}
+
+_LEAVES = (TriplePattern, Variable, Constant, Span, str, int)
 
 
 def parse(text: str) -> Statement:
-    """Parse one statement: a registered query or stream, or a plain SPARQL 1.1 query.
-
-    Raises DiagnosticError, and nothing else, with every mistake found. Whether streams and graphs exist is not looked at here.
-    """
+    """Parse one statement: a registered query or stream, or a plain SPARQL 1.1 query. Raises DiagnosticError, and nothing else, with every
+    mistake found. Whether streams and graphs exist is not looked at here."""
     try:
         return _parse(Text(text))
     except RecursionError:
@@ -34,9 +44,8 @@ def parse(text: str) -> Statement:
 
 
 def _parse(text: Text) -> Statement:
-    scanned = scan(text)
-    tokens = scanned.tokens
-    head, found = read_head(text, scanned)
+    tokens, clean = scan(text)
+    head, found = read_head(text, tokens, clean)
     if found and not head.complete:
         raise DiagnosticError(*found)
     if head.unread:
@@ -66,7 +75,7 @@ def _parse(text: Text) -> Statement:
         raise DiagnosticError(*found, over)
     statement = reader.statement(query)
     if found or names.errors or statement is None:
-        raise DiagnosticError(*sorted([*found, *names.errors], key=_place))
+        raise DiagnosticError(*sorted([*found, *names.errors], key=lambda found: found.span.start if found.span else 0))
     return statement
 
 
@@ -90,17 +99,11 @@ def _first(text: Text, unclosed_: list[Diagnostic], found: Diagnostic) -> Diagno
     return unclosed_[0]
 
 
-def _place(diagnostic: Diagnostic) -> int:
-    return diagnostic.span.start if diagnostic.span else 0
-
-
 class _Assembler:
     """Resolves the names of the head's clauses and puts the statement together."""
 
     def __init__(self, text: Text, names: Names, head: Head) -> None:
-        self._text = text
-        self._names = names
-        self._head = head
+        self._text, self._names, self._head = text, names, head
         self._streams: list[StreamSource] = []
         self._graphs: list[GraphSource] = []
         self._reasoning: list[GraphSource] = []
@@ -109,7 +112,6 @@ class _Assembler:
         self.graph_names: frozenset[str] = frozenset()      # windows named by FROM NAMED STREAM, which GRAPH may name
 
     def sources(self) -> None:
-        """FROM and USING."""
         by_graph = set()
         for clause in self._head.sources:
             stream, graph = clause.get("stream"), clause.get("graph")
@@ -120,12 +122,12 @@ class _Assembler:
                     if clause.get("named") and not clause.get("window"):
                         by_graph.add(source.stream)
             elif graph is not None:
-                self._graphs.append(GraphSource(self._names.iri(graph), bool(clause.get("named")), self._span(graph)))
+                self._graphs.append(GraphSource(self._names.iri(graph), bool(clause.get("named")), self._names.span(graph)))
             elif clause.get("reasoning") is not None:
                 leaf = clause.parts["reasoning"]
-                self._reasoning.append(GraphSource(self._names.iri(leaf), False, self._span(leaf)))
+                self._reasoning.append(GraphSource(self._names.iri(leaf), False, self._names.span(leaf)))
             else:
-                self._rules.extend(RuleSource(self._name(leaf), self._span(leaf)) for leaf in clause.get("rule") or ())
+                self._rules.extend(RuleSource(self._name(leaf), self._names.span(leaf)) for leaf in clause.get("rule") or ())
         self.window_names = frozenset(source.name for source in self._streams if source.name is not None)
         self.graph_names = frozenset(by_graph)
 
@@ -145,10 +147,9 @@ class _Assembler:
         output = self._output()
         if self._names.errors:
             return None
-        return Statement(
-            query, self._text.written, name, kind, register is not None, self._dialect(), output, report or "close",
-            every.value if every else None, start.value if start else 0, tuple(self._streams), tuple(self._graphs),
-            tuple(self._rules), tuple(self._reasoning))
+        return Statement(query, self._text.written, name, kind, register is not None, self._dialect(), output, report or "close",
+                         every.value if every else None, start.value if start else 0, tuple(self._streams), tuple(self._graphs),
+                         tuple(self._rules), tuple(self._reasoning))
 
     def _dialect(self) -> Literal["sparql", "csparql", "rspql"]:
         if any(source.name is not None for source in self._streams):
@@ -177,9 +178,8 @@ class _Assembler:
         if clause.get("count"):
             hop = clause.get("hop")
             if hop is not None and hop.value != 1:
-                self._names.error(
-                    "A window of triples or items slides by 1; another STEP is not supported.", hop.start, hop.end,
-                    code="step-not-supported", hint="leave out STEP, and say COMPUTE EVERY to evaluate less often")
+                self._names.error("A window of triples or items slides by 1; another STEP is not supported.", hop.start, hop.end,
+                                  code="step-not-supported", hint="leave out STEP, and say COMPUTE EVERY to evaluate less often")
             unit: Literal["triples", "items"] = "triples" if clause.parts["unit"].text == "TRIPLES" else "items"
             return TupleWindow(clause.parts["count"].value, unit)
         if clause.get("begin"):
@@ -209,8 +209,7 @@ class _Assembler:
         operators = self._head.operators
         for operator in operators[1:]:
             if operator.text != operators[0].text:
-                self._error(f"{operator.text} and {operators[0].text} in one statement.", operator,
-                            "say RSTREAM, ISTREAM or DSTREAM once")
+                self._error(f"{operator.text} and {operators[0].text} in one statement.", operator, "say RSTREAM, ISTREAM or DSTREAM once")
         outputs: dict[str, Output] = {"RSTREAM": "rstream", "ISTREAM": "istream", "DSTREAM": "dstream"}
         return outputs[operators[0].text] if operators else "rstream"
 
@@ -219,8 +218,73 @@ class _Assembler:
             return self._names.iri(leaf)
         return leaf.text
 
-    def _span(self, leaf: Leaf) -> Span:
-        return self._text.span(leaf.start, leaf.end)
-
     def _error(self, message: str, place: Leaf | Token, hint: str) -> None:
         self._names.error(message, place.start, place.end, hint=hint)
+
+
+def too_deep(query: Query) -> Diagnostic | None:
+    """A query so deep that walking it could exhaust the stack: long chains of operators or UNIONs lean to one side."""
+    span: Span | None = None
+    stack: list[tuple[Any, int, Span | None]] = [(query, 1, None)]
+    while stack:
+        node, depth, span = stack.pop()
+        span = getattr(node, "span", None) or span
+        if depth > MAX_DEPTH:
+            return Diagnostic("nesting-too-deep", f"More than {MAX_DEPTH} operators or groups hang on one another.", span, hint=_hint(node))
+        stack.extend((child, depth if isinstance(child, tuple) else depth + 1, span) for child in _inside(node)
+                     if child is not None and not isinstance(child, _LEAVES))
+    return None
+
+
+def too_large(query: Query) -> Diagnostic | None:
+    """A query of more parts than can be planned and run in a short time."""
+    patterns = cells = 0
+    variables: set[Variable] = set()
+    stack: list[Any] = [query]
+    while stack:
+        node = stack.pop()
+        if isinstance(node, (TriplePattern, PathPattern)):
+            patterns += 1
+        elif isinstance(node, Variable):
+            variables.add(node)
+        span = getattr(node, "span", None)
+        if patterns > MAX_PATTERNS:
+            return _too_many("triple patterns and paths", MAX_PATTERNS, span)
+        if len(variables) > MAX_VARIABLES:
+            return _too_many("variables", MAX_VARIABLES, getattr(query.pattern, "span", None))
+        match node:
+            case Construct(template=template, pattern=pattern):
+                if len(template) > MAX_TEMPLATE:
+                    return _too_many("triples in its template", MAX_TEMPLATE, template[MAX_TEMPLATE].span)
+                stack.append(pattern)
+                continue
+            case OrderBy(conditions=conditions) if len(conditions) > MAX_ORDER:
+                return _too_many("conditions in ORDER BY", MAX_ORDER, span)
+            case Values(variables=columns, rows=rows):
+                variables.update(columns)
+                cells += len(rows) * len(columns)
+                if cells > MAX_CELLS:
+                    return _too_many("cells in VALUES", MAX_CELLS, span)
+                continue
+        stack.extend(reversed(list(_inside(node))))
+    return None
+
+
+def _inside(node: Any) -> Iterator[Any]:
+    """What a node of the IR is made of, in order."""
+    if isinstance(node, tuple):
+        yield from node
+    elif not isinstance(node, (Variable, Constant, Span, str, int)) and node is not None:
+        yield from (getattr(node, name) for name in node.__dataclass_fields__)
+
+
+def _too_many(what: str, most: int, span: Span | None) -> Diagnostic:
+    return Diagnostic("query-too-large", f"The query has more {what} than it may have: the limit is {most}.", span)
+
+
+def _hint(node: Any) -> str:
+    if isinstance(node, (Call, Exists, Aggregate)):
+        return "a long || of comparisons is shorter as ?x IN (...)"
+    if isinstance(node, (Alternative, Sequence, Inverse, Repeat)):
+        return "a long path alternative is shorter as ?p with VALUES ?p { ... }"
+    return "a long UNION is often shorter with VALUES"

@@ -1,56 +1,54 @@
 """The Flask application: everything but the live feeds (server/hub.py), which a WSGI host cannot serve to many.
 
-One blueprint per resource. Everything is resolved before the response starts; every error ends in the one problem body.
+Everything is resolved before the response starts; every error ends in the one problem body.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-from flask import Flask, Response, request
+from flask import Flask, Response, current_app, request
 from werkzeug.exceptions import HTTPException, MethodNotAllowed
 
-from server import cors, guard
-from server.problems import Problem, form_for, from_error
-from server.routes import ALL
-from server.web import Site
+from server import guard
+from server.problems import Problem, form_for, from_error, unknown_parameter
+from server.routes import graphs, info, queries, results, sparql, streams
+from server.web import Site, site
 
 POLICY = "default-src 'self'; base-uri 'none'; object-src 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'"
 
 
-def create_app(engine: Any, site: Site | None = None) -> Flask:
+def create_app(engine: Any, own: Site | None = None) -> Flask:
     """The application around an engine (engine.runtime.service.Engine, or anything with its surface)."""
     app = Flask("thalweg", static_folder=None)
-    app.extensions["thalweg"] = site or Site(engine)
+    app.extensions["thalweg"] = own or Site(engine)
     app.url_map.strict_slashes = True
     app.url_map.merge_slashes = False
     app.before_request(_check)
     app.after_request(_harden)
     app.register_error_handler(Exception, _problem)
-    for blueprint in ALL:
-        app.register_blueprint(blueprint)
+    for module in (info, streams, queries, results, graphs, sparql):
+        app.register_blueprint(module.blueprint)
     return app
 
 
 def _check() -> Response | None:
-    """Refuse what no route should see: foreign hosts and sites, unknown parameters, an engine that is not there yet. Preflights are
-    answered here."""
-    site: Site = _app_site()
-    view = _view()
-    if (answer := cors.preflight(request.method, request.headers.get, site.hosts, site.origins)) is not None:
+    """Refuse foreign hosts and sites, unknown parameters, an engine that is not there yet. Preflights are answered here."""
+    own = site()
+    view: Any = current_app.view_functions[request.endpoint] if request.endpoint else None
+    if (answer := guard.preflight(request.method, request.headers.get, own.hosts, own.origins)) is not None:
         return Response(status=204, headers=answer)
-    guard.check(request.method, request.headers.get, site.hosts, site.origins, view is not None and view.page, site.base_url)
+    guard.check(request.method, request.headers.get, own.hosts, own.origins, view is not None and view.page, own.base_url)
     if view is None:
         return None
     for name in request.args if not view.other_parameters else ():
         if name not in view.query_parameters:
-            raise Problem("unknown-parameter", f"There is no parameter {name[:100]!r} here.",
-                          extra={"parameter": name[:100], "known": sorted(view.query_parameters)})
+            raise unknown_parameter(name, view.query_parameters)
         if len(request.args.getlist(name)) > 1:
             raise Problem("two-queries" if name == "query" else "unknown-parameter", f"The parameter {name!r} is given more than once.",
                           extra={"parameter": name})
-    if not site.engine.ready and not view.while_starting:
-        raise unavailable(site.engine)
+    if not own.engine.ready and not view.while_starting:
+        raise unavailable(own.engine)
     return None
 
 
@@ -67,7 +65,7 @@ def _harden(response: Response) -> Response:
     response.headers.setdefault("X-Content-Type-Options", "nosniff")
     response.headers.setdefault("Referrer-Policy", "no-referrer")
     response.headers.setdefault("Content-Security-Policy", POLICY)
-    for name, value in cors.headers(request.headers.get, _app_site().origins):
+    for name, value in guard.cors_headers(request.headers.get, site().origins):
         response.headers.add(name, value)
     return response
 
@@ -89,14 +87,3 @@ def _from_http(error: HTTPException) -> Problem:
     if error.code == 404:
         return Problem("not-found", f"There is nothing at {request.path[:200]}.")
     return Problem("bad-request", error.description or str(error), status=error.code or 400)
-
-
-def _app_site() -> Site:
-    from server.web import site
-    return site()
-
-
-def _view() -> Any:
-    """The view of the request; None where there is none."""
-    from flask import current_app
-    return current_app.view_functions[request.endpoint] if request.endpoint else None

@@ -8,20 +8,19 @@ import re
 import threading
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import Any
 from urllib.parse import quote
 
 from werkzeug.exceptions import HTTPException
 
-from server import cors, guard
+from server import guard
 from server.app import create_app, unavailable
-from server.asgi_types import Receive, Scope, Send, header
-from server.bridge import Bridge, Gone
+from server.bridge import Bridge, Gone, Kind
 from server.feeds.exchange import Exchange
 from server.formats.media import GRAPH_RESULT_TYPES, HTML, JSONL, SSE, TABLE_TYPES, TRIG, accepted
 from server.hub import Hub
-from server.outbox import Outbox
-from server.pools import Kind
+from server.outbox import Outbox, Receive, Scope, Send, as_bytes, header, respond
 from server.problems import Problem, dumps, form_for, from_error, head_too_large
 from server.routes.info import readiness
 from server.web import Site
@@ -57,7 +56,6 @@ class Application:
             raise RuntimeError(f"not served: {scope['type']}")
 
     async def goodbye(self) -> None:
-        """Let the feeds end."""
         if self._hub is not None:
             await self._hub.close(self.site.limits.shutdown_seconds)
 
@@ -84,7 +82,7 @@ class Application:
 
     async def _http(self, scope: Scope, receive: Receive, send: Send) -> None:
         started = False
-        allowing = cors.headers(lambda name: header(scope, name), self.site.origins)
+        allowing = as_bytes(guard.cors_headers(partial(header, scope), self.site.origins))
 
         async def noted(message: Any) -> None:
             nonlocal started
@@ -94,7 +92,7 @@ class Application:
         async def own(message: Any) -> None:
             """What Flask has no part in gets its headers for other origins here."""
             if message["type"] == "http.response.start":
-                message["headers"] += [(name.lower().encode(), value.encode("latin-1")) for name, value in allowing]
+                message["headers"] += allowing
             await noted(message)
 
         try:
@@ -115,7 +113,7 @@ class Application:
             await self._refuse(scope, own, from_error(error))
 
     def _check_head(self, scope: Scope) -> None:
-        """Raise Problem where a head that came whole, and so was not counted on its way (connection.py), is too large."""
+        """Raise Problem where a head that came whole, and so was not counted on its way (serving.py), is too large."""
         most = self.site.limits.header_bytes
         target = len(scope.get("raw_path") or scope["path"].encode()) + len(scope["query_string"])
         if target + sum(len(name) + len(value) + _BESIDE_A_HEADER for name, value in scope["headers"]) > most:
@@ -123,13 +121,10 @@ class Application:
 
     async def _preflight(self, scope: Scope, send: Send) -> bool:
         """Answer a preflight of an origin that may read."""
-        answer = cors.preflight(scope["method"], lambda name: header(scope, name), self.site.hosts, self.site.origins)
-        if answer is None:
-            return False
-        await send({"type": "http.response.start", "status": 204,
-                    "headers": [(name.lower().encode(), value.encode("latin-1")) for name, value in answer]})
-        await send({"type": "http.response.body", "body": b""})
-        return True
+        answer = guard.preflight(scope["method"], partial(header, scope), self.site.hosts, self.site.origins)
+        if answer is not None:
+            await respond(send, 204, answer)
+        return answer is not None
 
     def _kind_of(self, scope: Scope) -> Kind:
         """The kind of work that a request of Flask's is."""
@@ -142,22 +137,20 @@ class Application:
         return kind
 
     def _local_path(self, scope: Scope) -> str:
-        """The path below the base path."""
         path: str = scope["path"]
         if path != self._base_path and not path.startswith(f"{self._base_path}/"):
             raise Problem("not-found", f"There is nothing at {path[:200]}; the server is at {self._base_path}/.")
         return path[len(self._base_path):] or "/"
 
     async def _health(self, scope: Scope, path: str, send: Send) -> None:
-        guard.check("GET", lambda name: header(scope, name), self.site.hosts, self.site.origins, base_url=self.site.base_url)
+        guard.check("GET", partial(header, scope), self.site.hosts, self.site.origins, base_url=self.site.base_url)
         if scope["query_string"]:
             raise Problem("unknown-parameter", "There are no parameters here.")
         status, value = (200, {"status": "live"}) if path == "/health/live" else readiness(self.site.engine, self.exchange.worker)
         body = dumps(value)
-        headers = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode()), (b"cache-control", b"no-store")]
-        headers += [(b"retry-after", b"2")] if status == 503 else []
-        await send({"type": "http.response.start", "status": status, "headers": headers})
-        await send({"type": "http.response.body", "body": body if scope["method"] == "GET" else b""})
+        headers = [("content-type", "application/json"), ("content-length", str(len(body))), ("cache-control", "no-store")]
+        headers += [("retry-after", "2")] if status == 503 else []
+        await respond(send, status, headers, body if scope["method"] == "GET" else b"")
 
     async def _feed(self, scope: Scope, receive: Receive, send: Send, path: str) -> bool:
         """Serve a live feed, if that is what is asked for."""
@@ -169,7 +162,7 @@ class Application:
         media = accepted(header(scope, "accept"), (*documents, *feeds))
         if media not in feeds:
             return False
-        guard.check("GET", lambda name: header(scope, name), self.site.hosts, self.site.origins, base_url=self.site.base_url)
+        guard.check("GET", partial(header, scope), self.site.hosts, self.site.origins, base_url=self.site.base_url)
         hub = self._hub
         assert hub is not None
         if self.exchange.closing:
@@ -191,6 +184,4 @@ class Application:
         body, media = problem.render(form_for(header(scope, "accept") or ""), base)
         headers = {"content-type": media, "content-length": str(len(body)), "cache-control": "no-store", "vary": "Accept",
                    "x-content-type-options": "nosniff", **{name.lower(): value for name, value in problem.headers.items()}}
-        await send({"type": "http.response.start", "status": problem.status,
-                    "headers": [(name.encode("latin-1"), value.encode("latin-1", "replace")) for name, value in headers.items()]})
-        await send({"type": "http.response.body", "body": body if scope["method"] != "HEAD" else b""})
+        await respond(send, problem.status, headers.items(), body if scope["method"] != "HEAD" else b"")

@@ -1,7 +1,15 @@
 """From ASGI to the Flask application: request bodies are spooled first, responses are complete before the first byte is sent.
 
-So a thread is never held by a slow client, in either direction (docs/decisions.md, "WSGI bridge"). Each kind of work has threads of
-its own (server/pools.py).
+So a thread is never held by a slow client, in either direction (docs/decisions.md, "WSGI bridge"). Each kind of work has a few threads of
+its own, so that slow calls hold up none but their like.
+
+| kind | what | threads |
+| --- | --- | --- |
+| quick | reads of resources, pushes | `quick_threads` |
+| catalogue | registrations, changes of streams, queries, graphs and rules | `catalogue_threads` |
+| one-shot | `/sparql`, `/explain` | `one_shots_at_once` |
+| bulk | large bodies, also such that become large when they are decompressed; graphs | `large_uploads_at_once` |
+| proofs | `/queries/{name}/results/{id}/why` | `proofs_at_once` |
 """
 
 from __future__ import annotations
@@ -9,22 +17,50 @@ from __future__ import annotations
 import asyncio
 import sys
 import tempfile
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
-from typing import IO, Any
+from typing import IO, TYPE_CHECKING, Any, Literal, TypeVar
 from urllib.parse import unquote_to_bytes
 
-from server.asgi_types import Receive, Scope, Send, abort_of, header
+from werkzeug.test import run_wsgi_app
+
 from server.formats.bodies import inflates_past
 from server.limits import Limits
-from server.outbox import Outbox, Sending
-from server.pools import Kind, pools
+from server.outbox import Outbox, Receive, Scope, Send, Sending, abort_of, as_bytes, header
 from server.problems import Problem
 
+if TYPE_CHECKING:
+    from _typeshed.wsgi import WSGIApplication
+
+Kind = Literal["quick", "catalogue", "one-shot", "bulk", "proofs"]
+Result = TypeVar("Result")
 _MEMORY = 1 << 20
-WsgiApp = Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes]]
 Answer = tuple[int, list[tuple[bytes, bytes]], list[bytes]]
+
+
+class Pool:
+    """The threads of one kind of work, and a bound on what waits for them."""
+
+    def __init__(self, kind: Kind, threads: int, waiting: int) -> None:
+        self.kind, self.most = kind, threads + waiting
+        self.busy = 0
+        self._pool = ThreadPoolExecutor(threads, thread_name_prefix=f"thalweg-{kind}")
+
+    async def run(self, work: Callable[[], Result]) -> Result:
+        """Do blocking work beside the loop; `engine-overloaded` where too much waits already."""
+        if self.busy >= self.most:
+            raise Problem("engine-overloaded", f"{self.busy} requests of this kind ({self.kind}) are being worked on or wait.",
+                          extra={"limit": self.most, "current": self.busy})
+        self.busy += 1
+        try:
+            return await asyncio.get_running_loop().run_in_executor(self._pool, work)
+        finally:
+            self.busy -= 1
+
+    def close(self) -> None:
+        self._pool.shutdown(wait=False, cancel_futures=True)
 
 
 class Gone(Exception):
@@ -42,9 +78,11 @@ class _Body:
 class Bridge:
     """Runs a WSGI application in pools of threads; `kind_of` tells which kind of work a request is."""
 
-    def __init__(self, app: WsgiApp, limits: Limits, outbox: Outbox, kind_of: Callable[[Scope], Kind]) -> None:
+    def __init__(self, app: WSGIApplication, limits: Limits, outbox: Outbox, kind_of: Callable[[Scope], Kind]) -> None:
         self._app, self._limits, self._outbox, self._kind_of = app, limits, outbox, kind_of
-        self.pools = pools(limits)
+        threads: dict[Kind, int] = {"quick": limits.quick_threads, "catalogue": limits.catalogue_threads, "proofs": limits.proofs_at_once,
+                                    "one-shot": limits.one_shots_at_once, "bulk": limits.large_uploads_at_once}
+        self.pools = {kind: Pool(kind, count, limits.waiting_requests) for kind, count in threads.items()}
         self.spooled = 0
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -57,7 +95,6 @@ class Bridge:
             await send({"type": "http.response.body", "body": b""})
 
     def close(self) -> None:
-        """Take no more requests."""
         for pool in self.pools.values():
             pool.close()
 
@@ -106,21 +143,8 @@ class Bridge:
                           extra={"limit": limit, "actual": max(told, body.size)}, headers={"Connection": "close"})
 
     def _run(self, environ: dict[str, Any]) -> Answer:
-        started: list[tuple[str, list[tuple[str, str]]]] = []
-
-        def start_response(status: str, headers: list[tuple[str, str]], exc_info: object = None) -> Callable[[bytes], None]:
-            started.append((status, headers))
-            return early.append
-
-        early: list[bytes] = []
-        iterable = self._app(environ, start_response)
-        try:
-            pieces = [*early, *iterable]
-        finally:
-            if hasattr(iterable, "close"):
-                iterable.close()
-        status, headers = started[-1]
-        return int(status[:3]), [(k.lower().encode("latin-1"), v.encode("latin-1", "replace")) for k, v in headers], pieces
+        pieces, status, headers = run_wsgi_app(self._app, environ, buffered=True)
+        return int(status[:3]), as_bytes(headers), [*pieces]
 
 
 def _environ(scope: Scope, body: Any, size: int) -> dict[str, Any]:

@@ -12,10 +12,10 @@ from typing import Any, TypeVar
 from engine.runtime.place import PROCESS_TRIPLES
 from engine.spark.settings import master_of
 from grammar.rule_sets import RULE_SET_EXTENSIONS, TIMED_EXTENSIONS
-from server.cors import origin_of
+from server import package_version
+from server.guard import origin_of
 from server.limits import Limits
-from server.parameters import count, moment
-from server.version import package_version
+from server.formats.values import count, moment
 
 Value = TypeVar("Value")
 INTERRUPTED = 130   # as the shell has it of SIGINT
@@ -132,10 +132,8 @@ def _run(given: argparse.Namespace) -> int:
 
 
 def _why(given: argparse.Namespace) -> int:
-    from server.offline_program_why import misused as program_misused
-    from server.offline_program_why import prove_fact
     from server.offline_programs import is_program
-    from server.offline_why import ask, prove
+    from server.offline_why import ask, misused as program_misused, prove, prove_fact
 
     if given.url is not None:
         unused = (given.query or given.stream or given.graph or given.rules or given.at is not None or given.fact or given.facts

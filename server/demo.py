@@ -43,6 +43,7 @@ STATIONS = {"BHV": (11.0, 82.0, 8.0), "HEL": (10.0, 86.0, 12.0), "BRO": (3.0, 90
 PROPERTIES = {"AirTemperature": ("celsius", 4.0, -40.0, 45.0), "RelativeHumidity": ("percentage", 12.0, 5.0, 100.0),
               "WindSpeed": ("metersPerSecond", 6.0, 0.0, 60.0)}
 
+_INTERVAL_S = 1.0
 _log = logging.getLogger(__name__)
 
 
@@ -72,16 +73,13 @@ def background() -> list[Triple]:
 class Demo:
     """The demo on a running engine. `start` returns at once; a thread waits for the engine, loads what is missing, and feeds."""
 
-    def __init__(self, engine: Engine, *, seed: int = 1, interval_s: float = 1.0) -> None:
+    def __init__(self, engine: Engine) -> None:
         self._engine = engine
-        self._seed = seed
-        self._interval_s = interval_s
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, name="demo", daemon=True)
         self.loaded = threading.Event()
 
     def start(self) -> None:
-        """Begin in a thread of its own."""
         self._thread.start()
 
     def stop(self) -> None:
@@ -113,9 +111,9 @@ class Demo:
             _log.exception("the demo could not be loaded")
             return
         second = 0
-        while not self._stopping.wait(self._interval_s):
+        while not self._stopping.wait(_INTERVAL_S):
             try:
-                self._engine.push(STREAM, items(second, self._seed))
+                self._engine.push(STREAM, items(second))
             except EngineError as refused:
                 # Busy, stopping, or the user has removed the stream: the next second is another try.
                 _log.debug("the demo's push was refused: %s", refused)

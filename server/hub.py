@@ -9,17 +9,16 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any, cast
 
 from engine.runtime.errors import EngineError
-from server.asgi_types import Receive, Scope, Send, abort_of, header
-from server.feeds.driver import AnyFeed, Driver, headers
+from server.feeds.driver import AnyFeed, Driver, ManyFeeds, Tail, headers
 from server.feeds.exchange import Exchange, too_many
 from server.feeds.feed import Feed
 from server.feeds.frames import Frame, bye, sse
-from server.feeds.many import ManyFeeds
 from server.feeds.options import MANY_PARAMETERS, parse_options, parse_tail
-from server.feeds.tail import Tail
 from server.formats.media import SSE
-from server.outbox import Outbox, Sending
+from server.outbox import Outbox, Receive, Scope, Send, Sending, abort_of, as_bytes, header, respond
 from server.problems import Problem
+
+_ALWAYS = {"Vary": "Accept", "X-Content-Type-Options": "nosniff"}
 
 
 class Bell:
@@ -107,8 +106,7 @@ class Hub:
             return
         except EngineError as error:
             if media == SSE and error.status == 410:
-                await send({"type": "http.response.start", "status": 204, "headers": []})
-                await send({"type": "http.response.body", "body": b""})
+                await respond(send, 204)
                 return
             raise
         client = _Client(self, driver, bell, receive, send, abort_of(scope))
@@ -125,14 +123,11 @@ class Hub:
 
     async def _turn_away(self, send: Send, problem: Problem) -> None:
         """What an EventSource understands: come again later."""
-        await send({"type": "http.response.start", "status": 200, "headers": _as_bytes(headers(SSE, "none"))})
         body = f"retry: {self.limits.retry_when_full_ms}\n".encode() + sse(bye("quota", True, problem.body()))
-        await send({"type": "http.response.body", "body": body})
+        await respond(send, 200, {**headers(SSE, "none"), **_ALWAYS}.items(), body)
 
 
 class _Client:
-    """One connection."""
-
     def __init__(self, hub: Hub, driver: Driver, bell: Bell, receive: Receive, send: Send, abort: Callable[[], None]) -> None:
         self.hub, self.driver, self.bell = hub, driver, bell
         self.task = cast("asyncio.Task[None]", asyncio.current_task())
@@ -142,7 +137,8 @@ class _Client:
 
     async def run(self) -> None:
         """Send the first frames, then go on until the client goes, the feed ends, or the connection is old enough to be renewed."""
-        await self._asgi_send({"type": "http.response.start", "status": 200, "headers": _as_bytes(self.driver.headers)})
+        headers = as_bytes({**self.driver.headers, **_ALWAYS}.items())
+        await self._asgi_send({"type": "http.response.start", "status": 200, "headers": headers})
         watcher = asyncio.create_task(self._watch())
         try:
             await self._sending.send(self.driver.opening(time.monotonic()))
@@ -178,11 +174,6 @@ class _Client:
             pass
         self._left = True
         self.bell.ring()
-
-
-def _as_bytes(named: dict[str, str]) -> list[tuple[bytes, bytes]]:
-    found = {**named, "Vary": "Accept", "X-Content-Type-Options": "nosniff"}
-    return [(name.lower().encode(), value.encode("latin-1")) for name, value in found.items()]
 
 
 def _query_string(scope: Scope) -> str:

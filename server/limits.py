@@ -95,5 +95,4 @@ class Limits:
     shutdown_seconds: float = 3.0
 
     def as_json(self) -> dict[str, int | float]:
-        """The limits as ``/info`` shows them."""
         return asdict(self)

@@ -12,16 +12,16 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from dataclasses import replace as changed
-from functools import partial
+from functools import partial, wraps
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any, ParamSpec, TextIO
 
 import orjson
 import pyarrow as pa
 
 from engine.compiler import BUILT_IN_RULES
 from engine.ir.rules import RuleSet
-from engine.ir.spans import Diagnostic, DiagnosticError
+from engine.ir.spans import DiagnosticError
 from engine.ir.statement import GraphSource, Statement
 from engine.records import Triple
 from engine.runtime.errors import EngineError
@@ -41,6 +41,7 @@ from server.formats.results import table
 from server.limits import Limits
 from server.problems import Problem, from_diagnostics
 
+Given = ParamSpec("Given")
 _ANY = 1 << 40
 # A file on one's own disk may be large; only what would break the parser stays forbidden.
 FILE_LIMITS = Limits(item_bytes=_ANY, item_triples=_ANY, literal=_ANY, push_body_streamed=_ANY, push_triples=_ANY)
@@ -50,20 +51,42 @@ MOST_PIPED = 16 << 20
 _TIMED_LINE = re.compile(rb"\s*-?\d+\t")
 
 
-def run(given: argparse.Namespace, out: TextIO) -> int:
+def told(work: Callable[Given, None]) -> Callable[Given, int]:
+    """A command that does this; it gives the exit status. Mistakes in texts and files are shown with their places."""
+    @wraps(work)
+    def command(*given: Given.args, **named: Given.kwargs) -> int:
+        try:
+            work(*given, **named)
+            return 0
+        except BrokenPipeError:
+            return 0
+        except DiagnosticError as error:
+            text = from_diagnostics(error).text()
+        except Problem as problem:
+            text = problem.text()
+        except FileNotFoundError as error:
+            text = f"thalweg: There is no file {error.filename}.\n"
+        except (EngineError, OSError, ValueError, RuntimeError) as error:
+            text = f"thalweg: {error}\n"
+        sys.stderr.write(text)
+        return 1
+    return command
+
+
+@told
+def run(given: argparse.Namespace, out: TextIO) -> None:
     """Replay, or explain; the exit status."""
-    def work() -> None:
-        files = Files.of(given)
-        streams = None if given.explain else files.streams()
-        _warn(warnings(files.queries, files.graphs, files.rules, files.rule_sets, streams), len(files.queries) > 1)
-        if streams is None:
-            shown = explain(files.queries, _pushed(files.queries), files.graphs, files.rules, given.explain, files.rule_sets)
-            print("\n".join(f"# {name}\n{text}" if len(shown) > 1 else text for name, text in shown.items()), file=out)
-        else:
-            place = chosen(given, files, streams)
-            answers = replay(files.queries, streams, files.graphs, files.rules, files.rule_sets, place)
-            _write(answers, given.format, out, len(files.queries) > 1, place.name)
-    return told(work)
+    files = Files.of(given)
+    streams = None if given.explain else files.streams()
+    for name, warning in warnings(files.queries, files.graphs, files.rules, files.rule_sets, streams):
+        print(f"warning: {name + ': ' if len(files.queries) > 1 else ''}{warning.render()}", file=sys.stderr)
+    if streams is None:
+        shown = explain(files.queries, _pushed(files.queries), files.graphs, files.rules, given.explain, files.rule_sets)
+        print("\n".join(f"# {name}\n{text}" if len(shown) > 1 else text for name, text in shown.items()), file=out)
+    else:
+        place = chosen(given, files, streams)
+        answers = replay(files.queries, streams, files.graphs, files.rules, files.rule_sets, place)
+        _write(answers, given.format, out, len(files.queries) > 1, place.name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,34 +118,11 @@ class Files:
         return found
 
 
-def _warn(found: Iterable[tuple[str, Diagnostic]], several: bool) -> None:
-    """Say on standard error what may keep statements from ever answering."""
-    for name, warning in found:
-        print(f"warning: {name + ': ' if several else ''}{warning.render()}", file=sys.stderr)
-
-
 def chosen(given: argparse.Namespace, files: Files, streams: Mapping[str, Recording]) -> Place:
     """Where to evaluate; it is said on standard error, with the reason."""
     place = choose(triples_of(streams, files.graphs), given.master)
     print(f"thalweg: evaluated in {place}" if place.spark is None else f"thalweg: evaluated by {place}", file=sys.stderr)
     return place
-
-
-def told(work: Callable[[], None]) -> int:
-    """Do it; the exit status. Mistakes in texts and files are shown with their places."""
-    try:
-        work()
-    except BrokenPipeError:
-        return 0
-    except DiagnosticError as error:
-        return _fail(from_diagnostics(error).text())
-    except Problem as problem:
-        return _fail(problem.text())
-    except FileNotFoundError as error:
-        return _fail(f"thalweg: There is no file {error.filename}.\n")
-    except (EngineError, OSError, ValueError, RuntimeError) as error:
-        return _fail(f"thalweg: {error}\n")
-    return 0
 
 
 def read_recording(path: Path) -> Recording:
@@ -145,8 +145,7 @@ def _items(body: bytes, path: Path) -> list[Item]:
     try:
         return read_items(body, _kind(body, path), _READER, base=path.resolve().as_uri()).items
     except Problem as problem:
-        _check_utf8(body, path)
-        raise _in_file(problem, path) from problem
+        raise _in_body(problem, body, path) from problem
 
 
 def read_background(path: Path) -> list[Triple]:
@@ -155,8 +154,7 @@ def read_background(path: Path) -> list[Triple]:
     try:
         return read_graph(body, _media(path), FILE_LIMITS, base=path.resolve().as_uri())
     except Problem as problem:
-        _check_utf8(body, path)
-        raise _in_file(problem, path) from problem
+        raise _in_body(problem, body, path) from problem
 
 
 def read_rules(path: Path, name: str) -> RuleSet:
@@ -184,12 +182,13 @@ def read_text(path: Path) -> str:
     return text
 
 
-def _check_utf8(body: bytes, path: Path) -> None:
-    """Raise ValueError where a file is not UTF-8, whatever its reader has to say of it."""
+def _in_body(problem: Problem, body: bytes, path: Path) -> Exception:
+    """What is wrong with a file: that it is not UTF-8, whatever its reader has to say of it, or its problem."""
     try:
         body.decode("utf-8")
     except UnicodeDecodeError as error:
-        raise _not_utf8(path, error) from error
+        return _not_utf8(path, error)
+    return in_file(problem, path)
 
 
 def _not_utf8(path: Path, error: UnicodeDecodeError) -> ValueError:
@@ -244,8 +243,7 @@ def _with_graphs(queries: dict[str, Statement], given: Iterable[str],
 
 
 def _with_rules(queries: Mapping[str, Statement], given: Iterable[str]) -> tuple[list[str], dict[str, RuleSet]]:
-    """The names of rule sets that all queries are to use, and those that files give. One of a file that some query names is used as
-    the texts say."""
+    """The names of rule sets that all queries use, and those that files give. One of a file that a query names is used as the texts say."""
     used = {rule.name for query in queries.values() for rule in query.rules}
     names, found = list[str](), dict[str, RuleSet]()
     for text in given:
@@ -292,8 +290,7 @@ Write = Callable[[ResultEvent, bool, dict[str, str]], str]
 
 
 def _write(answers: Iterator[ResultEvent], form: str, out: TextIO, several: bool = False, place: PlaceName | None = None) -> None:
-    """Write answers as they come; of `several` queries each with the name of its query, of a rule program with that of its stream, in JSON
-    with where it was evaluated."""
+    """Write answers as they come, with the name of the query among `several` or a program's stream; in JSON with where it was evaluated."""
     forms: dict[str, Write] = {"jsonl": partial(_as_json, place), "csv": _as_csv, "table": _as_table}
     write = forms[form]
     before: str | None = None
@@ -318,8 +315,7 @@ def _as_json(place: PlaceName | None, answer: ResultEvent, first: bool, name: di
 
 
 def _as_csv(answer: ResultEvent, first: bool, name: dict[str, str]) -> str:
-    """SPARQL CSV with the time in front; the header once, of several queries whenever another one goes on. CSV has no place for what is
-    inconsistent: that goes to standard error."""
+    """SPARQL CSV with the time in front; the header whenever another query goes on. What is inconsistent goes to standard error."""
     for finding in _inconsistent(answer):
         print(" ".join([*name.values(), f"at {answer.at_ms}: inconsistent: {finding}"]), file=sys.stderr)
     buffer = io.StringIO(newline="")
@@ -354,10 +350,6 @@ def _cells(answer: ResultEvent, kind: str) -> list[list[str]]:
     return [line.split("\t") for line in text.rstrip("\n").split("\n")]
 
 
-def _in_file(problem: Problem, path: Path) -> Problem:
+def in_file(problem: Problem, path: Path) -> Problem:
+    """A problem with the file that has it."""
     return Problem(problem.slug, f"{path}: {problem.detail}", problem.status, problem.errors, problem.extra)
-
-
-def _fail(text: str) -> int:
-    sys.stderr.write(text)
-    return 1

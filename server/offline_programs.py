@@ -19,10 +19,11 @@ from engine.ir.terms import Constant
 from engine.records import Triple
 from engine.runtime.programs import Derived, as_given, explain, heads, run
 from engine.runtime.rows import own_blank_nodes, short_name
-from engine.timeline import MAX, MIN, Interval
+from engine.timeline import Interval
 from grammar.rule_sets import TIMED_EXTENSIONS, parse_facts, parse_rules, prefixes_of
-from server.offline import named_file, read_background, read_stream, read_text, told
-from server.problems import Problem, from_diagnostics
+from server.formats.values import times
+from server.offline import in_file, named_file, read_background, read_stream, read_text, told
+from server.problems import from_diagnostics
 
 FORMATS = ("jsonl", "facts")
 _NAMES = re.compile(r"<[^>]*>|[^,\s]+")
@@ -54,29 +55,32 @@ def misused(given: argparse.Namespace) -> str | None:
     return None
 
 
-def run_program(given: argparse.Namespace, out: TextIO) -> int:
+@told
+def run_program(given: argparse.Namespace, out: TextIO) -> None:
     """Run a program, or explain it; the exit status."""
-    def work() -> None:
-        [path] = given.query
-        text, kind = read_text(path), TIMED_EXTENSIONS[path.suffix.lower()]
-        program = parse_rules(text, kind, path.stem)
-        names = None if given.derived is None else _wanted(given.derived, program)
-        if given.explain:
-            out.write(explain(program))
-            return
-        unit_ms = program.granularity_ms or program.unit_ms
-        known = prefixes_of(text, kind)
-        facts = [fact for file in given.facts for fact in read_facts(file, unit_ms, known, bool(program.granularity_ms))]
-        for warning in _unread(facts, program):
-            print(f"warning: {warning}", file=sys.stderr)
-        streamed = [(triple, t_ms) for _, triple, t_ms in streamed_triples(given.stream, program)]
-        static = [triple for _, triple in static_triples(given.graph, program)]
-        found = run(program, as_given(facts, streamed, static), given.until, names)
-        if found.cut:
-            print(f"warning: The rules go on deriving for ever: what is shown ends with the facts, at {_last(found, unit_ms)}. "
-                  "--until TIME shows more.", file=sys.stderr)
-        out.write(print_facts(_shown(found, program), unit_ms) if given.format == "facts" else _as_json(found))
-    return told(work)
+    program, unit_ms, known = read_program(given)
+    names = None if given.derived is None else _wanted(given.derived, program)
+    if given.explain:
+        out.write(explain(program))
+        return
+    facts = [fact for file in given.facts for fact in read_facts(file, unit_ms, known, bool(program.granularity_ms))]
+    for warning in _unread(facts, program):
+        print(f"warning: {warning}", file=sys.stderr)
+    streamed = [(triple, t_ms) for _, triple, t_ms in streamed_triples(given.stream, program)]
+    static = [triple for _, triple in static_triples(given.graph, program)]
+    found = run(program, as_given(facts, streamed, static), given.until, names)
+    if found.cut:
+        print(f"warning: The rules go on deriving for ever: what is shown ends with the facts, at {_last(found, unit_ms)}. "
+              "--until TIME shows more.", file=sys.stderr)
+    out.write(print_facts(_shown(found, program), unit_ms) if given.format == "facts" else _as_json(found))
+
+
+def read_program(given: argparse.Namespace) -> tuple[RuleSet, int, dict[str, str]]:
+    """The one program that the arguments name, its unit or granularity in ms, and the prefixes that it declares."""
+    [path] = given.query
+    text, kind = read_text(path), TIMED_EXTENSIONS[path.suffix.lower()]
+    program = parse_rules(text, kind, path.stem)
+    return program, program.granularity_ms or program.unit_ms, prefixes_of(text, kind)
 
 
 def _wanted(text: str, program: RuleSet) -> set[str]:
@@ -108,8 +112,7 @@ def read_facts(path: Path, unit_ms: int, prefixes: dict[str, str], granules: boo
     try:
         return parse_facts(read_text(path), unit_ms, prefixes, granules=granules)
     except DiagnosticError as error:
-        problem = from_diagnostics(error)
-        raise Problem(problem.slug, f"{path}: {problem.detail}", problem.status, problem.errors, problem.extra) from error
+        raise in_file(from_diagnostics(error), path) from error
 
 
 def streamed_triples(given: Iterable[str], program: RuleSet) -> Iterator[tuple[str, Triple, int]]:
@@ -127,8 +130,7 @@ def static_triples(given: Iterable[str], program: RuleSet) -> Iterator[tuple[str
 
 
 def _files(option: str, given: Iterable[str], named: Sequence[str]) -> list[tuple[str, Path]]:
-    """The files of an option, each with the source that it is: an IRI before it is one that the program names; without one it is the only
-    one that it names, or is called by the file's own."""
+    """The files of an option, each with the source that it is: one that the program names, the only one, or the file's own address."""
     found = []
     for text in given:
         iri, path = named_file(text)
@@ -154,11 +156,5 @@ def _as_json(found: Derived) -> str:
     lines = []
     for atom, intervals in sorted(found.held.items(), key=lambda pair: (pair[0].predicate, *map(str, pair[0].terms))):
         terms = [term.token for term in atom.terms if isinstance(term, Constant)]
-        lines += [orjson.dumps({"predicate": atom.predicate, "terms": terms, **_when(when)}).decode() + "\n" for when in intervals]
+        lines += [orjson.dumps({"predicate": atom.predicate, "terms": terms, **times(when)}).decode() + "\n" for when in intervals]
     return "".join(lines)
-
-
-def _when(when: Interval) -> dict[str, int | bool | None]:
-    start, end = when.lo // 2, (when.hi + 1) // 2
-    return {"from": None if when.lo == MIN else start, "to": None if when.hi == MAX else end,
-            "fromIncluded": when.lo != MIN and not when.lo % 2, "toIncluded": when.hi != MAX and not when.hi % 2}

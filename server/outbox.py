@@ -1,4 +1,5 @@
-"""What is on its way to clients: handed over in small parts, counted, and taken back from those who do not take it.
+"""What is on its way to clients: handed over in small parts, counted, and taken back from those who do not take it. And the shapes of ASGI
+(https://asgi.readthedocs.io).
 
 A part is handed to a connection when it has taken the one before (uvicorn waits while its buffer is full). A client that takes
 nothing for `send_seconds` is cut off. Where more than `pending_bytes` wait for all clients together, those are cut off that have
@@ -8,12 +9,39 @@ taken nothing for longest. Bytes that several clients share count once.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, MutableMapping, Sequence
+from typing import Any
 
-from server.asgi_types import Send
 from server.limits import Limits
 
+Scope = MutableMapping[str, Any]
+Message = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[Message]]
+Send = Callable[[Message], Awaitable[None]]
 _PART = 128 * 1024
+
+
+def abort_of(scope: Scope) -> Callable[[], None]:
+    """What ends the connection of a request at once, where the host can do that (server/serving.py)."""
+    abort: Callable[[], None] = scope.get("extensions", {}).get("thalweg.cut", {}).get("abort", lambda: None)
+    return abort
+
+
+def header(scope: Scope, name: str) -> str | None:
+    """The value of a header, several of one name joined with commas; None where it is absent."""
+    wanted = name.lower().encode("latin-1")
+    found = [value.decode("latin-1") for key, value in scope["headers"] if key == wanted]
+    return ", ".join(found) if found else None
+
+
+def as_bytes(headers: Iterable[tuple[str, str]]) -> list[tuple[bytes, bytes]]:
+    """Headers as ASGI has them."""
+    return [(name.lower().encode("latin-1"), value.encode("latin-1", "replace")) for name, value in headers]
+
+
+async def respond(send: Send, status: int, headers: Iterable[tuple[str, str]] = (), body: bytes = b"") -> None:
+    await send({"type": "http.response.start", "status": status, "headers": as_bytes(headers)})
+    await send({"type": "http.response.body", "body": body})
 
 
 class Outbox:
@@ -81,7 +109,6 @@ class Sending:
         self._waiting: list[bytes] = []
 
     async def send(self, pieces: Sequence[bytes]) -> None:
-        """Send the pieces, in parts."""
         if self.gone:
             return
         loop = asyncio.get_running_loop()

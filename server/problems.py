@@ -9,7 +9,7 @@ from __future__ import annotations
 import html
 import logging
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -97,6 +97,8 @@ SLUGS: dict[str, tuple[int, str]] = {
 }
 
 MEDIA = "application/problem+json"
+_FORMS = {MEDIA: "json", "application/json": "json", "*/*": "json", "application/*": "json", "text/plain": "text", "text/html": "html",
+          "application/xhtml+xml": "html"}
 
 
 @dataclass
@@ -134,7 +136,8 @@ class Problem(Exception):
             lines.append(self.detail)
         for error in self.errors:
             lines += _error_lines(error)
-        lines += [f"{name}: {_plain(value)}" for name, value in self.extra.items()]
+        lines += [f"{name}: {', '.join(map(str, value)) if isinstance(value, (list, tuple)) else value}"
+                  for name, value in self.extra.items()]
         return "\n".join(lines) + "\n"
 
     def page(self) -> str:
@@ -202,17 +205,16 @@ def head_too_large(most: int) -> Problem:
     return Problem("headers-too-large", f"The head of a request may have {most} bytes.", extra={"limit": most})
 
 
+def unknown_parameter(name: str, known: Iterable[str]) -> Problem:
+    """A request has a parameter that is not among those that are known there."""
+    return Problem("unknown-parameter", f"There is no parameter {name[:100]!r} here.",
+                   extra={"parameter": name[:100], "known": sorted(known)})
+
+
 def form_for(accept: str) -> str:
     """``json``, ``text`` or ``html`` for an Accept header (``*/*`` and everything else get JSON)."""
-    ranges = [part.split(";")[0].strip().lower() for part in accept.split(",")]
-    for media in ranges:
-        if media in (MEDIA, "application/json", "*/*", "application/*"):
-            return "json"
-        if media in ("text/html", "application/xhtml+xml"):
-            return "html"
-        if media == "text/plain":
-            return "text"
-    return "json"
+    ranges = (part.split(";")[0].strip().lower() for part in accept.split(","))
+    return next((_FORMS[media] for media in ranges if media in _FORMS), "json")
 
 
 def _error_lines(error: Mapping[str, Any]) -> list[str]:
@@ -225,10 +227,6 @@ def _error_lines(error: Mapping[str, Any]) -> list[str]:
     if "snippet" in error:
         lines.append(str(error["snippet"]))
     return lines + [f"{name}: {error[name]}" for name in ("note", "hint") if name in error]
-
-
-def _plain(value: Any) -> str:
-    return ", ".join(map(str, value)) if isinstance(value, (list, tuple)) else str(value)
 
 
 def _encodable(value: Any) -> Any:

@@ -5,10 +5,8 @@ from __future__ import annotations
 import argparse
 import json
 import logging
-import socket
 import sys
 import time
-from collections.abc import Callable
 
 from engine.limits import NAMES, EvaluationLimits
 from engine.runtime.resources import Notice
@@ -47,13 +45,13 @@ def serve(given: argparse.Namespace, limits: Limits) -> int:
         return 1
     _log(given)
     base_path = "/" + given.base_path.strip("/") if given.base_path.strip("/") else ""
-    address = _address(given.host, listener) + base_path
-    base_url = given.base_url or f"http://localhost:{listener.getsockname()[1]}{base_path}"
+    host, port = f"[{given.host}]" if ":" in given.host else given.host, listener.getsockname()[1]
+    address = f"http://{host}:{port}{base_path}"
+    base_url = given.base_url or f"http://localhost:{port}{base_path}"
     engine = Engine(_settings(given, limits, base_url), parse, parse_rules=parse_rules)
     demo = Demo(engine) if given.demo else None
     process = Process(engine, demo, address)
-    site = Site(engine, limits, LOOPBACK_NAMES | {host_name(name) for name in given.allow_host}, frozenset(given.allow_origin),
-                base_url)
+    site = Site(engine, limits, LOOPBACK_NAMES | {host_name(name) for name in given.allow_host}, frozenset(given.allow_origin), base_url)
     process.server = Server(Application(site, base_path, process.start, process.stop))
     print(f"Thalweg listens on {address} while the engine starts.", flush=True)
     with listener:
@@ -64,11 +62,10 @@ def serve(given: argparse.Namespace, limits: Limits) -> int:
 class Process:
     """Start and stop of the engine beside the loop, with words for the terminal. `status` is the exit status."""
 
-    def __init__(self, engine: Engine, demo: Demo | None, address: str, say: Callable[[str], None] | None = None) -> None:
+    def __init__(self, engine: Engine, demo: Demo | None, address: str) -> None:
         self.status = 0
         self.server: Server | None = None
         self._engine, self._demo, self._address = engine, demo, address
-        self._say = say or (lambda text: print(text, flush=True))
         self._began = time.monotonic()
         self._stopping = False
 
@@ -85,12 +82,11 @@ class Process:
             self._demo.start()
 
     def stop(self) -> None:
-        """Stop the demo and the engine."""
         self._stopping = True
         if self._demo is not None:
             self._demo.stop()
         self._engine.stop()
-        self._say("Stopped.")
+        print("Stopped.", flush=True)
 
     def _notice(self, notice: Notice) -> None:
         if notice.kind != "engine" or self._stopping:
@@ -98,10 +94,10 @@ class Process:
         if notice.data["state"] == "failed":
             self._failed(notice.data["progress"])
         elif notice.data["state"] == "running":
-            self._say(f"Ready after {time.monotonic() - self._began:.1f} s: {self._address}")
-            self._say((_TOUR if self._demo else _EMPTY_TOUR).format(base=self._address, query=QUERIES[0]))
+            print(f"Ready after {time.monotonic() - self._began:.1f} s: {self._address}", flush=True)
+            print((_TOUR if self._demo else _EMPTY_TOUR).format(base=self._address, query=QUERIES[0]), flush=True)
         else:
-            self._say(f"  {notice.data['progress']} ...")
+            print(f"  {notice.data['progress']} ...", flush=True)
 
     def _failed(self, why: str) -> None:
         print(f"thalweg: the engine failed: {why}", file=sys.stderr, flush=True)
@@ -117,11 +113,6 @@ def _settings(given: argparse.Namespace, limits: Limits, base_url: str) -> Setti
                     max_queries=limits.max_queries, commit_evaluations=limits.commit_evaluations,
                     batch_patience_ms=limits.batch_patience_ms, window_steps=limits.window_steps, window_items=limits.window_items,
                     product_rows=limits.product_rows)
-
-
-def _address(host: str, listener: socket.socket) -> str:
-    shown = f"[{host}]" if ":" in host else host
-    return f"http://{shown}:{listener.getsockname()[1]}"
 
 
 def _log(given: argparse.Namespace) -> None:

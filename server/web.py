@@ -9,29 +9,23 @@ from collections import deque
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, BinaryIO, Protocol, TypeVar, cast
+from typing import Any, BinaryIO, TypeVar, cast
 from urllib.parse import quote
 
 import orjson
 from flask import Blueprint, Response, current_app, request
 
+from server.feeds.exchange import Exchange
 from server.formats.bodies import read_body
-from server.formats.media import JSON, accepted, content_type
-from server.formats.sniff import LOOKED_AT, fitting
+from server.formats.media import JSON, LOOKED_AT, accepted, content_type, fitting
 from server.guard import LOOPBACK_NAMES
 from server.limits import Limits
-from server.pools import Kind
+from server.bridge import Kind
 from server.problems import Problem, dumps
 
 View = TypeVar("View", bound=Callable[..., Any])
 Value = TypeVar("Value")
 STATIC = Path(__file__).resolve().parents[1] / "static"
-
-
-class Audience(Protocol):
-    """Who follows the feeds (server/hub.py)."""
-
-    def subscribers(self, query: str) -> int: ...
 
 
 class RateLimit:
@@ -43,7 +37,6 @@ class RateLimit:
         self._lock = threading.Lock()
 
     def take(self) -> None:
-        """Count one use."""
         with self._lock:
             now = self._clock()
             while self._uses and self._uses[0] <= now - 60:
@@ -65,7 +58,7 @@ class Site:
     origins: frozenset[str] = frozenset()
     base_url: str = "http://127.0.0.1:8175"
     static: Path = STATIC
-    audience: Audience | None = None
+    audience: Exchange | None = None
     registrations: RateLimit = field(init=False)
 
     def __post_init__(self) -> None:
@@ -79,24 +72,16 @@ def site() -> Site:
 
 def route(blueprint: Blueprint, rule: str, *methods: str, query: Collection[str] = (), starting: bool = False,
           page: bool = False, others: bool = False, kind: Kind | None = None) -> Callable[[View], View]:
-    """Register a view for `methods` of `rule` with the query parameters that it knows.
-
-    `starting` marks those that work while the engine starts, `page` those that links of other sites may lead to, `others` those
-    where unknown parameters are passed over and known ones may come again. `kind` is the kind of work (server/pools.py): reads are
-    quick, writes are the catalogue's, if nothing else is said.
-    """
+    """Register a view for `methods` of `rule` with the query parameters that it knows. `starting` marks those that work while the engine
+    starts, `page` those that links of other sites may lead to, `others` those where unknown parameters are passed over and known ones may
+    come again. `kind` is the kind of work (server/bridge.py): reads are quick, writes are the catalogue's, if nothing else is said."""
     def register(view: View) -> View:
-        view.query_parameters = frozenset(query)  # type: ignore[attr-defined]
-        view.other_parameters = others  # type: ignore[attr-defined]
-        view.while_starting = starting  # type: ignore[attr-defined]
-        view.page = page  # type: ignore[attr-defined]
-        view.kind = kind or ("catalogue" if set(methods) - {"GET"} else "quick")  # type: ignore[attr-defined]
+        view.__dict__.update(query_parameters=frozenset(query), other_parameters=others, while_starting=starting, page=page,
+                             kind=kind or ("catalogue" if set(methods) - {"GET"} else "quick"))
         blueprint.add_url_rule(rule, view_func=view, methods=list(methods) or ["GET"])
         return view
     return register
 
-
-# --- what the request says
 
 def parameter(name: str, read: Callable[[str], Value], default: Value) -> Value:
     """A query parameter through `read`; a ValueError there is a 400 that names it."""
@@ -136,7 +121,6 @@ def body(limit: int, limit_decompressed: int | None = None) -> bytes:
 
 
 def text_body(limit: int) -> str:
-    """The body as UTF-8 text."""
     raw = body(limit)
     try:
         return raw.decode("utf-8-sig")
@@ -145,7 +129,6 @@ def text_body(limit: int) -> str:
 
 
 def json_object(text: str) -> dict[str, Any]:
-    """`text` as a JSON object."""
     try:
         value = orjson.loads(text)
     except orjson.JSONDecodeError as error:
@@ -164,16 +147,13 @@ def known_members(value: Mapping[str, Any], known: Collection[str]) -> None:
                           extra={"parameter": name})
 
 
-# --- conditions
-
 def etag_of(value: Any) -> str:
     """A strong ETag of a JSON value."""
     return hashlib.sha256(orjson.dumps(value, option=orjson.OPT_SORT_KEYS, default=str)).hexdigest()[:16]
 
 
 def condition(etag_of_info: Callable[[Any], str]) -> Callable[[Any], None] | None:
-    """What ``If-Match`` and ``If-None-Match`` of a write say, for the engine to check when it decides, against what is there then (None:
-    nothing); None where they say nothing."""
+    """What ``If-Match`` and ``If-None-Match`` of a write ask of what is there when the engine decides (None: nothing), if anything."""
     match = request.if_match if "If-Match" in request.headers else None
     none_match = request.if_none_match if "If-None-Match" in request.headers else None
     if match is None and none_match is None:
@@ -189,17 +169,11 @@ def condition(etag_of_info: Callable[[Any], str]) -> Callable[[Any], None] | Non
     return check
 
 
-def not_modified(etag: str) -> bool:
-    """Whether a read may be answered by 304."""
-    return "If-None-Match" in request.headers and request.if_none_match.contains_weak(etag)
-
-
-# --- replies
-
 def reply(data: bytes | str, media: str, status: int = 200, *, etag: str | None = None,
           headers: Mapping[str, str] | None = None) -> Response:
     """A response; 304 where the client has it already."""
-    if etag is not None and request.method in ("GET", "HEAD") and not_modified(etag):
+    unless = request.if_none_match if "If-None-Match" in request.headers and request.method in ("GET", "HEAD") else None
+    if etag is not None and unless is not None and unless.contains_weak(etag):
         data, status = b"", 304
     text = media.startswith("text/") or media == JSON
     response = Response(data, status, content_type=f"{media}; charset=utf-8" if text and media != JSON else media)
@@ -232,5 +206,4 @@ def no_content() -> Response:
 
 
 def path(*parts: str) -> str:
-    """The path of a resource, base path included."""
     return request.script_root + "/" + "/".join(quote(part, safe="") for part in parts)

@@ -27,7 +27,7 @@ from engine.timeline import Interval, coalesce
 from engine.worker.functions import register_duckdb
 from engine.worker.program import ProgramState
 from engine.worker.tables import table_of
-from grammar.datalogmtl import parse_datalogmtl
+from grammar.datalogmtl.parse import parse_datalogmtl
 from tests.conformance.datasets import read_triples
 from tests.shared import shared
 

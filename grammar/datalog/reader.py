@@ -1,39 +1,66 @@
-"""Terms and atoms of Datalog texts. RDF: ``triple(S, P, O)``, ``ex:p(S, O)`` and ``ex:C(X)`` are triples."""
+"""Texts of the languages of rules with atoms ``p(X, a)`` (LARS, DatalogMTL): tokens, terms, atoms, and the lines before the rules that say
+what is read: ``PREFIX ex: <...>``, ``FROM STREAM <iri>``, ``FROM <graph>``. RDF: ``triple(S, P, O)``, ``ex:p(S, O)`` and ``ex:C(X)`` are
+triples.
+
+No token stops here: what is none is one of kind ``bad``, which the reader reports where it meets it. A comment is ``% ...``.
+"""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 
+from engine.ir.profiles import SIMPLE, STREAM
 from engine.ir.quoting import is_language_tag
-from engine.ir.rules import TRIPLE, Atom
+from engine.ir.rules import TRIPLE, Atom, Import
 from engine.ir.spans import Span
 from engine.ir.terms import RDF_TYPE, XSD, Constant, Term, Variable
-from grammar.datalog.scanner import scan
-from grammar.rule_text import Report, unescaped
-from grammar.scanner import Token
+from grammar.rule_text import Report, TokenReader, unescaped
 from grammar.terms import WELL_KNOWN, literal
-from grammar.token_reader import TokenReader
+from grammar.text import LOCAL_NAME, SHORT_PREFIX, WORD, Token
 
+# An IRI has a scheme, so that X<3,Y>2 compares.
+ABSOLUTE_IRI = r"<[A-Za-z][A-Za-z0-9+.-]*:[^<>\"{}|^`\\\x00-\x20]*>"
+_TOKEN = re.compile("|".join((
+    r"(?P<space>\s+)",
+    r"(?P<comment>%[^\r\n]*)",
+    f"(?P<iri>{ABSOLUTE_IRI})",
+    r"(?P<string>\"(?:[^\"\\\r\n]|\\.)*\"|'(?:[^'\\\r\n]|\\.)*')",
+    r"(?P<language>(?<=[\"'])@[A-Za-z]+(?:-[A-Za-z0-9]+)*)",
+    rf"(?P<variable>\?{WORD})",
+    f"(?P<name>(?:{SHORT_PREFIX})?:(?![-=])(?:{LOCAL_NAME})?)",      # p:-q(X) has no name p:
+    f"(?P<word>{WORD})",
+    r"(?P<number>[0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?)",
+    r"(?P<mark><-|\u2190|:-|:=|<=|>=|!=|<>|==|&&|\|\||\^\^|[\u25c7\u25a1\u229e()\[\]{},.;@#<>=+*/&|!-])",
+    r"(?P<open>[\"'][^\r\n]*)",                                      # a string that is never closed: with its line, one mistake
+    r"(?P<bad>.)",
+)), re.DOTALL)
 _LOCAL_ESCAPE = re.compile(r"\\(.)")
-BOOLEANS = ("true", "false")
-A_TERM = "a term"
+AFTER_A_PREDICATE = ("(", ".", ",", "<-", "\u2190", ":-", "@")
+"""What follows a predicate, never the first word of a line before the rules: ``from(a, b).`` is a fact."""
 
 
-class AtomReader(TokenReader):
-    """Reads terms and atoms. `places` has where each variable of the rule stands first; clear it before each rule.
+def scan(report: Report) -> list[Token]:
+    """The tokens of a text without white space and comments; the last one is of kind ``eof``."""
+    tokens = [Token(match.lastgroup or "bad", match[0], match.start(), match.end())
+              for match in _TOKEN.finditer(report.text) if match.lastgroup not in ("space", "comment")]
+    return [*tokens, Token("eof", "", len(report.text), len(report.text))]
 
-    `reserved` are the words, in lower case, that no predicate has as its name.
-    """
+
+class Reader(TokenReader):
+    """Reads terms, atoms, and the lines before the rules. `places` has where each variable of the rule stands first; clear it before each
+    rule. `reserved` are the words, in lower case, that no predicate has as its name; a language adds its own `directives`."""
 
     reserved: frozenset[str] = frozenset()
+    directives: tuple[str, ...] = ("PREFIX", "FROM")
+    hints: Mapping[str, str] = {
+        "<": "an IRI begins with its scheme, ends with > and holds no spaces, quotes, braces or backslashes",
+        **dict.fromkeys("{}", "brackets are round"), **dict.fromkeys((";", "|", "||"), "write a rule for each alternative"),
+        "#": "a comment begins with %"}
 
     def __init__(self, report: Report) -> None:
         super().__init__(report, scan(report))
-        self.prefixes: dict[str, str] = {}
         self.places: dict[Variable, Span] = {}
-        self._unknown: set[str] = set()
-
-    # ------------------------------------------------------------------ names
 
     def iri(self, readable: str = "an IRI such as <http://ex.org/a>") -> str:
         """An IRI in angle brackets or by its prefix, without brackets."""
@@ -45,25 +72,17 @@ class AtomReader(TokenReader):
         if token.kind == "iri":
             return token.text[1:-1]
         prefix, _, local = token.text.partition(":")
-        if prefix not in self.prefixes:
-            if prefix not in self._unknown:
-                self.report.error(f"Unknown prefix '{prefix}:'.", self.report.span(token.start, token.start + len(prefix) + 1),
-                                  hint=f"declare it: PREFIX {prefix}: <{WELL_KNOWN.get(prefix, 'http://...')}>")
-            self._unknown.add(prefix)
-            return f"urn:unknown-prefix:{prefix}:{local}"
-        return self.prefixes[prefix] + _LOCAL_ESCAPE.sub(r"\1", local)
-
-    # ------------------------------------------------------------------ terms
+        namespace = self.namespace(prefix, token, f"PREFIX {prefix}: <{WELL_KNOWN.get(prefix, 'http://...')}>")
+        return namespace + _LOCAL_ESCAPE.sub(r"\1", local)
 
     def starts_term(self) -> bool:
-        """Whether a term begins here."""
         kinds = ("iri", "name", "string", "variable", "number", "word")
         return self.token.kind in kinds or self._signed()
 
     def term(self) -> Term:
         """A variable (``X``, ``?x``) or a constant."""
         if not self.starts_term():
-            self.fail(A_TERM)
+            self.fail("a term")
         token = self.next()
         match token.kind:
             case "variable":
@@ -74,7 +93,7 @@ class AtomReader(TokenReader):
                 self.report.error(f"'{token.text}' is no term.", self.report.span(token.start, token.end),
                                   hint="a variable begins with an upper-case letter, a constant with a lower-case one")
                 return Constant('""')
-            case "word" if token.text in BOOLEANS:
+            case "word" if token.text in ("true", "false"):
                 return literal(token.text, f"{XSD}boolean")
             case "word":
                 return literal(token.text)
@@ -120,10 +139,7 @@ class AtomReader(TokenReader):
             return literal(text, self.iri("the IRI of a datatype"))
         return literal(text)
 
-    # ------------------------------------------------------------------ atoms
-
     def starts_atom(self) -> bool:
-        """Whether an atom may begin here."""
         return self.token.kind in ("iri", "name") or (self.token.kind == "word" and self.token.text.lower() not in self.reserved)
 
     def atom(self, expected: str = "an atom such as p(X, a)") -> Atom:
@@ -168,17 +184,44 @@ class AtomReader(TokenReader):
 
     def hint(self, token: Token) -> str | None:
         """What is known about a token that stands wrong anywhere."""
-        match token.kind, token.text:
-            case "open", _:
-                return f"this string is never closed: close it with {token.text[0]}"
-            case "mark", "<":
-                return "an IRI begins with its scheme, ends with > and holds no spaces, quotes, braces or backslashes"
-            case "mark", "{" | "}":
-                return "brackets are round"
-            case "mark", ";" | "|" | "||":
-                return "write a rule for each alternative"
-            case "mark", "#":
-                return "a comment begins with %"
-            case "word", text if text[0] == "_":
-                return "a variable begins with an upper-case letter, a constant with a lower-case one"
-        return None
+        if token.kind == "open":
+            return f"this string is never closed: close it with {token.text[0]}"
+        if token.kind == "word" and token.text[0] == "_":
+            return "a variable begins with an upper-case letter, a constant with a lower-case one"
+        return self.hints.get(token.text)
+
+    def sources(self) -> tuple[Import, ...]:
+        """All lines before the first rule; a stream is imported under the profile STREAM, a graph under SIMPLE."""
+        imports: list[Import] = []
+        while self.at_directive():
+            start = self.token.start
+            word = self.next().text.upper()
+            if word == "PREFIX":
+                self._prefix()
+            elif word == "FROM":
+                profile = STREAM if self.token.word == "STREAM" and self.next() else SIMPLE
+                imports.append(Import(self.iri("STREAM or an IRI" if profile == SIMPLE else "an IRI such as <http://ex.org/s>"),
+                                      profile, self.span(start)))
+            else:
+                self.directive(word, start)
+        return tuple(imports)
+
+    def at_directive(self) -> bool:
+        """Whether such a line begins here: its word in any case, and not used as a predicate."""
+        follows = self.after.kind == "mark" and self.after.text in AFTER_A_PREDICATE or self.after.kind == "eof"
+        return self.token.word in self.directives and not follows
+
+    def directive(self, word: str, start: int) -> None:
+        """A line of the language's own, after its first word, which stands at `start`."""
+        raise NotImplementedError
+
+    def _prefix(self) -> None:
+        token = self.token
+        self._unknown.add(token.text.rstrip(":"))        # of a declaration that cannot be read, one mistake is told
+        if token.kind != "name" or not token.text.endswith(":") or token.text.count(":") != 1:
+            self.fail("a prefix with its colon", f"a prefix ends with a colon: PREFIX {token.text if token.kind == 'word' else 'ex'}: "
+                      "<http://ex.org/>")
+        self.next()
+        if self.token.kind != "iri":
+            self.fail("an IRI such as <http://ex.org/>", "the IRI stands in angle brackets and begins with its scheme")
+        self.prefixes[token.text[:-1]] = self.next().text[1:-1]

@@ -12,9 +12,8 @@ from engine.ir.rules import Atom, Fact, Negation, Rule, RuleSet
 from engine.ir.spans import Diagnostic, DiagnosticError, Span
 from engine.ir.strata import unstratified
 from engine.ir.terms import XSD, Constant
-from engine.timeline import Interval, interval, is_moment
-from grammar.datalogmtl.forward import CONSTANTS
-from grammar.datalogmtl.granules import GranuleReader, is_half_open
+from engine.timeline import MAX, MIN, Interval, interval, is_moment
+from grammar.datalogmtl.forward import CONSTANTS, Metric
 from grammar.datalogmtl.reader import Reader
 from grammar.rule_text import MAX_ERRORS, Report
 from grammar.terms import literal
@@ -32,30 +31,44 @@ _PUNCTUAL = re.compile(r"-?[0-9]{1,15}(?:\.[0-9]{1,15})?", re.ASCII)
 _SPECIAL = frozenset(("triple", *map(str.lower, CONSTANTS), *Reader.reserved))
 
 
+class GranuleReader(Reader):
+    """Reads facts; the times are numbers of granules."""
+
+    begins = "a fact such as p(a)@5"
+    goes_on = "'@' or the end of the line"
+    of_facts = "write when it holds: p(a)@[1,2]; rules belong to the program"
+    hints = {**Reader.hints, "@": "events in a file of facts are written p(a)@1, and what holds longer p(a)@[1,2]",
+             **dict.fromkeys(("<-", "\u2190", ":-"), "rules belong to the program")}
+
+    def _fact_of(self, metric: Metric, interval: Interval | None, start: int) -> Iterator[Fact]:
+        if interval is not None and is_half_open(interval):
+            name = metric.span.text.partition("(")[0]
+            self.report.error(f"A fact of {name} has a begin or an end only; on a timeline of granules one holds always, or has both.",
+                              self.span(start), hint="write p(a)@[1,2], or p(a) for what holds always")
+            return
+        yield from super()._fact_of(metric, interval, start)
+
+
+def is_half_open(interval: Interval) -> bool:
+    """Whether it has a begin or an end only."""
+    return (interval.lo == MIN) != (interval.hi == MAX)
+
+
 def parse_datalogmtl(text: str, name: str) -> RuleSet:
     """The rule set `name` that a text says. Raises DiagnosticError with all that is wrong, in the order of the text."""
     report = Report(text.removeprefix("\ufeff"))
     reader = Reader(report)
-    rules: list[Rule] = []
-    facts: list[Fact] = []
-    for found in reader.clauses():
-        if isinstance(found, Fact):
-            facts.append(found)
-        else:
-            rules.append(found)
+    found = [*reader.clauses()]
+    rules, facts = [part for part in found if isinstance(part, Rule)], [part for part in found if isinstance(part, Fact)]
     if any(isinstance(part, Negation) for rule in rules for part in rule.body):
-        cycle = unstratified(rules)
-        report.diagnostics += [cycle] if cycle is not None else []
+        report.diagnostics += filter(None, [unstratified(rules)])
     report.raise_if_any()
     return RuleSet(name, tuple(rules), tuple(facts), imports=tuple(reader.imports), unit_ms=reader.unit_ms)
 
 
 def parse_facts(text: str, unit_ms: int = 1_000, known: Mapping[str, str] = NO_PREFIXES, *, granules: bool = False) -> list[Fact]:
-    """The facts of a text, one a line, in units of `unit_ms` where it declares no other; it may be of any length. The prefixes `known`
-    need not be declared. `granules`: they are on a timeline of granules, as LARS's are.
-
-    Raises DiagnosticError with all that is wrong, at most MAX_ERRORS.
-    """
+    """The facts of a text of any length, one a line, in units of `unit_ms` where it declares no other. The prefixes `known` need not be
+    declared. `granules`: they are on a timeline of granules, as LARS's are. Raises DiagnosticError with at most MAX_ERRORS mistakes."""
     facts: list[Fact] = []
     found: list[Diagnostic] = []
     prefixes = dict(known)

@@ -16,14 +16,12 @@ from engine.ir.rules import Atom, Fact, Import, Rule
 from engine.ir.spans import Span
 from engine.ir.terms import Constant, Term, Variable
 from engine.timeline import ALWAYS, Interval
-from grammar.datalog.comparisons import ComparisonReader
-from grammar.datalog.safety import report_unsafe, resolved
-from grammar.datalogmtl.forward import (BOX_MINUS, BOX_PLUS, CONSTANTS, DIAMOND_MINUS, DIAMOND_PLUS, Clause, Metric, Operator, Part,
-                                        Translator, Without)
-from grammar.datalogmtl.times import Range, number, when
+from grammar.datalog.bodies import ComparisonReader, report_unsafe, resolved
+from grammar.datalogmtl.forward import (BOX_MINUS, BOX_PLUS, CONSTANTS, DIAMOND_MINUS, DIAMOND_PLUS, Clause, Metric, Operator, Part, Range,
+                                        Translator, Without, number, when)
 from grammar.durations import DurationError, amount
 from grammar.rule_text import MAX_NESTING, Report, Stop
-from grammar.scanner import Token
+from grammar.text import Token
 from grammar.terms import literal
 
 _WORDS = {name.lower(): name for name in (BOX_MINUS, BOX_PLUS, DIAMOND_MINUS, DIAMOND_PLUS)}
@@ -41,6 +39,9 @@ class Reader(ComparisonReader):
 
     directives = ("PREFIX", "FROM", "UNIT")
     reserved = frozenset(("not", *map(str.lower, _SPELLED)))
+    hints = {**ComparisonReader.hints, **dict.fromkeys(("<-", "\u2190"), "a rule is written head :- body"),
+             "@": "'@' stands behind a fact: A(a)@[1,2]", **dict.fromkeys(("&", "&&"), "conditions stand side by side, with commas"),
+             "!": "negation is written not"}
     unit_ms = 1_000
     begins = "an atom or an operator such as Diamondminus[0,5]"
     goes_on = "':-', '@' or the end of the line"
@@ -78,18 +79,6 @@ class Reader(ComparisonReader):
             raise Stop
         super().fail(expected, hint)
 
-    def hint(self, token: Token) -> str | None:
-        match token.text:
-            case "<-" | "\u2190":
-                return "a rule is written head :- body"
-            case "@":
-                return "'@' stands behind a fact: A(a)@[1,2]"
-            case "&" | "&&":
-                return "conditions stand side by side, with commas"
-            case "!":
-                return "negation is written not"
-        return super().hint(token)
-
     def directive(self, word: str, start: int) -> None:
         """``UNIT 1 sec``: what 1 means in all times of the text."""
         if self._unit_given:
@@ -106,8 +95,6 @@ class Reader(ComparisonReader):
             self.report.error("A unit of no length.", self.span(start), hint="UNIT 1 sec")
         else:
             self.unit_ms = ms
-
-    # ------------------------------------------------------------------ rules and facts
 
     def _clause(self) -> Iterator[Rule | Fact]:
         start = self.token.start
@@ -151,8 +138,7 @@ class Reader(ComparisonReader):
     def _fact_of(self, metric: Metric, interval: Interval | None, start: int) -> Iterator[Fact]:
         if metric.operators or metric.binary is not None:
             operator = metric.binary or metric.operators[0].span
-            self.report.error(f"A fact has no operators; here stands {operator.text}.", operator,
-                              hint=self.of_facts)
+            self.report.error(f"A fact has no operators; here stands {operator.text}.", operator, hint=self.of_facts)
             return
         terms = tuple(map(self._ground, metric.atom.terms))
         ground = tuple(term for term in terms if isinstance(term, Constant))
@@ -171,8 +157,6 @@ class Reader(ComparisonReader):
         self.report.error(f"Nothing binds {span.text}: a fact has no variables.", span, code="rules-unsafe",
                           hint="a constant begins with a lower-case letter, or stands in quotes")
         return term
-
-    # ------------------------------------------------------------------ formulas
 
     def _part(self) -> Part:
         if self.token.text == "not" and self.token.kind == "word":
@@ -235,8 +219,6 @@ class Reader(ComparisonReader):
         back, ahead = _SIGNED[name]
         return Operator(back, written.mirrored, span) if written.low < 0 else Operator(ahead, written, span)
 
-    # ------------------------------------------------------------------ times
-
     def _when(self) -> Interval | None:
         if self.at("[", "("):
             return when(self._range(), self.unit_ms, self.report)
@@ -274,8 +256,6 @@ class Reader(ComparisonReader):
                               hint="a time has at most 40 digits, and nothing is divided by 0")
             raise Stop
         return sign * value
-
-    # ------------------------------------------------------------------ atoms and terms
 
     def atom(self, expected: str = "an atom such as p(X, a)") -> Atom:
         """As all languages of this kind have them; but in a text without PREFIX, as MeTeoR's are, ``a1:p(X)`` is about ``a1:p``."""

@@ -8,7 +8,7 @@ from typing import Literal
 from engine.ir.spans import Span
 from engine.ir.terms import XSD, Constant, Term, Variable
 from engine.timeline import LONGEST_MS, is_moment
-from grammar.datalog.comparisons import ComparisonReader
+from grammar.datalog.bodies import ComparisonReader
 from grammar.durations import DurationError, amount, instant
 from grammar.rule_text import Stop
 from grammar.terms import literal
@@ -61,7 +61,9 @@ class TimelineReader(ComparisonReader):
             self.next()
             self.refuse("A window has a size.", self.span(start), A_WINDOW)
         if self.at("-"):
-            self._skip_to_bracket()
+            while not self.at("]", ".") and self.token.kind != "eof":
+                self.next()
+            self.take("]")
             self.refuse("A window is not negative.", self.span(start), A_WINDOW)
         tuples = self.take("#") is not None
         number = self.expect_kind("number", "the size of a window") if not tuples else self.expect_kind("number", "a count of tuples")
@@ -102,8 +104,6 @@ class TimelineReader(ComparisonReader):
         """Note a mistake, and stop reading this rule."""
         self.report.error(message, span, hint=hint)
         raise Stop
-
-    # ------------------------------------------------------------------ sizes
 
     def _granularity(self) -> None:
         self._granularity_given = True
@@ -158,8 +158,3 @@ class TimelineReader(ComparisonReader):
             self.report.error(f"A window of {what} has {least} to {most} of them.", span, hint=A_WINDOW)
             return least
         return int(number)
-
-    def _skip_to_bracket(self) -> None:
-        while not self.at("]", ".") and self.token.kind != "eof":
-            self.next()
-        self.take("]")

@@ -8,13 +8,12 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from heapq import heappop, heappush
 
 from engine.ir.builtins import IDENTICAL, IRI_STRING
 from engine.ir.expressions import Call, Expression, variables_of
 from engine.ir.rules import Assign, Atom, Formula, Test
-from engine.ir.spans import Span
 from engine.ir.terms import Constant, Variable
 
 
@@ -26,14 +25,7 @@ class Equality:
     right: Expression
 
 
-@dataclass(frozen=True, slots=True)
-class Predicate:
-    """An external predicate."""
-
-    call: Call
-
-
-Conjunct = Atom | Equality | Predicate | Assign
+Conjunct = Atom | Equality | Test | Assign      # a Test is an external predicate
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,17 +35,6 @@ class Ordered:
     body: tuple[Formula, ...]
     bound: frozenset[Variable]
     unbound: frozenset[Variable]
-
-
-@dataclass(slots=True)
-class Places:
-    """Where each variable of a rule stands first."""
-
-    spans: dict[Variable, Span] = field(default_factory=dict)
-
-    def note(self, variable: Variable, span: Span) -> None:
-        """A variable stands here."""
-        self.spans.setdefault(variable, span)
 
 
 def in_order(conjuncts: tuple[Conjunct, ...]) -> Ordered:
@@ -89,7 +70,7 @@ def variables(conjunct: Conjunct) -> Iterator[Variable]:
             yield from (t for t in terms if isinstance(t, Variable))
         case Equality(left, right):
             yield from sorted(variables_of(left) | variables_of(right))
-        case Predicate(call):
+        case Test(call):
             yield from sorted(variables_of(call))
         case Assign(variable, expression):
             yield variable
@@ -101,10 +82,10 @@ def _ready(conjunct: Conjunct, bound: set[Variable]) -> tuple[Formula, ...] | No
     match conjunct:
         case Assign(left, right) | Equality(left, right):
             return _equality(left, right, bound)
-        case Predicate(Call(function=name, args=(first, second)) as call) if name == IRI_STRING:
+        case Test(Call(function=name, args=(first, second)) as call) if name == IRI_STRING:
             return _iri_string(call, first, second, bound)
-        case Predicate(call):
-            return (Test(call),) if variables_of(call) <= bound else None
+        case Test(call):
+            return (conjunct,) if variables_of(call) <= bound else None
         case Atom():
             return (conjunct,)
 

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 
 from engine.ir.builtins import FUNC, INTEGERS, PRED, RIF
 from engine.ir.iris import resolve
 from engine.ir.quoting import is_language_tag, quote
+from engine.ir.spans import Span
 from engine.ir.terms import RDF, RDFS, XSD
+from grammar.rule_text import Report
 
 LOCAL = "urn:rif-local:"
 PREFIXES = {"rif": RIF, "rdf": RDF, "rdfs": RDFS, "xs": XSD, "func": FUNC, "pred": PRED}
@@ -32,6 +35,15 @@ _FORMS = {name: re.compile(pattern) for name, pattern in {
     "token": r"(?! )(?:[^\t\n\r ]| (?! ))*(?<! )", "language": "[A-Za-z]{1,8}(?:-[A-Za-z0-9]{1,8})*",
     "Name": r"(?:[^\W\d]|:)[\w.\-:]*", "NCName": _NAME, "NMTOKEN": r"[\w.\-:]+",
 }.items()}
+
+
+def checked(report: Report, span: Span, make: Callable[..., str], *arguments: str | None) -> str:
+    """The token that `make` gives of the arguments; where they are no constant that is reported."""
+    try:
+        return make(*arguments)
+    except NotAConstant as error:
+        report.error(f"{error}.", span)
+        return "<urn:not-a-constant>"
 
 
 class NotAConstant(Exception):

@@ -64,8 +64,7 @@ class _Parser(DefusedExpatParser):  # type: ignore[misc]    # it carries no type
 class _Builder(ContentHandler):
     def __init__(self, report: Report, at: Locator) -> None:
         super().__init__()
-        self.report = report
-        self._at = at
+        self.report, self._at = report, at
         self.root: Element | None = None
         self._open: list[Element] = []
         self._length = 0

@@ -60,8 +60,6 @@ class Parser(Reader):
         if self.token.kind != "eof":
             self.fail("the end of the text")
 
-    # ------------------------------------------------------------------ directives
-
     def _directives(self) -> None:
         if self.at("Dialect"):
             self._foreign()
@@ -107,8 +105,6 @@ class Parser(Reader):
             self.expect(")")
         return window_ms(self.report, number.text, unit.text, self.span(start))
 
-    # ------------------------------------------------------------------ rules
-
     def _group(self, clauses: list[Clause]) -> None:
         self.expect("Group")
         self.expect("(")
@@ -153,8 +149,6 @@ class Parser(Reader):
             return self.formula(), body
         head = self.formula()
         return head, self.formula() if self.take(":-") else None
-
-    # ------------------------------------------------------------------ formulas
 
     def formula(self) -> Formula:
         """A formula of a body or head; what may stand where is checked later, for both syntaxes."""
@@ -220,11 +214,8 @@ class Parser(Reader):
             slots.append((slot, self._inner_term()))
         return Frame(subject, tuple(slots), self.span(start))
 
-    # ------------------------------------------------------------------ terms
-
     def _starts_term(self) -> bool:
-        return (self.starts_constant() or self.token.kind in ("variable", "note")
-                or (self.token.kind == "word" and self.after.text == "("))
+        return (self.starts_constant() or self.token.kind in ("variable", "note") or (self.token.kind == "word" and self.after.text == "("))
 
     def _inner_term(self) -> Term:
         if not self._starts_term():

@@ -1,32 +1,138 @@
-"""Names and constants of the presentation syntax."""
+"""Tokens, names and constants of RIF's presentation syntax (RIF-BLD section 2.6; short forms of constants: RIF-DTB section 2.1.2)."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from difflib import get_close_matches
 
 from engine.ir.terms import XSD
 from grammar.rif import constants
-from grammar.rif.scanner import scan
-from grammar.rule_text import Report, unescaped
-from grammar.scanner import Token
-from grammar.token_reader import TokenReader
+from grammar.rule_text import MAX_NESTING, Report, Stop, TokenReader, unescaped
+from grammar.text import CLOSING, Token, mismatch
 
+_START = r"[^\W\d]"
+_NAME = rf"{_START}(?:[\w.]|-(?!>))*"      # a hyphen before > belongs to the arrow
+_TOKEN = re.compile("|".join((
+    r"(?P<space>\s+)",
+    r"(?P<note>\(\*)",
+    r"(?P<end>\*\))",
+    r"(?P<iri><[^<>\"{}|^`\\\x00-\x20]*>)",
+    r"(?P<string>\"(?:[^\"\\]|\\.)*\")",
+    rf"(?P<variable>\?(?:{_NAME}|\w+))",
+    rf"(?P<local>_(?:{_NAME}|\w+))",
+    rf"(?P<curie>(?:{_NAME})?:(?!-)(?:[\w%](?:(?:[\w.%]|-(?!>))*(?:[\w%]|-(?!>)))?)?)",
+    rf"(?P<word>{_NAME})",
+    r"(?P<number>[+-]?(?:[0-9]+(?:\.[0-9]+)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?)",
+    r"(?P<language>@[A-Za-z]+(?:-[A-Za-z0-9]+)*)",
+    r"(?P<mark>\^\^|:-|->|##|[()\[\]#=|])",
+    r"(?P<bad>.)",
+)), re.DOTALL)
+# What people write between two operands: the built-in that says it (RIF-DTB sections 4.4 and 4.5).
+_OPERATORS = {">=": "pred:numeric-greater-than-or-equal", "<=": "pred:numeric-less-than-or-equal", "<-": "", "!=": "pred:numeric-not-equal",
+              ">": "pred:numeric-greater-than", "<": "pred:numeric-less-than", "+": "func:numeric-add", "-": "func:numeric-subtract",
+              "*": "func:numeric-multiply", "/": "func:numeric-divide"}
+_OPERAND = re.compile(r"\s*(\?\w+|[+-]?[0-9]+(?:\.[0-9]+)?)")
+_HINTS = {",": "arguments stand side by side, without commas", ".": "rules stand side by side, without dots",
+          ";": "rules stand side by side, without semicolons", "'": 'a string stands in double quotes: "..."', "&": "write And( ... )",
+          "{": "brackets are round: ( ... )", "}": "brackets are round: ( ... )", "!": "negation is not in RIF-Core"}
+# Words that stand only right within the brackets of these, or of a quantifier's variables.
+_WITHIN = {"Forall": ("Group",), "Group": ("Document", "Group"), "Prefix": ("Document",), "Import": ("Document",), "Base": ("Document",),
+           ":-": ("Group", "Forall"), "Then": ("Group", "Forall"), "If": ("Group", "Forall")}
 WORDS = ("Document", "Base", "Prefix", "Import", "Window", "Group", "Forall", "Exists", "And", "Or", "External", "List", "If", "Then")
 # Words of other languages, in lower case.
 _OTHERS = {"not": "negation is not in RIF-Core", "and": "conditions that must all hold stand in And( ... )",
            "or": "conditions of which one must hold stand in Or( ... )", "true": '"true"^^xs:boolean', "false": '"false"^^xs:boolean'}
 
 
+def scan(report: Report) -> list[Token]:
+    """The tokens of a text, brackets balanced and not too deep; the last one is of kind ``eof``. Raises Stop."""
+    tokens: list[Token] = []
+    open_: list[Token] = []
+    for match in _TOKEN.finditer(report.text):
+        kind = match.lastgroup or "bad"
+        if kind == "space":
+            continue
+        token = Token(kind, match[0], match.start(), match.end())
+        if kind == "bad":
+            _bad(report, token, tokens)
+        if token.text in CLOSING:
+            open_.append(token)
+            if len(open_) > MAX_NESTING:
+                report.error(f"Brackets are nested more than {MAX_NESTING} deep.", report.span(token.start, token.end),
+                             code="nesting-too-deep")
+                raise Stop
+        elif token.text in (")", "]", "*)"):
+            if not open_ or CLOSING[open_[-1].text] != token.text:
+                message, hint = mismatch(open_, token, report.span)
+                report.error(message, report.span(token.start, token.end), hint=hint)
+                raise Stop
+            open_.pop()
+        tokens.append(token)
+    if open_:
+        _never_closed(report, tokens, open_)
+    return [*tokens, Token("eof", "", len(report.text), len(report.text))]
+
+
+def _bad(report: Report, token: Token, before: list[Token]) -> None:
+    span = report.span(token.start, token.end)
+    operator = next((found for found in _OPERATORS if report.text.startswith(found, token.start)), None)
+    if token.text == '"':
+        report.error("This string is never closed.", span, hint='close it with ", and write \\" for a quote inside it')
+    elif operator == "<-":
+        report.error("'<-' has no place in a rule document.", report.span(token.start, token.start + 2),
+                     hint="a rule is written head :- body")
+    elif operator is not None and (token.text != "<" or _compares(report.text, token, before)):
+        left = before[-1].text if before and before[-1].kind in ("variable", "number", "string", "curie") else "?x"
+        found = _OPERAND.match(report.text, token.start + len(operator))
+        report.error(f"'{operator}' has no place in a rule document.", report.span(token.start, token.start + len(operator)),
+                     hint=f"write External({_OPERATORS[operator]}({left} {found[1] if found else '?y'}))")
+    elif token.text == "<":
+        report.error("This IRI is never closed.", span, hint="an IRI ends with > and holds no spaces, quotes, braces or backslashes")
+    else:
+        report.error(f"'{token.text}' has no place in a rule document.", span, hint=_HINTS.get(token.text))
+    raise Stop
+
+
+def _compares(text: str, token: Token, before: list[Token]) -> bool:
+    """Whether a ``<`` that begins no IRI is an operator: it stands between two operands."""
+    return bool(before) and before[-1].kind in ("variable", "number") and _OPERAND.match(text, token.start + 1) is not None
+
+
+def _never_closed(report: Report, tokens: list[Token], open_: list[Token]) -> None:
+    """A bracket that is open at the end. It is an earlier one's where a rule begins within a rule, or has its ``:-`` within an atom."""
+    stack: list[tuple[Token, str]] = []     # open brackets, each with the word before it
+    word = ""
+    for token in tokens:
+        if token.text in CLOSING:
+            stack.append((token, word))
+        elif token.text in (")", "]", "*)"):
+            stack.pop()
+        elif stack and token.kind in ("word", "mark") and stack[-1][1] not in _WITHIN.get(token.text, (stack[-1][1],)):
+            opened, line = stack[-1][0], report.span(token.start, token.end).line
+            report.error(f"This '{opened.text}' is never closed.", report.span(opened.start, opened.end),
+                         hint=f"add '{CLOSING[opened.text]}' before the {token.text} of line {line}")
+            raise Stop
+        if token.kind != "variable":        # Forall ?x ?y (
+            word = token.text if token.kind == "word" else ""
+    last = open_[-1]
+    line, end = report.span(last.start, last.end).line, tokens[-1].end
+    if report.span(end, end).line == line:
+        report.error(f"This '{last.text}' is never closed.", report.span(last.start, last.end),
+                     hint=f"add '{CLOSING[last.text]}' where it ends")
+    else:
+        report.error(f"The text ends too early: expected '{CLOSING[last.text]}' for the '{last.text}' of line {line}.",
+                     report.span(end, end), hint=f"a '{CLOSING[last.text]}' is missing here or before")
+    raise Stop
+
+
 class Reader(TokenReader):
     """The tokens of a text, with the names it declares; `document` is what its local constants belong to."""
 
-    def __init__(self, report: Report, document: str, base: str | None) -> None:
+    def __init__(self, report: Report, document: str, base: str | None = None) -> None:
         super().__init__(report, scan(report))
-        self.document = document
-        self.base = base
+        self.document, self.base = document, base
         self.prefixes = dict(constants.PREFIXES)
-        self._unknown: set[str] = set()
 
     def hint(self, token: Token) -> str | None:
         """A word of this language that looks like it, or how a constant is written."""
@@ -38,8 +144,6 @@ class Reader(TokenReader):
         if close and close[0] != token.text:
             return f"did you mean {close[0]}?"
         return None if token.text in WORDS else f"a constant is written ex:{token.text}, <iri>, _{token.text} or \"{token.text}\""
-
-    # ------------------------------------------------------------------ names and constants
 
     def skip_note(self) -> str | None:
         """Skip an annotation ``(* ... *)``; its IRI, where it begins with one that no frame follows (IRIMETA)."""
@@ -57,20 +161,18 @@ class Reader(TokenReader):
     def iri(self, readable: str = "an IRI such as <http://ex.org/>") -> str:
         """An IRI in angle brackets, without them."""
         token = self.expect_kind("iri", readable)
-        return self._checked(token, lambda: constants.iri(token.text[1:-1], self.base))[1:-1]
+        return self._checked(token, constants.iri, token.text[1:-1], self.base)[1:-1]
 
     def starts_constant(self) -> bool:
-        """Whether a constant begins here."""
         return self.token.kind in ("iri", "curie", "string", "number", "local")
 
     def constant(self) -> str:
-        """A constant: its token."""
         token = self.next()
         match token.kind:
             case "iri":
-                return self._checked(token, lambda: constants.iri(token.text[1:-1], self.base))
+                return self._checked(token, constants.iri, token.text[1:-1], self.base)
             case "curie":
-                return self._checked(token, lambda: constants.iri(self._curie(token), self.base))
+                return self._checked(token, constants.iri, self._curie(token), self.base)
             case "local":
                 return constants.local(token.text[1:], self.document)
             case "number":
@@ -79,26 +181,16 @@ class Reader(TokenReader):
         text = unescaped(token.text[1:-1])
         if self.token.kind == "language":
             tag = self.next()
-            return self._checked(tag, lambda: constants.plain(text, tag.text[1:]))
+            return self._checked(tag, constants.plain, text, tag.text[1:])
         if not self.take("^^"):
             return constants.plain(text)
         space = self.next() if self.token.kind in ("iri", "curie") else self.fail("the IRI of a datatype")
         datatype = space.text[1:-1] if space.kind == "iri" else self._curie(space)
-        return self._checked(token, lambda: constants.typed(text, datatype, self.document, self.base))
+        return self._checked(token, constants.typed, text, datatype, self.document, self.base)
 
     def _curie(self, token: Token) -> str:
         prefix, _, name = token.text.partition(":")
-        if prefix not in self.prefixes:
-            if prefix not in self._unknown:
-                self.report.error(f"Unknown prefix '{prefix}:'.", self.report.span(token.start, token.start + len(prefix) + 1),
-                                  hint=f"declare it: Prefix({prefix or 'ex'} <http://...>)")
-            self._unknown.add(prefix)
-            return f"urn:unknown-prefix:{prefix}:{name}"
-        return self.prefixes[prefix] + name
+        return self.namespace(prefix, token, f"Prefix({prefix or 'ex'} <http://...>)") + name
 
-    def _checked(self, token: Token, make: Callable[[], str]) -> str:
-        try:
-            return make()
-        except constants.NotAConstant as error:
-            self.report.error(f"{error}.", self.report.span(token.start, token.end))
-            return "<urn:not-a-constant>"
+    def _checked(self, token: Token, make: Callable[..., str], *arguments: str | None) -> str:
+        return constants.checked(self.report, self.report.span(token.start, token.end), make, *arguments)

@@ -13,15 +13,14 @@ from itertools import product
 from engine.ir import lists
 from engine.ir.builtins import BUILTINS, MAKE_LIST
 from engine.ir.expressions import Call, Expression
-from engine.ir.rules import TRIPLE, Assign, Atom, Fact, Rule
+from engine.ir.rules import TRIPLE, Assign, Atom, Fact, Rule, Test
 from engine.ir.rules import Formula as BodyFormula
 from engine.ir.spans import Span
 from engine.ir.terms import RDF_TYPE, RDFS, Constant, Variable
 from engine.ir.terms import Term as IrTerm
 from engine.timeline import ALWAYS
-from grammar.rif.bodies import Conjunct, Equality, Ordered, Places, Predicate, in_order
-from grammar.rif.syntax import (Apply, Clause, Connective, Const, External, Foreign, Formula, Frame, ListTerm, Pair, Quantified, Term,
-                                Var)
+from grammar.rif.bodies import Conjunct, Equality, Ordered, in_order
+from grammar.rif.syntax import (Apply, Clause, Connective, Const, External, Foreign, Formula, Frame, ListTerm, Pair, Quantified, Term, Var)
 from grammar.rule_text import Report
 
 SUBCLASS = f"<{RDFS}subClassOf>"
@@ -36,7 +35,7 @@ class Translator:
 
     def __init__(self, report: Report) -> None:
         self.report = report
-        self.places = Places()
+        self._places: dict[Variable, Span] = {}     # where each stands first
         self._written: dict[Variable, str] = {}
         self._fresh = 0
         self._assigned: list[Conjunct] = []
@@ -63,14 +62,12 @@ class Translator:
         """The bodies of which one must hold for a closed formula to hold."""
         return [self._safe(conjuncts, ()).body for conjuncts in self.body(formula, {})]
 
-    # ------------------------------------------------------------------ safety
-
     def _safe(self, conjuncts: tuple[Conjunct, ...], head: tuple[Atom, ...]) -> Ordered:
         ordered = in_order(conjuncts)
         in_head = {t for atom in head for t in atom.terms if isinstance(t, Variable)}
         # The variables of calls in the head and in the body, by the names that the text has for them.
         for variable in sorted((ordered.unbound | in_head - ordered.bound) & self._written.keys(), key=self._place):
-            name, span = self._written[variable], self.places.spans[variable]
+            name, span = self._written[variable], self._places[variable]
             if not any(d.span == span and d.code == "rules-unsafe" for d in self.report.diagnostics):
                 what = "no atom or frame of the body holds it, and no bound term is equal to it"
                 self.report.error(f"Nothing binds ?{name}: {what}.", span, code="rules-unsafe",
@@ -78,10 +75,8 @@ class Translator:
         return ordered
 
     def _place(self, variable: Variable) -> tuple[int, str]:
-        span = self.places.spans.get(variable)
+        span = self._places.get(variable)
         return (span.start if span else 0), variable.name
-
-    # ------------------------------------------------------------------ heads
 
     def _head(self, formula: Formula, scope: Scope) -> tuple[tuple[Atom, ...], tuple[Conjunct, ...]]:
         """The atoms of a head, and the calls whose values stand in them."""
@@ -110,8 +105,6 @@ class Translator:
             case Foreign(what=what):
                 self._not_core(what, formula.span)
         return []
-
-    # ------------------------------------------------------------------ bodies
 
     def body(self, formula: Formula, scope: Scope) -> Alternatives:
         """The conjunctions of which one must hold: the disjunctive normal form."""
@@ -147,7 +140,7 @@ class Translator:
                 return (Atom(TRIPLE, (self._term(left, scope), link, self._term(right, scope)), formula.span),)
             case External(call):
                 found = self._external(call, "predicate", scope, formula.span)
-                return (Predicate(found),) if found is not None else ()
+                return (Test(found),) if found is not None else ()
         raise TypeError(f"no conjunct: {formula}")
 
     def _relations(self, formula: Apply | Frame, scope: Scope) -> list[Atom]:
@@ -170,8 +163,6 @@ class Translator:
         else:
             self._not_core(higher_order, call.op.span)
         return None
-
-    # ------------------------------------------------------------------ terms
 
     def _term(self, term: Term, scope: Scope) -> IrTerm:
         """A term of an atom; the value of a call is assigned to a variable of its own."""
@@ -202,7 +193,7 @@ class Translator:
         if name not in scope:
             self.report.error(f"?{name} is free: no Forall and no Exists declares it.", span, hint=f"Forall ?{name} ( ... )")
             return Variable(name)
-        self.places.note(scope[name], span)
+        self._places.setdefault(scope[name], span)
         return scope[name]
 
     def _list(self, term: ListTerm, scope: Scope) -> Expression:
@@ -235,8 +226,6 @@ class Translator:
         else:
             return Call(symbol, args, span)
         return None
-
-    # ------------------------------------------------------------------ the rest
 
     def _declare(self, scope: Scope, variables: tuple[Var, ...]) -> Scope:
         """The scope with these variables; one whose name stands for another variable of the rule gets a name of its own."""

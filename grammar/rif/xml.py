@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import NoReturn
 
 from engine.ir.builtins import RIF
-from engine.ir.iris import resolve
 from engine.ir.rules import Import
 from engine.ir.terms import XSD
 from grammar.rif import constants
@@ -28,16 +26,14 @@ _SPACES = " \t\r\n"
 class Parser:
     """Reads a document or condition; `document` is what its local constants belong to."""
 
-    def __init__(self, report: Report, document: str, base: str | None) -> None:
-        self.report = report
-        self.document = document
-        self.base = base
+    def __init__(self, report: Report, document: str) -> None:
+        self.report, self.document = report, document
+        self.base: str | None = None
 
     def document_(self) -> Document:
-        """A ``Document`` element."""
         root = read(self.report)
         self._is(root, "Document")
-        self._take_base(root)
+        self.base = root.attributes.get((XML, "base"))
         imports: list[Import] = []
         clauses: list[Clause] = []
         window = window_span = None
@@ -55,15 +51,8 @@ class Parser:
     def condition(self) -> Formula:
         """A formula as the root element."""
         root = read(self.report)
-        self._take_base(root)
+        self.base = root.attributes.get((XML, "base"))
         return self.formula(root)
-
-    # ------------------------------------------------------------------ elements
-
-    def _take_base(self, root: Element) -> None:
-        declared = root.attributes.get((XML, "base"))
-        if declared is not None:
-            self.base = resolve(declared, self.base) if self.base is not None else declared
 
     def _known(self, element: Element) -> str:
         """The local name of an element of RIF."""
@@ -99,14 +88,12 @@ class Parser:
             self._fail(f"<{element.name}> needs one <{name}>, found {len(found)}.", element)
         return found[0]
 
-    # ------------------------------------------------------------------ documents
-
     def _import(self, element: Element) -> Import:
         location, profile = self._role(element, "location"), [c for c in _content(element) if c.name == "profile"]
         return Import(self._iri(location), self._iri(profile[0]) if profile else None, element.span)
 
     def _iri(self, element: Element) -> str:
-        return self._checked(element, lambda: constants.iri(element.text.strip(_SPACES), self.base))[1:-1]
+        return constants.checked(self.report, element.span, constants.iri, element.text.strip(_SPACES), self.base)[1:-1]
 
     def _window(self, element: Element) -> int | None:
         text = element.text.strip(_SPACES)
@@ -149,8 +136,6 @@ class Parser:
         if not variables:
             self._fail(f"<{element.name}> declares no variable.", element)
         return variables, self._only(self._role(element, "formula"))
-
-    # ------------------------------------------------------------------ formulas
 
     def formula(self, element: Element) -> Formula:
         """A formula of a body or head; what may stand where is checked later, for both syntaxes."""
@@ -204,10 +189,7 @@ class Parser:
                     self._unexpected(child, "op or args")
         return Apply(self.term(self._only(self._role(element, "op"))), tuple(args), tuple(names), element.span)
 
-    # ------------------------------------------------------------------ terms
-
     def term(self, element: Element) -> Term:
-        """A term."""
         match self._known(element):
             case "Var":
                 return self._variable(element)
@@ -231,10 +213,11 @@ class Parser:
         space = element.attributes.get(("", "type"), f"{XSD}string")
         tag = element.attributes.get((XML, "lang"))
         if tag:
-            return Const(self._checked(element, lambda: constants.plain(element.text, tag)), element.span)
+            return Const(constants.checked(self.report, element.span, constants.plain, element.text, tag), element.span)
         verbatim = space in (f"{XSD}string", f"{XSD}normalizedString") or not space.startswith((XSD, f"{RIF}iri"))
         text = element.text if verbatim else element.text.strip(_SPACES)
-        return Const(self._checked(element, lambda: constants.typed(text, space, self.document, self.base)), element.span)
+        token = constants.checked(self.report, element.span, constants.typed, text, space, self.document, self.base)
+        return Const(token, element.span)
 
     def _list(self, element: Element) -> ListTerm:
         members: list[Term] = []
@@ -247,13 +230,6 @@ class Parser:
             else:
                 members.append(self.term(child))
         return ListTerm(tuple(members), rest, element.span)
-
-    def _checked(self, element: Element, make: Callable[[], str]) -> str:
-        try:
-            return make()
-        except constants.NotAConstant as error:
-            self.report.error(f"{error}.", element.span)
-            return "<urn:not-a-constant>"
 
 
 def _content(element: Element) -> list[Element]:

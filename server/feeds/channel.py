@@ -9,9 +9,8 @@ from collections.abc import Callable
 from typing import Any
 
 from engine.runtime.resources import ResultEvent
-from server.feeds.frames import Frame, message
+from server.feeds.frames import Frame, full_frames, is_empty, message, result_frames
 from server.feeds.options import Variant
-from server.feeds.render import full_frames, is_empty, result_frames
 from server.feeds.whole import Relations
 from server.limits import Limits
 
@@ -89,29 +88,23 @@ class Channel:
     """The ring of one query. Every member is read and changed under `lock`."""
 
     def __init__(self, name: str, iri: str, engine: Any, limits: Limits) -> None:
-        self.name = name
-        self.iri = iri
+        self.name, self.iri = name, iri
         self.lock = threading.Lock()
         self.epoch: str | None = None
-        self.newest = 0
+        self.newest = self.news = self.followers = self.statuses_lost = self._bytes = 0
         self.removed: str | None = None
         self.progress: tuple[int, Frame] | None = None
         self.progress_data: dict[str, Any] = {}
         self.statuses: deque[tuple[int, Frame]] = deque()
-        self.statuses_lost = 0
-        self.news = 0
         self.variants: dict[Variant, int] = {}
         self.listeners: set[Listener] = set()
-        self.followers = 0
         self._ring: deque[Entry] = deque()
-        self._bytes = 0
         self._engine, self._limits = engine, limits
         self._relations = Relations(lambda: engine.held(name), lambda after: engine.results.read(name, after, _READ_AT_ONCE),
                                     limits.relations_kept)
 
     @property
     def size(self) -> int:
-        """How many bytes the ring has."""
         return self._bytes
 
     def entry(self, event: ResultEvent) -> Entry:
@@ -176,6 +169,12 @@ class Channel:
             self.statuses.append((self.news, message("status", **data)))
             if len(self.statuses) > self._limits.statuses_kept:
                 self.statuses_lost = self.statuses.popleft()[0]
+
+    def statuses_after(self, seen: int) -> tuple[list[Frame], int]:
+        """Under `lock`: the changes of state after number `seen`, a gap before them where some are lost; and the last one's number."""
+        news = [(number, frame) for number, frame in self.statuses if number > seen]
+        gap = [message("gap", requested=None, oldestId=None, reason="status", dropped=None)] if self.statuses_lost > seen else []
+        return gap + [frame for _, frame in news], news[-1][0] if news else seen
 
     def begin(self, epoch: str | None) -> None:
         """A new generation."""

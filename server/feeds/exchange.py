@@ -1,26 +1,69 @@
 """The channels of all queries that somebody follows.
 
 The engine tells of a result after it is logged; one thread of the exchange turns it into bytes and wakes the feeds. Nothing here
-waits for a client.
+waits for a client, and the engine never waits: what it has told and the feeds have not been told yet is bounded. Beyond the bound
+results are left out, for the result log has them, and of everything else each query's newest of a kind is kept.
 """
 
 from __future__ import annotations
 
 import logging
 import threading
+from collections import deque
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from engine.runtime.resources import Notice, QueryInfo
 from engine.supervision.worker import Worker
 from server.feeds.channel import Channel, Listener
-from server.feeds.notices import Notices
 from server.feeds.options import Variant
 from server.limits import Limits
 from server.problems import Problem
 
 log = logging.getLogger("thalweg.feeds")
 _LOOK_AFTER = 64    # notices
+
+
+class Notices:
+    """A queue from the engine's threads to the thread that writes events."""
+
+    def __init__(self, limits: Limits) -> None:
+        self._limits = limits
+        self._waiting: deque[Notice | None] = deque()
+        self._bytes = 0
+        self._beyond: dict[tuple[str, str | None], Notice] = {}
+        self._changed = threading.Condition()
+
+    def __len__(self) -> int:
+        return len(self._waiting) + len(self._beyond)
+
+    def put(self, notice: Notice | None) -> None:
+        """Take a notice; None ends the thread that reads them."""
+        with self._changed:
+            if notice is not None and (self._beyond or len(self._waiting) >= self._limits.notices_waiting
+                                       or self._bytes + _size(notice) > self._limits.notices_bytes and self._waiting):
+                key = (notice.kind, notice.query)
+                self._beyond.pop(key, None)     # the newest comes last, as it was told
+                self._beyond[key] = replace(notice, event=None)
+            else:
+                self._waiting.append(notice)
+                self._bytes += _size(notice)
+            self._changed.notify()
+
+    def get(self) -> Notice | None:
+        """The next one, once there is one. A result without its event, and perhaps some before it, must be read from the result log."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._waiting or self._beyond)
+            if self._waiting and (self._waiting[0] is not None or not self._beyond):
+                notice = self._waiting.popleft()
+                self._bytes -= _size(notice)
+                return notice
+            return self._beyond.pop(next(iter(self._beyond)))
+
+
+def _size(notice: Notice | None) -> int:
+    return 0 if notice is None or notice.event is None else notice.event.size
 
 
 class Exchange:
@@ -39,7 +82,6 @@ class Exchange:
         self._unsubscribe: Callable[[], None] | None = None
 
     def start(self) -> None:
-        """Begin to listen to the engine."""
         self._unsubscribe = self.engine.subscribe(self._notices.put)
         self.worker.start()
 
@@ -59,7 +101,6 @@ class Exchange:
             channel.wake()
 
     def subscribers(self, query: str) -> int:
-        """How many feeds follow a query."""
         with self._lock:
             return self._channels[query].followers if query in self._channels else 0
 
@@ -82,7 +123,6 @@ class Exchange:
         return channel
 
     def leave(self, channel: Channel, variant: Variant, listener: Listener) -> None:
-        """Follow no longer."""
         with channel.lock:
             channel.listeners.discard(listener)
             channel.variants[variant] -= 1

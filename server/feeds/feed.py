@@ -12,11 +12,10 @@ from typing import Any
 from engine.runtime.resources import PROGRAM, QueryInfo, ResultEvent, iso
 from server.feeds.channel import Channel, Entry, Listener, newer
 from server.feeds.exchange import Exchange
-from server.feeds.frames import Frame, bye, message
+from server.feeds.frames import Ending, Frame, bye, full_frames, message
 from server.feeds.options import Options, parse_id
-from server.feeds.render import full_frames
 from server.feeds.whole import latest_whole
-from server.formats.stamps import date_time_ms
+from server.formats.values import date_time_ms
 from server.problems import Problem
 
 _PAGE = 64
@@ -36,7 +35,7 @@ def streams_of(info: QueryInfo, options: Options) -> str:
     return options.stream or "p"
 
 
-class Feed:
+class Feed(Ending):
     """Follows one query. Call `open` once, then `poll` whenever there is news, and `close` at the end."""
 
     def __init__(self, exchange: Exchange, name: str, options: Options, listener: Listener, links: dict[str, str] | None = None) -> None:
@@ -49,18 +48,14 @@ class Feed:
         self._variant = options.variant(self.info.output)
         self.channel: Channel = exchange.join(self.info, self._variant, listener)
         self.limits = exchange.limits
-        self.done = False
         self._epoch: str | None = None
-        self._seq = self._known = 0
+        self._seq = self._known = self._sent = 0
         self._live = False
         self._nearest: tuple[float, int] | None = None  # of a live one: when it last was on the ring or came nearer, and how far behind
-        self._sent = 0
         self._status_seen = self._progress_seen = self.channel.news
         self._rated: Entry | None = None
-        self._rated_first = ""
-        self._rated_count = 0
-        self._rate_due = 0.0
-        self._progress_due = 0.0
+        self._rated_first, self._rated_count = "", 0
+        self._rate_due = self._progress_due = 0.0
 
     @property
     def position(self) -> str:
@@ -68,7 +63,6 @@ class Feed:
         return f"{self._epoch}-{self._seq}" if self._epoch and self._seq else "none"
 
     def close(self) -> None:
-        """Leave the channel."""
         self._exchange.leave(self.channel, self._variant, self._listener)
 
     def open(self, now_ms: int) -> list[Frame]:
@@ -121,13 +115,6 @@ class Feed:
         waiting = [self._rate_due] if self._rated else []
         waiting += [self._progress_due] if progress is not None and progress[0] > self._progress_seen else []
         return max(0.0, min(waiting) - now_s) if waiting else None
-
-    def end(self, reason: str, reconnect: bool) -> list[Frame]:
-        """Say goodbye."""
-        self.done = True
-        return [bye(reason, reconnect)]
-
-    # --- where to begin
 
     def _place(self, oldest: int, newest: int) -> tuple[bool, list[Frame]]:
         """Set the place to begin at; whether the client's own place could be kept, and the frames that say so."""
@@ -183,8 +170,6 @@ class Feed:
         oldest = self._id(bounds.oldest if bounds.epoch == self._epoch else 0)
         gap = message("gap", requested=requested, oldestId=oldest, reason=reason, dropped=dropped)
         return [gap, *(self._snapshot() if self._options.snapshot is not False else [])]
-
-    # --- going on
 
     def _behind(self, now_s: float, frames: list[Frame]) -> list[Entry]:
         """The ring does not reach back to the client: read the log, or, for one that was live before and is slow, skip to the newest."""
@@ -254,15 +239,12 @@ class Feed:
         if self.done:
             return
         with self.channel.lock:
-            progress, statuses = self.channel.progress, list(self.channel.statuses)
+            progress = self.channel.progress
             begun = self.channel.epoch == self._epoch
             watermark = begun and self.channel.progress_data.get("watermark") or self.info.progress.get("watermark")
             newest = max(self.channel.newest if begun else 0, self._known)
-            lost = self.channel.statuses_lost
-        if lost > self._status_seen:
-            frames.append(message("gap", requested=None, oldestId=None, reason="status", dropped=None))
-        frames += [frame for number, frame in statuses if number > self._status_seen]
-        self._status_seen = statuses[-1][0] if statuses else self._status_seen
+            statuses, self._status_seen = self.channel.statuses_after(self._status_seen)
+        frames += statuses
         if progress is not None and progress[0] > self._progress_seen and (visible or now_s >= self._progress_due):
             self._progress_seen = progress[0]
             if not visible:

@@ -1,15 +1,29 @@
-"""The events of a feed as bytes: server-sent events, or JSON lines with the same objects."""
+"""Logged results as events (full results, differences, graphs, snapshots; in chunks where they are large), and events as bytes: server-sent
+events, or JSON lines with the same objects."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from dataclasses import InitVar, dataclass, field
 from typing import Any
 
+import orjson
+
+from engine.runtime.resources import ResultEvent, iso
+from server.feeds.options import Variant
+from server.formats.media import NQUADS, TRIG
+from server.formats.results import graph, graph_members
 from server.problems import dumps
 
-Encoder = Callable[["Frame"], bytes]
 Parts = Sequence[bytes | memoryview]
+_DATASETS = {"trig": TRIG, "nquads": NQUADS}
+_BINDINGS = b',"results":{"bindings":['
+_END = b"]}}"
+_ROW_END = b'"}},{"'
+_BACKSLASH = ord("\\")
+_EMPTY_BINDINGS = b'"bindings":[]}}'
+Rows = Sequence[bytes]
 
 
 @dataclass(slots=True)
@@ -31,12 +45,10 @@ class Frame:
 
     @property
     def data(self) -> bytes:
-        """The whole of it."""
         return b"".join(self.parts)
 
     @property
     def size(self) -> int:
-        """How many bytes `data` has."""
         return sum(map(len, self.parts))
 
     def about(self, query: str, position: str | None) -> Frame:
@@ -72,10 +84,211 @@ def message(event: str, **data: Any) -> Frame:
 
 
 def bye(reason: str, reconnect: bool, problem: dict[str, Any] | None = None) -> Frame:
-    """The last event of a feed."""
     return message("bye", reason=reason, reconnect=reconnect, **({"problem": problem} if problem else {}))
 
 
-def encoded(frames: Iterable[Frame], encoder: Encoder) -> bytes:
-    """The bytes of several frames."""
-    return b"".join(map(encoder, frames))
+class Ending:
+    """A feed that says goodbye at its end; then it is `done`."""
+
+    done = False
+
+    def end(self, reason: str, reconnect: bool) -> list[Frame]:
+        """The goodbye."""
+        self.done = True
+        return [bye(reason, reconnect)]
+
+
+def result_frames(event: ResultEvent, before: bytes | None, variant: Variant, cap: int) -> list[Frame]:
+    """The event of one evaluation. `before`, the relation at the one before (None: there was none), is read for differences only."""
+    if variant.mode == "full":
+        return full_frames(event, event.full, variant, cap)
+    if event.kind == "boolean":
+        return [Frame("delta", _joined(event.full, rsp(event)), event.id)]
+    if event.kind != "graph" and (event.added or event.removed):
+        return _stream_frames(event, cap)
+    added, removed = difference(event, before)
+    if event.kind == "graph":
+        return _chunked(event, added, removed, cap, lambda a, r: _graph_delta(event, a, r, variant))
+    head = orjson.loads(event.payload)["head"]
+    return _chunked(event, added, removed, cap, lambda a, r: _table_delta(event, head, a, r))
+
+
+def full_frames(event: ResultEvent, data: bytes, variant: Variant, cap: int, name: str | None = None) -> list[Frame]:
+    """The whole relation as ``result``, ``graph`` or (`name`) ``snapshot`` events."""
+    snapshot = name == "snapshot"
+    if event.kind == "graph":
+        event_name = name or "graph"
+        if len(data) <= cap:
+            return [Frame(event_name, _graph(event, data, variant, (0, True) if snapshot else None), event.id)]
+        pieces = [b"".join(piece) for piece in _slices(data.splitlines(keepends=True), cap)]
+        return [Frame(event_name, _graph(event, piece, variant, (number, number == len(pieces) - 1)),
+                      event.id if number == len(pieces) - 1 else None) for number, piece in enumerate(pieces)]
+    event_name = name or "result"
+    if len(data) <= cap or event.kind == "boolean":
+        return [Frame(event_name, _joined(data, rsp(event), (0, True) if snapshot else None), event.id)]
+    return _table_chunks(event_name, event, data, cap)
+
+
+def difference(event: ResultEvent, before: bytes | None) -> tuple[Rows, Rows]:
+    """(added, removed) rows of an evaluation: what ISTREAM or DSTREAM gave, else the difference of two relations as bags."""
+    if event.added:
+        return rows_of(event, event.payload), ()
+    if event.removed:
+        return (), rows_of(event, event.payload)
+    new = rows_of(event, event.full)
+    old = rows_of(event, before) if before else ()
+    gone, come = Counter(old), Counter(new)
+    gone.subtract(new)
+    come.subtract(old)
+    return list(come.elements()), list(gone.elements())
+
+
+def rows_of(event: ResultEvent, data: bytes) -> Rows:
+    """Bindings as JSON, or triples as lines."""
+    if event.kind == "graph":
+        return data.splitlines(keepends=True)
+    return [orjson.dumps(row) for row in orjson.loads(data)["results"]["bindings"]]
+
+
+def is_empty(event: ResultEvent, variant: Variant, before: bytes | None) -> bool:
+    """Whether a feed with ``empty=omit`` leaves the event out."""
+    if event.kind == "boolean":
+        return variant.mode == "delta" and before == event.full
+    if variant.mode == "full":
+        return not (text := event.full) or text.endswith(_EMPTY_BINDINGS)
+    if event.added or event.removed:
+        return not (text := event.payload) or text.endswith(_EMPTY_BINDINGS)
+    added, removed = difference(event, before)
+    return not added and not removed
+
+
+def rsp(event: ResultEvent) -> dict[str, Any]:
+    """The member ``rsp``: where in time the result stands, and what is to be known about it."""
+    meta = event.meta
+    windows = [{**w, "open": iso(w["open"]), "close": iso(w["close"])} for w in event.windows]
+    shown = {"seq": event.seq, "window": windows, "at": iso(event.at_ms), "inferred": None,
+             "inconsistencies": meta.get("inconsistencies", []), "truncated": bool(meta.get("truncated", False))}
+    shown |= {"inconsistenciesFound": meta["inconsistent"]} if "inconsistent" in meta else {}
+    shown |= {"stream": event.stream} if event.stream else {}
+    return {**shown, "limit": meta["limit"]} if shown["truncated"] and "limit" in meta else shown
+
+
+def _joined(data: bytes, rsp_member: dict[str, Any], chunk: tuple[int, bool] | None = None) -> bytes:
+    """A JSON object with the member ``rsp`` (and its place in chunks) added at the end."""
+    tail = {"rsp": rsp_member} if chunk is None else {"rsp": rsp_member, "chunk": chunk[0], "last": chunk[1]}
+    return data.rstrip()[:-1] + b"," + dumps(tail)[1:]
+
+
+def _table_chunks(name: str, event: ResultEvent, data: bytes, cap: int) -> list[Frame]:
+    head, pieces = _pieces(data, cap)
+    shown = dumps(rsp(event))
+    return [Frame(name, (head, piece, b']},"rsp":', shown, _place(number, last), b"}"), event.id if last else None)
+            for number, (piece, last) in enumerate(pieces)]
+
+
+def _stream_frames(event: ResultEvent, cap: int) -> list[Frame]:
+    """What ISTREAM or DSTREAM gave as differences (SEPA's names, as `_table_delta`): its rows as they are written already."""
+    head, pieces = _pieces(event.payload, cap)
+    before, after = b"".join((b'{"rsp":', dumps(rsp(event)), b',"addedResults":', head)), b"".join((b',"removedResults":', head, _END))
+    if event.removed:
+        before, after = b"".join((before, _END, b',"removedResults":', head)), b""
+    return [Frame("delta", (before, piece, _END, after, _place(number, last) if len(pieces) > 1 else b"", b"}"),
+                  event.id if last else None) for number, (piece, last) in enumerate(pieces)]
+
+
+def _pieces(data: bytes, cap: int) -> tuple[bytes, list[tuple[memoryview, bool]]]:
+    """A table's JSON up to its bindings; and these in pieces, with whether it is the last one."""
+    data = on_one_line(data)
+    begin = data.index(_BINDINGS) + len(_BINDINGS)
+    pieces = list(cut_rows(data, cap, begin, len(data) - len(_END)))
+    return data[:begin], [(piece, number == len(pieces)) for number, piece in enumerate(pieces, 1)]
+
+
+def _place(number: int, last: bool) -> bytes:
+    """The members that say which chunk it is."""
+    return b"," + dumps({"chunk": number, "last": last})[1:-1]
+
+
+def cut_rows(text: bytes, cap: int, start: int = 0, end: int | None = None) -> Iterator[memoryview]:
+    """The bindings, ``{...},{...}``, between two places of a text, in pieces of whole rows of at most `cap` bytes, or one longer row.
+    Nothing is copied, and nothing parsed: 50,000 rows would hold up everything else for a third of a second."""
+    whole, end = memoryview(text), len(text) if end is None else end
+    while end - start > cap:
+        cut = _row_end(text, start, start + cap)
+        if cut < 0:
+            break
+        yield whole[start:cut]
+        start = cut + 1
+    yield whole[start:end]
+
+
+def _row_end(rows: bytes, start: int, most: int) -> int:
+    """Where the last row ends that ends between `start` and `most`, else the first one after; -1 if none does."""
+    found = rows.rfind(_ROW_END, start, most + 3)
+    while found >= 0 and not _closes(rows, found):
+        found = rows.rfind(_ROW_END, start, found + len(_ROW_END) - 1)
+    if found < 0:
+        found = rows.find(_ROW_END, max(start, most - 2))
+        while found >= 0 and not _closes(rows, found):
+            found = rows.find(_ROW_END, found + 1)
+    return found + 3 if found >= 0 else -1
+
+
+def _closes(rows: bytes, quote: int) -> bool:
+    """Whether a quotation mark surely closes a string: it is not escaped, and before it is nothing that stands before an opening one."""
+    before = quote - 1
+    while before >= 0 and rows[before] == _BACKSLASH:
+        before -= 1
+    return (quote - before) % 2 == 1 and rows[quote - 1] not in b":,{["
+
+
+def _chunked(event: ResultEvent, added: Rows, removed: Rows, cap: int, write: Any) -> list[Frame]:
+    """Events with slices of the added rows, then of the removed ones; one event where they fit together."""
+    if sum(map(len, added)) + sum(map(len, removed)) <= cap:
+        return [Frame("delta", dumps(write(added, removed)), event.id)]
+    pieces: list[tuple[Rows, Rows]] = [(piece, ()) for piece in _slices(added, cap)] + [((), piece) for piece in _slices(removed, cap)]
+    last = len(pieces) - 1
+    return [Frame("delta", dumps({**write(*piece), "chunk": number, "last": number == last}), event.id if number == last else None)
+            for number, piece in enumerate(pieces)]
+
+
+def _table_delta(event: ResultEvent, head: Any, added: Rows, removed: Rows) -> dict[str, Any]:
+    """SEPA's names (Roffia et al., "Dynamic Linked Data")."""
+    parts = {name: {"head": head, "results": {"bindings": [orjson.Fragment(row) for row in part]}}
+             for name, part in (("addedResults", added), ("removedResults", removed))}
+    return {"rsp": rsp(event), **parts}
+
+
+def _graph_delta(event: ResultEvent, added: Rows, removed: Rows, variant: Variant) -> dict[str, Any]:
+    parts = {name: _graph_part(event, b"".join(rows), variant) for name, rows in (("added", added), ("removed", removed))}
+    return {"rsp": rsp(event), **parts}
+
+
+def _graph(event: ResultEvent, data: bytes, variant: Variant, chunk: tuple[int, bool] | None) -> bytes:
+    place = {} if chunk is None else {"chunk": chunk[0], "last": chunk[1]}
+    return dumps({"rsp": rsp(event), **_graph_part(event, data, variant), **place})
+
+
+def _graph_part(event: ResultEvent, data: bytes, variant: Variant) -> dict[str, Any]:
+    """A graph as JSON-LD, or as text in a dataset format."""
+    name = event.meta.get("graph") or f"urn:x-thalweg:{event.query}:{event.id}"
+    if variant.graph_format in _DATASETS:
+        media = _DATASETS[variant.graph_format]
+        return {"format": media, "text": graph(data, media, name, iso(event.at_ms)).decode()}
+    return {"@context": {"generatedAtTime": {"@id": "http://www.w3.org/ns/prov#generatedAtTime",
+                                             "@type": "http://www.w3.org/2001/XMLSchema#dateTime"}},
+            "@id": name, "generatedAtTime": iso(event.at_ms), "@graph": orjson.Fragment(graph_members(data))}
+
+
+def _slices(rows: Rows, cap: int) -> Iterator[list[bytes]]:
+    """Runs of rows of about `cap` bytes, at least one row each."""
+    piece: list[bytes] = []
+    size = 0
+    for row in rows:
+        if piece and size + len(row) > cap:
+            yield piece
+            piece, size = [], 0
+        piece.append(row)
+        size += len(row) + 1
+    if piece:
+        yield piece

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 from urllib.parse import parse_qsl
 
 from engine.runtime.streams import duration_ms
 from engine.timeline import is_moment
-from server.formats.stamps import date_time_ms
-from server.parameters import choice, flag, moment
-from server.problems import Problem
+from server.formats.values import choice, date_time_ms, flag, moment
+from server.problems import Problem, unknown_parameter
 
 PARAMETERS = ("mode", "snapshot", "since", "last_event_id", "until", "limit", "empty", "rate", "overflow", "graph-format", "stream")
 MANY_PARAMETERS = ("query", "mode", "snapshot", "empty", "rate", "overflow", "graph-format", "last_event_id")
@@ -54,15 +54,14 @@ def parse_options(query_string: str, last_event_id: str | None, known: Sequence[
     queries: list[str] = []
     for name, value in parse_qsl(query_string, keep_blank_values=True):
         if name not in known:
-            raise Problem("unknown-parameter", f"There is no parameter {name[:100]!r} here.",
-                          extra={"parameter": name[:100], "known": sorted(known)})
+            raise unknown_parameter(name, known)
         if name == "query":
             queries.append(value)
         elif name in values:
             raise _bad(name, "given more than once")
         else:
             values[name] = value
-    read = _Reader(values)
+    read = partial(_value, values)
     options = Options(
         mode=read("mode", choice("full", "delta")), snapshot=read("snapshot", flag), since=read("since", _since),
         last_event_id=last_event_id or values.get("last_event_id") or None, until_ms=read("until", moment), limit=read("limit", _number),
@@ -79,27 +78,18 @@ def parse_tail(query_string: str, last_event_id: str | None) -> tuple[int | None
     values = dict(parse_qsl(query_string, keep_blank_values=True))
     for name in values:
         if name not in TAIL_PARAMETERS:
-            raise Problem("unknown-parameter", f"There is no parameter {name[:100]!r} here.",
-                          extra={"parameter": name[:100], "known": sorted(TAIL_PARAMETERS)})
+            raise unknown_parameter(name, TAIL_PARAMETERS)
     if last_event_id:
         values["since"] = last_event_id
-    read = _Reader(values)
-    return read("since", _position), read("limit", _number)
+    return _value(values, "since", _position), _value(values, "limit", _number)
 
 
-class _Reader:
-    """Values by name, each through its own reading function."""
-
-    def __init__(self, values: dict[str, str]) -> None:
-        self.values = values
-
-    def __call__(self, name: str, read: Callable[[str], Any]) -> Any:
-        if name not in self.values:
-            return None
-        try:
-            return read(self.values[name])
-        except ValueError as error:
-            raise _bad(name, str(error)) from error
+def _value(values: dict[str, str], name: str, read: Callable[[str], Any]) -> Any:
+    """The value of a name through its reading function; None where there is none."""
+    try:
+        return read(values[name]) if name in values else None
+    except ValueError as error:
+        raise _bad(name, str(error)) from error
 
 
 def _number(text: str) -> int:
@@ -127,8 +117,7 @@ def _since(text: str) -> str | int:
 def parse_id(text: str) -> tuple[str, int] | None:
     """(epoch, seq) of ``{epoch}-{seq}``; None where it is no such id."""
     epoch, dash, seq = text.rpartition("-")
-    if not (dash and epoch.isascii() and epoch.isalnum() and seq.isascii() and seq.isdigit() and len(text) <= 100
-            and int(seq) < 1 << 62):
+    if not (dash and epoch.isascii() and epoch.isalnum() and seq.isascii() and seq.isdigit() and len(text) <= 100 and int(seq) < 1 << 62):
         return None
     return epoch, int(seq)
 

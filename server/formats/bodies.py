@@ -1,18 +1,25 @@
-"""Bytes of a body under caps: decompressed piece by piece, nested no deeper than allowed, no DOCTYPE.
+"""Bytes of a body under caps: decompressed piece by piece, nested no deeper than allowed, no DOCTYPE, no ill-formed language tags.
 
-The nesting is checked before pyoxigraph reads: very deep JSON-LD or triple terms overflow its stack and would take the process along.
+The nesting is checked before pyoxigraph reads: very deep JSON-LD or triple terms overflow its stack and would take the process along. Of
+JSON-LD it leaves out the literals with an ill-formed tag (JSON-LD 1.1 API, section 8.2.2), and says nothing: here they are refused. A tag
+may stand under `@language`, under a term that a context makes a name for that, or as a key of a language map. Which terms are names and
+which have language maps is found in all contexts of a body together, wherever they stand.
 """
 
 from __future__ import annotations
 
+import json
 import re
 import sys
 import zlib
+from collections.abc import Iterator
+from dataclasses import dataclass, field
 from typing import IO, BinaryIO
 from xml.parsers import expat
 
+from engine.ir.quoting import is_language_tag
 from server.formats.media import JSONL, JSONLD, NQUADS, NTRIPLES, RDFXML, TIMED
-from server.formats.syntax import syntax_problem
+from server.formats.items import syntax_problem
 from server.problems import Problem
 
 _PIECE = 256 * 1024
@@ -27,13 +34,14 @@ _TURTLE_TOKENS = re.compile(
 _JSON_STRINGS = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*(?:"|\\?\Z)', re.DOTALL)
 _NOT_BRACKETS = bytes(set(range(256)) - set(b"()[]{}"))
 _OPEN = frozenset(b"([{")
+_LANGUAGE, _NONE, _CONTEXT = "@language", "@none", "@context"
 
 
 def read_body(source: BinaryIO, encoding: str | None, limit: int, limit_decompressed: int | None = None) -> bytes:
     """The whole body, at most `limit` bytes as sent and `limit_decompressed` after ``Content-Encoding: gzip``."""
     coding = (encoding or "identity").strip().lower()
     if coding == "identity":
-        return _capped(source, limit)
+        return b"".join(_capped(source, limit))
     if coding not in ("gzip", "x-gzip"):
         raise Problem("unsupported-media-type", f"Content-Encoding {coding} is not supported; gzip is.",
                       extra={"supported": ["gzip", "identity"]}, headers={"Accept-Encoding": "gzip"})
@@ -43,12 +51,9 @@ def read_body(source: BinaryIO, encoding: str | None, limit: int, limit_decompre
 def gunzip(source: IO[bytes], limit: int, limit_decompressed: int) -> bytes:
     """Decompress one or several gzip members, stopping as soon as a cap is passed."""
     pieces: list[bytes] = []
-    taken = given = 0
+    given = 0
     engine, started = zlib.decompressobj(31), False
-    while piece := source.read(_PIECE):
-        taken += len(piece)
-        if taken > limit:
-            raise _too_large(limit, taken)
+    for piece in _capped(source, limit):
         while piece:
             try:
                 pieces.append(engine.decompress(piece, limit_decompressed - given + 1))
@@ -145,14 +150,13 @@ def _check_xml(body: bytes, nesting: int) -> None:
                              error.lineno, error.offset + 1) from error
 
 
-def _capped(source: BinaryIO, limit: int) -> bytes:
-    pieces, taken = [], 0
+def _capped(source: IO[bytes], limit: int) -> Iterator[bytes]:
+    taken = 0
     while piece := source.read(_PIECE):
         taken += len(piece)
         if taken > limit:
             raise _too_large(limit, taken)
-        pieces.append(piece)
-    return b"".join(pieces)
+        yield piece
 
 
 def _too_large(limit: int, actual: int, what: str = "") -> Problem:
@@ -161,3 +165,79 @@ def _too_large(limit: int, actual: int, what: str = "") -> Problem:
 
 def _too_deep(limit: int, actual: int) -> Problem:
     return Problem("nesting-too-deep", f"The body is nested more than {limit} levels deep.", extra={"limit": limit, "actual": actual})
+
+
+class _Members(list[tuple[str, object]]):
+    """A JSON object as it is written: two members may have one name."""
+
+
+@dataclass(slots=True)
+class _Terms:
+    """What contexts say of terms: `names` by what they stand for, `maps` are the terms whose values are language maps."""
+
+    names: dict[str, set[str]] = field(default_factory=dict)
+    maps: set[str] = field(default_factory=set)
+
+    def names_of(self, keyword: str) -> set[str]:
+        """A keyword and all terms that stand for it, also through other terms."""
+        found, waiting = set[str](), [keyword]
+        while waiting:
+            if (name := waiting.pop()) not in found:
+                found.add(name)
+                waiting += self.names.get(name, ())
+        return found
+
+
+def check_languages(text: bytes) -> None:
+    """Refuse JSON-LD with an ill-formed language tag. What is no JSON is left to the parser."""
+    if b"@language" not in text and b"\\u" not in text:
+        return
+    try:
+        tree = json.loads(text, object_pairs_hook=_Members, parse_int=str, parse_float=str, strict=False)
+    except ValueError:
+        return
+    terms = _Terms()
+    _read_contexts(tree, False, terms)
+    names, nowhere = terms.names_of(_LANGUAGE), terms.names_of(_NONE)
+    for tag in _tags(tree, False, names, nowhere, terms.maps):
+        if not is_language_tag(tag):
+            raise Problem("rdf-syntax", f"{tag[:200]!r} is no language tag.", errors=[{"detail": f"not a language tag: {tag[:200]!r}"}])
+
+
+def _read_contexts(node: object, in_context: bool, terms: _Terms) -> None:
+    if isinstance(node, _Members):
+        for name, value in node:
+            if in_context:
+                _define(name, value, terms)
+            _read_contexts(value, in_context or name == _CONTEXT, terms)
+    elif isinstance(node, list):
+        for value in node:
+            _read_contexts(value, in_context, terms)
+
+
+def _define(term: str, value: object, terms: _Terms) -> None:
+    """A term's definition: what it stands for, or an object that says so."""
+    if term.startswith("@"):
+        return
+    if isinstance(value, str):
+        terms.names.setdefault(value, set()).add(term)
+    elif isinstance(value, _Members):
+        for name, said in value:
+            if name == "@id" and isinstance(said, str):
+                terms.names.setdefault(said, set()).add(term)
+            elif name == "@container" and (said == _LANGUAGE or isinstance(said, list) and _LANGUAGE in said):
+                terms.maps.add(term)
+
+
+def _tags(node: object, in_context: bool, names: set[str], nowhere: set[str], maps: set[str]) -> Iterator[str]:
+    """All language tags. In a context a term that stands for `@language` is defined, not used."""
+    if isinstance(node, _Members):
+        for name, value in node:
+            if isinstance(value, str) and (name == _LANGUAGE if in_context else name in names):
+                yield value
+            if not in_context and name in maps and isinstance(value, _Members):
+                yield from (tag for tag, _ in value if tag not in nowhere)
+            yield from _tags(value, in_context or name == _CONTEXT, names, nowhere, maps)
+    elif isinstance(node, list):
+        for value in node:
+            yield from _tags(value, in_context, names, nowhere, maps)

@@ -19,11 +19,10 @@ from pyoxigraph import RdfFormat, parse
 from engine.runtime.rows import one_each
 from engine.timeline import is_moment
 from server.formats.bodies import check_lines
-from server.formats.items import Reader
-from server.formats.lines import has_odd_line_ends
+from server.formats.items import Reader, tokens
+from server.formats.reading import has_odd_line_ends
 from server.formats.media import NQUADS, TIMED
-from server.formats.stamps import stamp_ms
-from server.formats.terms import tokens
+from server.formats.values import stamp_ms
 from server.problems import Problem
 
 SMALL = 64 * 1024
@@ -107,7 +106,8 @@ def _quads(lines: pa.Array, reader: Reader) -> pa.Table | None:
     loose = pc.is_null(rows.g)
     stamps = _select(rows, loose)
     rows = _select(rows, pc.invert(loose))
-    if not len(rows.g) or _carries(rows, reader) or pc.min(pc.equal(stamps.p, f"<{reader.predicate}>")).as_py() is False:
+    predicate = f"<{reader.predicate}>"
+    if not len(rows.g) or pc.any(pc.equal(rows.p, predicate)).as_py() is True or pc.min(pc.equal(stamps.p, predicate)).as_py() is False:
         return None
     encoded = rows.g.dictionary_encode()
     times = _stamps(encoded.dictionary, stamps, reader)
@@ -169,11 +169,6 @@ def _cut(lines: pa.Array, numbers: np.typing.NDArray[np.int64], mask: pa.Array, 
     o = tail.take(_every(tail, 0, width))
     g = tail.take(_every(tail, 1, width)) if named else pa.nulls(len(o), pa.large_string())
     return _Rows(numbers[mask.to_numpy(zero_copy_only=False)], s, p, o, g)
-
-
-def _carries(rows: _Rows, reader: Reader) -> bool:
-    """Whether a triple inside an item has the predicate of time stamps."""
-    return pc.any(pc.equal(rows.p, f"<{reader.predicate}>")).as_py() is True
 
 
 def _table(item: np.typing.NDArray[np.int64], t: pa.Array, rows: _Rows, scope: pa.Array | None = None) -> pa.Table:

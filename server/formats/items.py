@@ -1,4 +1,5 @@
-"""Stream items out of parsed quads: one per graph, its time stamp found and stripped, its size within the caps."""
+"""Stream items out of what pyoxigraph reads: quads as canonical tokens, syntax errors as problems with their place and the caret line; one
+item per graph, its time stamp found and stripped, its size within the caps."""
 
 from __future__ import annotations
 
@@ -6,27 +7,99 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
+from pyoxigraph import DefaultGraph
+from pyoxigraph import Quad as OxQuad
+
 from engine.records import Triple
 from engine.runtime.resources import Item
 from engine.timeline import is_moment
-from server.formats.stamps import GENERATED_AT, stamp_ms
-from server.formats.terms import own_blank_nodes
+from server.formats.values import GENERATED_AT, stamp_ms
 from server.limits import Limits
 from server.problems import Problem
 
-
+_SHOWN = 120
+_DIRECTIONS = ("--ltr", "--rtl")
 Quad = tuple[str | None, Triple]
 # So many triples with the time stamp of an item may stand in it beside its own.
 STAMPS = 64
 
 
+def syntax_problem(detail: str, body: bytes, line: int | None = None, column: int | None = None, end_line: int | None = None,
+                   end_column: int | None = None) -> Problem:
+    """A 400 `rdf-syntax`; lines and columns count from 1."""
+    error: dict[str, Any] = {"detail": detail}
+    if line is not None:
+        location = {"line": line, "column": column, "endLine": end_line, "endColumn": end_column}
+        error["location"] = {name: value for name, value in location.items() if value is not None}
+        if column is not None:
+            error["snippet"] = snippet(body, line, column, end_column if end_line in (None, line) else None)
+    return Problem("rdf-syntax", detail, errors=[error])
+
+
+def from_parser(error: SyntaxError, body: bytes, *, line_offset: int = 0, column_offset: int = 0) -> Problem:
+    """pyoxigraph's error. The offsets are added where the text it saw was cut out of `body`; a column only counts in line 1."""
+    detail = (error.msg or "The text is not valid").partition(": ")[2] if (error.msg or "").startswith("Parser error") else error.msg
+    if "LoadDocumentCallback" in (error.msg or ""):
+        # The context is named by an IRI; none is bundled, and nothing is fetched.
+        detail = "The @context must be written inline; contexts are not fetched."
+        return Problem("remote-context-disabled", detail, errors=[{"detail": detail}], extra={"bundled": []})
+    detail = (detail or "The text is not valid").rstrip(".") + "."
+    if error.lineno is None:
+        return syntax_problem(detail, body, line_offset + 1 if line_offset else None)
+    shift = column_offset if error.lineno == 1 else 0
+    end_shift = column_offset if error.end_lineno == 1 else 0
+    return syntax_problem(detail, body, error.lineno + line_offset, (error.offset or 1) + shift,
+                          (error.end_lineno or error.lineno) + line_offset, (error.end_offset or 1) + end_shift)
+
+
+def snippet(body: bytes, line: int, column: int, end_column: int | None = None) -> str:
+    """Line `line` of `body` with carets under the place; long lines are cut around it."""
+    start = 0
+    for _ in range(line - 1):
+        start = body.find(b"\n", start) + 1
+        if start == 0:
+            return ""
+    stop = body.find(b"\n", start)
+    row = body[start:stop if stop >= 0 else len(body)][:1_000_000].decode("utf-8", "replace").rstrip("\r")
+    at = min(max(0, column - 1), len(row))
+    width = max(1, min((end_column or column) - column, len(row) - at, _SHOWN))
+    first = max(0, at - _SHOWN // 2)
+    shown = row[first:first + _SHOWN]
+    pad = "".join("\t" if c == "\t" else " " for c in shown[:at - first])
+    return f"{shown}\n{pad}{'^' * width}"
+
+
+def tokens(quads: Iterable[OxQuad], literal_cap: int | None = None) -> Iterator[Quad]:
+    """(graph token or None, triple) of each quad; RDF 1.2 terms and literals above `literal_cap` bytes are refused. `literal_cap` None
+    skips the check (a text shorter than the cap cannot hold such a literal)."""
+    default = DefaultGraph()
+    for quad in quads:
+        subject, predicate, object_ = str(quad.subject), str(quad.predicate), str(quad.object)
+        if (" " in object_ and object_[0] != '"') or object_.endswith(_DIRECTIONS):
+            raise Problem("rdf-syntax", "RDF 1.2 triple terms and base directions are not supported.",
+                          errors=[{"detail": f"not supported: {object_[:200]}"}])
+        if literal_cap is not None and len(object_) > literal_cap:
+            raise Problem("item-too-large", f"A literal has more than {literal_cap} bytes.",
+                          extra={"limit": literal_cap, "actual": len(object_.encode())})
+        graph = quad.graph_name
+        yield None if graph == default else str(graph), (subject, predicate, object_)
+
+
+def own_blank_nodes(graph: str | None, triples: Iterable[Triple]) -> tuple[str | None, tuple[Triple, ...]]:
+    """Blank nodes named ``_:b0``, ``_:b1``... in the order in which they appear, so that the same text gives the same item."""
+    names: dict[str, str] = {}
+
+    def own(token: str) -> str:
+        return names.setdefault(token, f"_:b{len(names)}") if token[0] == "_" else token
+
+    renamed = tuple([(own(s), p, own(o)) if s[0] == "_" or o[0] == "_" else (s, p, o) for s, p, o in triples])
+    return (own(graph) if graph else None), renamed
+
+
 @dataclass(frozen=True, slots=True)
 class Reader:
-    """How the items of one push are read.
-
-    `predicate` carries the time stamp of an item; `timestamp_ms` (``?timestamp=``) overrides it; `event_time` refuses items without
-    one; `skip` (``?on-error=skip``) leaves bad items out instead of refusing the push.
-    """
+    """How the items of one push are read. `predicate` carries the time stamp of an item; `timestamp_ms` (``?timestamp=``) overrides it;
+    `event_time` refuses items without one; `skip` (``?on-error=skip``) leaves bad items out instead of refusing the push."""
 
     predicate: str = GENERATED_AT
     timestamp_ms: int | None = None
@@ -99,8 +172,7 @@ class Reading:
             self.reject(located(problem, place or graph, line))
 
     def add_lines(self, lines: Iterable[tuple[int, int, Triple]], measured: bool) -> None:
-        """Add items of one triple each, given (number of the line, the ms that stand in it, triple); they share their blank nodes with
-        the others of the same ms."""
+        """Add items of a triple each: (number of the line, its ms, triple). They share blank nodes with the others of their ms."""
         for number, ms, triple in lines:
             if not measured:
                 try:

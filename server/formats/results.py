@@ -1,4 +1,4 @@
-"""Stored results in the formats that clients accept.
+"""Stored results in the formats that clients accept, and streams in the VoCaLS vocabulary (https://w3id.org/rsp/vocals#).
 
 SELECT and ASK are stored as SPARQL 1.1 Results JSON, CONSTRUCT and DESCRIBE as N-Triples; the other formats are made from these.
 """
@@ -8,12 +8,18 @@ from __future__ import annotations
 import html
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
-from pyoxigraph import Literal, NamedNode, Quad, QueryResultsFormat, RdfFormat, parse, parse_query_results, serialize
+from pyoxigraph import BlankNode, Literal, NamedNode, Quad, QueryResultsFormat, RdfFormat, parse, parse_query_results, serialize
+from pyoxigraph import Triple as OxTriple
 
+from engine.ir.terms import RDF_TYPE
 from engine.records import Triple
-from server.formats.media import DATASET_TYPES, JSON, NTRIPLES, RDF_FORMATS, RDFXML, RESULTS_JSON, RESULTS_XML, TABLE_FORMATS, XML
-from server.formats.stamps import GENERATED_AT, XSD
+from engine.runtime.resources import StreamInfo
+from server.formats.media import DATASET_TYPES, JSON, NTRIPLES, RDFXML, RDF_FORMATS, RESULTS_JSON, RESULTS_XML, TABLE_FORMATS, XML
+from server.formats.reading import read_graph
+from server.formats.values import GENERATED_AT, XSD
+from server.limits import Limits
 from server.problems import Problem
 
 _NO_CHARACTER = re.compile(rb"[\x00-\x08\x0b\x0c\x0e-\x1f]|\xef\xbf[\xbe\xbf]")
@@ -23,6 +29,9 @@ PREFIXES: Mapping[str, str] = {
     "prov": "http://www.w3.org/ns/prov#", "rdf": "http://www.w3.org/1999/02/22-rdf-syntax-ns#",
     "rdfs": "http://www.w3.org/2000/01/rdf-schema#", "sosa": "http://www.w3.org/ns/sosa/", "xsd": XSD,
 }
+VOCALS, DCAT, DCT = "https://w3id.org/rsp/vocals#", "http://www.w3.org/ns/dcat#", "http://purl.org/dc/terms/"
+_TYPE = NamedNode(RDF_TYPE[1:-1])
+_PREFIXES = {"vocals": VOCALS, "dcat": DCAT, "dct": DCT}
 
 
 def table(payload: bytes, media: str) -> bytes:
@@ -82,3 +91,27 @@ def _xml(text: bytes) -> bytes:
 def _used(text: bytes) -> dict[str, str]:
     """The prefixes that would shorten something in `text`."""
     return {prefix: namespace for prefix, namespace in PREFIXES.items() if b"<" + namespace.encode() in text}
+
+
+def stream_catalogue(streams: Iterable[StreamInfo], base_url: str, media: str) -> bytes:
+    """The streams as a ``vocals:StreamDescriptor``, each with its endpoint."""
+    root = NamedNode(f"{base_url}/streams")
+    triples = [OxTriple(root, _TYPE, NamedNode(f"{VOCALS}StreamDescriptor"))]
+    for info in streams:
+        stream, endpoint = NamedNode(info.iri), BlankNode(f"endpoint-{info.name}")
+        triples += [OxTriple(root, NamedNode(f"{DCAT}dataset"), stream), OxTriple(stream, _TYPE, NamedNode(f"{VOCALS}RDFStream")),
+                    OxTriple(stream, NamedNode(f"{DCT}title"), Literal(info.name)),
+                    OxTriple(stream, NamedNode(f"{VOCALS}hasEndpoint"), endpoint),
+                    OxTriple(endpoint, _TYPE, NamedNode(f"{VOCALS}StreamEndpoint")),
+                    OxTriple(endpoint, NamedNode(f"{DCAT}accessURL"), NamedNode(f"{base_url}/streams/{info.name}"))]
+    return bytes(serialize(triples, format=RDF_FORMATS[media], prefixes=_PREFIXES) or b"")
+
+
+def stream_descriptor(body: bytes, media: str, limits: Limits, base: str) -> dict[str, Any]:
+    """The members of a stream descriptor that a VoCaLS description gives: the IRI of its one ``vocals:RDFStream``."""
+    triples = read_graph(body, media, limits, base)
+    kinds = {f"<{VOCALS}RDFStream>", f"<{VOCALS}Stream>"}
+    found = sorted({s for s, p, o in triples if p == RDF_TYPE and o in kinds and s.startswith("<")})
+    if len(found) != 1:
+        raise Problem("rdf-syntax", f"A stream description has one vocals:RDFStream with an IRI; this one has {len(found)}.", status=422)
+    return {"iri": found[0][1:-1]}

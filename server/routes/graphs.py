@@ -1,16 +1,19 @@
-"""``/graphs``: static graphs by the SPARQL 1.1 Graph Store HTTP Protocol."""
+"""``/graphs``: static graphs by the SPARQL 1.1 Graph Store HTTP Protocol. ``/rules``: the rule sets that ``USING RULES`` may name."""
 
 from __future__ import annotations
+
+from operator import attrgetter
 
 from flask import Blueprint, Response, request
 
 from engine.records import Triple
-from engine.runtime.resources import DEFAULT_GRAPH, GraphInfo
-from server.formats.media import GRAPH_TYPES, JSONLD, NTRIPLES, RDFXML, TRIG, NQUADS, TURTLE, content_type
+from engine.runtime.resources import DEFAULT_GRAPH, RuleSetInfo
+from grammar.rule_sets import RULE_SET_TYPES
+from server.formats.media import GRAPH_TYPES, JSON, JSONLD, NQUADS, NTRIPLES, RDFXML, TEXT, TRIG, TURTLE, content_type
 from server.formats.reading import read_graph
 from server.formats.results import graph_of
 from server.problems import Problem
-from server.web import best, body, body_type, condition, json_reply, no_content, reply, route, site
+from server.web import best, body, body_type, condition, json_reply, no_content, path, reply, route, site, text_body
 
 blueprint = Blueprint("graphs", __name__)
 _OUT = (TURTLE, NTRIPLES, JSONLD, TRIG, NQUADS, RDFXML)
@@ -71,12 +74,12 @@ def _get(iri: str) -> Response:
 
 def _write(iri: str, replace: bool) -> Response:
     triples = _uploaded(iri)
-    info, created = site().engine.put_graph(iri, triples, replace=replace, check=condition(_etag))
+    info, created = site().engine.put_graph(iri, triples, replace=replace, check=condition(attrgetter("etag")))
     return json_reply(info.to_json(), 201 if created else 200, etag=info.etag)
 
 
 def _delete(iri: str) -> Response:
-    site().engine.delete_graph(iri, check=condition(_etag))
+    site().engine.delete_graph(iri, check=condition(attrgetter("etag")))
     return no_content()
 
 
@@ -117,5 +120,35 @@ def _direct(name: str) -> str:
     return f"{site().base_url}/graphs/{name}"
 
 
-def _etag(info: GraphInfo) -> str:
-    return info.etag
+@route(blueprint, "/rules", "GET")
+def list_rules() -> Response:
+    """All rule sets; the built-in ones cannot be changed."""
+    return json_reply({"rules": [info.to_json() for info in site().engine.rule_sets()]})
+
+
+@route(blueprint, "/rules/<name>", "GET")
+def get_rules(name: str) -> Response:
+    """One rule set; its text where ``Accept`` names the type that it has."""
+    info: RuleSetInfo = site().engine.rule_set(name)
+    if info.text is None or info.media is None:
+        return json_reply(info.to_json(), etag=info.etag)
+    media = best(JSON, info.media, TEXT)
+    if media == JSON:
+        return json_reply({**info.to_json(), "text": info.text}, etag=info.etag)
+    return reply(info.text, media, etag=info.etag)
+
+
+@route(blueprint, "/rules/<name>", "PUT")
+def put_rules(name: str) -> Response:
+    """Set or replace a rule set; the queries that use it are planned anew."""
+    media = body_type(RULE_SET_TYPES)
+    text = text_body(site().limits.rule_text)
+    info, created = site().engine.put_rules(name, media, text, check=condition(attrgetter("etag")))
+    return json_reply(info.to_json(), 201 if created else 200, etag=info.etag, headers={"Location": path("rules", name)})
+
+
+@route(blueprint, "/rules/<name>", "DELETE")
+def delete_rules(name: str) -> Response:
+    """Remove a rule set that no query uses."""
+    site().engine.delete_rules(name, check=condition(attrgetter("etag")))
+    return no_content()

@@ -1,28 +1,33 @@
-"""``/queries``: registration, state, plan and statistics of continuous queries."""
+"""``/queries``: registration, state, plan and statistics of continuous queries. ``/explain``: check a text and show its plan; nothing is
+registered."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from typing import Any
 from urllib.parse import unquote_plus
 
 from flask import Blueprint, Response
 
+from engine.ir.spans import Diagnostic, DiagnosticError
+from engine.runtime.errors import EngineError
 from engine.runtime.query_commands import OPTIONS
 from engine.runtime.resources import QueryInfo
-from grammar.program import media_of
-from grammar.rule_sets import BY_MEDIA, RULE_TYPES, TIMED_TYPES
+from grammar.rule_sets import BY_MEDIA, RULE_SET_TYPES, RULE_TYPES, TIMED_TYPES, media_of
 from server.formats.media import FORM, JSON, MERGE_PATCH, SPARQL_QUERY, TEXT
-from server.parameters import choice, count, flag, since
+from server.formats.values import choice, count, flag, since
 from server.problems import Problem, diagnostic_json
-from server.web import (best, body_type, condition, etag_of, json_object, json_reply, known_members, no_content, parameter,
-                        path, reply, route, site, text_body)
+from server.web import (best, body_type, condition, etag_of, json_object, json_reply, known_members, no_content, parameter, path, reply,
+                        route, site, text_body)
 
 blueprint = Blueprint("queries", __name__)
 LEVELS = ("parsed", "validated", "rewritten", "logical", "spark")
 STATES = ("starting", "running", "idle", "paused", "restarting", "failed", "finished", "stopping")
 STATEMENT_TYPES = (SPARQL_QUERY, TEXT, JSON, *RULE_TYPES, *TIMED_TYPES)
 _CHANGES: dict[str, tuple[Any, ...]] = {"state": ("paused", "running"), "resume": ("backlog", "now"), "force": (True, False)}
+Explained = Callable[[str], dict[str, Any]]
+_REFUSED: dict[str, Any] = {"valid": False, "errors": [], "warnings": [], "plan": None, "estimate": None}
 
 
 @route(blueprint, "/queries", "GET", query=("state", "limit", "offset"))
@@ -123,8 +128,7 @@ def query_json(info: QueryInfo) -> dict[str, Any]:
 
 
 def statement_text(types: tuple[str, ...]) -> tuple[str, dict[str, Any]]:
-    """The text of a query or rule program and the options beside it, from any of the body types. The option ``media`` is the type of a
-    program with a time of its own."""
+    """The text of a query or rule program and the options beside it. The option ``media`` is the type of a program with its own time."""
     limit = site().limits.query_text
     media = body_type(types)
     text = text_body(limit + 4096 if media == JSON else limit if media != FORM else 3 * limit)
@@ -175,3 +179,43 @@ def _etag(info: QueryInfo) -> str:
     """Of what can be asked for: how far the engine is with it (``starting``, ``idle``) makes no other version."""
     state = info.state if info.state in ("paused", "failed") else "running"
     return etag_of([info.text, info.epoch, info.options, state, *([info.media] if info.media else [])])
+
+
+@route(blueprint, "/explain", "POST", query=("level", "fail", "as"))
+def explain() -> Response:
+    """``{valid, errors, warnings, plan, estimate}``; a text with mistakes is a good answer, unless ``fail`` asks for a failure: with
+    ``errors`` as at registration, with ``warnings`` also where there are any. With ``as=rules`` of a rule set."""
+    explained = _of_rules() if parameter("as", choice("query", "rules"), "query") == "rules" else _of_statement()
+    level, fail = parameter("level", choice(*LEVELS), "logical"), parameter("fail", choice("errors", "warnings"), None)
+    accept = best(JSON, TEXT)
+    try:
+        found = explained(level)
+    except DiagnosticError as error:
+        if fail is not None:
+            raise
+        if accept == TEXT:
+            return reply(str(error) + "\n", TEXT)
+        return json_reply({**_REFUSED, "errors": [diagnostic_json(d) for d in error.diagnostics]})
+    except EngineError as error:
+        if error.status != 422 or fail is not None:
+            raise
+        return json_reply({**_REFUSED, "errors": [{"code": error.slug, "detail": error.detail}]})
+    warnings: list[Diagnostic] = found.pop("warnings", [])
+    if warnings and fail == "warnings":
+        raise Problem("has-warnings", warnings[0].message, errors=[diagnostic_json(d) for d in warnings])
+    if accept == TEXT:
+        lines = "".join(f"\nwarning: {warning.render()}\n" for warning in warnings)
+        return reply(str(found.get("plan") or "").rstrip("\n") + "\n" + lines, TEXT)
+    return json_reply({"valid": True, "errors": [], "estimate": None, **found, "warnings": [diagnostic_json(d) for d in warnings]})
+
+
+def _of_statement() -> Explained:
+    """The plan of the query or program of the request at a level."""
+    text, options = statement_text(STATEMENT_TYPES)
+    return lambda level: dict(site().engine.explain(text, level, options.get("media")))
+
+
+def _of_rules() -> Explained:
+    """The rule set of the request, which has no plan before a query uses it."""
+    media, text = body_type(RULE_SET_TYPES), text_body(site().limits.rule_text)
+    return lambda level: {"plan": None, "clauses": site().engine.check_rules(media, text)}

@@ -23,8 +23,7 @@ _PARAMETERS = ("query", "update", "default-graph-uri", "named-graph-uri", "forma
 _DEFAULT = frozenset(("urn:x-rdflib:default", "urn:x-arq:DefaultGraph"))
 _SD = "http://www.w3.org/ns/sparql-service-description#"
 _FORMATS = "http://www.w3.org/ns/formats/"
-_FORMAT_NAMES = ("SPARQL_Results_JSON", "SPARQL_Results_XML", "SPARQL_Results_CSV", "SPARQL_Results_TSV", "Turtle", "N-Triples",
-                 "RDF_XML")
+_FORMAT_NAMES = ("SPARQL_Results_JSON", "SPARQL_Results_XML", "SPARQL_Results_CSV", "SPARQL_Results_TSV", "Turtle", "N-Triples", "RDF_XML")
 _GRAPHS = (TURTLE, *(media for media in GRAPH_RESULT_TYPES if media != TURTLE), XML)
 
 

@@ -9,16 +9,14 @@ from flask import Blueprint, Response, request
 
 from engine.runtime.resources import OMITTED, Rejection, StreamInfo, TailEvent, iso
 from engine.runtime.streams import check_pushable
-from server.feeds.frames import encoded, jsonl
-from server.feeds.tail import item_frame
-from server.formats import vocals
+from server.feeds.frames import jsonl
+from server.feeds.driver import item_frame
 from server.formats.columns import read_columns
 from server.formats.items import Reader
 from server.formats.media import JSON, JSONL, JSONLD, PUSH_TYPES, STREAMED_TYPES, TRIG, TURTLE
 from server.formats.reading import read_items
-from server.formats.results import dataset
-from server.formats.stamps import GENERATED_AT, XSD
-from server.parameters import choice, count, flag, moment
+from server.formats.results import dataset, stream_catalogue, stream_descriptor
+from server.formats.values import GENERATED_AT, XSD, choice, count, flag, moment
 from server.problems import Problem
 from server.web import (best, body, body_type, condition, etag_of, json_object, json_reply, no_content, parameter, path, reply,
                         route, site, text_body)
@@ -33,7 +31,7 @@ def catalogue() -> Response:
     media = best(JSON, TURTLE, JSONLD)
     if media == JSON:
         return json_reply({"streams": [info.to_json() for info in infos]})
-    return reply(vocals.catalogue(infos, site().base_url, media), media)
+    return reply(stream_catalogue(infos, site().base_url, media), media)
 
 
 @route(blueprint, "/streams/<name>", "PUT")
@@ -44,7 +42,7 @@ def put(name: str) -> Response:
         text = text_body(site().limits.json_body)
         descriptor = json_object(text) if text.strip() else {}
     else:
-        descriptor = vocals.descriptor(body(site().limits.json_body), media, site().limits, f"{site().base_url}/streams/{name}")
+        descriptor = stream_descriptor(body(site().limits.json_body), media, site().limits, f"{site().base_url}/streams/{name}")
     info, created = site().engine.put_stream(name, descriptor, check=condition(_etag))
     return json_reply(info.to_json(), 201 if created else 200, etag=_etag(info), headers={"Location": path("streams", name)})
 
@@ -56,7 +54,7 @@ def get(name: str) -> Response:
     media = best(JSON, TURTLE, JSONLD)
     if media == JSON:
         return json_reply(info.to_json(), headers={"ETag": f'"{_etag(info)}"'})
-    return reply(vocals.catalogue([info], site().base_url, media), media)
+    return reply(stream_catalogue([info], site().base_url, media), media)
 
 
 @route(blueprint, "/streams/<name>", "DELETE", query=("force",))
@@ -105,7 +103,7 @@ def items(name: str) -> Response:
     headers = {"RSP-Truncated": "true"} if "since" in request.args and not part.whole else {}
     media = best(JSONL, TRIG)
     if media == JSONL:
-        return reply(encoded(map(item_frame, events), jsonl), JSONL, headers=headers)
+        return reply(b"".join(jsonl(item_frame(event)) for event in events), JSONL, headers=headers)
     predicate = f"<{info.descriptor.get('timestampPredicate') or GENERATED_AT}>"
     return reply(dataset((_stamped(event, predicate) for event in events), TRIG), TRIG, headers=headers)
 

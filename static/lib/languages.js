@@ -29,7 +29,7 @@ const withoutBlanks = (text) => text.replace(/^(?:\s|[#%][^\n]*)+/, "");
 const bare = (text) => text.replace(/%[^\n]*|"(?:[^"\\\n]|\\.)*"|<[A-Za-z][\w+.-]*:[^<>\s]*>/g, " ");
 
 /**
- * The language that a text looks like: RIF as the server tells it (grammar/program.py), LARS and DatalogMTL by their lines
+ * The language that a text looks like: RIF as the server tells it (grammar/rule_sets.py), LARS and DatalogMTL by their lines
  * before the rules, their arrows and operators; a rule of neither (`p(X) :- q(X)`) is DatalogMTL. Else SPARQL.
  */
 export function languageOf(text) {

@@ -32,7 +32,7 @@ from engine.reference.sparql import Result
 from engine.runtime import programs
 from engine.runtime.rows import graph_table
 from engine.timeline import MAX, Interval
-from grammar.rif import parse_rules
+from grammar.rif.parse import parse_rules
 
 QUERY = "test"
 INPUT = "urn:input"

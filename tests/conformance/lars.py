@@ -16,7 +16,7 @@ from typing import Any
 from engine.ir.rules import Fact, RuleSet, atoms
 from engine.ir.spans import DiagnosticError
 from engine.reference.formulas import Ground, ground
-from grammar.lars import parse_lars
+from grammar.lars.parse import parse_lars
 from tests.conformance.executors import Answer
 from tests.conformance.outcomes import Outcome, Verdict, refusal
 

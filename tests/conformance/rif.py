@@ -25,7 +25,7 @@ from engine.reference.temporal import evaluate
 from engine.rewrite.profiles import RULES_OF
 from engine.timeline import ALWAYS
 from grammar import parse
-from grammar.rif.profiles import REJECTED, graph_problems, strongest
+from grammar.rif.parse import REJECTED, graph_problems, strongest
 from tests.conformance.executors import Answer
 from tests.conformance.outcomes import Outcome, Verdict, refusal
 from tests.conformance.readings import Question, Told, ask

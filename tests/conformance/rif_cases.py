@@ -12,7 +12,7 @@ import pyoxigraph
 from engine.ir.profiles import STREAM
 from engine.ir.rules import Formula, Import, RuleSet
 from engine.records import Triple
-from grammar.rif import link, parse_condition, parse_rules
+from grammar.rif.parse import link, parse_condition, parse_rules
 
 KINDS = ("PositiveEntailmentTest", "NegativeEntailmentTest", "PositiveSyntaxTest", "NegativeSyntaxTest", "ImportRejectionTest")
 MEDIA = {".rifps": "text/x-rif-ps", ".rif": "application/rif+xml"}

@@ -24,8 +24,8 @@ from engine.sql.closing import Closing, seen_text
 from engine.sql.dialect import DIALECTS
 from engine.sql.sources import Evaluation, source_texts, stream_table
 from grammar import parse
-from grammar.program import parse_program
-from grammar.rif import parse_rules
+from grammar.rule_sets import parse_program
+from grammar.rif.parse import parse_rules
 from grammar.rif.xml import EXTENSION
 
 PS, XML = "text/x-rif-ps", "application/rif+xml"

@@ -13,7 +13,7 @@ from random import Random
 
 from engine.ir import profiles
 from engine.records import End, Event, GraphVersion, Record, Register, RulesVersion, Triple
-from grammar.program import media_of
+from grammar.rule_sets import media_of
 from tests.case_rows import PREFIXES
 from tests.merged import SPACE
 

@@ -19,8 +19,8 @@ from engine.plan import entail
 from engine.runtime.rows import encode, facts_of, graph_table
 from engine.timeline import MIN
 from engine.worker import states
-from grammar.program import parse_program
-from grammar.rif import parse_rules
+from grammar.rule_sets import parse_program
+from grammar.rif.parse import parse_rules
 from grammar.statement import parse
 from tests.differential.test_kept import E, G, R, S, events, rows
 

@@ -15,7 +15,7 @@ from engine.reference.formulas import Ground, ground
 from engine.reference.temporal import evaluate
 from engine.runtime.programs import Derived, as_given, planned, run
 from engine.timeline import ALWAYS, MAX, MIN, Interval, instant
-from grammar.datalogmtl import parse_datalogmtl, parse_facts
+from grammar.datalogmtl.parse import parse_datalogmtl, parse_facts
 from tests.differential.temporal import Scenario, scenarios
 from tests.interval_runs import Held, clipped, horizon
 from tests.random_programs import Program, programs

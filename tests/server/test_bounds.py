@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 import requests
 
-from server import connection
+from server import serving
 from server.feeds.channel import Entry
 from server.feeds.exchange import Exchange
 from server.feeds.feed import Feed
@@ -83,7 +83,7 @@ def test_a_head_that_does_not_come_in_time_ends_the_connection(serve: Serve, beg
 
 def test_a_body_that_does_not_come_in_time_ends_the_connection_though_nobody_reads_it(
         serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(connection, "_GRACE_SECONDS", 0.05)
+    monkeypatch.setattr(serving, "_GRACE_SECONDS", 0.05)
     live = serve(replace(QUICK, upload_seconds=0.1))
     with client(live) as found:
         found.sendall(b"GET /health/live HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000000\r\n\r\n")

@@ -12,9 +12,8 @@ from hypothesis import strategies as st
 from engine.runtime.resources import Item
 from server.formats import columns, media
 from server.formats.columns import read_columns
-from server.formats.items import Reader
+from server.formats.items import Reader, own_blank_nodes
 from server.formats.reading import read_items
-from server.formats.terms import own_blank_nodes
 from server.limits import Limits
 from server.problems import Problem
 from tests.server.fake_engine import items_of

@@ -9,7 +9,7 @@ import pytest
 import requests
 from flask.testing import FlaskClient
 
-from server import cors
+from server import guard
 from server.app import create_app
 from server.web import Site
 from tests.server.conftest import Live, problem
@@ -185,11 +185,11 @@ def test_without_the_option_no_origin_is_told_anything(live: Live) -> None:
     ("https://board.example.org", BOARD), ("HTTPS://Board.Example.ORG/", BOARD), ("https://board.example.org:443", BOARD),
     ("http://localhost:3000", "http://localhost:3000"), ("http://[::1]:3000", "http://[::1]:3000"), ("http://a:80", "http://a")])
 def test_origins_are_written_as_browsers_do(given: str, origin: str) -> None:
-    assert cors.origin_of(given) == origin
+    assert guard.origin_of(given) == origin
 
 
 @pytest.mark.parametrize("given", ["*", "null", "", "board.example.org", "https://*.example.org", "https://a/path", "file://",
                                    "https://a b", "https://a,https://b", "https://a\r\nx: y"])
 def test_anything_but_one_origin_is_refused(given: str) -> None:
     with pytest.raises(ValueError, match="not an origin"):
-        cors.origin_of(given)
+        guard.origin_of(given)

@@ -17,7 +17,7 @@ from engine.ir.quoting import is_language_tag, quote
 from engine.ir.spans import DiagnosticError
 from engine.ir.terms import RDF, XSD, Constant
 from grammar import parse
-from grammar.rif import parse_rules
+from grammar.rif.parse import parse_rules
 from server.formats import media
 from server.formats.items import Reader
 from server.formats.reading import read_graph, read_items

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from server.feeds.exchange import Exchange
-from server.feeds.many import ManyFeeds
+from server.feeds.driver import ManyFeeds
 from server.feeds.options import Options
 from server.limits import Limits
 from tests.server.conftest import TEXT

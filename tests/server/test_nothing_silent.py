@@ -10,8 +10,8 @@ from flask.testing import FlaskClient
 
 from engine.runtime.resources import DeadLetter, Item, TailEvent, TailPart
 from server.feeds.channel import Channel
-from server.feeds.render import rsp
-from server.feeds.tail import Tail
+from server.feeds.frames import rsp
+from server.feeds.driver import Tail
 from tests.server.conftest import QUICK, Live
 from tests.waiting import wait_until
 from tests.server.fake_engine import NOW, FakeEngine, rows

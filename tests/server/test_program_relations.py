@@ -16,7 +16,7 @@ from server.feeds.exchange import Exchange
 from server.feeds.feed import Feed
 from server.feeds.frames import Frame
 from server.feeds.options import Options
-from server.formats.stamps import date_time_ms
+from server.formats.values import date_time_ms
 from server.limits import Limits
 from tests.server.test_timed_programs import DMTL, FROM, HERE, HOT, LARS, Timed
 from tests.unit.runtime.test_engine import NOW

@@ -16,7 +16,7 @@ from server.formats import media
 from server.formats.bodies import gunzip, read_body
 from server.formats.items import Reader
 from server.formats.reading import read_graph, read_items
-from server.formats.stamps import date_time_ms, stamp_ms
+from server.formats.values import date_time_ms, stamp_ms
 from server.limits import Limits
 from server.problems import Problem
 from tests.shared import shared_files, shared

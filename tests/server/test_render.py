@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from engine.output import select_json
 from engine.runtime.resources import ResultEvent
 from server.feeds.options import Variant
-from server.feeds.render import cut_rows, full_frames, result_frames
+from server.feeds.frames import cut_rows, full_frames, result_frames
 
 PARTS = st.lists(st.sampled_from(['"', "}", "{", ",", ":", "[", "\\", "x", '"}},{"', "}},{", "é"]), max_size=8).map("".join)
 ROWS = st.lists(st.dictionaries(st.sampled_from(["a", "b"]), PARTS, min_size=0), min_size=1, max_size=30)

@@ -12,14 +12,13 @@ from engine.runtime.errors import EngineError
 from engine.runtime.streams import describe, duration_ms
 from engine.timeline import EARLIEST_MS, LATEST_MS, LONGEST_MS, is_moment
 from grammar import parse
-from grammar.rif import parse_rules
+from grammar.rif.parse import parse_rules
 from server.feeds.options import parse_options
 from server.formats import columns, media
 from server.formats.columns import read_columns
 from server.formats.items import Reader
 from server.formats.reading import read_items
-from server.formats.stamps import XSD, date_time_ms
-from server.parameters import moment
+from server.formats.values import XSD, date_time_ms, moment
 from server.problems import Problem
 
 LONG = ["999999999999999d", "P999999999999D", "PT" + "9" * 400 + "S", "9" * 400 + "s", "9" * 5_000 + "ms", "1" + "0" * 14 + "h",

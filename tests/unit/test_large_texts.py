@@ -11,8 +11,8 @@ from engine.compiler import BUILT_IN_RULES, Catalog, compile_statement
 from engine.ir.rules import RuleSet
 from engine.ir.spans import DiagnosticError
 from grammar import parse
-from grammar.checks import TEXT_LIMITS
-from grammar.rif import parse_rules
+from grammar.statement import TEXT_LIMITS
+from grammar.rif.parse import parse_rules
 from grammar.text import MAX_LENGTH
 
 PAGE = (Path(__file__).parents[2] / "docs/sparql.md").read_text()

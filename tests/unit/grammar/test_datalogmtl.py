@@ -15,7 +15,7 @@ from engine.ir.spans import Diagnostic, DiagnosticError
 from engine.ir.terms import RDF_TYPE, XSD, Constant, Variable
 from engine.reference.temporal import evaluate
 from engine.timeline import ALWAYS, MAX, MIN, Interval, interval, operator
-from grammar.datalogmtl import parse_datalogmtl, parse_facts
+from grammar.datalogmtl.parse import parse_datalogmtl, parse_facts
 from grammar.datalogmtl.parse import _quick
 from grammar.datalogmtl.reader import Reader
 from grammar.rule_text import Report

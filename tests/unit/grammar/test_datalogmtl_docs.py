@@ -12,7 +12,7 @@ from engine.ir.rules import Atom, Fact, atoms
 from engine.ir.spans import DiagnosticError
 from engine.ir.terms import Constant
 from engine.reference.temporal import evaluate
-from grammar.datalogmtl import parse_datalogmtl, parse_facts
+from grammar.datalogmtl.parse import parse_datalogmtl, parse_facts
 from grammar.rule_text import MAX_LENGTH, MAX_NESTING
 
 PAGE = (Path(__file__).parents[3] / "docs" / "datalogmtl.md").read_text(encoding="utf-8")

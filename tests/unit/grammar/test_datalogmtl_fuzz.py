@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from engine.ir.spans import DiagnosticError
-from grammar.datalogmtl import parse_datalogmtl, parse_facts
+from grammar.datalogmtl.parse import parse_datalogmtl, parse_facts
 from tests.unit.grammar.test_datalogmtl import BODIES, EX, FACTS, HEADS, SHORT_STOP
 from tests.unit.grammar.test_rif_fuzz import LONGEST, assert_told, filled, mutated
 

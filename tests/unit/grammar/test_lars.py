@@ -12,7 +12,7 @@ from engine.ir.spans import Diagnostic, DiagnosticError
 from engine.ir.terms import RDF_TYPE, XSD, Constant, Term, Variable
 from engine.reference.temporal import evaluate
 from engine.timeline import ALWAYS, MAX, Interval, granule, operator
-from grammar.lars import parse_lars
+from grammar.lars.parse import parse_lars
 from grammar.rule_sets import parse_rules
 from grammar.rule_text import MAX_LENGTH
 from grammar.terms import literal

@@ -11,7 +11,7 @@ from engine.ir.rules import Atom, atoms
 from engine.ir.spans import DiagnosticError
 from engine.reference.formulas import Ground, ground, unify
 from engine.reference.temporal import evaluate
-from grammar.lars import parse_lars
+from grammar.lars.parse import parse_lars
 from grammar.lars.timeline import MOST_TUPLES
 from grammar.rule_sets import parse_rules
 from grammar.rule_text import MAX_ATOMS, MAX_ERRORS, MAX_LENGTH, MAX_NESTING

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from engine.ir.printer_lars import show_lars
 from engine.ir.spans import DiagnosticError
-from grammar.lars import parse_lars
+from grammar.lars.parse import parse_lars
 from grammar.rule_text import MAX_ATOMS
 from tests.unit.grammar.test_rif_fuzz import LONGEST, assert_told, filled, mutated
 from tests.unit.ir.lars_maker import programs

@@ -6,7 +6,7 @@ import pytest
 
 from engine.ir.spans import Diagnostic, DiagnosticError
 from grammar import parse
-from grammar.rif import parse_rules
+from grammar.rif.parse import parse_rules
 
 PS, XML = "text/x-rif-ps", "application/rif+xml"
 

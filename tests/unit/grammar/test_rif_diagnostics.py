@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from engine.ir.spans import Diagnostic, DiagnosticError
-from grammar.rif import link, parse_condition, parse_rules
+from grammar.rif.parse import link, parse_condition, parse_rules
 from grammar.rule_text import MAX_LENGTH
 
 PS, XML = "text/x-rif-ps", "application/rif+xml"

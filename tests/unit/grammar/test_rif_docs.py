@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from engine.ir.spans import DiagnosticError
-from grammar.rif import parse_rules
+from grammar.rif.parse import parse_rules
 from grammar.rule_text import MAX_LENGTH, MAX_NESTING
 from grammar.rif.translate import MOST_CONJUNCTS
 

@@ -8,7 +8,7 @@ import pytest
 
 from engine.ir.rule_printer import show_rule_set
 from engine.ir.rules import RuleSet
-from grammar.rif import parse_rules
+from grammar.rif.parse import parse_rules
 from tests.shared import shared
 from tests.unit.grammar.rif_xml import as_xml
 from tests.unit.grammar.test_golden import tree

@@ -17,7 +17,7 @@ from engine.ir.rules import TRIPLE, Atom, Fact, Rule, RuleSet
 from engine.ir.rules import Test as Condition
 from engine.ir.terms import RDF_TYPE, XSD, Constant, Variable
 from engine.timeline import Interval, coalesce, interval
-from grammar.datalogmtl import parse_datalogmtl, parse_facts
+from grammar.datalogmtl.parse import parse_datalogmtl, parse_facts
 from tests.random_programs import Program, programs
 
 X = Variable("X")

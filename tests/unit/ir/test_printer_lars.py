@@ -11,7 +11,7 @@ from engine.ir.rules import (TRIPLE, At, Atom, BoxPlus, DiamondMinus, Fact, Fals
 from engine.ir.rules import Test as Condition
 from engine.ir.terms import Constant, Variable
 from engine.timeline import Interval
-from grammar.lars import parse_lars
+from grammar.lars.parse import parse_lars
 from tests.unit.ir.lars_maker import programs
 
 P = Atom("p", (Variable("X"),))

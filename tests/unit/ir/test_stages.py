@@ -6,9 +6,9 @@ import pytest
 
 from engine.ir.rules import RuleSet
 from engine.ir.stages import DENSE, MixedTimelines, Placed, Timeline, divide, stages, timeline_of
-from grammar.datalogmtl import parse_datalogmtl
-from grammar.lars import parse_lars
-from grammar.rif import parse_rules
+from grammar.datalogmtl.parse import parse_datalogmtl
+from grammar.lars.parse import parse_lars
+from grammar.rif.parse import parse_rules
 
 PREFIX = "PREFIX ex: <http://ex.org/>\n"
 

@@ -13,8 +13,8 @@ from engine.ir.rules import Atom, BoxMinus, BoxPlus, DiamondMinus, RuleSet
 from engine.plan.memory import Memory, memory
 from engine.reference.temporal import evaluate
 from engine.rewrite.temporal import normal_form
-from grammar.datalogmtl import parse_datalogmtl, parse_facts
-from grammar.lars import parse_lars
+from grammar.datalogmtl.parse import parse_datalogmtl, parse_facts
+from grammar.lars.parse import parse_lars
 from tests.random_programs import Program, programs
 
 EXAMPLE_1 = """Flag(X,Z) :- Monit(X,Z), Boxminus[0,4]Diamondminus[0,2]Signal(Z)

@@ -22,7 +22,7 @@ from engine.ir.rules import Fact, Rule, RuleSet
 from engine.reference.temporal import evaluate
 from engine.rewrite.temporal import normal_form
 from engine.timeline import MIN, Interval, instant, interval, intersect
-from grammar.datalogmtl import parse_datalogmtl, parse_facts
+from grammar.datalogmtl.parse import parse_datalogmtl, parse_facts
 from tests.random_programs import DERIVED, Program, programs
 
 HORIZON = 12_000        # ms

@@ -18,7 +18,7 @@ from engine.runtime.errors import EngineError
 from engine.runtime.log import LogFolder
 from engine.runtime.service import Engine
 from grammar import parse
-from grammar.rif import parse_rules
+from grammar.rif.parse import parse_rules
 from tests.unit.runtime.test_engine import EVENTS, NOW, P, S, TEXT, Running, item
 
 OTHER = TEXT.replace("QUERY q", "QUERY other")

@@ -11,7 +11,7 @@ from engine.ir.spans import Diagnostic, DiagnosticError
 from engine.runtime.statement_warnings import statement_warnings
 from engine.runtime.rows import graph_table
 from grammar import parse
-from grammar.rif import parse_rules
+from grammar.rif.parse import parse_rules
 from tests.case_files import CASES
 from tests.unit.grammar.corpus import community_texts, dialect_texts, evaluation_texts
 from tests.unit.runtime.test_engine import EVENTS, NOW, P, S, Running, item, running

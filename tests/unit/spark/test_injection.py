@@ -24,8 +24,8 @@ from engine.execution.own_process import own_process
 from engine.sql import sources
 from engine.sql.sources import stream_table
 from grammar import parse
-from grammar.program import parse_program
-from grammar.rif import parse_rules
+from grammar.rule_sets import parse_program
+from grammar.rif.parse import parse_rules
 from grammar.rif.xml import EXTENSION
 
 S, G, P, Q = "http://ex.org/s", "http://ex.org/g", "http://ex.org/p", "http://ex.org/q"

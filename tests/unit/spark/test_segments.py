@@ -24,7 +24,7 @@ from engine.spark.feed import Feed, FeedSettings
 from engine.spark.session import Session
 from engine.worker import states
 from grammar import parse
-from grammar.rif import parse_rules
+from grammar.rif.parse import parse_rules
 
 S = "http://ex.org/s"
 EDGE, REACHES = "<http://ex.org/edge>", "<http://ex.org/reaches>"

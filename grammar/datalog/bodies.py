@@ -1,14 +1,19 @@
-"""Comparisons and arithmetic of Datalog bodies: ``X > 3``, ``Z = X + Y * 2``. Operators and values are those of SPARQL."""
+"""Bodies of Datalog rules: comparisons and arithmetic, ``X > 3``, ``Z = X + Y * 2``, with the operators and values of SPARQL; and safety:
+each variable is bound by a positive atom, by ``@T`` before one, or by ``=`` with a bound side."""
 
 from __future__ import annotations
 
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from heapq import heapify, heappop, heappush
 
-from engine.ir.expressions import Call, Expression
-from engine.ir.rules import Test
+from engine.ir.expressions import Call, Expression, variables_of
+from engine.ir.rules import Assign, Formula, Head, Negation, Test, rule_variables
 from engine.ir.spans import Span
-from grammar.datalog.sources import SourceReader
-from grammar.rule_text import MAX_ATOMS, MAX_NESTING, Stop
+from engine.ir.terms import Variable
+from grammar.datalog.reader import Reader
+from grammar.rule_text import MAX_ATOMS, MAX_NESTING, Report, Stop
 
 COMPARED = ("=", "!=", "<", "<=", ">", ">=")
 ARITHMETIC = ("+", "-", "*", "/")
@@ -16,19 +21,18 @@ ARITHMETIC = ("+", "-", "*", "/")
 _OTHERS = {"==": "equality is written =", "<>": "not equal is written !=", ":=": "equality is written =, and so is Z = X + 1",
            "<-": "put a space between < and a negative number"}
 AGGREGATES = frozenset("count sum min max avg".split())
-AN_EXPRESSION = "a variable, a constant or '('"
 
 
 @dataclass(frozen=True, slots=True)
 class Equality:
-    """``left = right``: a test, or where a side is a variable that nothing else binds, its value (safety.py)."""
+    """``left = right``: a test, or where a side is a variable that nothing else binds, its value (`resolved`)."""
 
     left: Expression
     right: Expression
     span: Span
 
 
-class ComparisonReader(SourceReader):
+class ComparisonReader(Reader):
     """Reads comparisons; an expression has at most MAX_NESTING operators and brackets."""
 
     _parts = 0
@@ -41,7 +45,6 @@ class ComparisonReader(SourceReader):
         return (self.token.kind in ("word", "iri", "name") and self.after.kind == "mark" and self.after.text in operators)
 
     def comparison(self) -> Test | Equality:
-        """Two expressions with an operator between them."""
         start = self.token.start
         self._parts = 0
         left = self._sum()
@@ -76,7 +79,7 @@ class ComparisonReader(SourceReader):
             self.expect(")")
             return inner
         if not self.starts_term():
-            self.fail(AN_EXPRESSION, "aggregates are not in this language" if self.at("#") else None)
+            self.fail("a variable, a constant or '('", "aggregates are not in this language" if self.at("#") else None)
         if self.token.kind in ("word", "name", "iri") and self.after.text in ("(", "{"):
             aggregate = self.token.text.lower() in AGGREGATES
             what = f"The aggregate {self.token.text}" if aggregate else f"The function {self.token.text}"
@@ -102,3 +105,53 @@ class ComparisonReader(SourceReader):
             self.report.error(f"An expression has more than {MAX_NESTING} operators and brackets.", self.here(), code="nesting-too-deep",
                               hint="give a part of it a variable of its own: Z = X + 1")
             raise Stop
+
+
+def resolved(parts: Sequence[Formula | Equality]) -> tuple[tuple[Formula, ...], frozenset[Variable]]:
+    """A body in its order, each equality a test or an assignment; and the variables that it binds. The first equality, in the order of the
+    text, that finds one side bound and the other a variable that is not assigns it."""
+    bound = {v for part in parts if not isinstance(part, (Equality, Negation, Test)) for v in rule_variables(part)}
+    waiting = {place: part for place, part in enumerate(parts) if isinstance(part, Equality)}
+    asking: dict[Variable, list[int]] = defaultdict(list)
+    for place, part in waiting.items():
+        for variable in variables_of(part.left) | variables_of(part.right):
+            asking[variable].append(place)
+    found: dict[int, Formula] = {}
+    to_try = list(waiting)
+    heapify(to_try)
+    while to_try:
+        place = heappop(to_try)
+        assigned = _assigned(waiting[place], bound) if place not in found else None
+        if assigned is not None:
+            found[place] = assigned
+            bound.add(assigned.variable)
+            for other in asking[assigned.variable]:
+                heappush(to_try, other)
+    tests = {place: Test(Call("=", (part.left, part.right), part.span)) for place, part in waiting.items()}
+    body = tuple(part if not isinstance(part, Equality) else found.get(place, tests[place]) for place, part in enumerate(parts))
+    return body, frozenset(bound)
+
+
+def _assigned(equality: Equality, bound: set[Variable]) -> Assign | None:
+    for side, other in ((equality.left, equality.right), (equality.right, equality.left)):
+        if isinstance(side, Variable) and side not in bound and variables_of(other) <= bound:
+            return Assign(side, other)
+    return None
+
+
+def report_unsafe(head: Head, body: Sequence[Formula], bound: frozenset[Variable], places: Mapping[Variable, Span], report: Report) -> None:
+    """Say which variables of a rule nothing binds, each where it stands first."""
+    asked = set(rule_variables(head)).union(*(_asked(part) for part in body))
+    for variable in sorted(asked - bound, key=lambda v: places[v].start):
+        span = places[variable]
+        fact = "" if body else ": a fact has no variables"
+        report.error(f"Nothing binds {span.text}{fact}.", span, code="rules-unsafe",
+                     hint=f"let an atom of the body that is not under 'not' hold {span.text}" if body else
+                     "a constant begins with a lower-case letter, or stands in quotes")
+
+
+def _asked(part: Formula) -> frozenset[Variable]:
+    match part:
+        case Test(condition=expression) | Assign(expression=expression):
+            return variables_of(expression)
+    return rule_variables(part)
