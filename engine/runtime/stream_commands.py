@@ -7,12 +7,12 @@ from typing import Any
 
 import pyarrow as pa
 
+from engine.output import triples_in
 from engine.runtime.append import Appender
 from engine.runtime.catalogue import Catalogue
 from engine.runtime.commands import Check, Commands, Rows
 from engine.runtime.describe import made_info, stream_info
 from engine.runtime.errors import conflict, in_use, not_found, unavailable
-from engine.output import triples_in
 from engine.runtime.quotas import check_stream
 from engine.runtime.receipts import Terms
 from engine.runtime.registered import Registered
@@ -20,6 +20,8 @@ from engine.runtime.resources import DeadLetter, Item, Receipt, Rejection, Strea
 from engine.runtime.rows import Kind, Prepared, prepare, prepare_table
 from engine.runtime.streams import check_name, check_pushable, describe, made_by_a_query
 from engine.runtime.view import View
+
+OWN_FILE_ROWS = 4_096     # a push of so many is worth a file: it does not wait for others while the pump is slow
 
 
 class StreamCommands(Commands):
@@ -122,7 +124,8 @@ class StreamCommands(Commands):
         if self._machine.backlog > self.settings.max_backlog_items:
             raise unavailable("engine-overloaded", f"{self._machine.backlog} records wait to be processed.", 1)
         self._machine.room.check()
-        return self._machine.writer.call(lambda end, now: end.push(iri, prepared, now, terms), self.settings.push_wait_s)
+        large = prepared.table.num_rows >= OWN_FILE_ROWS
+        return self._machine.writer.call(lambda end, now: end.push(iri, prepared, now, terms), self.settings.push_wait_s, soon=large)
 
 
 def _descriptor(name: str, view: View) -> dict[str, Any]:
