@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 from engine.functions import arithmetic
 from engine.functions.compare import order_key
-from engine.functions.errors import ExpressionError
+from engine.functions.context import ExpressionError
 from engine.functions.terms import integer, split, string
 
 
@@ -39,17 +39,9 @@ def _avg(tokens: list[str]) -> str:
     return arithmetic.divide(_sum(tokens), integer(len(tokens))) if tokens else integer(0)
 
 
-def _min(tokens: list[str]) -> str | None:
-    return min(tokens, key=lambda token: (order_key(token), token), default=None)
-
-
 def _max(tokens: list[str]) -> str | None:
     highest = max(map(order_key, tokens), default=None)
     return min((token for token in tokens if order_key(token) == highest), default=None)
-
-
-def _sample(tokens: list[str]) -> str | None:
-    return min(tokens, default=None)
 
 
 def _group_concat(tokens: list[str], separator: str) -> str:
@@ -66,8 +58,8 @@ _AGGREGATES: dict[str, Callable[[list[str], str], str | None]] = {
     "COUNT": lambda tokens, _: integer(len(tokens)),
     "SUM": lambda tokens, _: _sum(tokens),
     "AVG": lambda tokens, _: _avg(tokens),
-    "MIN": lambda tokens, _: _min(tokens),
+    "MIN": lambda tokens, _: min(tokens, key=lambda token: (order_key(token), token), default=None),
     "MAX": lambda tokens, _: _max(tokens),
-    "SAMPLE": lambda tokens, _: _sample(tokens),
+    "SAMPLE": lambda tokens, _: min(tokens, default=None),
     "GROUP_CONCAT": _group_concat,
 }

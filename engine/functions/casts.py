@@ -9,11 +9,10 @@ import math
 from collections.abc import Callable
 from decimal import Decimal
 
+from engine.functions.context import ExpressionError
 from engine.functions.datetimes import Duration, Moment
-from engine.functions.errors import ExpressionError
 from engine.functions.numeric import decimal_to_single, format_decimal, format_double, format_float, single, to_double
-from engine.functions.terms import boolean, literal, split, string
-from engine.functions.values import READERS, Kind, Value, decode, duration, moment, number
+from engine.functions.terms import READERS, Kind, Value, boolean, decode, duration, literal, moment, number, split, string
 from engine.ir.terms import XSD
 
 _SPACES = " \t\n\r"

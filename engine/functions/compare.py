@@ -14,9 +14,9 @@ from decimal import Decimal
 from functools import lru_cache
 
 from engine.functions import numeric
+from engine.functions.context import ExpressionError
 from engine.functions.datetimes import compare_durations, compare_moments
-from engine.functions.errors import ExpressionError
-from engine.functions.values import READERS, Kind, Value, convert, decode
+from engine.functions.terms import READERS, Kind, Value, convert, decode
 
 _INTEGER, _FLOAT, _DOUBLE = int(Kind.INTEGER), int(Kind.FLOAT), int(Kind.DOUBLE)  # plain ints: comparing enum members is slow
 _OPAQUE = (Kind.OTHER, Kind.ILL)

@@ -11,10 +11,9 @@ from base64 import b64decode
 from decimal import Decimal
 from xml.parsers import expat
 
+from engine.functions.context import ExpressionError
 from engine.functions.datetimes import Moment
-from engine.functions.errors import ExpressionError
-from engine.functions.terms import RDF_LANG_STRING, boolean, literal, string
-from engine.functions.values import READERS, Kind, Value, decode, number
+from engine.functions.terms import RDF_LANG_STRING, READERS, Kind, Value, boolean, decode, literal, number, string
 from engine.ir.quoting import is_language_tag
 from engine.ir.terms import RDF, RDFS, XSD
 

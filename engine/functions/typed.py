@@ -20,7 +20,7 @@ import pyarrow.compute as pc
 
 from engine.functions.datetimes import parse_moment
 from engine.functions.numeric import EXACT, parse_decimal, parse_double, parse_float, parse_integer
-from engine.functions.values import READERS, Kind, decode
+from engine.functions.terms import READERS, Kind, decode
 from engine.ir.terms import XSD
 
 __all__ = ["ANY_KIND", "Kind", "Kinds", "Typed", "typed", "typed_columns"]

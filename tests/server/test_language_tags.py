@@ -8,8 +8,7 @@ from xml.sax.saxutils import quoteattr
 
 import pytest
 
-from engine.functions.context import Context
-from engine.functions.errors import ExpressionError
+from engine.functions.context import Context, ExpressionError
 from engine.functions.expressions import evaluate
 from engine.ir.builtins import FUNC
 from engine.ir.expressions import Call

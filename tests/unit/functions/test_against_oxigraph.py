@@ -9,10 +9,9 @@ from dataclasses import dataclass
 import pyoxigraph as ox
 import pytest
 
-from engine.functions.datetimes import Moment
-from engine.functions.values import Kind, Value, decode
-
 from .notation import result, token, token_name
+from engine.functions.datetimes import Moment
+from engine.functions.terms import Kind, Value, decode
 
 TERMS = [token(text) for text in (
     "<http://a/b>", "<http://a/c>", '""', '"a"', '"b"', '"abc"', '"1"', '"ab c"@en', '"abc"@en-us', '"b"@fr', '"b"@en', '"en"',

@@ -5,15 +5,12 @@ import math
 from decimal import Decimal
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
-
-from engine.functions import compare
-from engine.functions.errors import ExpressionError
-from engine.functions.terms import string
-from engine.functions.values import Kind, number
+from hypothesis import given, strategies as st
 
 from .notation import token
+from engine.functions import compare
+from engine.functions.context import ExpressionError
+from engine.functions.terms import Kind, number, string
 
 
 def decided(function, *args: str) -> bool | None:

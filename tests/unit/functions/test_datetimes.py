@@ -3,14 +3,12 @@
 from datetime import date, datetime, timedelta, timezone
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
-
-from engine.functions import datetimes
-from engine.functions.compare import compare
-from engine.functions.errors import ExpressionError
+from hypothesis import given, strategies as st
 
 from .notation import result, token
+from engine.functions import datetimes
+from engine.functions.compare import compare
+from engine.functions.context import ExpressionError
 
 
 @given(st.dates())

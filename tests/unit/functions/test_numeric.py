@@ -6,13 +6,11 @@ from decimal import Decimal
 from fractions import Fraction
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
-
-from engine.functions import numeric
-from engine.functions.errors import ExpressionError
+from hypothesis import given, strategies as st
 
 from .notation import result, token
+from engine.functions import numeric
+from engine.functions.context import ExpressionError
 
 SINGLES = st.floats(width=32, allow_nan=False)
 

@@ -4,13 +4,11 @@ import re
 import time
 
 import pytest
-from hypothesis import assume, given, settings
-from hypothesis import strategies as st
-
-from engine.functions.errors import ExpressionError
-from engine.functions.regexes import Regex, problem
+from hypothesis import assume, given, settings, strategies as st
 
 from .notation import result, token
+from engine.functions.context import ExpressionError
+from engine.functions.regexes import Regex, problem
 
 
 @pytest.mark.parametrize("pattern, flags, matching, others", [

@@ -11,8 +11,7 @@ import pytest
 
 from engine.compiler import Catalog, compile_statement
 from engine.functions.compare import effective_boolean_value
-from engine.functions.context import Context
-from engine.functions.errors import ExpressionError
+from engine.functions.context import Context, ExpressionError
 from engine.functions.expressions import compile_term
 from engine.functions.typed import ANY_KIND, Kind, typed, typed_columns
 from engine.ir.expressions import Call, Expression

@@ -10,8 +10,7 @@ import duckdb
 import pyarrow as pa
 import pytest
 
-from engine.functions.context import Context
-from engine.functions.errors import ExpressionError
+from engine.functions.context import Context, ExpressionError
 from engine.functions.expressions import compile_term, compile_truth
 from engine.functions.typed import ANY_KIND, Kind, Kinds, typed_columns
 from engine.ir.expressions import Expression
@@ -19,7 +18,7 @@ from engine.ir.terms import Variable
 from engine.sql.calls import Columns
 from engine.sql.dialect import DUCKDB, SPARK
 from engine.sql.lower import Lowering
-from tests.unit.spark.samples import TOKENS, A, B, expressions
+from tests.unit.spark.samples import A, B, TOKENS, expressions
 
 PAIRS = list(product(TOKENS, TOKENS))
 KINDS: dict[str | None, int | None] = dict(zip(TOKENS, typed_columns(pa.array(TOKENS, pa.string()))[0].to_pylist()))
