@@ -16,7 +16,7 @@ from engine.ir.statement import OWN_WINDOW
 from engine.ir.terms import Constant, OneOf, PatternTerm, Variable
 from engine.reference import solutions
 from engine.reference.dataset import Content, Dataset, Graph
-from engine.reference.paths import solve
+from engine.reference.paths import routes
 from engine.reference.solutions import Bag, Row
 from engine.reference.substitution import substitute
 
@@ -87,7 +87,7 @@ class Algebra:
 
     def _path(self, pattern: PathPattern, scope: Scope) -> Bag:
         start, end = (t.token if isinstance(t, Constant) else None for t in (pattern.subject, pattern.object))
-        found = (bind((pattern.subject, pattern.object), pair, {}) for pair in solve(scope.graph, start, pattern.path, end))
+        found = (bind((pattern.subject, pattern.object), (x, y), {}) for x, y, _ in routes(scope.graph, start, pattern.path, end))
         return [row for row in found if row is not None]
 
     def _graph(self, pattern: GraphPattern, scope: Scope) -> Bag:

@@ -10,15 +10,14 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from engine.functions.expressions import Context, test
+from engine.functions.expressions import Context
 from engine.ir.growth import endless, rounds
 from engine.ir.rules import TRIPLE, Assign, Atom, Falsum, Formula, Negation, Rule, RuleSet, Table, Test
 from engine.ir.strata import strata
 from engine.ir.terms import Constant, Term
 from engine.records import Triple
 from engine.reference.dataset import Graph
-from engine.reference.formulas import Ground, Row, assigned, ground, in_quick_order, unify
-from engine.reference.model import Inconsistency
+from engine.reference.formulas import Ground, Inconsistency, Row, computed, ground, in_quick_order, unify
 from engine.timeline import ALWAYS
 
 
@@ -120,13 +119,10 @@ class Known:
                 return self._matches(formula, row)
             case Negation(body=body):
                 return [] if any(True for _ in self.solve(body, row)) else [row]
-            case Test(condition=condition):
-                return [row] if test(condition, row, self.context) else []
-            case Assign():
-                extended = assigned(formula, row, self.context)
-                return [] if extended is None else [extended]
             case Table():
                 return self._joined(formula, row)
+            case Test() | Assign():
+                return computed(formula, row, self.context)
         raise ValueError(f"a formula that speaks of time: {formula}")
 
     def _matches(self, atom: Atom, row: Row) -> Iterator[Row]:

@@ -1,13 +1,16 @@
-"""What both evaluators of rules share: matching atoms, safe orders, values of terms."""
+"""What the evaluators of rules share: matching atoms, safe orders, values of terms, what holds in the end."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 
-from engine.functions.expressions import Context, ExpressionError, evaluate
+from engine.functions.expressions import Context, ExpressionError, evaluate, test
 from engine.ir.expressions import variables_of
-from engine.ir.rules import Assign, At, Atom, BoxMinus, DiamondMinus, Formula, Negation, Table, Test, WindowFormula, atoms, rule_variables
+from engine.ir.rules import (Assign, At, Atom, BoxMinus, DiamondMinus, Fact, Formula, Negation, Table, Test, WindowFormula, atoms,
+                             rule_variables)
 from engine.ir.terms import Constant, Term
+from engine.timeline import Interval, instant
 
 Ground = tuple[str, tuple[str, ...]]
 Row = dict[str, str]
@@ -88,6 +91,16 @@ def ground(atom: Atom, row: Mapping[str, str]) -> Ground:
     return atom.predicate, tuple(value_of(term, row) for term in atom.terms)
 
 
+def as_fact(atom: Ground, when: Interval) -> Fact:
+    """A ground atom that holds during an interval."""
+    return Fact(Atom(atom[0], tuple(map(Constant, atom[1]))), when)
+
+
+def point_of(ms: int) -> Interval:
+    """The interval of one instant."""
+    return Interval(instant(ms), instant(ms))
+
+
 def value_of(term: Term, row: Mapping[str, str]) -> str:
     """The token of a term in a row."""
     if isinstance(term, Constant):
@@ -106,6 +119,17 @@ def assigned(formula: Assign, row: Row, context: Context) -> Row | None:
     return {**row, formula.variable.name: value} if row.get(formula.variable.name, value) == value else None
 
 
+def computed(formula: Test | Assign | Table, row: Row, context: Context) -> list[Row]:
+    """The extensions of `row` under which what speaks of no fact is true."""
+    match formula:
+        case Test(condition=condition):
+            return [row] if test(condition, row, context) else []
+        case Assign():
+            extended = assigned(formula, row, context)
+            return [] if extended is None else [extended]
+    return joined(formula, row)
+
+
 def joined(table: Table, row: Row) -> list[Row]:
     """`row` extended by each row of the table that agrees with it."""
     found = ({**row, **{v.name: c.token for v, c in zip(table.variables, cells)}} for cells in table.rows)
@@ -116,3 +140,27 @@ def number_of(token: str) -> int | None:
     """The integer that an instant's token stands for; None for any other term."""
     lexical = token[1:].partition('"')[0] if token.startswith('"') else ""
     return int(lexical) if lexical.lstrip("+-").isdigit() else None
+
+
+Intervals = tuple[Interval, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Inconsistency:
+    """A rule with head ``false`` fired: its name, the bindings, and when."""
+
+    rule: str
+    row: Row
+    intervals: Intervals
+
+
+@dataclass(frozen=True, slots=True)
+class Model:
+    """What holds: coalesced intervals by ground atom (predicate, tokens), input included; and what is inconsistent."""
+
+    facts: Mapping[Ground, Intervals]
+    inconsistencies: tuple[Inconsistency, ...] = ()
+
+    def at(self, point: int) -> set[Ground]:
+        """The atoms that hold at a point."""
+        return {atom for atom, intervals in self.facts.items() if any(point in i for i in intervals)}

@@ -10,15 +10,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from engine.functions.expressions import Context, test
+from engine.functions.expressions import Context
 from engine.functions.terms import integer
 from engine.ir.growth import endless, rounds
-from engine.ir.rules import (Assign, At, Atom, BoxMinus, BoxPlus, DiamondMinus, Fact, Falsum, Formula, Head, Negation, Rule, RuleSet,
-                             Table, Test, WindowFormula)
+from engine.ir.rules import (Assign, At, Atom, BoxMinus, BoxPlus, DiamondMinus, Fact, Falsum, Formula, Head, Negation, Rule, RuleSet, Table,
+                             Test, WindowFormula)
 from engine.ir.strata import strata
 from engine.ir.terms import Variable
-from engine.reference.formulas import Ground, Row, assigned, ground, in_safe_order, joined, number_of, unify, value_of
-from engine.reference.model import Inconsistency, Model
+from engine.reference.formulas import (Ground, Inconsistency, Intervals, Model, Row, computed, ground, in_safe_order, number_of, unify,
+                                       value_of)
 from engine.timeline import ALWAYS, MAX, Interval, coalesce, granule
 
 
@@ -65,6 +65,12 @@ class Granules:
         facts |= {atom: (ALWAYS,) for atom in self.always}
         found = tuple(Inconsistency(name, dict(row), tuple(coalesce(i))) for (name, row), i in self.inconsistencies.items())
         return Model(dict(sorted(facts.items())), found)
+
+    def final(self) -> dict[Ground, Intervals]:
+        """When atoms hold, as known in each granule itself; what always does, from the first one on."""
+        found = {atom: tuple(coalesce(granule(k, self.length) for k, known in points.items() if known <= k))
+                 for atom, points in self.known.items()}
+        return found | {atom: (Interval(granule(self.start, self.length).lo, MAX),) for atom in self.always}
 
     def _take(self, fact: Fact, start: int | None) -> None:
         """An input fact, at every granule that it covers; events before the start are not on the timeline."""
@@ -129,15 +135,8 @@ class Granules:
             case Negation(body=body):
                 if not any(True for _ in self._solve(body, row, k, view)):
                     yield row
-            case Test(condition=condition):
-                if test(condition, row, self.context):
-                    yield row
-            case Assign():
-                extended = assigned(formula, row, self.context)
-                if extended is not None:
-                    yield extended
-            case Table():
-                yield from joined(formula, row)
+            case Test() | Assign() | Table():
+                yield from computed(formula, row, self.context)
 
     def _atom(self, pattern: Atom, row: Row, k: int, view: View) -> Iterator[Row]:
         if view.first is not None and k < view.first:
@@ -179,8 +178,3 @@ class Granules:
         if distance % (2 * self.length):
             raise ValueError("the distances of a program with granules are whole granules")
         return distance // (2 * self.length)
-
-
-def evaluate_granules(program: RuleSet, facts: Iterable[Fact], until_ms: int, context: Context) -> Model:
-    """The model of a LARS program after the granule of the instant `until_ms`; `facts` are events and static facts."""
-    return Granules(program, facts, context).run(until_ms // program.granularity_ms)

@@ -17,10 +17,8 @@ from engine.ir.statement import Program, Statement, TimedProgram, TimeWindow
 from engine.records import End, Event, GraphVersion, Idle, Mark, Pause, Record, Register, Resume, RulesVersion, Triple, Unregister
 from engine.reference.content import History, close_of, content_of, dataset_at, held_at, window_bounds, window_events
 from engine.reference.dataset import EMPTY, Graph
-from engine.reference.operators import output
-from engine.reference.program import ProgramState
-from engine.reference.sparql import Result, evaluate
-from engine.reference.timed import TimedState
+from engine.reference.program import ProgramState, TimedState
+from engine.reference.sparql import Result, evaluate, output
 from engine.timeline import MAX, MIN, closes, event_validity, first_close_after, last_close_by
 
 

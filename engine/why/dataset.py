@@ -20,10 +20,9 @@ from engine.reference.dataset import EMPTY, Content, Dataset, Graph
 from engine.reference.formulas import Ground, ground
 from engine.timeline import Interval, instant
 from engine.why.matches import Name
-from engine.why.proofs import Prover
+from engine.why.proofs import Prover, RuleView, ViewProver
 from engine.why.ranks import Ranked
 from engine.why.trees import Budget, Proof, Source, Stated, Static, Streamed
-from engine.why.views import RuleView, ViewProver
 
 Given = dict[Ground, tuple[Source, ...]]
 Pairs = list[tuple[Event, Triple]]

@@ -26,14 +26,11 @@ from engine.reference.dataset import Graph
 from engine.reference.formulas import Ground
 from engine.reference.solutions import Row, row_key
 from engine.reference.sparql import concise_bounded_description, instances
-from engine.why.dataset import ShownGraph, World, lean, stated
+from engine.why.dataset import World, lean, stated
 from engine.why.matches import Chosen, Gathered, Name, Needs, Support, Trace, Tracer
 from engine.why.staged import Staged
-from engine.why.trees import Absent, Budget, Holds, Lazy, Proof, Source, Static, TooMuchError, choices, shortest
+from engine.why.trees import STEPS, Absent, Budget, Holds, Lazy, Proof, Source, Static, choices, depth, shortest, taken
 
-STEPS = 2_000_000
-"""What a search may take, in look-ups: some seconds."""
-_STEPS_FOR_MORE = 50_000
 _MATCHES_SORTED = 1_000
 _MEMBERS = 10
 
@@ -121,19 +118,7 @@ def _search(case: Case, rules: Sequence[Rule], used: Sequence[RuleSet], row: Row
     always = stated(division.plain if division.is_timed else used)
     world = World(case.statement, case.tick, history, case.graphs, rules, always, case.makers, context, budget, held)
     finder = _Finder(world, Tracer(world.dataset, context, budget), members)
-    found: list[Match] = []
-    try:
-        for proof in finder.proofs(_traces(case.statement, finder.tracer, row, context)):
-            if len(found) == most and proof not in found:
-                return Explanation(tuple(found), True)
-            if proof not in found:
-                found.append(proof)
-                budget.limit(_STEPS_FOR_MORE)
-    except TooMuchError:
-        if not found:
-            raise
-        return Explanation(tuple(found), True)
-    return Explanation(tuple(found), False)
+    return Explanation(*taken(finder.proofs(_traces(case.statement, finder.tracer, row, context)), most, budget))
 
 
 def _staged(case: Case, division: Division, used: Sequence[RuleSet], budget: Budget) -> Staged:
@@ -160,34 +145,26 @@ class _Finder:
         yield from chain.from_iterable(map(self._of, traces))
 
     def _bound(self, trace: Trace) -> int:
-        return max((self._graph(need.place).depth(need.triple) for need in trace.supports if isinstance(need, Needs)), default=0)
-
-    def _graph(self, place: Name) -> ShownGraph:
-        return self._world.shown[place]
+        return max((self._world.shown[need.place].depth(need.triple) for need in trace.supports if isinstance(need, Needs)), default=0)
 
     def _of(self, trace: Trace) -> Iterator[Match]:
         for premises in choices([Lazy(self._nodes(support)) for support in trace.supports]):
             inner = premises[0] if len(premises) == 1 else None
             if isinstance(inner, Match) and inner.row.items() >= trace.row.items():
                 premises = inner.premises
-            yield _match(trace.row, premises)
+            yield Match(trace.row, premises, depth(premises), 1 + sum(p.size for p in premises))
 
     def _nodes(self, support: Support) -> Iterator[Node]:
         match support:
             case Needs(triple=triple, place=place):
-                return self._graph(place).proofs(triple)
+                return self._world.shown[place].proofs(triple)
             case Chosen(traces=traces):
                 return self.proofs(traces())
             case Gathered(text=text, traces=members):
                 shown = tuple(next(self._of(trace)) for trace in members[:self._members])
-                return iter([Members(text, len(members), shown, max((m.depth for m in shown), default=0),
-                                     1 + sum(m.size for m in shown))])
+                return iter([Members(text, len(members), shown, depth(shown), 1 + sum(m.size for m in shown))])
             case Holds() | Absent():
                 return iter([support])
-
-
-def _match(row: Row, premises: tuple[Node, ...]) -> Match:
-    return Match(row, premises, max((p.depth for p in premises), default=0), 1 + sum(p.size for p in premises))
 
 
 # --- the forms of queries

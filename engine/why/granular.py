@@ -6,25 +6,25 @@ since which it is known. An atom that is derived for another granule than the pr
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from engine.functions.expressions import Context, test
+from engine.functions.expressions import Context
 from engine.functions.terms import integer
 from engine.ir.growth import endless, rounds
 from engine.ir.rules import (Assign, At, Atom, BoxMinus, BoxPlus, DiamondMinus, Falsum, Formula, Negation, Rule, RuleSet, Table, Test,
                              WindowFormula)
 from engine.ir.strata import strata
 from engine.ir.terms import Variable
-from engine.reference.formulas import Ground, Row, assigned, ground, in_quick_order, joined, number_of, unify, value_of
+from engine.reference.formulas import Ground, Row, computed, ground, in_quick_order, number_of, unify, value_of
 from engine.timeline import ALWAYS, MAX, Interval, coalesce, granule
 from engine.why import timed
 from engine.why.dense import headed
-from engine.why.held import LAST, Given
-from engine.why.index import Index
+from engine.why.held import LAST, Given, Index
 from engine.why.timed import Path, Search, Way, step
-from engine.why.trees import Absent, Budget, Derived, Holds, Operator, Proof, Source
+from engine.why.trees import Absent, Budget, Derived, Holds, Operator, Proof, Source, asserted, depth
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,14 +182,8 @@ class Granular(Search[Point]):
             case Negation(body=body):
                 if not any(True for _ in self.solve(body, row, k, replace(view, known=LAST))):
                     yield row
-            case Test(condition=condition):
-                if test(condition, row, self._context):
-                    yield row
-            case Assign():
-                if (extended := assigned(formula, row, self._context)) is not None:
-                    yield extended
-            case Table():
-                yield from joined(formula, row)
+            case Test() | Assign() | Table():
+                yield from computed(formula, row, self._context)
 
     def _atom(self, pattern: Atom, row: Row, k: int, view: View) -> Iterator[Row]:
         if view.first is not None and k < view.first:
@@ -240,7 +234,7 @@ class Granular(Search[Point]):
         pieces = self.given.get(goal.fact, {})
         here = granule(goal.k, self.length).lo
         for piece in sorted((p for p in pieces if here in p), key=lambda p: -p.hi):
-            yield from timed.given(goal.fact, pieces[piece], piece, goal.k)
+            yield from asserted(goal.fact, pieces[piece], piece, goal.k)
 
     def ways(self, goal: Point, number: int | None) -> Iterator[Way]:
         by = LAST if number is None else number
@@ -263,14 +257,7 @@ class Granular(Search[Point]):
 
     def _least(self, rule: Rule, row: Row, now: int, by: int) -> int:
         """The round after which a body is known to be true, `by` at the latest."""
-        low = 0
-        while low < by:
-            middle = (low + by) // 2
-            if self.body(rule, row, View(now, middle)):
-                by = middle
-            else:
-                low = middle + 1
-        return by
+        return bisect_left(range(by), True, key=lambda number: bool(self.body(rule, row, View(now, number))))
 
     def part(self, formula: Formula, way: Way, path: Path) -> Iterator[Proof] | None:
         view = View(way.where, way.number)
@@ -323,7 +310,7 @@ class Granular(Search[Point]):
         if not isinstance(head, Atom):
             operator: Operator = "at" if isinstance(head, At) else "box-plus"
             premises = (step(operator, head, row, premises, here, granule(way.where, self.length)),)
-        return Derived(goal.fact, way.rule, row, premises, 1 + timed.depth(premises), timed.size(premises), here)
+        return Derived(goal.fact, way.rule, row, premises, 1 + depth(premises), timed.size(premises), here)
 
 
 def _distinct(rows: Iterable[Row]) -> list[Row]:
