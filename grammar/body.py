@@ -10,7 +10,7 @@ from pyparsing import Keyword, MatchFirst, Optional, Regex, Suppress, ZeroOrMore
 from rdflib.plugins.sparql import parser as sparql
 from rdflib.plugins.sparql.parserutils import Comp, Param, ParamList
 
-from engine.ir.times import TIME_FUNCTIONS
+from engine.ir.windows import TIME_FUNCTIONS
 from grammar.climbing import expression
 from grammar.machine import LeafPlan, Machine, Plan
 from grammar.run import FOREIGN, Function, Run

@@ -8,7 +8,7 @@ from typing import Any
 from engine.ir.expressions import Aggregate, Call, Exists, Expression, conj
 from engine.ir.patterns import Pattern
 from engine.ir.terms import Constant
-from engine.ir.times import WINDOW_FUNCTIONS
+from engine.ir.windows import WINDOW_FUNCTIONS
 from grammar.terms import Names, literal, string_value
 from grammar.tree import Leaf, Node
 

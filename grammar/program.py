@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import hashlib
 
-from engine.ir.profiles import STREAM
 from engine.ir.programs import columns
-from engine.ir.rules import Atom, Import, RuleSet
+from engine.ir.rules import STREAM, Atom, Import, RuleSet
 from engine.ir.spans import Diagnostic, DiagnosticError
 from engine.ir.statement import GraphSource, Program, Statement, StreamSource, TimeWindow
 from grammar.rif.parse import PRESENTATION, XML, parse_rules

@@ -5,9 +5,9 @@ from __future__ import annotations
 import argparse
 from typing import Any, TextIO
 
-from engine.ir.growth import Unending
 from engine.ir.printer_facts import print_facts
 from engine.ir.rules import TRIPLE, Atom, Fact, RuleSet
+from engine.ir.strata import Unending
 from engine.ir.terms import Constant
 from engine.records import Triple
 from engine.timeline import ALWAYS, MAX, MIN, Interval, instant

@@ -8,17 +8,17 @@ from typing import Any
 
 import orjson
 
-from engine.ir.growth import Unending
 from engine.ir.rules import RuleSet
 from engine.ir.statement import Program, TimedProgram
+from engine.ir.strata import Unending
+from engine.output import triples_in
 from engine.reference.dataset import Graph
+from engine.rewrite.owl2rl import RULES_OF
+from engine.runtime.evidence import Evidence
+from engine.runtime.resources import ResultEvent, iso
 from engine.why.explain import Case, Explanation, Match, UnexplainedError, explain
 from engine.why.programs import explain_reported, explain_told
 from engine.why.trees import TooMuchError
-from engine.rewrite.profiles import RULES_OF
-from engine.runtime.evidence import Evidence
-from engine.output import triples_in
-from engine.runtime.resources import ResultEvent, iso
 from server.formats.proofs import as_json, term, token
 from server.problems import Problem
 

@@ -11,7 +11,8 @@ from engine.ir.rules import (Assign, At, Atom, BoxMinus, BoxPlus, DiamondMinus, 
                              WindowFormula)
 from engine.ir.terms import Constant
 from engine.reference.formulas import Ground, Model, Row, ground, number_of, unify, value_of
-from engine.reference.granules import Granules, View as Seen
+from engine.reference.granules import Granules
+from engine.reference.granules import View as Seen
 from engine.timeline import ALWAYS, Interval
 from engine.why.timed import G, Search
 from engine.why.trees import Absent, Asserted, Budget, Derived, Holds, Proof, Step, TooMuchError

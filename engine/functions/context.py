@@ -23,7 +23,7 @@ class Context:
     `at_ms` is the value of NOW(). `query` and `row` name query and solution: RAND, UUID, STRUUID and BNODE derive from them, so
     `row` must tell apart the rows of one evaluation (empty: the row's own bindings are taken). `exists` says whether the pattern
     of an `Exists` has a solution for a row; the expression applies NOT itself. `look_up` is asked for the time in ms that a time
-    function (engine/ir/times.py) has for the tokens of its arguments, None where there is none.
+    function (engine/ir/windows.py) has for the tokens of its arguments, None where there is none.
     """
 
     at_ms: int

@@ -14,8 +14,7 @@ from xml.parsers import expat
 from engine.functions.context import ExpressionError
 from engine.functions.datetimes import Moment
 from engine.functions.terms import RDF_LANG_STRING, READERS, Kind, Value, boolean, decode, literal, number, string
-from engine.ir.quoting import is_language_tag
-from engine.ir.terms import RDF, RDFS, XSD
+from engine.ir.terms import RDF, RDFS, XSD, is_language_tag
 
 _START = "A-Za-z_\u00c0-\u00d6\u00d8-\u00f6\u00f8-\u02ff\u0370-\u037d\u037f-\u1fff\u200c\u200d\u2070-\u218f\u2c00-\u2fef\u3001-\ud7ff" \
     "\uf900-\ufdcf\ufdf0-\ufffd\U00010000-\U000effff"

@@ -18,7 +18,7 @@ from engine.functions.regexes import regex
 from engine.functions.terms import boolean, decode, simple_text, text_of
 from engine.ir.expressions import Aggregate, Call, Exists, Expression
 from engine.ir.terms import Constant, Variable
-from engine.ir.times import TIME_FUNCTIONS
+from engine.ir.windows import TIME_FUNCTIONS
 
 __all__ = ["Context", "ExpressionError", "Row", "compile_term", "compile_test", "compile_truth", "evaluate", "test"]
 

@@ -15,7 +15,7 @@ from engine.functions.context import ExpressionError
 from engine.functions.rif_values import identical, plain, text, value, written
 from engine.functions.terms import Kind, decode, integer, literal, split, string
 from engine.ir import lists
-from engine.ir.quoting import is_language_tag
+from engine.ir.terms import is_language_tag
 
 _ONE = integer(1)
 # What fn:iri-to-uri leaves as it is: all of ASCII but < > " space { } | \ ^ and `.

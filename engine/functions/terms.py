@@ -15,8 +15,7 @@ from typing import Any, Literal, NamedTuple
 from engine.functions import datetimes, numeric
 from engine.functions.context import ExpressionError
 from engine.functions.numeric import format_integer
-from engine.ir.quoting import quote, unescape
-from engine.ir.terms import RDF, XSD
+from engine.ir.terms import RDF, XSD, quote, unescape
 
 XSD_STRING = XSD + "string"
 XSD_BOOLEAN = XSD + "boolean"

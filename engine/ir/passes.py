@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from engine.ir.notation import show_rule
 from engine.ir.printer import show_group
-from engine.ir.rule_printer import show_rule
 from engine.ir.rules import Rule
 
 MOST_ROWS = 5

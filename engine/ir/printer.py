@@ -11,17 +11,16 @@ from dataclasses import is_dataclass
 from typing import Any
 
 from engine.ir.expressions import Call, Exists, Expression
-from engine.ir.notation import Expressions, duration, instant, path, predicate, term
-from engine.ir.patterns import (BGP, Distinct, Extend, Filter, GraphPattern, Group, Join, LeftJoin, Minus, OrderBy, PathPattern,
-                                Pattern, Project, Slice, TriplePattern, Union, Values, WindowPattern)
-from engine.ir.printer_datalogmtl import show_metric_rules
+from engine.ir.notation import Expressions, duration, instant, path, predicate, show_rule, show_rule_set, term
+from engine.ir.patterns import (BGP, Distinct, Extend, Filter, GraphPattern, Group, Join, LeftJoin, Minus, OrderBy, PathPattern, Pattern,
+                                Project, Slice, TriplePattern, Union, Values, WindowPattern)
+from engine.ir.printer_facts import show_metric_rules
 from engine.ir.printer_lars import show_lars
-from engine.ir.rule_printer import show_rule, show_rule_set
 from engine.ir.rules import Rule, RuleSet
 from engine.ir.select_level import Level, take_apart
 from engine.ir.spans import Span
-from engine.ir.statement import (Ask, Construct, Describe, NowWindow, Program, Select, SparqlQuery, Statement, StreamSource,
-                                 TimedProgram, TimeWindow, TupleWindow, Window)
+from engine.ir.statement import (Ask, Construct, Describe, NowWindow, Program, Select, SparqlQuery, Statement, StreamSource, TimedProgram,
+                                 TimeWindow, TupleWindow, Window)
 from engine.ir.terms import Constant, Variable
 
 Printable = Statement | SparqlQuery | Pattern | Rule | RuleSet | Expression

@@ -119,7 +119,7 @@ class Describe:
 class Program:
     """A rule program as a query of its own: the facts that its rules derive, each with the time during which it holds.
 
-    What follows from its streams and graphs under the entailment `profile` (an IRI of engine/ir/profiles.py) is there for the written
+    What follows from its streams and graphs under the entailment `profile` (an IRI of engine/ir/rules.py) is there for the written
     rules to use, as are the classes of members by ``##``, but is no answer. `variables` are the columns of a fact and ``from until`` at
     the end.
     """
@@ -169,7 +169,7 @@ class Statement:
     "close" evaluates at window closes or every `compute_every_ms`.
     `timed_rules`: some of the rule sets have a time of their own, and see the whole streams.
     `rule_windows` are those through which rules with a Window of their own see the streams: for each such Window one beside each of
-    `streams` (engine/ir/rule_windows.py).
+    `streams` (engine/ir/windows.py).
     """
 
     query: Query

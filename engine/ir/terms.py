@@ -1,7 +1,10 @@
-"""Terms: variables, constants as canonical N-Triples tokens, and lists of admitted constants."""
+"""Terms: variables, constants as canonical N-Triples tokens, lists of admitted constants; and strings as canonical N-Triples writes them
+(RDF 1.2 N-Triples, section 3; so does the parser of streams).
+"""
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 
@@ -57,3 +60,38 @@ def one_of(tokens: frozenset[str] | set[str]) -> Constant | OneOf:
     """The one spelling of "any of these": a single token is a plain constant."""
     ordered = tuple(sorted(tokens))
     return Constant(ordered[0]) if len(ordered) == 1 else OneOf(ordered)
+
+
+_NEEDS_ESCAPE = re.compile("[\x00-\x1f\"\\\\\x7f\ufffe\uffff]")
+_ESCAPES = {"\b": "\\b", "\t": "\\t", "\n": "\\n", "\f": "\\f", "\r": "\\r", '"': '\\"', "\\": "\\\\"}
+_ESCAPED = re.compile(r"\\(?:u([0-9A-Fa-f]{4})|U([0-9A-Fa-f]{8})|(.))", re.DOTALL)
+_LANGUAGE = re.compile("[A-Za-z]{1,8}(?:-[A-Za-z0-9]{1,8})*")
+_UNESCAPES = {"b": "\b", "t": "\t", "n": "\n", "f": "\f", "r": "\r"}
+
+
+def quote(text: str) -> str:
+    """The string with its quotes; it is also the token of the xsd:string."""
+    if _NEEDS_ESCAPE.search(text) is not None:
+        text = _NEEDS_ESCAPE.sub(_escape, text)
+    return f'"{text}"'
+
+
+def is_language_tag(text: str) -> bool:
+    """Whether a text is well-formed as RDF and XML have language tags (RFC 4646 section 2.1, roughly): subtags of one to eight letters,
+    later ones with digits too. A literal has no other, whichever way it comes."""
+    return _LANGUAGE.fullmatch(text) is not None
+
+
+def unescape(text: str) -> str:
+    """Undo the escapes of a string given without its quotes (any of N-Triples, canonical or not)."""
+    return _ESCAPED.sub(_unescape, text) if "\\" in text else text
+
+
+def _escape(match: re.Match[str]) -> str:
+    char = match.group()
+    return _ESCAPES.get(char) or f"\\u{ord(char):04X}"
+
+
+def _unescape(match: re.Match[str]) -> str:
+    short, long, char = match.groups()
+    return _UNESCAPES.get(char, char) if char is not None else chr(int(short or long, 16))

@@ -12,7 +12,7 @@ from engine.ir import patterns as ir
 from engine.ir.spans import Diagnostic, DiagnosticError
 from engine.ir.statement import BEHIND, Describe, Query
 from engine.ir.terms import Constant, Term, Variable
-from engine.ir.times import TIME_FUNCTIONS, WINDOW_FUNCTIONS, window_argument, window_names
+from engine.ir.windows import TIME_FUNCTIONS, WINDOW_FUNCTIONS, window_argument, window_names
 from engine.plan import nodes
 from engine.plan.dataset import Dataset
 from engine.plan.describe import description

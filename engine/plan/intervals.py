@@ -174,7 +174,7 @@ class Relation:
 @dataclass(frozen=True, slots=True)
 class Stratum:
     """Relations that depend on each other, in the order in which a round takes them; all they read else is complete. A `recursive` one
-    takes rounds until nothing new comes; rules named `endless` may find something new for ever (engine/ir/growth.py)."""
+    takes rounds until nothing new comes; rules named `endless` may find something new for ever (engine/ir/strata.py)."""
 
     relations: tuple[Relation, ...]
     recursive: bool

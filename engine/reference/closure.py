@@ -11,9 +11,8 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from engine.functions.expressions import Context
-from engine.ir.growth import endless, rounds
 from engine.ir.rules import TRIPLE, Assign, Atom, Falsum, Formula, Negation, Rule, RuleSet, Table, Test
-from engine.ir.strata import strata
+from engine.ir.strata import endless, rounds, strata
 from engine.ir.terms import Constant, Term
 from engine.records import Triple
 from engine.reference.dataset import Graph

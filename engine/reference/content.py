@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from engine.ir.rules import RuleSet
 from engine.ir.stages import divide
 from engine.ir.statement import AllWindow, GraphSource, Instants, NowWindow, Statement, StreamSource, TimeWindow, TupleWindow
-from engine.ir.times import window_names
+from engine.ir.windows import window_names
 from engine.records import Event, Triple
 from engine.reference.dataset import EMPTY, Content, Dataset, Graph
 from engine.reference.entailment import closing, entail

@@ -12,10 +12,9 @@ from dataclasses import dataclass
 
 from engine.functions.expressions import Context
 from engine.functions.terms import integer
-from engine.ir.growth import endless, rounds
 from engine.ir.rules import (Assign, At, Atom, BoxMinus, BoxPlus, DiamondMinus, Fact, Falsum, Formula, Head, Negation, Rule, RuleSet, Table,
                              Test, WindowFormula)
-from engine.ir.strata import strata
+from engine.ir.strata import endless, rounds, strata
 from engine.ir.terms import Variable
 from engine.reference.formulas import (Ground, Inconsistency, Intervals, Model, Row, computed, ground, in_safe_order, number_of, unify,
                                        value_of)

@@ -18,10 +18,10 @@ from dataclasses import dataclass, field
 from engine.functions.datetimes import format_moment, from_ms
 from engine.functions.expressions import Context
 from engine.functions.terms import literal
-from engine.ir.growth import endless, rounds
 from engine.ir.programs import fits, heads_of, name_of
 from engine.ir.rules import TRIPLE, Assign, Atom, Formula, Rule, RuleSet, Table, Test
 from engine.ir.statement import Program, Statement, TimedProgram, TimeWindow
+from engine.ir.strata import endless, rounds
 from engine.ir.terms import XSD
 from engine.records import Event, Triple
 from engine.reference.formulas import Ground, Intervals, Row, as_fact, computed, ground, in_safe_order, point_of, unify

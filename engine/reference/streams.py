@@ -11,9 +11,9 @@ from dataclasses import dataclass, field, replace
 
 from engine.functions.expressions import Context
 from engine.ir.programs import last_told_at, timed_statement
-from engine.ir.rule_windows import with_rule_windows
 from engine.ir.rules import RuleSet
 from engine.ir.statement import Program, Statement, TimedProgram, TimeWindow
+from engine.ir.windows import with_rule_windows
 from engine.records import End, Event, GraphVersion, Idle, Mark, Pause, Record, Register, Resume, RulesVersion, Triple, Unregister
 from engine.reference.content import History, close_of, content_of, dataset_at, held_at, window_bounds, window_events
 from engine.reference.dataset import EMPTY, Graph

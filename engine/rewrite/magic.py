@@ -6,7 +6,7 @@ in which most is bound. Predicates keep their names: what one guard lets through
 derived as a whole, with all that it needs, so a stratified program stays one. Heads of any property, and what is asked for without
 a term, are not guarded either.
 
->>> from engine.ir.rule_printer import show_rule
+>>> from engine.ir.notation import show_rule
 >>> x, y, z, edge, reach = *map(Variable, "xyz"), Constant("<edge>"), Constant("<reach>")
 >>> rules = [Rule(Atom(TRIPLE, (x, reach, y)), (Atom(TRIPLE, (x, edge, y)),)),
 ...          Rule(Atom(TRIPLE, (x, reach, z)), (Atom(TRIPLE, (x, edge, y)), Atom(TRIPLE, (y, reach, z))))]

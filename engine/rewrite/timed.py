@@ -5,7 +5,7 @@ with a rule for each property and class, so that it is plain which depends on wh
 does, are for closures only. What a timed rule derives that nothing asked for needs goes.
 
 >>> from engine.ir.printer import show_group
->>> from engine.ir.rule_printer import show_rule
+>>> from engine.ir.notation import show_rule
 >>> from engine.ir.rules import DiamondMinus
 >>> p, q = (Atom(TRIPLE, (Variable("x"), Constant(name), Variable("y"))) for name in ("<p>", "<q>"))
 >>> for rule in without_windows([Rule(q, (p,), window_ms=2000)]):

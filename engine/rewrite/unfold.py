@@ -20,8 +20,7 @@ from engine.ir.statement import BACKGROUND, REASONING, Describe, Program, Statem
 from engine.ir.terms import Constant, OneOf, Term, Variable
 from engine.records import Triple
 from engine.rewrite.alternatives import Asked, NotUnfolded, Resolution
-from engine.rewrite.branches import Branches, as_atom
-from engine.rewrite.statics import Statics
+from engine.rewrite.branches import Branches, Statics, as_atom
 from engine.rewrite.tables import Rows
 
 RulesFor = Callable[[Iterable[str]], tuple[Rule, ...]]

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from dataclasses import replace as changed
 from typing import Any
 
-from engine.ir.rule_windows import with_rule_windows
 from engine.ir.statement import Statement
+from engine.ir.windows import with_rule_windows
 from engine.limits import NAMES, EvaluationLimits
 from engine.runtime.append import Appender
 from engine.runtime.chains import check_sources, producers

@@ -14,11 +14,11 @@ from itertools import chain, islice
 from engine.functions.expressions import Context
 from engine.ir.expressions import exists_in
 from engine.ir.patterns import Extend, Filter, Group, LeftJoin, Minus, Pattern, Slice, TriplePattern, children
-from engine.ir.rule_windows import with_rule_windows
 from engine.ir.rules import TRIPLE, Rule, RuleSet
 from engine.ir.stages import Division, divide
 from engine.ir.statement import Ask, Construct, Describe, Select, Statement
 from engine.ir.terms import Constant
+from engine.ir.windows import with_rule_windows
 from engine.records import Event, Triple
 from engine.reference.algebra import bind
 from engine.reference.content import History

@@ -13,10 +13,9 @@ from dataclasses import dataclass, replace
 
 from engine.functions.expressions import Context
 from engine.functions.terms import integer
-from engine.ir.growth import endless, rounds
 from engine.ir.rules import (Assign, At, Atom, BoxMinus, BoxPlus, DiamondMinus, Falsum, Formula, Negation, Rule, RuleSet, Table, Test,
                              WindowFormula)
-from engine.ir.strata import strata
+from engine.ir.strata import endless, rounds, strata
 from engine.ir.terms import Variable
 from engine.reference.formulas import Ground, Row, computed, ground, in_quick_order, number_of, unify, value_of
 from engine.timeline import ALWAYS, MAX, Interval, coalesce, granule

@@ -7,12 +7,11 @@ from dataclasses import dataclass
 
 from engine.functions.datetimes import parse_moment
 from engine.functions.expressions import Context
-from engine.ir.look_back import look_back
-from engine.ir.quoting import unescape
+from engine.ir.programs import look_back
 from engine.ir.rules import TRIPLE, Atom, Rule, RuleSet
 from engine.ir.statement import Program, Statement, TimedProgram, TimeWindow
 from engine.ir.strata import Known, heads, predicate_of
-from engine.ir.terms import Constant
+from engine.ir.terms import Constant, unescape
 from engine.records import Event, Triple
 from engine.reference.formulas import Ground, Row, as_fact, point_of
 from engine.timeline import ALWAYS, MAX, MIN, Interval, instant
@@ -22,7 +21,8 @@ from engine.why.dense import Dense, Moment
 from engine.why.granular import Granular, Point
 from engine.why.held import Given
 from engine.why.streamed import Instance, Streamed
-from engine.why.trees import STEPS, Asserted, Budget, Proof, Source, Stated, Static, Step, Streamed as OnStream, depth, taken
+from engine.why.trees import STEPS, Asserted, Budget, Proof, Source, Stated, Static, Step, depth, taken
+from engine.why.trees import Streamed as OnStream
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,9 +11,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from engine.functions.expressions import Context
-from engine.ir.growth import endless, rounds
 from engine.ir.rules import TRIPLE, Assign, Atom, Falsum, Formula, Negation, Rule, Table, Test, rule_variables
-from engine.ir.strata import strata
+from engine.ir.strata import endless, rounds, strata
 from engine.ir.terms import RDF_TYPE, Constant
 from engine.reference.closure import is_rdf
 from engine.reference.dataset import Graph

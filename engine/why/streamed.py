@@ -10,8 +10,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from engine.functions.expressions import Context
-from engine.ir.growth import endless, rounds
 from engine.ir.rules import Assign, Atom, Formula, Rule, Table, Test, atoms
+from engine.ir.strata import endless, rounds
 from engine.reference.formulas import Ground, Row, computed, ground, in_quick_order, unify
 from engine.timeline import MAX, MIN, Interval
 from engine.why import timed

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Generic, Protocol, TypeVar
 
-from engine.ir.notation import duration
+from engine.ir.notation import duration, show_formula
 from engine.ir.printer import show_group
-from engine.ir.rule_printer import show_formula
-from engine.ir.rules import Assign, At, Atom, Formula, Head, Rule, Table, Test
+from engine.ir.rules import Assign, Atom, Formula, Head, Rule, Table
+from engine.ir.substitution import mapped
 from engine.ir.terms import Constant, Term, Variable
 from engine.reference.formulas import Ground, Row
 from engine.reference.substitution import expression
@@ -192,13 +192,4 @@ def replaced(formula: Any, row: Row) -> Any:
     def term(given: Term) -> Term:
         return Constant(row[given.name]) if isinstance(given, Variable) and given.name in row else given
 
-    match formula:
-        case Atom(predicate=predicate, terms=terms):
-            return Atom(predicate, tuple(map(term, terms)))
-        case Test(condition=condition):
-            return Test(expression(condition, row))
-        case Assign() | Table():
-            return formula
-        case At(instant=instant, body=body):
-            return At(term(instant), replaced(body, row))
-    return replace(formula, body=replaced(formula.body, row))
+    return formula if isinstance(formula, (Assign, Table)) else mapped(formula, term, lambda part: expression(part, row))

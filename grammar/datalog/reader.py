@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import re
 
-from engine.ir.quoting import is_language_tag
 from engine.ir.rules import TRIPLE, Atom
 from engine.ir.spans import Span
-from engine.ir.terms import RDF_TYPE, XSD, Constant, Term, Variable
+from engine.ir.terms import RDF_TYPE, XSD, Constant, Term, Variable, is_language_tag
 from grammar.datalog.scanner import scan
 from grammar.rule_text import Report, unescaped
 from grammar.scanner import Token

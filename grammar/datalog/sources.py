@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from engine.ir.profiles import SIMPLE, STREAM
-from engine.ir.rules import Import
+from engine.ir.rules import SIMPLE, STREAM, Import
 from grammar.datalog.reader import AtomReader
 
 AFTER_A_PREDICATE = ("(", ".", ",", "<-", "\u2190", ":-", "@")

@@ -6,8 +6,7 @@ import re
 
 from engine.ir.builtins import FUNC, INTEGERS, PRED, RIF
 from engine.ir.iris import resolve
-from engine.ir.quoting import is_language_tag, quote
-from engine.ir.terms import RDF, RDFS, XSD
+from engine.ir.terms import RDF, RDFS, XSD, is_language_tag, quote
 
 LOCAL = "urn:rif-local:"
 PREFIXES = {"rif": RIF, "rdf": RDF, "rdfs": RDFS, "xs": XSD, "func": FUNC, "pred": PRED}

@@ -6,8 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from engine.ir.builtins import RIF
 from engine.ir.expressions import Call, Expression
-from engine.ir.profiles import OWL_DIRECT, OWL_RL, RANKS, RDFS_PROFILE, SIMPLE, STREAM
-from engine.ir.rules import TRIPLE, Assign, Atom, Import, RuleSet, Test, atoms
+from engine.ir.rules import OWL_DIRECT, OWL_RL, RANKS, RDFS_PROFILE, SIMPLE, STREAM, TRIPLE, Assign, Atom, Import, RuleSet, Test, atoms
 from engine.ir.spans import Diagnostic, Span
 from engine.ir.terms import RDF, Constant
 

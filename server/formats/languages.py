@@ -11,7 +11,7 @@ import json
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from engine.ir.quoting import is_language_tag
+from engine.ir.terms import is_language_tag
 from server.problems import Problem
 
 _LANGUAGE, _NONE, _CONTEXT = "@language", "@none", "@context"

@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from engine.ir.quoting import quote, unescape
 from engine.ir.rules import TRIPLE, Rule, RuleSet
 from engine.ir.spans import Span
-from engine.ir.terms import XSD
+from engine.ir.terms import XSD, quote, unescape
+from engine.runtime.resources import iso
 from engine.timeline import MAX, MIN, Interval
 from engine.why.explain import Match, Members, Node
 from engine.why.trees import Absent, Asserted, Derived, Filed, Holds, Source, Stated, Static, Step, Streamed
-from engine.runtime.resources import iso
 
 Term = dict[str, str]
 Json = dict[str, Any]

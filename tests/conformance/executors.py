@@ -19,9 +19,8 @@ import pyarrow as pa
 from engine.compiler import BUILT_IN_RULES
 from engine.execution.own_process import own_process
 from engine.functions.terms import literal, split
-from engine.ir.profiles import STREAM
 from engine.ir.programs import timed_statement
-from engine.ir.rules import TRIPLE, Atom, Fact, Import, Rule, RuleSet
+from engine.ir.rules import STREAM, TRIPLE, Atom, Fact, Import, Rule, RuleSet
 from engine.ir.statement import Ask, Select, Statement
 from engine.ir.terms import Constant, Variable
 from engine.records import Event, GraphVersion, Record, Register, RulesVersion

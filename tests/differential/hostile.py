@@ -14,9 +14,8 @@ from xml.sax.saxutils import escape
 from engine.compiler import Catalog, compile_statement
 from engine.execution.compiled import Compiled
 from engine.execution.kept import KeptClosures
-from engine.ir.profiles import STREAM
-from engine.ir.quoting import quote
-from engine.ir.terms import RDF_TYPE, RDFS
+from engine.ir.rules import STREAM
+from engine.ir.terms import RDF_TYPE, RDFS, quote
 from engine.records import Triple
 from engine.rewrite.owl2rl import BUILT_IN
 from engine.runtime.rows import graph_table

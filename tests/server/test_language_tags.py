@@ -12,9 +12,8 @@ from engine.functions.context import Context, ExpressionError
 from engine.functions.expressions import evaluate
 from engine.ir.builtins import FUNC
 from engine.ir.expressions import Call
-from engine.ir.quoting import is_language_tag, quote
 from engine.ir.spans import DiagnosticError
-from engine.ir.terms import RDF, XSD, Constant
+from engine.ir.terms import RDF, XSD, Constant, is_language_tag, quote
 from grammar import parse
 from grammar.rif import parse_rules
 from server.formats import media

@@ -5,7 +5,8 @@ import math
 from decimal import Decimal
 
 import pytest
-from hypothesis import given, strategies as st
+from hypothesis import given
+from hypothesis import strategies as st
 
 from .notation import token
 from engine.functions import compare

@@ -3,7 +3,8 @@
 from datetime import date, datetime, timedelta, timezone
 
 import pytest
-from hypothesis import given, strategies as st
+from hypothesis import given
+from hypothesis import strategies as st
 
 from .notation import result, token
 from engine.functions import datetimes

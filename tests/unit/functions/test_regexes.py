@@ -4,7 +4,8 @@ import re
 import time
 
 import pytest
-from hypothesis import assume, given, settings, strategies as st
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
 
 from .notation import result, token
 from engine.functions.context import ExpressionError

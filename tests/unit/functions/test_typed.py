@@ -4,7 +4,8 @@ import math
 
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings, strategies as st
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from .notation import token
 from engine.functions import compare

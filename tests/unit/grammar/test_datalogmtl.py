@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from engine.ir.expressions import Call
 from engine.ir.printer_facts import print_facts
-from engine.ir.profiles import SIMPLE, STREAM
-from engine.ir.rules import TRIPLE, Assign, Atom, BoxMinus, BoxPlus, DiamondMinus, Fact, Formula, Head, Import, Negation, Rule, atoms
+from engine.ir.rules import (SIMPLE, STREAM, TRIPLE, Assign, Atom, BoxMinus, BoxPlus, DiamondMinus, Fact, Formula, Head, Import, Negation,
+                             Rule, atoms)
 from engine.ir.rules import Test as Condition
 from engine.ir.spans import Diagnostic, DiagnosticError
 from engine.ir.terms import RDF_TYPE, XSD, Constant, Variable

@@ -7,7 +7,8 @@ import pytest
 from engine.ir.terms import RDF, RDFS
 from engine.records import Triple
 from engine.reference.dataset import Content, Dataset, Graph
-from engine.reference.entailment import entail, rdfs_closure as closure
+from engine.reference.entailment import entail
+from engine.reference.entailment import rdfs_closure as closure
 
 NAMES = {"a": f"<{RDF}type>", "sc": f"<{RDFS}subClassOf>", "sp": f"<{RDFS}subPropertyOf>", "dom": f"<{RDFS}domain>",
          "ran": f"<{RDFS}range>", "prop": f"<{RDF}Property>", "class": f"<{RDFS}Class>"}

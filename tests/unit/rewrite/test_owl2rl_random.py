@@ -7,7 +7,8 @@ from itertools import count
 
 import owlrl
 import rdflib
-from hypothesis import given, settings, strategies as st
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from engine.ir.rules import Falsum, Rule, RuleSet
 from engine.ir.terms import RDF_TYPE, XSD

@@ -13,14 +13,12 @@ import pytest
 from engine.compiler import Catalog, compile_statement
 from engine.execution.content import StreamContent
 from engine.execution.due import Answer, Due
-from engine.ir.profiles import OWL_RL, STREAM
-from engine.ir.quoting import quote
-from engine.ir.rules import RuleSet
-from engine.ir.terms import RDF_TYPE
-from engine.records import Event, Triple
-from engine.runtime.rows import encode, facts_of, graph_table
 from engine.execution.executor import Executor
 from engine.execution.own_process import own_process
+from engine.ir.rules import OWL_RL, STREAM, RuleSet
+from engine.ir.terms import RDF_TYPE, quote
+from engine.records import Event, Triple
+from engine.runtime.rows import encode, facts_of, graph_table
 from engine.sql import sources
 from engine.sql.sources import stream_table
 from grammar import parse

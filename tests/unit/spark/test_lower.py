@@ -15,8 +15,7 @@ from engine.functions.context import Context, ExpressionError
 from engine.functions.expressions import compile_term
 from engine.functions.typed import ANY_KIND, Kind, typed, typed_columns
 from engine.ir.expressions import Call, Expression
-from engine.ir.quoting import quote
-from engine.ir.terms import XSD, Constant, Variable
+from engine.ir.terms import XSD, Constant, Variable, quote
 from engine.sql.calls import Columns
 from engine.sql.dialect import DUCKDB, SPARK, Dialect
 from engine.sql.lower import Lowering
