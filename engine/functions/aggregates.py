@@ -11,12 +11,10 @@ from engine.functions.terms import integer, split, string
 
 
 def aggregate(function: str, tokens: Sequence[str | None], distinct: bool = False, separator: str = " ") -> str | None:
-    """The aggregate `function` (``COUNT`` ...) of the values of its expression in a group's rows; None: no value (unbound).
-
-    A None among the tokens is a row in which the expression has no value: COUNT and SAMPLE pass over it, the others have none
-    then. For ``COUNT(*)`` give any text for each row, equal for equal solutions. Sums of floats are taken in the order of tokens;
-    SAMPLE is the least token, GROUP_CONCAT in the order of tokens; among equal extremes MIN and MAX give the least token.
-    """
+    """The aggregate `function` (``COUNT`` ...) of the values of its expression in a group's rows; None: no value (unbound). A None among
+    the tokens is a row in which the expression has no value: COUNT and SAMPLE pass over it, the others have none then. For ``COUNT(*)``
+    give any text for each row, equal for equal solutions. Sums of floats are taken in the order of tokens; SAMPLE is the least token,
+    GROUP_CONCAT in the order of tokens; among equal extremes MIN and MAX give the least token."""
     bound = [token for token in tokens if token is not None]
     if distinct:
         bound = list(set(bound))

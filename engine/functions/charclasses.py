@@ -13,8 +13,7 @@ Ranges = tuple[tuple[int, int], ...]
 
 LAST = 0x10FFFF
 SPACE: Ranges = ((0x9, 0xA), (0xD, 0xD), (0x20, 0x20))
-_CATEGORIES = frozenset((
-    "L Lu Ll Lt Lm Lo M Mn Mc Me N Nd Nl No P Pc Pd Ps Pe Pi Pf Po Z Zs Zl Zp S Sm Sc Sk So C Cc Cf Co Cn").split())
+_CATEGORIES = frozenset(("L Lu Ll Lt Lm Lo M Mn Mc Me N Nd Nl No P Pc Pd Ps Pe Pi Pf Po Z Zs Zl Zp S Sm Sc Sk So C Cc Cf Co Cn").split())
 _NAME_START: Ranges = (
     (0x3A, 0x3A), (0x41, 0x5A), (0x5F, 0x5F), (0x61, 0x7A), (0xC0, 0xD6), (0xD8, 0xF6), (0xF8, 0x2FF), (0x370, 0x37D),
     (0x37F, 0x1FFF), (0x200C, 0x200D), (0x2070, 0x218F), (0x2C00, 0x2FEF), (0x3001, 0xD7FF), (0xF900, 0xFDCF), (0xFDF0, 0xFFFD),
@@ -110,6 +109,5 @@ FE70-FEFF ArabicPresentationForms-B|FF00-FFEF HalfwidthandFullwidthForms|FFF0-FF
 1F300-1F5FF MiscellaneousSymbolsandPictographs|1F600-1F64F Emoticons|20000-2A6DF CJKUnifiedIdeographsExtensionB
 2F800-2FA1F CJKCompatibilityIdeographsSupplement|E0000-E007F Tags
 """
-BLOCKS: dict[str, Ranges] = {
-    name: ((int(low, 16), int(high, 16)),) for low, high, name in re.findall(r"(\w+)-(\w+) ([^|\n]+)", _BLOCKS)}
+BLOCKS: dict[str, Ranges] = {name: ((int(low, 16), int(high, 16)),) for low, high, name in re.findall(r"(\w+)-(\w+) ([^|\n]+)", _BLOCKS)}
 """Unicode blocks by the names of ``\\p{IsName}``, without spaces."""

@@ -132,12 +132,10 @@ _EXPONENT_SHIFT = 5_000_000
 
 @lru_cache(maxsize=1 << 16)
 def order_key(token: str | None) -> str:
-    """A text whose code point order (which is UTF-8's byte order) is the order of ORDER BY (SPARQL 1.1 section 15.1).
-
-    Unbound < blank nodes < IRIs < literals. Where ``<`` has a meaning for two literals the keys agree with it, and equal numbers
-    have equal keys whatever their types. The rest of the order is ours: numbers (NaN last), booleans, dates, durations, strings
-    (with and without tag together, by characters, then tag), other literals by characters. A time without zone counts as UTC.
-    """
+    """A text whose code point order (which is UTF-8's byte order) is the order of ORDER BY (SPARQL 1.1 section 15.1). Unbound < blank nodes
+    < IRIs < literals. Where ``<`` has a meaning for two literals the keys agree with it, and equal numbers have equal keys whatever their
+    types. The rest of the order is ours: numbers (NaN last), booleans, dates, durations, strings (with and without tag together, by
+    characters, then tag), other literals by characters. A time without zone counts as UTC."""
     if token is None:
         return "0"
     value = decode(token)

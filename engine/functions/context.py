@@ -18,13 +18,10 @@ Row = Mapping[str, str]
 
 @dataclass(slots=True)
 class Context:
-    """The surroundings of one evaluation.
-
-    `at_ms` is the value of NOW(). `query` and `row` name query and solution: RAND, UUID, STRUUID and BNODE derive from them, so
-    `row` must tell apart the rows of one evaluation (empty: the row's own bindings are taken). `exists` says whether the pattern
-    of an `Exists` has a solution for a row; the expression applies NOT itself. `look_up` is asked for the time in ms that a time
-    function (engine/ir/windows.py) has for the tokens of its arguments, None where there is none.
-    """
+    """The surroundings of one evaluation. `at_ms` is the value of NOW(). `query` and `row` name query and solution: RAND, UUID, STRUUID and
+    BNODE derive from them, so `row` must tell apart the rows of one evaluation (empty: the row's own bindings are taken). `exists` says
+    whether the pattern of an `Exists` has a solution for a row; the expression applies NOT itself. `look_up` is asked for the time in ms
+    that a time function (engine/ir/windows.py) has for the tokens of its arguments, None where there is none."""
 
     at_ms: int
     query: str = ""
@@ -45,11 +42,9 @@ def row_key(row: Row) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Function:
-    """A function of tokens, of `least` to `most` arguments (None: any number).
-
-    A `truth` function gives a Python bool, the others a token; all raise ExpressionError. One that is `volatile` is called with
-    the context and a text that names the place of the call before its arguments; one that is `rowwise` needs the context's row.
-    """
+    """A function of tokens, of `least` to `most` arguments (None: any number). A `truth` function gives a Python bool, the others a token;
+    all raise ExpressionError. One that is `volatile` is called with the context and a text that names the place of the call before its
+    arguments; one that is `rowwise` needs the context's row."""
 
     name: str
     apply: Callable[..., str | bool]

@@ -98,8 +98,7 @@ def _trimmed(tree: syntax.Node) -> syntax.Node:
 
 
 def _needless(node: syntax.Node) -> bool:
-    return (isinstance(node, syntax.Repeat) and node.least == 0
-            and isinstance(node.body, (syntax.Dot, syntax.Char, syntax.CharClass)))
+    return isinstance(node, syntax.Repeat) and node.least == 0 and isinstance(node.body, (syntax.Dot, syntax.Char, syntax.CharClass))
 
 
 def _longest(bound: Cost, from_start: bool) -> int:
@@ -128,10 +127,8 @@ def problem(pattern: str, flags: str = "") -> str | None:
 
 @lru_cache(maxsize=512)
 def expander(replacement: str, groups: int) -> Expand:
-    """What a replacement text with ``$1``, ``\\$`` and ``\\\\`` makes of the texts of a match's groups (0: the whole match).
-
-    Raises ExpressionError for a bad one.
-    """
+    """What a replacement text with ``$1``, ``\\$`` and ``\\\\`` makes of the texts of a match's groups (0: the whole match). Raises
+    ExpressionError for a bad one."""
     parts: list[str | int] = []
     at = 0
     while at < len(replacement):
@@ -165,11 +162,9 @@ MOST_STEPS = 1e8
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """Backtracking takes at most about ``2**(bits + work) * n**degree`` steps from one start in a text of length n.
-
-    ``2**bits * n**ways`` is in how many ways the pattern can match from one start; `work` (a logarithm too) is what counted
-    repeats such as ``(a{9}){9}`` do in any case.
-    """
+    """Backtracking takes at most about ``2**(bits + work) * n**degree`` steps from one start in a text of length n. ``2**bits * n**ways``
+    is in how many ways the pattern can match from one start; `work` (a logarithm too) is what counted repeats such as ``(a{9}){9}`` do in
+    any case."""
 
     degree: float = 0
     ways: float = 0

@@ -88,11 +88,9 @@ def split(token: str) -> Parsed:
 
 
 class Kind(IntEnum):
-    """What a term is to operators and to the typed columns (`typed.py`).
-
-    Types derived from xsd:integer are INTEGER. HARD is in typed columns only: a value of which SQL must not decide a comparison.
-    OTHER is a literal of a datatype without operators here, ILL one whose lexical form its datatype does not have.
-    """
+    """What a term is to operators and to the typed columns (`typed.py`). Types derived from xsd:integer are INTEGER. HARD is in typed
+    columns only: a value of which SQL must not decide a comparison. OTHER is a literal of a datatype without operators here, ILL one whose
+    lexical form its datatype does not have."""
 
     IRI = 1
     BLANK = 2
@@ -118,10 +116,8 @@ _INTEGER, _DOUBLE = int(Kind.INTEGER), int(Kind.DOUBLE)  # plain ints: comparing
 
 
 class Value(NamedTuple):
-    """A term's kind and value: int, Decimal, float, bool, str (of IRI, label, string), (str, tag), Moment, Duration.
-
-    `datatype` is the local name of an XSD type, "" otherwise.
-    """
+    """A term's kind and value: int, Decimal, float, bool, str (of IRI, label, string), (str, tag), Moment, Duration. `datatype` is the
+    local name of an XSD type, "" otherwise."""
 
     kind: Kind
     value: Any

@@ -8,10 +8,8 @@ _PARTS = re.compile(r"(?:([A-Za-z][A-Za-z0-9+.-]*):)?(?://([^/?#]*))?([^?#]*)(?:
 
 
 def resolve(reference: str, base: str) -> str:
-    """The IRI that a reference means where `base` is the base IRI; both without brackets.
-
-    A reference with a scheme is no relative one and stays as it is: SPARQL 1.1 section 4.1.1.1 forbids normalization.
-    """
+    """The IRI that a reference means where `base` is the base IRI; both without brackets. A reference with a scheme is no relative one and
+    stays as it is: SPARQL 1.1 section 4.1.1.1 forbids normalization."""
     scheme, authority, path, query, fragment = _split(reference)
     if scheme is not None:
         return reference

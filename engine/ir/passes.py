@@ -23,9 +23,7 @@ class Pass:
 
 def show_passes(passes: Sequence[Pass]) -> str:
     """One heading for each pass with its rules below, where they are others than before; comments of SPARQL, so that a query may follow.
-
-    ``# partial: 13 rules -> 1 rule``
-    """
+    ``# partial: 13 rules -> 1 rule``"""
     lines: list[str] = []
     before: tuple[Rule, ...] | None = None
     for step in passes:

@@ -152,8 +152,7 @@ def _select(pattern: Pattern, sources: list[str], output: str = "") -> list[str]
 def _aggregates(level: Level) -> dict[Variable, str]:
     """What stands for the variables of keys and aggregates."""
     plain = Expressions(show_group)
-    keys = {variable: plain.show(expression) for variable, expression in level.keys
-            if expression is not None and not variable.visible}
+    keys = {variable: plain.show(expression) for variable, expression in level.keys if expression is not None and not variable.visible}
     inner = Expressions(show_group, keys)
     return keys | {variable: inner.show(aggregate) for variable, aggregate in level.aggregates}
 

@@ -1,6 +1,5 @@
 """Terms: variables, constants as canonical N-Triples tokens, lists of admitted constants; and strings as canonical N-Triples writes them
-(RDF 1.2 N-Triples, section 3; so does the parser of streams).
-"""
+(RDF 1.2 N-Triples, section 3; so does the parser of streams)."""
 
 from __future__ import annotations
 

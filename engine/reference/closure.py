@@ -22,11 +22,9 @@ from engine.timeline import ALWAYS
 
 def closure(graph: Graph, rules: RuleSet, facts: Iterable[Ground] = (), context: Context | None = None,
             views: Mapping[int, Graph] | None = None) -> tuple[Graph, tuple[Inconsistency, ...]]:
-    """`graph` with every triple that follows from it, the facts of `rules` and the atoms `facts`; and what is inconsistent.
-
-    A rule with a Window of its own sees in place of `graph` what `views` has for it (by its length in ms), and what is derived.
-    Raises Unstratified, Unending, and ValueError for a rule that is not safe or that speaks of time.
-    """
+    """`graph` with every triple that follows from it, the facts of `rules` and the atoms `facts`; and what is inconsistent. A rule with a
+    Window of its own sees in place of `graph` what `views` has for it (by its length in ms), and what is derived. Raises Unstratified,
+    Unending, and ValueError for a rule that is not safe or that speaks of time."""
     given = [*(ground(fact.atom, {}) for fact in rules.facts), *facts]
     known = Known(graph, given, context or Context(0))
     through = {length: Known(view, given, known.context) for length, view in (views or {}).items()}

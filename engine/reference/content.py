@@ -43,8 +43,7 @@ def close_of(window: TimeWindow, tick: int, statement: Statement, on_change: boo
     return tick if on_change else last_close_by(tick, window.step_ms, statement.start_at_ms)
 
 
-def window_events(source: StreamSource, tick: int, history: History, statement: Statement,
-                  on_change: bool) -> list[tuple[Event, Triple]]:
+def window_events(source: StreamSource, tick: int, history: History, statement: Statement, on_change: bool) -> list[tuple[Event, Triple]]:
     """The (event, triple) pairs inside one window at `tick`."""
     match source.window:
         case TimeWindow() as window:

@@ -10,10 +10,8 @@ from engine.records import Triple
 
 
 class Graph:
-    """An immutable set of triples of tokens, with an index for each combination of bound places made when first asked for.
-
-    `times` has the latest time stamp, in ms, of those that came on a stream.
-    """
+    """An immutable set of triples of tokens, with an index for each combination of bound places made when first asked for. `times` has the
+    latest time stamp, in ms, of those that came on a stream."""
 
     def __init__(self, triples: Iterable[Triple] = (), times: Mapping[Triple, int] | None = None) -> None:
         self.triples = frozenset(triples)
@@ -70,10 +68,8 @@ class Content:
 
 @dataclass(frozen=True, slots=True)
 class Dataset:
-    """The default graph, FROM NAMED graphs and named windows, both by the token of their name.
-
-    `bounds` are the times in ms at which windows open and close, by the names that WINDOW_OPEN and WINDOW_CLOSE know them by.
-    """
+    """The default graph, FROM NAMED graphs and named windows, both by the token of their name. `bounds` are the times in ms at which
+    windows open and close, by the names that WINDOW_OPEN and WINDOW_CLOSE know them by."""
 
     default: Graph = EMPTY
     named: Mapping[str, Graph] = field(default_factory=dict)

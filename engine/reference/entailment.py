@@ -23,12 +23,10 @@ Close = Callable[..., Graph]
 
 
 def entail(dataset: Dataset, background: Graph, reasoning: Graph, close: Close, views: Mapping[str | None, Views] | None = None) -> Dataset:
-    """The dataset under the rules by which `close` gives a graph with all that follows from it.
-
-    `background` is the FROM graphs (part of the default graph already), `reasoning` the USING GRAPH ones, which count for what
-    follows from them but are not answers themselves. A window, an item of it or a named graph is its closure together with both,
-    minus what they entail without it. `views` are those of the default graph (under None) and of named windows.
-    """
+    """The dataset under the rules by which `close` gives a graph with all that follows from it. `background` is the FROM graphs (part of
+    the default graph already), `reasoning` the USING GRAPH ones, which count for what follows from them but are not answers themselves. A
+    window, an item of it or a named graph is its closure together with both, minus what they entail without it. `views` are those of the
+    default graph (under None) and of named windows."""
     alone, through = close(background | reasoning), views or {}
 
     def closed(graph: Graph, beside: Graph, name: str | None) -> Graph:

@@ -100,8 +100,7 @@ class ProgramState:
         for (atom, begin), end in own.items():
             if begin < at:
                 before[atom] = max(before.get(atom, MIN), end)
-        new = {(atom, begin): end for (atom, begin), end in own.items()
-               if begin == at and _shown(atom) and end > before.get(atom, MIN)}
+        new = {(atom, begin): end for (atom, begin), end in own.items() if begin == at and _shown(atom) and end > before.get(atom, MIN)}
         ended = [(instance, end) for instance, end in self.pending.items() if end == at]
         self.pending = {i: end for i, end in (self.pending | new).items() if end > at}
         return _rows(program, new.items()), _rows(program, ended)

@@ -49,10 +49,8 @@ class Stream:
 def run(records: Iterable[Record], parse: Callable[[str], Statement], parse_rules: ParseRules | None = None,
         built_in: Mapping[str, RuleSet] | None = None) -> dict[str, list[Evaluation]]:
     """The evaluations of every query registered in `records`, in order; each under the query's id of the Register record. The stream N of a
-    rule program stands beside its stream P, under the id with ``/n`` behind it.
-
-    `parse_rules` reads the rule sets of the log; those of `built_in` (and the rules of entailment profiles, by IRI) are there before.
-    """
+    rule program stands beside its stream P, under the id with ``/n`` behind it. `parse_rules` reads the rule sets of the log; those of
+    `built_in` (and the rules of entailment profiles, by IRI) are there before."""
     system = _System(parse, parse_rules, dict(built_in or {}))
     for record in records:
         system.take(record)
@@ -167,9 +165,8 @@ class _System:
             query.see(event)
 
     def _log(self, query: ContinuousQuery, found: Iterable[Evaluation], position: int) -> None:
-        """Log evaluations; those of a query that makes a stream are its items, and its watermark is the last T that was evaluated.
-
-        A stream is idle while all that its query reads is; one whose query is paused is not, for what is held back may still come."""
+        """Log evaluations; those of a query that makes a stream are its items, and its watermark is the last T that was evaluated. A stream
+        is idle while all that its query reads is; one whose query is paused is not, for what is held back may still come."""
         for evaluation in found:
             self.logged[f"{query.name}/n" if evaluation.ceased else query.name].append(evaluation)
             if query.makes and evaluation.result.triples:

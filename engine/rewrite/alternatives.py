@@ -259,8 +259,7 @@ def _without_implied(asked: Asked, parts: Sequence[Formula], choices: Choices, l
                 covers = {v for v in asked.visible} <= {*rule_variables(part), *one.columns}
                 if covers and rows <= asked.single.get(shape, frozenset()):
                     places = [choices.columns.index(v) for v in one.columns]
-                    choices = Choices(choices.columns, frozenset(
-                        r for r in choices.rows if tuple(r[place] for place in places) != row))
+                    choices = Choices(choices.columns, frozenset(r for r in choices.rows if tuple(r[place] for place in places) != row))
     return choices
 
 

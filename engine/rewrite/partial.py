@@ -44,11 +44,9 @@ _BY_MENTION = frozenset(("dt-type2",))
 
 
 def compile_rules(rules: RuleSet, tbox: Iterable[Triple]) -> RuleSet:
-    """The rules, partially evaluated. `tbox` may have data as well, which is passed over.
-
-    `facts` are what follows from the schema alone and is not in it; among them may be triples that are not RDF (of a literal), which
-    other rules need and no answer shows. A graph's closure is that of graph and facts under the result.
-    """
+    """The rules, partially evaluated. `tbox` may have data as well, which is passed over. `facts` are what follows from the schema alone
+    and is not in it; among them may be triples that are not RDF (of a literal), which other rules need and no answer shows. A graph's
+    closure is that of graph and facts under the result."""
     schema = schema_vocabulary(tbox)
     lists = members_of_lists(schema)
     given = Store(schema)

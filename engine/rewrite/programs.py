@@ -74,9 +74,8 @@ triples of the static graphs."""
 
 class Programs:
     """The rules for data beside static graphs, made once for each choice of graphs; what follows from nothing is a rule without a body.
-
-    `goals` are what the query asks, which decides what is relevant. Passes `without` are left out: "partial" where schema may come with
-    the data."""
+    `goals` are what the query asks, which decides what is relevant. Passes `without` are left out: "partial" where schema may come with the
+    data."""
 
     def __init__(self, rules: RuleSet, graphs: Mapping[str, Sequence[Triple]], goals: Sequence[Goal],
                  without: Collection[str] = ()) -> None:

@@ -108,8 +108,7 @@ def _within(atom: Atom, window_ms: int) -> tuple[Atom, tuple[Rule, Rule]]:
     asked = (x, link if fixed else y, object_ if len(fixed) == 2 else z if not fixed else y)
     free = tuple(term for term in asked if isinstance(term, Variable))
     head = Atom(name, free)
-    ways = (Rule(head, (Atom(TRIPLE, asked),)),
-            Rule(head, (DiamondMinus(operator(0, window_ms, closed_end=False), Atom(EVENT, asked)),)))
+    ways = (Rule(head, (Atom(TRIPLE, asked),)), Rule(head, (DiamondMinus(operator(0, window_ms, closed_end=False), Atom(EVENT, asked)),)))
     terms = {0: (subject, link, object_), 1: (subject, object_), 2: (subject,)}[len(fixed)]
     return Atom(name, terms), ways
 

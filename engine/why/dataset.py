@@ -29,10 +29,8 @@ Pairs = list[tuple[Event, Triple]]
 
 
 class ShownGraph(Graph):
-    """One graph of the dataset: all that `joint` has and `hidden` has not, and of what both have the part that `own` has.
-
-    Closures are made when a pattern first asks for something; `own` where what it asks for is in both.
-    """
+    """One graph of the dataset: all that `joint` has and `hidden` has not, and of what both have the part that `own` has. Closures are made
+    when a pattern first asks for something; `own` where what it asks for is in both."""
 
     def __init__(self, times: Mapping[Triple, int], joint: Callable[[], Prover], hidden: Callable[[], Ranked] | None,
                  own: Callable[[], Prover] | None) -> None:

@@ -184,8 +184,7 @@ def _traces(statement: Statement, tracer: Tracer, row: Row, context: Context) ->
     raise UnexplainedError("What a rule program gives is not explained.")
 
 
-def _constructed(template: Sequence[TriplePattern], pattern: Pattern, tracer: Tracer, wanted: Triple,
-                 context: Context) -> Iterator[Trace]:
+def _constructed(template: Sequence[TriplePattern], pattern: Pattern, tracer: Tracer, wanted: Triple, context: Context) -> Iterator[Trace]:
     """The solutions whose instance of the template has the triple."""
     for triple in template:
         bound = bind(triple.terms, wanted, {})

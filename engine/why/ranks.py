@@ -51,8 +51,7 @@ class Ranked:
 
     def graph(self) -> Graph:
         """The triples that are RDF."""
-        return Graph((s, p, o) for predicate, terms in self.rank if predicate == TRIPLE
-                     for s, p, o in [terms] if is_rdf((s, p, o)))
+        return Graph((s, p, o) for predicate, terms in self.rank if predicate == TRIPLE for s, p, o in [terms] if is_rdf((s, p, o)))
 
     def solutions(self, body: Sequence[Formula], row: Row) -> Iterator[Row]:
         """The extensions of `row` that satisfy all formulas."""

@@ -227,9 +227,7 @@ def choices(premises: Sequence[Lazy[Node]]) -> Iterator[tuple[Node, ...]]:
 
 def shortest(ways: Iterable[tuple[int, Iterator[Node]]]) -> Iterator[Node]:
     """The trees of several ways, the shortest first; each way gives its own in that order, none with a depth below the bound before it.
-
-    What was begun goes before what was not, so that one tree is there before all others of its depth have been made.
-    """
+    What was begun goes before what was not, so that one tree is there before all others of its depth have been made."""
     waiting: list[tuple[int, int, int, Node | None, Iterator[Node]]] = []
     for number, (bound, trees) in enumerate(ways):
         waiting.append((bound, 1, number, None, trees))
