@@ -72,11 +72,6 @@ def compare_values(one: Value, two: Value) -> int | None:
     return _ordered(one, two)
 
 
-def same_term(first: str, second: str) -> bool:
-    """``sameTerm(first, second)``: tokens are canonical, so equality of tokens."""
-    return first == second
-
-
 def effective_boolean_value(token: str) -> bool:
     """SPARQL 1.1 section 17.2.2. Raises ExpressionError for terms that have none."""
     value = decode(token)

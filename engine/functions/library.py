@@ -6,6 +6,7 @@ The forms that do not evaluate all their arguments first (``&& || IF COALESCE BO
 from __future__ import annotations
 
 import hashlib
+import operator
 import re
 from collections.abc import Callable, Sequence
 
@@ -99,7 +100,7 @@ FUNCTIONS: dict[str, Function] = _table(
     Function("U+", arithmetic.plus, 1, 1), Function("U-", arithmetic.minus, 1, 1),
     Function("!", lambda token: not compare.effective_boolean_value(token), 1, 1, truth=True),
     # Terms (sections 17.4.1.8 and 17.4.2)
-    Function("SAMETERM", compare.same_term, 2, 2, truth=True), Function("ISIRI", lambda token: token[0] == "<", 1, 1, truth=True),
+    Function("SAMETERM", operator.eq, 2, 2, truth=True), Function("ISIRI", lambda token: token[0] == "<", 1, 1, truth=True),
     Function("ISURI", lambda token: token[0] == "<", 1, 1, truth=True),
     Function("ISBLANK", lambda token: token[0] == "_", 1, 1, truth=True),
     Function("ISLITERAL", lambda token: token[0] == '"', 1, 1, truth=True),

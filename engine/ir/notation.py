@@ -143,6 +143,7 @@ def quoted(text: str) -> str:
     return '"' + "".join(escapes.get(c) or (f"\\u{ord(c):04X}" if c < " " else c) for c in text) + '"'
 
 
+_OPERATORS = {DiamondMinus: "diamond-minus", BoxMinus: "box-minus", BoxPlus: "box-plus"}
 ShowGroup = Callable[[Pattern], str]
 
 
@@ -194,12 +195,8 @@ def show_formula(formula: Formula | Head, group: ShowGroup) -> str:
     match formula:
         case Atom():
             return show_atom(formula)
-        case DiamondMinus(distance=distance, body=body):
-            return f"diamond-minus{interval(distance, duration)} {show_formula(body, group)}"
-        case BoxMinus(distance=distance, body=body):
-            return f"box-minus{interval(distance, duration)} {show_formula(body, group)}"
-        case BoxPlus(distance=distance, body=body):
-            return f"box-plus{interval(distance, duration)} {show_formula(body, group)}"
+        case DiamondMinus(distance=distance, body=body) | BoxMinus(distance=distance, body=body) | BoxPlus(distance=distance, body=body):
+            return f"{_OPERATORS[type(formula)]}{interval(distance, duration)} {show_formula(body, group)}"
         case At(instant=moment, body=body):
             return f"@{term(moment)} {show_formula(body, group)}"
         case WindowFormula(unit=unit, size=size, body=body):

@@ -182,7 +182,7 @@ def _braced(before: str, pattern: Pattern, condition: Expression | None = None) 
         lines = _elements(pattern) + [_filter(condition)]
     elif isinstance(pattern, Filter):
         lines = _elements(pattern.pattern) + [_filter(pattern.condition)]
-    elif _is_select(pattern):
+    elif isinstance(pattern, (Project, Distinct, Slice, OrderBy, Group)):
         lines = _select(pattern, [])
     else:
         lines = _elements(pattern)
@@ -194,10 +194,6 @@ def _filter(condition: Expression) -> str:
     return f"FILTER {text}" if isinstance(condition, Exists) else f"FILTER({text})"
 
 
-def _is_select(pattern: Pattern) -> bool:
-    return isinstance(pattern, (Project, Distinct, Slice, OrderBy, Group))
-
-
 def _elements(pattern: Pattern) -> list[str]:
     """The elements of a group, without its braces."""
     match pattern:
@@ -206,8 +202,9 @@ def _elements(pattern: Pattern) -> list[str]:
         case Join(left=left, right=right):
             return _elements(left) + _joined(left, right)
         case LeftJoin(left=left, right=right, condition=condition):
-            own_filter = condition is None and isinstance(right, Filter)   # one that is not the condition
-            return _elements(left) + (_nested("OPTIONAL ", right) if own_filter else _braced("OPTIONAL ", right, condition))
+            if condition is None and isinstance(right, Filter):    # one that is not the condition
+                return [*_elements(left), "OPTIONAL {", *(_INDENT + line for line in _braced("", right)), "}"]
+            return _elements(left) + _braced("OPTIONAL ", right, condition)
         case Minus(left=left, right=right):
             return _elements(left) + _braced("MINUS ", right)
         case Extend(pattern=inner_pattern, variable=variable, expression=expression):
@@ -238,10 +235,6 @@ def _joined(left: Pattern, right: Pattern) -> list[str]:
     if isinstance(right, BGP) and isinstance(last, (BGP, PathPattern)):
         return _braced("", right)
     return _braced("", right) if isinstance(right, (Join, LeftJoin, Minus, Extend, Filter)) else _elements(right)
-
-
-def _nested(before: str, pattern: Pattern) -> list[str]:
-    return [f"{before}{{", *(_INDENT + line for line in _braced("", pattern)), "}"]
 
 
 def _triple(triple: TriplePattern) -> str:

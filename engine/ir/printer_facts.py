@@ -13,11 +13,11 @@ from fractions import Fraction
 from functools import lru_cache
 
 from engine.ir.expressions import Call, Expression
-from engine.ir.notation import Expressions, duration, name_and_terms
+from engine.ir.notation import Expressions, duration, interval, name_and_terms
 from engine.ir.rules import (STREAM, TRIPLE, Assign, Atom, BoxMinus, BoxPlus, DiamondMinus, Fact, Formula, Head, Negation, Rule, RuleSet,
                              Test)
 from engine.ir.terms import XSD, Constant, Term, Variable
-from engine.timeline import MAX, MIN, Interval, coalesce
+from engine.timeline import Interval, coalesce
 
 NAME = re.compile(r"(?!(?:true|false)$)[A-Za-z]\w*", re.ASCII)
 CONSTANT = re.compile(r"(?!(?:true|false)$)[a-z]\w*", re.ASCII)
@@ -74,10 +74,7 @@ def show_when(when: Interval, unit_ms: int) -> str:
 
 
 def show_interval(encoded: Interval, unit_ms: int) -> str:
-    low, high = encoded.lo, encoded.hi
-    begin = "(-inf" if low == MIN else f"({number((low - 1) // 2, unit_ms)}" if low % 2 else f"[{number(low // 2, unit_ms)}"
-    end = "inf)" if high == MAX else f"{number((high + 1) // 2, unit_ms)})" if high % 2 else f"{number(high // 2, unit_ms)}]"
-    return f"{begin},{end}"
+    return interval(encoded, lambda ms: number(ms, unit_ms)).replace("+inf", "inf")
 
 
 @lru_cache(maxsize=1 << 12)
@@ -115,12 +112,8 @@ def _formula(formula: Formula | Head, unit_ms: int) -> str:
     match formula:
         case Atom():
             return show_atom(formula, CONSTANT)
-        case DiamondMinus(distance=distance, body=body):
-            return f"Diamondminus{show_interval(distance, unit_ms)} {_formula(body, unit_ms)}"
-        case BoxMinus(distance=distance, body=body):
-            return f"Boxminus{show_interval(distance, unit_ms)} {_formula(body, unit_ms)}"
-        case BoxPlus(distance=distance, body=body):
-            return f"Boxplus{show_interval(distance, unit_ms)} {_formula(body, unit_ms)}"
+        case DiamondMinus(distance=distance, body=body) | BoxMinus(distance=distance, body=body) | BoxPlus(distance=distance, body=body):
+            return f"{type(formula).__name__.capitalize()}{show_interval(distance, unit_ms)} {_formula(body, unit_ms)}"
         case Negation(body=body):
             return f"not {_formula(body, unit_ms)}"
         case Test(condition=Call() as condition):

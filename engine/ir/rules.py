@@ -199,6 +199,12 @@ def is_auxiliary(predicate: str) -> bool:
     return predicate.startswith(".")
 
 
+def relation_of(atom: Atom) -> tuple[str, str | None]:
+    """The predicate of an atom, and of a triple the property, if that is known."""
+    link = atom.terms[1] if atom.predicate == TRIPLE else None
+    return atom.predicate, link.token if isinstance(link, Constant) else None
+
+
 def tokens_of(term: Term, rule: Rule) -> frozenset[str] | None:
     """What a term of a rule can be, by its tables; None: anything."""
     if isinstance(term, Constant):

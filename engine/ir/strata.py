@@ -22,7 +22,7 @@ from itertools import count
 from typing import TypeVar
 
 from engine.ir.expressions import Call
-from engine.ir.rules import TRIPLE, Assign, Atom, Formula, Head, Negation, Rule, atoms, tokens_of
+from engine.ir.rules import TRIPLE, Assign, Atom, Formula, Head, Negation, Rule, atoms, relation_of, tokens_of
 from engine.ir.spans import Diagnostic
 from engine.ir.terms import RDF_TYPE, Constant
 
@@ -107,12 +107,9 @@ def unstratified(rules: Iterable[Rule]) -> Diagnostic | None:
 
 def predicate_of(atom: Atom) -> Predicate:
     """What an atom is about: its predicate; for triples with a known property, that property as well, for rdf:type with the class."""
-    if atom.predicate != TRIPLE:
-        return atom.predicate, None
-    _, property_, class_ = atom.terms
-    if property_ == Constant(RDF_TYPE) and isinstance(class_, Constant):
+    if atom.predicate == TRIPLE and atom.terms[1] == Constant(RDF_TYPE) and isinstance(class_ := atom.terms[2], Constant):
         return TRIPLE, f"{RDF_TYPE} {class_.token}"
-    return TRIPLE, property_.token if isinstance(property_, Constant) else None
+    return relation_of(atom)
 
 
 def heads(rule: Rule) -> list[Predicate]:

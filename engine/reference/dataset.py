@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from engine.records import Triple
 
@@ -17,7 +18,6 @@ class Graph:
         self.triples = frozenset(triples)
         self.times = times or {}
         self._indexes: dict[tuple[bool, bool, bool], dict[tuple[str, ...], list[Triple]]] = {}
-        self._nodes: frozenset[str] | None = None
 
     def match(self, subject: str | None, predicate: str | None, object_: str | None) -> Iterable[Triple]:
         """The triples with these terms; None matches any."""
@@ -29,12 +29,10 @@ class Graph:
             self._indexes[places] = self._index(places)
         return self._indexes[places].get(key, ())
 
-    @property
+    @cached_property
     def nodes(self) -> frozenset[str]:
         """Every subject and object (SPARQL 1.1 section 18.4, "nodes(G)")."""
-        if self._nodes is None:
-            self._nodes = frozenset(term for s, _, o in self.triples for term in (s, o))
-        return self._nodes
+        return frozenset(term for s, _, o in self.triples for term in (s, o))
 
     def __or__(self, other: Graph) -> Graph:
         if not other.triples or not self.triples:

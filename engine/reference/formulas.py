@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 from engine.functions.expressions import Context, ExpressionError, evaluate, test
@@ -16,32 +16,28 @@ Ground = tuple[str, tuple[str, ...]]
 Row = dict[str, str]
 
 
-def in_safe_order(body: Sequence[Formula]) -> list[Formula]:
+def in_safe_order(body: Iterable[Formula]) -> list[Formula]:
     """The formulas of a body such that each finds bound what it cannot bind itself. Raises ValueError where there is none."""
-    waiting, bound, ordered = list(body), set[str](), list[Formula]()
-    while waiting:
-        ready = next((f for f in waiting if needs(f) <= bound), None)
-        if ready is None:
-            missing = sorted(set().union(*(needs(f) for f in waiting)) - bound)
-            raise ValueError(f"unsafe rule: nothing binds {', '.join('?' + name for name in missing)}")
-        waiting.remove(ready)
-        ordered.append(ready)
-        bound |= {v.name for v in rule_variables(ready)} | ({ready.variable.name} if isinstance(ready, Assign) else set())
-    return ordered
+    return _in_order(body, set(), lambda ready, bound: ready[0])
 
 
 def in_quick_order(body: Iterable[Formula], known: Iterable[str] = ()) -> list[Formula]:
     """A safe order of a body (`needs`) in which few rows come up: tests at once, then what is bound most. The variables `known`
     are bound before. Raises ValueError where there is none."""
-    waiting, bound, found = list(body), set(known), list[Formula]()
+    return _in_order(body, set(known), lambda ready, bound: max(ready, key=lambda formula: _bound_part(formula, bound)))
+
+
+def _in_order(body: Iterable[Formula], bound: set[str], choose: Callable[[list[Formula], set[str]], Formula]) -> list[Formula]:
+    waiting, found = list(body), list[Formula]()
     while waiting:
         ready = [formula for formula in waiting if needs(formula) <= bound]
         if not ready:
-            raise ValueError(f"unsafe rule: nothing binds a variable of {waiting}")
-        best = max(ready, key=lambda formula: _bound_part(formula, bound))
-        waiting.remove(best)
-        found.append(best)
-        bound |= {v.name for v in rule_variables(best)} | ({best.variable.name} if isinstance(best, Assign) else set())
+            missing = sorted(set().union(*map(needs, waiting)) - bound)
+            raise ValueError(f"unsafe rule: nothing binds {', '.join('?' + name for name in missing)}")
+        chosen = choose(ready, bound)
+        waiting.remove(chosen)
+        found.append(chosen)
+        bound |= {v.name for v in rule_variables(chosen)} | ({chosen.variable.name} if isinstance(chosen, Assign) else set())
     return found
 
 

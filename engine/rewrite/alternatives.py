@@ -22,7 +22,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from engine.ir.rules import TRIPLE, Atom, Falsum, Formula, Negation, Rule, Table, Test, rule_variables, variables_in
+from engine.ir.rules import TRIPLE, Atom, Falsum, Formula, Negation, Rule, Table, Test, relation_of, rule_variables, variables_in
 from engine.ir.substitution import replaced, replaced_in, value
 from engine.ir.terms import RDF_TYPE, Constant, Term, Variable
 from engine.rewrite.tables import Choices, Listed, Rows, joined, terms_in, unify
@@ -88,7 +88,7 @@ class Resolution:
                 raise NotUnfolded("rules speak of time")
             if _comes_back(rule, rule.head):
                 raise NotUnfolded(f"the rules are recursive through {_named(rule.head)}")
-            self._heads[_about(rule.head)].append(_Prepared.of(rule, rule.head))
+            self._heads[relation_of(rule.head)].append(_Prepared.of(rule, rule.head))
 
     def ask(self, atom: Atom, choices: Choices = Choices(), stack: tuple[object, ...] = ()) -> Asked:
         """The ways in which an atom can hold; `choices` are of its variables. `stack` is what leads here, by its form."""
@@ -143,7 +143,7 @@ class Resolution:
 
     def _about(self, shape: Shape, rows: Rows) -> Iterator[_Prepared]:
         """The rules whose heads may be what a shape asks for."""
-        predicate, property_ = _about(shape.atom)
+        predicate, property_ = relation_of(shape.atom)
         properties = {property_}
         if predicate == TRIPLE and property_ is None:
             place = shape.columns.index(link) if isinstance(link := shape.atom.terms[1], Variable) and link in shape.columns else None
@@ -261,12 +261,6 @@ def _without_implied(asked: Asked, parts: Sequence[Formula], choices: Choices, l
                     places = [choices.columns.index(v) for v in one.columns]
                     choices = Choices(choices.columns, frozenset(r for r in choices.rows if tuple(r[place] for place in places) != row))
     return choices
-
-
-def _about(atom: Atom) -> tuple[str, str | None]:
-    """The predicate of an atom, and of a triple the property, if that is known."""
-    link = atom.terms[1] if atom.predicate == TRIPLE else None
-    return atom.predicate, link.token if isinstance(link, Constant) else None
 
 
 def _comes_back(rule: Rule, head: Atom) -> bool:

@@ -64,10 +64,6 @@ class _Place:
         return found
 
 
-def _nowhere(atom: Atom, columns: tuple[Variable, ...], rows: Rows) -> bool:
-    return False
-
-
 class _Unfolder:
     """Rewrites the patterns of one statement."""
 
@@ -159,7 +155,7 @@ class _Unfolder:
     @staticmethod
     def _without(hidden: Asked, found: Pattern, triple: TriplePattern, place: _Place) -> Pattern:
         """What holds, without what the static graphs entail by themselves; of the default graph with what it entails by itself."""
-        branches = Branches("", _nowhere, triple.span)
+        branches = Branches("", lambda atom, columns, rows: False, triple.span)
         behind = GraphPattern(Constant(f"<{place.background}>"), branches.pattern(hidden))
         left: Pattern = Filter(ex.Exists(behind, negated=True), found)
         if place.own is None:

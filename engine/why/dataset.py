@@ -36,7 +36,6 @@ class ShownGraph(Graph):
                  own: Callable[[], Prover] | None) -> None:
         self.times = times
         self._indexes = {}
-        self._nodes = None
         self._joint, self._hidden, self._own = cache(joint), cache(hidden) if hidden else None, cache(own) if own else None
 
     @cached_property

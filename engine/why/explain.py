@@ -228,16 +228,13 @@ def _graphs(tracer: Tracer) -> Iterator[tuple[Name, Graph]]:
 
 def _monotone(statement: Statement) -> bool:
     """Whether more triples never mean fewer solutions, so that a proof from some of them is one."""
-    query = statement.query
-    return not isinstance(query, Describe) and _only_adds(query.pattern)
+    return not isinstance(statement.query, Describe) and _only_adds(statement.query.pattern)
 
 
 def _only_adds(pattern: Pattern) -> bool:
     match pattern:
         case Minus() | LeftJoin() | Group() | Slice():
             return False
-        case Filter(condition=condition) if any(exists_in(condition)):
-            return False
-        case Extend(expression=condition) if any(exists_in(condition)):
+        case Filter(condition=condition) | Extend(expression=condition) if any(exists_in(condition)):
             return False
     return all(map(_only_adds, children(pattern)))

@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 from engine.functions.expressions import Context
 from engine.ir.notation import duration
 from engine.ir.printer import show
-from engine.ir.rules import TRIPLE, Atom, Falsum, Formula, Negation, Rule, Test
+from engine.ir.rules import TRIPLE, Atom, Falsum, Formula, Negation, Rule, Test, relation_of
 from engine.ir.terms import Constant, Variable
 from engine.reference.formulas import Ground, Row, ground, unify
 from engine.reference.substitution import expression
@@ -25,6 +25,8 @@ from engine.timeline import Interval
 from engine.why.ranks import Ranked
 from engine.why.trees import (MOST_DEEP, Absent, Asserted, Budget, Derived, Holds, Lazy, Proof, Source, Step, Streamed, TooMuchError,
                               asserted, choices, depth, shortest)
+
+Given = Mapping[Ground, tuple[Source, ...]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,14 +42,14 @@ class _Instance:
 class Prover:
     """Proofs of what follows from `given` by `rules`."""
 
-    def __init__(self, given: Mapping[Ground, tuple[Source, ...]], rules: Iterable[Rule], context: Context, budget: Budget) -> None:
+    def __init__(self, given: Given, rules: Iterable[Rule], context: Context, budget: Budget) -> None:
         self.given, self._budget = given, budget
         listed = [rule for rule in rules if not isinstance(rule.head, Falsum)]
         self.known = Ranked(given, listed, context, budget.spend)
         self._heads: dict[tuple[str, str | None], list[Rule]] = defaultdict(list)
         for rule in listed:
             if isinstance(rule.head, Atom):
-                self._heads[rule.head.predicate, _property(rule.head)].append(rule)
+                self._heads[relation_of(rule.head)].append(rule)
         self._instances: dict[Ground, list[_Instance]] = {}
 
     def proofs(self, fact: Ground) -> Iterator[Proof]:
@@ -116,15 +118,6 @@ def _part(formula: Formula, row: Row) -> Ground | Absent | Holds | None:
         case Test(condition=condition):
             return Holds(show(expression(condition, row)))
     return None
-
-
-def _property(head: Atom) -> str | None:
-    """The property of a triple, where it is a constant."""
-    link = head.terms[1] if head.predicate == TRIPLE else None
-    return link.token if isinstance(link, Constant) else None
-
-
-Given = Mapping[Ground, tuple[Source, ...]]
 
 
 @dataclass(frozen=True, slots=True)
