@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from engine.execution.compiled import STAGES, Compiled
 from engine.execution.content import merge_estimates, table_estimate
-from engine.ir.passes import Pass
+from engine.ir.printer import Pass
 from engine.ir.rules import RuleSet
 from engine.ir.spans import Diagnostic, DiagnosticError
 from engine.ir.stages import divide

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import re
 
-from engine.ir.iris import resolve
 from engine.ir.spans import Diagnostic
-from engine.ir.terms import RDF, RDFS, XSD, Constant, Variable, is_language_tag, quote
+from engine.ir.terms import RDF, RDFS, XSD, Constant, Variable, is_language_tag, quote, resolve
 from grammar.text import Text
 from grammar.tree import Leaf, Node
 

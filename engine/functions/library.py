@@ -14,8 +14,7 @@ from engine.functions import arithmetic, compare, datatypes, dates, rif, strings
 from engine.functions.casts import CASTS
 from engine.functions.context import Context, ExpressionError, Function
 from engine.functions.terms import RDF_LANG_STRING, Kind, blank, boolean, decode, iri, literal, number, simple_text, split, string
-from engine.ir.iris import resolve
-from engine.ir.terms import is_language_tag
+from engine.ir.terms import is_language_tag, resolve
 
 _NOT_IN_IRIS = re.compile("[\x00-\x20<>\"{}|^`\\\\]")
 

@@ -1,4 +1,5 @@
-"""Prints the IR. Statements, queries and patterns come out as text that the grammar reads back to an equal IR; rules readably.
+"""Prints the IR. Statements, queries and patterns come out as text that the grammar reads back to an equal IR; rules readably, also those
+that each pass has left of the rules of a query (EXPLAIN).
 
 What no text can say (patterns that the passes have rewritten: OneOf, aggregates outside of a SELECT level) is printed as near to
 SPARQL as it goes.
@@ -7,7 +8,8 @@ SPARQL as it goes.
 from __future__ import annotations
 
 import re
-from dataclasses import is_dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, is_dataclass
 from typing import Any
 
 from engine.ir.expressions import Call, Exists, Expression
@@ -248,3 +250,41 @@ def _values(values: Values) -> list[str]:
     header = f"VALUES ({' '.join(map(term, values.variables))}) {{"
     rows = [f"{_INDENT}({' '.join(map(cell, row))})" for row in values.rows]
     return [header, *rows, "}"] if rows else [header + "}"]
+
+
+MOST_ROWS = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Pass:
+    """A pass by its name, and the rules that it left; `note` says what else it did."""
+
+    name: str
+    rules: tuple[Rule, ...]
+    note: str = ""
+
+
+def show_passes(passes: Sequence[Pass]) -> str:
+    """One heading for each pass with its rules below, where they are others than before; comments of SPARQL, so that a query may follow.
+    ``# partial: 13 rules -> 1 rule``"""
+    lines: list[str] = []
+    before: tuple[Rule, ...] | None = None
+    for step in passes:
+        counted = _count(step.rules) if before is None else f"{_count(before)} -> {_count(step.rules)}"
+        lines.append(f"# {step.name}: {counted}{f', {step.note}' if step.note else ''}")
+        if step.rules != before:
+            rules, facts = _apart(step.rules)
+            lines += [f"#   {show_rule(rule, show_group, MOST_ROWS)}" for rule in (*rules, *facts[:MOST_ROWS])]
+            lines += [f"#   ... {len(facts)} facts in all"] if len(facts) > MOST_ROWS else []
+        before = step.rules
+    return "\n".join(lines) + "\n" if lines else ""
+
+
+def _apart(rules: Sequence[Rule]) -> tuple[list[Rule], list[Rule]]:
+    """The rules, and those without a body: facts."""
+    return [rule for rule in rules if rule.body], [rule for rule in rules if not rule.body]
+
+
+def _count(rules: Sequence[Rule]) -> str:
+    counted = [(len(found), word) for found, word in zip(_apart(rules), ("rule", "fact"))]
+    return " and ".join(f"{number} {word}{'' if number == 1 else 's'}" for number, word in counted if number or word == "rule")

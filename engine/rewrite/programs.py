@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
 
-from engine.ir.passes import Pass
+from engine.ir.printer import Pass
 from engine.ir.rules import TRIPLE, Atom, Rule, RuleSet, atoms
 from engine.ir.terms import RDF_TYPE, Constant
 from engine.records import Triple

@@ -5,8 +5,7 @@ from __future__ import annotations
 import re
 
 from engine.ir.builtins import FUNC, INTEGERS, PRED, RIF
-from engine.ir.iris import resolve
-from engine.ir.terms import RDF, RDFS, XSD, is_language_tag, quote
+from engine.ir.terms import RDF, RDFS, XSD, is_language_tag, quote, resolve
 
 LOCAL = "urn:rif-local:"
 PREFIXES = {"rif": RIF, "rdf": RDF, "rdfs": RDFS, "xs": XSD, "func": FUNC, "pred": PRED}

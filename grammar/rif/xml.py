@@ -6,14 +6,13 @@ from collections.abc import Callable
 from typing import NoReturn
 
 from engine.ir.builtins import RIF
-from engine.ir.iris import resolve
 from engine.ir.rules import Import
-from engine.ir.terms import XSD
+from engine.ir.terms import XSD, resolve
 from grammar.rif import constants
 from grammar.rif.elements import XML, Element, read
 from grammar.rif.presentation import UNITS, window_ms
-from grammar.rif.syntax import (Apply, Clause, Connective, Const, Document, External, Foreign, Formula, Frame, ListTerm, Pair,
-                                Quantified, Term, Var)
+from grammar.rif.syntax import (Apply, Clause, Connective, Const, Document, External, Foreign, Formula, Frame, ListTerm, Pair, Quantified,
+                                Term, Var)
 from grammar.rule_text import Report, Stop
 
 EXTENSION = "urn:thalweg:rif"
