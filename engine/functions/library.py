@@ -11,8 +11,8 @@ import re
 from collections.abc import Callable, Sequence
 
 from engine.functions import arithmetic, compare, datatypes, dates, rif, strings
-from engine.functions.casts import CASTS
 from engine.functions.context import Context, ExpressionError, Function
+from engine.functions.datatypes import CASTS
 from engine.functions.terms import RDF_LANG_STRING, Kind, blank, boolean, decode, iri, literal, number, simple_text, split, string
 from engine.ir.terms import is_language_tag, resolve
 

@@ -1,7 +1,7 @@
 """RIF's view of terms, and its casts (RIF-DTB 2nd edition, sections 2.2, 4.1 and 4.2).
 
 Two literals are the same if their data values are, whatever the derived type or lexical form; lists if their members are; all other terms
-if they are one term. Casts to types that SPARQL's constructor functions have are those of casts.py.
+if they are one term. Casts to types that SPARQL's constructor functions have are those of datatypes.py.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from collections.abc import Callable
 from functools import lru_cache
 
 from engine.functions import datatypes
-from engine.functions.casts import cast, to_string
 from engine.functions.context import ExpressionError
+from engine.functions.datatypes import cast, to_string
 from engine.functions.terms import READERS, Kind, decode, literal, split, string
 from engine.ir import lists
 from engine.ir.builtins import DATATYPES, STRINGS

@@ -77,21 +77,17 @@ class Granular(Search[Point], Timeline[View]):
     def _take(self, fact: Ground, when: Interval, source: Source, start: int | None, is_event: bool = True) -> None:
         """An input fact at every granule that it covers; events before the start are not on the timeline."""
         first, last = when.lo // (2 * self.length), when.hi // (2 * self.length)
+        covered = range(first if start is None else max(first, start), last + 1) if when != ALWAYS else range(0)
         if when == ALWAYS:
             self._always.add(fact)
-        elif start is not None:
-            first = max(first, start)
-        if when != ALWAYS and first > last:
+        elif not covered:
             return
-        piece = ALWAYS if when == ALWAYS else self.granules(first, last)
-        pieces = self.given[fact]
-        pieces[piece] = tuple(dict.fromkeys((*pieces.get(piece, ()), source)))
-        if when != ALWAYS:
-            self.budget.spend(last - first + 1)
-        for k in range(first, last + 1) if when != ALWAYS else ():
+        piece = ALWAYS if when == ALWAYS else self.granules(covered[0], last)
+        self.given[fact][piece] = tuple(dict.fromkeys((*self.given[fact].get(piece, ()), source)))
+        self.budget.spend(len(covered))
+        for k in covered:
             self._know(fact, k, k)
-            if is_event:
-                self.events.append((k, fact))
+        self.events += ((k, fact) for k in covered if is_event)
 
     def _know(self, fact: Ground, k: int, now: int) -> bool:
         if k in self._known[fact]:
