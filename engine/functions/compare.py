@@ -143,10 +143,6 @@ def _key_text(text: str, tail: str = "") -> str:
     return _LOW.sub(lambda match: _LOW_KEYS[match.group()], text) + "\x01" + tail
 
 
-def _key_string(value: Value) -> str:
-    return _key_text(*value.value) if value.kind is Kind.LANG else _key_text(value.value)
-
-
 def _key_number(value: Value) -> str:
     number = value.value
     if isinstance(number, float):
@@ -178,11 +174,9 @@ def _key_duration(value: Value) -> str:
     return key_of_decimal(total) + " " + key_of_decimal(Decimal(months))
 
 
-def _key_opaque(value: Value) -> str:
-    return _key_text(*value.value) if value.kind is Kind.OTHER else _key_text(value.value, value.datatype)
-
-
 _KEYS: dict[str, Callable[[Value], str]] = {
     "1": lambda value: str(value.value), "2": lambda value: str(value.value), "3": _key_number,
-    "4": lambda value: str(int(value.value)), "5": _key_moment, "6": _key_duration, "8": _key_string, "9": _key_opaque,
+    "4": lambda value: str(int(value.value)), "5": _key_moment, "6": _key_duration,
+    "8": lambda value: _key_text(*value.value) if value.kind is Kind.LANG else _key_text(value.value),
+    "9": lambda value: _key_text(*value.value) if value.kind is Kind.OTHER else _key_text(value.value, value.datatype),
 }

@@ -152,14 +152,6 @@ def _few_digits(numeral: str) -> bool:
     return len(numeral) < 300 and len(figures.lstrip("0").rstrip("0")) <= EXACT_DIGITS
 
 
-def _double(lexical: str) -> Typed:
-    return _of_float(_DOUBLE, parse_double(lexical))
-
-
-def _float(lexical: str) -> Typed:
-    return _of_float(_FLOAT, parse_float(lexical))
-
-
 def _of_float(kind: int, value: float | None) -> Typed:
     if value is None:
         return _ILL
@@ -179,6 +171,7 @@ def _datetime(lexical: str) -> Typed:
 
 _READERS: dict[str, Callable[[str], Typed]] = {
     **{f"^^<{XSD}{name}>": _derived(name) for name, (kind, _) in READERS.items() if kind is Kind.INTEGER},
-    f"^^<{XSD}integer>": _integer, f"^^<{XSD}decimal>": _decimal, f"^^<{XSD}double>": _double, f"^^<{XSD}float>": _float,
-    f"^^<{XSD}dateTime>": _datetime,
+    f"^^<{XSD}integer>": _integer, f"^^<{XSD}decimal>": _decimal, f"^^<{XSD}dateTime>": _datetime,
+    f"^^<{XSD}double>": lambda lexical: _of_float(_DOUBLE, parse_double(lexical)),
+    f"^^<{XSD}float>": lambda lexical: _of_float(_FLOAT, parse_float(lexical)),
 }

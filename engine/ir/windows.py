@@ -63,19 +63,14 @@ def with_rule_windows(statement: Statement, rules: Mapping[str, RuleSet]) -> Sta
     that there is an evaluation behind each."""
     used = [rules[source.name] for source in statement.rules if source.name in rules]
     timed = divide(used).is_timed
-    lengths = (_longest_step(statement),) if timed else rule_windows(used)
+    steps = [s.window.step_ms for s in statement.streams if isinstance(s.window, TimeWindow)]
+    lengths = (statement.compute_every_ms or max(steps, default=1),) if timed else rule_windows(used)
     if not lengths and not statement.rule_windows:
         return statement
-    steps = [s.window.step_ms for s in statement.streams if isinstance(s.window, TimeWindow)]
     step = statement.compute_every_ms or math.gcd(*steps) or 1
     windows = tuple(StreamSource(source.stream, TimeWindow(length, step), source.name, source.span)
                     for length in lengths for source in statement.streams)
     return replace(statement, timed_rules=timed, rule_windows=windows)
-
-
-def _longest_step(statement: Statement) -> int:
-    steps = [s.window.step_ms for s in statement.streams if isinstance(s.window, TimeWindow)]
-    return statement.compute_every_ms or max(steps, default=1)
 
 
 def has_steps(statement: Statement) -> bool:

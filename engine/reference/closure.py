@@ -38,8 +38,8 @@ def closure(graph: Graph, rules: RuleSet, facts: Iterable[Ground] = (), context:
             found = [atom for rule, body in bodies for atom in _derived(seen(rule), rule, body)]
             if not any([one.add(iter(found)) for one in (known, *through.values())]):
                 break
-    inconsistencies = {_found(rule, row): None for rule in rules.rules if isinstance(rule.head, Falsum)
-                       for row in seen(rule).solutions(in_quick_order(rule.body))}
+    inconsistencies = dict.fromkeys((rule.name or "", tuple(sorted(row.items()))) for rule in rules.rules if isinstance(rule.head, Falsum)
+                                    for row in seen(rule).solutions(in_quick_order(rule.body)))
     shown = Graph(filter(is_rdf, known.graph.triples), graph.times)
     return shown, tuple(Inconsistency(name, dict(row), (ALWAYS,)) for name, row in inconsistencies)
 
@@ -55,10 +55,6 @@ def saturated(graph: Graph, rules: RuleSet) -> Known:
 def is_rdf(triple: Triple) -> bool:
     """Whether a triple is RDF: its subject is no literal, its predicate an IRI."""
     return triple[0][0] != '"' and triple[1][0] == "<"
-
-
-def _found(rule: Rule, row: Row) -> tuple[str, tuple[tuple[str, str], ...]]:
-    return rule.name or "", tuple(sorted(row.items()))
 
 
 def _derived(known: Known, rule: Rule, body: Sequence[Formula]) -> Iterator[Ground]:

@@ -217,7 +217,7 @@ class Granular(Search[Point], Timeline[View]):
             case DiamondMinus(body=body):
                 looked = self._looked(formula, k, view)
                 for point in reversed(looked):
-                    if self._is_true(body, row, point, view):
+                    if row in self._solve(body, row, point, view):
                         for tree in self._true(body, row, point, view, path):
                             yield step("diamond-minus", formula, row, [tree], here, self.granules(looked[0], looked[-1]))
             case BoxMinus(body=body):
@@ -238,9 +238,6 @@ class Granular(Search[Point], Timeline[View]):
                 yield Absent(timed.shown(formula.body, row), during=here)
             case Test():
                 yield Holds(timed.shown(formula, row))
-
-    def _is_true(self, formula: Formula, row: Row, k: int, view: View) -> bool:
-        return any(found == row for found in self._solve(formula, row, k, view))
 
     def _pieces(self, body: Formula, row: Row, looked: range, view: View, path: Path) -> Iterator[tuple[Proof, ...]]:
         """Trees that one after the other are true at all these granules."""
