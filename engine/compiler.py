@@ -14,13 +14,13 @@ import pyarrow as pa
 
 from engine.execution.compiled import STAGES, Compiled
 from engine.execution.content import merge_estimates, table_estimate
-from engine.ir.passes import Pass
-from engine.ir.rule_windows import with_rule_windows
+from engine.ir.printer import Pass
 from engine.ir.rules import RuleSet
 from engine.ir.spans import Diagnostic, DiagnosticError
 from engine.ir.stages import divide
 from engine.ir.statement import BACKGROUND, REASONING, Program, Statement, TimedProgram
 from engine.ir.strata import Unstratified
+from engine.ir.windows import with_rule_windows
 from engine.plan import derivations, intervals
 from engine.plan.build import Builder
 from engine.plan.dataset import Dataset, dataset
@@ -33,8 +33,7 @@ from engine.plan.staged import StagedPlan, staged_plan
 from engine.plan.timed import timed_plan
 from engine.records import Triple
 from engine.rewrite.alternatives import NotUnfolded
-from engine.rewrite.owl2rl import BUILT_IN as BUILT_IN_RULES
-from engine.rewrite.profiles import RULES_OF
+from engine.rewrite.owl2rl import BUILT_IN as BUILT_IN_RULES, RULES_OF
 from engine.rewrite.programs import Programs, schema_words, united
 from engine.rewrite.relevance import ANYTHING, Goal, goals_of
 from engine.rewrite.temporal import NormalForm, normal_form

@@ -17,7 +17,7 @@ from pyparsing import Keyword, MatchFirst, Optional, Regex, Suppress, ZeroOrMore
 from rdflib.plugins.sparql import parser as sparql
 from rdflib.plugins.sparql.parserutils import Comp, Param, ParamList
 
-from engine.ir.times import TIME_FUNCTIONS
+from engine.ir.windows import TIME_FUNCTIONS
 from grammar.combinators import FAILED, FOREIGN, Function, Run
 from grammar.machine import Element, LeafPlan, Machine, Plan
 from grammar.text import IRI_REFERENCE, Node

@@ -11,7 +11,7 @@ from engine.ir.patterns import BGP, Extend, Filter, GraphPattern, Join, LeftJoin
 from engine.ir.spans import DiagnosticError, Span
 from engine.ir.statement import OWN_WINDOW
 from engine.ir.terms import XSD, Constant, Variable
-from engine.ir.times import WINDOW_FUNCTIONS
+from engine.ir.windows import WINDOW_FUNCTIONS
 from grammar.terms import Block, Labels, Names, literal, string_value
 from grammar.text import Leaf, Node
 

@@ -8,16 +8,13 @@ import hashlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from engine.ir.profiles import STREAM
 from engine.ir.programs import columns
-from engine.ir.rules import Atom, Import, RuleSet
+from engine.ir.rules import STREAM, Atom, Import, RuleSet
 from engine.ir.spans import Diagnostic, DiagnosticError
 from engine.ir.statement import GraphSource, Program, Statement, StreamSource, TimeWindow
-from grammar.datalogmtl.parse import MEDIA as DATALOGMTL
-from grammar.datalogmtl.parse import parse_datalogmtl, parse_facts
+from grammar.datalogmtl.parse import MEDIA as DATALOGMTL, parse_datalogmtl, parse_facts
 from grammar.datalogmtl.reader import Reader
-from grammar.lars.parse import MEDIA as LARS
-from grammar.lars.parse import RuleReader, parse_lars
+from grammar.lars.parse import MEDIA as LARS, RuleReader, parse_lars
 from grammar.rif import parse as rif
 from grammar.rule_text import Report
 

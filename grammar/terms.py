@@ -7,11 +7,9 @@ import re
 from functools import reduce
 from typing import Any
 
-from engine.ir.iris import resolve
 from engine.ir.patterns import Alternative, Inverse, Link, NegatedSet, Path, PathPattern, Repeat, Sequence, TriplePattern
-from engine.ir.quoting import is_language_tag, quote
 from engine.ir.spans import Diagnostic, DiagnosticError, Span
-from engine.ir.terms import RDF, RDFS, XSD, Constant, Term, Variable
+from engine.ir.terms import RDF, RDFS, XSD, Constant, Term, Variable, is_language_tag, quote, resolve
 from grammar.text import Leaf, Node, Text
 
 _STRING_ESCAPE = re.compile(r"\\(.)", re.DOTALL)

@@ -12,8 +12,7 @@ from typing import TextIO
 import orjson
 
 from engine.ir.printer_facts import print_facts
-from engine.ir.profiles import STREAM
-from engine.ir.rules import Fact, RuleSet, atoms
+from engine.ir.rules import STREAM, Fact, RuleSet, atoms
 from engine.ir.spans import DiagnosticError
 from engine.ir.terms import Constant
 from engine.records import Triple

@@ -13,9 +13,9 @@ from http.client import HTTPException
 from typing import Any, TextIO
 from urllib.parse import quote, urlencode
 
-from engine.ir.growth import Unending
 from engine.ir.printer_facts import print_facts
 from engine.ir.rules import TRIPLE, Atom, Fact, RuleSet
+from engine.ir.strata import Unending
 from engine.ir.terms import Constant
 from engine.records import Triple
 from engine.runtime.batch import Executor

@@ -9,16 +9,15 @@ from typing import Any
 
 import orjson
 
-from engine.ir.growth import Unending
 from engine.ir.printer_facts import number
-from engine.ir.quoting import quote, unescape
 from engine.ir.rules import TRIPLE, Rule, RuleSet
 from engine.ir.spans import Span
 from engine.ir.statement import Program, TimedProgram
-from engine.ir.terms import RDF_TYPE, XSD
+from engine.ir.strata import Unending
+from engine.ir.terms import RDF_TYPE, XSD, quote, unescape
 from engine.output import triples_in
 from engine.reference.dataset import Graph
-from engine.rewrite.profiles import RULES_OF
+from engine.rewrite.owl2rl import RULES_OF
 from engine.runtime.evidence import Evidence
 from engine.runtime.resources import ResultEvent, iso
 from engine.timeline import Interval

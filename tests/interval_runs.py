@@ -9,8 +9,7 @@ import duckdb
 
 from engine.ir.rules import Fact, RuleSet
 from engine.plan import derivations, intervals
-from engine.reference.formulas import Ground
-from engine.reference.model import Model
+from engine.reference.formulas import Ground, Model
 from engine.reference.temporal import evaluate
 from engine.rewrite.temporal import normal_form
 from engine.sql.steps import Statements

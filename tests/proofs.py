@@ -9,18 +9,18 @@ from typing import Any
 import pytest
 
 from engine.functions.expressions import Context, evaluate, test
-from engine.ir.rule_windows import with_rule_windows
 from engine.ir.rules import TRIPLE, Assign, Atom, Negation, Rule, RuleSet, Table, Test, atoms
 from engine.ir.statement import TimeWindow
 from engine.ir.terms import Constant
+from engine.ir.windows import with_rule_windows
 from engine.records import Event
 from engine.reference import streams
 from engine.reference.content import History, window_events
 from engine.reference.dataset import Graph
 from engine.reference.formulas import ground
+from engine.timeline import MAX
 from engine.why.explain import Case, Match, Members, Node
 from engine.why.trees import Asserted, Derived, Proof, Stated, Static, Step, Streamed
-from engine.timeline import MAX
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,6 @@
 """Random programs of temporal rules over a small domain, with facts: for whoever compares two ways to evaluate them.
 
-Ends of intervals are halves of a second, as 0.5 and 1 in the notation of engine/ir/printer_datalogmtl.py.
+Ends of intervals are halves of a second, as 0.5 and 1 in the notation of engine/ir/printer_facts.py.
 """
 
 from __future__ import annotations

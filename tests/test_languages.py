@@ -17,7 +17,7 @@ from engine.ir.rules import TRIPLE, Atom, Fact, RuleSet
 from engine.ir.statement import TimedProgram
 from engine.ir.terms import Constant
 from engine.records import Triple
-from engine.reference.model import Model
+from engine.reference.formulas import Model
 from engine.reference.temporal import evaluate
 from engine.runtime import programs
 from engine.timeline import ALWAYS, MAX, MIN, Interval, instant

@@ -10,10 +10,8 @@ from engine.functions.expressions import Context, evaluate, test
 from engine.ir.rules import (Assign, At, Atom, BoxMinus, BoxPlus, DiamondMinus, Fact, Formula, Negation, Rule, RuleSet, Table, Test,
                              WindowFormula)
 from engine.ir.terms import Constant
-from engine.reference.formulas import Ground, Row, ground, number_of, unify, value_of
-from engine.reference.granules import Granules
-from engine.reference.granules import View as Seen
-from engine.reference.model import Model
+from engine.reference.formulas import Ground, Model, Row, ground, number_of, unify, value_of
+from engine.reference.granules import Granules, View as Seen
 from engine.timeline import ALWAYS, Interval
 from engine.why.timed import G, Search
 from engine.why.trees import Absent, Asserted, Budget, Derived, Holds, Proof, Step, TooMuchError

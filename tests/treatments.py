@@ -23,7 +23,7 @@ from engine.ir.spans import DiagnosticError
 from engine.records import GraphVersion, Record, Register, RulesVersion
 from engine.reference import streams
 from engine.rewrite import PASSES
-from engine.rewrite.profiles import RULES_OF
+from engine.rewrite.owl2rl import RULES_OF
 from engine.runtime.registered import read_statement
 from engine.worker import bundles
 from tests import sparks

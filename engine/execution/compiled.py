@@ -13,8 +13,7 @@ import pyarrow as pa
 
 from engine.functions.typed import ANY_KIND, Kinds, typed_columns
 from engine.ir.expressions import Expression
-from engine.ir.passes import Pass, show_passes
-from engine.ir.printer import show
+from engine.ir.printer import Pass, show, show_passes
 from engine.ir.rules import Role, Test
 from engine.ir.statement import Construct, Describe, Program, Select, Statement, TimedProgram, TimeWindow
 from engine.ir.terms import Variable
@@ -24,8 +23,8 @@ from engine.plan.explain import explain_plan, plan_tree
 from engine.plan.graphs import growing
 from engine.plan.kept import with_kept
 from engine.plan.memory import describe, memory
-from engine.plan.nodes import (AtomsSource, Begun, ClosedSource, KeptSource, Plan, Project, Sample, Scan, TimedSource, closures,
-                               own_leaves, sources, with_names)
+from engine.plan.nodes import (AtomsSource, Begun, ClosedSource, KeptSource, Plan, Project, Sample, Scan, TimedSource, closures, own_leaves,
+                               sources, with_names)
 from engine.plan.order import Estimate
 from engine.plan.shape import Shape, shape_of
 from engine.plan.staged import StagedPlan, explain_staged

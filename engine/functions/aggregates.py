@@ -6,17 +6,15 @@ from collections.abc import Callable, Sequence
 
 from engine.functions import arithmetic
 from engine.functions.compare import order_key
-from engine.functions.errors import ExpressionError
+from engine.functions.context import ExpressionError
 from engine.functions.terms import integer, split, string
 
 
 def aggregate(function: str, tokens: Sequence[str | None], distinct: bool = False, separator: str = " ") -> str | None:
-    """The aggregate `function` (``COUNT`` ...) of the values of its expression in a group's rows; None: no value (unbound).
-
-    A None among the tokens is a row in which the expression has no value: COUNT and SAMPLE pass over it, the others have none
-    then. For ``COUNT(*)`` give any text for each row, equal for equal solutions. Sums of floats are taken in the order of tokens;
-    SAMPLE is the least token, GROUP_CONCAT in the order of tokens; among equal extremes MIN and MAX give the least token.
-    """
+    """The aggregate `function` (``COUNT`` ...) of the values of its expression in a group's rows; None: no value (unbound). A None among
+    the tokens is a row in which the expression has no value: COUNT and SAMPLE pass over it, the others have none then. For ``COUNT(*)``
+    give any text for each row, equal for equal solutions. Sums of floats are taken in the order of tokens; SAMPLE is the least token,
+    GROUP_CONCAT in the order of tokens; among equal extremes MIN and MAX give the least token."""
     bound = [token for token in tokens if token is not None]
     if distinct:
         bound = list(set(bound))
@@ -39,17 +37,9 @@ def _avg(tokens: list[str]) -> str:
     return arithmetic.divide(_sum(tokens), integer(len(tokens))) if tokens else integer(0)
 
 
-def _min(tokens: list[str]) -> str | None:
-    return min(tokens, key=lambda token: (order_key(token), token), default=None)
-
-
 def _max(tokens: list[str]) -> str | None:
     highest = max(map(order_key, tokens), default=None)
     return min((token for token in tokens if order_key(token) == highest), default=None)
-
-
-def _sample(tokens: list[str]) -> str | None:
-    return min(tokens, default=None)
 
 
 def _group_concat(tokens: list[str], separator: str) -> str:
@@ -66,8 +56,8 @@ _AGGREGATES: dict[str, Callable[[list[str], str], str | None]] = {
     "COUNT": lambda tokens, _: integer(len(tokens)),
     "SUM": lambda tokens, _: _sum(tokens),
     "AVG": lambda tokens, _: _avg(tokens),
-    "MIN": lambda tokens, _: _min(tokens),
+    "MIN": lambda tokens, _: min(tokens, key=lambda token: (order_key(token), token), default=None),
     "MAX": lambda tokens, _: _max(tokens),
-    "SAMPLE": lambda tokens, _: _sample(tokens),
+    "SAMPLE": lambda tokens, _: min(tokens, default=None),
     "GROUP_CONCAT": _group_concat,
 }

@@ -5,34 +5,32 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Callable
+from decimal import Decimal
 from typing import Any
 
-from engine.functions import date_arithmetic, numeric
-from engine.functions.errors import ExpressionError
+from engine.functions import dates, numeric
+from engine.functions.context import ExpressionError
 from engine.functions.numeric import EXACT
-from engine.functions.values import Kind, Value, decode, number, numeric_value, promote
+from engine.functions.terms import Kind, Value, decode, number, numeric_value, promote
 
 
 def add(first: str, second: str) -> str:
-    """``first + second``."""
-    return _calculate(first, second, operator.add, EXACT.add, date_arithmetic.add)
+    return _calculate(first, second, operator.add, EXACT.add, dates.add)
 
 
 def subtract(first: str, second: str) -> str:
-    """``first - second``."""
-    return _calculate(first, second, operator.sub, EXACT.subtract, date_arithmetic.subtract)
+    return _calculate(first, second, operator.sub, EXACT.subtract, dates.subtract)
 
 
 def multiply(first: str, second: str) -> str:
-    """``first * second``."""
-    return _calculate(first, second, operator.mul, EXACT.multiply, date_arithmetic.multiply)
+    return _calculate(first, second, operator.mul, EXACT.multiply, dates.multiply)
 
 
 def divide(first: str, second: str) -> str:
     """``first / second``: of two integers a decimal; a zero divisor is an error for exact types only."""
     one, two = decode(first), decode(second)
     if one.kind is Kind.DURATION:
-        return date_arithmetic.divide(one, two)
+        return dates.divide(one, two)
     kind, dividend, divisor = promote(numeric_value(first), numeric_value(second))
     if kind <= Kind.DECIMAL:
         return number(Kind.DECIMAL, numeric.divide_decimals(dividend, divisor))
@@ -40,19 +38,16 @@ def divide(first: str, second: str) -> str:
 
 
 def minus(operand: str) -> str:
-    """``- operand``."""
     value = numeric_value(operand)
     return number(value.kind, value.value.copy_negate() if value.kind is Kind.DECIMAL else -value.value)
 
 
 def plus(operand: str) -> str:
-    """``+ operand``."""
     value = numeric_value(operand)
     return number(value.kind, value.value)
 
 
 def absolute(operand: str) -> str:
-    """ABS."""
     value = numeric_value(operand)
     return number(value.kind, value.value.copy_abs() if value.kind is Kind.DECIMAL else abs(value.value))
 
@@ -63,17 +58,11 @@ def rounded(operand: str) -> str:
 
 
 def ceiling(operand: str) -> str:
-    """CEIL."""
-    return _whole(operand, lambda value: _decimal(math.ceil(value)), numeric.ceil_double)
+    return _whole(operand, lambda value: Decimal(math.ceil(value)), numeric.ceil_double)
 
 
 def floor(operand: str) -> str:
-    """FLOOR."""
-    return _whole(operand, lambda value: _decimal(math.floor(value)), numeric.floor_double)
-
-
-def _decimal(value: int) -> Any:
-    return EXACT.create_decimal(value)
+    return _whole(operand, lambda value: Decimal(math.floor(value)), numeric.floor_double)
 
 
 def _whole(operand: str, of_decimal: Callable[[Any], Any], of_double: Callable[[float], float]) -> str:

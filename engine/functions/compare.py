@@ -14,9 +14,9 @@ from decimal import Decimal
 from functools import lru_cache
 
 from engine.functions import numeric
+from engine.functions.context import ExpressionError
 from engine.functions.datetimes import compare_durations, compare_moments
-from engine.functions.errors import ExpressionError
-from engine.functions.values import READERS, Kind, Value, convert, decode
+from engine.functions.terms import READERS, Kind, Value, convert, decode
 
 _INTEGER, _FLOAT, _DOUBLE = int(Kind.INTEGER), int(Kind.FLOAT), int(Kind.DOUBLE)  # plain ints: comparing enum members is slow
 _OPAQUE = (Kind.OTHER, Kind.ILL)
@@ -70,11 +70,6 @@ def compare_values(one: Value, two: Value) -> int | None:
     if _group(one) != _group(two) or _group(one) not in _ORDERED:
         raise ExpressionError("these terms have no order")
     return _ordered(one, two)
-
-
-def same_term(first: str, second: str) -> bool:
-    """``sameTerm(first, second)``: tokens are canonical, so equality of tokens."""
-    return first == second
 
 
 def effective_boolean_value(token: str) -> bool:
@@ -132,12 +127,10 @@ _EXPONENT_SHIFT = 5_000_000
 
 @lru_cache(maxsize=1 << 16)
 def order_key(token: str | None) -> str:
-    """A text whose code point order (which is UTF-8's byte order) is the order of ORDER BY (SPARQL 1.1 section 15.1).
-
-    Unbound < blank nodes < IRIs < literals. Where ``<`` has a meaning for two literals the keys agree with it, and equal numbers
-    have equal keys whatever their types. The rest of the order is ours: numbers (NaN last), booleans, dates, durations, strings
-    (with and without tag together, by characters, then tag), other literals by characters. A time without zone counts as UTC.
-    """
+    """A text whose code point order (which is UTF-8's byte order) is the order of ORDER BY (SPARQL 1.1 section 15.1). Unbound < blank nodes
+    < IRIs < literals. Where ``<`` has a meaning for two literals the keys agree with it, and equal numbers have equal keys whatever their
+    types. The rest of the order is ours: numbers (NaN last), booleans, dates, durations, strings (with and without tag together, by
+    characters, then tag), other literals by characters. A time without zone counts as UTC."""
     if token is None:
         return "0"
     value = decode(token)
@@ -148,10 +141,6 @@ def order_key(token: str | None) -> str:
 def _key_text(text: str, tail: str = "") -> str:
     """The text, ended so that a tail decides only between equal texts."""
     return _LOW.sub(lambda match: _LOW_KEYS[match.group()], text) + "\x01" + tail
-
-
-def _key_string(value: Value) -> str:
-    return _key_text(*value.value) if value.kind is Kind.LANG else _key_text(value.value)
 
 
 def _key_number(value: Value) -> str:
@@ -185,11 +174,9 @@ def _key_duration(value: Value) -> str:
     return key_of_decimal(total) + " " + key_of_decimal(Decimal(months))
 
 
-def _key_opaque(value: Value) -> str:
-    return _key_text(*value.value) if value.kind is Kind.OTHER else _key_text(value.value, value.datatype)
-
-
 _KEYS: dict[str, Callable[[Value], str]] = {
     "1": lambda value: str(value.value), "2": lambda value: str(value.value), "3": _key_number,
-    "4": lambda value: str(int(value.value)), "5": _key_moment, "6": _key_duration, "8": _key_string, "9": _key_opaque,
+    "4": lambda value: str(int(value.value)), "5": _key_moment, "6": _key_duration,
+    "8": lambda value: _key_text(*value.value) if value.kind is Kind.LANG else _key_text(value.value),
+    "9": lambda value: _key_text(*value.value) if value.kind is Kind.OTHER else _key_text(value.value, value.datatype),
 }

@@ -1,14 +1,23 @@
-"""Functions on dates and times (SPARQL 1.1 section 17.4.5), on tokens."""
+"""Functions on dates and times (SPARQL 1.1 section 17.4.5), on tokens; and ``+ - * /`` with dates, times and durations, on values
+(XPath F&O sections 8.4 and 9.7, XSD 1.1 part 2 appendix E.3.3).
+
+SPARQL 1.1's table has no such operators; section 17.3.1 lets an implementation add them. A plain xsd:duration is taken wherever one of its
+two subtypes is; a time takes durations without months.
+"""
 
 from __future__ import annotations
 
+import math
+import operator
+from collections.abc import Callable
 from decimal import Decimal
+from fractions import Fraction
 from functools import lru_cache
 
-from engine.functions.datetimes import Duration, Moment, format_zone, from_ms
-from engine.functions.errors import ExpressionError
-from engine.functions.terms import integer, string
-from engine.functions.values import Kind, decode, duration, moment, number
+from engine.functions.context import ExpressionError
+from engine.functions.datetimes import Duration, Moment, add_months, at_instant, days_in_month, divmod_day, format_zone, from_ms, moment
+from engine.functions.numeric import EXACT, divide_decimals, to_double
+from engine.functions.terms import Kind, Value, decode, duration, integer, moment as moment_token, number, string
 
 _WITH = {
     "year": ("dateTime", "date", "gYear", "gYearMonth"), "month": ("dateTime", "date", "gYearMonth", "gMonth", "gMonthDay"),
@@ -20,7 +29,7 @@ _WITH = {
 @lru_cache(maxsize=1024)
 def at(ms: int) -> str:
     """The xsd:dateTime, in UTC, of milliseconds since the epoch."""
-    return moment("dateTime", from_ms(ms))
+    return moment_token("dateTime", from_ms(ms))
 
 
 def _moment(token: str, field: str = "") -> Moment:
@@ -31,33 +40,14 @@ def _moment(token: str, field: str = "") -> Moment:
     raise ExpressionError(f"not a date or time with {field or 'zone'}")
 
 
-def year(token: str) -> str:
-    """YEAR."""
-    return integer(_moment(token, "year").year)
+def _integer_field(name: str) -> Callable[[str], str]:
+    return lambda token: integer(getattr(_moment(token, name), name))
 
 
-def month(token: str) -> str:
-    """MONTH."""
-    return integer(_moment(token, "month").month)
-
-
-def day(token: str) -> str:
-    """DAY."""
-    return integer(_moment(token, "day").day)
-
-
-def hours(token: str) -> str:
-    """HOURS."""
-    return integer(_moment(token, "hour").hour)
-
-
-def minutes(token: str) -> str:
-    """MINUTES."""
-    return integer(_moment(token, "minute").minute)
+year, month, day, hours, minutes = map(_integer_field, ("year", "month", "day", "hour", "minute"))
 
 
 def seconds(token: str) -> str:
-    """SECONDS: a decimal."""
     return number(Kind.DECIMAL, _moment(token, "second").second)
 
 
@@ -75,3 +65,87 @@ def tz(token: str) -> str:
     if value.zone == 0:
         return string("Z" if token[:token.rindex('"')].endswith("Z") else token[token.rindex('"') - 6:token.rindex('"')])
     return string(format_zone(value.zone))
+
+
+_DATED = ("dateTime", "date", "time")
+
+
+def add(first: Value, second: Value) -> str:
+    """``first + second``, one of them a duration. Raises ExpressionError."""
+    if isinstance(first.value, Duration) and isinstance(second.value, Duration):
+        return _sum(first, second, 1)
+    if isinstance(first.value, Duration):
+        first, second = second, first
+    return _moved(first, second, 1)
+
+
+def subtract(first: Value, second: Value) -> str:
+    """``first - second`` of two moments of one type, two durations, or a moment and a duration. Raises ExpressionError."""
+    if isinstance(first.value, Duration) and isinstance(second.value, Duration):
+        return _sum(first, second, -1)
+    if isinstance(second.value, Duration):
+        return _moved(first, second, -1)
+    one, two = first.value, second.value
+    if isinstance(one, Moment) and isinstance(two, Moment) and first.datatype == second.datatype and first.datatype in _DATED:
+        if (one.zone is None) == (two.zone is None):
+            return duration("dayTimeDuration", Duration(0, EXACT.subtract(one.instant, two.instant)))
+    raise ExpressionError("cannot be subtracted")
+
+
+def multiply(first: Value, second: Value) -> str:
+    """A duration times a number. Raises ExpressionError."""
+    if isinstance(second.value, Duration):
+        first, second = second, first
+    return _scaled(first, second, operator.mul)
+
+
+def divide(first: Value, second: Value) -> str:
+    """A duration by a number, or by one of its own type (a decimal). Raises ExpressionError."""
+    if isinstance(first.value, Duration) and isinstance(second.value, Duration):
+        one, two = first.value, second.value
+        if not one.months and not two.months:
+            return number(Kind.DECIMAL, divide_decimals(one.seconds, two.seconds))
+        if not one.seconds and not two.seconds:
+            return number(Kind.DECIMAL, divide_decimals(one.months, two.months))
+        raise ExpressionError("these durations have no quotient")
+    return _scaled(first, second, operator.truediv)
+
+
+def _sum(first: Value, second: Value, sign: int) -> str:
+    months = first.value.months + sign * second.value.months
+    seconds = EXACT.add(first.value.seconds, second.value.seconds if sign > 0 else EXACT.minus(second.value.seconds))
+    if months * seconds < 0:
+        raise ExpressionError("a duration has one sign")
+    form = first.datatype if first.datatype == second.datatype else "duration"
+    return duration(form, Duration(months, seconds))
+
+
+def _moved(start: Value, distance: Value, sign: int) -> str:
+    """A moment plus or minus a duration: first the months, the day kept within its month, then the seconds."""
+    if not isinstance(start.value, Moment) or start.datatype not in _DATED or not isinstance(distance.value, Duration):
+        raise ExpressionError("cannot be added")
+    value, months = start.value, sign * distance.value.months
+    seconds = distance.value.seconds if sign > 0 else EXACT.minus(distance.value.seconds)
+    if start.datatype == "time":
+        if months:
+            raise ExpressionError("a time cannot move by months")
+        seconds = divmod_day(seconds)[1]
+    year, month = add_months(value.year, value.month, months)
+    day = min(value.day, days_in_month(year, month))
+    shifted = moment(year, month, day, value.hour, value.minute, value.second, value.zone)
+    return moment_token(start.datatype, at_instant(EXACT.add(shifted.instant, seconds), value.zone))
+
+
+def _scaled(amount: Value, factor: Value, by: Callable[[Fraction, Fraction], Fraction]) -> str:
+    """Months are rounded to whole ones, ties towards positive infinity, as F&O says; seconds to 18 fraction digits."""
+    if not isinstance(amount.value, Duration) or not factor.numeric:
+        raise ExpressionError("not a number")
+    if amount.datatype == "duration" or not math.isfinite(to_double(factor.value)):
+        raise ExpressionError("not a duration that can be scaled so")
+    try:
+        months = by(Fraction(amount.value.months), Fraction(factor.value))
+        seconds = by(Fraction(amount.value.seconds), Fraction(factor.value))
+    except ZeroDivisionError as error:
+        raise ExpressionError("division by zero") from error
+    whole = divide_decimals(seconds.numerator, seconds.denominator)
+    return duration(amount.datatype, Duration(math.floor(months + Fraction(1, 2)), whole))

@@ -11,7 +11,7 @@ import re
 from decimal import Decimal
 from typing import NamedTuple
 
-from engine.functions.errors import ExpressionError
+from engine.functions.context import ExpressionError
 from engine.functions.numeric import EXACT, format_decimal
 
 _YEAR = r"(?P<year>-?(?:[1-9][0-9]{3,17}|0[0-9]{3}))"

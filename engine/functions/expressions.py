@@ -13,15 +13,12 @@ from typing import NoReturn
 
 from engine.functions import dates, library
 from engine.functions.compare import compare_values, effective_boolean_value, equal
-from engine.functions.context import Context, Row, row_key
-from engine.functions.errors import ExpressionError
-from engine.functions.function import Function
+from engine.functions.context import Context, ExpressionError, Function, Row, row_key
 from engine.functions.regexes import regex
-from engine.functions.terms import boolean
-from engine.functions.values import decode, simple_text, text_of
+from engine.functions.terms import boolean, decode, simple_text, text_of
 from engine.ir.expressions import Aggregate, Call, Exists, Expression
 from engine.ir.terms import Constant, Variable
-from engine.ir.times import TIME_FUNCTIONS
+from engine.ir.windows import TIME_FUNCTIONS
 
 __all__ = ["Context", "ExpressionError", "Row", "compile_term", "compile_test", "compile_truth", "evaluate", "test"]
 

@@ -6,18 +6,15 @@ The forms that do not evaluate all their arguments first (``&& || IF COALESCE BO
 from __future__ import annotations
 
 import hashlib
+import operator
 import re
 from collections.abc import Callable, Sequence
 
 from engine.functions import arithmetic, compare, datatypes, dates, rif, strings
-from engine.functions.casts import CASTS
-from engine.functions.context import Context
-from engine.functions.errors import ExpressionError
-from engine.functions.function import Function
-from engine.functions.terms import RDF_LANG_STRING, blank, boolean, iri, literal, split, string
-from engine.functions.values import Kind, decode, number, simple_text
-from engine.ir.iris import resolve
-from engine.ir.quoting import is_language_tag
+from engine.functions.context import Context, ExpressionError, Function
+from engine.functions.datatypes import CASTS
+from engine.functions.terms import RDF_LANG_STRING, Kind, blank, boolean, decode, iri, literal, number, simple_text, split, string
+from engine.ir.terms import is_language_tag, resolve
 
 _NOT_IN_IRIS = re.compile("[\x00-\x20<>\"{}|^`\\\\]")
 
@@ -62,10 +59,6 @@ def _strlang(text: str, tag: str) -> str:
     return literal(simple_text(text), lang=simple_text(tag))
 
 
-def _is_numeric(token: str) -> bool:
-    return decode(token).numeric
-
-
 def _hash(name: str) -> Callable[[str], str]:
     def digest(token: str) -> str:
         return string(hashlib.new(name, simple_text(token).encode("utf-8", "surrogatepass")).hexdigest())
@@ -91,14 +84,6 @@ def _bnode(context: Context, site: str, name: str | None = None) -> str:
     return blank("b" + context.digest(purpose).hex())
 
 
-def _greater(first: str, second: str) -> bool:
-    return compare.less(second, first)
-
-
-def _greater_or_equal(first: str, second: str) -> bool:
-    return compare.less_or_equal(second, first)
-
-
 def _table(*functions: Function) -> dict[str, Function]:
     return {function.name: function for function in functions}
 
@@ -106,66 +91,38 @@ def _table(*functions: Function) -> dict[str, Function]:
 FUNCTIONS: dict[str, Function] = _table(
     # Operators (section 17.3)
     Function("=", compare.equal, 2, 2, truth=True),
-    Function("!=", lambda first, second: not compare.equal(first, second), 2, 2, truth=True),
-    Function("<", compare.less, 2, 2, truth=True),
-    Function(">", _greater, 2, 2, truth=True),
+    Function("!=", lambda first, second: not compare.equal(first, second), 2, 2, truth=True), Function("<", compare.less, 2, 2, truth=True),
+    Function(">", lambda first, second: compare.less(second, first), 2, 2, truth=True),
     Function("<=", compare.less_or_equal, 2, 2, truth=True),
-    Function(">=", _greater_or_equal, 2, 2, truth=True),
-    Function("+", arithmetic.add, 2, 2),
-    Function("-", arithmetic.subtract, 2, 2),
-    Function("*", arithmetic.multiply, 2, 2),
-    Function("/", arithmetic.divide, 2, 2),
-    Function("U+", arithmetic.plus, 1, 1),
-    Function("U-", arithmetic.minus, 1, 1),
+    Function(">=", lambda first, second: compare.less_or_equal(second, first), 2, 2, truth=True), Function("+", arithmetic.add, 2, 2),
+    Function("-", arithmetic.subtract, 2, 2), Function("*", arithmetic.multiply, 2, 2), Function("/", arithmetic.divide, 2, 2),
+    Function("U+", arithmetic.plus, 1, 1), Function("U-", arithmetic.minus, 1, 1),
     Function("!", lambda token: not compare.effective_boolean_value(token), 1, 1, truth=True),
     # Terms (sections 17.4.1.8 and 17.4.2)
-    Function("SAMETERM", compare.same_term, 2, 2, truth=True),
-    Function("ISIRI", lambda token: token[0] == "<", 1, 1, truth=True),
+    Function("SAMETERM", operator.eq, 2, 2, truth=True), Function("ISIRI", lambda token: token[0] == "<", 1, 1, truth=True),
     Function("ISURI", lambda token: token[0] == "<", 1, 1, truth=True),
     Function("ISBLANK", lambda token: token[0] == "_", 1, 1, truth=True),
     Function("ISLITERAL", lambda token: token[0] == '"', 1, 1, truth=True),
-    Function("ISNUMERIC", _is_numeric, 1, 1, truth=True),
-    Function("STR", _str, 1, 1),
-    Function("LANG", _lang, 1, 1),
-    Function("DATATYPE", _datatype, 1, 1),
-    Function("IRI", _iri, 1, 2),
-    Function("URI", _iri, 1, 2),
-    Function("BNODE", _bnode, 0, 1, volatile=True, rowwise=True),
-    Function("STRDT", _strdt, 2, 2),
-    Function("STRLANG", _strlang, 2, 2),
+    Function("ISNUMERIC", lambda token: decode(token).numeric, 1, 1, truth=True), Function("STR", _str, 1, 1),
+    Function("LANG", _lang, 1, 1), Function("DATATYPE", _datatype, 1, 1), Function("IRI", _iri, 1, 2), Function("URI", _iri, 1, 2),
+    Function("BNODE", _bnode, 0, 1, volatile=True, rowwise=True), Function("STRDT", _strdt, 2, 2), Function("STRLANG", _strlang, 2, 2),
     Function("UUID", lambda context, site: iri("urn:uuid:" + _uuid_text(context, site)), 0, 0, volatile=True, rowwise=True),
     Function("STRUUID", lambda context, site: string(_uuid_text(context, site)), 0, 0, volatile=True, rowwise=True),
     # Strings (section 17.4.3)
-    Function("STRLEN", strings.strlen, 1, 1),
-    Function("SUBSTR", strings.substr, 2, 3),
-    Function("UCASE", strings.ucase, 1, 1),
-    Function("LCASE", strings.lcase, 1, 1),
-    Function("STRSTARTS", strings.strstarts, 2, 2, truth=True),
-    Function("STRENDS", strings.strends, 2, 2, truth=True),
-    Function("CONTAINS", strings.contains, 2, 2, truth=True),
-    Function("STRBEFORE", strings.strbefore, 2, 2),
-    Function("STRAFTER", strings.strafter, 2, 2),
-    Function("ENCODE_FOR_URI", strings.encode_for_uri, 1, 1),
-    Function("CONCAT", strings.concat, 0, None),
-    Function("LANGMATCHES", strings.langmatches, 2, 2, truth=True),
-    Function("REGEX", strings.matches, 2, 3, truth=True),
+    Function("STRLEN", strings.strlen, 1, 1), Function("SUBSTR", strings.substr, 2, 3), Function("UCASE", strings.ucase, 1, 1),
+    Function("LCASE", strings.lcase, 1, 1), Function("STRSTARTS", strings.strstarts, 2, 2, truth=True),
+    Function("STRENDS", strings.strends, 2, 2, truth=True), Function("CONTAINS", strings.contains, 2, 2, truth=True),
+    Function("STRBEFORE", strings.strbefore, 2, 2), Function("STRAFTER", strings.strafter, 2, 2),
+    Function("ENCODE_FOR_URI", strings.encode_for_uri, 1, 1), Function("CONCAT", strings.concat, 0, None),
+    Function("LANGMATCHES", strings.langmatches, 2, 2, truth=True), Function("REGEX", strings.matches, 2, 3, truth=True),
     Function("REPLACE", strings.replace, 3, 4),
     # Numbers (section 17.4.4)
-    Function("ABS", arithmetic.absolute, 1, 1),
-    Function("ROUND", arithmetic.rounded, 1, 1),
-    Function("CEIL", arithmetic.ceiling, 1, 1),
-    Function("FLOOR", arithmetic.floor, 1, 1),
-    Function("RAND", _rand, 0, 0, volatile=True, rowwise=True),
+    Function("ABS", arithmetic.absolute, 1, 1), Function("ROUND", arithmetic.rounded, 1, 1), Function("CEIL", arithmetic.ceiling, 1, 1),
+    Function("FLOOR", arithmetic.floor, 1, 1), Function("RAND", _rand, 0, 0, volatile=True, rowwise=True),
     # Dates and times (section 17.4.5)
-    Function("NOW", _now, 0, 0, volatile=True),
-    Function("YEAR", dates.year, 1, 1),
-    Function("MONTH", dates.month, 1, 1),
-    Function("DAY", dates.day, 1, 1),
-    Function("HOURS", dates.hours, 1, 1),
-    Function("MINUTES", dates.minutes, 1, 1),
-    Function("SECONDS", dates.seconds, 1, 1),
-    Function("TIMEZONE", dates.timezone, 1, 1),
-    Function("TZ", dates.tz, 1, 1),
+    Function("NOW", _now, 0, 0, volatile=True), Function("YEAR", dates.year, 1, 1), Function("MONTH", dates.month, 1, 1),
+    Function("DAY", dates.day, 1, 1), Function("HOURS", dates.hours, 1, 1), Function("MINUTES", dates.minutes, 1, 1),
+    Function("SECONDS", dates.seconds, 1, 1), Function("TIMEZONE", dates.timezone, 1, 1), Function("TZ", dates.tz, 1, 1),
     # Hashes (section 17.4.6)
     *(Function(name, _hash(name.lower()), 1, 1) for name in ("MD5", "SHA1", "SHA256", "SHA384", "SHA512")),
     # Constructor functions (section 17.5)

@@ -13,7 +13,7 @@ from ctypes import c_float
 from decimal import Context, Decimal, Inexact, InvalidOperation, Overflow
 from fractions import Fraction
 
-from engine.functions.errors import ExpressionError
+from engine.functions.context import ExpressionError
 
 QUOTIENT_DIGITS = 18
 _QUOTIENT_SCALE = 10 ** QUOTIENT_DIGITS

@@ -7,9 +7,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from engine.functions.blocks import block
-from engine.functions.charclasses import Ranges, category, complement, escape_class
-from engine.functions.errors import ExpressionError
+from engine.functions.charclasses import BLOCKS, Ranges, category, complement, escape_class
+from engine.functions.context import ExpressionError
 
 
 @dataclass(frozen=True, slots=True)
@@ -231,7 +230,7 @@ class _Parser:
         if not self.text.startswith("{", self.at) or end < 0:
             raise self.error("expected {category}")
         name = self.text[self.at + 1:end]
-        found = block(name[2:]) if name.startswith("Is") else category(name)
+        found = BLOCKS.get(name[2:]) if name.startswith("Is") else category(name)
         if found is None:
             raise self.error(f"unknown category {name}")
         self.at = end + 1

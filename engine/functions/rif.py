@@ -7,10 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from engine.functions import lists, rif_numbers, rif_strings, rif_times
-from engine.functions.function import Function
-from engine.functions.rif_casts import caster
-from engine.functions.rif_values import guard, identical, is_a, is_literal
+from engine.functions import rif_numbers, rif_strings
+from engine.functions.context import Function
+from engine.functions.rif_values import caster, guard, identical, is_a, is_literal
 from engine.ir.builtins import BUILTINS, DATATYPES, FUNC, IDENTICAL, PRED
 
 
@@ -23,13 +22,13 @@ def _not_identical(first: str, second: str) -> bool:
 
 
 _TABLES: dict[str, dict[str, Callable[..., str | bool]]] = {
-    FUNC: {**rif_numbers.FUNCTIONS, **rif_strings.FUNCTIONS, **rif_times.FUNCTIONS, **lists.FUNCTIONS},
+    FUNC: {**rif_numbers.FUNCTIONS, **rif_strings.FUNCTIONS},
     PRED: {
         **{f"is-literal-{'not-' * negated}{name}": guard(name, negated) for name in DATATYPES for negated in (False, True)},
         "literal-not-identical": _not_identical,
         "XMLLiteral-equal": lambda first, second: _are_xml(first, second) and identical(first, second),
         "XMLLiteral-not-equal": lambda first, second: _are_xml(first, second) and not identical(first, second),
-        **rif_numbers.PREDICATES, **rif_strings.PREDICATES, **rif_times.PREDICATES, **lists.PREDICATES},
+        **rif_numbers.PREDICATES, **rif_strings.PREDICATES},
 }
 APPLY: dict[str, Callable[..., str | bool]] = {
     **{f"<{iri}>": caster(name) for name, iri in DATATYPES.items()},

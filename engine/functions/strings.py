@@ -5,11 +5,10 @@ from __future__ import annotations
 import math
 from urllib.parse import quote
 
-from engine.functions.errors import ExpressionError
+from engine.functions.context import ExpressionError
 from engine.functions.numeric import round_double, to_double
 from engine.functions.regexes import regex
-from engine.functions.terms import integer, literal, string
-from engine.functions.values import numeric_value, simple_text, text_of
+from engine.functions.terms import integer, literal, numeric_value, simple_text, string, text_of
 
 
 def strlen(text: str) -> str:
@@ -51,19 +50,16 @@ def compatible(first: str, second: str) -> tuple[str, str, str]:
 
 
 def strstarts(text: str, start: str) -> bool:
-    """STRSTARTS."""
     one, two, _ = compatible(text, start)
     return one.startswith(two)
 
 
 def strends(text: str, end: str) -> bool:
-    """STRENDS."""
     one, two, _ = compatible(text, end)
     return one.endswith(two)
 
 
 def contains(text: str, part: str) -> bool:
-    """CONTAINS."""
     one, two, _ = compatible(text, part)
     return two in one
 
@@ -103,11 +99,9 @@ def langmatches(tag: str, wanted: str) -> bool:
 
 
 def matches(text: str, pattern: str, flags: str = '""') -> bool:
-    """REGEX."""
     return regex(simple_text(pattern), simple_text(flags)).matches(text_of(text)[0])
 
 
 def replace(source: str, pattern: str, replacement: str, flags: str = '""') -> str:
-    """REPLACE."""
     text, tag = text_of(source)
     return literal(regex(simple_text(pattern), simple_text(flags)).replace(text, simple_text(replacement)), lang=tag)

@@ -1,4 +1,4 @@
-"""RDF terms as canonical N-Triples tokens: make them, take them apart.
+"""RDF terms as canonical N-Triples tokens: make them, take them apart, and find the value that operators compute with.
 
 A token is `<iri>`, `_:label`, `"lex"` (xsd:string), `"lex"@en` (tag in lower case: RDF 1.1 section 3.3) or `"lex"^^<datatype>`,
 escaped as canonical N-Triples (RDF 1.2 N-Triples, section 3); two tokens are equal exactly where the terms are.
@@ -6,12 +6,16 @@ escaped as canonical N-Triples (RDF 1.2 N-Triples, section 3); two tokens are eq
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from decimal import Decimal
+from enum import IntEnum
 from functools import lru_cache
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
+from engine.functions import datetimes, numeric
+from engine.functions.context import ExpressionError
 from engine.functions.numeric import format_integer
-from engine.ir.quoting import quote, unescape
-from engine.ir.terms import RDF, XSD
+from engine.ir.terms import RDF, XSD, quote, unescape
 
 XSD_STRING = XSD + "string"
 XSD_BOOLEAN = XSD + "boolean"
@@ -81,3 +85,183 @@ def split(token: str) -> Parsed:
     if suffix[0] == "@":
         return Parsed("literal", lexical, RDF_LANG_STRING, suffix[1:])
     return Parsed("literal", lexical, suffix[3:-1], "")
+
+
+class Kind(IntEnum):
+    """What a term is to operators and to the typed columns (`typed.py`). Types derived from xsd:integer are INTEGER. HARD is in typed
+    columns only: a value of which SQL must not decide a comparison. OTHER is a literal of a datatype without operators here, ILL one whose
+    lexical form its datatype does not have."""
+
+    IRI = 1
+    BLANK = 2
+    STRING = 3
+    LANG = 4
+    BOOLEAN = 5
+    INTEGER = 6
+    DECIMAL = 7
+    FLOAT = 8
+    DOUBLE = 9
+    DATETIME = 10
+    DATETIME_LOCAL = 11
+    DATE = 12
+    TIME = 13
+    GREGORIAN = 14
+    DURATION = 15
+    OTHER = 16
+    ILL = 17
+    HARD = 18
+
+
+_INTEGER, _DOUBLE = int(Kind.INTEGER), int(Kind.DOUBLE)  # plain ints: comparing enum members is slow
+
+
+class Value(NamedTuple):
+    """A term's kind and value: int, Decimal, float, bool, str (of IRI, label, string), (str, tag), Moment, Duration. `datatype` is the
+    local name of an XSD type, "" otherwise."""
+
+    kind: Kind
+    value: Any
+    datatype: str = ""
+
+    @property
+    def numeric(self) -> bool:
+        return _INTEGER <= self.kind <= _DOUBLE
+
+
+_INTEGER_RANGES: dict[str, tuple[int | None, int | None]] = {
+    "integer": (None, None), "nonPositiveInteger": (None, 0), "negativeInteger": (None, -1), "nonNegativeInteger": (0, None),
+    "positiveInteger": (1, None), "long": (-2 ** 63, 2 ** 63 - 1), "int": (-2 ** 31, 2 ** 31 - 1),
+    "short": (-2 ** 15, 2 ** 15 - 1), "byte": (-128, 127), "unsignedLong": (0, 2 ** 64 - 1), "unsignedInt": (0, 2 ** 32 - 1),
+    "unsignedShort": (0, 2 ** 16 - 1), "unsignedByte": (0, 255),
+}
+_BOOLEANS = {"true": True, "1": True, "false": False, "0": False}
+
+
+def _integer_reader(name: str) -> Callable[[str], int | None]:
+    least, most = _INTEGER_RANGES[name]
+
+    def read(lexical: str) -> int | None:
+        value = numeric.parse_integer(lexical)
+        if value is None or (least is not None and value < least) or (most is not None and value > most):
+            return None
+        return value
+    return read
+
+
+def _moment_reader(name: str) -> Callable[[str], datetimes.Moment | None]:
+    return lambda lexical: datetimes.parse_moment(name, lexical)
+
+
+READERS: dict[str, tuple[Kind, Callable[[str], Any]]] = {
+    **{name: (Kind.INTEGER, _integer_reader(name)) for name in _INTEGER_RANGES},
+    "decimal": (Kind.DECIMAL, numeric.parse_decimal),
+    "float": (Kind.FLOAT, numeric.parse_float),
+    "double": (Kind.DOUBLE, numeric.parse_double),
+    "boolean": (Kind.BOOLEAN, _BOOLEANS.get),
+    **{name: (Kind.GREGORIAN, _moment_reader(name)) for name in ("gYear", "gYearMonth", "gMonth", "gMonthDay", "gDay")},
+    "dateTime": (Kind.DATETIME, _moment_reader("dateTime")),
+    "date": (Kind.DATE, _moment_reader("date")),
+    "time": (Kind.TIME, _moment_reader("time")),
+    "duration": (Kind.DURATION, datetimes.parse_duration),
+    "dayTimeDuration": (Kind.DURATION, datetimes.parse_day_time),
+    "yearMonthDuration": (Kind.DURATION, datetimes.parse_year_month),
+}
+"""The XSD types with operators here: local name -> kind and reader of lexical forms (None: not in the lexical space)."""
+
+_SUFFIXES = {f"^^<{XSD}{name}>": (kind, name, read) for name, (kind, read) in READERS.items()}
+_PLAIN_STRING = f"^^<{XSD_STRING}>"
+
+
+@lru_cache(maxsize=1 << 16)
+def decode(token: str) -> Value:
+    """The kind and value of a canonical token."""
+    first = token[0]
+    if first == "<":
+        return Value(Kind.IRI, token[1:-1])
+    if first == "_":
+        return Value(Kind.BLANK, token[2:])
+    end = token.rindex('"')
+    suffix, lexical = token[end + 1:], token[1:end]
+    if not suffix or suffix == _PLAIN_STRING:
+        return Value(Kind.STRING, unescape(lexical), "string")
+    found = _SUFFIXES.get(suffix)
+    if found is not None:
+        kind, name, read = found
+        value = read(lexical)
+        if value is None:
+            return Value(Kind.ILL, lexical, name)
+        if kind is Kind.DATETIME and value.zone is None:
+            return Value(Kind.DATETIME_LOCAL, value, name)
+        return Value(kind, value, name)
+    if suffix[0] == "@":
+        return Value(Kind.LANG, (unescape(lexical), suffix[1:]), RDF + "langString")
+    return Value(Kind.OTHER, (unescape(lexical), suffix[3:-1]))
+
+
+_FORMATS: dict[Kind, tuple[str, Callable[[Any], str]]] = {
+    Kind.INTEGER: (f"^^<{XSD_INTEGER}>", numeric.format_integer),
+    Kind.DECIMAL: (f"^^<{XSD_DECIMAL}>", numeric.format_decimal),
+    Kind.FLOAT: (f"^^<{XSD_FLOAT}>", numeric.format_float),
+    Kind.DOUBLE: (f"^^<{XSD_DOUBLE}>", numeric.format_double),
+}
+
+
+def number(kind: Kind, value: Any) -> str:
+    """The token of a number of one of the four numeric kinds, in canonical lexical form."""
+    suffix, write = _FORMATS[kind]
+    return f'"{write(value)}"{suffix}'
+
+
+def moment(form: str, value: datetimes.Moment) -> str:
+    """The token of a dateTime, date, time ..., in canonical lexical form."""
+    return f'"{datetimes.format_moment(form, value)}"^^<{XSD}{form}>'
+
+
+def duration(form: str, value: datetimes.Duration) -> str:
+    """The token of a duration of the XSD type `form`."""
+    return f'"{datetimes.format_duration(value, form == "yearMonthDuration")}"^^<{XSD}{form}>'
+
+
+def numeric_value(token: str) -> Value:
+    """The value of a numeric argument. Raises ExpressionError where it is none."""
+    value = decode(token)
+    if not value.numeric:
+        raise ExpressionError("not a number")
+    return value
+
+
+def text_of(token: str) -> tuple[str, str]:
+    """The characters and tag ("" for none) of a string literal argument (SPARQL 1.1 section 17.1.2). Raises ExpressionError."""
+    value = decode(token)
+    if value.kind is Kind.STRING:
+        return value.value, ""
+    if value.kind is Kind.LANG:
+        text, tag = value.value
+        return text, tag
+    raise ExpressionError("not a string")
+
+
+def simple_text(token: str) -> str:
+    """The characters of a simple literal argument. Raises ExpressionError."""
+    value = decode(token)
+    if value.kind is not Kind.STRING:
+        raise ExpressionError("not a simple string")
+    text: str = value.value
+    return text
+
+
+def promote(first: Value, second: Value) -> tuple[Kind, Any, Any]:
+    """The common type of two numbers and both values in it (XPath F&O section 6.2: integer, decimal, float, double)."""
+    kind = max(first.kind, second.kind)
+    return kind, convert(first, kind), convert(second, kind)
+
+
+def convert(value: Value, kind: Kind) -> Any:
+    """A number in the type `kind`, which is not narrower than its own."""
+    if value.kind is kind:
+        return value.value
+    if kind is Kind.DOUBLE:
+        return numeric.to_double(value.value)
+    if kind is Kind.FLOAT:
+        return numeric.decimal_to_single(value.value)
+    return Decimal(value.value)

@@ -1,10 +1,9 @@
 """The typed columns beside a token: what Spark SQL can compute with, without reading the token.
 
-`kind` is a `Kind`. `number` is there for INTEGER, DECIMAL, FLOAT and DOUBLE: comparing these doubles decides ``= < >`` between
-any two of them, except FLOAT against INTEGER or DECIMAL, which SPARQL compares in single precision. `micros` is there for
-DATETIME and DATETIME_LOCAL: microseconds since the epoch, a local time read as UTC. What a double or a 64-bit count of
-microseconds does not hold well enough (16 significant digits, NaN, nanoseconds, the year 300000) has kind HARD: only Python
-decides it.
+`kind` is a `Kind`. `number` is there for INTEGER, DECIMAL, FLOAT and DOUBLE: comparing these doubles decides ``= < >`` between any two of
+them, except FLOAT against INTEGER or DECIMAL, which SPARQL compares in single precision. `micros` is there for DATETIME and DATETIME_LOCAL:
+microseconds since the epoch, a local time read as UTC. What a double or a 64-bit count of microseconds does not hold well enough (16
+significant digits, NaN, nanoseconds, the year 300000) has kind HARD: only Python decides it.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ import pyarrow.compute as pc
 
 from engine.functions.datetimes import parse_moment
 from engine.functions.numeric import EXACT, parse_decimal, parse_double, parse_float, parse_integer
-from engine.functions.values import READERS, Kind, decode
+from engine.functions.terms import READERS, Kind, decode
 from engine.ir.terms import XSD
 
 __all__ = ["ANY_KIND", "Kind", "Kinds", "Typed", "typed", "typed_columns"]
@@ -53,10 +52,8 @@ def typed(token: str) -> Typed:
 
 
 def typed_columns(tokens: pa.Array | pa.ChunkedArray) -> tuple[pa.Array, pa.Array, pa.Array]:
-    """The columns kind (int8), number (float64) and micros (int64) of a column of tokens; null of null.
-
-    Each distinct token is read once: the common shapes by Arrow, the others by `typed`. Chunks are read side by side.
-    """
+    """The columns kind (int8), number (float64) and micros (int64) of a column of tokens; null of null. Each distinct token is read once:
+    the common shapes by Arrow, the others by `typed`. Chunks are read side by side."""
     if isinstance(tokens, pa.ChunkedArray):
         if tokens.num_chunks == 1 or len(tokens) < _SIDE_BY_SIDE:
             return typed_columns(tokens.combine_chunks())
@@ -85,10 +82,8 @@ _PLAIN_DAY = (r"(?:(?:0[1-9]|1[0-2])-(?:0[1-9]|1[0-9]|2[0-8])|(?:0[13-9]|1[0-2])
 
 @dataclass(frozen=True, slots=True)
 class _Shape:
-    """Tokens that begin and end so and whose lexical form matches `form`: of `kind`, the number or micros found by a cast.
-
-    `form` takes fewer forms than the type has, only those that Arrow reads as `typed` does.
-    """
+    """Tokens that begin and end so and whose lexical form matches `form`: of `kind`, the number or micros found by a cast. `form` takes
+    fewer forms than the type has, only those that Arrow reads as `typed` does."""
 
     kind: Kind
     start: str
@@ -157,14 +152,6 @@ def _few_digits(numeral: str) -> bool:
     return len(numeral) < 300 and len(figures.lstrip("0").rstrip("0")) <= EXACT_DIGITS
 
 
-def _double(lexical: str) -> Typed:
-    return _of_float(_DOUBLE, parse_double(lexical))
-
-
-def _float(lexical: str) -> Typed:
-    return _of_float(_FLOAT, parse_float(lexical))
-
-
 def _of_float(kind: int, value: float | None) -> Typed:
     if value is None:
         return _ILL
@@ -184,6 +171,7 @@ def _datetime(lexical: str) -> Typed:
 
 _READERS: dict[str, Callable[[str], Typed]] = {
     **{f"^^<{XSD}{name}>": _derived(name) for name, (kind, _) in READERS.items() if kind is Kind.INTEGER},
-    f"^^<{XSD}integer>": _integer, f"^^<{XSD}decimal>": _decimal, f"^^<{XSD}double>": _double, f"^^<{XSD}float>": _float,
-    f"^^<{XSD}dateTime>": _datetime,
+    f"^^<{XSD}integer>": _integer, f"^^<{XSD}decimal>": _decimal, f"^^<{XSD}dateTime>": _datetime,
+    f"^^<{XSD}double>": lambda lexical: _of_float(_DOUBLE, parse_double(lexical)),
+    f"^^<{XSD}float>": lambda lexical: _of_float(_FLOAT, parse_float(lexical)),
 }

@@ -15,13 +15,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A function applied to expressions.
-
-    `function` is the upper-case SPARQL 1.1 name (``REGEX``, ``STRLEN``, ``IF``, ``COALESCE``, ``BOUND``, ``IN``, ``NOT IN``;
-    ``IRI`` and ``ISIRI`` also for URI), an operator (``|| && ! = != < > <= >= + - * /``, unary ``U+ U-``), or ``<iri>`` for a
-    cast or an extension function. ``IN``'s first argument is the tested one; ``IRI`` has the BASE of the text as its second,
-    where there is one.
-    """
+    """A function applied to expressions. `function` is the upper-case SPARQL 1.1 name (``REGEX``, ``STRLEN``, ``IF``, ``COALESCE``,
+    ``BOUND``, ``IN``, ``NOT IN``; ``IRI`` and ``ISIRI`` also for URI), an operator (``|| && ! = != < > <= >= + - * /``, unary ``U+ U-``),
+    or ``<iri>`` for a cast or an extension function. ``IN``'s first argument is the tested one; ``IRI`` has the BASE of the text as its
+    second, where there is one."""
 
     function: str
     args: tuple[Expression, ...]

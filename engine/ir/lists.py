@@ -6,7 +6,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from engine.ir.quoting import quote, unescape
+from engine.ir.terms import quote, unescape
 
 LIST = "http://www.w3.org/2007/rif#list"
 

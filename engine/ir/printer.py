@@ -1,4 +1,5 @@
-"""Prints the IR. Statements, queries and patterns come out as text that the grammar reads back to an equal IR; rules readably.
+"""Prints the IR. Statements, queries and patterns come out as text that the grammar reads back to an equal IR; rules readably, also those
+that each pass has left of the rules of a query (EXPLAIN).
 
 What no text can say (patterns that the passes have rewritten: OneOf, aggregates outside of a SELECT level) is printed as near to
 SPARQL as it goes.
@@ -7,21 +8,21 @@ SPARQL as it goes.
 from __future__ import annotations
 
 import re
-from dataclasses import is_dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, is_dataclass
 from typing import Any
 
 from engine.ir.expressions import Call, Exists, Expression
-from engine.ir.notation import Expressions, duration, instant, path, predicate, term
-from engine.ir.patterns import (BGP, Distinct, Extend, Filter, GraphPattern, Group, Join, LeftJoin, Minus, OrderBy, PathPattern,
-                                Pattern, Project, Slice, TriplePattern, Union, Values, WindowPattern)
-from engine.ir.printer_datalogmtl import show_metric_rules
+from engine.ir.notation import Expressions, duration, instant, path, predicate, show_rule, show_rule_set, term
+from engine.ir.patterns import (BGP, Distinct, Extend, Filter, GraphPattern, Group, Join, LeftJoin, Minus, OrderBy, PathPattern, Pattern,
+                                Project, Slice, TriplePattern, Union, Values, WindowPattern)
+from engine.ir.printer_facts import show_metric_rules
 from engine.ir.printer_lars import show_lars
-from engine.ir.rule_printer import show_rule, show_rule_set
 from engine.ir.rules import Rule, RuleSet
 from engine.ir.select_level import Level, take_apart
 from engine.ir.spans import Span
-from engine.ir.statement import (Ask, Construct, Describe, NowWindow, Program, Select, SparqlQuery, Statement, StreamSource,
-                                 TimedProgram, TimeWindow, TupleWindow, Window)
+from engine.ir.statement import (Ask, Construct, Describe, NowWindow, Program, Select, SparqlQuery, Statement, StreamSource, TimedProgram,
+                                 TimeWindow, TupleWindow, Window)
 from engine.ir.terms import Constant, Variable
 
 Printable = Statement | SparqlQuery | Pattern | Rule | RuleSet | Expression
@@ -153,8 +154,7 @@ def _select(pattern: Pattern, sources: list[str], output: str = "") -> list[str]
 def _aggregates(level: Level) -> dict[Variable, str]:
     """What stands for the variables of keys and aggregates."""
     plain = Expressions(show_group)
-    keys = {variable: plain.show(expression) for variable, expression in level.keys
-            if expression is not None and not variable.visible}
+    keys = {variable: plain.show(expression) for variable, expression in level.keys if expression is not None and not variable.visible}
     inner = Expressions(show_group, keys)
     return keys | {variable: inner.show(aggregate) for variable, aggregate in level.aggregates}
 
@@ -184,7 +184,7 @@ def _braced(before: str, pattern: Pattern, condition: Expression | None = None) 
         lines = _elements(pattern) + [_filter(condition)]
     elif isinstance(pattern, Filter):
         lines = _elements(pattern.pattern) + [_filter(pattern.condition)]
-    elif _is_select(pattern):
+    elif isinstance(pattern, (Project, Distinct, Slice, OrderBy, Group)):
         lines = _select(pattern, [])
     else:
         lines = _elements(pattern)
@@ -196,10 +196,6 @@ def _filter(condition: Expression) -> str:
     return f"FILTER {text}" if isinstance(condition, Exists) else f"FILTER({text})"
 
 
-def _is_select(pattern: Pattern) -> bool:
-    return isinstance(pattern, (Project, Distinct, Slice, OrderBy, Group))
-
-
 def _elements(pattern: Pattern) -> list[str]:
     """The elements of a group, without its braces."""
     match pattern:
@@ -208,8 +204,9 @@ def _elements(pattern: Pattern) -> list[str]:
         case Join(left=left, right=right):
             return _elements(left) + _joined(left, right)
         case LeftJoin(left=left, right=right, condition=condition):
-            own_filter = condition is None and isinstance(right, Filter)   # one that is not the condition
-            return _elements(left) + (_nested("OPTIONAL ", right) if own_filter else _braced("OPTIONAL ", right, condition))
+            if condition is None and isinstance(right, Filter):    # one that is not the condition
+                return [*_elements(left), "OPTIONAL {", *(_INDENT + line for line in _braced("", right)), "}"]
+            return _elements(left) + _braced("OPTIONAL ", right, condition)
         case Minus(left=left, right=right):
             return _elements(left) + _braced("MINUS ", right)
         case Extend(pattern=inner_pattern, variable=variable, expression=expression):
@@ -242,10 +239,6 @@ def _joined(left: Pattern, right: Pattern) -> list[str]:
     return _braced("", right) if isinstance(right, (Join, LeftJoin, Minus, Extend, Filter)) else _elements(right)
 
 
-def _nested(before: str, pattern: Pattern) -> list[str]:
-    return [f"{before}{{", *(_INDENT + line for line in _braced("", pattern)), "}"]
-
-
 def _triple(triple: TriplePattern) -> str:
     return f"{term(triple.subject)} {predicate(triple.predicate)} {term(triple.object)}"
 
@@ -257,3 +250,41 @@ def _values(values: Values) -> list[str]:
     header = f"VALUES ({' '.join(map(term, values.variables))}) {{"
     rows = [f"{_INDENT}({' '.join(map(cell, row))})" for row in values.rows]
     return [header, *rows, "}"] if rows else [header + "}"]
+
+
+MOST_ROWS = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Pass:
+    """A pass by its name, and the rules that it left; `note` says what else it did."""
+
+    name: str
+    rules: tuple[Rule, ...]
+    note: str = ""
+
+
+def show_passes(passes: Sequence[Pass]) -> str:
+    """One heading for each pass with its rules below, where they are others than before; comments of SPARQL, so that a query may follow.
+    ``# partial: 13 rules -> 1 rule``"""
+    lines: list[str] = []
+    before: tuple[Rule, ...] | None = None
+    for step in passes:
+        counted = _count(step.rules) if before is None else f"{_count(before)} -> {_count(step.rules)}"
+        lines.append(f"# {step.name}: {counted}{f', {step.note}' if step.note else ''}")
+        if step.rules != before:
+            rules, facts = _apart(step.rules)
+            lines += [f"#   {show_rule(rule, show_group, MOST_ROWS)}" for rule in (*rules, *facts[:MOST_ROWS])]
+            lines += [f"#   ... {len(facts)} facts in all"] if len(facts) > MOST_ROWS else []
+        before = step.rules
+    return "\n".join(lines) + "\n" if lines else ""
+
+
+def _apart(rules: Sequence[Rule]) -> tuple[list[Rule], list[Rule]]:
+    """The rules, and those without a body: facts."""
+    return [rule for rule in rules if rule.body], [rule for rule in rules if not rule.body]
+
+
+def _count(rules: Sequence[Rule]) -> str:
+    counted = [(len(found), word) for found, word in zip(_apart(rules), ("rule", "fact"))]
+    return " and ".join(f"{number} {word}{'' if number == 1 else 's'}" for number, word in counted if number or word == "rule")

@@ -1,20 +1,23 @@
-"""Facts as text, one a line: ``A(a)@[1,2.5)``, ``B(a)@3``, ``<http://ex.org/p>(a,b)`` for a triple (docs/datalogmtl.md).
+"""Facts as text, one a line, and rules in DatalogMTL's notation, as MeTeoR writes it (docs/datalogmtl.md): ``A(a)@[1,2.5)``, ``B(a)@3``,
+``<http://ex.org/p>(a,b)`` for a triple, ``A(X):-Diamondminus[0,5]B(X)``.
 
-What is printed reads back (grammar.rule_sets.parse_facts) as it was.
+What is printed reads back (grammar.rule_sets.parse_facts, grammar.datalogmtl) as it was.
 """
 
 from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Iterator
 from fractions import Fraction
 from functools import lru_cache
 
-from engine.ir.rule_printer import name_and_terms
-from engine.ir.rules import TRIPLE, Atom, Fact
-from engine.ir.terms import XSD, Term, Variable
-from engine.timeline import MAX, MIN, Interval, coalesce
+from engine.ir.expressions import Call, Expression
+from engine.ir.notation import Expressions, duration, interval, name_and_terms
+from engine.ir.rules import (STREAM, TRIPLE, Assign, Atom, BoxMinus, BoxPlus, DiamondMinus, Fact, Formula, Head, Negation, Rule, RuleSet,
+                             Test)
+from engine.ir.terms import XSD, Constant, Term, Variable
+from engine.timeline import Interval, coalesce
 
 NAME = re.compile(r"(?!(?:true|false)$)[A-Za-z]\w*", re.ASCII)
 CONSTANT = re.compile(r"(?!(?:true|false)$)[a-z]\w*", re.ASCII)
@@ -71,10 +74,7 @@ def show_when(when: Interval, unit_ms: int) -> str:
 
 
 def show_interval(encoded: Interval, unit_ms: int) -> str:
-    low, high = encoded.lo, encoded.hi
-    begin = "(-inf" if low == MIN else f"({number((low - 1) // 2, unit_ms)}" if low % 2 else f"[{number(low // 2, unit_ms)}"
-    end = "inf)" if high == MAX else f"{number((high + 1) // 2, unit_ms)})" if high % 2 else f"{number(high // 2, unit_ms)}]"
-    return f"{begin},{end}"
+    return interval(encoded, lambda ms: number(ms, unit_ms)).replace("+inf", "inf")
 
 
 @lru_cache(maxsize=1 << 12)
@@ -89,3 +89,56 @@ def number(ms: int, unit_ms: int) -> str:
     digits = str(abs(int(time * 10 ** places))).rjust(places + 1, "0")
     whole, fraction = (digits[:-places], digits[-places:]) if places else (digits, "")
     return f"{'-' if ms < 0 else ''}{whole}{'.' if fraction else ''}{fraction}"
+
+
+_OPERATORS = frozenset(("=", "!=", "<", "<=", ">", ">=", "+", "-", "*", "/", "U+", "U-"))
+
+
+def show_metric_rules(rules: RuleSet) -> str:
+    """A rule set with its head lines, facts and rules, one a line. Raises ValueError for what the language does not have."""
+    lines = [] if rules.unit_ms == 1_000 else [f"UNIT {_unit(rules.unit_ms)}"]
+    lines += [f"FROM {'STREAM ' if imp.profile == STREAM else ''}<{imp.iri}>" for imp in rules.imports]
+    lines += [f"{show_atom(fact.atom, NAME)}@{show_when(fact.interval, rules.unit_ms)}" for fact in rules.facts]
+    lines += [show_metric_rule(rule, rules.unit_ms) for rule in rules.rules]
+    return "".join(f"{line}\n" for line in lines)
+
+
+def show_metric_rule(rule: Rule, unit_ms: int = 1_000) -> str:
+    """One rule on one line."""
+    return f"{_formula(rule.head, unit_ms)} :- {', '.join(_formula(part, unit_ms) for part in rule.body)}"
+
+
+def _formula(formula: Formula | Head, unit_ms: int) -> str:
+    match formula:
+        case Atom():
+            return show_atom(formula, CONSTANT)
+        case DiamondMinus(distance=distance, body=body) | BoxMinus(distance=distance, body=body) | BoxPlus(distance=distance, body=body):
+            return f"{type(formula).__name__.capitalize()}{show_interval(distance, unit_ms)} {_formula(body, unit_ms)}"
+        case Negation(body=body):
+            return f"not {_formula(body, unit_ms)}"
+        case Test(condition=Call() as condition):
+            return _expression(condition)
+        case Assign(variable=variable, expression=expression):
+            return f"{show_term(variable, CONSTANT)} = {_expression(expression)}"
+    raise ValueError(f"not in this language: {formula}")
+
+
+def _expression(expression: Expression) -> str:
+    """Comparisons and arithmetic, as SPARQL writes them but for the variables."""
+    if any(isinstance(part, Call) and part.function not in _OPERATORS or not isinstance(part, (Call, Variable, Constant))
+           for part in _parts(expression)):
+        raise ValueError(f"not in this language: {expression}")
+    names = {part: show_term(part, CONSTANT) for part in _parts(expression) if isinstance(part, Variable)}
+    return Expressions(lambda pattern: "", names).show(expression)
+
+
+def _parts(expression: Expression) -> Iterator[Expression]:
+    yield expression
+    if isinstance(expression, Call):
+        for argument in expression.args:
+            yield from _parts(argument)
+
+
+def _unit(ms: int) -> str:
+    text = duration(ms)
+    return re.sub(r"([0-9]+)([a-z]+)", r"\1 \2", text)

@@ -5,11 +5,9 @@ from __future__ import annotations
 import re
 
 from engine.ir.expressions import Call, Expression
-from engine.ir.notation import duration, instant
-from engine.ir.profiles import SIMPLE, STREAM
-from engine.ir.rule_printer import name_and_terms
-from engine.ir.rules import (TRIPLE, Assign, At, Atom, BoxMinus, DiamondMinus, Fact, Formula, Head, Import, Negation, Rule, RuleSet, Test,
-                             WindowFormula)
+from engine.ir.notation import duration, instant, name_and_terms
+from engine.ir.rules import (SIMPLE, STREAM, TRIPLE, Assign, At, Atom, BoxMinus, DiamondMinus, Fact, Formula, Head, Import, Negation, Rule,
+                             RuleSet, Test, WindowFormula)
 from engine.ir.terms import XSD, Constant, Term, Variable
 from engine.timeline import ALWAYS, MAX, Interval, granule
 

@@ -1,7 +1,8 @@
 """Temporal Datalog: rules over facts with intervals, the one language behind every rule front end (docs/architecture.md,
 "Rules and entailment").
 
-A triple is the atom ``Atom(TRIPLE, (s, p, o))``; any other predicate has any arity, 0 included.
+A triple is the atom ``Atom(TRIPLE, (s, p, o))``; any other predicate has any arity, 0 included. Entailment profiles are those under which
+rule documents import RDF graphs (RIF RDF and OWL Compatibility, section 5.1.1).
 """
 
 from __future__ import annotations
@@ -10,10 +11,22 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Literal
 
-from engine.ir.expressions import Expression
+from engine.ir.expressions import Expression, variables_of
 from engine.ir.spans import Span
 from engine.ir.terms import Constant, Term, Variable
 from engine.timeline import Interval
+
+_ENTAILMENT = "http://www.w3.org/ns/entailment/"
+
+SIMPLE, RDF_PROFILE, RDFS_PROFILE = f"{_ENTAILMENT}Simple", f"{_ENTAILMENT}RDF", f"{_ENTAILMENT}RDFS"
+OWL_RL = "http://www.w3.org/ns/owl-profile/RL"
+OWL_RDF_BASED, OWL_DIRECT = f"{_ENTAILMENT}OWL-RDF-Based", f"{_ENTAILMENT}OWL-Direct"
+STREAM = "https://w3id.org/rsp/vocals#RDFStream"
+"""The import is an RDF stream (the class of the W3C RSP group's vocabulary VoCaLS), not a graph."""
+
+RANKS = {SIMPLE: 0, RDF_PROFILE: 1, RDFS_PROFILE: 2, OWL_RL: 3, OWL_RDF_BASED: 3}
+"""Profiles by strength: the strongest one of a document holds for all its graphs. OWL-RDF-Based is taken as far as OWL 2 RL's rules go."""
+
 
 TRIPLE = "triple"
 OF_SUBCLASSES = "rif:subclass", "rif:member"
@@ -186,6 +199,12 @@ def is_auxiliary(predicate: str) -> bool:
     return predicate.startswith(".")
 
 
+def relation_of(atom: Atom) -> tuple[str, str | None]:
+    """The predicate of an atom, and of a triple the property, if that is known."""
+    link = atom.terms[1] if atom.predicate == TRIPLE else None
+    return atom.predicate, link.token if isinstance(link, Constant) else None
+
+
 def tokens_of(term: Term, rule: Rule) -> frozenset[str] | None:
     """What a term of a rule can be, by its tables; None: anything."""
     if isinstance(term, Constant):
@@ -203,6 +222,24 @@ def atoms(formula: Formula | Head) -> Iterator[Atom]:
             yield formula
         case DiamondMinus() | BoxMinus() | At() | WindowFormula() | Negation() | BoxPlus():
             yield from atoms(formula.body)
+
+
+def variables_in(part: Formula | Head) -> Iterator[Variable]:
+    """The variables of a formula or head as they come, each as often as it stands there; those that an expression reads by their names."""
+    match part:
+        case Atom(terms=terms):
+            yield from (term for term in terms if isinstance(term, Variable))
+        case Test(condition=condition):
+            yield from sorted(variables_of(condition))
+        case Assign(variable=variable, expression=expression):
+            yield from (*sorted(variables_of(expression)), variable)
+        case Table(variables=variables):
+            yield from variables
+        case At(instant=instant, body=body):
+            yield from (term for term in (instant,) if isinstance(term, Variable))
+            yield from variables_in(body)
+        case DiamondMinus() | BoxMinus() | BoxPlus() | WindowFormula() | Negation():
+            yield from variables_in(part.body)
 
 
 def rule_variables(formula: Formula | Head) -> frozenset[Variable]:

@@ -11,10 +11,9 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from engine.ir.components import components
 from engine.ir.rules import At, BoxMinus, BoxPlus, DiamondMinus, Fact, Formula, Head, Negation, Rule, RuleSet, WindowFormula
 from engine.ir.spans import Span
-from engine.ir.strata import Known, Predicate, heads
+from engine.ir.strata import Known, Predicate, components, heads
 from engine.timeline import ALWAYS
 
 

@@ -13,10 +13,8 @@ from engine.ir.terms import Term, Variable
 
 @dataclass(frozen=True, slots=True)
 class TimeWindow:
-    """``[RANGE range STEP step]``: at a close C the events with ``C - delay - range <= t < C - delay`` (all in ms).
-
-    `delay` is the b of ``[FROM NOW-a TO NOW-b]``, whose range is a - b.
-    """
+    """``[RANGE range STEP step]``: at a close C the events with ``C - delay - range <= t < C - delay`` (all in ms). `delay` is the b of
+    ``[FROM NOW-a TO NOW-b]``, whose range is a - b."""
 
     range_ms: int
     step_ms: int
@@ -117,12 +115,9 @@ class Describe:
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """A rule program as a query of its own: the facts that its rules derive, each with the time during which it holds.
-
-    What follows from its streams and graphs under the entailment `profile` (an IRI of engine/ir/profiles.py) is there for the written
-    rules to use, as are the classes of members by ``##``, but is no answer. `variables` are the columns of a fact and ``from until`` at
-    the end.
-    """
+    """A rule program as a query of its own: the facts that its rules derive, each with the time during which it holds. What follows from
+    its streams and graphs under the entailment `profile` (an IRI of engine/ir/rules.py) is there for the written rules to use, as are the
+    classes of members by ``##``, but is no answer. `variables` are the columns of a fact and ``from until`` at the end."""
 
     rules: RuleSet
     profile: str | None
@@ -163,14 +158,11 @@ Report = Literal["close", "change", "full"]
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """One statement of the grammar in docs/sparql.md. Durations and times in ms; IRIs without brackets.
-
-    `registered` is False for a plain SPARQL query. `dialect` is what the grammar calls the language of the text, to be shown. `report`
-    "close" evaluates at window closes or every `compute_every_ms`.
-    `timed_rules`: some of the rule sets have a time of their own, and see the whole streams.
-    `rule_windows` are those through which rules with a Window of their own see the streams: for each such Window one beside each of
-    `streams` (engine/ir/rule_windows.py).
-    """
+    """One statement of the grammar in docs/sparql.md. Durations and times in ms; IRIs without brackets. `registered` is False for a plain
+    SPARQL query. `dialect` is what the grammar calls the language of the text, to be shown. `report` "close" evaluates at window closes or
+    every `compute_every_ms`. `timed_rules`: some of the rule sets have a time of their own, and see the whole streams. `rule_windows` are
+    those through which rules with a Window of their own see the streams: for each such Window one beside each of `streams`
+    (engine/ir/windows.py)."""
 
     query: Query
     text: str = field(repr=False)

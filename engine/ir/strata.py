@@ -1,14 +1,66 @@
-"""Stratification: rules in layers such that what stands under ``not`` is finished before the rules that ask for it."""
+"""Which rules depend on which: strongly connected components, layers such that what stands under ``not`` is finished before the rules that
+ask for it, and rules that may derive for ever.
+
+>>> components({"p": ["q", "e"], "q": ["p"], "r": ["p"], "e": []})
+[['e'], ['p', 'q'], ['r']]
+
+The latter make terms, and what they derive from them leads back to them. No static condition tells those that end from those that do not
+without refusing useful ones, so what they derive is bounded by rounds.
+
+>>> from engine.ir.terms import Variable
+>>> n, m = Variable("n"), Variable("m")
+>>> more = Assign(m, Call("+", (n, n)))
+>>> endless([Rule(Atom("p", (m,)), (Atom("p", (n,)), more), name="twice"), Rule(Atom("q", (m,)), (Atom("p", (n,)), more), name="once")])
+('twice',)
+"""
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
+from itertools import count
+from typing import TypeVar
 
-from engine.ir.components import components
-from engine.ir.rules import TRIPLE, Atom, Formula, Head, Negation, Rule, atoms
+from engine.ir.expressions import Call
+from engine.ir.rules import TRIPLE, Assign, Atom, Formula, Head, Negation, Rule, atoms, relation_of, tokens_of
 from engine.ir.spans import Diagnostic
 from engine.ir.terms import RDF_TYPE, Constant
+
+Node = TypeVar("Node", bound=Hashable)
+
+
+def components(needs: Mapping[Node, Iterable[Node]]) -> list[list[Node]]:
+    """The nodes in groups that need each other, in order: what a group needs stands in it or before it. Inside a group the order is that
+    of `needs`, which has all nodes (Tarjan 1972, with a stack of its own instead of recursion)."""
+    place = {node: number for number, node in enumerate(needs)}
+    number: dict[Node, int] = {}
+    low: dict[Node, int] = {}
+    open_: dict[Node, None] = {}    # visited, and in no group yet; in the order of their numbers
+    groups: list[list[Node]] = []
+    for root in needs:
+        path = [] if root in number else [(root, iter(needs[root]))]
+        while path:
+            here, rest = path[-1]
+            if here not in number:
+                number[here] = low[here] = len(number)
+                open_[here] = None
+            for need in rest:
+                if need not in number:
+                    path.append((need, iter(needs[need])))
+                    break
+                if need in open_:
+                    low[here] = min(low[here], low[need])
+            else:
+                path.pop()
+                if path:
+                    low[path[-1][0]] = min(low[path[-1][0]], low[here])
+                if low[here] == number[here]:
+                    group = [here]
+                    while (last := open_.popitem()[0]) != here:
+                        group.append(last)
+                    groups.append(sorted(group, key=place.__getitem__))
+    return groups
+
 
 Predicate = tuple[str, str | None]
 Edges = dict[Predicate, dict[tuple[Predicate, bool], Rule]]
@@ -55,12 +107,9 @@ def unstratified(rules: Iterable[Rule]) -> Diagnostic | None:
 
 def predicate_of(atom: Atom) -> Predicate:
     """What an atom is about: its predicate; for triples with a known property, that property as well, for rdf:type with the class."""
-    if atom.predicate != TRIPLE:
-        return atom.predicate, None
-    _, property_, class_ = atom.terms
-    if property_ == Constant(RDF_TYPE) and isinstance(class_, Constant):
+    if atom.predicate == TRIPLE and atom.terms[1] == Constant(RDF_TYPE) and isinstance(class_ := atom.terms[2], Constant):
         return TRIPLE, f"{RDF_TYPE} {class_.token}"
-    return TRIPLE, property_.token if isinstance(property_, Constant) else None
+    return relation_of(atom)
 
 
 def heads(rule: Rule) -> list[Predicate]:
@@ -124,3 +173,72 @@ def _cycle(edges: Edges, inside: Collection[Predicate]) -> tuple[list[str], Rule
     while back[-1] != asked:
         back.append(reached[back[-1]])
     return [(p[1] or p[0]).removeprefix(f"{RDF_TYPE} ") for p in (start, *reversed(back))], rule
+
+
+MOST_ROUNDS = 1_000
+VALUE = "<urn:thalweg:value>"     # gives a literal of the same value: of finitely many it makes finitely many
+
+
+class Unending(ValueError):
+    """Rules still find something new after `MOST_ROUNDS` rounds."""
+
+
+def endless(layer: Sequence[Rule]) -> tuple[str, ...]:
+    """The names of those rules of a layer that make a term and stand on what they derive: they may find something new for ever."""
+    makers = [rule for rule in layer if any(map(_makes, rule.body))]
+    links = [(_heads(rule), _asked(rule)) for rule in layer] if makers else []
+    return tuple(dict.fromkeys(_named(rule) for rule in makers if _returns(_heads(rule), _asked(rule), links)))
+
+
+def rounds(names: Sequence[str]) -> Iterator[int]:
+    """The numbers, from 0, of the rounds of a layer in which rules with these names may derive for ever; the loop over them ends where a
+    round finds nothing new. Raises Unending where too many have found something."""
+    for number in count():
+        if names and number > MOST_ROUNDS:
+            raise Unending(f"after {MOST_ROUNDS} rounds the rules still derive something new, by {', '.join(names)}: terms that are made "
+                           "from what follows from such terms")
+        yield number
+
+
+def _named(rule: Rule) -> str:
+    """What a person knows a rule by."""
+    return rule.name or f"a rule without a name{f' (line {rule.span.line})' if rule.span is not None else ''}"
+
+
+def _makes(part: Formula) -> bool:
+    return isinstance(part, Assign) and isinstance(part.expression, Call) and part.expression.function != VALUE
+
+
+def _returns(heads: set[Predicate], asked: set[Predicate], links: Sequence[tuple[set[Predicate], set[Predicate]]]) -> bool:
+    """Whether what a rule derives can lead back to what it asks for, by the heads and bodies of the layer."""
+    reached, before = set(heads), set[Predicate]()
+    while reached != before:
+        if _meet(asked, reached):
+            return True
+        before = set(reached)
+        for derived, body in links:
+            if _meet(body, before):
+                reached |= derived
+    return False
+
+
+def _heads(rule: Rule) -> set[Predicate]:
+    return {predicate for atom in atoms(rule.head) for predicate in _about(atom, rule)}
+
+
+def _asked(rule: Rule) -> set[Predicate]:
+    return {predicate for part in rule.body for atom in atoms(part) for predicate in _about(atom, rule)}
+
+
+def _meet(asked: set[Predicate], known: set[Predicate]) -> bool:
+    """Whether one of some predicates is asked for; a property that may be any meets all triples."""
+    if not asked.isdisjoint(known):
+        return True
+    wanted, given = ({property_ for predicate, property_ in some if predicate == TRIPLE} for some in (asked, known))
+    return bool(wanted and given) and None in wanted | given
+
+
+def _about(atom: Atom, rule: Rule) -> set[Predicate]:
+    """What an atom of a rule is about: of a triple the properties that the rule's tables allow."""
+    tokens = tokens_of(atom.terms[1], rule) if atom.predicate == TRIPLE else None
+    return {(TRIPLE, token) for token in tokens} if tokens else {predicate_of(atom)}

@@ -1,6 +1,5 @@
-"""Terms in place of variables, in rules without time.
+"""Terms in place of variables.
 
->>> from engine.ir.terms import Constant
 >>> x, p = Variable("x"), Variable("p")
 >>> with_constants(Rule(Atom("is", (x, p)), (Table((p,), ((Constant("<p>"),),)), Atom("has", (x, p))))).body[0].terms[1].token
 '<p>'
@@ -8,12 +7,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
+from typing import Any, cast
 
 from engine.ir.expressions import Call, Expression
-from engine.ir.rules import Assign, Atom, Formula, Negation, Rule, Table, Test
-from engine.ir.terms import Term, Variable
+from engine.ir.rules import Assign, At, Atom, Falsum, Formula, Negation, Rule, Table, Test
+from engine.ir.terms import Constant, Term, Variable
 
 Bindings = Mapping[Variable, Term]
 
@@ -28,12 +28,11 @@ def value(term: Term, bindings: Bindings) -> Term:
 def replaced(formula: Formula, bindings: Bindings) -> Formula:
     """A part of a body under bindings. Raises ValueError for one that speaks of time."""
     match formula:
-        case Atom(terms=terms):
-            return replace(formula, terms=tuple(value(term, bindings) for term in terms))
+        case Atom() | Test():
+            changed: Formula = mapped(formula, lambda term: value(term, bindings))
+            return changed
         case Negation(body=body):
             return Negation(replaced(body, bindings))
-        case Test(condition=condition):
-            return Test(replaced_in(condition, bindings))
         case Assign(variable=variable, expression=expression):
             named = value(variable, bindings)
             read = replaced_in(expression, bindings)
@@ -43,11 +42,35 @@ def replaced(formula: Formula, bindings: Bindings) -> Formula:
 
 def replaced_in(expression: Expression, bindings: Bindings) -> Expression:
     """An expression under bindings."""
+    return read(expression, lambda term: value(term, bindings))
+
+
+def mapped(part: Any, term: Callable[[Term], Term], expression: Callable[[Expression], Expression] | None = None) -> Any:
+    """A formula or head with `term` of each of its terms, in what is computed `expression` of all of it."""
+    computed = expression or (lambda whole: read(whole, term))
+    match part:
+        case Atom(terms=terms):
+            return replace(part, terms=tuple(map(term, terms)))
+        case Test(condition=condition):
+            return Test(computed(condition))
+        case Assign(variable=variable, expression=made):
+            return Assign(cast(Variable, term(variable)), computed(made))
+        case Table(variables=variables, rows=rows):
+            return Table(tuple(cast(Variable, term(v)) for v in variables), rows)
+        case Falsum():
+            return part
+        case At(instant=instant, body=body):
+            return At(term(instant), mapped(body, term, expression))
+    return replace(part, body=mapped(part.body, term, expression))
+
+
+def read(expression: Expression, term: Callable[[Term], Term]) -> Expression:
+    """An expression with `term` of each of its terms; those of EXISTS and of aggregates stay."""
     match expression:
-        case Variable():
-            return value(expression, bindings)
+        case Variable() | Constant():
+            return term(expression)
         case Call(args=args):
-            return replace(expression, args=tuple(replaced_in(arg, bindings) for arg in args))
+            return replace(expression, args=tuple(read(arg, term) for arg in args))
     return expression
 
 

@@ -1,7 +1,10 @@
-"""Terms: variables, constants as canonical N-Triples tokens, and lists of admitted constants."""
+"""Terms: variables, constants as canonical N-Triples tokens, lists of admitted constants; strings as canonical N-Triples writes them
+(RDF 1.2 N-Triples, section 3; so does the parser of streams); and IRI references resolved against a base (RFC 3986 section 5.2).
+"""
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 
@@ -57,3 +60,89 @@ def one_of(tokens: frozenset[str] | set[str]) -> Constant | OneOf:
     """The one spelling of "any of these": a single token is a plain constant."""
     ordered = tuple(sorted(tokens))
     return Constant(ordered[0]) if len(ordered) == 1 else OneOf(ordered)
+
+
+_NEEDS_ESCAPE = re.compile("[\x00-\x1f\"\\\\\x7f\ufffe\uffff]")
+_ESCAPES = {"\b": "\\b", "\t": "\\t", "\n": "\\n", "\f": "\\f", "\r": "\\r", '"': '\\"', "\\": "\\\\"}
+_ESCAPED = re.compile(r"\\(?:u([0-9A-Fa-f]{4})|U([0-9A-Fa-f]{8})|(.))", re.DOTALL)
+_LANGUAGE = re.compile("[A-Za-z]{1,8}(?:-[A-Za-z0-9]{1,8})*")
+_UNESCAPES = {"b": "\b", "t": "\t", "n": "\n", "f": "\f", "r": "\r"}
+
+
+def quote(text: str) -> str:
+    """The string with its quotes; it is also the token of the xsd:string."""
+    if _NEEDS_ESCAPE.search(text) is not None:
+        text = _NEEDS_ESCAPE.sub(_escape, text)
+    return f'"{text}"'
+
+
+def is_language_tag(text: str) -> bool:
+    """Whether a text is well-formed as RDF and XML have language tags (RFC 4646 section 2.1, roughly): subtags of one to eight letters,
+    later ones with digits too. A literal has no other, whichever way it comes."""
+    return _LANGUAGE.fullmatch(text) is not None
+
+
+def unescape(text: str) -> str:
+    """Undo the escapes of a string given without its quotes (any of N-Triples, canonical or not)."""
+    return _ESCAPED.sub(_unescape, text) if "\\" in text else text
+
+
+def _escape(match: re.Match[str]) -> str:
+    char = match.group()
+    return _ESCAPES.get(char) or f"\\u{ord(char):04X}"
+
+
+def _unescape(match: re.Match[str]) -> str:
+    short, long, char = match.groups()
+    return _UNESCAPES.get(char, char) if char is not None else chr(int(short or long, 16))
+
+
+_PARTS = re.compile(r"(?:([A-Za-z][A-Za-z0-9+.-]*):)?(?://([^/?#]*))?([^?#]*)(?:\?([^#]*))?(?:#(.*))?", re.DOTALL)
+
+
+def resolve(reference: str, base: str) -> str:
+    """The IRI that a reference means where `base` is the base IRI; both without brackets. A reference with a scheme is no relative one and
+    stays as it is: SPARQL 1.1 section 4.1.1.1 forbids normalization."""
+    scheme, authority, path, query, fragment = _split(reference)
+    if scheme is not None:
+        return reference
+    scheme, base_authority, base_path, base_query, _ = _split(base)
+    if authority is not None:
+        path = _without_dots(path)
+    elif not path:
+        authority, path = base_authority, base_path
+        query = base_query if query is None else query
+    else:
+        authority = base_authority
+        path = _without_dots(path if path.startswith("/") else _merged(base_authority, base_path, path))
+    return "".join((f"{scheme}:" if scheme is not None else "", f"//{authority}" if authority is not None else "", path,
+                    f"?{query}" if query is not None else "", f"#{fragment}" if fragment is not None else ""))
+
+
+def _split(iri: str) -> tuple[str | None, str | None, str, str | None, str | None]:
+    match = _PARTS.fullmatch(iri)
+    assert match is not None    # every part is optional
+    return match[1], match[2], match[3], match[4], match[5]
+
+
+def _merged(authority: str | None, base_path: str, path: str) -> str:
+    if authority is not None and not base_path:
+        return "/" + path
+    return base_path[:base_path.rfind("/") + 1] + path
+
+
+def _without_dots(path: str) -> str:
+    """Remove ``.`` and ``..`` segments (section 5.2.4); a path without a leading slash (``urn:a:b``) has none."""
+    if not path.startswith("/"):
+        return path
+    kept: list[str] = []
+    segments = path.split("/")
+    for index, segment in enumerate(segments):
+        if segment not in (".", ".."):
+            kept.append(segment)
+            continue
+        if segment == ".." and len(kept) > 1:
+            kept.pop()
+        if index == len(segments) - 1:
+            kept.append("")
+    return "/".join(kept)

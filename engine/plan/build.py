@@ -7,12 +7,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from engine.ir import expressions as ex
-from engine.ir import patterns as ir
+from engine.ir import expressions as ex, patterns as ir
 from engine.ir.spans import Diagnostic, DiagnosticError
 from engine.ir.statement import BEHIND, Describe, Query
 from engine.ir.terms import Constant, Term, Variable
-from engine.ir.times import TIME_FUNCTIONS, WINDOW_FUNCTIONS, window_argument, window_names
+from engine.ir.windows import TIME_FUNCTIONS, WINDOW_FUNCTIONS, window_argument, window_names
 from engine.plan import nodes
 from engine.plan.dataset import Dataset
 from engine.plan.describe import description
@@ -21,7 +20,6 @@ from engine.plan.nodes import MergedSource, Plan, Source
 from engine.plan.order import Estimate, join_order
 from engine.plan.paths import Paths
 from engine.plan.variables import bound_variables, mentioned_variables, plan_variables, variables_among
-
 
 MAX_NODES = 5_000     # WINDOW ?w and GRAPH ?g make a plan for each window and graph, and those within them for each pair
 

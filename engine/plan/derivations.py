@@ -10,13 +10,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import reduce
 
-from engine.ir.components import components
 from engine.ir.expressions import Expression, variables_of
-from engine.ir.growth import endless
 from engine.ir.rules import (TRIPLE, Assign, At, Atom, BoxMinus, DiamondMinus, Formula, Negation, Rule, RuleSet, Table, Test, WindowFormula,
                              atoms, is_auxiliary, rule_variables)
 from engine.ir.spans import Diagnostic, DiagnosticError
-from engine.ir.strata import Unstratified
+from engine.ir.strata import Unstratified, components, endless
 from engine.ir.terms import RDF_TYPE, Constant, Term, Variable
 from engine.plan import intervals as plan
 from engine.timeline import MAX, Interval

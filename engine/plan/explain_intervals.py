@@ -6,8 +6,7 @@ from collections.abc import Iterator
 from dataclasses import fields, is_dataclass
 from typing import Any
 
-from engine.ir.notation import Expressions, duration, term
-from engine.ir.notation import interval as show_interval
+from engine.ir.notation import Expressions, duration, interval as show_interval, term
 from engine.ir.printer import show_group
 from engine.plan import intervals as plan
 from engine.plan.shared import shared

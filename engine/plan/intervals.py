@@ -15,8 +15,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from engine.ir.expressions import Expression
-from engine.ir.rules import Rule
-from engine.ir.rules import Table
+from engine.ir.rules import Rule, Table
 from engine.ir.terms import Term, Variable
 from engine.timeline import Interval
 
@@ -174,7 +173,7 @@ class Relation:
 @dataclass(frozen=True, slots=True)
 class Stratum:
     """Relations that depend on each other, in the order in which a round takes them; all they read else is complete. A `recursive` one
-    takes rounds until nothing new comes; rules named `endless` may find something new for ever (engine/ir/growth.py)."""
+    takes rounds until nothing new comes; rules named `endless` may find something new for ever (engine/ir/strata.py)."""
 
     relations: tuple[Relation, ...]
     recursive: bool

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 from dataclasses import fields
 
-from engine.ir.components import components
+from engine.ir.strata import components
 from engine.plan import intervals as plan
 from engine.timeline import MAX, Interval
 

@@ -10,8 +10,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, get_args
 
-from engine.ir.expressions import Aggregate as AggregateCall
-from engine.ir.expressions import Expression
+from engine.ir.expressions import Aggregate as AggregateCall, Expression
 from engine.ir.rules import Role, Rule
 from engine.ir.terms import Constant, PatternTerm, Term, Variable
 from engine.plan.timed import TimedPlan

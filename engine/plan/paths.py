@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from engine.ir import expressions as ex
-from engine.ir import patterns as ir
+from engine.ir import expressions as ex, patterns as ir
 from engine.ir.terms import Constant, Term, Variable
 from engine.plan import nodes
 from engine.plan.nodes import Plan, Source

@@ -7,7 +7,7 @@ import hashlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from engine.ir.look_back import look_back
+from engine.ir.programs import look_back
 from engine.ir.rules import TRIPLE, Atom, Fact, Rule, RuleSet, atoms
 from engine.ir.spans import Diagnostic, DiagnosticError
 from engine.ir.stages import Stage, Timeline

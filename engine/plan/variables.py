@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from engine.ir import expressions as ex
-from engine.ir import patterns as ir
+from engine.ir import expressions as ex, patterns as ir
 from engine.ir.terms import Term, Variable
 from engine.plan import nodes
 from engine.plan.nodes import Plan

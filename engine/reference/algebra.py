@@ -10,13 +10,13 @@ from engine.functions.compare import order_key
 from engine.functions.context import row_key
 from engine.functions.expressions import Context, ExpressionError, evaluate, test
 from engine.ir.expressions import Aggregate, Exists, Expression
-from engine.ir.patterns import (BGP, Distinct, Extend, Filter, GraphPattern, Group, Join, LeftJoin, Minus, OrderBy, PathPattern,
-                                Pattern, Project, Slice, TriplePattern, Union, Values, WindowPattern)
+from engine.ir.patterns import (BGP, Distinct, Extend, Filter, GraphPattern, Group, Join, LeftJoin, Minus, OrderBy, PathPattern, Pattern,
+                                Project, Slice, TriplePattern, Union, Values, WindowPattern)
 from engine.ir.statement import OWN_WINDOW
 from engine.ir.terms import Constant, OneOf, PatternTerm, Variable
 from engine.reference import solutions
 from engine.reference.dataset import Content, Dataset, Graph
-from engine.reference.paths import solve
+from engine.reference.paths import routes
 from engine.reference.solutions import Bag, Row
 from engine.reference.substitution import substitute
 
@@ -87,7 +87,7 @@ class Algebra:
 
     def _path(self, pattern: PathPattern, scope: Scope) -> Bag:
         start, end = (t.token if isinstance(t, Constant) else None for t in (pattern.subject, pattern.object))
-        found = (bind((pattern.subject, pattern.object), pair, {}) for pair in solve(scope.graph, start, pattern.path, end))
+        found = (bind((pattern.subject, pattern.object), (x, y), {}) for x, y, _ in routes(scope.graph, start, pattern.path, end))
         return [row for row in found if row is not None]
 
     def _graph(self, pattern: GraphPattern, scope: Scope) -> Bag:

@@ -10,25 +10,21 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from engine.functions.expressions import Context, test
-from engine.ir.growth import endless, rounds
+from engine.functions.expressions import Context
 from engine.ir.rules import TRIPLE, Assign, Atom, Falsum, Formula, Negation, Rule, RuleSet, Table, Test
-from engine.ir.strata import strata
+from engine.ir.strata import endless, rounds, strata
 from engine.ir.terms import Constant, Term
 from engine.records import Triple
 from engine.reference.dataset import Graph
-from engine.reference.formulas import Ground, Row, assigned, ground, in_quick_order, unify
-from engine.reference.model import Inconsistency
+from engine.reference.formulas import Ground, Inconsistency, Row, computed, ground, in_quick_order, unify
 from engine.timeline import ALWAYS
 
 
 def closure(graph: Graph, rules: RuleSet, facts: Iterable[Ground] = (), context: Context | None = None,
             views: Mapping[int, Graph] | None = None) -> tuple[Graph, tuple[Inconsistency, ...]]:
-    """`graph` with every triple that follows from it, the facts of `rules` and the atoms `facts`; and what is inconsistent.
-
-    A rule with a Window of its own sees in place of `graph` what `views` has for it (by its length in ms), and what is derived.
-    Raises Unstratified, Unending, and ValueError for a rule that is not safe or that speaks of time.
-    """
+    """`graph` with every triple that follows from it, the facts of `rules` and the atoms `facts`; and what is inconsistent. A rule with a
+    Window of its own sees in place of `graph` what `views` has for it (by its length in ms), and what is derived. Raises Unstratified,
+    Unending, and ValueError for a rule that is not safe or that speaks of time."""
     given = [*(ground(fact.atom, {}) for fact in rules.facts), *facts]
     known = Known(graph, given, context or Context(0))
     through = {length: Known(view, given, known.context) for length, view in (views or {}).items()}
@@ -42,8 +38,8 @@ def closure(graph: Graph, rules: RuleSet, facts: Iterable[Ground] = (), context:
             found = [atom for rule, body in bodies for atom in _derived(seen(rule), rule, body)]
             if not any([one.add(iter(found)) for one in (known, *through.values())]):
                 break
-    inconsistencies = {_found(rule, row): None for rule in rules.rules if isinstance(rule.head, Falsum)
-                       for row in seen(rule).solutions(in_quick_order(rule.body))}
+    inconsistencies = dict.fromkeys((rule.name or "", tuple(sorted(row.items()))) for rule in rules.rules if isinstance(rule.head, Falsum)
+                                    for row in seen(rule).solutions(in_quick_order(rule.body)))
     shown = Graph(filter(is_rdf, known.graph.triples), graph.times)
     return shown, tuple(Inconsistency(name, dict(row), (ALWAYS,)) for name, row in inconsistencies)
 
@@ -59,10 +55,6 @@ def saturated(graph: Graph, rules: RuleSet) -> Known:
 def is_rdf(triple: Triple) -> bool:
     """Whether a triple is RDF: its subject is no literal, its predicate an IRI."""
     return triple[0][0] != '"' and triple[1][0] == "<"
-
-
-def _found(rule: Rule, row: Row) -> tuple[str, tuple[tuple[str, str], ...]]:
-    return rule.name or "", tuple(sorted(row.items()))
 
 
 def _derived(known: Known, rule: Rule, body: Sequence[Formula]) -> Iterator[Ground]:
@@ -120,13 +112,10 @@ class Known:
                 return self._matches(formula, row)
             case Negation(body=body):
                 return [] if any(True for _ in self.solve(body, row)) else [row]
-            case Test(condition=condition):
-                return [row] if test(condition, row, self.context) else []
-            case Assign():
-                extended = assigned(formula, row, self.context)
-                return [] if extended is None else [extended]
             case Table():
                 return self._joined(formula, row)
+            case Test() | Assign():
+                return computed(formula, row, self.context)
         raise ValueError(f"a formula that speaks of time: {formula}")
 
     def _matches(self, atom: Atom, row: Row) -> Iterator[Row]:

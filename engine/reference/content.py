@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from engine.ir.rules import RuleSet
 from engine.ir.stages import divide
 from engine.ir.statement import AllWindow, GraphSource, Instants, NowWindow, Statement, StreamSource, TimeWindow, TupleWindow
-from engine.ir.times import window_names
+from engine.ir.windows import window_names
 from engine.records import Event, Triple
 from engine.reference.dataset import EMPTY, Content, Dataset, Graph
 from engine.reference.entailment import closing, entail
@@ -43,8 +43,7 @@ def close_of(window: TimeWindow, tick: int, statement: Statement, on_change: boo
     return tick if on_change else last_close_by(tick, window.step_ms, statement.start_at_ms)
 
 
-def window_events(source: StreamSource, tick: int, history: History, statement: Statement,
-                  on_change: bool) -> list[tuple[Event, Triple]]:
+def window_events(source: StreamSource, tick: int, history: History, statement: Statement, on_change: bool) -> list[tuple[Event, Triple]]:
     """The (event, triple) pairs inside one window at `tick`."""
     match source.window:
         case TimeWindow() as window:

@@ -5,21 +5,19 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from engine.records import Triple
 
 
 class Graph:
-    """An immutable set of triples of tokens, with an index for each combination of bound places made when first asked for.
-
-    `times` has the latest time stamp, in ms, of those that came on a stream.
-    """
+    """An immutable set of triples of tokens, with an index for each combination of bound places made when first asked for. `times` has the
+    latest time stamp, in ms, of those that came on a stream."""
 
     def __init__(self, triples: Iterable[Triple] = (), times: Mapping[Triple, int] | None = None) -> None:
         self.triples = frozenset(triples)
         self.times = times or {}
         self._indexes: dict[tuple[bool, bool, bool], dict[tuple[str, ...], list[Triple]]] = {}
-        self._nodes: frozenset[str] | None = None
 
     def match(self, subject: str | None, predicate: str | None, object_: str | None) -> Iterable[Triple]:
         """The triples with these terms; None matches any."""
@@ -31,12 +29,10 @@ class Graph:
             self._indexes[places] = self._index(places)
         return self._indexes[places].get(key, ())
 
-    @property
+    @cached_property
     def nodes(self) -> frozenset[str]:
         """Every subject and object (SPARQL 1.1 section 18.4, "nodes(G)")."""
-        if self._nodes is None:
-            self._nodes = frozenset(term for s, _, o in self.triples for term in (s, o))
-        return self._nodes
+        return frozenset(term for s, _, o in self.triples for term in (s, o))
 
     def __or__(self, other: Graph) -> Graph:
         if not other.triples or not self.triples:
@@ -70,10 +66,8 @@ class Content:
 
 @dataclass(frozen=True, slots=True)
 class Dataset:
-    """The default graph, FROM NAMED graphs and named windows, both by the token of their name.
-
-    `bounds` are the times in ms at which windows open and close, by the names that WINDOW_OPEN and WINDOW_CLOSE know them by.
-    """
+    """The default graph, FROM NAMED graphs and named windows, both by the token of their name. `bounds` are the times in ms at which
+    windows open and close, by the names that WINDOW_OPEN and WINDOW_CLOSE know them by."""
 
     default: Graph = EMPTY
     named: Mapping[str, Graph] = field(default_factory=dict)

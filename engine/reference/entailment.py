@@ -1,11 +1,18 @@
-"""What a query with ``USING RULES`` sees instead of its dataset (docs/architecture.md, "Entailment of a query")."""
+"""What a query with ``USING RULES`` sees instead of its dataset (docs/architecture.md, "Entailment of a query").
+
+RDFS has a naive closure of its own: rules rdfs2, 3, 5, 6, 7, 9, 10 and 11 of RDF 1.1 Semantics, section 9.2.1. The rules rdfs4, 8, 12 and
+13 are left out, and of the axiomatic triples all but those that make properties and classes of what the schema speaks of (which rdfs6 and
+rdfs10 put below themselves): they add what no one asks a stream for. Triples whose subject would be a literal, or whose predicate a blank
+node, are not RDF and are left out too.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 
 from engine.ir.rules import RuleSet
-from engine.reference import rdfs
+from engine.ir.terms import RDF, RDF_TYPE, RDFS
+from engine.records import Triple
 from engine.reference.closure import closure
 from engine.reference.dataset import Content, Dataset, Graph
 
@@ -16,12 +23,10 @@ Close = Callable[..., Graph]
 
 
 def entail(dataset: Dataset, background: Graph, reasoning: Graph, close: Close, views: Mapping[str | None, Views] | None = None) -> Dataset:
-    """The dataset under the rules by which `close` gives a graph with all that follows from it.
-
-    `background` is the FROM graphs (part of the default graph already), `reasoning` the USING GRAPH ones, which count for what
-    follows from them but are not answers themselves. A window, an item of it or a named graph is its closure together with both,
-    minus what they entail without it. `views` are those of the default graph (under None) and of named windows.
-    """
+    """The dataset under the rules by which `close` gives a graph with all that follows from it. `background` is the FROM graphs (part of
+    the default graph already), `reasoning` the USING GRAPH ones, which count for what follows from them but are not answers themselves. A
+    window, an item of it or a named graph is its closure together with both, minus what they entail without it. `views` are those of the
+    default graph (under None) and of named windows."""
     alone, through = close(background | reasoning), views or {}
 
     def closed(graph: Graph, beside: Graph, name: str | None) -> Graph:
@@ -42,7 +47,44 @@ def entail(dataset: Dataset, background: Graph, reasoning: Graph, close: Close, 
 def closing(names: Collection[str], rules: Mapping[str, RuleSet]) -> Close:
     """How a graph is closed under the rule sets of these names together; nothing follows from a set that `rules` does not have."""
     if set(names) == {"rdfs"}:
-        return rdfs.closure
+        return rdfs_closure
     used = [rules[name] for name in names if name in rules]
     together = RuleSet("+".join(names), tuple(r for own in used for r in own.rules), tuple(f for own in used for f in own.facts))
     return lambda graph, views=None: closure(graph, together, views=views)[0]
+
+
+SUB_CLASS, SUB_PROPERTY = f"<{RDFS}subClassOf>", f"<{RDFS}subPropertyOf>"
+DOMAIN, RANGE = f"<{RDFS}domain>", f"<{RDFS}range>"
+PROPERTY, CLASS = f"<{RDF}Property>", f"<{RDFS}Class>"
+
+
+def rdfs_closure(graph: Graph) -> Graph:
+    """`graph` with everything the rules derive from it."""
+    while True:
+        derived = frozenset(t for t in _consequences(graph) if t[0][0] != '"' and t[1][0] == "<")
+        if derived <= graph.triples:
+            return graph
+        graph = Graph(graph.triples | derived)
+
+
+def _consequences(graph: Graph) -> Iterator[Triple]:
+    for x in {x for x, _, _ in graph.match(None, RDF_TYPE, PROPERTY)} | _named(graph, SUB_PROPERTY) | {
+            x for relation in (DOMAIN, RANGE) for x, _, _ in graph.match(None, relation, None)}:
+        yield x, SUB_PROPERTY, x                                                         # rdfs6
+    for x in {x for x, _, _ in graph.match(None, RDF_TYPE, CLASS)} | _named(graph, SUB_CLASS) | {
+            x for relation in (DOMAIN, RANGE) for _, _, x in graph.match(None, relation, None)}:
+        yield x, SUB_CLASS, x                                                            # rdfs10
+    for a, p, b in graph.match(None, SUB_CLASS, None):
+        yield from ((a, p, c) for _, _, c in graph.match(b, SUB_CLASS, None))            # rdfs11
+        yield from ((x, RDF_TYPE, b) for x, _, _ in graph.match(None, RDF_TYPE, a))      # rdfs9
+    for a, p, b in graph.match(None, SUB_PROPERTY, None):
+        yield from ((a, p, c) for _, _, c in graph.match(b, SUB_PROPERTY, None))         # rdfs5
+        yield from ((x, b, y) for x, _, y in graph.match(None, a, None))                 # rdfs7
+    for a, _, c in graph.match(None, DOMAIN, None):
+        yield from ((x, RDF_TYPE, c) for x, _, _ in graph.match(None, a, None))          # rdfs2
+    for a, _, c in graph.match(None, RANGE, None):
+        yield from ((y, RDF_TYPE, c) for _, _, y in graph.match(None, a, None))          # rdfs3
+
+
+def _named(graph: Graph, relation: str) -> set[str]:
+    return {x for a, _, b in graph.match(None, relation, None) for x in (a, b)}

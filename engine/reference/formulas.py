@@ -1,44 +1,43 @@
-"""What both evaluators of rules share: matching atoms, safe orders, values of terms."""
+"""What the evaluators of rules share: matching atoms, safe orders, values of terms, what holds in the end."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 
-from engine.functions.expressions import Context, ExpressionError, evaluate
+from engine.functions.expressions import Context, ExpressionError, evaluate, test
 from engine.ir.expressions import variables_of
-from engine.ir.rules import Assign, At, Atom, BoxMinus, DiamondMinus, Formula, Negation, Table, Test, WindowFormula, atoms, rule_variables
+from engine.ir.rules import (Assign, At, Atom, BoxMinus, DiamondMinus, Fact, Formula, Negation, Table, Test, WindowFormula, atoms,
+                             rule_variables)
 from engine.ir.terms import Constant, Term
+from engine.timeline import Interval, instant
 
 Ground = tuple[str, tuple[str, ...]]
 Row = dict[str, str]
 
 
-def in_safe_order(body: Sequence[Formula]) -> list[Formula]:
+def in_safe_order(body: Iterable[Formula]) -> list[Formula]:
     """The formulas of a body such that each finds bound what it cannot bind itself. Raises ValueError where there is none."""
-    waiting, bound, ordered = list(body), set[str](), list[Formula]()
-    while waiting:
-        ready = next((f for f in waiting if needs(f) <= bound), None)
-        if ready is None:
-            missing = sorted(set().union(*(needs(f) for f in waiting)) - bound)
-            raise ValueError(f"unsafe rule: nothing binds {', '.join('?' + name for name in missing)}")
-        waiting.remove(ready)
-        ordered.append(ready)
-        bound |= {v.name for v in rule_variables(ready)} | ({ready.variable.name} if isinstance(ready, Assign) else set())
-    return ordered
+    return _in_order(body, set(), lambda ready, bound: ready[0])
 
 
 def in_quick_order(body: Iterable[Formula], known: Iterable[str] = ()) -> list[Formula]:
     """A safe order of a body (`needs`) in which few rows come up: tests at once, then what is bound most. The variables `known`
     are bound before. Raises ValueError where there is none."""
-    waiting, bound, found = list(body), set(known), list[Formula]()
+    return _in_order(body, set(known), lambda ready, bound: max(ready, key=lambda formula: _bound_part(formula, bound)))
+
+
+def _in_order(body: Iterable[Formula], bound: set[str], choose: Callable[[list[Formula], set[str]], Formula]) -> list[Formula]:
+    waiting, found = list(body), list[Formula]()
     while waiting:
         ready = [formula for formula in waiting if needs(formula) <= bound]
         if not ready:
-            raise ValueError(f"unsafe rule: nothing binds a variable of {waiting}")
-        best = max(ready, key=lambda formula: _bound_part(formula, bound))
-        waiting.remove(best)
-        found.append(best)
-        bound |= {v.name for v in rule_variables(best)} | ({best.variable.name} if isinstance(best, Assign) else set())
+            missing = sorted(set().union(*map(needs, waiting)) - bound)
+            raise ValueError(f"unsafe rule: nothing binds {', '.join('?' + name for name in missing)}")
+        chosen = choose(ready, bound)
+        waiting.remove(chosen)
+        found.append(chosen)
+        bound |= {v.name for v in rule_variables(chosen)} | ({chosen.variable.name} if isinstance(chosen, Assign) else set())
     return found
 
 
@@ -88,6 +87,16 @@ def ground(atom: Atom, row: Mapping[str, str]) -> Ground:
     return atom.predicate, tuple(value_of(term, row) for term in atom.terms)
 
 
+def as_fact(atom: Ground, when: Interval) -> Fact:
+    """A ground atom that holds during an interval."""
+    return Fact(Atom(atom[0], tuple(map(Constant, atom[1]))), when)
+
+
+def point_of(ms: int) -> Interval:
+    """The interval of one instant."""
+    return Interval(instant(ms), instant(ms))
+
+
 def value_of(term: Term, row: Mapping[str, str]) -> str:
     """The token of a term in a row."""
     if isinstance(term, Constant):
@@ -106,6 +115,17 @@ def assigned(formula: Assign, row: Row, context: Context) -> Row | None:
     return {**row, formula.variable.name: value} if row.get(formula.variable.name, value) == value else None
 
 
+def computed(formula: Test | Assign | Table, row: Row, context: Context) -> list[Row]:
+    """The extensions of `row` under which what speaks of no fact is true."""
+    match formula:
+        case Test(condition=condition):
+            return [row] if test(condition, row, context) else []
+        case Assign():
+            extended = assigned(formula, row, context)
+            return [] if extended is None else [extended]
+    return joined(formula, row)
+
+
 def joined(table: Table, row: Row) -> list[Row]:
     """`row` extended by each row of the table that agrees with it."""
     found = ({**row, **{v.name: c.token for v, c in zip(table.variables, cells)}} for cells in table.rows)
@@ -116,3 +136,27 @@ def number_of(token: str) -> int | None:
     """The integer that an instant's token stands for; None for any other term."""
     lexical = token[1:].partition('"')[0] if token.startswith('"') else ""
     return int(lexical) if lexical.lstrip("+-").isdigit() else None
+
+
+Intervals = tuple[Interval, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Inconsistency:
+    """A rule with head ``false`` fired: its name, the bindings, and when."""
+
+    rule: str
+    row: Row
+    intervals: Intervals
+
+
+@dataclass(frozen=True, slots=True)
+class Model:
+    """What holds: coalesced intervals by ground atom (predicate, tokens), input included; and what is inconsistent."""
+
+    facts: Mapping[Ground, Intervals]
+    inconsistencies: tuple[Inconsistency, ...] = ()
+
+    def at(self, point: int) -> set[Ground]:
+        """The atoms that hold at a point."""
+        return {atom for atom, intervals in self.facts.items() if any(point in i for i in intervals)}

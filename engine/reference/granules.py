@@ -8,17 +8,17 @@ comes. Tuple windows count the events of the input.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Generic, TypeVar
 
-from engine.functions.expressions import Context, test
+from engine.functions.expressions import Context
 from engine.functions.terms import integer
-from engine.ir.growth import endless, rounds
-from engine.ir.rules import (Assign, At, Atom, BoxMinus, BoxPlus, DiamondMinus, Fact, Falsum, Formula, Head, Negation, Rule, RuleSet,
-                             Table, Test, WindowFormula)
-from engine.ir.strata import strata
+from engine.ir.rules import (Assign, At, Atom, BoxMinus, BoxPlus, DiamondMinus, Fact, Falsum, Formula, Head, Negation, Rule, RuleSet, Table,
+                             Test, WindowFormula)
+from engine.ir.strata import endless, rounds, strata
 from engine.ir.terms import Variable
-from engine.reference.formulas import Ground, Row, assigned, ground, in_safe_order, joined, number_of, unify, value_of
-from engine.reference.model import Inconsistency, Model
+from engine.reference.formulas import (Ground, Inconsistency, Intervals, Model, Row, computed, ground, in_safe_order, number_of, unify,
+                                       value_of)
 from engine.timeline import ALWAYS, MAX, Interval, coalesce, granule
 
 
@@ -31,7 +31,79 @@ class View:
     only: frozenset[tuple[int, Ground]] | None = None
 
 
-class Granules:
+V = TypeVar("V", bound=View)
+
+
+class Timeline(Generic[V]):
+    """What formulas mean on granules of `length` ms from the granule `start` on; `events` are the facts of the input at theirs."""
+
+    context: Context
+    length: int
+    start: int
+    events: list[tuple[int, Ground]]
+
+    def _atom(self, pattern: Atom, row: Row, k: int, view: V) -> Iterator[Row]:
+        """The extensions of `row` by the facts that match at granule `k`."""
+        raise NotImplementedError
+
+    def _under_not(self, view: V) -> V:
+        """How what stands under ``not`` is seen."""
+        return view
+
+    def _solve(self, formula: Formula, row: Row, k: int, view: V) -> Iterator[Row]:
+        """The extensions of `row` under which a formula holds at granule `k`, as seen in `view`."""
+        match formula:
+            case Atom():
+                yield from self._atom(formula, row, k, view)
+            case DiamondMinus(body=body):
+                for point in self._looked(formula, k, view):
+                    yield from self._solve(body, row, point, view)
+            case BoxMinus(body=body):
+                rows = [row]
+                for point in self._looked(formula, k, view):
+                    rows = distinct(extended for found in rows for extended in self._solve(body, found, point, view))
+                yield from rows
+            case At(instant=term, body=body):   # by itself it holds at the instant only; in a window at any of its points
+                for point in range(k if view.first is None else view.first, k + 1):
+                    if isinstance(term, Variable) and term.name not in row:
+                        yield from self._solve(body, {**row, term.name: integer(point)}, point, view)
+                    elif number_of(value_of(term, row)) == point:
+                        yield from self._solve(body, row, point, view)
+            case WindowFormula(body=body):
+                yield from self._solve(body, row, k, self._through(formula, k, view))
+            case Negation(body=body):
+                if not any(True for _ in self._solve(body, row, k, self._under_not(view))):
+                    yield row
+            case Test() | Assign() | Table():
+                yield from computed(formula, row, self.context)
+
+    def _looked(self, formula: DiamondMinus | BoxMinus, k: int, view: V) -> range:
+        """The granules that an operator looks at from `k`, within its distance, the timeline and the window; to a box those before the
+        first one are like it."""
+        furthest = [] if formula.distance.hi == MAX else [k - self._steps(formula.distance.hi)]
+        first = max([self.start, *furthest, *([] if view.first is None else [view.first])])
+        last = k - self._steps(formula.distance.lo)
+        return range(first, (last if isinstance(formula, DiamondMinus) else max(last, self.start)) + 1)
+
+    def _through(self, window: WindowFormula, k: int, view: V) -> V:
+        if window.unit == "time":
+            return replace(view, first=max(k - window.size, self.start), only=None)
+        last = sorted({(point, fact) for point, fact in self.events if point <= k})[-window.size:]
+        return replace(view, first=last[0][0] if len(last) == window.size else self.start, only=frozenset(last))
+
+    def _steps(self, distance: int) -> int:
+        """An encoded distance in granules."""
+        if distance % (2 * self.length):
+            raise ValueError("the distances of a program with granules are whole granules")
+        return distance // (2 * self.length)
+
+
+def distinct(rows: Iterable[Row]) -> list[Row]:
+    """Each row once, in their order."""
+    return [dict(key) for key in dict.fromkeys(tuple(sorted(row.items())) for row in rows)]
+
+
+class Granules(Timeline[View]):
     """Evaluates one LARS program; `known` says from which granule on an atom is known to hold at another. What is `derived` by others is
     there, and is no event of the input."""
 
@@ -65,6 +137,12 @@ class Granules:
         facts |= {atom: (ALWAYS,) for atom in self.always}
         found = tuple(Inconsistency(name, dict(row), tuple(coalesce(i))) for (name, row), i in self.inconsistencies.items())
         return Model(dict(sorted(facts.items())), found)
+
+    def final(self) -> dict[Ground, Intervals]:
+        """When atoms hold, as known in each granule itself; what always does, from the first one on."""
+        found = {atom: tuple(coalesce(granule(k, self.length) for k, known in points.items() if known <= k))
+                 for atom, points in self.known.items()}
+        return found | {atom: (Interval(granule(self.start, self.length).lo, MAX),) for atom in self.always}
 
     def _take(self, fact: Fact, start: int | None) -> None:
         """An input fact, at every granule that it covers; events before the start are not on the timeline."""
@@ -108,37 +186,6 @@ class Granules:
                 return ground(body, row), range(now + self._steps(distance.lo), now + self._steps(distance.hi) + 1)
         raise ValueError(f"not a head: {head}")
 
-    def _solve(self, formula: Formula, row: Row, k: int, view: View) -> Iterator[Row]:
-        """The extensions of `row` under which a formula holds at granule `k`, as seen in `view`."""
-        match formula:
-            case Atom():
-                yield from self._atom(formula, row, k, view)
-            case DiamondMinus(distance=distance, body=body):
-                for point in range(self._first(k, distance.hi, view), k - self._steps(distance.lo) + 1):
-                    yield from self._solve(body, row, point, view)
-            case BoxMinus(distance=distance, body=body):
-                yield from self._box(distance, body, row, k, view)
-            case At():
-                yield from self._at(formula, row, k, view)
-            case WindowFormula(unit="time", size=size, body=body):
-                yield from self._solve(body, row, k, View(view.now, max(k - size, self.start)))
-            case WindowFormula(size=size, body=body):
-                last = sorted({(point, atom) for point, atom in self.events if point <= k})[-size:]
-                first = last[0][0] if len(last) == size else self.start
-                yield from self._solve(body, row, k, View(view.now, first, frozenset(last)))
-            case Negation(body=body):
-                if not any(True for _ in self._solve(body, row, k, view)):
-                    yield row
-            case Test(condition=condition):
-                if test(condition, row, self.context):
-                    yield row
-            case Assign():
-                extended = assigned(formula, row, self.context)
-                if extended is not None:
-                    yield extended
-            case Table():
-                yield from joined(formula, row)
-
     def _atom(self, pattern: Atom, row: Row, k: int, view: View) -> Iterator[Row]:
         if view.first is not None and k < view.first:
             return
@@ -148,39 +195,3 @@ class Granules:
                 extended = unify(pattern, atom, row)
                 if extended is not None:
                     yield extended
-
-    def _box(self, distance: Interval, body: Formula, row: Row, k: int, view: View) -> Iterator[Row]:
-        """At all points; those before the first point of the timeline are like it."""
-        last = max(k - self._steps(distance.lo), self.start)
-        rows = [row]
-        for point in range(self._first(k, distance.hi, view), last + 1):
-            found = [extended for r in rows for extended in self._solve(body, r, point, view)]
-            rows = [dict(key) for key in {frozenset(r.items()) for r in found}]
-        yield from rows
-
-    def _at(self, formula: At, row: Row, k: int, view: View) -> Iterator[Row]:
-        """``@x`` by itself holds at x only; in a window x is any of its points at which the body holds."""
-        for point in (k,) if view.first is None else range(view.first, k + 1):
-            if isinstance(formula.instant, Variable) and formula.instant.name not in row:
-                bound = {**row, formula.instant.name: integer(point)}
-            elif number_of(value_of(formula.instant, row)) == point:
-                bound = row
-            else:
-                continue
-            yield from self._solve(formula.body, bound, point, view)
-
-    def _first(self, k: int, furthest: int, view: View) -> int:
-        """The earliest point that an operator looks at from `k`: within its distance, the timeline and the window."""
-        points = [self.start] + ([] if furthest == MAX else [k - self._steps(furthest)])
-        return max(points + ([] if view.first is None else [view.first]))
-
-    def _steps(self, distance: int) -> int:
-        """An encoded distance in granules."""
-        if distance % (2 * self.length):
-            raise ValueError("the distances of a program with granules are whole granules")
-        return distance // (2 * self.length)
-
-
-def evaluate_granules(program: RuleSet, facts: Iterable[Fact], until_ms: int, context: Context) -> Model:
-    """The model of a LARS program after the granule of the instant `until_ms`; `facts` are events and static facts."""
-    return Granules(program, facts, context).run(until_ms // program.granularity_ms)

@@ -17,11 +17,10 @@ from engine.ir.terms import RDF, RDF_TYPE, RDFS, Constant, Variable
 from engine.records import Event
 from engine.reference.closure import Known, is_rdf, saturated
 from engine.reference.dataset import EMPTY, Graph
-from engine.reference.formulas import Ground, Row, in_quick_order, unify
+from engine.reference.formulas import Ground, Intervals, Row, as_fact, ground, in_quick_order, point_of, unify
 from engine.reference.granules import Granules
-from engine.reference.intervals import evaluate_intervals
-from engine.reference.model import Intervals
-from engine.timeline import ALWAYS, MAX, MIN, Interval, coalesce, granule, instant, intersect
+from engine.reference.temporal import evaluate_intervals
+from engine.timeline import ALWAYS, MIN, Interval, granule, intersect
 
 Held = dict[Ground, Intervals]
 Origin = tuple[Rule, Row]
@@ -36,16 +35,15 @@ def seen_at(tick: int, on_change: bool, sets: Sequence[RuleSet], events: Iterabl
     division = divide(sets)
     if not division.is_timed:
         return EMPTY
-    streamed = [Fact(_atom((TRIPLE, triple)), Interval(instant(event.t), instant(event.t)))
-                for event in events if event.t < tick for triple in event.triples]
+    streamed = [as_fact((TRIPLE, triple), point_of(event.t)) for event in events if event.t < tick for triple in event.triples]
     rules, always, _ = plain_rules(division, static)
-    always += [Fact(_atom((TRIPLE, triple)), ALWAYS) for triple in static.triples]
+    always += [as_fact((TRIPLE, triple), ALWAYS) for triple in static.triples]
     now = 2 * tick - (2 if on_change else 1)
-    shown = {atom for atom, when in _ground(division.facts) if now in when}
+    shown = {ground(fact.atom, {}) for fact in division.facts if now in fact.interval}
     held, ends = list[Held](), list[int]()
     for stage in stages([*rules, *division.timed]):
         end = stage.timeline.ended(min((ends[place] for place in stage.reads), default=tick))
-        derived = [Fact(_atom(atom), when) for place in stage.reads for atom, found in held[place].items() for when in found]
+        derived = [as_fact(atom, when) for place in stage.reads for atom, found in held[place].items() for when in found]
         model = _model(stage, end, streamed, division.facts, always, derived)
         held.append({atom: found for atom, found in model.items() if is_head(atom, stage.rules)})
         ends.append(end)
@@ -69,9 +67,7 @@ def _model(stage: Stage, end: int, streamed: Sequence[Fact], facts: Sequence[Fac
     first = Granules(program, inputs, Context(end)).start
     granules = Granules(program, [*inputs, *always], Context(end), clipped(derived, granule(first, length).lo, last))
     granules.run(end // length - 1)
-    found = {atom: tuple(coalesce(granule(k, length) for k, known in points.items() if known <= k))
-             for atom, points in granules.known.items()}
-    return found | {atom: (Interval(granule(granules.start, length).lo, MAX),) for atom in granules.always}
+    return granules.final()
 
 
 def clipped(facts: Iterable[Fact], first: int, last: int) -> list[Fact]:
@@ -139,12 +135,3 @@ def _is_open(part: object) -> bool:
 def is_head(atom: Ground, rules: Iterable[Rule]) -> bool:
     """Whether one of some rules may derive an atom."""
     return any(unify(head, atom, {}) is not None for rule in rules for head in atoms(rule.head))
-
-
-def _ground(facts: Iterable[Fact]) -> Iterator[tuple[Ground, Interval]]:
-    for fact in facts:
-        yield (fact.atom.predicate, tuple(term.token for term in fact.atom.terms if isinstance(term, Constant))), fact.interval
-
-
-def _atom(found: Ground) -> Atom:
-    return Atom(found[0], tuple(map(Constant, found[1])))

@@ -1,4 +1,5 @@
-"""Property paths by the definitions of SPARQL 1.1 section 18.4, a bag of pairs each; sets where the specification says so."""
+"""Property paths by the definitions of SPARQL 1.1 section 18.4, a bag of pairs each, with the triples that lead from one to the other; sets
+where the specification says so."""
 
 from __future__ import annotations
 
@@ -6,60 +7,68 @@ from collections.abc import Iterable, Iterator
 
 from engine.ir.patterns import Alternative, Inverse, Link, NegatedSet, Path, Repeat, Sequence
 from engine.ir.terms import Constant
+from engine.records import Triple
 from engine.reference.dataset import Graph
 
-Pair = tuple[str, str]
+Route = tuple[str, str, tuple[Triple, ...]]
+"""From, to, and the triples in between."""
 
 
-def solve(graph: Graph, start: str | None, path: Path, end: str | None) -> list[Pair]:
-    """The pairs that `path` connects, with their multiplicity. None stands for a variable at that end."""
+def routes(graph: Graph, start: str | None, path: Path, end: str | None) -> Iterator[Route]:
+    """The pairs that `path` connects, with their multiplicity, each with one way; of a repeated path a shortest one. None stands for a
+    variable at that end."""
     match path:
         case Link(predicate=predicate):
-            return [(s, o) for s, _, o in graph.match(start, predicate.token, end)]
+            yield from ((t[0], t[2], (t,)) for t in graph.match(start, predicate.token, end))
         case Inverse(path=inner):
-            return [(x, y) for y, x in solve(graph, end, inner, start)]
+            yield from ((x, y, steps) for y, x, steps in routes(graph, end, inner, start))
         case Alternative(first=first, second=second):
-            return solve(graph, start, first, end) + solve(graph, start, second, end)
+            yield from routes(graph, start, first, end)
+            yield from routes(graph, start, second, end)
         case Sequence(first=first, second=second):
-            return list(_sequence(graph, start, first, second, end))
+            yield from _sequence(graph, start, first, second, end)
         case NegatedSet(forward=forward, backward=backward):
-            pairs: list[Pair] = []
             if forward or not backward:
-                pairs += [(s, o) for s, p, o in graph.match(start, None, end) if Constant(p) not in forward]
+                yield from ((t[0], t[2], (t,)) for t in graph.match(start, None, end) if Constant(t[1]) not in forward)
             if backward:
-                pairs += [(o, s) for s, p, o in graph.match(end, None, start) if Constant(p) not in backward]
-            return pairs
-    return sorted(_repeat(graph, start, path, end))
+                yield from ((t[2], t[0], (t,)) for t in graph.match(end, None, start) if Constant(t[1]) not in backward)
+        case Repeat():
+            yield from _repeated(graph, start, path, end)
 
 
-def _sequence(graph: Graph, start: str | None, first: Path, second: Path, end: str | None) -> Iterator[Pair]:
+def _sequence(graph: Graph, start: str | None, first: Path, second: Path, end: str | None) -> Iterator[Route]:
     """Join on a fresh variable: the middle is a node of the graph, or a given end that a path of length zero reaches."""
-    rest: dict[str, list[str]] = {}
-    for x, middle in solve(graph, start, first, None):
+    rest: dict[str, list[Route]] = {}
+    for x, middle, steps in routes(graph, start, first, None):
         if middle not in rest:
-            known = middle in graph.nodes or middle == end
-            rest[middle] = [y for _, y in solve(graph, middle, second, end)] if known else []
-        for y in rest[middle]:
-            yield x, y
+            rest[middle] = list(routes(graph, middle, second, end)) if middle in graph.nodes or middle == end else []
+        yield from ((x, y, steps + more) for _, y, more in rest[middle])
 
 
-def _repeat(graph: Graph, start: str | None, path: Repeat, end: str | None) -> set[Pair]:
+def _repeated(graph: Graph, start: str | None, path: Repeat, end: str | None) -> Iterator[Route]:
     """The repeated paths, which give sets. A given end has its path of length zero though no triple names it."""
     if start is None and end is not None:
-        return {(x, y) for y, x in _repeat(graph, end, Repeat(Inverse(path.path), path.least, path.most), start)}
-    starts: Iterable[str] = graph.nodes if start is None else (start,)
-    found = {(x, y) for x in starts for y in _reach(graph, x, path)}
-    return {(x, y) for x, y in found if end is None or y == end}
+        backwards = Repeat(Inverse(path.path), path.least, path.most)
+        yield from ((x, y, steps[::-1]) for y, x, steps in _repeated(graph, end, backwards, None))
+        return
+    starts: Iterable[str] = sorted(graph.nodes) if start is None else (start,)
+    for x in starts:
+        reached = _reach(graph, x, path)
+        yield from ((x, y, reached[y]) for y in (sorted(reached) if end is None else [end] if end in reached else []))
 
 
-def _reach(graph: Graph, start: str, path: Repeat) -> set[str]:
-    """The nodes that the repeated path leads to from `start` (ALP of the specification, without recursion)."""
-    seen = {start} if path.least == 0 else set()
-    frontier = [start]
+def _reach(graph: Graph, start: str, path: Repeat) -> dict[str, tuple[Triple, ...]]:
+    """The nodes that the repeated path leads to, each with a shortest way there (ALP of the specification, without recursion)."""
+    found: dict[str, tuple[Triple, ...]] = {start: ()} if path.least == 0 else {}
+    frontier: dict[str, tuple[Triple, ...]] = {start: ()}
     rounds = 0
     while frontier and (path.most is None or rounds < path.most):
         rounds += 1
-        step = {y for x in frontier for _, y in solve(graph, x, path.path, None)}
-        frontier = sorted(step - seen)
-        seen |= step
-    return seen
+        following: dict[str, tuple[Triple, ...]] = {}
+        for x, steps in frontier.items():
+            for _, y, more in routes(graph, x, path.path, None):
+                if y not in found and y not in following:
+                    following[y] = steps + more
+        found |= following
+        frontier = following
+    return found

@@ -1,9 +1,13 @@
-"""Rule programs as continuous queries, from scratch at every instant: the oracle of their streams P and N.
+"""Rule programs as continuous queries, from scratch at every instant, or watermark: the oracle of their streams P and N.
 
-A fact instance is a fact with the instant from which on it holds: of its justification the latest (Windowed Continuous Datalog: Monks et
-al., "Continuous Deductive Reasoning over Streamed RDF Data", definitions "Fact Instance", "Time-Annotated Justification"). It ends where
-the last of its justifications does, each with the first of its facts: the greatest least end. What holds longer by an earlier instance
-is not reported again.
+Without a time of its own (Streaming RIF-Core) a program derives fact instances: a fact with the instant from which on it holds, of its
+justification the latest (Windowed Continuous Datalog: Monks et al., "Continuous Deductive Reasoning over Streamed RDF Data", definitions
+"Fact Instance", "Time-Annotated Justification"). It ends where the last of its justifications does, each with the first of its facts: the
+greatest least end. What holds longer by an earlier instance is not reported again.
+
+With a time of its own what holds is the model of the program over all events that the query may see. At a watermark all points before it
+are final, of a timeline of granules all granules that have ended. A fact begins where its coalesced interval does, and ceases where that
+ends. What a rule marks with an instant that is past (LARS) the rules know from then on; it is not told, for its time has been told of.
 """
 
 from __future__ import annotations
@@ -12,16 +16,19 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from engine.functions.datetimes import format_moment, from_ms
-from engine.functions.expressions import Context, test
+from engine.functions.expressions import Context
 from engine.functions.terms import literal
-from engine.ir.growth import endless, rounds
+from engine.ir.programs import fits, heads_of, name_of
 from engine.ir.rules import TRIPLE, Assign, Atom, Formula, Rule, RuleSet, Table, Test
-from engine.ir.statement import Program, Statement, TimeWindow
+from engine.ir.statement import Program, Statement, TimedProgram, TimeWindow
+from engine.ir.strata import endless, rounds
 from engine.ir.terms import XSD
 from engine.records import Event, Triple
-from engine.reference.formulas import Ground, Row, assigned, ground, in_safe_order, joined, unify
+from engine.reference.formulas import Ground, Intervals, Row, as_fact, computed, ground, in_safe_order, point_of, unify
+from engine.reference.granules import Granules
 from engine.reference.sparql import Result
-from engine.timeline import MAX, MIN
+from engine.reference.temporal import evaluate
+from engine.timeline import ALWAYS, MAX, MIN, Interval
 
 Instance = tuple[Ground, int]
 """A fact and the instant in ms from which on it holds, MIN where it always does."""
@@ -59,14 +66,8 @@ def _solve(formula: Formula, row: Row, known: Mapping[Instance, int], context: C
             for (atom, begin), end in known.items():
                 if (extended := unify(formula, atom, row)) is not None:
                     yield extended, begin, end
-        case Test(condition=condition):
-            if test(condition, row, context):
-                yield row, MIN, MAX
-        case Assign():
-            if (value := assigned(formula, row, context)) is not None:
-                yield value, MIN, MAX
-        case Table():
-            yield from ((extended, MIN, MAX) for extended in joined(formula, row))
+        case Test() | Assign() | Table():
+            yield from ((extended, MIN, MAX) for extended in computed(formula, row, context))
         case _:
             raise ValueError(f"a program has no {type(formula).__name__}")
 
@@ -99,8 +100,7 @@ class ProgramState:
         for (atom, begin), end in own.items():
             if begin < at:
                 before[atom] = max(before.get(atom, MIN), end)
-        new = {(atom, begin): end for (atom, begin), end in own.items()
-               if begin == at and _shown(atom) and end > before.get(atom, MIN)}
+        new = {(atom, begin): end for (atom, begin), end in own.items() if begin == at and _shown(atom) and end > before.get(atom, MIN)}
         ended = [(instance, end) for instance, end in self.pending.items() if end == at]
         self.pending = {i: end for i, end in (self.pending | new).items() if end > at}
         return _rows(program, new.items()), _rows(program, ended)
@@ -126,3 +126,69 @@ def _rows(program: Program, found: Iterable[tuple[Instance, int]]) -> Result:
 def moment(ms: int) -> str:
     """The xsd:dateTime of an instant."""
     return literal(format_moment("dateTime", from_ms(ms)), f"{XSD}dateTime")
+
+
+Begun = tuple[Ground, int]
+"""A fact and the point from which on it holds."""
+
+
+@dataclass
+class TimedState:
+    """Up to which watermark (ms) a program has been told of, and which facts were told to begin."""
+
+    done: int = MIN
+    told: frozenset[Begun] = field(default_factory=frozenset)
+
+    def advance(self, program: TimedProgram, watermark: int, events: Iterable[Event],
+                static: Iterable[Triple]) -> Iterator[tuple[int, Result, bool]]:
+        """What is told when the watermark comes to `watermark`: (time in ms, rows, whether they cease), given the events before it and
+        the triples of the program's graphs."""
+        grain = program.grain_ms
+        reach = watermark // grain * grain
+        if reach <= self.done:
+            return
+        held = model(program.rules, reach, [event for event in events if event.t < reach], static)
+        shown = {atom: intervals for atom, intervals in held.items() if _is_told(program, atom)}
+        begun: dict[int, list[tuple[Ground, Interval]]] = {}
+        ceased: dict[int, list[tuple[Ground, Interval]]] = {}
+        for atom, intervals in shown.items():
+            for when in intervals:
+                begun.setdefault(when.lo // 2, []).append((atom, when))
+                ceased.setdefault((when.hi + 1) // 2, []).append((atom, when))
+        before, self.done = self.done, reach
+        for at in sorted({*begun, *ceased}):
+            if not before < at + grain <= reach:
+                continue
+            if first := [(atom, when) for atom, when in begun.get(at, ()) if when.lo > MIN]:
+                self.told |= {(atom, when.lo) for atom, when in first}
+                yield at, _told_rows(program, first, False), False
+            if last := [(atom, when) for atom, when in ceased.get(at, ()) if (atom, when.lo) in self.told]:
+                yield at, _told_rows(program, last, True), True
+
+
+def model(rules: RuleSet, reach_ms: int, events: Iterable[Event], static: Iterable[Triple]) -> Mapping[Ground, Intervals]:
+    """What holds when, as far as events before `reach_ms` and nothing else say it."""
+    facts = [as_fact((TRIPLE, triple), ALWAYS) for triple in static]
+    facts += [as_fact((TRIPLE, triple), point_of(event.t)) for event in events for triple in event.triples]
+    if not rules.granularity_ms:
+        return evaluate(rules, facts, reach_ms).facts
+    if rules.start_at_ms is None and all(fact.interval == ALWAYS for fact in (*rules.facts, *facts)):
+        return {}       # the timeline has not begun
+    granules = Granules(rules, facts, Context(reach_ms))
+    granules.run(reach_ms // rules.granularity_ms - 1)
+    return granules.final()
+
+
+def _is_told(program: TimedProgram, atom: Ground) -> bool:
+    """Whether an atom is one that a head of the program may give; a triple must be RDF (engine/reference/closure.py)."""
+    predicate, terms = atom
+    return _shown(atom) and any(head.predicate == predicate and fits(terms, head) for head in heads_of(program.rules))
+
+
+def _told_rows(program: TimedProgram, found: Iterable[tuple[Ground, Interval]], ceased: bool) -> Result:
+    rows = []
+    for (predicate, terms), when in sorted(found):
+        places = dict(zip("spo", terms)) if predicate == TRIPLE else {
+            "atom": name_of(predicate), **{f"a{number}": term for number, term in enumerate(terms, 1)}}
+        rows.append(places | {"from": moment(when.lo // 2)} | ({"until": moment((when.hi + 1) // 2)} if ceased else {}))
+    return Result("SELECT", tuple(v.name for v in program.variables), tuple(rows))

@@ -1,11 +1,11 @@
-"""SELECT, CONSTRUCT, ASK and DESCRIBE over a dataset in plain Python: the oracle of every executor."""
+"""SELECT, CONSTRUCT, ASK and DESCRIBE over a dataset in plain Python: the oracle of every executor; and what the output operators log."""
 
 from __future__ import annotations
 
 import hashlib
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from engine.functions.expressions import Context
@@ -95,3 +95,30 @@ def concise_bounded_description(graph: Graph, resources: set[str]) -> set[Triple
             waiting |= ({o} if o.startswith("_:") else set()) | about
         waiting -= seen
     return found
+
+
+def output(operator: str, relation: Result, before: Result | None) -> Result:
+    """RSTREAM, ISTREAM or DSTREAM: the relation, or its bag difference with the evaluation before, either way."""
+    previous = replace(relation, rows=(), boolean=False, triples=frozenset()) if before is None else before
+    if operator == "istream":
+        return _difference(relation, previous)
+    return _difference(previous, relation) if operator == "dstream" else relation
+
+
+def _difference(minuend: Result, subtrahend: Result) -> Result:
+    if minuend.form == "SELECT":
+        return replace(minuend, rows=tuple(_subtract(list(minuend.rows), list(subtrahend.rows))))
+    return replace(minuend, boolean=minuend.boolean and not subtrahend.boolean, triples=minuend.triples - subtrahend.triples)
+
+
+def _subtract(rows: Bag, taken: Bag) -> Bag:
+    """The bag difference, order kept."""
+    left = Counter(frozenset(row.items()) for row in taken)
+    result: Bag = []
+    for row in rows:
+        key = frozenset(row.items())
+        if left[key]:
+            left[key] -= 1
+        else:
+            result.append(row)
+    return result

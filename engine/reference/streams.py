@@ -11,16 +11,14 @@ from dataclasses import dataclass, field, replace
 
 from engine.functions.expressions import Context
 from engine.ir.programs import last_told_at, timed_statement
-from engine.ir.rule_windows import with_rule_windows
 from engine.ir.rules import RuleSet
 from engine.ir.statement import Program, Statement, TimedProgram, TimeWindow
+from engine.ir.windows import with_rule_windows
 from engine.records import End, Event, GraphVersion, Idle, Mark, Pause, Record, Register, Resume, RulesVersion, Triple, Unregister
 from engine.reference.content import History, close_of, content_of, dataset_at, held_at, window_bounds, window_events
 from engine.reference.dataset import EMPTY, Graph
-from engine.reference.operators import output
-from engine.reference.program import ProgramState
-from engine.reference.sparql import Result, evaluate
-from engine.reference.timed import TimedState
+from engine.reference.program import ProgramState, TimedState
+from engine.reference.sparql import Result, evaluate, output
 from engine.timeline import MAX, MIN, closes, event_validity, first_close_after, last_close_by
 
 
@@ -51,10 +49,8 @@ class Stream:
 def run(records: Iterable[Record], parse: Callable[[str], Statement], parse_rules: ParseRules | None = None,
         built_in: Mapping[str, RuleSet] | None = None) -> dict[str, list[Evaluation]]:
     """The evaluations of every query registered in `records`, in order; each under the query's id of the Register record. The stream N of a
-    rule program stands beside its stream P, under the id with ``/n`` behind it.
-
-    `parse_rules` reads the rule sets of the log; those of `built_in` (and the rules of entailment profiles, by IRI) are there before.
-    """
+    rule program stands beside its stream P, under the id with ``/n`` behind it. `parse_rules` reads the rule sets of the log; those of
+    `built_in` (and the rules of entailment profiles, by IRI) are there before."""
     system = _System(parse, parse_rules, dict(built_in or {}))
     for record in records:
         system.take(record)
@@ -169,9 +165,8 @@ class _System:
             query.see(event)
 
     def _log(self, query: ContinuousQuery, found: Iterable[Evaluation], position: int) -> None:
-        """Log evaluations; those of a query that makes a stream are its items, and its watermark is the last T that was evaluated.
-
-        A stream is idle while all that its query reads is; one whose query is paused is not, for what is held back may still come."""
+        """Log evaluations; those of a query that makes a stream are its items, and its watermark is the last T that was evaluated. A stream
+        is idle while all that its query reads is; one whose query is paused is not, for what is held back may still come."""
         for evaluation in found:
             self.logged[f"{query.name}/n" if evaluation.ceased else query.name].append(evaluation)
             if query.makes and evaluation.result.triples:

@@ -22,8 +22,8 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from engine.ir.rules import TRIPLE, Assign, Atom, Falsum, Formula, Negation, Rule, Table, Test, rule_variables
-from engine.ir.substitution import Bindings, replaced, replaced_in, value
+from engine.ir.rules import TRIPLE, Atom, Falsum, Formula, Negation, Rule, Table, Test, relation_of, rule_variables, variables_in
+from engine.ir.substitution import replaced, replaced_in, value
 from engine.ir.terms import RDF_TYPE, Constant, Term, Variable
 from engine.rewrite.tables import Choices, Listed, Rows, joined, terms_in, unify
 
@@ -88,7 +88,7 @@ class Resolution:
                 raise NotUnfolded("rules speak of time")
             if _comes_back(rule, rule.head):
                 raise NotUnfolded(f"the rules are recursive through {_named(rule.head)}")
-            self._heads[_about(rule.head)].append(_Prepared.of(rule, rule.head))
+            self._heads[relation_of(rule.head)].append(_Prepared.of(rule, rule.head))
 
     def ask(self, atom: Atom, choices: Choices = Choices(), stack: tuple[object, ...] = ()) -> Asked:
         """The ways in which an atom can hold; `choices` are of its variables. `stack` is what leads here, by its form."""
@@ -130,8 +130,7 @@ class Resolution:
 
     def _body(self, parts: Sequence[Formula], choices: Choices, equal: tuple[tuple[Variable, Variable], ...], origin: tuple[str, ...],
               stack: tuple[object, ...], level: int) -> Body:
-        own = dict.fromkeys(v for part in parts for v in sorted(rule_variables(part)) if v.name.startswith(".rule:"))
-        own |= dict.fromkeys(v for part in parts if isinstance(part, (Test, Assign)) for v in _read(part) if v.name.startswith(".rule:"))
+        own = (v for part in parts for v in variables_in(part) if v.name.startswith(".rule:"))
         names = {v: Variable(f".{level}:{v.name.removeprefix('.rule:')}") for v in own}
         parts, choices = [replaced(part, names) for part in parts], choices.renamed(names)
         asked = []
@@ -144,7 +143,7 @@ class Resolution:
 
     def _about(self, shape: Shape, rows: Rows) -> Iterator[_Prepared]:
         """The rules whose heads may be what a shape asks for."""
-        predicate, property_ = _about(shape.atom)
+        predicate, property_ = relation_of(shape.atom)
         properties = {property_}
         if predicate == TRIPLE and property_ is None:
             place = shape.columns.index(link) if isinstance(link := shape.atom.terms[1], Variable) and link in shape.columns else None
@@ -172,9 +171,7 @@ class _Prepared:
 
     @classmethod
     def of(cls, rule: Rule, head: Atom) -> _Prepared:
-        listed = [v for part in (head, *rule.body) for v in rule_variables(part)]
-        listed += [v for part in rule.body if isinstance(part, (Test, Assign)) for v in _read(part)]
-        own = {v: Variable(f".rule:{v.name}") for v in listed}
+        own = {v: Variable(f".rule:{v.name}") for part in (head, *rule.body) for v in variables_in(part)}
         tables = tuple(Listed(tuple(own[v] for v in table.columns), table.rows) for table in map(
             Listed.of, (part for part in rule.body if isinstance(part, Table))))
         try:
@@ -184,12 +181,6 @@ class _Prepared:
         renamed = replaced(head, own)
         assert isinstance(renamed, Atom)
         return cls(renamed, parts, tables, rule.origin or ((rule.name,) if rule.name else ()))
-
-
-def _read(part: Test | Assign) -> list[Variable]:
-    if isinstance(part, Assign):
-        return [part.variable, *terms_in(part.expression)]
-    return list(terms_in(part.condition))
 
 
 _BodyKey = tuple[tuple[Formula, ...], tuple[Variable, ...], tuple[tuple[Variable, Variable], ...]]
@@ -246,12 +237,8 @@ def _normal(visible: Sequence[Variable], atom: Atom, tests: Sequence[Test], choi
     order = sorted(range(len(kept.columns)), key=lambda place: kept.columns[place].name)
     rows = frozenset(tuple(row[place] for place in order) for row in kept.rows)
     named = tuple(numbered.get(t, t) if isinstance(t, Variable) else t for t in terms)
-    under = {_renamed(test, numbered) for test in tests}
+    under = {Test(replaced_in(test.condition, numbered)) for test in tests}
     return Shape(Atom(atom.predicate, named), tuple(sorted(under, key=repr)), tuple(kept.columns[place] for place in order), equal), rows
-
-
-def _renamed(test: Test, names: Bindings) -> Test:
-    return Test(replaced_in(test.condition, names))
 
 
 def _with_constants(parts: list[Formula], choices: Choices, visible: Sequence[Variable]) -> tuple[list[Formula], Choices]:
@@ -272,15 +259,8 @@ def _without_implied(asked: Asked, parts: Sequence[Formula], choices: Choices, l
                 covers = {v for v in asked.visible} <= {*rule_variables(part), *one.columns}
                 if covers and rows <= asked.single.get(shape, frozenset()):
                     places = [choices.columns.index(v) for v in one.columns]
-                    choices = Choices(choices.columns, frozenset(
-                        r for r in choices.rows if tuple(r[place] for place in places) != row))
+                    choices = Choices(choices.columns, frozenset(r for r in choices.rows if tuple(r[place] for place in places) != row))
     return choices
-
-
-def _about(atom: Atom) -> tuple[str, str | None]:
-    """The predicate of an atom, and of a triple the property, if that is known."""
-    link = atom.terms[1] if atom.predicate == TRIPLE else None
-    return atom.predicate, link.token if isinstance(link, Constant) else None
 
 
 def _comes_back(rule: Rule, head: Atom) -> bool:

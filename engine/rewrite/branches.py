@@ -1,18 +1,56 @@
-"""What an atom unfolds to, as a pattern of the query: a distinct union of scans and of joins of such unions."""
+"""What an atom unfolds to, as a pattern of the query: a distinct union of scans and of joins of such unions.
+
+What is certain not to be in static graphs needs no look at run time.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from engine.ir import expressions as ex
 from engine.ir.patterns import BGP, Distinct, Extend, Filter, GraphPattern, Join, Pattern, Project, TriplePattern, Union, Values
-from engine.ir.rules import TRIPLE, Assign, Atom, Formula, Negation, Test, rule_variables
+from engine.ir.rules import TRIPLE, Assign, Atom, Formula, Negation, Test, rule_variables, variables_in
 from engine.ir.spans import Span
 from engine.ir.substitution import replaced_in, value
-from engine.ir.terms import Constant, PatternTerm, Term, Variable, one_of
+from engine.ir.terms import RDF_TYPE, Constant, PatternTerm, Term, Variable, one_of
+from engine.records import Triple
 from engine.rewrite.alternatives import Asked, Body, Shape
 from engine.rewrite.tables import Choices, Rows, terms_in
+
+
+class Statics:
+    """The properties of some triples, and the classes of rdf:type."""
+
+    def __init__(self, triples: Iterable[Triple]) -> None:
+        self._objects: dict[str, set[str]] = defaultdict(set)
+        for _, p, o in triples:
+            self._objects[p].add(o if p == RDF_TYPE else "")
+
+    def may_hold(self, atom: Atom, columns: tuple[Variable, ...] = (), rows: Rows = frozenset([()])) -> bool:
+        """Whether some triple may match the atom in one of the rows."""
+        if atom.predicate != TRIPLE or not self._objects:
+            return False
+        properties, classes = _tokens(atom.terms[1], columns, rows), _tokens(atom.terms[2], columns, rows)
+        found = self._objects.keys() if properties is None else self._objects.keys() & properties
+        return any(p != RDF_TYPE or classes is None or not self._objects[p].isdisjoint(classes) for p in found)
+
+    def may_entail(self, asked: Asked) -> bool:
+        """Whether some triples may be enough for an alternative."""
+        return (any(self._single(shape, rows) for shape, rows in asked.single.items())
+                or any(all(map(self.may_entail, body.positive)) for body in asked.bodies))
+
+    def _single(self, shape: Shape, rows: Rows) -> bool:
+        return self.may_hold(shape.atom, shape.columns, rows)
+
+
+def _tokens(term: Term, columns: tuple[Variable, ...], rows: Rows) -> set[str] | None:
+    """What a term may be; None: anything."""
+    if isinstance(term, Constant):
+        return {term.token}
+    return {row[columns.index(term)] for row in rows} if term in columns else None
+
 
 BehindTest = Callable[[Atom, tuple[Variable, ...], Rows], bool]
 
@@ -159,12 +197,7 @@ def _assigned(pattern: Pattern, variable: Variable, expression: ex.Expression, b
 
 
 def _read(part: Formula) -> set[Variable]:
-    match part:
-        case Assign(expression=expression):
-            return set(terms_in(expression))
-        case Test(condition=condition):
-            return set(terms_in(condition))
-    return set(rule_variables(part))
+    return set(terms_in(part.expression) if isinstance(part, Assign) else variables_in(part))
 
 
 def as_atom(triple: TriplePattern) -> Atom:

@@ -6,7 +6,7 @@ in which most is bound. Predicates keep their names: what one guard lets through
 derived as a whole, with all that it needs, so a stratified program stays one. Heads of any property, and what is asked for without
 a term, are not guarded either.
 
->>> from engine.ir.rule_printer import show_rule
+>>> from engine.ir.notation import show_rule
 >>> x, y, z, edge, reach = *map(Variable, "xyz"), Constant("<edge>"), Constant("<reach>")
 >>> rules = [Rule(Atom(TRIPLE, (x, reach, y)), (Atom(TRIPLE, (x, edge, y)),)),
 ...          Rule(Atom(TRIPLE, (x, reach, z)), (Atom(TRIPLE, (x, edge, y)), Atom(TRIPLE, (y, reach, z))))]
@@ -23,9 +23,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
-from engine.ir.rules import TRIPLE, Atom, Falsum, Formula, Rule, Table, atoms, rule_variables
+from engine.ir.rules import TRIPLE, Atom, Falsum, Formula, Rule, Table, atoms, relation_of, rule_variables
 from engine.ir.terms import Constant, Term, Variable
 from engine.rewrite.relevance import Goal
+from engine.rewrite.saturate import places_of
 
 Key = tuple[str, str | None]
 """A predicate; of triples, with the property (None: any)."""
@@ -50,7 +51,7 @@ class _Magic:
 
     def __init__(self, rules: Sequence[Rule], whole: Iterable[Key]) -> None:
         self._given = [(rule, rule.head) for rule in rules if isinstance(rule.head, Atom)]
-        self._derived = {_key(head) for _, head in self._given}
+        self._derived = {relation_of(head) for _, head in self._given}
         self._whole = set(whole) | {_ANY}
         self._asked: set[tuple[Key, str]] = set()
         self._waiting: list[tuple[Key, str]] = []
@@ -67,13 +68,13 @@ class _Magic:
                 seed = Atom(_name(key, terms), tuple(Constant(token) for token in terms if token is not None))
                 self.rules.append(Rule(seed, (), "magic", role="built-in"))
         for rule, head in self._given:
-            if self._is_whole(_key(head)):
+            if self._is_whole(relation_of(head)):
                 self.rules.append(rule)
                 self._need_whole(atom for part in rule.body for atom in atoms(part))
         while self._waiting:
             key, bound = self._waiting.pop()
             for rule, head in self._given:
-                if _key(head) == key and len(_places(head)) == len(bound):
+                if relation_of(head) == key and len(places_of(head)) == len(bound):
                     self._guard(rule, head, bound)
         return self._more
 
@@ -85,7 +86,7 @@ class _Magic:
 
     def _need_whole(self, needed: Iterable[Atom]) -> None:
         for atom in needed:
-            key = _key(atom)
+            key = relation_of(atom)
             if key == _ANY:
                 self._more |= {found for found in self._derived if found[0] == TRIPLE} - self._whole
             elif key in self._derived and key not in self._whole:
@@ -98,7 +99,7 @@ class _Magic:
 
     def _guard(self, rule: Rule, head: Atom, bound: str) -> None:
         """The rule behind its guard, and what its body asks for."""
-        guard = Atom(_name(_key(head), bound), tuple(term for term, mark in zip(_places(head), bound) if mark == "b"))
+        guard = Atom(_name(relation_of(head), bound), tuple(term for term, mark in zip(places_of(head), bound) if mark == "b"))
         self.rules.append(replace(rule, body=(guard, *rule.body)))
         self.guarded = True
         self._need_whole(atom for part in rule.body if not isinstance(part, Atom) for atom in atoms(part))
@@ -113,13 +114,13 @@ class _Magic:
             known |= rule_variables(atom)
 
     def _pass_on(self, atom: Atom, known: frozenset[Variable], before: Sequence[Formula]) -> None:
-        key = _key(atom)
-        bound = "".join("b" if _bound(term, known) else "f" for term in _places(atom))
+        key = relation_of(atom)
+        bound = "".join("b" if _bound(term, known) else "f" for term in places_of(atom))
         if key == _ANY or "b" not in bound:
             self._need_whole([atom])
         elif self._restricts(key):
             self._ask(key, bound)
-            asked = Atom(_name(key, bound), tuple(term for term, mark in zip(_places(atom), bound) if mark == "b"))
+            asked = Atom(_name(key, bound), tuple(term for term, mark in zip(places_of(atom), bound) if mark == "b"))
             if asked not in before:
                 self.rules.append(Rule(asked, tuple(_connected(asked, before)), "magic", role="built-in"))
 
@@ -139,13 +140,6 @@ def _connected(asked: Atom, before: Sequence[Formula]) -> Iterator[Formula]:
     yield from (part for number, part in enumerate(before) if number in kept)
 
 
-def _key(atom: Atom) -> Key:
-    if atom.predicate != TRIPLE:
-        return atom.predicate, None
-    link = atom.terms[1]
-    return TRIPLE, link.token if isinstance(link, Constant) else None
-
-
 def _key_of(goal: Goal) -> Key:
     """Of a triple whose property may be any: all of them, as the property ``""``."""
     predicate, tokens = goal
@@ -158,10 +152,6 @@ def _own_terms(goal: Goal) -> tuple[str | None, ...]:
     if predicate != TRIPLE:
         return tokens
     return (tokens[0], tokens[2]) if tokens[1] is not None else (None, None)
-
-
-def _places(atom: Atom) -> tuple[Term, ...]:
-    return (atom.terms[0], atom.terms[2]) if atom.predicate == TRIPLE else atom.terms
 
 
 def _bound(term: Term, known: frozenset[Variable]) -> bool:

@@ -9,11 +9,14 @@ Three liberties are taken with the wording, none with what follows:
 - What makes equal compares different terms only, and eq-rep-* replaces by another term: eq-ref says the rest.
 - dt-diff stands together with the one rule that asks for it, eq-diff1: two literals that are made equal must have one value. dt-eq
   finds equal values by their canonical literal.
+
+The rules behind the entailment profiles of imported graphs stand beside the rules that import, for either sees what the other derives (RIF
+RDF and OWL Compatibility, section 9: embeddings of combinations).
 """
 
 from __future__ import annotations
 
-from engine.ir.rules import Rule, RuleSet
+from engine.ir.rules import OWL_RDF_BASED, OWL_RL, RDF_PROFILE, RDFS_PROFILE, SIMPLE, Rule, RuleSet
 from engine.ir.terms import XSD
 from engine.rewrite.rule_text import iri, rule_table
 
@@ -203,3 +206,12 @@ RDFS = RuleSet("rdfs", tuple(rule for rules in rule_table(RDFS_RULES, TABLES).va
 """The RDFS rules, for schemas that come with the data."""
 
 BUILT_IN: dict[str, RuleSet] = {rules.name: rules for rules in (OWL2RL, RDFS)}
+
+# rdfD2 of RDF 1.1 Semantics section 8.1.1; rdfD1 gives blank nodes to literals, which no rule can ask for.
+_RDF = RuleSet("rdf", tuple(rule for rules in rule_table("rdfD2  ?x ?p ?y => ?p a rdf:Property\n", {}).values() for rule in rules))
+# With rdfD2 above rdfs6 would put every property in use below itself, at each instant.
+_RDFS = RuleSet("rdfs", tuple(rule for rule in (*_RDF.rules, *RDFS.rules) if rule.name != "rdfs6"))
+
+RULES_OF: dict[str, RuleSet] = {
+    SIMPLE: RuleSet("simple", ()), RDF_PROFILE: _RDF, RDFS_PROFILE: _RDFS, OWL_RL: OWL2RL, OWL_RDF_BASED: OWL2RL}
+"""The rules by profile."""

@@ -4,7 +4,7 @@
 rule for each of the W3C's (and length of list), with atoms about data, tests, and one table. The schema is closed before, so that a
 chain in a hierarchy takes one step.
 
->>> from engine.ir.rule_printer import show_rule
+>>> from engine.ir.notation import show_rule
 >>> from engine.rewrite.owl2rl import RDFS
 >>> sub = iri("rdfs:subClassOf")
 >>> for rule in compile_rules(RDFS, [("<Cat>", sub, "<Felid>"), ("<Felid>", sub, "<Animal>")]).rules:
@@ -24,14 +24,12 @@ from functools import lru_cache
 from heapq import merge
 from itertools import combinations, islice
 
-from engine.ir.expressions import Call, variables_of
-from engine.ir.rules import (TRIPLE, Assign, At, Atom, BoxMinus, BoxPlus, DiamondMinus, Fact, Falsum, Formula, Head, Negation, Rule,
-                             RuleSet, Table, Test, WindowFormula, rule_variables)
-from engine.ir.terms import RDF_TYPE, Constant, Variable
+from engine.ir.rules import TRIPLE, Assign, Atom, Fact, Falsum, Formula, Head, Rule, RuleSet, Table, Test, rule_variables, variables_in
+from engine.ir.substitution import mapped
+from engine.ir.terms import RDF_TYPE, Constant, Term, Variable
 from engine.records import Triple
-from engine.rewrite.relations import Row, Store, getter
 from engine.rewrite.rule_text import iri
-from engine.rewrite.saturate import is_static, saturate, solutions
+from engine.rewrite.saturate import Row, Store, getter, is_static, saturate, solutions
 from engine.rewrite.schema import CLASSES, FIRST, PREDICATES, REST, members_of_lists, schema_vocabulary
 from engine.timeline import ALWAYS
 
@@ -48,11 +46,9 @@ SORTED_AT_ONCE = 10_000     # rows: some 10 ms
 
 
 def compile_rules(rules: RuleSet, tbox: Iterable[Triple]) -> RuleSet:
-    """The rules, partially evaluated. `tbox` may have data as well, which is passed over.
-
-    `facts` are what follows from the schema alone and is not in it; among them may be triples that are not RDF (of a literal), which
-    other rules need and no answer shows. A graph's closure is that of graph and facts under the result.
-    """
+    """The rules, partially evaluated. `tbox` may have data as well, which is passed over. `facts` are what follows from the schema alone
+    and is not in it; among them may be triples that are not RDF (of a literal), which other rules need and no answer shows. A graph's
+    closure is that of graph and facts under the result."""
     schema = schema_vocabulary(tbox)
     lists = members_of_lists(schema)
     given = Store(schema)
@@ -178,43 +174,10 @@ def _without_its_head(head: Head, part: Formula, columns: tuple[Variable, ...], 
 
 def _shape(rule: Rule, data: Sequence[Formula], asked: Collection[Variable]) -> tuple[tuple[Variable, ...], object]:
     """The variables of a rule in the order in which they come up, and what it is but for their names and its table."""
-    parts: list[object] = sorted((*data, rule.head), key=lambda part: not isinstance(part, Atom))
-    order = tuple(dict.fromkeys(v for part in parts for v in _variables(part)))
+    parts: list[Formula | Head] = sorted((*data, rule.head), key=lambda part: not isinstance(part, Atom))
+    order = tuple(dict.fromkeys(v for part in parts for v in variables_in(part)))
     if rule.window_ms is not None or not all(isinstance(part, (Atom, Falsum, Test, Assign, Table)) for part in parts):
         return order, object()  # of its own: it speaks of time, or of what is not
-    if isinstance(rule.head, Falsum):
-        parts += rule.role, rule.name  # an inconsistency says by which rule
-    number = {v: Variable(f"v{place}{'*' if v in asked else ''}") for place, v in enumerate(order)}
-    return order, tuple(_renamed(part, number) for part in parts)
-
-
-def _renamed(part: object, names: Mapping[Variable, Variable]) -> object:
-    match part:
-        case Variable():
-            return names[part]
-        case Atom(predicate=predicate, terms=terms):
-            return predicate, *(_renamed(term, names) for term in terms)
-        case Call(function=function, args=args):
-            return function, *(_renamed(arg, names) for arg in args)
-        case Test(condition=condition):
-            return _renamed(condition, names)
-        case Assign(variable=variable, expression=expression):
-            return names[variable], _renamed(expression, names)
-        case Table(variables=variables, rows=rows):
-            return *(names[v] for v in variables), rows
-    return part
-
-
-def _variables(part: object) -> Iterator[Variable]:
-    """The variables of a part, left to right."""
-    match part:
-        case Atom(terms=terms):
-            yield from (term for term in terms if isinstance(term, Variable))
-        case Test(condition=condition):
-            yield from sorted(variables_of(condition))
-        case Assign(variable=variable, expression=expression):
-            yield from (*sorted(variables_of(expression)), variable)
-        case Table(variables=variables):
-            yield from variables
-        case DiamondMinus() | BoxMinus() | BoxPlus() | At() | WindowFormula() | Negation():
-            yield from sorted(rule_variables(part))
+    number: dict[Term, Term] = {v: Variable(f"v{place}{'*' if v in asked else ''}") for place, v in enumerate(order)}
+    own = (rule.role, rule.name) if isinstance(rule.head, Falsum) else ()   # an inconsistency says by which rule
+    return order, (*(mapped(part, lambda term: number.get(term, term)) for part in parts), *own)

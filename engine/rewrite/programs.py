@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
 
-from engine.ir.passes import Pass
+from engine.ir.printer import Pass
 from engine.ir.rules import TRIPLE, Atom, Rule, RuleSet, atoms
 from engine.ir.terms import RDF_TYPE, Constant
 from engine.records import Triple
@@ -44,11 +44,6 @@ def makes_schema(rules: RuleSet) -> bool:
     return any(map(_may_be_schema, [*heads, *(fact.atom for fact in rules.facts)]))
 
 
-def partial(rules: RuleSet, goals: Sequence[Goal], schema: Sequence[Triple]) -> RuleSet:
-    """What the rules ask of the schema becomes tables of constants."""
-    return _compiled(rules, tuple((rule.span, rule.origin) for rule in rules.rules), tuple(schema))
-
-
 @lru_cache(maxsize=2)
 def _compiled(rules: RuleSet, places: tuple[object, ...], schema: tuple[Triple, ...]) -> RuleSet:
     """`compile_rules`, once for queries with the same rules, from the same `places` of a text, and the same graphs, that follow each
@@ -56,27 +51,18 @@ def _compiled(rules: RuleSet, places: tuple[object, ...], schema: tuple[Triple, 
     return compile_rules(rules, schema)
 
 
-def reflexive(rules: RuleSet, goals: Sequence[Goal], schema: Sequence[Triple]) -> RuleSet:
-    """That each term is equal to itself goes into the rules that read it."""
-    return replace(rules, rules=without_reflexive(rules.rules, goals))
-
-
-def relevance(rules: RuleSet, goals: Sequence[Goal], schema: Sequence[Triple]) -> RuleSet:
-    """Rules and rows by which nothing can follow that the query asks go."""
-    return replace(rules, rules=relevant(_rules_of(rules), goals), facts=())
-
-
 RULE_PASSES: Mapping[str, Callable[[RuleSet, Sequence[Goal], Sequence[Triple]], RuleSet]] = {
-    "partial": partial, "reflexive": reflexive, "relevance": relevance}
+    "partial": lambda rules, goals, schema: _compiled(rules, tuple((rule.span, rule.origin) for rule in rules.rules), tuple(schema)),
+    "reflexive": lambda rules, goals, schema: replace(rules, rules=without_reflexive(rules.rules, goals)),
+    "relevance": lambda rules, goals, schema: replace(rules, rules=relevant(_rules_of(rules), goals), facts=())}
 """What rules go through before they are unfolded or applied in closures, in this order: each is given what the query asks, and the
 triples of the static graphs."""
 
 
 class Programs:
     """The rules for data beside static graphs, made once for each choice of graphs; what follows from nothing is a rule without a body.
-
-    `goals` are what the query asks, which decides what is relevant. Passes `without` are left out: "partial" where schema may come with
-    the data."""
+    `goals` are what the query asks, which decides what is relevant. Passes `without` are left out: "partial" where schema may come with the
+    data."""
 
     def __init__(self, rules: RuleSet, graphs: Mapping[str, Sequence[Triple]], goals: Sequence[Goal],
                  without: Collection[str] = ()) -> None:

@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
-from engine.ir.expressions import Call, Expression, variables_of
-from engine.ir.rules import TRIPLE, Assign, Atom, Falsum, Formula, Rule, Table, Test, rule_variables
+from engine.ir.expressions import Call
+from engine.ir.rules import TRIPLE, Assign, Atom, Falsum, Formula, Rule, Table, Test, rule_variables, variables_in
+from engine.ir.substitution import mapped
 from engine.ir.terms import Constant, Term, Variable
 from engine.rewrite.relevance import Goal
 from engine.rewrite.schema import SAME
@@ -107,18 +108,9 @@ def _never_equality(rule: Rule, atom: Atom, predicate: Variable) -> bool:
     if rule.is_built_in(*_REPLACED):
         return True
     others = [part for part in (rule.head, *rule.body) if part is not atom]
-    used = frozenset[Variable]().union(*(rule_variables(part) | _read(part) for part in others))
+    used = {v for part in others for v in variables_in(part)}
     object_ = atom.terms[2]     # a literal that occurs at all is the object of some other triple
     return not used.intersection(atom.terms[:2]) and Test(Call("ISLITERAL", (object_,))) in rule.body
-
-
-def _read(part: object) -> frozenset[Variable]:
-    match part:
-        case Test(condition=expression):
-            return variables_of(expression)
-        case Assign(variable=variable, expression=expression):
-            return variables_of(expression) | {variable}
-    return frozenset()
 
 
 def _is_reflexive(head: object) -> bool:
@@ -135,18 +127,4 @@ def _is_false(part: object) -> bool:
 
 def _with(part: object, old: Variable, new: Term) -> object:
     """An atom or a test with another term for a variable."""
-    match part:
-        case Atom(terms=terms):
-            return replace(part, terms=tuple(new if term == old else term for term in terms))
-        case Test(condition=condition):
-            return Test(_in(condition, old, new))
-    return part
-
-
-def _in(expression: Expression, old: Variable, new: Term) -> Expression:
-    match expression:
-        case Variable():
-            return new if expression == old else expression
-        case Call(args=args):
-            return replace(expression, args=tuple(_in(arg, old, new) for arg in args))
-    return expression
+    return mapped(part, lambda term: new if term == old else term) if isinstance(part, (Atom, Test)) else part

@@ -3,7 +3,7 @@
 Backwards from what the patterns ask, through heads to bodies. A rule with head ``false`` is asked for always: what it finds is told
 beside the answers, whatever these are; so is all that it needs.
 
->>> from engine.ir.rule_printer import show_rule
+>>> from engine.ir.notation import show_rule
 >>> from engine.ir.terms import RDF_TYPE
 >>> a, b, c = (Constant(f"<{name}>") for name in "abc")
 >>> x, y, below = Variable("x"), Variable("y"), Table((Variable("c"), Variable("d")), ((a, b), (c, a)))
@@ -22,7 +22,7 @@ from dataclasses import replace
 from itertools import product
 
 from engine.ir import patterns as ir
-from engine.ir.expressions import Expression, exists_in
+from engine.ir.expressions import exists_in
 from engine.ir.rules import TRIPLE, Atom, Falsum, Rule, Table, atoms
 from engine.ir.statement import Describe, Program, Query
 from engine.ir.terms import Constant, OneOf, PatternTerm, Term, Variable
@@ -167,25 +167,11 @@ def _asked(pattern: ir.Pattern) -> Iterator[Goal]:
                 yield from _of_terms(*triple.terms)
         case ir.PathPattern(path=path):
             yield from _of_path(path)
-    for expression in _expressions(pattern):
+    for expression in ir.expressions(pattern):
         for test in exists_in(expression):
             yield from _asked(test.pattern)
     for child in ir.children(pattern):
         yield from _asked(child)
-
-
-def _expressions(pattern: ir.Pattern) -> Iterator[Expression]:
-    match pattern:
-        case ir.Filter(condition=condition):
-            yield condition
-        case ir.LeftJoin(condition=condition) if condition is not None:
-            yield condition
-        case ir.Extend(expression=expression):
-            yield expression
-        case ir.OrderBy(conditions=conditions):
-            yield from (condition for condition, _ in conditions)
-        case ir.Group(aggregates=aggregates):
-            yield from (aggregate for _, aggregate in aggregates)
 
 
 def _of_terms(*terms: PatternTerm) -> Iterator[Goal]:

@@ -1,6 +1,6 @@
 """A compact notation in which the tables of entailment rules are written, one rule a line.
 
->>> from engine.ir.rule_printer import show_rule
+>>> from engine.ir.notation import show_rule
 >>> rules = rule_table("prp-symp  ?p a SymmetricProperty, ?x ?p ?y => ?y ?p ?x", {})
 >>> show_rule(rules["prp-symp"][0], str)  # doctest: +ELLIPSIS
 'prp-symp: [?y ?p ?x] <- [?p a <...owl#SymmetricProperty>], [?x ?p ?y] .  # prp-symp'
@@ -21,8 +21,8 @@ import re
 from collections.abc import Mapping
 
 from engine.ir.expressions import Call, Expression
-from engine.ir.growth import VALUE
 from engine.ir.rules import TRIPLE, Assign, Atom, Falsum, Formula, Head, Rule, Table, Test
+from engine.ir.strata import VALUE
 from engine.ir.terms import RDF, RDF_TYPE, RDFS, XSD, Constant, Term, Variable
 
 OWL = "http://www.w3.org/2002/07/owl#"

@@ -38,10 +38,6 @@ class Choices:
         """The same with other names for columns."""
         return replace(self, columns=tuple(names.get(v, v) for v in self.columns))
 
-    def table(self) -> Table:
-        """As a part of a body."""
-        return Table(self.columns, tuple(tuple(map(Constant, row)) for row in sorted(self.rows)))
-
 
 @dataclass(slots=True)
 class Listed:

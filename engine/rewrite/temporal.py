@@ -7,7 +7,7 @@ Formulas, and rules, that are equal but for the names of their variables are one
 definition 5 and proposition 6; LARS windows become distances of the operators inside).
 
 >>> from engine.ir.printer import show_group
->>> from engine.ir.rule_printer import show_rule
+>>> from engine.ir.notation import show_rule
 >>> from engine.timeline import operator
 >>> nested = BoxMinus(operator(0, 2), DiamondMinus(operator(0, 1), Atom("p", (Variable("x"),))))
 >>> both = (nested, Atom("r", (Variable("x"),)))
@@ -16,20 +16,22 @@ definition 5 and proposition 6; LARS windows become distances of the operators i
 .diamond 1(?.1) <- diamond-minus[0s,1ms] p(?.1) .
 .box 2(?.1) <- box-minus[0s,2ms] .diamond 1(?.1) .
 q(?.1) <- .box 2(?.1), r(?.1) .
+
+Rules that say only that one relation holds where another does (subclasses, subproperties) come without those that others imply: a hierarchy
+has all its ancestors, and an interval relation needs its parents only.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from engine.ir.expressions import Call, Expression, variables_of
 from engine.ir.rules import (ALWAYS_HELD, Assign, At, Atom, BoxMinus, BoxPlus, DiamondMinus, Falsum, Formula, Head, Negation, Rule, RuleSet,
-                             Table, Test, WindowFormula, rule_variables)
+                             Table, Test, WindowFormula, rule_variables, variables_in)
 from engine.ir.spans import Diagnostic, DiagnosticError
-from engine.ir.terms import Term, Variable
-from engine.rewrite.copies import without_implied_copies
+from engine.ir.substitution import mapped
+from engine.ir.terms import Constant, Term, Variable
 from engine.timeline import Interval
 
 
@@ -157,22 +159,7 @@ class _Normaliser:
 
 def _in_order(*parts: Formula | Head) -> tuple[Variable, ...]:
     """The variables of some parts, each once, as they come."""
-    found: dict[Variable, None] = {}
-    for part in parts:
-        match part:
-            case Atom(terms=terms):
-                found.update((t, None) for t in terms if isinstance(t, Variable))
-            case Test(condition=condition):
-                found.update((v, None) for v in sorted(variables_of(condition)))
-            case Assign(variable=variable, expression=expression):
-                found.update((v, None) for v in (*sorted(variables_of(expression)), variable))
-            case Table(variables=variables):
-                found.update((v, None) for v in variables)
-            case At(instant=instant, body=body):
-                found.update((v, None) for v in _in_order(Atom("", (instant,)), body))
-            case DiamondMinus() | BoxMinus() | BoxPlus() | WindowFormula() | Negation():
-                found.update((v, None) for v in _in_order(part.body))
-    return tuple(found)
+    return tuple(dict.fromkeys(v for part in parts for v in variables_in(part)))
 
 
 def _names(variables: Iterable[Variable]) -> dict[Variable, Variable]:
@@ -181,27 +168,54 @@ def _names(variables: Iterable[Variable]) -> dict[Variable, Variable]:
 
 def _renamed(part: Any, names: Mapping[Variable, Variable]) -> Any:
     """A formula or head with other names for its variables."""
-    def term(given: Term) -> Term:
-        return names.get(given, given) if isinstance(given, Variable) else given
-
-    match part:
-        case Atom(terms=terms):
-            return Atom(part.predicate, tuple(map(term, terms)))
-        case Test(condition=condition):
-            return Test(_read(condition, names))
-        case Assign(variable=variable, expression=expression):
-            return Assign(names.get(variable, variable), _read(expression, names))
-        case Table(variables=variables):
-            return Table(tuple(names.get(v, v) for v in variables), part.rows)
-        case At(instant=instant, body=body):
-            return At(term(instant), _renamed(body, names))
-    return replace(part, body=_renamed(part.body, names))
+    return mapped(part, lambda term: names.get(term, term) if isinstance(term, Variable) else term)
 
 
-def _read(expression: Expression, names: Mapping[Variable, Variable]) -> Expression:
-    match expression:
-        case Variable():
-            return names.get(expression, expression)
-        case Call(args=args):
-            return replace(expression, args=tuple(_read(arg, names) for arg in args))
-    return expression
+Shape = tuple[str, tuple[Term | int, ...]]
+"""An atom with numbers in the place of its variables."""
+
+
+def without_implied_copies(rules: Sequence[Rule]) -> tuple[Rule, ...]:
+    """The rules without each ``p(x) <- r(x)`` for which ``p(x) <- q(x)`` and ``q(x) <- r(x)`` stay, through any number of relations."""
+    above: dict[Shape, set[Shape]] = {}
+    for rule in rules:
+        if (copy := _copy(rule)) is not None:
+            above.setdefault(copy[1], set()).add(copy[0])
+    kept = []
+    for rule in rules:
+        if (copy := _copy(rule)) is not None:
+            head, body = copy
+            above[body].discard(head)
+            if head != body and _reaches(above, body, head):
+                continue
+            above[body].add(head)
+        kept.append(rule)
+    return tuple(kept)
+
+
+def _copy(rule: Rule) -> tuple[Shape, Shape] | None:
+    """Head and body of a rule that copies one relation into another."""
+    if not isinstance(rule.head, Atom) or len(rule.body) != 1 or not isinstance(body := rule.body[0], Atom) or rule.window_ms is not None:
+        return None
+    places: dict[Variable, int] = {}
+    head = rule.head.predicate, tuple(_term(term, places) for term in rule.head.terms)
+    count = len(places)
+    found = body.predicate, tuple(_term(term, places) for term in body.terms)
+    distinct = sum(isinstance(term, Variable) for term in body.terms)
+    return (head, found) if len(places) == count == distinct else None
+
+
+def _term(term: Term, places: dict[Variable, int]) -> Term | int:
+    return term if isinstance(term, Constant) else places.setdefault(term, len(places))
+
+
+def _reaches(above: dict[Shape, set[Shape]], start: Shape, end: Shape) -> bool:
+    seen, waiting = {start}, [start]
+    while waiting:
+        for found in above.get(waiting.pop(), ()):
+            if found == end:
+                return True
+            if found not in seen:
+                seen.add(found)
+                waiting.append(found)
+    return False

@@ -5,7 +5,7 @@ with a rule for each property and class, so that it is plain which depends on wh
 does, are for closures only. What a timed rule derives that nothing asked for needs goes.
 
 >>> from engine.ir.printer import show_group
->>> from engine.ir.rule_printer import show_rule
+>>> from engine.ir.notation import show_rule
 >>> from engine.ir.rules import DiamondMinus
 >>> p, q = (Atom(TRIPLE, (Variable("x"), Constant(name), Variable("y"))) for name in ("<p>", "<q>"))
 >>> for rule in without_windows([Rule(q, (p,), window_ms=2000)]):
@@ -20,8 +20,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from engine.ir.rules import (EVENT, TRIPLE, Atom, DiamondMinus, Fact, Falsum, Formula, Negation, Rule, RuleSet, Table, atoms,
-                             rule_variables)
+from engine.ir.rules import EVENT, TRIPLE, Atom, DiamondMinus, Fact, Falsum, Formula, Negation, Rule, RuleSet, Table, atoms, rule_variables
 from engine.ir.spans import Diagnostic, DiagnosticError
 from engine.ir.stages import Division, MixedTimelines, Placed, Stage, stages
 from engine.ir.strata import unstratified
@@ -29,7 +28,6 @@ from engine.ir.substitution import with_constants
 from engine.ir.terms import RDF_TYPE, Constant, Variable
 from engine.records import Triple
 from engine.rewrite.partial import compile_rules
-from engine.rewrite.programs import united
 from engine.rewrite.relevance import ANYTHING, Goal, goals_of_rules, relevant
 from engine.timeline import operator
 
@@ -50,7 +48,8 @@ def timed_rules(division: Division, static: Sequence[Triple], goals: Iterable[Go
     """What is evaluated of the timed rules of a query that asks for `goals`. Raises DiagnosticError."""
     _check_shared(division)
     timed = _asked(division, goals)
-    compiled = [compile_rules(united([_of_role(one, "built-in")]), static) for one in division.plain]
+    built_in_of = [tuple(dict.fromkeys(rule for rule in one.rules if rule.role == "built-in")) for one in division.plain]
+    compiled = [compile_rules(RuleSet(one.name, rules), static) for one, rules in zip(division.plain, built_in_of)]
     built_in = [rule for one in compiled for rule in one.rules if not isinstance(rule.head, Falsum)]
     own = [(rule, one.name) for one in division.plain for rule in one.rules
            if rule.role != "built-in" and not isinstance(rule.head, Falsum)]
@@ -108,8 +107,7 @@ def _within(atom: Atom, window_ms: int) -> tuple[Atom, tuple[Rule, Rule]]:
     asked = (x, link if fixed else y, object_ if len(fixed) == 2 else z if not fixed else y)
     free = tuple(term for term in asked if isinstance(term, Variable))
     head = Atom(name, free)
-    ways = (Rule(head, (Atom(TRIPLE, asked),)),
-            Rule(head, (DiamondMinus(operator(0, window_ms, closed_end=False), Atom(EVENT, asked)),)))
+    ways = (Rule(head, (Atom(TRIPLE, asked),)), Rule(head, (DiamondMinus(operator(0, window_ms, closed_end=False), Atom(EVENT, asked)),)))
     terms = {0: (subject, link, object_), 1: (subject, object_), 2: (subject,)}[len(fixed)]
     return Atom(name, terms), ways
 
@@ -135,10 +133,6 @@ def _check_shared(division: Division) -> None:
                     raise DiagnosticError(Diagnostic(
                         "rules-unsafe", f"A rule of {one.name} asks for {atom.predicate}, which rules with a time of their own derive.",
                         atom.span or rule.span, hint="between rules with and without a time of their own only triples are shared"))
-
-
-def _of_role(rules: RuleSet, role: str) -> RuleSet:
-    return replace(rules, rules=tuple(rule for rule in rules.rules if rule.role == role), facts=())
 
 
 def _is_closable(rule: Rule) -> bool:

@@ -20,8 +20,7 @@ from engine.ir.statement import BACKGROUND, REASONING, Describe, Program, Statem
 from engine.ir.terms import Constant, OneOf, Term, Variable
 from engine.records import Triple
 from engine.rewrite.alternatives import Asked, NotUnfolded, Resolution
-from engine.rewrite.branches import Branches, as_atom
-from engine.rewrite.statics import Statics
+from engine.rewrite.branches import Branches, Statics, as_atom
 from engine.rewrite.tables import Rows
 
 RulesFor = Callable[[Iterable[str]], tuple[Rule, ...]]
@@ -63,10 +62,6 @@ class _Place:
         if found and self.item:
             raise NotUnfolded("rules join single items with static graphs")
         return found
-
-
-def _nowhere(atom: Atom, columns: tuple[Variable, ...], rows: Rows) -> bool:
-    return False
 
 
 class _Unfolder:
@@ -160,7 +155,7 @@ class _Unfolder:
     @staticmethod
     def _without(hidden: Asked, found: Pattern, triple: TriplePattern, place: _Place) -> Pattern:
         """What holds, without what the static graphs entail by themselves; of the default graph with what it entails by itself."""
-        branches = Branches("", _nowhere, triple.span)
+        branches = Branches("", lambda atom, columns, rows: False, triple.span)
         behind = GraphPattern(Constant(f"<{place.background}>"), branches.pattern(hidden))
         left: Pattern = Filter(ex.Exists(behind, negated=True), found)
         if place.own is None:

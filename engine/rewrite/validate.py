@@ -7,15 +7,13 @@ from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 
-from engine.ir import expressions as ex
-from engine.ir import patterns as ir
-from engine.ir.rule_windows import has_steps
+from engine.ir import expressions as ex, patterns as ir
 from engine.ir.rules import Rule, RuleSet
 from engine.ir.spans import Diagnostic, DiagnosticError, Span
 from engine.ir.stages import divide
 from engine.ir.statement import AllWindow, Program, Statement, TimeWindow, TupleWindow
 from engine.ir.strata import unstratified
-from engine.ir.times import WINDOW_FUNCTIONS, time_calls, window_argument
+from engine.ir.windows import WINDOW_FUNCTIONS, has_steps, time_calls, window_argument
 from engine.limits import HOUR, WINDOW_ITEMS, WINDOW_STEPS
 from engine.rewrite.owl2rl import BUILT_IN as BUILT_IN_RULES
 

@@ -12,12 +12,11 @@ from typing import Any
 import pyarrow as pa
 
 from engine.compiler import BUILT_IN_RULES
-from engine.ir.rule_windows import with_rule_windows
 from engine.ir.rules import RuleSet
 from engine.ir.statement import Statement
+from engine.ir.windows import with_rule_windows
 from engine.limits import LimitExceeded
 from engine.runtime.ahead import Ahead
-from engine.runtime.source import Source
 from engine.runtime.batch import Compile, Executor, History, Limits, LostError, Outcome, ProducerFailedError
 from engine.runtime.derived import Queries, own_iri
 from engine.runtime.graphs import GraphStore
@@ -30,6 +29,7 @@ from engine.runtime.results import Changes
 from engine.runtime.rows import Control, Kind
 from engine.runtime.rule_store import ParseRules, RuleStore
 from engine.runtime.set_aside import SetAside, Trouble
+from engine.runtime.source import Source
 from engine.timeline import MIN
 
 

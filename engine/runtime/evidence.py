@@ -15,18 +15,17 @@ import orjson
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from engine.compiler import BUILT_IN_RULES
-from engine.compiler import triples as triples_of
+from engine.compiler import BUILT_IN_RULES, triples as triples_of
 from engine.functions.datetimes import parse_moment
-from engine.ir.look_back import needed_since
+from engine.ir.programs import needed_since
 from engine.ir.rules import RuleSet
 from engine.ir.stages import divide
 from engine.ir.statement import NowWindow, Statement, TimedProgram, TimeWindow, TupleWindow, Window
+from engine.output import triples_in
 from engine.plan.staged import StagedPlan, seen_since
 from engine.records import Event, Triple
 from engine.runtime.errors import EngineError
 from engine.runtime.log import LogFolder
-from engine.output import triples_in
 from engine.runtime.registered import Registered
 from engine.runtime.resources import ResultEvent
 from engine.runtime.results import ResultLog

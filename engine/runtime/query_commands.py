@@ -6,12 +6,11 @@ What a query that makes a stream does is its readers' matter too: it is not remo
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from dataclasses import replace as changed
+from dataclasses import dataclass, replace as changed
 from typing import Any
 
-from engine.ir.rule_windows import with_rule_windows
 from engine.ir.statement import Statement
+from engine.ir.windows import with_rule_windows
 from engine.limits import NAMES, EvaluationLimits
 from engine.runtime.append import Appender
 from engine.runtime.chains import check_sources, producers

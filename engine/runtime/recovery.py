@@ -10,9 +10,9 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from engine.ir.rule_windows import with_rule_windows
 from engine.ir.rules import RuleSet
 from engine.ir.statement import Statement
+from engine.ir.windows import with_rule_windows
 from engine.runtime.admission import LetterLimits
 from engine.runtime.append import Appender
 from engine.runtime.catalogue import Catalogue, GraphVersion

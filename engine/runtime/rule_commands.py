@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 from engine.compiler import BUILT_IN_RULES
-from engine.ir.rule_windows import rule_windows
 from engine.ir.rules import RuleSet
 from engine.ir.spans import DiagnosticError
 from engine.ir.stages import timeline_of
+from engine.ir.windows import rule_windows
 from engine.runtime.append import Appender
 from engine.runtime.commands import Check, Decision, Rows, StaleError
 from engine.runtime.errors import EngineError, in_use

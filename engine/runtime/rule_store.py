@@ -7,10 +7,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from engine.ir.rule_windows import rule_windows
 from engine.ir.rules import RuleSet
 from engine.ir.spans import Diagnostic, DiagnosticError
 from engine.ir.strata import unstratified
+from engine.ir.windows import rule_windows
 from engine.runtime.rows import Control
 from engine.timeline import LONGEST_MS
 

@@ -9,8 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from engine.functions.library import FUNCTIONS, OF_RULES
-from engine.ir import expressions as ex
-from engine.ir import patterns as ir
+from engine.ir import expressions as ex, patterns as ir
 from engine.ir.notation import duration
 from engine.ir.rules import TRIPLE, RuleSet, atoms
 from engine.ir.spans import Diagnostic, Span

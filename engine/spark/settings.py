@@ -104,8 +104,9 @@ def configuration(settings: SparkSettings, work: Path) -> dict[str, str]:
 # collects garbage for minutes, and what it answers then is not to be trusted: it ends at once, and is started again.
 # The optimising compiler gets what runs ten times as often as it does by default: else it takes a seventh of a core for minutes beside a
 # light load, whose work is done in workers (docs/decisions.md).
-_JAVA_OPTIONS = ("-Djdk.lang.Process.launchMechanism=VFORK -Duser.timezone=UTC -XX:+ExitOnOutOfMemoryError -XX:Tier4InvocationThreshold=50000 "
-                 "-XX:Tier4MinInvocationThreshold=6000 -XX:Tier4CompileThreshold=150000 -XX:Tier4BackEdgeThreshold=400000")
+_JAVA_OPTIONS = ("-Djdk.lang.Process.launchMechanism=VFORK -Duser.timezone=UTC -XX:+ExitOnOutOfMemoryError "
+                 "-XX:Tier4InvocationThreshold=50000 -XX:Tier4MinInvocationThreshold=6000 -XX:Tier4CompileThreshold=150000 "
+                 "-XX:Tier4BackEdgeThreshold=400000")
 
 # What decides answers. Literals must reach SQL as they are: no ${...} in them is a variable.
 _SEMANTICS = {

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from engine.ir.growth import rounds
+from engine.ir.strata import rounds
 from engine.ir.terms import RDF_TYPE
 from engine.plan.derive import Seen, Shape
 from engine.sql.dialect import fixed
@@ -111,7 +111,7 @@ class Kept:
 
 @dataclass(frozen=True, slots=True)
 class Stratum:
-    """The steps of a stratum's rounds, and the names of those rules in it that may derive for ever (engine/ir/growth.py)."""
+    """The steps of a stratum's rounds, and the names of those rules in it that may derive for ever (engine/ir/strata.py)."""
 
     steps: tuple[StepText, ...]
     endless: tuple[str, ...]
@@ -194,7 +194,7 @@ class Tables(Protocol):
 def saturate(closing: Closing, tables: Tables, known: Seen) -> str | None:
     """Run the rounds of a closure, whose table holds what it starts with, until nothing new comes, stratum by stratum. The statement
     that then finds what is inconsistent; None where nothing can be. `known` tells what the rows of the background are like, and those
-    that are kept; it gets those that are found. Raises Unending (engine/ir/growth.py)."""
+    that are kept; it gets those that are found. Raises Unending (engine/ir/strata.py)."""
     for stratum in closing.strata:
         tables.begin()
         for _ in rounds(stratum.endless):

@@ -13,9 +13,8 @@ from dataclasses import dataclass
 
 from engine.functions.typed import Kind, typed
 from engine.ir.expressions import variables_of
-from engine.ir.growth import endless
 from engine.ir.rules import Assign, Atom, Falsum, Role, Rule, Test
-from engine.ir.strata import strata
+from engine.ir.strata import endless, strata
 from engine.ir.terms import Constant, Term, Variable
 from engine.plan.derive import NOTHING, Step, all_sights, axiom, is_axiom, properties_read, row_of, shapes, steps, whole, width
 from engine.plan.nodes import ClosedSource, StaticSource, ViewSource, leaf_sources

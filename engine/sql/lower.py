@@ -17,8 +17,7 @@ from engine.sql.calls import Columns, is_rowwise
 from engine.sql.codes import write_call
 from engine.sql.dialect import Dialect, fixed
 from engine.sql.functions import arithmetic, comparisons, constants, dates, patterns, strings
-from engine.sql.functions.comparisons import MIRRORED, OF_NUMBERS
-from engine.sql.functions.comparisons import OPERATORS as COMPARISONS
+from engine.sql.functions.comparisons import MIRRORED, OF_NUMBERS, OPERATORS as COMPARISONS
 from engine.sql.functions.tables import SIMPLE
 from engine.sql.functions.values import HARD, NULL_STRING, NUMBERS, boolean_token, either
 from engine.sql.operands import Operands

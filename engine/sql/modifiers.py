@@ -7,8 +7,7 @@ from dataclasses import replace
 from itertools import takewhile
 from typing import TYPE_CHECKING
 
-from engine.ir.expressions import Aggregate as AggregateCall
-from engine.ir.expressions import Expression
+from engine.ir.expressions import Aggregate as AggregateCall, Expression
 from engine.ir.terms import Constant, Variable
 from engine.plan import nodes
 from engine.sql.calls import Columns

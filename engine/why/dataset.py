@@ -20,26 +20,22 @@ from engine.reference.dataset import EMPTY, Content, Dataset, Graph
 from engine.reference.formulas import Ground, ground
 from engine.timeline import Interval, instant
 from engine.why.matches import Name
-from engine.why.proofs import Prover
+from engine.why.proofs import Prover, RuleView, ViewProver
 from engine.why.ranks import Ranked
 from engine.why.trees import Budget, Proof, Source, Stated, Static, Streamed
-from engine.why.views import RuleView, ViewProver
 
 Given = dict[Ground, tuple[Source, ...]]
 Pairs = list[tuple[Event, Triple]]
 
 
 class ShownGraph(Graph):
-    """One graph of the dataset: all that `joint` has and `hidden` has not, and of what both have the part that `own` has.
-
-    Closures are made when a pattern first asks for something; `own` where what it asks for is in both.
-    """
+    """One graph of the dataset: all that `joint` has and `hidden` has not, and of what both have the part that `own` has. Closures are made
+    when a pattern first asks for something; `own` where what it asks for is in both."""
 
     def __init__(self, times: Mapping[Triple, int], joint: Callable[[], Prover], hidden: Callable[[], Ranked] | None,
                  own: Callable[[], Prover] | None) -> None:
         self.times = times
         self._indexes = {}
-        self._nodes = None
         self._joint, self._hidden, self._own = cache(joint), cache(hidden) if hidden else None, cache(own) if own else None
 
     @cached_property

@@ -6,24 +6,23 @@ then proofs are searched for backwards from a point.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from engine.functions.expressions import Context, test
-from engine.functions.terms import integer
-from engine.ir.growth import endless, rounds
+from engine.functions.expressions import Context
 from engine.ir.rules import (Assign, At, Atom, BoxMinus, BoxPlus, DiamondMinus, Falsum, Formula, Head, Negation, Rule, Table, Test,
                              WindowFormula, atoms)
-from engine.ir.strata import strata
-from engine.ir.terms import Term, Variable
-from engine.reference.formulas import Ground, Row, assigned, ground, in_quick_order, joined, number_of, unify, value_of
+from engine.ir.strata import endless, rounds, strata
+from engine.reference.formulas import Ground, Row, computed, ground, in_quick_order, number_of, point_of, unify, value_of
+from engine.reference.temporal import at_instants
 from engine.timeline import (ALWAYS, MIN, Interval, box_minus, coalesce, common, complement, diamond_minus, instant, intersect, looked_back,
                              reached_from)
 from engine.why import timed
 from engine.why.held import LAST, Given, Held, Intervals
 from engine.why.timed import Path, Search, Way, during, step
-from engine.why.trees import Absent, Asserted, Budget, Derived, Holds, Proof
+from engine.why.trees import Absent, Asserted, Budget, Derived, Holds, Proof, asserted, depth
 
 Solutions = list[tuple[Row, Intervals]]
 
@@ -124,16 +123,12 @@ class Dense(Search[Moment]):
                          for found, held in self.solve(body, row, window_ms, by))
                 return [(found, when) for found, when in boxed if when]
             case At(instant=term, body=body):
-                return [pair for found, held in self.solve(body, row, window_ms, by) for pair in _at(term, found, held)]
+                return [pair for found, held in self.solve(body, row, window_ms, by) for pair in at_instants(term, found, held)]
             case Negation(body=body):
                 without = complement(when for _, held in self.solve(body, row, window_ms) for when in held)
                 return [(row, without)] if without else []
-            case Test(condition=condition):
-                return [(row, (ALWAYS,))] if test(condition, row, self._context) else []
-            case Assign():
-                return [(extended, (ALWAYS,))] if (extended := assigned(formula, row, self._context)) is not None else []
-            case Table():
-                return [(extended, (ALWAYS,)) for extended in joined(formula, row)]
+            case Test() | Assign() | Table():
+                return [(extended, (ALWAYS,)) for extended in computed(formula, row, self._context)]
             case WindowFormula():
                 raise ValueError("a window inside a formula needs a program with a granularity")
 
@@ -145,7 +140,7 @@ class Dense(Search[Moment]):
     def leaves(self, goal: Moment) -> Iterator[Proof]:
         pieces = self.held.given.get(goal.fact, {})
         for piece in sorted((p for p in pieces if goal.point in p), key=lambda p: -p.hi):
-            yield from timed.given(goal.fact, pieces[piece], piece, goal.point)
+            yield from asserted(goal.fact, pieces[piece], piece, goal.point)
         for piece, seen in self.held.events(goal.fact, goal.window_ms):
             if goal.point in seen and goal.point not in piece:
                 leaf = Asserted(goal.fact, pieces[piece], during=piece)
@@ -162,14 +157,10 @@ class Dense(Search[Moment]):
 
     def _least(self, rule: Rule, row: Row, point: int, by: int) -> int:
         """The round after which a body is known to be true at a point, `by` at the latest."""
-        low = 0
-        while low < by:
-            middle = (low + by) // 2
-            if any(point in when for _, held in self.body(rule, row, middle) for when in held):
-                by = middle
-            else:
-                low = middle + 1
-        return by
+        def is_true(number: int) -> bool:
+            return any(point in when for _, held in self.body(rule, row, number) for when in held)
+
+        return bisect_left(range(by), True, key=is_true)
 
     def part(self, formula: Formula, way: Way, path: Path) -> Iterator[Proof] | None:
         return None if isinstance(formula, (Assign, Table)) else self._true(formula, way, way.where, path)
@@ -219,7 +210,7 @@ class Dense(Search[Moment]):
                 moment = Interval(goal.point, goal.point)
                 premises = (step("at", way.rule.head, row, premises, moment, true),)
                 true = moment
-        return Derived(goal.fact, way.rule, row, premises, 1 + timed.depth(premises), timed.size(premises), true)
+        return Derived(goal.fact, way.rule, row, premises, 1 + depth(premises), timed.size(premises), true)
 
 
 def headed(head: Head) -> Atom:
@@ -237,7 +228,7 @@ def _reached(head: Head, row: Row, held: Intervals) -> Iterable[Interval]:
             return [diamond_minus(when, distance) for when in held]
         case At(instant=term):
             ms = number_of(value_of(term, row))
-            return () if ms is None else (Interval(instant(ms), instant(ms)),)
+            return () if ms is None else (point_of(ms),)
     return held
 
 
@@ -251,17 +242,6 @@ def _origin(head: Head, row: Row, held: Intervals, point: int) -> int | None:
             ms = number_of(value_of(term, row))
             return held[0].lo if ms is not None and instant(ms) == point else None
     return point if any(point in when for when in held) else None
-
-
-def _at(term: Term, row: Row, held: Intervals) -> Iterable[tuple[Row, Intervals]]:
-    """``@x`` on dense time: the instants of milliseconds; a variable ranges over punctual facts only."""
-    if isinstance(term, Variable) and term.name not in row:
-        if any(when.lo != when.hi for when in held):
-            raise ValueError(f"@?{term.name} of a fact with a duration has endless instants")
-        return [({**row, term.name: integer(when.lo // 2)}, (when,)) for when in held if when.lo % 2 == 0]
-    ms = number_of(value_of(term, row))
-    hit = ms is not None and any(instant(ms) in when for when in held)
-    return [(row, (Interval(instant(ms), instant(ms)),))] if hit and ms is not None else []
 
 
 def _over(true: Interval, distance: Interval) -> Interval:

@@ -14,11 +14,11 @@ from itertools import chain, islice
 from engine.functions.expressions import Context
 from engine.ir.expressions import exists_in
 from engine.ir.patterns import Extend, Filter, Group, LeftJoin, Minus, Pattern, Slice, TriplePattern, children
-from engine.ir.rule_windows import with_rule_windows
 from engine.ir.rules import TRIPLE, Rule, RuleSet
 from engine.ir.stages import Division, divide
 from engine.ir.statement import Ask, Construct, Describe, Select, Statement
 from engine.ir.terms import Constant
+from engine.ir.windows import with_rule_windows
 from engine.records import Event, Triple
 from engine.reference.algebra import bind
 from engine.reference.content import History
@@ -26,14 +26,11 @@ from engine.reference.dataset import Graph
 from engine.reference.formulas import Ground
 from engine.reference.solutions import Row, row_key
 from engine.reference.sparql import concise_bounded_description, instances
-from engine.why.dataset import ShownGraph, World, lean, stated
+from engine.why.dataset import World, lean, stated
 from engine.why.matches import Chosen, Gathered, Name, Needs, Support, Trace, Tracer
 from engine.why.staged import Staged
-from engine.why.trees import Absent, Budget, Holds, Lazy, Proof, Source, Static, TooMuchError, choices, shortest
+from engine.why.trees import STEPS, Absent, Budget, Holds, Lazy, Proof, Source, Static, choices, depth, shortest, taken
 
-STEPS = 2_000_000
-"""What a search may take, in look-ups: some seconds."""
-_STEPS_FOR_MORE = 50_000
 _MATCHES_SORTED = 1_000
 _MEMBERS = 10
 
@@ -121,19 +118,7 @@ def _search(case: Case, rules: Sequence[Rule], used: Sequence[RuleSet], row: Row
     always = stated(division.plain if division.is_timed else used)
     world = World(case.statement, case.tick, history, case.graphs, rules, always, case.makers, context, budget, held)
     finder = _Finder(world, Tracer(world.dataset, context, budget), members)
-    found: list[Match] = []
-    try:
-        for proof in finder.proofs(_traces(case.statement, finder.tracer, row, context)):
-            if len(found) == most and proof not in found:
-                return Explanation(tuple(found), True)
-            if proof not in found:
-                found.append(proof)
-                budget.limit(_STEPS_FOR_MORE)
-    except TooMuchError:
-        if not found:
-            raise
-        return Explanation(tuple(found), True)
-    return Explanation(tuple(found), False)
+    return Explanation(*taken(finder.proofs(_traces(case.statement, finder.tracer, row, context)), most, budget))
 
 
 def _staged(case: Case, division: Division, used: Sequence[RuleSet], budget: Budget) -> Staged:
@@ -160,34 +145,26 @@ class _Finder:
         yield from chain.from_iterable(map(self._of, traces))
 
     def _bound(self, trace: Trace) -> int:
-        return max((self._graph(need.place).depth(need.triple) for need in trace.supports if isinstance(need, Needs)), default=0)
-
-    def _graph(self, place: Name) -> ShownGraph:
-        return self._world.shown[place]
+        return max((self._world.shown[need.place].depth(need.triple) for need in trace.supports if isinstance(need, Needs)), default=0)
 
     def _of(self, trace: Trace) -> Iterator[Match]:
         for premises in choices([Lazy(self._nodes(support)) for support in trace.supports]):
             inner = premises[0] if len(premises) == 1 else None
             if isinstance(inner, Match) and inner.row.items() >= trace.row.items():
                 premises = inner.premises
-            yield _match(trace.row, premises)
+            yield Match(trace.row, premises, depth(premises), 1 + sum(p.size for p in premises))
 
     def _nodes(self, support: Support) -> Iterator[Node]:
         match support:
             case Needs(triple=triple, place=place):
-                return self._graph(place).proofs(triple)
+                return self._world.shown[place].proofs(triple)
             case Chosen(traces=traces):
                 return self.proofs(traces())
             case Gathered(text=text, traces=members):
                 shown = tuple(next(self._of(trace)) for trace in members[:self._members])
-                return iter([Members(text, len(members), shown, max((m.depth for m in shown), default=0),
-                                     1 + sum(m.size for m in shown))])
+                return iter([Members(text, len(members), shown, depth(shown), 1 + sum(m.size for m in shown))])
             case Holds() | Absent():
                 return iter([support])
-
-
-def _match(row: Row, premises: tuple[Node, ...]) -> Match:
-    return Match(row, premises, max((p.depth for p in premises), default=0), 1 + sum(p.size for p in premises))
 
 
 # --- the forms of queries
@@ -207,8 +184,7 @@ def _traces(statement: Statement, tracer: Tracer, row: Row, context: Context) ->
     raise UnexplainedError("What a rule program gives is not explained.")
 
 
-def _constructed(template: Sequence[TriplePattern], pattern: Pattern, tracer: Tracer, wanted: Triple,
-                 context: Context) -> Iterator[Trace]:
+def _constructed(template: Sequence[TriplePattern], pattern: Pattern, tracer: Tracer, wanted: Triple, context: Context) -> Iterator[Trace]:
     """The solutions whose instance of the template has the triple."""
     for triple in template:
         bound = bind(triple.terms, wanted, {})
@@ -252,16 +228,13 @@ def _graphs(tracer: Tracer) -> Iterator[tuple[Name, Graph]]:
 
 def _monotone(statement: Statement) -> bool:
     """Whether more triples never mean fewer solutions, so that a proof from some of them is one."""
-    query = statement.query
-    return not isinstance(query, Describe) and _only_adds(query.pattern)
+    return not isinstance(statement.query, Describe) and _only_adds(statement.query.pattern)
 
 
 def _only_adds(pattern: Pattern) -> bool:
     match pattern:
         case Minus() | LeftJoin() | Group() | Slice():
             return False
-        case Filter(condition=condition) if any(exists_in(condition)):
-            return False
-        case Extend(expression=condition) if any(exists_in(condition)):
+        case Filter(condition=condition) | Extend(expression=condition) if any(exists_in(condition)):
             return False
     return all(map(_only_adds, children(pattern)))

@@ -6,25 +6,24 @@ since which it is known. An atom that is derived for another granule than the pr
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from engine.functions.expressions import Context, test
-from engine.functions.terms import integer
-from engine.ir.growth import endless, rounds
+from engine.functions.expressions import Context
 from engine.ir.rules import (Assign, At, Atom, BoxMinus, BoxPlus, DiamondMinus, Falsum, Formula, Negation, Rule, RuleSet, Table, Test,
                              WindowFormula)
-from engine.ir.strata import strata
-from engine.ir.terms import Variable
-from engine.reference.formulas import Ground, Row, assigned, ground, in_quick_order, joined, number_of, unify, value_of
+from engine.ir.strata import endless, rounds, strata
+from engine.reference import granules
+from engine.reference.formulas import Ground, Row, ground, in_quick_order, number_of, unify, value_of
+from engine.reference.granules import Timeline, distinct
 from engine.timeline import ALWAYS, MAX, Interval, coalesce, granule
 from engine.why import timed
 from engine.why.dense import headed
-from engine.why.held import LAST, Given
-from engine.why.index import Index
+from engine.why.held import LAST, Given, Index
 from engine.why.timed import Path, Search, Way, step
-from engine.why.trees import Absent, Budget, Derived, Holds, Operator, Proof, Source
+from engine.why.trees import Absent, Budget, Derived, Holds, Operator, Proof, Source, asserted, depth
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,16 +40,13 @@ class Point:
 
 
 @dataclass(frozen=True, slots=True)
-class View:
-    """What is seen from granule `now` as known after a round: a window leaves the granules from `first` on, or the events `only`."""
+class View(granules.View):
+    """What is seen as known after a round."""
 
-    now: int
     known: int = LAST
-    first: int | None = None
-    only: frozenset[tuple[int, Ground]] | None = None
 
 
-class Granular(Search[Point]):
+class Granular(Search[Point], Timeline[View]):
     """All that follows by granule `until`, and its proofs; rules are applied from granule `since` on, of None from the first. Raises
     Unstratified, Unending, TooMuchError, ValueError."""
 
@@ -58,17 +54,17 @@ class Granular(Search[Point]):
                  since: int | None = None, derived: Iterable[Given] = ()) -> None:
         """What is `derived` by others is no event, for windows of tuples."""
         super().__init__(budget)
-        self.length, self._context = program.granularity_ms, context
+        self.length, self.context = program.granularity_ms, context
         self.given: dict[Ground, dict[Interval, tuple[Source, ...]]] = defaultdict(dict)
         self._known: dict[Ground, dict[int, tuple[int, int]]] = defaultdict(dict)
         self._always, self._at = Index(), defaultdict[int, Index](Index)
-        self._events: list[tuple[int, Ground]] = []
+        self.events: list[tuple[int, Ground]] = []
         self._last = 0
         start = None if program.start_at_ms is None else program.start_at_ms // self.length
         for fact, source in given:
             self._take(ground(fact.atom, {}), fact.interval, source, start)
-        self._events.sort()
-        self.start = self._events[0][0] if self._events and start is None else start or 0
+        self.events.sort()
+        self.start = self.events[0][0] if self.events and start is None else start or 0
         for fact, source in derived:
             self._take(ground(fact.atom, {}), fact.interval, source, self.start, is_event=False)
         self._by_head: dict[str, list[Rule]] = defaultdict(list)
@@ -81,21 +77,17 @@ class Granular(Search[Point]):
     def _take(self, fact: Ground, when: Interval, source: Source, start: int | None, is_event: bool = True) -> None:
         """An input fact at every granule that it covers; events before the start are not on the timeline."""
         first, last = when.lo // (2 * self.length), when.hi // (2 * self.length)
+        covered = range(first if start is None else max(first, start), last + 1) if when != ALWAYS else range(0)
         if when == ALWAYS:
             self._always.add(fact)
-        elif start is not None:
-            first = max(first, start)
-        if when != ALWAYS and first > last:
+        elif not covered:
             return
-        piece = ALWAYS if when == ALWAYS else self.granules(first, last)
-        pieces = self.given[fact]
-        pieces[piece] = tuple(dict.fromkeys((*pieces.get(piece, ()), source)))
-        if when != ALWAYS:
-            self.budget.spend(last - first + 1)
-        for k in range(first, last + 1) if when != ALWAYS else ():
+        piece = ALWAYS if when == ALWAYS else self.granules(covered[0], last)
+        self.given[fact][piece] = tuple(dict.fromkeys((*self.given[fact].get(piece, ()), source)))
+        self.budget.spend(len(covered))
+        for k in covered:
             self._know(fact, k, k)
-            if is_event:
-                self._events.append((k, fact))
+        self.events += ((k, fact) for k in covered if is_event)
 
     def _know(self, fact: Ground, k: int, now: int) -> bool:
         if k in self._known[fact]:
@@ -155,41 +147,8 @@ class Granular(Search[Point]):
         """The extensions of `row` that satisfy a body at the present granule."""
         rows = [row]
         for formula in in_quick_order(rule.body, row):
-            rows = _distinct(extended for found in rows for extended in self.solve(formula, found, view.now, view))
+            rows = distinct(extended for found in rows for extended in self._solve(formula, found, view.now, view))
         return rows
-
-    def solve(self, formula: Formula, row: Row, k: int, view: View) -> Iterator[Row]:
-        """The extensions of `row` under which a formula is true at granule `k`, as seen in `view`."""
-        match formula:
-            case Atom():
-                yield from self._atom(formula, row, k, view)
-            case DiamondMinus(body=body):
-                for point in self._looked(formula, k, view):
-                    yield from self.solve(body, row, point, view)
-            case BoxMinus(body=body):
-                rows = [row]
-                for point in self._looked(formula, k, view):
-                    rows = _distinct(extended for found in rows for extended in self.solve(body, found, point, view))
-                yield from rows
-            case At(instant=term, body=body):
-                for point in self._instants(k, view):
-                    if isinstance(term, Variable) and term.name not in row:
-                        yield from self.solve(body, {**row, term.name: integer(point)}, point, view)
-                    elif number_of(value_of(term, row)) == point:
-                        yield from self.solve(body, row, point, view)
-            case WindowFormula(body=body):
-                yield from self.solve(body, row, k, self._through(formula, k, view))
-            case Negation(body=body):
-                if not any(True for _ in self.solve(body, row, k, replace(view, known=LAST))):
-                    yield row
-            case Test(condition=condition):
-                if test(condition, row, self._context):
-                    yield row
-            case Assign():
-                if (extended := assigned(formula, row, self._context)) is not None:
-                    yield extended
-            case Table():
-                yield from joined(formula, row)
 
     def _atom(self, pattern: Atom, row: Row, k: int, view: View) -> Iterator[Row]:
         if view.first is not None and k < view.first:
@@ -205,28 +164,8 @@ class Granular(Search[Point]):
         now, number = self._known[fact][k]
         return now <= view.now and number <= view.known and (view.only is None or (k, fact) in view.only)
 
-    def _looked(self, formula: DiamondMinus | BoxMinus, k: int, view: View) -> range:
-        """The granules that an operator looks at; a box before the first one looks at that."""
-        furthest = [] if formula.distance.hi == MAX else [k - self._steps(formula.distance.hi)]
-        first = max([self.start, *furthest, *([] if view.first is None else [view.first])])
-        last = k - self._steps(formula.distance.lo)
-        return range(first, (last if isinstance(formula, DiamondMinus) else max(last, self.start)) + 1)
-
-    @staticmethod
-    def _instants(k: int, view: View) -> range:
-        return range(k, k + 1) if view.first is None else range(view.first, k + 1)
-
-    def _through(self, window: WindowFormula, k: int, view: View) -> View:
-        if window.unit == "time":
-            return View(view.now, view.known, max(k - window.size, self.start))
-        last = sorted({(point, fact) for point, fact in self._events if point <= k})[-window.size:]
-        return View(view.now, view.known, last[0][0] if len(last) == window.size else self.start, frozenset(last))
-
-    def _steps(self, distance: int) -> int:
-        """An encoded distance in granules."""
-        if distance % (2 * self.length):
-            raise ValueError("the distances of a program on granules are whole ones")
-        return distance // (2 * self.length)
+    def _under_not(self, view: View) -> View:
+        return replace(view, known=LAST)
 
     # --- proofs
 
@@ -240,14 +179,14 @@ class Granular(Search[Point]):
         pieces = self.given.get(goal.fact, {})
         here = granule(goal.k, self.length).lo
         for piece in sorted((p for p in pieces if here in p), key=lambda p: -p.hi):
-            yield from timed.given(goal.fact, pieces[piece], piece, goal.k)
+            yield from asserted(goal.fact, pieces[piece], piece, goal.k)
 
     def ways(self, goal: Point, number: int | None) -> Iterator[Way]:
         by = LAST if number is None else number
         for rule in self._by_head.get(goal.fact[0], ()):
             begun = unify(headed(rule.head), goal.fact, {})
             for now in self._presents(rule, goal, number) if begun is not None else ():
-                for row in self.body(rule, begun or {}, View(now, by)):
+                for row in self.body(rule, begun or {}, View(now, known=by)):
                     if (goal.fact, goal.k) in self._heads(rule, row, now):
                         yield Way(rule, tuple(sorted(row.items())), now, self._least(rule, row, now, min(by, self._last)))
 
@@ -263,17 +202,10 @@ class Granular(Search[Point]):
 
     def _least(self, rule: Rule, row: Row, now: int, by: int) -> int:
         """The round after which a body is known to be true, `by` at the latest."""
-        low = 0
-        while low < by:
-            middle = (low + by) // 2
-            if self.body(rule, row, View(now, middle)):
-                by = middle
-            else:
-                low = middle + 1
-        return by
+        return bisect_left(range(by), True, key=lambda number: bool(self.body(rule, row, View(now, known=number))))
 
     def part(self, formula: Formula, way: Way, path: Path) -> Iterator[Proof] | None:
-        view = View(way.where, way.number)
+        view = View(way.where, known=way.number)
         return None if isinstance(formula, (Assign, Table)) else self._true(formula, dict(way.row), way.where, view, path)
 
     def _true(self, formula: Formula, row: Row, k: int, view: View, path: Path) -> Iterator[Proof]:
@@ -285,7 +217,7 @@ class Granular(Search[Point]):
             case DiamondMinus(body=body):
                 looked = self._looked(formula, k, view)
                 for point in reversed(looked):
-                    if self._is_true(body, row, point, view):
+                    if row in self._solve(body, row, point, view):
                         for tree in self._true(body, row, point, view, path):
                             yield step("diamond-minus", formula, row, [tree], here, self.granules(looked[0], looked[-1]))
             case BoxMinus(body=body):
@@ -307,9 +239,6 @@ class Granular(Search[Point]):
             case Test():
                 yield Holds(timed.shown(formula, row))
 
-    def _is_true(self, formula: Formula, row: Row, k: int, view: View) -> bool:
-        return any(found == row for found in self.solve(formula, row, k, view))
-
     def _pieces(self, body: Formula, row: Row, looked: range, view: View, path: Path) -> Iterator[tuple[Proof, ...]]:
         """Trees that one after the other are true at all these granules."""
         def following(piece: Proof) -> int | None:
@@ -323,8 +252,4 @@ class Granular(Search[Point]):
         if not isinstance(head, Atom):
             operator: Operator = "at" if isinstance(head, At) else "box-plus"
             premises = (step(operator, head, row, premises, here, granule(way.where, self.length)),)
-        return Derived(goal.fact, way.rule, row, premises, 1 + timed.depth(premises), timed.size(premises), here)
-
-
-def _distinct(rows: Iterable[Row]) -> list[Row]:
-    return [dict(key) for key in dict.fromkeys(tuple(sorted(row.items())) for row in rows)]
+        return Derived(goal.fact, way.rule, row, premises, 1 + depth(premises), timed.size(premises), here)

@@ -1,4 +1,4 @@
-"""Facts with the intervals during which they are known to hold, each part since a round of the derivation.
+"""Facts by what is bound of them, and with the intervals during which they are known to hold, each part since a round of the derivation.
 
 What a rule gives in a round follows from what was known before it, so a proof by these facts cannot use what it proves.
 """
@@ -10,10 +10,43 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 
 from engine.ir.rules import Atom, Fact
+from engine.ir.terms import Constant
 from engine.reference.formulas import Ground, Row, ground
 from engine.timeline import Interval, coalesce, interval
-from engine.why.index import Index
 from engine.why.trees import Source
+
+Places = tuple[int, ...]
+
+
+class Index:
+    """Ground atoms, found by the terms that a pattern and a row say."""
+
+    def __init__(self) -> None:
+        self._all: dict[tuple[str, int], list[Ground]] = defaultdict(list)
+        self._by: dict[tuple[str, int, Places], dict[tuple[str, ...], list[Ground]]] = {}
+
+    def add(self, fact: Ground) -> None:
+        """A fact that was not there."""
+        predicate, terms = fact
+        self._all[predicate, len(terms)].append(fact)
+        for (name, arity, places), index in self._by.items():
+            if name == predicate and arity == len(terms):
+                index[tuple(terms[place] for place in places)].append(fact)
+
+    def facts(self, atom: Atom, row: Row) -> Sequence[Ground]:
+        """The facts that agree with an atom in all that is a constant or bound."""
+        tokens = [term.token if isinstance(term, Constant) else row.get(term.name) for term in atom.terms]
+        places = tuple(place for place, token in enumerate(tokens) if token is not None)
+        shape = atom.predicate, len(tokens)
+        if not places:
+            return tuple(self._all.get(shape, ()))
+        name = *shape, places
+        if name not in self._by:
+            self._by[name] = defaultdict(list)
+            for fact in self._all.get(shape, ()):
+                self._by[name][tuple(fact[1][place] for place in places)].append(fact)
+        return tuple(self._by[name].get(tuple(token for token in tokens if token is not None), ()))
+
 
 Intervals = tuple[Interval, ...]
 Given = tuple[Fact, Source]

@@ -20,9 +20,9 @@ from engine.ir.terms import Constant, Variable
 from engine.records import Triple
 from engine.reference.algebra import Algebra, Scope, bind, matches, openness
 from engine.reference.dataset import Dataset
+from engine.reference.paths import routes
 from engine.reference.solutions import Row, compatible, row_key
 from engine.reference.substitution import expression, substitute
-from engine.why.routes import routes
 from engine.why.trees import Absent, Budget, Holds
 
 Name = tuple[str, ...]

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from engine.functions.datetimes import parse_moment
 from engine.functions.expressions import Context
-from engine.ir.look_back import look_back
-from engine.ir.quoting import unescape
-from engine.ir.rules import TRIPLE, Atom, Fact, Rule, RuleSet
+from engine.ir.programs import look_back
+from engine.ir.rules import TRIPLE, Atom, Rule, RuleSet
 from engine.ir.statement import Program, Statement, TimedProgram, TimeWindow
 from engine.ir.strata import Known, heads, predicate_of
-from engine.ir.terms import Constant
+from engine.ir.terms import Constant, unescape
 from engine.records import Event, Triple
-from engine.reference.formulas import Ground, Row
+from engine.reference.formulas import Ground, Row, as_fact, point_of
 from engine.timeline import ALWAYS, MAX, MIN, Interval, instant
 from engine.why import timed
 from engine.why.dataset import stated
@@ -22,12 +21,7 @@ from engine.why.dense import Dense, Moment
 from engine.why.granular import Granular, Point
 from engine.why.held import Given
 from engine.why.streamed import Instance, Streamed
-from engine.why.trees import Asserted, Budget, Proof, Source, Stated, Static, Step, TooMuchError
-from engine.why.trees import Streamed as OnStream
-
-STEPS = 2_000_000
-"""What a search may take, in look-ups: some seconds."""
-STEPS_FOR_MORE = 50_000
+from engine.why.trees import STEPS, Asserted, Budget, Proof, Source, Stated, Static, Step, Streamed as OnStream, depth, taken
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +53,7 @@ def explain_fact(program: RuleSet, given: Sequence[Given], fact: Ground, when: I
     if (when := when or _first(held)) is None or not any(one.lo <= when.lo and when.hi <= one.hi for one in held):
         return Proved(when or ALWAYS, (), False, held)
     found = search.pieces(lambda point: search.proofs(Moment(fact, point)), when)
-    return taken(when, map(_together, found), most, budget)
+    return Proved(when, *taken(map(_together, found), most, budget))
 
 
 def _on_granules(program: RuleSet, facts: Sequence[Given], fact: Ground, when: Interval | None, until: int, most: int,
@@ -79,7 +73,7 @@ def _on_granules(program: RuleSet, facts: Sequence[Given], fact: Ground, when: I
         return None if timed.during(tree).hi >= end else after
 
     found = search.cover(lambda k: search.proofs(Point(fact, k, last)), max(when.lo // length, search.start), following)
-    return taken(when, map(_together, found), most, budget)
+    return Proved(when, *taken(map(_together, found), most, budget))
 
 
 def explain_told(statement: Statement, row: Row, events: Sequence[Event], graphs: Mapping[str, Iterable[Triple]], makers: Mapping[str, str],
@@ -93,44 +87,23 @@ def explain_told(statement: Statement, row: Row, events: Sequence[Event], graphs
     back = look_back(rules, program.rules.granularity_ms)
     since = MIN if back is None else instant(begin) - back - length
     given: list[Given] = [(own, Stated(program.rules.name, own.atom.span)) for own in program.rules.facts]
-    given += [(_fact(triple, ALWAYS), Static(iri)) for iri in dict.fromkeys(source.iri for source in statement.graphs)
+    given += [(as_fact((TRIPLE, triple), ALWAYS), Static(iri)) for iri in dict.fromkeys(source.iri for source in statement.graphs)
               for triple in graphs.get(iri, ())]
-    given += [(_fact(triple, Interval(instant(event.t), instant(event.t))), OnStream(event.stream, (event.t,), makers.get(event.stream)))
+    given += [(as_fact((TRIPLE, triple), point_of(event.t)), OnStream(event.stream, (event.t,), makers.get(event.stream)))
               for event in events if since <= instant(event.t) <= instant(begin) + length for triple in event.triples]
     budget = Budget(STEPS)
     if not length:
         search = Dense(rules, given, instant(begin) + 1, Context(begin), budget)
         for point in (instant(begin), instant(begin) + 1):
             if search.round_of(Moment(fact, point)) is not None:
-                return taken(Interval(point, point), search.proofs(Moment(fact, point)), most, budget)
-        return Proved(Interval(instant(begin), instant(begin)), (), False)
+                return Proved(Interval(point, point), *taken(search.proofs(Moment(fact, point)), most, budget))
+        return Proved(point_of(begin), (), False)
     k, starts = instant(begin) // length, [event.t for event in events] + ([] if first_ms is None else [first_ms])
     start_ms = min(starts, default=begin) if program.rules.start_at_ms is None else program.rules.start_at_ms
     own = [fact.interval.lo // 2 for fact in program.rules.facts if fact.interval != ALWAYS and program.rules.start_at_ms is None]
     timeline = RuleSet(program.rules.name, rules, (), program.rules.granularity_ms, min([start_ms, *own]))
     granular = Granular(timeline, given, k, Context(begin), budget, None if back is None else since // length)
-    return taken(granular.granules(k, k), granular.proofs(Point(fact, k, k)), most, budget)
-
-
-def _fact(triple: Triple, when: Interval) -> Fact:
-    return Fact(Atom(TRIPLE, tuple(map(Constant, triple))), when)
-
-
-def taken(when: Interval, proofs: Iterator[Proof], most: int, budget: Budget) -> Proved:
-    """At most so many proofs. Raises TooMuchError where the search is given up before there is one."""
-    found: list[Proof] = []
-    try:
-        for proof in proofs:
-            if len(found) == most and proof not in found:
-                return Proved(when, tuple(found), True)
-            if proof not in found:
-                found.append(proof)
-                budget.limit(STEPS_FOR_MORE)
-    except TooMuchError:
-        if not found:
-            raise
-        return Proved(when, tuple(found), True)
-    return Proved(when, tuple(found), False)
+    return Proved(granular.granules(k, k), *taken(granular.proofs(Point(fact, k, k)), most, budget))
 
 
 def asked(rules: Iterable[Rule], fact: Ground) -> tuple[Rule, ...]:
@@ -168,14 +141,14 @@ def explain_reported(statement: Statement, row: Row, events: Sequence[Event], gr
     budget = Budget(STEPS)
     goal = Instance(fact, begin, end)
     search = Streamed([*program.rules.rules, *background], leaves, Context(begin), budget)
-    return taken(goal.during, search.reported(goal, program.rules.written), most, budget)
+    return Proved(goal.during, *taken(search.reported(goal, program.rules.written), most, budget))
 
 
 def _streamed(statement: Statement, events: Iterable[Event], makers: Mapping[str, str]) -> dict[Instance, list[tuple[Interval, Source]]]:
     lengths = {s.stream: s.window.range_ms for s in statement.streams if isinstance(s.window, TimeWindow)}
     found: dict[Instance, dict[tuple[Interval, Source], None]] = {}
     for event in events:
-        point = Interval(instant(event.t), instant(event.t))
+        point = point_of(event.t)
         for triple in event.triples:
             source = OnStream(event.stream, (event.t,), makers.get(event.stream))
             found.setdefault(Instance((TRIPLE, triple), event.t, event.t + lengths[event.stream]), {})[point, source] = None
@@ -215,4 +188,4 @@ def _together(pieces: tuple[Proof, ...]) -> Proof:
     if len(pieces) == 1:
         return pieces[0]
     when = timed.joined(pieces)
-    return Step("pieces", "one after the other", pieces, 1 + timed.depth(pieces), timed.size(pieces), when, when)
+    return Step("pieces", "one after the other", pieces, 1 + depth(pieces), timed.size(pieces), when, when)

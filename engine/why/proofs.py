@@ -1,24 +1,32 @@
 """Proof trees of facts: which rule gave a fact, with what bindings, from which premises, down to what is asserted.
 
-A tree is finite and no fact stands below itself. The trees of a fact come the shortest first: those with the fewest rules on
-their longest branch.
+A tree is finite and no fact stands below itself. The trees of a fact come the shortest first: those with the fewest rules on their longest
+branch.
+
+Rules with a Window of their own (Streaming RIF-Core) see other items of the streams than the query does: each such Window has a copy of
+every predicate, what the rule sees of the streams through it, and all that follows, by whichever rule (engine/reference/closure.py). In the
+trees that are shown the copies are the facts again, and the Window is a step.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from engine.functions.expressions import Context
+from engine.ir.notation import duration
 from engine.ir.printer import show
-from engine.ir.rules import TRIPLE, Atom, Falsum, Formula, Negation, Rule, Test
+from engine.ir.rules import TRIPLE, Atom, Falsum, Formula, Negation, Rule, Test, relation_of
 from engine.ir.terms import Constant, Variable
 from engine.reference.formulas import Ground, Row, ground, unify
 from engine.reference.substitution import expression
+from engine.timeline import Interval
 from engine.why.ranks import Ranked
-from engine.why.trees import (MOST_DEEP, Absent, Asserted, Budget, Derived, Holds, Lazy, Proof, Proven, Source, TooMuchError, choices,
-                              shortest)
+from engine.why.trees import (MOST_DEEP, Absent, Asserted, Budget, Derived, Holds, Lazy, Proof, Source, Step, Streamed, TooMuchError,
+                              asserted, choices, depth, shortest)
+
+Given = Mapping[Ground, tuple[Source, ...]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,14 +42,14 @@ class _Instance:
 class Prover:
     """Proofs of what follows from `given` by `rules`."""
 
-    def __init__(self, given: Mapping[Ground, tuple[Source, ...]], rules: Iterable[Rule], context: Context, budget: Budget) -> None:
+    def __init__(self, given: Given, rules: Iterable[Rule], context: Context, budget: Budget) -> None:
         self.given, self._budget = given, budget
         listed = [rule for rule in rules if not isinstance(rule.head, Falsum)]
         self.known = Ranked(given, listed, context, budget.spend)
         self._heads: dict[tuple[str, str | None], list[Rule]] = defaultdict(list)
         for rule in listed:
             if isinstance(rule.head, Atom):
-                self._heads[rule.head.predicate, _property(rule.head)].append(rule)
+                self._heads[relation_of(rule.head)].append(rule)
         self._instances: dict[Ground, list[_Instance]] = {}
 
     def proofs(self, fact: Ground) -> Iterator[Proof]:
@@ -58,12 +66,7 @@ class Prover:
         """The proofs of a fact that use nothing of what stands above it."""
         self._budget.spend()
         if fact in self.given:
-            plain = tuple(source for source in self.given[fact] if not isinstance(source, Proven))
-            if plain:
-                yield Asserted(fact, plain)
-            for source in self.given[fact]:
-                if isinstance(source, Proven):
-                    yield from source.proofs(0)
+            yield from asserted(fact, self.given[fact])
         if len(above) >= MOST_DEEP or self._same(fact) in above:
             return
         path = above | {self._same(fact)}
@@ -78,8 +81,7 @@ class Prover:
         premises = [Lazy(self._trees(part, path) if isinstance(part, tuple) else iter([part])) for part in instance.parts]
         for trees in choices(premises):
             self._budget.spend()
-            yield Derived(fact, instance.rule, instance.row, trees, 1 + max((t.depth for t in trees), default=0),
-                          1 + sum(t.size for t in trees))
+            yield Derived(fact, instance.rule, instance.row, trees, 1 + depth(trees), 1 + sum(t.size for t in trees))
 
     def _instances_of(self, fact: Ground) -> list[_Instance]:
         """The ways in which rules give a fact from what is known."""
@@ -118,7 +120,65 @@ def _part(formula: Formula, row: Row) -> Ground | Absent | Holds | None:
     return None
 
 
-def _property(head: Atom) -> str | None:
-    """The property of a triple, where it is a constant."""
-    link = head.terms[1] if head.predicate == TRIPLE else None
-    return link.token if isinstance(link, Constant) else None
+@dataclass(frozen=True, slots=True)
+class RuleView:
+    """What rules see through a Window of `length_ms`: the facts, and the points of time that it shows."""
+
+    length_ms: int
+    given: Given
+    over: Interval
+
+
+class ViewProver(Prover):
+    """Proofs of what follows from `given`, and through the views."""
+
+    def __init__(self, given: Given, views: Iterable[RuleView], rules: Iterable[Rule], context: Context, budget: Budget) -> None:
+        self._views = {_prefix(view.length_ms): view for view in views}
+        self._written: dict[Rule, Rule] = {}
+        seen = {(prefix + predicate, terms): sources for prefix, view in self._views.items()
+                for (predicate, terms), sources in view.given.items()}
+        for rule in rules:
+            own = "" if rule.window_ms is None else _prefix(rule.window_ms)
+            body = tuple(_copied(part, own if own in self._views else "") for part in rule.body)
+            for prefix in ("", *self._views):
+                head = Atom(prefix + rule.head.predicate, rule.head.terms) if prefix and isinstance(rule.head, Atom) else rule.head
+                self._written[replace(rule, head=head, body=body)] = rule
+        super().__init__({**given, **seen}, self._written, context, budget)
+
+    def proofs(self, fact: Ground) -> Iterator[Proof]:
+        return map(self._shown, super().proofs(fact))
+
+    def _same(self, fact: Ground) -> Ground:
+        return fact[0][len(self._prefix(fact)):], fact[1]
+
+    def _prefix(self, fact: Ground) -> str:
+        return next((name for name in self._views if fact[0].startswith(name)), "")
+
+    def _shown(self, proof: Proof) -> Proof:
+        """A tree with the facts themselves in place of their copies."""
+        match proof:
+            case Asserted(fact=fact, sources=sources):
+                leaf, prefix = Asserted(self._same(fact), sources), self._prefix(fact)
+                if not prefix or not any(isinstance(source, Streamed) for source in sources):
+                    return leaf
+                view = self._views[prefix]
+                return Step("window", f"window {duration(view.length_ms)}", (leaf,), 0, 2, None, view.over)
+            case Derived(fact=fact, premises=premises):
+                inner = tuple(map(self._shown, premises))
+                return replace(proof, fact=self._same(fact), rule=self._written[proof.rule], premises=inner,
+                               size=1 + sum(part.size for part in inner))
+        return proof
+
+
+def _prefix(length_ms: int) -> str:
+    """What the names of a Window's copies begin with; no document can write it."""
+    return f".window {length_ms} "
+
+
+def _copied(formula: Formula, prefix: str) -> Formula:
+    match formula:
+        case Atom(predicate=predicate, terms=terms) if prefix:
+            return Atom(prefix + predicate, terms)
+        case Negation(body=body):
+            return Negation(_copied(body, prefix))
+    return formula

@@ -10,16 +10,15 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from engine.functions.expressions import Context, test
-from engine.ir.growth import endless, rounds
+from engine.functions.expressions import Context
 from engine.ir.rules import TRIPLE, Assign, Atom, Falsum, Formula, Negation, Rule, Table, Test, rule_variables
-from engine.ir.strata import strata
+from engine.ir.strata import endless, rounds, strata
 from engine.ir.terms import RDF_TYPE, Constant
 from engine.reference.closure import is_rdf
 from engine.reference.dataset import Graph
-from engine.reference.formulas import Ground, Row, assigned, ground, in_quick_order, joined, unify
+from engine.reference.formulas import Ground, Row, computed, ground, in_quick_order, unify
+from engine.why.held import Index
 
-Places = tuple[int, ...]
 Key = tuple[str, ...]
 """What facts are grouped by: predicate, property of a triple, class of one with rdf:type."""
 
@@ -44,17 +43,15 @@ class Ranked:
         self.rank: dict[Ground, int] = dict.fromkeys(given, 0)
         self._context = context
         self._sizes: dict[Key, int] = defaultdict(int)
-        self._indexes: dict[tuple[str, int, Places], dict[Key, list[Ground]]] = {}
-        self._by_shape: dict[tuple[str, int], list[Ground]] = defaultdict(list)
-        self._index(self.rank)
+        self._index = Index()
+        self._note(self.rank)
         self._rounds = 0
         for layer in strata(rule for rule in rules if not isinstance(rule.head, Falsum)):
             self._close(layer)
 
     def graph(self) -> Graph:
         """The triples that are RDF."""
-        return Graph((s, p, o) for predicate, terms in self.rank if predicate == TRIPLE
-                     for s, p, o in [terms] if is_rdf((s, p, o)))
+        return Graph((s, p, o) for predicate, terms in self.rank if predicate == TRIPLE for s, p, o in [terms] if is_rdf((s, p, o)))
 
     def solutions(self, body: Sequence[Formula], row: Row) -> Iterator[Row]:
         """The extensions of `row` that satisfy all formulas."""
@@ -78,7 +75,7 @@ class Ranked:
             self._rounds += 1
             new = [fact for fact in found if fact not in self.rank]
             self.rank.update(dict.fromkeys(new, self._rounds))
-            self._index(new)
+            self._note(new)
             found = set()
 
     def _fired(self, trigger: _Trigger, key: Key, facts: Sequence[Ground]) -> Iterator[Ground]:
@@ -121,48 +118,27 @@ class Ranked:
                 return (found for fact in self._facts(formula, row) if (found := unify(formula, fact, row)) is not None)
             case Negation(body=body):
                 return [] if any(True for _ in self._solve(body, row)) else [row]
-            case Test(condition=condition):
-                return [row] if test(condition, row, self._context) else []
-            case Assign():
-                extended = assigned(formula, row, self._context)
-                return [] if extended is None else [extended]
-            case Table():
-                return joined(formula, row)
+            case Test() | Assign() | Table():
+                return computed(formula, row, self._context)
         raise ValueError(f"a formula that speaks of time: {formula}")
 
     def _facts(self, atom: Atom, row: Row) -> Iterable[Ground]:
-        """Facts that may match, by an index of what is bound."""
-        tokens = [term.token if isinstance(term, Constant) else row.get(term.name) for term in atom.terms]
-        bound = tuple(place for place, token in enumerate(tokens) if token is not None)
-        key = tuple(token for token in tokens if token is not None)
-        if len(bound) == len(tokens):
-            return [fact] if (fact := (atom.predicate, key)) in self.rank else []
-        shape = atom.predicate, len(tokens)
-        if not bound:
-            return self._by_shape[shape]
-        name = *shape, bound
-        if name not in self._indexes:
-            index: dict[Key, list[Ground]] = defaultdict(list)
-            for fact in self._by_shape[shape]:
-                index[tuple(fact[1][place] for place in bound)].append(fact)
-            self._indexes[name] = index
-        return self._indexes[name].get(key, ())
+        """Facts that may match; of an atom that is wholly bound, that one."""
+        if all(isinstance(term, Constant) or term.name in row for term in atom.terms):
+            return [fact] if (fact := ground(atom, row)) in self.rank else []
+        return self._index.facts(atom, row)
 
     def _any(self, atom: Atom) -> bool:
         """Whether there is any fact of an atom's predicate and property."""
         return self._sizes.get(_relation(atom.predicate, [t.token if isinstance(t, Constant) else "" for t in atom.terms]), 0) > 0
 
-    def _index(self, facts: Iterable[Ground]) -> None:
+    def _note(self, facts: Iterable[Ground]) -> None:
         for fact in facts:
             predicate, terms = fact
-            self._by_shape[predicate, len(terms)].append(fact)
+            self._index.add(fact)
             self._sizes[predicate, ""] += 1
             if predicate == TRIPLE:
                 self._sizes[predicate, terms[1]] += 1
-        for (predicate, length, places), index in self._indexes.items():
-            for fact in facts:
-                if fact[0] == predicate and len(fact[1]) == length:
-                    index[tuple(fact[1][place] for place in places)].append(fact)
 
 
 def _relation(predicate: str, tokens: Sequence[str]) -> Key:

@@ -13,11 +13,10 @@ from functools import partial
 from engine.functions.expressions import Context
 from engine.ir.rules import TRIPLE, Atom, Fact, Rule, RuleSet, Table
 from engine.ir.stages import Division, Stage, stages
-from engine.ir.terms import Constant
 from engine.records import Event, Triple
 from engine.reference.closure import is_rdf
 from engine.reference.dataset import Graph
-from engine.reference.formulas import Ground, ground
+from engine.reference.formulas import Ground, as_fact, ground, point_of
 from engine.reference.mixed import Origin, clipped, is_head, is_of_schema, plain_rules
 from engine.timeline import ALWAYS, MIN, Interval, granule, instant, intersect
 from engine.why import timed
@@ -25,7 +24,7 @@ from engine.why.dense import Dense, Moment
 from engine.why.granular import Granular, Point
 from engine.why.held import Given
 from engine.why.proofs import Prover
-from engine.why.trees import Budget, Derived, Proof, Proven, Source, Stated, Step, Streamed
+from engine.why.trees import Budget, Derived, Proof, Proven, Source, Stated, Step, Streamed, depth
 
 Static = Mapping[Ground, tuple[Source, ...]]
 
@@ -42,10 +41,10 @@ class Staged:
         plain = [rule for one in division.plain for rule in one.rules if rule.role == "built-in"]
         self._schema = Prover(static, plain, Context(tick), budget)
         self._streamed: list[Given] = [
-            (_fact((TRIPLE, triple), _point(event.t)), Streamed(event.stream, (event.t,), makers.get(event.stream)))
+            (as_fact((TRIPLE, triple), point_of(event.t)), Streamed(event.stream, (event.t,), makers.get(event.stream)))
             for event in events if event.t < tick for triple in event.triples]
         self._stated: list[Given] = [(fact, _stated(fact, sets)) for fact in division.facts]
-        self._always: list[Given] = [(_fact(atom, ALWAYS), source) for atom, sources in static.items() for source in sources]
+        self._always: list[Given] = [(as_fact(atom, ALWAYS), source) for atom, sources in static.items() for source in sources]
         self._always += [(fact, self._said(fact, sets)) for fact in always]
         now = 2 * tick - (2 if on_change else 1)
         self._shown: dict[Ground, list[Source]] = {}
@@ -73,7 +72,7 @@ class Staged:
         return self._proofs(place, fact, point)
 
     def _search(self, stage: Stage, end: int) -> Dense | Granular | None:
-        derived = [(_fact(fact, when), Proven(partial(self._proofs, place, fact)))
+        derived = [(as_fact(fact, when), Proven(partial(self._proofs, place, fact)))
                    for place in stage.reads for fact, held in self._held(place, self._made[place][0].rules) for when in held]
         length, start = stage.timeline.granularity_ms, stage.timeline.start_at_ms
         if start is None and length and self._cut_ms is not None:
@@ -141,7 +140,7 @@ class Staged:
                 found += [next(self._schema.proofs(ground(part, row)))] if isinstance(part, Atom) else []
             elif not isinstance(part, Table):
                 found += [premise for premise in [next(rest, None)] if premise is not None]
-        return replace(proof, rule=rule, row=row, premises=tuple(found), depth=1 + timed.depth(found), size=timed.size(found))
+        return replace(proof, rule=rule, row=row, premises=tuple(found), depth=1 + depth(found), size=timed.size(found))
 
     def _said(self, fact: Fact, sets: Sequence[RuleSet]) -> Source:
         """Who says what holds always: a rule set, or the schema by a built-in rule."""
@@ -156,14 +155,6 @@ def _stated(fact: Fact, sets: Sequence[RuleSet]) -> Stated:
 
 def _clipped(given: Iterable[Given], first: int, last: int) -> list[Given]:
     return [(inside, source) for fact, source in given for inside in clipped([fact], first, last)]
-
-
-def _fact(found: Ground, when: Interval) -> Fact:
-    return Fact(Atom(found[0], tuple(map(Constant, found[1]))), when)
-
-
-def _point(ms: int) -> Interval:
-    return Interval(instant(ms), instant(ms))
 
 
 def _triple(fact: Ground) -> Triple:

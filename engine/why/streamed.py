@@ -1,6 +1,5 @@
 """Proofs of what a Streaming RIF-Core program reports: a fact from the latest begin of what it uses to the earliest end
-(engine/reference/program.py has the definitions). Nothing coalesces: each begin of a fact is an instance of its own.
-"""
+(engine/reference/program.py has the definitions). Nothing coalesces: each begin of a fact is an instance of its own."""
 
 from __future__ import annotations
 
@@ -9,16 +8,15 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from engine.functions.expressions import Context, test
-from engine.ir.growth import endless, rounds
+from engine.functions.expressions import Context
 from engine.ir.rules import Assign, Atom, Formula, Rule, Table, Test, atoms
-from engine.reference.formulas import Ground, Row, assigned, ground, in_quick_order, joined, unify
+from engine.ir.strata import endless, rounds
+from engine.reference.formulas import Ground, Row, computed, ground, in_quick_order, unify
 from engine.timeline import MAX, MIN, Interval
 from engine.why import timed
-from engine.why.held import LAST
-from engine.why.index import Index
+from engine.why.held import LAST, Index
 from engine.why.timed import Path, Search, Way
-from engine.why.trees import Budget, Derived, Holds, Proof
+from engine.why.trees import Budget, Derived, Holds, Proof, depth
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,14 +107,8 @@ class Streamed(Search[Instance]):
                 for fact in facts:
                     if (extended := unify(formula, fact, row)) is not None:
                         yield from ((extended, one) for one in self._instances(fact, by))
-            case Test(condition=condition):
-                if test(condition, row, self._context):
-                    yield row, _ALWAYS
-            case Assign():
-                if (value := assigned(formula, row, self._context)) is not None:
-                    yield value, _ALWAYS
-            case Table():
-                yield from ((extended, _ALWAYS) for extended in joined(formula, row))
+            case Test() | Assign() | Table():
+                yield from ((extended, _ALWAYS) for extended in computed(formula, row, self._context))
             case _:
                 raise ValueError(f"a program has no {type(formula).__name__}")
 
@@ -160,4 +152,4 @@ class Streamed(Search[Instance]):
         return None
 
     def conclude(self, goal: Instance, way: Way, premises: tuple[Proof, ...]) -> Proof:
-        return Derived(goal.fact, way.rule, dict(way.row), premises, 1 + timed.depth(premises), timed.size(premises), goal.during)
+        return Derived(goal.fact, way.rule, dict(way.row), premises, 1 + depth(premises), timed.size(premises), goal.during)

@@ -8,18 +8,18 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Generic, Protocol, TypeVar
 
-from engine.ir.notation import duration
+from engine.ir.notation import duration, show_formula
 from engine.ir.printer import show_group
-from engine.ir.rule_printer import show_formula
-from engine.ir.rules import Assign, Atom, At, Formula, Head, Rule, Table, Test
+from engine.ir.rules import Assign, Atom, Formula, Head, Rule, Table
+from engine.ir.substitution import mapped
 from engine.ir.terms import Constant, Term, Variable
 from engine.reference.formulas import Ground, Row
 from engine.reference.substitution import expression
 from engine.timeline import ALWAYS, Interval, intersect
-from engine.why.trees import MOST_DEEP, Asserted, Budget, Lazy, Operator, Proof, Proven, Source, Step, TooMuchError, choices, shortest
+from engine.why.trees import MOST_DEEP, Asserted, Budget, Lazy, Operator, Proof, Step, TooMuchError, choices, depth, shortest
 
 MOST_NODES = 10_000
 """Nodes of a tree that is shown."""
@@ -158,11 +158,6 @@ def meeting(premises: Sequence[Proof]) -> Interval:
     return found
 
 
-def depth(premises: Sequence[Proof]) -> int:
-    """The rules and operators on the longest branch."""
-    return max((premise.depth for premise in premises), default=0)
-
-
 def size(premises: Sequence[Proof]) -> int:
     """The nodes with one above them. Raises TooMuchError."""
     found = 1 + sum(premise.size for premise in premises)
@@ -175,16 +170,6 @@ def step(operator: Operator, formula: Formula | Head, row: Row, premises: Sequen
     """An operator as a step."""
     text = shown(formula, row) if not isinstance(formula, Atom) else operator
     return Step(operator, text, tuple(premises), 1 + depth(premises), size(premises), when, over)
-
-
-def given(fact: Ground, sources: tuple[Source, ...], when: Interval, point: int) -> Iterator[Proof]:
-    """A fact of the input: said by somebody, or proved by others."""
-    plain = tuple(source for source in sources if not isinstance(source, Proven))
-    if plain:
-        yield Asserted(fact, plain, during=when)
-    for source in sources:
-        if isinstance(source, Proven):
-            yield from source.proofs(point)
 
 
 def window(event: Asserted, window_ms: int, seen: Interval) -> Step:
@@ -207,13 +192,4 @@ def replaced(formula: Any, row: Row) -> Any:
     def term(given: Term) -> Term:
         return Constant(row[given.name]) if isinstance(given, Variable) and given.name in row else given
 
-    match formula:
-        case Atom(predicate=predicate, terms=terms):
-            return Atom(predicate, tuple(map(term, terms)))
-        case Test(condition=condition):
-            return Test(expression(condition, row))
-        case Assign() | Table():
-            return formula
-        case At(instant=instant, body=body):
-            return At(term(instant), replaced(body, row))
-    return replace(formula, body=replaced(formula.body, row))
+    return formula if isinstance(formula, (Assign, Table)) else mapped(formula, term, lambda part: expression(part, row))

@@ -133,6 +133,10 @@ class TooMuchError(Exception):
     """The search was given up."""
 
 
+STEPS, STEPS_FOR_MORE = 2_000_000, 50_000
+"""What a search may take, in look-ups: some seconds; and one for a further proof."""
+
+
 class Budget:
     """How many steps a search may take."""
 
@@ -166,6 +170,38 @@ class Lazy(Generic[Node]):
         return self._made[number] if number < len(self._made) else None
 
 
+def taken(trees: Iterator[Node], most: int, budget: Budget) -> tuple[tuple[Node, ...], bool]:
+    """At most so many different trees; and whether there are others, or the search for them was given up. Raises TooMuchError where it is
+    given up before there is one."""
+    found: list[Node] = []
+    try:
+        for tree in trees:
+            if len(found) == most and tree not in found:
+                return tuple(found), True
+            if tree not in found:
+                found.append(tree)
+                budget.limit(STEPS_FOR_MORE)
+    except TooMuchError:
+        if not found:
+            raise
+        return tuple(found), True
+    return tuple(found), False
+
+
+def depth(premises: Sequence[Tree]) -> int:
+    """The rules and operators on the longest branch."""
+    return max((premise.depth for premise in premises), default=0)
+
+
+def asserted(fact: Ground, sources: tuple[Source, ...], during: Interval | None = None, point: int = 0) -> Iterator[Proof]:
+    """A fact of the input: said by somebody, or proved by others."""
+    if plain := tuple(source for source in sources if not isinstance(source, Proven)):
+        yield Asserted(fact, plain, during=during)
+    for source in sources:
+        if isinstance(source, Proven):
+            yield from source.proofs(point)
+
+
 def choices(premises: Sequence[Lazy[Node]]) -> Iterator[tuple[Node, ...]]:
     """Each choice of one tree for every premise, the shortest first."""
     first = tuple(premise.get(0) for premise in premises)
@@ -176,7 +212,7 @@ def choices(premises: Sequence[Lazy[Node]]) -> Iterator[tuple[Node, ...]]:
     def push(numbers: tuple[int, ...], chosen: tuple[Node | None, ...]) -> None:
         trees = tuple(tree for tree in chosen if tree is not None)
         if len(trees) == len(chosen):
-            heapq.heappush(waiting, (max((t.depth for t in trees), default=0), sum(t.size for t in trees), numbers, trees))
+            heapq.heappush(waiting, (depth(trees), sum(t.size for t in trees), numbers, trees))
 
     push(start, first)
     while waiting:
@@ -191,9 +227,7 @@ def choices(premises: Sequence[Lazy[Node]]) -> Iterator[tuple[Node, ...]]:
 
 def shortest(ways: Iterable[tuple[int, Iterator[Node]]]) -> Iterator[Node]:
     """The trees of several ways, the shortest first; each way gives its own in that order, none with a depth below the bound before it.
-
-    What was begun goes before what was not, so that one tree is there before all others of its depth have been made.
-    """
+    What was begun goes before what was not, so that one tree is there before all others of its depth have been made."""
     waiting: list[tuple[int, int, int, Node | None, Iterator[Node]]] = []
     for number, (bound, trees) in enumerate(ways):
         waiting.append((bound, 1, number, None, trees))

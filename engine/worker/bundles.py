@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from engine.ipc import pack, unpack
-from engine.ir.growth import Unending
+from engine.ir.strata import Unending
 from engine.limits import UNLIMITED, EvaluationLimits, LimitExceeded, Postponed
 from engine.output import first_rows, packed_json
 from engine.sql.closing import Closing, beside_table, following_table, new_table

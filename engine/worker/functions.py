@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from engine.functions.aggregates import aggregate
 from engine.functions.compare import order_key
-from engine.functions.context import Context, row_key
-from engine.functions.errors import ExpressionError
+from engine.functions.context import Context, ExpressionError, row_key
 from engine.functions.expressions import compile_term, compile_truth
 from engine.sql.calls import is_volatile
 from engine.sql.codes import read_aggregate, read_call

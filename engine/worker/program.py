@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from engine.ir.growth import rounds
 from engine.ir.rules import ALWAYS_HELD, TRIPLE
+from engine.ir.strata import rounds
 from engine.ir.terms import RDF_TYPE
 from engine.plan import intervals as plan
 from engine.plan.upcoming import late_boxed, watched

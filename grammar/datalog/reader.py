@@ -10,11 +10,9 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from engine.ir.profiles import SIMPLE, STREAM
-from engine.ir.quoting import is_language_tag
-from engine.ir.rules import TRIPLE, Atom, Import
+from engine.ir.rules import SIMPLE, STREAM, TRIPLE, Atom, Import
 from engine.ir.spans import Span
-from engine.ir.terms import RDF_TYPE, XSD, Constant, Term, Variable
+from engine.ir.terms import RDF_TYPE, XSD, Constant, Term, Variable, is_language_tag
 from grammar.rule_text import Report, TokenReader, unescaped
 from grammar.terms import WELL_KNOWN, literal
 from grammar.text import LOCAL_NAME, SHORT_PREFIX, WORD, Token

@@ -6,10 +6,8 @@ import re
 from collections.abc import Callable
 
 from engine.ir.builtins import FUNC, INTEGERS, PRED, RIF
-from engine.ir.iris import resolve
-from engine.ir.quoting import is_language_tag, quote
 from engine.ir.spans import Span
-from engine.ir.terms import RDF, RDFS, XSD
+from engine.ir.terms import RDF, RDFS, XSD, is_language_tag, quote, resolve
 from grammar.rule_text import Report
 
 LOCAL = "urn:rif-local:"

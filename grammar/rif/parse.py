@@ -8,8 +8,8 @@ from dataclasses import replace
 
 from engine.ir.builtins import RIF
 from engine.ir.expressions import Call, Expression
-from engine.ir.profiles import OWL_DIRECT, OWL_RL, RANKS, RDFS_PROFILE, SIMPLE, STREAM
-from engine.ir.rules import OF_SUBCLASSES, TRIPLE, Assign, Atom, Fact, Formula, Import, Rule, RuleSet, Test, atoms
+from engine.ir.rules import (OF_SUBCLASSES, OWL_DIRECT, OWL_RL, RANKS, RDFS_PROFILE, SIMPLE, STREAM, TRIPLE, Assign, Atom, Fact, Formula,
+                             Import, Rule, RuleSet, Test, atoms)
 from engine.ir.spans import Diagnostic, DiagnosticError, Span
 from engine.ir.terms import RDF, RDF_TYPE, Constant, Variable
 from grammar.rif import presentation, xml

@@ -13,14 +13,12 @@ from itertools import product
 from engine.ir import lists
 from engine.ir.builtins import BUILTINS, MAKE_LIST
 from engine.ir.expressions import Call, Expression
-from engine.ir.rules import TRIPLE, Assign, Atom, Fact, Rule, Test
-from engine.ir.rules import Formula as BodyFormula
+from engine.ir.rules import TRIPLE, Assign, Atom, Fact, Formula as BodyFormula, Rule, Test
 from engine.ir.spans import Span
-from engine.ir.terms import RDF_TYPE, RDFS, Constant, Variable
-from engine.ir.terms import Term as IrTerm
+from engine.ir.terms import RDF_TYPE, RDFS, Constant, Term as IrTerm, Variable
 from engine.timeline import ALWAYS
 from grammar.rif.bodies import Conjunct, Equality, Ordered, in_order
-from grammar.rif.syntax import (Apply, Clause, Connective, Const, External, Foreign, Formula, Frame, ListTerm, Pair, Quantified, Term, Var)
+from grammar.rif.syntax import Apply, Clause, Connective, Const, External, Foreign, Formula, Frame, ListTerm, Pair, Quantified, Term, Var
 from grammar.rule_text import Report
 
 SUBCLASS = f"<{RDFS}subClassOf>"

@@ -10,8 +10,8 @@ from engine.ir.terms import XSD
 from grammar.rif import constants
 from grammar.rif.elements import XML, Element, read
 from grammar.rif.presentation import UNITS, window_ms
-from grammar.rif.syntax import (Apply, Clause, Connective, Const, Document, External, Foreign, Formula, Frame, ListTerm, Pair,
-                                Quantified, Term, Var)
+from grammar.rif.syntax import (Apply, Clause, Connective, Const, Document, External, Foreign, Formula, Frame, ListTerm, Pair, Quantified,
+                                Term, Var)
 from grammar.rule_text import Report, Stop
 
 EXTENSION = "urn:thalweg:rif"

@@ -17,9 +17,9 @@ from dataclasses import dataclass, field
 from typing import IO, BinaryIO
 from xml.parsers import expat
 
-from engine.ir.quoting import is_language_tag
-from server.formats.media import JSONL, JSONLD, NQUADS, NTRIPLES, RDFXML, TIMED
+from engine.ir.terms import is_language_tag
 from server.formats.items import syntax_problem
+from server.formats.media import JSONL, JSONLD, NQUADS, NTRIPLES, RDFXML, TIMED
 from server.problems import Problem
 
 _PIECE = 256 * 1024

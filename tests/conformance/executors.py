@@ -20,14 +20,12 @@ from engine.compiler import BUILT_IN_RULES
 from engine.execution.own_process import own_process
 from engine.functions.terms import literal, split
 from engine.ir.programs import timed_statement
-from engine.ir.profiles import STREAM
-from engine.ir.rules import TRIPLE, Atom, Fact, Import, Rule, RuleSet
+from engine.ir.rules import STREAM, TRIPLE, Atom, Fact, Import, Rule, RuleSet
 from engine.ir.statement import Ask, Select, Statement
 from engine.ir.terms import Constant, Variable
 from engine.records import Event, GraphVersion, Record, Register, RulesVersion
 from engine.reference import streams, temporal
-from engine.reference.formulas import Ground, ground
-from engine.reference.model import Model
+from engine.reference.formulas import Ground, Model, ground
 from engine.reference.sparql import Result
 from engine.runtime import programs
 from engine.runtime.rows import graph_table

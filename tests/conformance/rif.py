@@ -14,15 +14,14 @@ from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
-from engine.ir.profiles import OWL_DIRECT, OWL_RL, RANKS
-from engine.ir.rules import TRIPLE, Atom, Fact, Formula, Import, Rule, RuleSet
+from engine.ir.rules import OWL_DIRECT, OWL_RL, RANKS, TRIPLE, Atom, Fact, Formula, Import, Rule, RuleSet
 from engine.ir.spans import DiagnosticError
 from engine.ir.terms import Constant, Variable
 from engine.records import Triple
 from engine.reference.closure import closure
 from engine.reference.dataset import Graph
 from engine.reference.temporal import evaluate
-from engine.rewrite.profiles import RULES_OF
+from engine.rewrite.owl2rl import RULES_OF
 from engine.timeline import ALWAYS
 from grammar import parse
 from grammar.rif.parse import REJECTED, graph_problems, strongest

@@ -9,8 +9,7 @@ from pathlib import Path
 
 import pyoxigraph
 
-from engine.ir.profiles import STREAM
-from engine.ir.rules import Formula, Import, RuleSet
+from engine.ir.rules import STREAM, Formula, Import, RuleSet
 from engine.records import Triple
 from grammar.rif.parse import link, parse_condition, parse_rules
 

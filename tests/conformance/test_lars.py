@@ -13,7 +13,7 @@ from engine.execution.own_process import own_process
 from engine.ir.rules import Fact, RuleSet
 from engine.ir.statement import Statement
 from engine.records import Record
-from engine.reference.model import Model
+from engine.reference.formulas import Model
 from tests.conformance import lars
 from tests.conformance.executors import Answer, Evaluation, derived_model, reference, registered_model
 from tests.conformance.outcomes import Verdict

@@ -14,9 +14,8 @@ from xml.sax.saxutils import escape
 from engine.compiler import Catalog, compile_statement
 from engine.execution.compiled import Compiled
 from engine.execution.kept import KeptClosures
-from engine.ir.profiles import STREAM
-from engine.ir.quoting import quote
-from engine.ir.terms import RDF_TYPE, RDFS
+from engine.ir.rules import STREAM
+from engine.ir.terms import RDF_TYPE, RDFS, quote
 from engine.records import Triple
 from engine.rewrite.owl2rl import BUILT_IN
 from engine.runtime.rows import graph_table
@@ -24,9 +23,9 @@ from engine.sql.closing import Closing, seen_text
 from engine.sql.dialect import DIALECTS
 from engine.sql.sources import Evaluation, source_texts, stream_table
 from grammar import parse
-from grammar.rule_sets import parse_program
 from grammar.rif.parse import parse_rules
 from grammar.rif.xml import EXTENSION
+from grammar.rule_sets import parse_program
 
 PS, XML = "text/x-rif-ps", "application/rif+xml"
 RIF, XS = "http://www.w3.org/2007/rif#", "http://www.w3.org/2001/XMLSchema#"

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from random import Random
 
-from engine.ir import profiles
+from engine.ir import rules
 from engine.records import End, Event, GraphVersion, Record, Register, RulesVersion, Triple
 from grammar.rule_sets import media_of
 from tests.case_rows import PREFIXES
@@ -173,7 +173,7 @@ def make_program(random: Random, programs: dict[str, Program], seconds: int) -> 
     """Rules as a query of its own: what begins to hold, and what ceases, at each instant."""
     name = random.choice(sorted(programs))
     program = programs[name]
-    query = (f"Document(Prefix(ex <{SPACE}>) Import(<{STREAM}> <{profiles.STREAM}>) Window {random.choice((500, 1500, 3000))} ms "
+    query = (f"Document(Prefix(ex <{SPACE}>) Import(<{STREAM}> <{rules.STREAM}>) Window {random.choice((500, 1500, 3000))} ms "
              f"Group({random.choice(program.rules)}))")
     return Scenario(f"{name} as a query", program, query, (), _items(random, program, seconds), None)
 

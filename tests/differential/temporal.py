@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 from engine.functions.terms import integer
 from engine.ir.expressions import Call
 from engine.ir.rules import (Assign, At, Atom, BoxMinus, BoxPlus, DiamondMinus, Fact, Falsum, Formula, Head, Negation, Rule, RuleSet, Table,
-                             Test, WindowFormula)
-from engine.ir.rules import atoms as rule_atoms
+                             Test, WindowFormula, atoms as rule_atoms)
 from engine.ir.terms import Constant, Term, Variable
 from engine.timeline import ALWAYS, MAX, Interval, granule, interval, operator
 

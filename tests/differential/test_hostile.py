@@ -15,7 +15,7 @@ import pytest
 import sqlglot
 from sqlglot import exp
 
-from engine.ir.quoting import quote
+from engine.ir.terms import quote
 from tests.differential.hostile import Words, case, compiled, harmless, hostile, in_xml, statements
 
 GLOT = {"local": "duckdb", "sql": "spark"}

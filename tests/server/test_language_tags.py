@@ -8,14 +8,12 @@ from xml.sax.saxutils import quoteattr
 
 import pytest
 
-from engine.functions.context import Context
-from engine.functions.errors import ExpressionError
+from engine.functions.context import Context, ExpressionError
 from engine.functions.expressions import evaluate
 from engine.ir.builtins import FUNC
 from engine.ir.expressions import Call
-from engine.ir.quoting import is_language_tag, quote
 from engine.ir.spans import DiagnosticError
-from engine.ir.terms import RDF, XSD, Constant
+from engine.ir.terms import RDF, XSD, Constant, is_language_tag, quote
 from grammar import parse
 from grammar.rif.parse import parse_rules
 from server.formats import media

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from flask.testing import FlaskClient
 
-from engine.ir import growth
+from engine.ir import strata as growth
 from engine.runtime.settings import Settings
 from grammar.rule_sets import parse_rules
 from server.app import create_app

@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 import pytest
 from flask.testing import FlaskClient
 
-from engine.ir import growth
+from engine.ir import strata as growth
 from engine.runtime.log import LogFolder
 from engine.runtime.resources import Item
 from engine.runtime.service import Engine

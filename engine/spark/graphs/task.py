@@ -5,12 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pyarrow as pa
-from pyspark.sql import DataFrame
-from pyspark.sql import functions as f
+from pyspark.sql import DataFrame, functions as f
 
-from engine.spark.graphs.plain import components as weak
-from engine.spark.graphs.plain import strong_components as strong
-from engine.spark.graphs.plain import widest
+from engine.spark.graphs.plain import components as weak, strong_components as strong, widest
 from engine.sql.closure import recursion
 from engine.worker.database import database, register
 

@@ -13,12 +13,11 @@ from dataclasses import dataclass
 
 from engine.functions.typed import Kind, Kinds
 from engine.ir.expressions import Aggregate
-from engine.ir.quoting import quote
+from engine.ir.terms import quote
 from engine.sql.dialect import Dialect
 from engine.sql.functions import strings
-from engine.sql.functions.values import (
-    DECIMAL, DOUBLE, DOUBLE_END, HARD, INTEGER, LANG, MOMENT, MOMENTS, NULL_STRING, NUMBERS, NUMERIC, STRING, TEXT, ZERO, decimal_token,
-    integer_token, listed)
+from engine.sql.functions.values import (DECIMAL, DOUBLE, DOUBLE_END, HARD, INTEGER, LANG, MOMENT, MOMENTS, NULL_STRING, NUMBERS, NUMERIC,
+                                         STRING, TEXT, ZERO, decimal_token, integer_token, listed)
 
 LARGEST_DOUBLE = "1.7976931348623157e308"
 Calls = Callable[[str, list[str]], str]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from engine.functions import regex_syntax as syntax
 from engine.functions.charclasses import Ranges
-from engine.functions.errors import ExpressionError
+from engine.functions.context import ExpressionError
 from engine.functions.regexes import regex
 
 LONGEST = 300

@@ -7,7 +7,7 @@ the query is registered. The keys are the names of `engine.ir.expressions.Call` 
 
 from __future__ import annotations
 
-from engine.functions.casts import CASTS
+from engine.functions.datatypes import CASTS
 
 SIMPLE: dict[str, str] = {
     "BOUND": "({0} IS NOT NULL)",

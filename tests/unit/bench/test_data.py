@@ -13,7 +13,7 @@ from engine.records import End, Event, GraphVersion, Record, Register
 from engine.reference import streams
 from engine.reference.solutions import Row
 from engine.reference.streams import Evaluation
-from engine.rewrite.profiles import RULES_OF
+from engine.rewrite.owl2rl import RULES_OF
 from grammar import parse
 from tests.bench.data import BEGIN_MS, DECIMAL, STREAMS, Item, main, stream, timed
 from tests.bench.join import milliseconds

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from engine.functions.errors import ExpressionError
+from engine.functions.context import ExpressionError
 from engine.functions.expressions import Context
 from engine.functions.library import call
 from engine.ir.terms import XSD

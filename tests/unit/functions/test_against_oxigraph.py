@@ -10,7 +10,7 @@ import pyoxigraph as ox
 import pytest
 
 from engine.functions.datetimes import Moment
-from engine.functions.values import Kind, Value, decode
+from engine.functions.terms import Kind, Value, decode
 
 from .notation import result, token, token_name
 

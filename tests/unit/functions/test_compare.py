@@ -5,13 +5,11 @@ import math
 from decimal import Decimal
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from engine.functions import compare
-from engine.functions.errors import ExpressionError
-from engine.functions.terms import string
-from engine.functions.values import Kind, number
+from engine.functions.context import ExpressionError
+from engine.functions.terms import Kind, number, string
 
 from .notation import token
 

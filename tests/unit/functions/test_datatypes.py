@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from engine.functions.context import ExpressionError
 from engine.functions.datatypes import in_value_space, value
-from engine.functions.errors import ExpressionError
 from engine.functions.terms import literal
 from engine.ir.terms import RDF, RDFS, XSD
 

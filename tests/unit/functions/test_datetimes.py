@@ -3,12 +3,11 @@
 from datetime import date, datetime, timedelta, timezone
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from engine.functions import datetimes
 from engine.functions.compare import compare
-from engine.functions.errors import ExpressionError
+from engine.functions.context import ExpressionError
 
 from .notation import result, token
 

@@ -5,8 +5,7 @@ import time
 
 import pytest
 
-from engine.functions.expressions import Context, ExpressionError, compile_term, compile_test, evaluate
-from engine.functions.expressions import test as passes
+from engine.functions.expressions import Context, ExpressionError, compile_term, compile_test, evaluate, test as passes
 from engine.ir.expressions import Aggregate, Call, Exists, Expression
 from engine.ir.patterns import BGP
 from engine.ir.spans import Span

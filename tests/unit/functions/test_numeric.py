@@ -6,11 +6,10 @@ from decimal import Decimal
 from fractions import Fraction
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from engine.functions import numeric
-from engine.functions.errors import ExpressionError
+from engine.functions.context import ExpressionError
 
 from .notation import result, token
 

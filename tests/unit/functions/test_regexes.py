@@ -4,10 +4,9 @@ import re
 import time
 
 import pytest
-from hypothesis import assume, given, settings
-from hypothesis import strategies as st
+from hypothesis import assume, given, settings, strategies as st
 
-from engine.functions.errors import ExpressionError
+from engine.functions.context import ExpressionError
 from engine.functions.regexes import Regex, problem
 
 from .notation import result, token

@@ -7,8 +7,7 @@ import re
 import pytest
 
 from engine.functions import rif
-from engine.functions.expressions import Context
-from engine.functions.expressions import test as passes
+from engine.functions.expressions import Context, test as passes
 from engine.functions.library import FUNCTIONS, find
 from engine.functions.rif_values import identical
 from engine.ir import lists

@@ -4,11 +4,10 @@ import math
 
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from engine.functions import compare
-from engine.functions.errors import ExpressionError
+from engine.functions.context import ExpressionError
 from engine.functions.typed import Kind, typed, typed_columns
 from engine.ir.terms import XSD
 

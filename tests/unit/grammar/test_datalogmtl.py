@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from engine.ir.expressions import Call
 from engine.ir.printer_facts import print_facts
-from engine.ir.profiles import SIMPLE, STREAM
-from engine.ir.rules import TRIPLE, Assign, Atom, BoxMinus, BoxPlus, DiamondMinus, Fact, Formula, Head, Import, Negation, Rule, atoms
-from engine.ir.rules import Test as Condition
+from engine.ir.rules import (SIMPLE, STREAM, TRIPLE, Assign, Atom, BoxMinus, BoxPlus, DiamondMinus, Fact, Formula, Head, Import, Negation,
+                             Rule, Test as Condition, atoms)
 from engine.ir.spans import Diagnostic, DiagnosticError
 from engine.ir.terms import RDF_TYPE, XSD, Constant, Variable
 from engine.reference.temporal import evaluate
 from engine.timeline import ALWAYS, MAX, MIN, Interval, interval, operator
-from grammar.datalogmtl.parse import parse_datalogmtl, parse_facts
-from grammar.datalogmtl.parse import _quick
+from grammar.datalogmtl.parse import _quick, parse_datalogmtl, parse_facts
 from grammar.datalogmtl.reader import Reader
 from grammar.rule_text import Report
 

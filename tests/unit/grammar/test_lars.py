@@ -5,9 +5,8 @@ from __future__ import annotations
 import pytest
 
 from engine.ir.expressions import Call
-from engine.ir.profiles import SIMPLE, STREAM
-from engine.ir.rules import TRIPLE, Assign, At, Atom, BoxMinus, DiamondMinus, Fact, Formula, Import, Negation, Rule, RuleSet, WindowFormula
-from engine.ir.rules import Test as Condition
+from engine.ir.rules import (SIMPLE, STREAM, TRIPLE, Assign, At, Atom, BoxMinus, DiamondMinus, Fact, Formula, Import, Negation, Rule,
+                             RuleSet, Test as Condition, WindowFormula)
 from engine.ir.spans import Diagnostic, DiagnosticError
 from engine.ir.terms import RDF_TYPE, XSD, Constant, Term, Variable
 from engine.reference.temporal import evaluate

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from engine.ir.rule_printer import show_rule_set
+from engine.ir.notation import show_rule_set
 from engine.ir.rules import RuleSet
 from grammar.rif.parse import parse_rules
 from tests.shared import shared

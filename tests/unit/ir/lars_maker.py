@@ -7,9 +7,8 @@ from collections.abc import Sequence
 from hypothesis import strategies as st
 
 from engine.ir.expressions import Call, Expression
-from engine.ir.profiles import SIMPLE, STREAM
-from engine.ir.rules import (TRIPLE, Assign, At, Atom, BoxMinus, DiamondMinus, Fact, Formula, Import, Negation, Rule, RuleSet, Test,
-                             WindowFormula, rule_variables)
+from engine.ir.rules import (SIMPLE, STREAM, TRIPLE, Assign, At, Atom, BoxMinus, DiamondMinus, Fact, Formula, Import, Negation, Rule,
+                             RuleSet, Test, WindowFormula, rule_variables)
 from engine.ir.terms import RDF_TYPE, XSD, Constant, Term, Variable
 from engine.timeline import ALWAYS, MAX, Interval, granule, operator
 from grammar.terms import literal

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from engine.ir.expressions import Call
-from engine.ir.growth import endless
 from engine.ir.rules import TRIPLE, Assign, Atom, Rule, Table
+from engine.ir.strata import endless
 from engine.ir.terms import Constant, Variable
 
 N, M, P, Q, X, Y = map(Variable, "nmpqxy")

@@ -12,12 +12,10 @@ from engine.ir.notation import duration, instant, interval
 from engine.ir.patterns import BGP, TriplePattern
 from engine.ir.printer import show, show_window
 from engine.ir.rules import (TRIPLE, Assign, At, Atom, BoxMinus, BoxPlus, DiamondMinus, Fact, Falsum, Negation, Rule, RuleSet,
-                             WindowFormula)
-from engine.ir.rules import Test as Condition
+                             Test as Condition, WindowFormula)
 from engine.ir.statement import Statement, TimeWindow, TupleWindow
 from engine.ir.terms import RDF_TYPE, Constant, OneOf, Variable
-from engine.timeline import ALWAYS, MAX, Interval, operator
-from engine.timeline import interval as encode
+from engine.timeline import ALWAYS, MAX, Interval, interval as encode, operator
 from grammar import parse
 from tests.unit.ir.maker import statements
 

@@ -6,16 +6,12 @@ from dataclasses import replace
 from fractions import Fraction
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from engine.ir.expressions import Call
-from engine.ir.printer_datalogmtl import show_metric_rules
-from engine.ir.printer_facts import derived, print_facts
-from engine.ir.quoting import quote
-from engine.ir.rules import TRIPLE, Atom, Fact, Rule, RuleSet
-from engine.ir.rules import Test as Condition
-from engine.ir.terms import RDF_TYPE, XSD, Constant, Variable
+from engine.ir.printer_facts import derived, print_facts, show_metric_rules
+from engine.ir.rules import TRIPLE, Atom, Fact, Rule, RuleSet, Test as Condition
+from engine.ir.terms import RDF_TYPE, XSD, Constant, Variable, quote
 from engine.timeline import Interval, coalesce, interval
 from grammar.datalogmtl.parse import parse_datalogmtl, parse_facts
 from tests.random_programs import Program, programs

@@ -7,8 +7,7 @@ from hypothesis import given
 
 from engine.ir.printer_lars import NotLars, show_lars
 from engine.ir.rules import (TRIPLE, At, Atom, BoxPlus, DiamondMinus, Fact, Falsum, Formula, Head, Import, Negation, Rule, RuleSet, Table,
-                             WindowFormula)
-from engine.ir.rules import Test as Condition
+                             Test as Condition, WindowFormula)
 from engine.ir.terms import Constant, Variable
 from engine.timeline import Interval
 from grammar.lars.parse import parse_lars

@@ -8,7 +8,7 @@ import re
 import pytest
 from hypothesis import given
 
-from engine.ir.printer_datalogmtl import show_metric_rule
+from engine.ir.printer_facts import show_metric_rule
 from engine.ir.rules import Atom, BoxMinus, BoxPlus, DiamondMinus, RuleSet
 from engine.plan.memory import Memory, memory
 from engine.reference.temporal import evaluate

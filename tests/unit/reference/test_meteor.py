@@ -16,12 +16,11 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 
-from engine.ir.printer_datalogmtl import show_metric_rule
-from engine.ir.printer_facts import print_facts
+from engine.ir.printer_facts import print_facts, show_metric_rule
 from engine.ir.rules import Fact, Rule, RuleSet
 from engine.reference.temporal import evaluate
 from engine.rewrite.temporal import normal_form
-from engine.timeline import MIN, Interval, instant, interval, intersect
+from engine.timeline import MIN, Interval, instant, intersect, interval
 from grammar.datalogmtl.parse import parse_datalogmtl, parse_facts
 from tests.random_programs import DERIVED, Program, programs
 

@@ -7,8 +7,7 @@ import pytest
 from engine.ir.terms import RDF, RDFS
 from engine.records import Triple
 from engine.reference.dataset import Content, Dataset, Graph
-from engine.reference.entailment import entail
-from engine.reference.rdfs import closure
+from engine.reference.entailment import entail, rdfs_closure as closure
 
 NAMES = {"a": f"<{RDF}type>", "sc": f"<{RDFS}subClassOf>", "sp": f"<{RDFS}subPropertyOf>", "dom": f"<{RDFS}domain>",
          "ran": f"<{RDFS}range>", "prop": f"<{RDF}Property>", "class": f"<{RDFS}Class>"}

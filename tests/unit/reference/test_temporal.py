@@ -11,16 +11,14 @@ from fractions import Fraction
 from itertools import product
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from engine.functions.terms import integer
 from engine.ir.expressions import Call
-from engine.ir.rules import (TRIPLE, Assign, At, Atom, BoxMinus, BoxPlus, DiamondMinus, Fact, Falsum, Formula, Head, Negation,
-                             Rule, RuleSet, WindowFormula, rule_variables)
-from engine.ir.rules import Test as Condition
-from engine.ir.terms import Constant, Variable
+from engine.ir.rules import (TRIPLE, Assign, At, Atom, BoxMinus, BoxPlus, DiamondMinus, Fact, Falsum, Formula, Head, Negation, Rule,
+                             RuleSet, Test as Condition, WindowFormula, rule_variables)
 from engine.ir.strata import Unstratified
+from engine.ir.terms import Constant, Variable
 from engine.reference.temporal import evaluate
 from engine.timeline import ALWAYS, MAX, MIN, Interval, interval, operator
 

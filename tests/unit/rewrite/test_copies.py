@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from engine.ir.rules import TRIPLE, Atom, DiamondMinus, Rule
 from engine.ir.terms import RDF_TYPE, Constant, Variable
-from engine.rewrite.copies import without_implied_copies
+from engine.rewrite.temporal import without_implied_copies
 from engine.timeline import operator
 
 X, Y, Z = map(Variable, "xyz")

@@ -9,7 +9,7 @@ import pytest
 
 from engine.ir import rules as rules_ir
 from engine.ir.expressions import Call
-from engine.ir.rule_printer import show_rule
+from engine.ir.notation import show_rule
 from engine.ir.rules import TRIPLE, Atom, DiamondMinus, Negation, Rule, RuleSet
 from engine.ir.terms import RDF_TYPE, XSD, Constant, Variable
 from engine.records import Triple

@@ -7,16 +7,15 @@ from itertools import count
 
 import owlrl
 import rdflib
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from engine.ir.rules import Falsum, Rule, RuleSet
 from engine.ir.terms import RDF_TYPE, XSD
 from engine.records import Triple
 from engine.reference.closure import closure
 from engine.reference.dataset import Graph
+from engine.reference.entailment import rdfs_closure as rdfs_closure
 from engine.reference.formulas import ground
-from engine.reference.rdfs import closure as rdfs_closure
 from engine.rewrite.owl2rl import DATATYPES, OWL2RL, RDFS
 from engine.rewrite.partial import compile_rules
 from engine.rewrite.rule_text import iri

@@ -5,16 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from hypothesis import assume, given
-from hypothesis import strategies as st
+from hypothesis import assume, given, strategies as st
 
+from engine.execution.executor import Executor
 from engine.ir.rules import Negation, Rule, RuleSet
 from engine.records import Triple
-from engine.execution.executor import Executor
 from tests.differential.plans import in_process
 from tests.unit.rewrite.test_owl2rl_random import RDFS_DATA, RDFS_SCHEMA, written
-from tests.unit.rewrite.under_rules import PLACES, Data, expected, planned, text
-from tests.unit.rewrite.under_rules import written as written_rules
+from tests.unit.rewrite.under_rules import PLACES, Data, expected, planned, text, written as written_rules
 from tests.unit.spark.test_closures import least_model, rules, triples
 
 PATTERNS = (

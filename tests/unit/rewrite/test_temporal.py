@@ -6,11 +6,11 @@ import doctest
 
 import pytest
 
-from engine.ir import components
+from engine.ir import strata
+from engine.ir.notation import show_rule
 from engine.ir.printer import show_group
-from engine.ir.rule_printer import show_rule
-from engine.ir.rules import (At, Atom, BoxMinus, BoxPlus, DiamondMinus, Falsum, Formula, Head, Negation, Rule, RuleSet,
-                             WindowFormula, is_auxiliary)
+from engine.ir.rules import (At, Atom, BoxMinus, BoxPlus, DiamondMinus, Falsum, Formula, Head, Negation, Rule, RuleSet, WindowFormula,
+                             is_auxiliary)
 from engine.ir.spans import DiagnosticError
 from engine.ir.terms import Constant, Variable
 from engine.rewrite import temporal
@@ -68,4 +68,4 @@ def test_what_has_no_normal_form_is_refused(body: tuple[Formula, ...]) -> None:
 
 
 def test_the_examples_of_the_modules() -> None:
-    assert doctest.testmod(temporal).failed == doctest.testmod(components).failed == 0
+    assert doctest.testmod(temporal).failed == doctest.testmod(strata).failed == 0

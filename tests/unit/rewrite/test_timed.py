@@ -6,8 +6,8 @@ import doctest
 
 import pytest
 
+from engine.ir.notation import show_rule
 from engine.ir.printer import show_group
-from engine.ir.rule_printer import show_rule
 from engine.ir.rules import RuleSet
 from engine.ir.spans import DiagnosticError
 from engine.ir.stages import divide

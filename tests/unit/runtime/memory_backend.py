@@ -11,8 +11,8 @@ import pyarrow as pa
 
 from engine.compiler import Catalog, compile_statement
 from engine.execution.due import Answer, Due
-from engine.ir.rule_windows import with_rule_windows
 from engine.ir.statement import Statement
+from engine.ir.windows import with_rule_windows
 from engine.rewrite.validate import validate
 from engine.runtime.backend import OnBatch
 from engine.runtime.log import LogFile, LogFolder

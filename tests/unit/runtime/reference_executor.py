@@ -13,8 +13,8 @@ from pathlib import Path
 import pyarrow as pa
 
 from engine.compiler import Catalog, compile_statement
-from engine.execution.content import StreamContent
 from engine.execution.compiled import Form
+from engine.execution.content import StreamContent
 from engine.execution.due import Answer, Due, ProgramPosition
 from engine.execution.instances import ENDS
 from engine.execution.plan_job import PlanJob
@@ -22,11 +22,11 @@ from engine.execution.program_steps import TimedPrograms
 from engine.execution.staged_steps import behind, state_at, taken_on
 from engine.facts import FACTS
 from engine.functions.context import Context
-from engine.ir.rule_windows import with_rule_windows
 from engine.ir.rules import RuleSet
 from engine.ir.stages import divide
 from engine.ir.statement import Program, Statement, TimedProgram
 from engine.ir.terms import Variable
+from engine.ir.windows import with_rule_windows
 from engine.limits import Cancelled, LimitExceeded
 from engine.plan.staged import StagedPlan
 from engine.records import Event, Triple
@@ -34,7 +34,7 @@ from engine.reference.content import History, content_of, dataset_at, held_at, w
 from engine.reference.dataset import EMPTY, Graph
 from engine.reference.program import ProgramState
 from engine.reference.sparql import Result, evaluate
-from engine.rewrite.profiles import RULES_OF
+from engine.rewrite.owl2rl import RULES_OF
 from engine.timeline import closes
 from engine.worker import staged_task
 from engine.worker.bundles import Found

@@ -8,13 +8,11 @@ from functools import cache
 
 import duckdb
 import pytest
-from hypothesis import assume, given
-from hypothesis import strategies as st
+from hypothesis import assume, given, strategies as st
 
 from engine.functions.expressions import Context
 from engine.functions.terms import literal
-from engine.ir import growth
-from engine.ir import rules as ir
+from engine.ir import rules as ir, strata as growth
 from engine.ir.expressions import Call
 from engine.ir.rules import TRIPLE, Assign, Atom, Fact, Formula, Negation, Rule, RuleSet, Table, rule_variables
 from engine.ir.spans import Span
@@ -31,8 +29,8 @@ from engine.sql.lower import Lowering
 from engine.sql.sources import graph_table
 from engine.timeline import ALWAYS, granule
 from engine.why.ranks import Ranked
-from engine.worker.rounds import close
 from engine.worker.functions import register_duckdb
+from engine.worker.rounds import close
 
 E = "http://ex.org/"
 TICKS = "ticks AS (SELECT CAST(tick AS BIGINT) AS tick FROM (VALUES (1), (2)) AS t(tick))"

@@ -13,20 +13,18 @@ import pytest
 from engine.compiler import Catalog, compile_statement
 from engine.execution.content import StreamContent
 from engine.execution.due import Answer, Due
-from engine.ir.profiles import OWL_RL, STREAM
-from engine.ir.quoting import quote
-from engine.ir.rules import RuleSet
-from engine.ir.terms import RDF_TYPE
-from engine.records import Event, Triple
-from engine.runtime.rows import encode, facts_of, graph_table
 from engine.execution.executor import Executor
 from engine.execution.own_process import own_process
+from engine.ir.rules import OWL_RL, STREAM, RuleSet
+from engine.ir.terms import RDF_TYPE, quote
+from engine.records import Event, Triple
+from engine.runtime.rows import encode, facts_of, graph_table
 from engine.sql import sources
 from engine.sql.sources import stream_table
 from grammar import parse
-from grammar.rule_sets import parse_program
 from grammar.rif.parse import parse_rules
 from grammar.rif.xml import EXTENSION
+from grammar.rule_sets import parse_program
 
 S, G, P, Q = "http://ex.org/s", "http://ex.org/g", "http://ex.org/p", "http://ex.org/q"
 TEXT = f"""SELECT ?x ?p ?o FROM STREAM <{S}> [RANGE 2s STEP 1s] FROM <{G}> USING RULES attack

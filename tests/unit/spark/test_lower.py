@@ -11,13 +11,11 @@ import pytest
 
 from engine.compiler import Catalog, compile_statement
 from engine.functions.compare import effective_boolean_value
-from engine.functions.context import Context
-from engine.functions.errors import ExpressionError
+from engine.functions.context import Context, ExpressionError
 from engine.functions.expressions import compile_term
 from engine.functions.typed import ANY_KIND, Kind, typed, typed_columns
 from engine.ir.expressions import Call, Expression
-from engine.ir.quoting import quote
-from engine.ir.terms import XSD, Constant, Variable
+from engine.ir.terms import XSD, Constant, Variable, quote
 from engine.sql.calls import Columns
 from engine.sql.dialect import DUCKDB, SPARK, Dialect
 from engine.sql.lower import Lowering

@@ -10,8 +10,7 @@ import duckdb
 import pyarrow as pa
 import pytest
 
-from engine.functions.context import Context
-from engine.functions.errors import ExpressionError
+from engine.functions.context import Context, ExpressionError
 from engine.functions.expressions import compile_term, compile_truth
 from engine.functions.typed import ANY_KIND, Kind, Kinds, typed_columns
 from engine.ir.expressions import Expression

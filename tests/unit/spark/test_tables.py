@@ -11,7 +11,7 @@ from engine.functions.library import FUNCTIONS
 from engine.functions.typed import ANY_KIND
 from engine.ir.expressions import Call, Expression
 from engine.ir.terms import Variable
-from engine.ir.times import TIME_FUNCTIONS
+from engine.ir.windows import TIME_FUNCTIONS
 from engine.sql.calls import Columns
 from engine.sql.dialect import DIALECTS, SPARK, Dialect
 from engine.sql.functions.page import AGGREGATES, OF_PLANS, PAGE, form, page

@@ -9,8 +9,7 @@ from sqlglot import exp
 
 from engine.functions.terms import string
 from engine.ir.expressions import Call
-from engine.ir.rules import Assign, At, Atom, BoxMinus, DiamondMinus, Negation, Rule, RuleSet, Table, WindowFormula
-from engine.ir.rules import Test as Condition
+from engine.ir.rules import Assign, At, Atom, BoxMinus, DiamondMinus, Negation, Rule, RuleSet, Table, Test as Condition, WindowFormula
 from engine.ir.terms import Constant, Variable
 from engine.sql.intervals import eroded, moved
 from engine.sql.steps import Statements

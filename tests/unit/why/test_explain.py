@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from engine.functions.expressions import Context
-from engine.functions.expressions import test as is_true
-from engine.ir.look_back import needed_since
-from engine.ir.rules import Atom
-from engine.ir.rules import Test as Condition
+from engine.functions.expressions import Context, test as is_true
+from engine.ir.programs import needed_since
+from engine.ir.rules import Atom, Test as Condition
 from engine.ir.statement import Program, TimedProgram, TimeWindow
 from engine.reference.formulas import Row, ground
 from engine.timeline import ALWAYS, Interval, instant, intersect
-from engine.why.explain import Case as Seen
-from engine.why.explain import explain
+from engine.why.explain import Case as Seen, explain
 from engine.why.programs import explain_reported, explain_told, fact_of, moment_of
 from engine.why.trees import Asserted, Derived, Holds, Proof, Step, Streamed
 from tests.case_files import Case, find_cases

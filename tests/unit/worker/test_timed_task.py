@@ -9,17 +9,16 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from engine.facts import FACTS
-from engine.ir.growth import Unending
 from engine.ir.programs import columns, name_of
 from engine.ir.rules import RuleSet
 from engine.ir.statement import TimedProgram
+from engine.ir.strata import Unending
 from engine.limits import LimitExceeded
 from engine.plan.timed import timed_plan
-from engine.reference.timed import TimedState
+from engine.reference.program import TimedState
 from engine.runtime.timed_results import Telling
 from engine.timeline import MIN
 from engine.worker import timed_task
