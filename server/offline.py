@@ -28,7 +28,7 @@ from engine.runtime.errors import EngineError
 from engine.runtime.place import Place, PlaceName, choose, triples_of
 from engine.runtime.replay import explain, made, named, replay, warnings
 from engine.runtime.resources import Item, Recording, ResultEvent, iso
-from engine.runtime.rule_store import checked
+from engine.runtime.stores import checked
 from engine.runtime.streams import check_name
 from grammar import parse
 from grammar.rule_sets import RULE_SET_EXTENSIONS, parse_rules

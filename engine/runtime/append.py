@@ -16,14 +16,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from engine.ir.statement import Statement
-from engine.runtime.admission import LetterLimits, admit, ahead_errors, refusal
 from engine.runtime.catalogue import Catalogue
 from engine.runtime.errors import EngineError, not_found
-from engine.runtime.receipts import KeptKeys, KeptReceipt, Terms, kept_receipt, receipt_payload, repeated
+from engine.runtime.pushes import (KeptKeys, KeptReceipt, LetterLimits, Terms, admit, ahead_errors, kept_receipt, receipt_payload, refusal,
+                                   repeated)
 from engine.runtime.resources import Receipt
 from engine.runtime.rows import Control, Kind, Prepared, at_position, control_rows, controls, graph_rows, item_rows
-from engine.runtime.rule_store import StoredRules
-from engine.runtime.source import Source
+from engine.runtime.stores import StoredRules
+from engine.runtime.streams import Source
 from engine.timeline import MAX, MIN
 
 _LOG = logging.getLogger(__name__)

@@ -18,7 +18,7 @@ from engine.spark.beside import Beside
 from engine.spark.executor import Executor as SparkExecutor
 from engine.spark.oneshot import OneShots
 from engine.spark.session import Session, start_session
-from engine.supervision.worker import Worker
+from engine.supervision import Worker
 
 OnBatch = Callable[[Callable[[], pa.Table] | None], None]
 OnFailure = Callable[[BaseException], None]

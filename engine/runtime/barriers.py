@@ -1,4 +1,4 @@
-"""Registrations, pauses, restarts, versions of graphs and rule sets: the records at which a batch is cut (segments.py), and what each does.
+"""Registrations, pauses, restarts, versions of graphs and rule sets: the records at which a batch is cut (batch.py), and what each does.
 
 The first half of the pump: it holds the state that results depend on. What was due before such a record is done when it comes here.
 """
@@ -16,20 +16,18 @@ from engine.ir.rule_windows import with_rule_windows
 from engine.ir.rules import RuleSet
 from engine.ir.statement import Statement
 from engine.limits import LimitExceeded
-from engine.runtime.ahead import Ahead
-from engine.runtime.source import Source
 from engine.runtime.batch import Compile, Executor, History, Limits, LostError, Outcome, ProducerFailedError
-from engine.runtime.derived import Queries, own_iri
-from engine.runtime.graphs import GraphStore
+from engine.runtime.catalogue import Key, plan_key
+from engine.runtime.data_folder import SetAside, Trouble
 from engine.runtime.kept import KeptStreams
-from engine.runtime.planned import Key, plan_key
 from engine.runtime.query import Compiled, LiveQuery, unreadable
-from engine.runtime.registered import Definition, read_statement
+from engine.runtime.registered import Definition, Queries, own_iri, read_statement
 from engine.runtime.resources import Notice
 from engine.runtime.results import Changes
 from engine.runtime.rows import Control, Kind
-from engine.runtime.rule_store import ParseRules, RuleStore
-from engine.runtime.set_aside import SetAside, Trouble
+from engine.runtime.stores import GraphStore, ParseRules, RuleStore
+from engine.runtime.streams import Source
+from engine.runtime.verdicts import Ahead
 from engine.timeline import MIN
 
 

@@ -10,8 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from engine.runtime.errors import EngineError
-from engine.runtime.room import disk_full, is_full
+from engine.runtime.errors import EngineError, disk_full, is_full
 
 _SCHEMA = """
 create table if not exists meta (name text primary key, value text not null) without rowid;

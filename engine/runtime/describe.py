@@ -9,12 +9,12 @@ from engine.ir.statement import AllWindow, NowWindow, Program, Select, Statement
 from engine.plan.memory import SHOWN, Memory, memory
 from engine.plan.staged import StagedPlan
 from engine.rewrite.temporal import normal_form
+from engine.runtime.kept import StreamState
 from engine.runtime.registered import Registered
 from engine.runtime.resources import QueryInfo, StreamInfo, iso
-from engine.runtime.streams import StreamState, describe_made, duration_text
-from engine.runtime.snapshot import Seen
+from engine.runtime.streams import describe_made, duration_text
 from engine.runtime.ticks import query_watermark
-from engine.runtime.view import View
+from engine.runtime.view import Seen, View
 from engine.timeline import MIN
 
 

@@ -18,13 +18,12 @@ import pyarrow as pa
 from engine.execution.content import StreamContent
 from engine.execution.due import Answer, Due
 from engine.limits import Cancelled, LimitExceeded, Postponed
-from engine.runtime import derived
+from engine.output import first_rows, payloads_together
 from engine.runtime.barriers import Barriers
 from engine.runtime.batch import EvaluatorDownError
-from engine.runtime.derived import Queries
 from engine.runtime.lane import Lane, Task
-from engine.output import first_rows, payloads_together
 from engine.runtime.query import LiveQuery
+from engine.runtime.registered import Queries, made_facts
 from engine.runtime.resources import ResultEvent
 from engine.runtime.rows import Control, Kind
 from engine.runtime.ticks import Mark
@@ -177,7 +176,7 @@ class Evaluations(Barriers):
         users = self._users(stream)
         if results:
             try:
-                facts = derived.facts(results, position)
+                facts = made_facts(results, position)
             except Exception as failure:  # the query's own, not the pump's
                 self._fail(query, failure)
                 return

@@ -22,17 +22,16 @@ from engine.ir.look_back import needed_since
 from engine.ir.rules import RuleSet
 from engine.ir.stages import divide
 from engine.ir.statement import NowWindow, Statement, TimedProgram, TimeWindow, TupleWindow, Window
+from engine.output import triples_in
 from engine.plan.staged import StagedPlan, seen_since
 from engine.records import Event, Triple
 from engine.runtime.errors import EngineError
 from engine.runtime.log import LogFolder
-from engine.output import triples_in
 from engine.runtime.registered import Registered
 from engine.runtime.resources import ResultEvent
 from engine.runtime.results import ResultLog
-from engine.runtime.snapshot import Snapshot
 from engine.runtime.ticks import Timetable
-from engine.runtime.view import View
+from engine.runtime.view import Snapshot, View
 from engine.timeline import MAX, MIN
 
 _ID = re.compile(r"q(\d{1,18})c(\d{1,18})-(\d{1,18})")

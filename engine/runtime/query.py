@@ -14,19 +14,17 @@ from engine.execution.compiled import Form
 from engine.execution.content import StreamContent
 from engine.execution.due import ProgramPosition
 from engine.execution.instances import ENDS
+from engine.ipc import pack
 from engine.ir.patterns import BGP
 from engine.ir.statement import Program, Select, Statement, TimedProgram, TimeWindow
 from engine.ir.terms import Variable
-from engine.ipc import pack
 from engine.output import bindings, difference, first_rows, payloads
 from engine.runtime import holding
-from engine.runtime.mixed_ticks import MixedTicker
-from engine.runtime.needs import KnownNeeds, Need
+from engine.runtime.holding import Telling
 from engine.runtime.registered import Definition, Reader
 from engine.runtime.resources import RESULT_KINDS, ResultEvent
-from engine.runtime.ticks import Ticker, Timetable
-from engine.runtime.timed_results import Telling
-from engine.runtime.timed_ticks import TimedTicker
+from engine.runtime.ticks import KnownNeeds, Need, Ticker, Timetable
+from engine.runtime.timed_ticks import MixedTicker, TimedTicker
 from engine.timeline import MAX, MIN
 from engine.worker.bundles import Written
 

@@ -14,21 +14,18 @@ from engine.ir.rule_windows import with_rule_windows
 from engine.ir.statement import Statement
 from engine.limits import NAMES, EvaluationLimits
 from engine.runtime.append import Appender
-from engine.runtime.chains import check_sources, producers
 from engine.runtime.clock import Clock
-from engine.runtime.commands import Check, Decision, Rows, StaleError
-from engine.runtime.derived import given_name, own_iri
+from engine.runtime.commands import Check, Decision, Rows, StaleError, StreamCommands
 from engine.runtime.describe import query_info
 from engine.runtime.errors import EngineError, conflict, not_found
-from engine.runtime.estimates import needs_of
 from engine.runtime.machine import Machine
 from engine.runtime.query import Compiled
-from engine.runtime.registered import Registered, read_statement
+from engine.runtime.registered import Registered, check_sources, given_name, own_iri, producers, read_statement
 from engine.runtime.resources import QueryInfo
 from engine.runtime.rows import Kind
-from engine.runtime.rule_store import ParseRules
 from engine.runtime.settings import Settings
-from engine.runtime.stream_commands import StreamCommands
+from engine.runtime.statement_checks import needs_of
+from engine.runtime.stores import ParseRules
 from engine.runtime.streams import check_name
 from engine.runtime.view import View
 

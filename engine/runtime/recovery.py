@@ -13,20 +13,17 @@ import pyarrow.compute as pc
 from engine.ir.rule_windows import with_rule_windows
 from engine.ir.rules import RuleSet
 from engine.ir.statement import Statement
-from engine.runtime.admission import LetterLimits
 from engine.runtime.append import Appender
 from engine.runtime.catalogue import Catalogue, GraphVersion
-from engine.runtime.derived import FixedQueries
-from engine.runtime.graphs import static_facts
 from engine.runtime.log import LogFolder
+from engine.runtime.pushes import KeptKeys, LetterLimits, receipt_of
 from engine.runtime.query import unreadable
-from engine.runtime.receipts import KeptKeys, receipt_of
-from engine.runtime.registered import Definition, Registered, read_statement
+from engine.runtime.registered import Definition, FixedQueries, Registered, read_statement
 from engine.runtime.results import ResultLog
 from engine.runtime.rows import Control, Kind, controls
-from engine.runtime.rule_store import ParseRules, StoredRules, stored_rules
 from engine.runtime.settings import Settings
-from engine.runtime.source import Source
+from engine.runtime.stores import ParseRules, StoredRules, static_facts, stored_rules
+from engine.runtime.streams import Source
 from engine.runtime.ticks import Timetable
 
 _LOG = logging.getLogger(__name__)

@@ -19,19 +19,17 @@ from engine.compiler import BUILT_IN_RULES, Catalog, Compiled, compile_statement
 from engine.ir.rules import RuleSet
 from engine.ir.spans import Diagnostic, DiagnosticError
 from engine.ir.statement import RuleSource, Statement
+from engine.output import triples_in
 from engine.records import End, Event, GraphVersion, Record, Register, Triple
 from engine.runtime.batch import Executor, Limits
-from engine.runtime.chains import check_sources
-from engine.runtime.derived import Queries, given_name, own_iri
 from engine.runtime.evidence import Evidence, events_of
-from engine.output import triples_in
 from engine.runtime.place import Place, choose, executor_at, triples_of
 from engine.runtime.pump import Pump
-from engine.runtime.registered import Definition, Registered
+from engine.runtime.registered import Definition, Queries, Registered, check_sources, given_name, own_iri
 from engine.runtime.resources import Recording, ResultEvent
 from engine.runtime.results import ResultLog, Retention
 from engine.runtime.rows import ROWS, Kind, encode, graph_table, item_rows, item_table, own_blank_nodes, prepare_table, short_name
-from engine.runtime.statement_warnings import statement_warnings, words_of
+from engine.runtime.statement_checks import statement_warnings, words_of
 from engine.runtime.ticks import Timetable
 
 _BATCH_ROWS = 200_000

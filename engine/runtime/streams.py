@@ -1,19 +1,15 @@
-"""Streams: descriptors as docs/http-api.md has them, durations, and the state of a stream at the pump."""
+"""Pushed streams: descriptors as docs/http-api.md has them, durations, and a stream as it is at the end of the log."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
-from typing import Any, NamedTuple
-
-import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
 
 from engine.runtime.errors import EngineError
-from engine.runtime.resources import TailEvent
-from engine.timeline import LONGEST_MS, MAX, MIN
+from engine.runtime.rows import Control, Kind
+from engine.timeline import LONGEST_MS, MIN
 
 PROV_TIME = "http://www.w3.org/ns/prov#generatedAtTime"
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_.-]{0,63}")
@@ -113,124 +109,44 @@ def made_by_a_query(name: str, what: str) -> EngineError:
                        {"query": name, "allowed": ["GET", "HEAD"]})
 
 
-@dataclass(slots=True)
-class StreamState:
-    """A stream at the pump. `kept_from`: older events are no longer in its content; MAX where nothing is kept. `whole_from`: of older
-    events some came while no query read the stream, and were never in it."""
+def _bad(member: str, detail: str) -> EngineError:
+    return EngineError("bad-descriptor", 422, detail, {"member": member})
 
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A stream at the end of the log. Durations in ms; `active_ms` is the wall time of its last record."""
+
+    iri: str
+    arrival: bool = True
+    lateness_ms: int = 0
+    idle_ms: int = 5_000
+    ahead_ms: int = 60_000
+    keep_late: bool = False
+    retention_ms: int = 3_600_000
     watermark: int = MIN
     idle: bool = False
+    active_ms: int = 0
     items: int = 0
     late: int = 0
     refused: int = 0
-    kept_from: int = MAX
-    whole_from: int = MIN
-
-    def advance(self, watermark: int | None) -> None:
-        """A record came: the stream is not idle."""
-        self.watermark = max(self.watermark, MIN if watermark is None else watermark)
-        self.idle = False
-
-    def sleep(self, watermark: int | None) -> None:
-        """It is idle (still, perhaps), and has nothing to bring that is older than `watermark`."""
-        self.advance(watermark)
-        self.idle = True
-
-    def refuse(self, payload: Mapping[str, Any]) -> None:
-        self.late += payload["late"]
-        self.refused += payload["refused"]
-
-    def to_json(self) -> dict[str, Any]:
-        return asdict(self)
 
     @classmethod
-    def from_json(cls, value: Mapping[str, Any]) -> StreamState:
-        return cls(**value)
+    def of(cls, descriptor: Mapping[str, Any], state: Mapping[str, Any], now_ms: int) -> Source:
+        """A stream by its descriptor, and its state so far (`StreamState.to_json`, or nothing)."""
+        lateness, idle, ahead, retention = (kept_duration_ms(descriptor[name]) for name in ("lateness", "idle", "maxAhead", "retention"))
+        arrival, keep_late = descriptor["time"] == "arrival", descriptor["late"] == "dead-letter"
+        return cls(descriptor["iri"], arrival, lateness, idle, ahead, keep_late, retention, state.get("watermark", MIN),
+                   state.get("idle", False), now_ms, state.get("items", 0), state.get("late", 0), state.get("refused", 0))
 
-
-_SHOWN = ["position", "t", "g", "s", "p", "o"]
-
-
-_TAIL_ROWS = 50_000
-
-
-class _Part(NamedTuple):
-    """Rows of so many items, and their bytes."""
-
-    items: int
-    size: int
-    rows: pa.Table
-
-
-class Tail:
-    """The last items of a stream; fewer where they are large. `gone` is the position of the last one that is no longer here."""
-
-    def __init__(self, items: int, most_bytes: int = 8 << 20, parts: Sequence[_Part] = (), gone: int = 0) -> None:
-        self._parts = tuple(parts)
-        self._items, self._bytes = items, most_bytes
-        self.gone = gone
-
-    @property
-    def tables(self) -> list[pa.Table]:
-        """The rows of the items, in order."""
-        return [part.rows for part in self._parts]
-
-    def fixed(self) -> Tail:
-        """The tail as it is now, which does not change."""
-        return Tail(self._items, self._bytes, self._parts, self.gone)
-
-    def add(self, rows: pa.Table) -> None:
-        """Take rows of the log, of this stream's items only, in order."""
-        positions = rows["position"].to_numpy()
-        if not len(positions):
-            return
-        first = max(int(np.searchsorted(positions, np.unique(positions)[-self._items:][0])), len(positions) - _TAIL_ROWS)
-        sizes = _sizes(rows.slice(first))
-        begin = first + int(np.searchsorted(-np.cumsum(sizes[::-1])[::-1], -self._bytes))
-        if begin:
-            begin = int(np.searchsorted(positions, positions[begin - 1], side="right"))
-            self.gone = int(positions[begin - 1])
-        if begin == len(positions):
-            self._parts = ()
-            return
-        kept = rows.select(_SHOWN).slice(begin).take(np.arange(len(positions) - begin))     # a copy: a slice would keep the whole batch
-        parts = (*self._parts, _Part(len(np.unique(positions[begin:])), int(sizes[begin - first:].sum()), kept))
-        superfluous = len(self._parts) if begin else _superfluous(parts, self._items, self._bytes)
-        if superfluous:
-            self.gone = max(self.gone, parts[superfluous - 1].rows["position"][-1].as_py())
-        self._parts = parts[superfluous:]
-
-    def read(self, limit: int, since: int = 0) -> list[TailEvent]:
-        """The last `limit` items with position > `since`, in order."""
-        items: dict[int, TailEvent] = {}
-        for part in self._parts:
-            for position, t, graph, s, p, o in zip(*(part.rows[name].to_pylist() for name in _SHOWN), strict=True):
-                if position > since:
-                    old = items.get(position)
-                    triples = (*(old.triples if old else ()), *(((s, p, o),) if s is not None else ()))
-                    items[position] = TailEvent(position, t, graph, triples)
-        return [items[position] for position in sorted(items)[-limit:]] if limit else []
-
-
-def _superfluous(parts: Sequence[_Part], enough: int, most_bytes: int) -> int:
-    """How many of the first parts go because those after them are enough, or all that there is room for."""
-    items = rows = size = 0
-    for place in range(len(parts) - 1, -1, -1):
-        own = parts[place]
-        size += own.size
-        if items >= enough or rows >= _TAIL_ROWS or size > most_bytes and place < len(parts) - 1:
-            return place + 1
-        items, rows = items + own.items, rows + own.rows.num_rows
-    return 0
-
-
-def _sizes(rows: pa.Table) -> np.typing.NDArray[np.int64]:
-    """The bytes of each row, of what a tail shows."""
-    sizes = np.full(rows.num_rows, 2 * 8, np.int64)
-    for name in _SHOWN[2:]:
-        sizes += pc.fill_null(pc.binary_length(rows[name].cast(pa.string())), 0).to_numpy()
-    return sizes
-
-
-def _bad(member: str, detail: str) -> EngineError:
-    return EngineError("bad-descriptor", 422, detail, {"member": member})
+    def after(self, watermark: int | None, control: Control | None, now_ms: int) -> Source:
+        """As it is after one more record of its own; `control` is None for an item."""
+        source = replace(self, active_ms=now_ms)
+        if control is None or control.kind is Kind.MARK:
+            return replace(source, watermark=max(source.watermark, MIN if watermark is None else watermark), idle=False,
+                           items=source.items + (control is None))
+        if control.kind is Kind.IDLE:
+            return replace(source, idle=True, watermark=max(source.watermark, MIN if watermark is None else watermark))
+        if control.kind is Kind.REFUSED:
+            return replace(source, late=source.late + control.payload["late"], refused=source.refused + control.payload["refused"])
+        return source

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 from engine.runtime.resources import Notice, QueryInfo
-from engine.supervision.worker import Worker
+from engine.supervision import Worker
 from server.feeds.channel import Channel, Listener
 from server.feeds.notices import Notices
 from server.feeds.options import Variant

@@ -7,9 +7,9 @@ from typing import Any
 
 from flask import Blueprint, Response
 
-from engine.supervision.worker import Worker
 from engine.plan.build import MAX_NODES
 from engine.rewrite.validate import MAX_RULES
+from engine.supervision import Worker
 from grammar.checks import TEXT_LIMITS
 from grammar.rule_sets import BY_MEDIA, RULE_SET_TYPES, STATEMENT_LANGUAGES
 from server.formats.media import GRAPH_TYPES, HTML, JSON, PUSH_TYPES, TEXT

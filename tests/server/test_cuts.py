@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 
 from engine.records import End
 from engine.runtime.append import Appender
-from engine.runtime.source import Source
 from engine.runtime.pump import Pump
 from engine.runtime.results import ResultLog
 from engine.runtime.rows import Kind, encode, prepare, prepare_table
+from engine.runtime.streams import Source
 from grammar import parse
 from server.formats import columns, media
 from server.formats.columns import read_columns

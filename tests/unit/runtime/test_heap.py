@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from engine.supervision.heap import REST_S, YOUNG, Heap
+from engine.supervision import REST_S, YOUNG, Heap
 
 
 @pytest.fixture(autouse=True)

@@ -25,7 +25,7 @@ from engine.runtime.pump import Pump
 from engine.runtime.query import LiveQuery
 from engine.runtime.results import ResultLog
 from engine.runtime.rows import ROWS, Kind, encode
-from engine.runtime.suspects import Suspects
+from engine.runtime.verdicts import Suspects
 from tests.unit.runtime.lanes import Beside, HeldLane, ImpatientExecutor
 from tests.unit.runtime.reference_executor import ReferenceCompiled, ReferenceExecutor
 from tests.unit.runtime.test_engine import EVENTS, NOW, TEXT, Running, item

@@ -18,7 +18,7 @@ from engine.runtime.pump import Pump
 from engine.runtime.resources import Item
 from engine.runtime.results import Changes, ResultLog
 from engine.runtime.rows import Control, Kind, controls, encode
-from engine.runtime.rule_store import checked, reads_no_rules
+from engine.runtime.stores import checked, reads_no_rules
 from grammar import parse
 from grammar.rule_sets import parse_rules
 from tests.sparks import compile_query

@@ -8,8 +8,8 @@ import pytest
 
 from engine.compiler import BUILT_IN_RULES
 from engine.ir.spans import Diagnostic, DiagnosticError
-from engine.runtime.statement_warnings import statement_warnings
 from engine.runtime.rows import graph_table
+from engine.runtime.statement_checks import statement_warnings
 from grammar import parse
 from grammar.rif import parse_rules
 from tests.case_files import CASES
