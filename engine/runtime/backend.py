@@ -31,7 +31,6 @@ class Feed(Protocol):
     worker: Worker
 
     def start(self) -> None: ...
-
     def stop(self) -> None: ...
 
     def wake(self) -> None:
@@ -45,22 +44,17 @@ class Backend(Protocol):
     """An evaluator. `start` before anything else."""
 
     def start(self, say: Say, on_death: OnFailure) -> Executor: ...
-
     def warm_up(self, say: Say) -> None: ...
-
     def compile(self, statement: Statement, name: str, catalog: Catalog) -> Compiled: ...
-
     def feed(self, on_batch: OnBatch, on_failure: OnFailure) -> Feed: ...
-
     def one_shot(self, due: Due, timeout_s: float) -> Answer: ...
+    def describe(self) -> Mapping[str, object]: ...
 
     def beside(self) -> BesideExecutor | None:
         """What evaluates registered queries beside the pump; None where nothing does."""
 
     def alive(self) -> bool:
         """Whether it answers, told within about two seconds."""
-
-    def describe(self) -> Mapping[str, object]: ...
 
     def stop(self) -> None:
         """End it, whatever state it is in; calls that hang in it end too. It may be started again."""
@@ -113,7 +107,6 @@ class SparkBackend:
         return session is not None and session.alive and session.responds()
 
     def describe(self) -> Mapping[str, object]:
-        """What ``/info`` tells about it."""
         if self._session is None:
             return {}
         return {"graphframes": self._session.graphframes, "graphframesReason": self._session.graphframes_reason,

@@ -33,7 +33,6 @@ class Executor(Protocol):
     """What the pump needs of engine.execution.executor.Executor."""
 
     def evaluate(self, dues: Sequence[Due]) -> list[Answer]: ...
-
     def forget(self, query: str) -> None: ...
 
     def retain(self, states: Mapping[str, ProgramPosition | None]) -> None:

@@ -56,11 +56,6 @@ class Catalogue:
         """Whether this generation of a query is neither removed nor replaced."""
         return epoch in self._epochs
 
-    def read_together(self, stream: str) -> frozenset[str]:
-        """The pushed streams that some query reads, itself or through others, together with the pushed `stream`; this one included where
-        there is such a query."""
-        return frozenset().union(*(streams for _, streams in self._read.get(stream, ())))
-
     def done(self, pushed: Callable[[str], tuple[int, bool]]) -> dict[str, int]:
         """The last evaluation time that each query may have done, by its epoch, given (watermark, idle) of pushed streams."""
         reaches = self.queries.reaches(pushed)
@@ -69,16 +64,15 @@ class Catalogue:
     def used(self, stream: str, done: Mapping[str, int]) -> int:
         """The latest of the times `done` of the queries that the pushed `stream` comes to, itself or through others; MIN where there is
         none."""
-        return max((done.get(query.epoch, MIN) for query, _ in self._read.get(stream, ())), default=MIN)
+        return max((done.get(query.epoch, MIN) for query in self._read.get(stream, ())), default=MIN)
 
     @cached_property
-    def _read(self) -> Mapping[str, Sequence[tuple[Registered, frozenset[str]]]]:
-        """By pushed stream: the queries that it comes to, each with all pushed streams that come to it."""
-        found: dict[str, list[tuple[Registered, frozenset[str]]]] = {}
+    def _read(self) -> Mapping[str, Sequence[Registered]]:
+        """By pushed stream: the queries that it comes to."""
+        found: dict[str, list[Registered]] = {}
         for query in self.queries.values():
-            streams = frozenset(self.queries.pushed(query))
-            for stream in streams:
-                found.setdefault(stream, []).append((query, streams))
+            for stream in self.queries.pushed(query):
+                found.setdefault(stream, []).append(query)
         return found
 
     @cached_property
@@ -99,10 +93,8 @@ class Catalogue:
     def basis(self, statement: Statement) -> tuple[object, ...]:
         """All of the catalogue that the compiled form of a statement depends on; equal where that is the same."""
         streams = sorted({source.stream for source in statement.streams})
-        graphs = sorted({source.iri for source in (*statement.graphs, *statement.reasoning_graphs)})
-        return (tuple((iri, self.times.get(iri)) for iri in streams),
-                tuple((iri, self.graphs[iri].position if iri in self.graphs else None) for iri in graphs),
-                tuple((source.name, self.rules[source.name].version if source.name in self.rules else None) for source in statement.rules))
+        graphs = {iri: version.position for iri, version in self.graphs.items()}
+        return tuple((iri, self.times.get(iri)) for iri in streams), *_versions(statement, graphs, self.rules)
 
     @cached_property
     def _epochs(self) -> frozenset[str]:
@@ -111,7 +103,6 @@ class Catalogue:
     # --- what the records of commands make of it
 
     def with_stream(self, name: str, descriptor: Mapping[str, Any] | None) -> Catalogue:
-        """With a stream's descriptor, or without the stream."""
         return replace(self, streams=_with(self.streams, name, descriptor))
 
     def with_query(self, name: str, payload: Mapping[str, Any], position: int, statement: Statement) -> Catalogue:
@@ -124,7 +115,6 @@ class Catalogue:
                        numbers=max(self.numbers, definition.number))
 
     def without_query(self, name: str, position: int) -> Catalogue:
-        """After the removal of a query."""
         return replace(self, queries=FixedQueries(_with(self.queries, name, None)), removed=_with(self.removed, name, position))
 
     def with_wish(self, name: str, wish: str, position: int) -> Catalogue:
@@ -133,7 +123,6 @@ class Catalogue:
         return replace(self, queries=FixedQueries({**self.queries, name: query}))
 
     def with_graph(self, iri: str, facts: pa.Table | None, position: int) -> Catalogue:
-        """With the next version of a graph, or without the graph."""
         count = self.graphs[iri].count + 1 if iri in self.graphs else 1
         version = None if facts is None else GraphVersion(position, count, facts.num_rows, facts)
         return replace(self, graphs=_with(self.graphs, iri, version))
@@ -164,11 +153,15 @@ def _with(known: Mapping[str, Any], name: str, value: Any) -> dict[str, Any]:
 
 
 def plan_key(definition: Definition, statement: Statement, graphs: Mapping[str, int], rules: Mapping[str, StoredRules]) -> Key:
-    """All that the compiled form of a registered statement depends on: its name and text, and the versions of the graphs and rule sets
-    that it uses (None: it is built in, or not there)."""
+    """All that the compiled form of a registered statement depends on: its name and text, and the versions of what it uses."""
+    return definition.name, definition.media, definition.text, *_versions(statement, graphs, rules)
+
+
+def _versions(statement: Statement, graphs: Mapping[str, int], rules: Mapping[str, StoredRules]) -> Key:
+    """The versions of the graphs and rule sets that a statement uses (None: it is built in, or not there)."""
     iris = sorted({source.iri for source in (*statement.graphs, *statement.reasoning_graphs)})
     sets = [(source.name, rules[source.name].version if source.name in rules else None) for source in statement.rules]
-    return (definition.name, definition.media, definition.text, tuple((iri, graphs.get(iri)) for iri in iris), tuple(sets))
+    return tuple((iri, graphs.get(iri)) for iri in iris), tuple(sets)
 
 
 class Planned:
@@ -224,7 +217,6 @@ def check_rules(catalogue: Catalogue, settings: Settings, name: str, text: str) 
 
 
 def usage(catalogue: Catalogue, settings: Settings) -> dict[str, Any]:
-    """How much there is, and how much there may be."""
     found = {"streams": (len(catalogue.streams), settings.max_streams), "queries": (len(catalogue.queries), settings.max_queries),
              "graphs": (len(catalogue.graphs), settings.max_graphs),
              "graphTriples": (sum(version.triples for version in catalogue.graphs.values()), settings.max_graph_triples),
@@ -241,7 +233,7 @@ def _check(slug: str, what: str, current: int, wanted: int, limit: int) -> None:
 
 def check_rederived(catalogue: Catalogue, graph: str) -> None:
     """Refuse another version of a graph that such a query uses: 409 ``in-use``."""
-    users = sorted(query.name for query in catalogue.queries.values() if query.statement.keeps_state and graph in query.graphs)
+    users = sorted(query.name for query in catalogue.queries.using_graph(graph) if query.statement.keeps_state)
     if users:
         raise EngineError("in-use", 409, f"The query {users[0]!r} has derived facts from the graph <{graph}>, which stay: "
                           "remove it first, or register it anew afterwards.", {"usedBy": users})

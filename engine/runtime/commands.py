@@ -21,14 +21,13 @@ from engine.runtime.clock import Clock
 from engine.runtime.describe import made_info, stream_info
 from engine.runtime.errors import conflict, in_use, not_found, unavailable
 from engine.runtime.machine import Machine
-from engine.runtime.pushes import Terms
 from engine.runtime.query import Compiled
 from engine.runtime.registered import Registered
 from engine.runtime.resources import DeadLetter, Item, Receipt, Rejection, StreamInfo, TailEvent, TailPart
 from engine.runtime.results import ResultLog
 from engine.runtime.rows import Kind, Prepared, prepare, prepare_table
 from engine.runtime.settings import Settings
-from engine.runtime.streams import check_name, check_pushable, describe, made_by_a_query
+from engine.runtime.streams import Terms, check_name, check_pushable, describe, made_by_a_query
 from engine.runtime.view import View
 
 Reply = TypeVar("Reply")
@@ -47,7 +46,7 @@ class StaleError(Exception):
 
 
 class Commands:
-    """What all parts of the engine's surface share (service.py)."""
+    """What all parts of the engine's surface share (service.py), and what may be done with streams."""
 
     def __init__(self, settings: Settings, clock: Clock, machine: Machine) -> None:
         self.settings = settings
@@ -105,9 +104,7 @@ class Commands:
                     continue
         raise unavailable("engine-overloaded", "What the command depends on changes faster than it can be prepared.", 1)
 
-
-class StreamCommands(Commands):
-    """What may be done with streams."""
+    # --- streams
 
     def put_stream(self, name: str, descriptor: dict[str, Any], check: Check[StreamInfo] = None) -> tuple[StreamInfo, bool]:
         """Register a stream; the same descriptor again is no change, another one is 409."""
@@ -134,7 +131,6 @@ class StreamCommands(Commands):
         return [self._stream(name, view) for name in sorted([*view.catalogue.streams, *_makers(view)])]
 
     def stream(self, name: str) -> StreamInfo:
-        """A stream with its state."""
         return self._stream(name, self._view())
 
     def _stream(self, name: str, view: View) -> StreamInfo:

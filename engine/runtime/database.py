@@ -112,7 +112,3 @@ class Database:
                 if is_full(failure):
                     raise disk_full(f"The database cannot grow: {failure}.") from failure
                 raise
-
-    @staticmethod
-    def _put_meta(db: sqlite3.Connection, values: dict[str, Any]) -> None:
-        db.executemany("insert or replace into meta values (?,?)", [(name, json.dumps(value)) for name, value in values.items()])

@@ -19,7 +19,6 @@ from engine.timeline import MIN
 
 
 def query_info(query: Registered, view: View, base_url: str, now_ms: int) -> QueryInfo:
-    """The resource of a query."""
     statement, seen = query.statement, view.seen(query)
     definition = query.definition if seen is None else seen.definition
     return QueryInfo(
@@ -138,7 +137,6 @@ def made_info(query: Registered, iri: str, view: View, now_ms: int) -> StreamInf
 
 
 def stream_info(name: str, descriptor: Mapping[str, Any], view: View, now_ms: int) -> StreamInfo:
-    """The resource of a stream that is pushed."""
     source = view.sources.get(descriptor["iri"])
     state: dict[str, Any] = {"items": 0, "late": 0, "deadLetters": 0, "watermark": None, "itemsPerSecond": 0.0}
     if source is not None:

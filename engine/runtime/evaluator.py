@@ -24,14 +24,13 @@ from engine.runtime.backend import Feed
 from engine.runtime.batch import Limits
 from engine.runtime.describe import progress
 from engine.runtime.errors import EngineError, is_full, unavailable
-from engine.runtime.lane import Lane
 from engine.runtime.log import LogFile
 from engine.runtime.log_threads import DecideAtEnd
 from engine.runtime.pump import Pump
 from engine.runtime.query import Compiled
 from engine.runtime.resources import Notice
 from engine.runtime.rows import ROWS, Control, Kind, controls, verdict_payload
-from engine.runtime.threads import Owner
+from engine.runtime.threads import Lane, Owner
 from engine.runtime.verdicts import START, Suspects
 from engine.runtime.view import View, snapshot_of
 

@@ -54,7 +54,6 @@ class Evidence:
 
 
 def evidence_of(results: ResultLog, folder: LogFolder, view: View, query: Registered, result_id: str) -> Evidence:
-    """See Engine.evidence."""
     event = _result(results, query, result_id)
     position = results.positions(query.name, event.seq, event.seq).get(event.seq)
     seen = view.seen(query)
@@ -89,7 +88,6 @@ def evidence_of(results: ResultLog, folder: LogFolder, view: View, query: Regist
 
 
 def _result(results: ResultLog, query: Registered, result_id: str) -> ResultEvent:
-    """The logged result of an id."""
     parts = _ID.fullmatch(result_id)
     if parts is None or int(parts[1]) != query.definition.number or int(parts[2]) > query.definition.generation:
         raise _unknown(query, result_id)

@@ -47,13 +47,6 @@ class StreamState:
         self.late += payload["late"]
         self.refused += payload["refused"]
 
-    def to_json(self) -> dict[str, Any]:
-        return asdict(self)
-
-    @classmethod
-    def from_json(cls, value: Mapping[str, Any]) -> StreamState:
-        return cls(**value)
-
 
 class _Part(NamedTuple):
     """Rows of so many items, and their bytes."""
@@ -144,7 +137,6 @@ class KeptStreams:
 
     @property
     def idle(self) -> list[str]:
-        """The streams that are idle."""
         return [stream for stream, state in self.states.items() if state.idle]
 
     def state(self, stream: str) -> StreamState:
@@ -166,7 +158,6 @@ class KeptStreams:
         return (state.watermark, state.idle) if state else (MIN, False)
 
     def all_idle(self, streams: Iterable[str]) -> bool:
-        """Whether every one of the streams is idle."""
         return all((state := self.states.get(stream)) is not None and state.idle for stream in streams)
 
     def take(self, stream: str, rows: pa.Table, used: bool) -> Times:
@@ -175,20 +166,18 @@ class KeptStreams:
         state.advance(pc.max(rows["watermark"]).as_py())
         state.items += int(pc.sum(pc.equal(rows["row"], 0)).as_py() or 0)
         self.tails.setdefault(stream, Tail(*self._tail)).add(rows)
-        facts = facts_of(rows)
-        if not used and rows.num_rows:
-            state.whole_from = max(state.whole_from, (pc.max(rows["t"]).as_py() or 0) + 1)
-        if not used or not facts.num_rows:
-            return np.empty(0, np.int64)
-        self.content(stream).append(facts)
-        return np.unique(facts["t"].to_numpy())
+        return self._keep(stream, rows, used)
 
     def make(self, stream: str, facts: pa.Table, items: int, used: bool) -> Times:
         """Take in items of a stream that a query makes; where it is `used`, their distinct times in order."""
-        state = self.state(stream)
-        state.items += items
-        if not used:
-            state.whole_from = max(state.whole_from, (pc.max(facts["t"]).as_py() or 0) + 1)
+        self.state(stream).items += items
+        return self._keep(stream, facts, used)
+
+    def _keep(self, stream: str, rows: pa.Table, used: bool) -> Times:
+        state, facts = self.state(stream), facts_of(rows)
+        if not used and rows.num_rows:
+            state.whole_from = max(state.whole_from, (pc.max(rows["t"]).as_py() or 0) + 1)
+        if not used or not facts.num_rows:
             return np.empty(0, np.int64)
         self.content(stream).append(facts)
         return np.unique(facts["t"].to_numpy())
@@ -200,7 +189,6 @@ class KeptStreams:
         return np.unique(self.contents[stream].after(since)["t"].to_numpy())
 
     def evict(self, needs: Mapping[str, Need]) -> None:
-        """Forget what no query needs."""
         for stream, content in self.contents.items():
             horizon = _horizon(content, needs[stream]) if stream in needs else MAX
             if stream in self.states:
@@ -228,7 +216,7 @@ class KeptStreams:
             state.whole_from = min((chunk.oldest for chunk in self.content(stream).chunks), default=state.whole_from)
 
     def to_json(self) -> dict[str, dict[str, Any]]:
-        return {stream: state.to_json() for stream, state in self.states.items()}
+        return {stream: asdict(state) for stream, state in self.states.items()}
 
     def forget(self, stream: str) -> None:
         """A stream was removed. Its content stays as an empty one: what mirrors it goes by its serial numbers."""
@@ -241,6 +229,5 @@ def _horizon(content: StreamContent, need: Need) -> int:
     """The time before which nothing of `content` is needed."""
     times = [need.from_ms]
     if need.from_ms > MIN and content.rows:
-        times += [content.horizon(need.from_ms, count, unit)
-                  for count, unit in ((need.triples, "triples"), (need.items, "items")) if count]
+        times += [content.horizon(need.from_ms, count, unit) for count, unit in ((need.triples, "triples"), (need.items, "items")) if count]
     return min(times)

@@ -13,6 +13,7 @@ from functools import partial
 from typing import Any
 
 from engine.ir.statement import Statement
+from engine.runtime.append import Recovery
 from engine.runtime.backend import Backend
 from engine.runtime.batch import EvaluatorDownError
 from engine.runtime.catalogue import Planned
@@ -22,7 +23,6 @@ from engine.runtime.errors import EngineError, plain, unavailable
 from engine.runtime.evaluator import Evaluator
 from engine.runtime.log import LogFolder
 from engine.runtime.log_threads import LogKeeper, LogWriter, Timer
-from engine.runtime.recovery import Recovery
 from engine.runtime.resources import Listeners, Notice
 from engine.runtime.results import ResultLog, Retention
 from engine.runtime.settings import Settings
@@ -315,7 +315,6 @@ class Machine:
 
     @property
     def workers(self) -> list[Worker]:
-        """The threads of the engine."""
         if not self._is_open:
             return []
         parts = [part.worker for part in (self._evaluator.owner, self._evaluator.feed) if part is not None]

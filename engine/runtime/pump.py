@@ -29,13 +29,13 @@ from engine.runtime.data_folder import SetAside, Trouble
 from engine.runtime.errors import is_full
 from engine.runtime.evaluations import Evaluations
 from engine.runtime.kept import StreamState
-from engine.runtime.lane import Lane
 from engine.runtime.query import Compiled, LiveQuery
 from engine.runtime.registered import Definition, Queries
 from engine.runtime.resources import Notice
 from engine.runtime.results import Changes, ResultLog
 from engine.runtime.rows import UNREADABLE, Control, Kind, controls, in_order, where
 from engine.runtime.stores import ParseRules, reads_no_rules
+from engine.runtime.threads import Lane
 from engine.runtime.ticks import Known, KnownNeeds, Need
 from engine.runtime.verdicts import Decide
 from engine.timeline import MAX, MIN
@@ -298,7 +298,7 @@ class Pump(Evaluations):
         """Take up where the result log ends."""
         self.position = self.results.position
         self._numbers = self.results.meta("numbers", 0)
-        self.kept.states = {iri: StreamState.from_json(state) for iri, state in self.results.stream_states().items()}
+        self.kept.states = {iri: StreamState(**state) for iri, state in self.results.stream_states().items()}
         self.store.restore(self.results.graphs())
         self.rule_store.restore(self.results.rules())
         for definition, state, relation in self.results.queries():

@@ -15,7 +15,7 @@ from engine.ir.statement import Statement
 from engine.limits import NAMES, EvaluationLimits
 from engine.runtime.append import Appender
 from engine.runtime.clock import Clock
-from engine.runtime.commands import Check, Decision, Rows, StaleError, StreamCommands
+from engine.runtime.commands import Check, Commands, Decision, Rows, StaleError
 from engine.runtime.describe import query_info
 from engine.runtime.errors import EngineError, conflict, not_found
 from engine.runtime.machine import Machine
@@ -61,7 +61,7 @@ class Wish:
         return cls(options, replace, force, since, media)
 
 
-class QueryCommands(StreamCommands):
+class QueryCommands(Commands):
     """What may be done with queries."""
 
     def __init__(self, settings: Settings, clock: Clock, machine: Machine, parse: Callable[[str], Statement],
@@ -197,7 +197,6 @@ class QueryCommands(StreamCommands):
     # --- what must hold
 
     def _statement(self, text: str, media: str | None) -> Statement:
-        """What a text says."""
         return read_statement(text, media, self._parse, self._parse_rules)
 
     def _compile(self, statement: Statement, name: str, options: Mapping[str, Any], view: View, stream: str | None = None, *,
@@ -233,10 +232,8 @@ class QueryCommands(StreamCommands):
 
 def _register(end: Appender, name: str, text: str, statement: Statement, wish: Wish, stream: str | None, now: int,
               restarts: int = 0) -> Rows:
-    """The record of a registration."""
     payload: dict[str, Any] = {"text": text, "options": wish.options, "registered": now, "restarts": restarts}
-    payload |= {key: value for key, value in (("since", wish.since), ("stream", stream), ("media", wish.media))
-                if value is not None}
+    payload |= {key: value for key, value in (("since", wish.since), ("stream", stream), ("media", wish.media)) if value is not None}
     return end.register(name, payload, with_rule_windows(statement, end.catalogue.rule_sets))
 
 

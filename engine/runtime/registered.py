@@ -14,9 +14,12 @@ import pyarrow as pa
 
 from engine.facts import FACTS
 from engine.functions.typed import typed_columns
+from engine.ir.patterns import BGP
 from engine.ir.programs import timed_statement
+from engine.ir.rule_windows import with_rule_windows
+from engine.ir.rules import RuleSet
 from engine.ir.spans import Diagnostic, DiagnosticError
-from engine.ir.statement import Statement, StreamSource
+from engine.ir.statement import Select, Statement, StreamSource
 from engine.runtime.resources import RESULT_KINDS
 from engine.runtime.stores import ParseRules
 from engine.runtime.ticks import Timetable, query_watermark
@@ -72,6 +75,16 @@ def read_statement(text: str, media: str | None, parse: Callable[[str], Statemen
     """The statement of a text that was registered. What it is says the text, or `media`: the language of a rule program with a time of
     its own. Raises DiagnosticError."""
     return parse(text) if media is None else timed_statement(parse_rules(text, media, "program"), text, media)
+
+
+def kept_statement(text: str, media: str | None, parse: Callable[[str], Statement], parse_rules: ParseRules,
+                   rules: Mapping[str, RuleSet]) -> tuple[Statement, Exception | None]:
+    """The statement of a text that was accepted once, with the windows of its rules; where it is not understood any more, one that reads
+    nothing and shows nothing, and why."""
+    try:
+        return with_rule_windows(read_statement(text, media, parse, parse_rules), rules), None
+    except Exception as error:  # whatever a parser raises is this text's failure
+        return Statement(Select(BGP(()), ()), text), error
 
 
 class Reader:
@@ -138,6 +151,12 @@ class Queries(dict[str, Query]):
     def readers(self, stream: str) -> list[Query]:
         """The queries with a window on a stream."""
         return [query for query in self.values() if stream in query.streams]
+
+    def using_graph(self, iri: str) -> list[Query]:
+        return [query for query in self.values() if iri in query.graphs]
+
+    def using_rules(self, name: str) -> list[Query]:
+        return [query for query in self.values() if name in query.rules]
 
     def dependents(self, query: Query) -> list[Query]:
         """All that read what a query makes, directly or through others; each after those that it reads."""

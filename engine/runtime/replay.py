@@ -69,8 +69,7 @@ def explain(queries: Mapping[str, Statement], streams: Iterable[str], graphs: Ma
     """The statements at a stage of the compiler."""
     queries = with_rules(queries, rules)
     known = {*streams, *made(queries)}
-    return {name: compile_replay(statement, name, known, _tables(graphs), rule_sets).explain(stage)
-            for name, statement in queries.items()}
+    return {name: compile_replay(statement, name, known, _tables(graphs), rule_sets).explain(stage) for name, statement in queries.items()}
 
 
 def warnings(queries: Mapping[str, Statement], graphs: Mapping[str, Sequence[Triple]], rules: Sequence[str],
@@ -158,8 +157,7 @@ def recorded_evidence(queries: Mapping[str, Statement], streams: Mapping[str, Re
     """What the evaluation of a query at the time `at_ms` of a replay saw; `ceased` is about stream N of a rule program. Raises ValueError
     where it has no result then."""
     results = list(run(queries, streams, graphs, executor, rule_sets))
-    found = next((event for event in results if event.query == name and event.at_ms == at_ms
-                  and (event.stream == "n" or not ceased)), None)
+    found = next((event for event in results if event.query == name and event.at_ms == at_ms and (event.stream == "n" or not ceased)), None)
     if found is None:
         times = [str(event.at_ms) for event in results if event.query == name]
         some = f"{', '.join(times[:5])}{', ...' if len(times) > 5 else ''}" if times else "none at all"

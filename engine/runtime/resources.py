@@ -65,7 +65,6 @@ class Receipt:
     last_id: str | None
     watermark_ms: int | None
     errors: tuple[dict[str, Any], ...] = ()
-    duplicate: int = 0
     repeated: bool = False
 
     @property
@@ -75,7 +74,7 @@ class Receipt:
 
     def to_json(self) -> dict[str, Any]:
         """The body of the 202 answer."""
-        return {"accepted": self.accepted, "late": self.late, "duplicate": self.duplicate, "rejected": self.rejected,
+        return {"accepted": self.accepted, "late": self.late, "duplicate": 0, "rejected": self.rejected,
                 "firstId": self.first_id, "lastId": self.last_id, "watermark": iso(self.watermark_ms), "errors": list(self.errors),
                 **({"truncated": True} if self.rejected > len(self.errors) else {})}
 
@@ -311,7 +310,6 @@ class Listeners:
         return unsubscribe
 
     def notify(self, notice: Notice) -> None:
-        """Tell every listener."""
         for listener in list(self._listeners):
             try:
                 listener(notice)

@@ -31,12 +31,12 @@ from engine.runtime.resources import DEFAULT_GRAPH, Listener, OneShot
 from engine.runtime.settings import Settings
 from engine.runtime.statement_checks import check_kept, needs_of, shown_by, statement_warnings
 from engine.runtime.stores import ParseRules, reads_no_rules
-from engine.runtime.upload_commands import GraphCommands, RuleCommands
+from engine.runtime.upload_commands import UploadCommands
 from engine.runtime.view import View
 from engine.timeline import MIN
 
 
-class Engine(RuleCommands, GraphCommands):
+class Engine(UploadCommands):
     """Continuous queries over streams. Errors are EngineError (a problem slug with status) and DiagnosticError (places in a text)."""
 
     def __init__(self, settings: Settings, parse: Callable[[str], Statement], clock: Clock | None = None,
@@ -224,5 +224,4 @@ def _chosen(query: Registered, view: View) -> dict[str, Any]:
     """Executor and strategy of a query's last evaluation, where the executor has a choice, and how it `ran`."""
     executor, strategy = view.snapshot.choices.get(query.epoch, (None, None))
     ran = view.snapshot.ran.get(query.epoch)
-    return {"executor": executor, "strategy": strategy,
-            "ran": None if ran is None else ran.to_json(users_of(view.snapshot.ran.values()))}
+    return {"executor": executor, "strategy": strategy, "ran": None if ran is None else ran.to_json(users_of(view.snapshot.ran.values()))}

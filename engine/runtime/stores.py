@@ -64,7 +64,6 @@ class GraphStore:
         return {"version": control.position, "count": self.counts[iri], "triples": self.tables[iri].num_rows}
 
     def restore(self, definitions: Mapping[str, Mapping[str, Any]]) -> None:
-        """Read the graphs that the result log knows."""
         for iri, definition in definitions.items():
             self.counts[iri] = definition["count"]
             path = self._file(definition["version"])
@@ -143,7 +142,6 @@ class RuleStore:
         return definition
 
     def restore(self, definitions: Mapping[str, Mapping[str, Any]]) -> None:
-        """Read the rule sets that the result log knows."""
         for name, definition in definitions.items():
             self._set(name, definition)
 

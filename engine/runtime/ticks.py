@@ -28,7 +28,6 @@ class Need:
     items: int = 0
 
     def join(self, other: Need) -> Need:
-        """What serves both."""
         return Need(min(self.from_ms, other.from_ms), max(self.triples, other.triples), max(self.items, other.items))
 
 

@@ -59,22 +59,18 @@ class MixedTicker(Ticker):
         return found if last in found else [*found, last]
 
     def skip(self, watermark: int) -> None:
-        """Leave out the ticks up to `watermark`."""
         passed = self._changes[self._changes <= watermark]
         self.before = int(passed[-1]) if len(passed) else self.before
         super().skip(watermark)
 
     def mark(self) -> Mark:
-        """Where it stands, for `back`."""
         return *super().mark(), self.before
 
     def back(self, mark: Mark) -> None:
-        """Stand where it stood: what was due since is due again. Nothing may have been seen since."""
         *mark_of_windows, self.before = mark
         super().back(tuple(mark_of_windows))
 
     def next(self) -> int | None:
-        """The next tick that may be logged if nothing else comes in; None where there is none."""
         found = super().next()
         if self.timetable.on_change or (first := self._first_after(self.floor)) is None or (may := self._may_change()) is None:
             return found
@@ -85,11 +81,9 @@ class MixedTicker(Ticker):
         """It is written after each batch."""
 
     def snapshot(self) -> dict[str, Any]:
-        """What cannot be found again by seeing the kept events anew."""
         return {**super().snapshot(), "before": self.before}
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Take back a snapshot; the kept events are to be seen again after it."""
         super().restore(state)
         self.before = state.get("before")
 
@@ -162,15 +156,12 @@ class TimedTicker(Ticker):
             self.silent = merge([*self.silent, (self.floor + 1, watermark + 1)])
 
     def is_silent(self, tick: int) -> bool:
-        """Whether nothing is told of a T."""
         return any(begin <= tick < end for begin, end in self.silent)
 
     def mark(self) -> Mark:
-        """Where it stands, for `back`."""
         return self.floor, self.done, self._waiting
 
     def back(self, mark: Mark) -> None:
-        """Stand where it stood. Nothing may have been seen since."""
         self.floor, self.done, self._waiting = mark
 
     def next(self) -> int | None:
@@ -193,11 +184,9 @@ class TimedTicker(Ticker):
         """It is written after each batch."""
 
     def snapshot(self) -> dict[str, Any]:
-        """What cannot be found again by seeing the kept events anew."""
         return {"floor": self.floor, "done": self.done, "last": self._last_seen, "next": self.next_point, "silent": self.silent}
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Take back a snapshot; the kept events are to be seen again after it."""
         self.floor, self.done, self._last_seen, self.next_point = state["floor"], state["done"], state["last"], state["next"]
         self.silent = [(begin, end) for begin, end in state["silent"]]
 

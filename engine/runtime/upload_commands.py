@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
-from dataclasses import replace as changed, replace
+from dataclasses import replace as changed
 
 import pyarrow as pa
 
@@ -16,10 +16,11 @@ from engine.ir.stages import timeline_of
 from engine.records import Triple
 from engine.runtime.append import Appender
 from engine.runtime.catalogue import check_graph, check_rederived, check_rules
-from engine.runtime.commands import Check, Commands, Decision, Rows, StaleError
+from engine.runtime.commands import Check, Decision, Rows, StaleError
 from engine.runtime.errors import EngineError, in_use
 from engine.runtime.query import Compiled
 from engine.runtime.query_commands import QueryCommands
+from engine.runtime.registered import Registered
 from engine.runtime.resources import GraphInfo, RuleSetInfo
 from engine.runtime.rows import graph_rows, own_blank_nodes
 from engine.runtime.stores import StoredRules, checked, graph_mark, static_facts
@@ -27,8 +28,10 @@ from engine.runtime.streams import check_name
 from engine.runtime.view import View
 
 
-class GraphCommands(Commands):
-    """What may be done with static graphs."""
+class UploadCommands(QueryCommands):
+    """What may be done with static graphs and rule sets. The sets that are built in can only be read."""
+
+    # --- static graphs
 
     def put_graph(self, iri: str, triples: Sequence[Triple], replace: bool = True,
                   check: Check[GraphInfo] = None) -> tuple[GraphInfo, bool]:
@@ -43,7 +46,7 @@ class GraphCommands(Commands):
                 fresh = own_blank_nodes(triples, graph_mark(iri, count + 1))
                 rows = graph_rows(0, iri, list(dict.fromkeys(fresh if replace or before is None else [*before, *fresh])))
                 made = rows, static_facts(rows)
-            basis = _graph_basis(iri, view)
+            basis = _basis(view.catalogue.queries.using_graph(iri), view)
             plans.clear()
             if made is not None:
                 plans.update(self._graph_plans(iri, made[1], view))
@@ -59,7 +62,7 @@ class GraphCommands(Commands):
                 check_rederived(view.catalogue, iri)
                 check_graph(view.catalogue, self.settings, iri, made[1].num_rows)
                 self._machine.room.check()
-                if _graph_basis(iri, view) != basis:      # the pump makes the plans
+                if _basis(view.catalogue.queries.using_graph(iri), view) != basis:      # the pump makes the plans
                     plans.clear()
                 return end.graph(iri, made), iri not in view.graphs
 
@@ -71,8 +74,8 @@ class GraphCommands(Commands):
     def _graph_plans(self, iri: str, facts: pa.Table, view: View) -> dict[str, Compiled]:
         """The plans with other facts in a graph of the queries that use it, by name. One that cannot be planned fails at the pump."""
         plans = {}
-        for query in view.catalogue.queries.values():
-            if iri in query.graphs and view.standing(query) != "failed":
+        for query in view.catalogue.queries.using_graph(iri):
+            if view.standing(query) != "failed":
                 names = self._names(query.definition.options, view)
                 with suppress(DiagnosticError, ValueError):
                     plans[query.name] = self._machine.backend.compile(query.statement, query.name,
@@ -84,7 +87,6 @@ class GraphCommands(Commands):
         return [view.graph(iri)[0] for iri in sorted(view.graphs)]
 
     def graph(self, iri: str) -> tuple[GraphInfo, list[Triple]]:
-        """A static graph with its triples."""
         info, facts = self._view().graph(iri)
         return info, triples_of(facts)
 
@@ -100,15 +102,7 @@ class GraphCommands(Commands):
 
         self._write(decide)
 
-
-def _graph_basis(iri: str, view: View) -> list[object]:
-    """What plans with another version of a graph depend on."""
-    users = [query for query in view.catalogue.queries.values() if iri in query.graphs]
-    return [(query.epoch, view.catalogue.basis(query.statement)) for query in users]
-
-
-class RuleCommands(QueryCommands):
-    """What may be done with rule sets. Those that are built in can only be read."""
+    # --- rule sets
 
     def put_rules(self, name: str, media: str, text: str, check: Check[RuleSetInfo] = None) -> tuple[RuleSetInfo, bool]:
         """Set a rule set, or replace it: the queries that use it are planned anew. The same text again is no change."""
@@ -119,7 +113,7 @@ class RuleCommands(QueryCommands):
         def prepare(view: View) -> Decision[bool]:
             before = view.catalogue.rules.get(name)
             same = before is not None and (before.media, before.text) == (media, text)
-            basis = _rules_basis(name, view)
+            basis = before and before.version, _basis(view.catalogue.queries.using_rules(name), view)
             plans.clear()
             if not same:
                 plans.update(self._plans(name, rules, view))
@@ -127,7 +121,8 @@ class RuleCommands(QueryCommands):
             def decide(end: Appender, view: View, now: int) -> tuple[Rows, bool]:
                 if check is not None:
                     check(view.rule_set(name) if name in view.catalogue.rules else None)
-                if _rules_basis(name, view) != basis:
+                stored = view.catalogue.rules.get(name)
+                if (stored and stored.version, _basis(view.catalogue.queries.using_rules(name), view)) != basis:
                     raise StaleError
                 if not same:
                     check_rules(view.catalogue, self.settings, name, text)
@@ -150,7 +145,6 @@ class RuleCommands(QueryCommands):
         return [view.rule_set(name) for name in view.catalogue.rule_sets]
 
     def rule_set(self, name: str) -> RuleSetInfo:
-        """A rule set with its text."""
         return self._view().rule_set(name)
 
     def delete_rules(self, name: str, check: Check[RuleSetInfo] = None) -> None:
@@ -170,8 +164,8 @@ class RuleCommands(QueryCommands):
     def _plans(self, name: str, rules: RuleSet, view: View) -> dict[str, Compiled]:
         """The plans with new rules of the queries that use them, by name. Refuses rules with which one that runs could not be planned."""
         plans = {}
-        for query in view.catalogue.queries.values():
-            if name not in query.rules or view.standing(query) == "failed":
+        for query in view.catalogue.queries.using_rules(name):
+            if view.standing(query) == "failed":
                 continue
             if (old := view.catalogue.rule_sets.get(name)) is not None and rule_windows([rules]) != rule_windows([old]):
                 raise EngineError("in-use", 409, f"The query {query.name!r} uses these rules with another Window: what they have to see is "
@@ -181,7 +175,7 @@ class RuleCommands(QueryCommands):
                                   "cannot be taken back.", {"usedBy": [query.name]})
             names = self._names(query.definition.options, view)
             try:
-                found = self._machine.backend.compile(query.statement, query.name, replace(names, rules={**names.rules, name: rules}))
+                found = self._machine.backend.compile(query.statement, query.name, changed(names, rules={**names.rules, name: rules}))
             except (DiagnosticError, ValueError) as error:
                 reason = error.diagnostics[0].message if isinstance(error, DiagnosticError) else str(error)
                 raise EngineError("in-use", 409, f"The query {query.name!r} cannot be planned with these rules: {reason}",
@@ -190,11 +184,9 @@ class RuleCommands(QueryCommands):
         return plans
 
 
-def _rules_basis(name: str, view: View) -> list[object]:
-    """What plans with other rules under this name depend on."""
-    stored = view.catalogue.rules.get(name)
-    users = [query for query in view.catalogue.queries.values() if name in query.rules]
-    return [stored and stored.version, *((query.epoch, view.catalogue.basis(query.statement)) for query in users)]
+def _basis(users: Iterable[Registered], view: View) -> list[object]:
+    """What plans of these queries depend on, with another version of what they use."""
+    return [(query.epoch, view.catalogue.basis(query.statement)) for query in users]
 
 
 def _check_writable(name: str) -> None:

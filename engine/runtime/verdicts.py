@@ -42,7 +42,6 @@ class Ahead:
                 self._pauses[control.stream] = control.payload[START], control.position
 
     def add(self, verdict: Verdict) -> None:
-        """Take in a verdict."""
         self._verdicts[verdict.epoch, verdict.tick] = verdict
 
     def verdict(self, epoch: str, ticks: Sequence[int], looked: bool = False) -> Verdict | None:
@@ -56,7 +55,6 @@ class Ahead:
         return next((self._verdicts[epoch, tick] for tick in ticks if (epoch, tick) in self._verdicts), None)
 
     def verdicts(self, position: int) -> list[Verdict]:
-        """The verdicts that stand up to a position."""
         return [verdict for verdict in self._verdicts.values() if verdict.position <= position]
 
     def pauses(self, position: int) -> Iterator[str]:
@@ -132,20 +130,9 @@ class Suspects:
         self._alive, self._blamed = alive, blamed
         self._beside: set[str] = set()      # what is evaluated beside this executor now
 
-    @property
-    def choices(self) -> Mapping[str, Any]:
-        """The executor's."""
-        return getattr(self._executor, "choices", {})
-
-    @property
-    def ran(self) -> Mapping[str, Any]:
-        """The executor's."""
-        return getattr(self._executor, "ran", {})
-
-    @property
-    def graph_choices(self) -> Mapping[str, Any]:
-        """The executor's."""
-        return getattr(self._executor, "graph_choices", {})
+    def __getattr__(self, name: str) -> Any:
+        """What the executor tells of its evaluations: `choices`, `ran`, `graph_choices`."""
+        return getattr(self._executor, name)
 
     def evaluate(self, dues: Sequence[Due]) -> list[Answer]:
         """The answers, in the order of `dues`: those of suspects up to the first failure."""

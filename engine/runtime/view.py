@@ -123,7 +123,6 @@ class Meters:
             told.empty += event.meta.get("rows") == 0
 
     def measured(self) -> Measured:
-        """The figures as they are now."""
         return Measured(tuple(self.batches), dict(self.totals), tuple(self._came), dict(self._latency), dict(self._answered))
 
     def news(self, name: str, watermark: int, now_ms: int) -> dict[str, Any] | None:
@@ -203,10 +202,6 @@ class View:
     snapshot: Snapshot
     sources: Mapping[str, Source]
 
-    def at(self, catalogue: Catalogue) -> View:
-        """With another end of the log."""
-        return replace(self, catalogue=catalogue)
-
     # --- queries
 
     def seen(self, query: Registered) -> Seen | None:
@@ -269,12 +264,11 @@ class View:
         if version is None or facts is None:
             raise not_found("graph", iri)
         position = version.position if version.facts is not None else self.snapshot.versions[iri]
-        users = sorted(query.name for query in self.catalogue.queries.values() if iri in query.graphs)
+        users = sorted(query.name for query in self.catalogue.queries.using_graph(iri))
         return GraphInfo(iri, facts.num_rows, str(position), tuple(users)), facts
 
     @property
     def graphs(self) -> dict[str, pa.Table]:
-        """The facts of all static graphs."""
         found = {iri: self.snapshot.graphs.get(iri) if version.facts is None else version.facts
                  for iri, version in self.catalogue.graphs.items()}
         return {iri: facts for iri, facts in found.items() if facts is not None}
@@ -282,8 +276,7 @@ class View:
     # --- rule sets
 
     def rule_set(self, name: str) -> RuleSetInfo:
-        """A rule set with its text."""
-        users = tuple(sorted(query.name for query in self.catalogue.queries.values() if name in query.rules))
+        users = tuple(sorted(query.name for query in self.catalogue.queries.using_rules(name)))
         if (stored := self.catalogue.rules.get(name)) is not None:
             return RuleSetInfo(name, False, None, stored.media, len(stored.rules.rules) + len(stored.rules.facts), str(stored.version),
                                users, stored.text)
@@ -294,6 +287,5 @@ class View:
     # --- what a statement may name
 
     def names(self, settings: Settings, mixed_time: bool) -> Catalog:
-        """All that a statement may name."""
         return Catalog(self.catalogue.times, self.graphs, self.catalogue.rule_sets, settings.max_window_ms, settings.window_steps,
                        settings.window_items, mixed_time)

@@ -11,10 +11,9 @@ from hypothesis import strategies as st
 
 from engine.runtime.append import Appender
 from engine.runtime.errors import EngineError
-from engine.runtime.pushes import KeptKeys, LetterLimits, Terms
 from engine.runtime.resources import Rejection
 from engine.runtime.rows import Kind, controls, prepare
-from engine.runtime.streams import Source
+from engine.runtime.streams import KeptKeys, LetterLimits, Source, Terms
 from engine.timeline import MIN
 
 NOW = 1_000_000

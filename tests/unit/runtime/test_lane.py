@@ -20,11 +20,11 @@ from engine.ir.terms import Constant
 from engine.limits import EvaluationLimits, LimitExceeded
 from engine.records import End, GraphVersion, Pause, Record, Register, Resume, RulesVersion, Unregister
 from engine.runtime.batch import EvaluatorDownError, Limits
-from engine.runtime.lane import Lane, Task
 from engine.runtime.pump import Pump
 from engine.runtime.query import LiveQuery
 from engine.runtime.results import ResultLog
 from engine.runtime.rows import ROWS, Kind, encode
+from engine.runtime.threads import Lane, Task
 from engine.runtime.verdicts import Suspects
 from tests.unit.runtime.lanes import Beside, HeldLane, ImpatientExecutor
 from tests.unit.runtime.reference_executor import ReferenceCompiled, ReferenceExecutor

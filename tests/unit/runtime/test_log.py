@@ -17,9 +17,8 @@ from engine.runtime.append import Appender
 from engine.runtime.errors import EngineError
 from engine.runtime.log import LogFolder, newest_time
 from engine.runtime.log_threads import LogWriter
-from engine.runtime.pushes import Terms
 from engine.runtime.rows import Control, Kind, control_rows, encode, in_order, prepare
-from engine.runtime.streams import Source
+from engine.runtime.streams import Source, Terms
 
 
 def notes(first: int, count: int = 1) -> pa.Table:
