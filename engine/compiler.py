@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 
 import pyarrow as pa
 
@@ -60,21 +61,17 @@ def compile_statement(statement: Statement, catalog: Catalog, identity: str = ""
     chain = _staged(validated, catalog)
     timed = None if chain is None else TimedSource(f"h_{hashlib.sha256(f'{chain.name} {identity}'.encode()).hexdigest()[:16]}")
     plain = dataset(validated, timed)
-    rewritten, data, closed, passes = (_rewritten(validated, catalog, without, timed) if statement.rules
-                                       else (validated, plain, plain, ()))
+    rewritten, data, closed, passes = (_rewritten(validated, catalog, without, timed) if statement.rules else (validated, plain, plain, ()))
 
     def build(live: Estimate) -> Plan:
         return Builder(data, live).build(rewritten.query)
 
-    def generalise() -> Compiled:
-        return compile_statement(statement, catalog, identity, until, without=without | {"partial"})
-
+    generalise = partial(compile_statement, statement, catalog, identity, until, without=without | {"partial"})
     words = _schema_words(validated, catalog) if statement.rules and "partial" not in without else frozenset[str]()
     plan = build(estimate)
     closed_plan = plan if closed is data else Builder(closed, estimate).build(validated.query)
     goal = goal_plan(validated, closed_plan, closed.default, _windows_of(validated))
-    compiled = Compiled(validated, rewritten, plan, identity, estimate, build, generalise, words, goal, passes, staged=chain,
-                        derived=timed)
+    compiled = Compiled(validated, rewritten, plan, identity, estimate, build, generalise, words, goal, passes, staged=chain, derived=timed)
     if until == "spark":
         compiled.text("local")
     return compiled
@@ -92,9 +89,7 @@ def _compile_program(statement: Statement, catalog: Catalog, identity: str, unti
     passes = Programs(together, graphs, goals_of(program), without if behind else without | {"partial"}).passes(graphs)
     plan = program_plan(statement, passes[-1].rules, _windows_of(statement))
 
-    def generalise() -> Compiled:
-        return compile_statement(statement, catalog, identity, until, without=without | {"partial"})
-
+    generalise = partial(compile_statement, statement, catalog, identity, until, without=without | {"partial"})
     words = frozenset[str]()
     if program.profile and "partial" not in without:
         words = schema_words(RULES_OF[program.profile], (triple for graph in graphs.values() for triple in graph))
@@ -109,12 +104,8 @@ def _compile_timed(statement: Statement, program: TimedProgram, identity: str) -
     """A program with a time of its own: its plan is one over interval relations."""
     made = normal_form(program.rules)
     plan = timed_plan(program.rules, interval_plan(program.rules, made), program.variables)
-
-    def itself() -> Compiled:
-        return compiled
-
-    compiled = Compiled(statement, statement, plan, identity, Estimate(), lambda live: plan, itself,
-                        passes=(Pass(program.rules.name, program.rules.rules), Pass("normal form", made.rules)))
+    passes = Pass(program.rules.name, program.rules.rules), Pass("normal form", made.rules)
+    compiled = Compiled(statement, statement, plan, identity, Estimate(), lambda live: plan, lambda: compiled, passes=passes)
     return compiled
 
 
@@ -163,8 +154,7 @@ def staged(sets: Sequence[RuleSet], graphs: Mapping[str, Sequence[Triple]], goal
 def _schema_words(statement: Statement, catalog: Catalog) -> frozenset[str]:
     """The words by which a stream of the statement may bring schema."""
     graphs = (g.iri for g in (*statement.graphs, *statement.reasoning_graphs))
-    return schema_words(united(_plain(statement, catalog)),
-                        (triple for iri in graphs for triple in triples(catalog.graphs[iri])))
+    return schema_words(united(_plain(statement, catalog)), (triple for iri in graphs for triple in triples(catalog.graphs[iri])))
 
 
 def programs(statement: Statement, catalog: Catalog, without: frozenset[str] = frozenset()) -> Programs:
@@ -174,18 +164,14 @@ def programs(statement: Statement, catalog: Catalog, without: frozenset[str] = f
     return Programs(rules, graphs, goals_of(statement.query), without)
 
 
-def _used(statement: Statement, catalog: Catalog) -> list[RuleSet]:
-    return [catalog.rules[source.name] for source in statement.rules]
-
-
 def _plain(statement: Statement, catalog: Catalog) -> tuple[RuleSet, ...]:
     """The rules of a statement that are applied in closures: those without a time of their own."""
-    return divide(_used(statement, catalog)).plain
+    return divide([catalog.rules[source.name] for source in statement.rules]).plain
 
 
 def _staged(statement: Statement, catalog: Catalog) -> StagedPlan | None:
     """The chain of programs for the rule sets of a statement that have a time of their own."""
-    sets = _used(statement, catalog)
+    sets = [catalog.rules[source.name] for source in statement.rules]
     if not divide(sets).is_timed:
         return None
     graphs = {g.iri: triples(catalog.graphs[g.iri]) for g in (*statement.graphs, *statement.reasoning_graphs) if not g.named}

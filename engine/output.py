@@ -238,9 +238,7 @@ def _literals(column: pa.ChunkedArray) -> list[Part]:
     """Cut each literal at its closing quotation mark: what is after it is a datatype, a language, or nothing."""
     parts = pc.split_pattern(column, '"', max_splits=1, reverse=True)
     lexical, suffix = pc.list_element(parts, 0), pc.list_element(parts, 1)
-    flat = suffix.combine_chunks() if isinstance(suffix, pa.ChunkedArray) else suffix
-    coded = flat.dictionary_encode()
-    coded = coded.combine_chunks() if isinstance(coded, pa.ChunkedArray) else coded
+    coded = _one(_one(suffix).dictionary_encode())
     ends = pa.array([_literal_end(text) for text in coded.dictionary.to_pylist()], pa.large_string()).take(coded.indices)
     return ['{"type":"literal","value":', lexical, ends]
 

@@ -10,8 +10,7 @@ import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass
-from dataclasses import replace as changed
+from dataclasses import dataclass, replace as changed
 from functools import partial, wraps
 from pathlib import Path
 from typing import Any, ParamSpec, TextIO
@@ -28,7 +27,7 @@ from engine.runtime.errors import EngineError
 from engine.runtime.place import Place, PlaceName, choose, triples_of
 from engine.runtime.replay import explain, made, named, replay, warnings
 from engine.runtime.resources import Item, Recording, ResultEvent, iso
-from engine.runtime.rule_store import checked
+from engine.runtime.stores import checked
 from engine.runtime.streams import check_name
 from grammar import parse
 from grammar.rule_sets import RULE_SET_EXTENSIONS, parse_rules

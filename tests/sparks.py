@@ -29,7 +29,7 @@ from engine.runtime.pump import Pump
 from engine.runtime.resources import ResultEvent
 from engine.runtime.results import ResultLog
 from engine.runtime.rows import encode
-from engine.runtime.rule_store import ParseRules
+from engine.runtime.stores import ParseRules
 from engine.spark.executor import Executor as SparkExecutor
 from engine.spark.session import Session, start_session
 from engine.spark.settings import from_environment

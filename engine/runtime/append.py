@@ -1,13 +1,14 @@
-"""What is decided once, when something is appended: positions, stamps, lateness, watermarks, idleness, whose blank nodes these are.
+"""What is decided once, when something is appended: positions, stamps, lateness, watermarks, idleness, whose blank nodes these are; and the
+end of the log, made again at a start of what the result log has and the records beyond its position.
 
-Pure: takes the state of the log's end and the time, gives rows (rows.py). The state is changed only through `Appender`, which the log
-forks for each group of commands and adopts when the group is on disk.
-"""
+The state of the end is changed only through `Appender`, which the log forks for each group of commands and adopts when the group is on
+disk. It takes the time from its caller, and gives rows (rows.py)."""
 
 from __future__ import annotations
 
+import json
 import logging
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -16,14 +17,18 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from engine.ir.statement import Statement
-from engine.runtime.admission import LetterLimits, admit, ahead_errors, refusal
-from engine.runtime.catalogue import Catalogue
+from engine.runtime.catalogue import Catalogue, GraphVersion
 from engine.runtime.errors import EngineError, not_found
-from engine.runtime.receipts import KeptKeys, KeptReceipt, Terms, kept_receipt, receipt_payload, repeated
+from engine.runtime.log import LogFolder
+from engine.runtime.registered import Definition, FixedQueries, Registered, kept_statement
 from engine.runtime.resources import Receipt
+from engine.runtime.results import ResultLog
 from engine.runtime.rows import Control, Kind, Prepared, at_position, control_rows, controls, graph_rows, item_rows
-from engine.runtime.rule_store import StoredRules
-from engine.runtime.source import Source
+from engine.runtime.settings import Settings
+from engine.runtime.stores import ParseRules, StoredRules, static_facts, stored_rules
+from engine.runtime.streams import (KeptKeys, KeptReceipt, LetterLimits, Source, Terms, admit, ahead_errors, kept_receipt, receipt_payload,
+                                    refusal, repeated)
+from engine.runtime.ticks import Timetable
 from engine.timeline import MAX, MIN
 
 _LOG = logging.getLogger(__name__)
@@ -151,7 +156,6 @@ class Appender:
         return min((s.active_ms + s.idle_ms for s in self.sources.values() if not s.arrival and not s.idle), default=None)
 
     def declare_idle(self, now_ms: int) -> list[pa.Table]:
-        """Idle records for the streams that are silent."""
         rows = []
         for stream in self.silent(now_ms):
             self.sources[stream] = replace(self.sources[stream], idle=True)
@@ -164,13 +168,11 @@ class Appender:
         return [], None
 
     def put_stream(self, name: str, descriptor: dict[str, Any], now_ms: int) -> list[pa.Table]:
-        """Begin a stream."""
         self.sources[descriptor["iri"]] = Source.of(descriptor, {}, now_ms)
         self.catalogue = self.catalogue.with_stream(name, descriptor)
         return [control_rows(Control(self.take(), Kind.STREAM, descriptor["iri"], None, {"name": name, "descriptor": descriptor}))]
 
     def remove_stream(self, name: str) -> list[pa.Table]:
-        """Forget a stream."""
         iri = self.catalogue.streams[name]["iri"]
         self.sources.pop(iri, None)
         self.keys.drop(iri)
@@ -217,12 +219,10 @@ class Appender:
         return [at_position(rows, position)]
 
     def reached(self, position: int) -> tuple[list[pa.Table], None]:
-        """The pump has come to a position."""
         self.catalogue = self.catalogue.reached(position)
         return [], None
 
     def forget_keys(self, now_ms: int) -> None:
-        """Drop the keys whose time is over."""
         self.keys.forget(now_ms)
 
     def follow(self, table: pa.Table, now_ms: int) -> None:
@@ -262,3 +262,72 @@ class Appender:
 
 def _known(watermark: int) -> int | None:
     return None if watermark == MIN else watermark
+
+
+@dataclass(frozen=True, slots=True)
+class Recovery:
+    """Reads texts that were accepted once; one that cannot be read any more stands for nothing, the pump says what is wrong with it."""
+
+    parse: Callable[[str], Statement]
+    parse_rules: ParseRules
+
+    def end(self, results: ResultLog, folder: LogFolder, now_ms: int, settings: Settings) -> Appender:
+        """The end of the log: the streams as the result log has them, and what came after."""
+        states = results.stream_states()
+        end = Appender(results.position + 1, keys=KeptKeys(settings.idempotency_keys), catalogue=self.catalogue(results),
+                       letters=LetterLimits(settings.push_letters, settings.letter_text))
+        for _, iri, descriptor in results.streams():
+            end.sources[iri] = Source.of(descriptor, states.get(iri, {}), now_ms)
+        for stream, text in results.receipts(now_ms):
+            end.keys.add(stream, kept_receipt(json.loads(text)))
+        for table in folder.recover(results.position):
+            end.follow(table, now_ms)
+            end.catalogue = self.follow(end.catalogue, table)
+        end.position = folder.holes.after(end.position - 1)
+        return end
+
+    def catalogue(self, results: ResultLog) -> Catalogue:
+        """As the result log has it, at its position."""
+        rules = {name: self.rules(name, definition) for name, definition in results.rules().items()}
+        graphs = {iri: GraphVersion(found["version"], found["count"], found["triples"]) for iri, found in results.graphs().items()}
+        found = Catalogue({name: {**descriptor, "iri": iri} for name, iri, descriptor in results.streams()}, graphs=graphs, rules=rules,
+                          numbers=results.meta("numbers", 0))
+        queries: dict[str, Registered] = {}
+        for value, state, _ in results.queries():
+            definition = Definition.from_json(value)
+            statement = kept_statement(definition.text, definition.media, self.parse, self.parse_rules, found.rule_sets)[0]
+            wish = "paused" if state["state"] == "paused" else "running"
+            queries[definition.name] = Registered(definition, statement, Timetable.of(statement), wish, results.position, results.position)
+        return replace(found, queries=FixedQueries(queries))
+
+    def follow(self, catalogue: Catalogue, table: pa.Table) -> Catalogue:
+        """After the records of `table`, rows of the log in order."""
+        for control in controls(table):
+            try:
+                catalogue = self._step(catalogue, control, table)
+            except Exception:  # one record must not keep the server from starting; the pump sets it aside
+                _LOG.exception("the record at %s, of %s, cannot be applied to the catalogue", control.position, control.stream)
+        return catalogue
+
+    def _step(self, known: Catalogue, control: Control, table: pa.Table) -> Catalogue:
+        name, payload, position = control.stream, control.payload, control.position
+        match control.kind:
+            case Kind.STREAM:
+                return known.with_stream(payload["name"], payload["descriptor"])
+            case Kind.REGISTER:
+                statement, _ = kept_statement(payload["text"], payload.get("media"), self.parse, self.parse_rules, known.rule_sets)
+                return known.with_query(name, payload, position, statement)
+            case Kind.UNREGISTER if name in known.queries:
+                return known.without_query(name, position)
+            case Kind.PAUSE | Kind.RESUME if name in known.queries:
+                return known.with_wish(name, "paused" if control.kind is Kind.PAUSE else "running", position)
+            case Kind.GRAPH:
+                rows = table.filter(pc.equal(table["position"], position))
+                return known.with_graph(name, None if payload.get("removed", False) else static_facts(rows), position)
+            case Kind.RULES:
+                stored = None if payload["text"] is None else self.rules(name, {**payload, "version": position})
+                return known.with_rules(name, stored)
+        return known
+
+    def rules(self, name: str, definition: Mapping[str, Any]) -> StoredRules:
+        return stored_rules(self.parse_rules, name, definition)[0]

@@ -18,8 +18,7 @@ from engine.spark.beside import Beside
 from engine.spark.executor import Executor as SparkExecutor
 from engine.spark.oneshot import OneShots
 from engine.spark.session import Session, start_session
-from engine.supervision.heap import filling
-from engine.supervision.worker import Worker
+from engine.supervision import Worker, filling
 
 OnBatch = Callable[[Callable[[], pa.Table] | None], None]
 OnFailure = Callable[[BaseException], None]
@@ -32,7 +31,6 @@ class Feed(Protocol):
     worker: Worker
 
     def start(self) -> None: ...
-
     def stop(self) -> None: ...
 
     def wake(self) -> None:
@@ -46,22 +44,17 @@ class Backend(Protocol):
     """An evaluator. `start` before anything else."""
 
     def start(self, say: Say, on_death: OnFailure) -> Executor: ...
-
     def warm_up(self, say: Say) -> None: ...
-
     def compile(self, statement: Statement, name: str, catalog: Catalog) -> Compiled: ...
-
     def feed(self, on_batch: OnBatch, on_failure: OnFailure) -> Feed: ...
-
     def one_shot(self, due: Due, timeout_s: float) -> Answer: ...
+    def describe(self) -> Mapping[str, object]: ...
 
     def beside(self) -> BesideExecutor | None:
         """What evaluates registered queries beside the pump; None where nothing does."""
 
     def alive(self) -> bool:
         """Whether it answers, told within about two seconds."""
-
-    def describe(self) -> Mapping[str, object]: ...
 
     def stop(self) -> None:
         """End it, whatever state it is in; calls that hang in it end too. It may be started again."""
@@ -96,8 +89,7 @@ class SparkBackend:
             return compile_statement(statement, catalog, identity=name)
 
     def feed(self, on_batch: OnBatch, on_failure: OnFailure) -> Feed:
-        from engine.spark.feed import Feed as SparkFeed
-        from engine.spark.feed import FeedSettings
+        from engine.spark.feed import Feed as SparkFeed, FeedSettings
         own = self._settings
         settings = FeedSettings(own.log_folder, own.checkpoint_folder, ROWS, own.poll_ms, own.rotate_files)
         return SparkFeed(self._running.spark, settings, on_batch, on_failure)
@@ -115,7 +107,6 @@ class SparkBackend:
         return session is not None and session.alive and session.responds()
 
     def describe(self) -> Mapping[str, object]:
-        """What ``/info`` tells about it."""
         if self._session is None:
             return {}
         return {"graphframes": self._session.graphframes, "graphframesReason": self._session.graphframes_reason,

@@ -1,4 +1,4 @@
-"""Registrations, pauses, restarts, versions of graphs and rule sets: the records at which a batch is cut (segments.py), and what each does.
+"""Registrations, pauses, restarts, versions of graphs and rule sets: the records at which a batch is cut (batch.py), and what each does.
 
 The first half of the pump: it holds the state that results depend on. What was due before such a record is done when it comes here.
 """
@@ -14,22 +14,19 @@ import pyarrow as pa
 from engine.compiler import BUILT_IN_RULES
 from engine.ir.rules import RuleSet
 from engine.ir.statement import Statement
-from engine.ir.windows import with_rule_windows
 from engine.limits import LimitExceeded
-from engine.runtime.ahead import Ahead
 from engine.runtime.batch import Compile, Executor, History, Limits, LostError, Outcome, ProducerFailedError
-from engine.runtime.derived import Queries, own_iri
-from engine.runtime.graphs import GraphStore
+from engine.runtime.catalogue import Key, plan_key
+from engine.runtime.data_folder import SetAside, Trouble
 from engine.runtime.kept import KeptStreams
-from engine.runtime.planned import Key, plan_key
-from engine.runtime.query import Compiled, LiveQuery, unreadable
-from engine.runtime.registered import Definition, read_statement
+from engine.runtime.query import Compiled, LiveQuery
+from engine.runtime.registered import Definition, Queries, kept_statement, own_iri
 from engine.runtime.resources import Notice
 from engine.runtime.results import Changes
 from engine.runtime.rows import Control, Kind
-from engine.runtime.rule_store import ParseRules, RuleStore
-from engine.runtime.set_aside import SetAside, Trouble
-from engine.runtime.source import Source
+from engine.runtime.stores import GraphStore, ParseRules, RuleStore
+from engine.runtime.streams import Source
+from engine.runtime.verdicts import Ahead
 from engine.timeline import MIN
 
 
@@ -55,7 +52,6 @@ class Barriers:
 
     @property
     def graphs(self) -> Mapping[str, pa.Table]:
-        """The static graphs by IRI."""
         return self.store.tables
 
     @property
@@ -77,19 +73,18 @@ class Barriers:
         return max(own, self.queries.reaches(self.kept.reached)[query.name])
 
     def _apply(self, control: Control, segment: pa.Table) -> None:
-        """Carry out the record at a barrier."""
         match control.kind:
             case Kind.REGISTER:
                 self._register(control)
             case Kind.GRAPH:
                 self._changes.graphs[control.stream] = self.store.apply(control, segment)
-                users = [query for query in self.queries.values() if control.stream in query.graphs]
-                self._plan_anew(users, f"graph {control.stream} {'changed' if control.stream in self.graphs else 'removed'}")
+                self._plan_anew(self.queries.using_graph(control.stream),
+                                f"graph {control.stream} {'changed' if control.stream in self.graphs else 'removed'}")
                 self._revive(f"graph <{control.stream}>", control.position)
             case Kind.RULES:
                 self._changes.rules[control.stream] = self.rule_store.apply(control)
-                users = [query for query in self.queries.values() if control.stream in query.rules]
-                self._plan_anew(users, f"rules {control.stream} {'changed' if control.stream in self.rules else 'removed'}")
+                self._plan_anew(self.queries.using_rules(control.stream),
+                                f"rules {control.stream} {'changed' if control.stream in self.rules else 'removed'}")
                 self._revive(f"rules {control.stream}", control.position)
             case Kind.STREAM:
                 self._stream(control)
@@ -104,9 +99,9 @@ class Barriers:
         """The queries that see something else from the record at a barrier on, and those that read what they make."""
         match control.kind:
             case Kind.GRAPH:
-                users = [query for query in self.queries.values() if control.stream in query.graphs]
+                users = self.queries.using_graph(control.stream)
             case Kind.RULES:
-                users = [query for query in self.queries.values() if control.stream in query.rules]
+                users = self.queries.using_rules(control.stream)
             case Kind.PAUSE | Kind.RESUME if control.stream in self.queries:
                 users = [self.queries[control.stream]]
             case Kind.END:
@@ -124,12 +119,7 @@ class Barriers:
     # --- registrations
 
     def _statement(self, text: str, media: str | None) -> tuple[Statement, Exception | None]:
-        """A statement with the windows of the rules that it uses; one that reads nothing, and why, for a text that was accepted once and
-        is not understood any more."""
-        try:
-            return with_rule_windows(read_statement(text, media, self._parse, self.rule_store.parse), self.rules), None
-        except Exception as error:  # whatever a parser raises is this text's failure
-            return unreadable(text), error
+        return kept_statement(text, media, self._parse, self.rule_store.parse, self.rules)
 
     def _register(self, control: Control) -> None:
         name, payload = control.stream, control.payload
@@ -222,7 +212,7 @@ class Barriers:
                 self._fail(query, LimitExceeded.of("state_rows", self._state_rows(query),
                                                    "while it was paused more rows came, all of which its rules have to see"))
                 return
-            query.skip(self._backlog_from(watermark) if control.payload["backlog"] else watermark)
+            query.ticker.skip(self._backlog_from(watermark) if control.payload["backlog"] else watermark)
         if query.state != before:
             self._status(query, before, control.kind.name.lower())
 

@@ -1,12 +1,12 @@
-"""What is registered at the end of the input log: streams, queries, static graphs, rule sets.
+"""What is registered at the end of the input log: streams, queries, static graphs, rule sets; and what these make impossible.
 
 An immutable value. The log writer's thread makes the next one when the record of a command is appended (append.py), so that commands
-are decided one after another against what stands in the log, whatever the pump has reached of it. Anyone may keep and read one.
-"""
+are decided one after another against what stands in the log, whatever the pump has reached of it. Anyone may keep and read one."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import threading
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -16,11 +16,16 @@ import pyarrow as pa
 from engine.compiler import BUILT_IN_RULES
 from engine.ir.rules import RuleSet
 from engine.ir.statement import Statement
-from engine.runtime.derived import FixedQueries, own_iri
-from engine.runtime.registered import Definition, Registered
-from engine.runtime.rule_store import StoredRules
+from engine.runtime.errors import EngineError
+from engine.runtime.query import Compiled
+from engine.runtime.registered import Definition, FixedQueries, Registered, own_iri
+from engine.runtime.settings import Settings
+from engine.runtime.stores import StoredRules
 from engine.runtime.ticks import Timetable
 from engine.timeline import MAX, MIN
+
+MOST_WAITING = 1_024
+Key = tuple[object, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,11 +56,6 @@ class Catalogue:
         """Whether this generation of a query is neither removed nor replaced."""
         return epoch in self._epochs
 
-    def read_together(self, stream: str) -> frozenset[str]:
-        """The pushed streams that some query reads, itself or through others, together with the pushed `stream`; this one included where
-        there is such a query."""
-        return frozenset().union(*(streams for _, streams in self._read.get(stream, ())))
-
     def done(self, pushed: Callable[[str], tuple[int, bool]]) -> dict[str, int]:
         """The last evaluation time that each query may have done, by its epoch, given (watermark, idle) of pushed streams."""
         reaches = self.queries.reaches(pushed)
@@ -64,16 +64,15 @@ class Catalogue:
     def used(self, stream: str, done: Mapping[str, int]) -> int:
         """The latest of the times `done` of the queries that the pushed `stream` comes to, itself or through others; MIN where there is
         none."""
-        return max((done.get(query.epoch, MIN) for query, _ in self._read.get(stream, ())), default=MIN)
+        return max((done.get(query.epoch, MIN) for query in self._read.get(stream, ())), default=MIN)
 
     @cached_property
-    def _read(self) -> Mapping[str, Sequence[tuple[Registered, frozenset[str]]]]:
-        """By pushed stream: the queries that it comes to, each with all pushed streams that come to it."""
-        found: dict[str, list[tuple[Registered, frozenset[str]]]] = {}
+    def _read(self) -> Mapping[str, Sequence[Registered]]:
+        """By pushed stream: the queries that it comes to."""
+        found: dict[str, list[Registered]] = {}
         for query in self.queries.values():
-            streams = frozenset(self.queries.pushed(query))
-            for stream in streams:
-                found.setdefault(stream, []).append((query, streams))
+            for stream in self.queries.pushed(query):
+                found.setdefault(stream, []).append(query)
         return found
 
     @cached_property
@@ -94,10 +93,8 @@ class Catalogue:
     def basis(self, statement: Statement) -> tuple[object, ...]:
         """All of the catalogue that the compiled form of a statement depends on; equal where that is the same."""
         streams = sorted({source.stream for source in statement.streams})
-        graphs = sorted({source.iri for source in (*statement.graphs, *statement.reasoning_graphs)})
-        return (tuple((iri, self.times.get(iri)) for iri in streams),
-                tuple((iri, self.graphs[iri].position if iri in self.graphs else None) for iri in graphs),
-                tuple((source.name, self.rules[source.name].version if source.name in self.rules else None) for source in statement.rules))
+        graphs = {iri: version.position for iri, version in self.graphs.items()}
+        return tuple((iri, self.times.get(iri)) for iri in streams), *_versions(statement, graphs, self.rules)
 
     @cached_property
     def _epochs(self) -> frozenset[str]:
@@ -106,7 +103,6 @@ class Catalogue:
     # --- what the records of commands make of it
 
     def with_stream(self, name: str, descriptor: Mapping[str, Any] | None) -> Catalogue:
-        """With a stream's descriptor, or without the stream."""
         return replace(self, streams=_with(self.streams, name, descriptor))
 
     def with_query(self, name: str, payload: Mapping[str, Any], position: int, statement: Statement) -> Catalogue:
@@ -119,7 +115,6 @@ class Catalogue:
                        numbers=max(self.numbers, definition.number))
 
     def without_query(self, name: str, position: int) -> Catalogue:
-        """After the removal of a query."""
         return replace(self, queries=FixedQueries(_with(self.queries, name, None)), removed=_with(self.removed, name, position))
 
     def with_wish(self, name: str, wish: str, position: int) -> Catalogue:
@@ -128,7 +123,6 @@ class Catalogue:
         return replace(self, queries=FixedQueries({**self.queries, name: query}))
 
     def with_graph(self, iri: str, facts: pa.Table | None, position: int) -> Catalogue:
-        """With the next version of a graph, or without the graph."""
         count = self.graphs[iri].count + 1 if iri in self.graphs else 1
         version = None if facts is None else GraphVersion(position, count, facts.num_rows, facts)
         return replace(self, graphs=_with(self.graphs, iri, version))
@@ -156,3 +150,90 @@ def _with(known: Mapping[str, Any], name: str, value: Any) -> dict[str, Any]:
     """A copy with another value under a name, or with none."""
     changed = {key: kept for key, kept in known.items() if key != name}
     return changed if value is None else {**changed, name: value}
+
+
+def plan_key(definition: Definition, statement: Statement, graphs: Mapping[str, int], rules: Mapping[str, StoredRules]) -> Key:
+    """All that the compiled form of a registered statement depends on: its name and text, and the versions of what it uses."""
+    return definition.name, definition.media, definition.text, *_versions(statement, graphs, rules)
+
+
+def _versions(statement: Statement, graphs: Mapping[str, int], rules: Mapping[str, StoredRules]) -> Key:
+    """The versions of the graphs and rule sets that a statement uses (None: it is built in, or not there)."""
+    iris = sorted({source.iri for source in (*statement.graphs, *statement.reasoning_graphs)})
+    sets = [(source.name, rules[source.name].version if source.name in rules else None) for source in statement.rules]
+    return tuple((iri, graphs.get(iri)) for iri in iris), tuple(sets)
+
+
+class Planned:
+    """The last plan of each query that the pump has not taken. Used by any thread. What nobody takes goes when there is too much."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._plans: dict[object, tuple[Key, Compiled]] = {}
+
+    def hand(self, key: Key, compiled: Compiled) -> None:
+        """For the pump, when it comes to the record. The caller must not use it afterwards."""
+        with self._lock:
+            self._plans[key[0]] = key, compiled
+            while len(self._plans) > MOST_WAITING:
+                del self._plans[next(iter(self._plans))]
+
+    def take(self, key: Key) -> Compiled | None:
+        """What was handed over, once."""
+        with self._lock:
+            known, compiled = self._plans.get(key[0], (None, None))
+            if known != key:
+                return None
+            del self._plans[key[0]]
+            return compiled
+
+    def drop(self, names: Iterable[str]) -> None:
+        """The records of these queries were not written: the next ones have their positions."""
+        with self._lock:
+            for name in names:
+                self._plans.pop(name, None)
+
+
+def check_stream(catalogue: Catalogue, settings: Settings) -> None:
+    """Refuse one more stream than there may be."""
+    count = len(catalogue.streams)
+    _check("quota-streams", "streams", count, count + 1, settings.max_streams)
+
+
+def check_graph(catalogue: Catalogue, settings: Settings, iri: str, triples: int) -> None:
+    """Refuse a static graph, or a version of it with so many triples, that makes too many."""
+    _check("quota-graphs", "static graphs", len(catalogue.graphs), len(catalogue.graphs.keys() | {iri}), settings.max_graphs)
+    sizes = {other: version.triples for other, version in catalogue.graphs.items()}
+    _check("quota-graphs", "triples in all static graphs together", sum(sizes.values()), sum({**sizes, iri: triples}.values()),
+           settings.max_graph_triples)
+
+
+def check_rules(catalogue: Catalogue, settings: Settings, name: str, text: str) -> None:
+    """Refuse a rule set, or a version of it, that makes too many or too much text."""
+    _check("quota-rules", "rule sets", len(catalogue.rules), len(catalogue.rules.keys() | {name}), settings.max_rule_sets)
+    sizes = {other: len(stored.text) for other, stored in catalogue.rules.items()}
+    _check("quota-rules", "characters in all rule sets together", sum(sizes.values()), sum({**sizes, name: len(text)}.values()),
+           settings.max_rule_text)
+
+
+def usage(catalogue: Catalogue, settings: Settings) -> dict[str, Any]:
+    found = {"streams": (len(catalogue.streams), settings.max_streams), "queries": (len(catalogue.queries), settings.max_queries),
+             "graphs": (len(catalogue.graphs), settings.max_graphs),
+             "graphTriples": (sum(version.triples for version in catalogue.graphs.values()), settings.max_graph_triples),
+             "ruleSets": (len(catalogue.rules), settings.max_rule_sets),
+             "ruleText": (sum(len(stored.text) for stored in catalogue.rules.values()), settings.max_rule_text)}
+    return {name: {"current": current, "limit": limit} for name, (current, limit) in found.items()}
+
+
+def _check(slug: str, what: str, current: int, wanted: int, limit: int) -> None:
+    """Refuse what grows beyond a limit. What does not grow is allowed, though there may be too much already: the limit was lowered."""
+    if wanted > max(limit, current):
+        raise EngineError(slug, 429, f"There may be {limit} {what}; this would make {wanted}.", {"limit": limit, "current": wanted})
+
+
+def check_rederived(catalogue: Catalogue, graph: str) -> None:
+    """Refuse another version of a graph that such a query uses: 409 ``in-use``."""
+    users = sorted(query.name for query in catalogue.queries.using_graph(graph) if query.statement.keeps_state)
+    if users:
+        raise EngineError("in-use", 409, f"The query {users[0]!r} has derived facts from the graph <{graph}>, which stay: "
+                          "remove it first, or register it anew afterwards.", {"usedBy": users})

@@ -1,12 +1,12 @@
-"""How a command is carried out: what is slow first, against a view; then, on the log writer's thread, what decides, and its record.
+"""How a command is carried out: what is slow first, against a view; then, on the log writer's thread, what decides, and its record. And the
+commands on streams: descriptors, pushes, what came in last.
 
-A command is answered when its record is on disk. No lock is held, and nobody waits for the pump.
-"""
+A command is answered when its record is on disk. No lock is held, and nobody waits for the pump."""
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from types import MappingProxyType
 from typing import Any, TypeVar
@@ -14,14 +14,20 @@ from typing import Any, TypeVar
 import pyarrow as pa
 
 from engine.compiler import Catalog
+from engine.output import triples_in
 from engine.runtime.append import Appender
+from engine.runtime.catalogue import Catalogue, check_stream, plan_key
 from engine.runtime.clock import Clock
-from engine.runtime.errors import unavailable
+from engine.runtime.describe import made_info, stream_info
+from engine.runtime.errors import conflict, in_use, not_found, unavailable
 from engine.runtime.machine import Machine
-from engine.runtime.planned import plan_key
 from engine.runtime.query import Compiled
+from engine.runtime.registered import Registered
+from engine.runtime.resources import DeadLetter, Item, Receipt, Rejection, StreamInfo, TailEvent, TailPart
 from engine.runtime.results import ResultLog
+from engine.runtime.rows import Kind, Prepared, prepare, prepare_table
 from engine.runtime.settings import Settings
+from engine.runtime.streams import Terms, check_name, check_pushable, describe, made_by_a_query
 from engine.runtime.view import View
 
 Reply = TypeVar("Reply")
@@ -33,6 +39,7 @@ Check = Callable[[Info | None], None] | None
 """Refuses a command by raising, after a look at what it is to change (None: nothing is there)."""
 NO_PLANS: Mapping[str, Compiled] = MappingProxyType({})
 _TRIES, _FREE_TRIES = 20, 2
+OWN_FILE_ROWS = 4_096     # a push of so many is worth a file: it does not wait for others while the pump is slow
 
 
 class StaleError(Exception):
@@ -40,7 +47,7 @@ class StaleError(Exception):
 
 
 class Commands:
-    """What all parts of the engine's surface share (service.py)."""
+    """What all parts of the engine's surface share (service.py), and what may be done with streams."""
 
     def __init__(self, settings: Settings, clock: Clock, machine: Machine) -> None:
         self.settings = settings
@@ -97,3 +104,127 @@ class Commands:
                 except StaleError:
                     continue
         raise unavailable("engine-overloaded", "What the command depends on changes faster than it can be prepared.", 1)
+
+    # --- streams
+
+    def put_stream(self, name: str, descriptor: dict[str, Any], check: Check[StreamInfo] = None) -> tuple[StreamInfo, bool]:
+        """Register a stream; the same descriptor again is no change, another one is 409."""
+        described = describe(check_name(name), descriptor, self.settings.base_url)
+
+        def decide(end: Appender, view: View, now: int) -> tuple[Rows, bool]:
+            known = view.catalogue.streams.get(name)
+            if check is not None:
+                check(self._pushed_info(name, view) if known is not None else None)
+            if known is None:
+                _check_free(name, described["iri"], view.catalogue)
+                check_stream(view.catalogue, self.settings)
+                return end.put_stream(name, described, now), True
+            if known != described:
+                raise conflict(f"The stream {name!r} has another descriptor.", name=name)
+            return [], False
+
+        created, view = self._write(decide)
+        return self._pushed_info(name, view), created
+
+    def streams(self) -> list[StreamInfo]:
+        """All streams, those that queries make under the names of the queries."""
+        view = self._view()
+        return [self._stream(name, view) for name in sorted([*view.catalogue.streams, *_makers(view)])]
+
+    def stream(self, name: str) -> StreamInfo:
+        return self._stream(name, self._view())
+
+    def _stream(self, name: str, view: View) -> StreamInfo:
+        maker = _makers(view).get(name)
+        if maker is not None and maker.makes is not None:
+            return made_info(maker, maker.makes, view, self.clock.now_ms())
+        return self._pushed_info(name, view)
+
+    def _pushed_info(self, name: str, view: View) -> StreamInfo:
+        return stream_info(name, _descriptor(name, view), view, self.clock.now_ms())
+
+    def delete_stream(self, name: str, force: bool = False, check: Check[StreamInfo] = None) -> None:
+        """Remove a stream; `force` removes the queries on it too, and those on theirs; otherwise they are 409."""
+        def decide(end: Appender, view: View, now: int) -> tuple[Rows, None]:
+            info = self._stream(name, view)
+            if check is not None:
+                check(info)
+            if name in _makers(view):
+                raise made_by_a_query(name, f"Remove the query {name!r}.")
+            if info.used_by and not force:
+                raise in_use(f"the stream {name!r}", info.used_by)
+            removed = [rows for query in reversed(view.catalogue.queries.below(info.iri))
+                       for rows in end.change(Kind.UNREGISTER, query.name, {})]
+            return [*removed, *end.remove_stream(name)], None
+
+        self._write(decide)
+
+    def push(self, name: str, items: Sequence[Item], *, watermark_ms: int | None = None, idempotency_key: str | None = None,
+             rejected: Sequence[Rejection] = (), skip: bool = False, digest: str | None = None) -> Receipt:
+        """Append items to a stream; returns when they are on disk. `skip` takes the rest where some are too far ahead of the clock;
+        `digest` stands for the request: the same key with another one is refused."""
+        prepared = prepare([(item.t_ms, item.graph, item.triples) for item in items], [item.scope_ms for item in items])
+        return self._push(name, prepared, Terms(watermark_ms, idempotency_key, digest, skip, tuple(rejected)))
+
+    def push_table(self, name: str, table: pa.Table, *, watermark_ms: int | None = None, idempotency_key: str | None = None,
+                   skip: bool = False, digest: str | None = None) -> Receipt:
+        """The same for items in columns: item (from 0, ascending), t (ms), s, p, o tokens; g where items are graphs, scope (ms) where they
+        share blank nodes."""
+        return self._push(name, prepare_table(table), Terms(watermark_ms, idempotency_key, digest, skip))
+
+    def tail(self, name: str, limit: int = 100, since: int = 0) -> list[TailEvent]:
+        """The last items that the pump has taken in, after the position `since`, oldest first. The items of a stream that a query
+        makes are its logged results, their positions the numbers of these."""
+        return self.tail_part(name, limit, since).events
+
+    def tail_part(self, name: str, limit: int = 100, since: int = 0) -> TailPart:
+        """The same, with whether all items after `since` are there."""
+        view = self._view()
+        if (maker := _makers(view).get(name)) is not None:
+            bounds = self.results.bounds(name)
+            since = since if since <= bounds.newest else 0
+            logged = self.results.items(name, since, limit + 1)
+            events = [TailEvent(event.seq, event.at_ms, None, triples_in(event.payload)) for event in logged if event.epoch == maker.epoch]
+            return TailPart(events[-limit:] if limit else [], len(logged) <= limit and bounds.oldest <= since + 1)
+        tail = view.snapshot.tails.get(_descriptor(name, view)["iri"])
+        if tail is None:
+            return TailPart([])
+        events = tail.read(limit + 1, since)
+        return TailPart(events[-limit:] if limit else [], len(events) <= limit and tail.gone <= since)
+
+    def dead_letters(self, name: str) -> list[DeadLetter]:
+        """Items that were not taken, the latest first."""
+        return self.results.letters(self.stream(name).iri, self.settings.letters_shown)
+
+    def _push(self, name: str, prepared: Prepared, terms: Terms) -> Receipt:
+        view = self._view()
+        check_pushable(name, self._stream(name, view).descriptor)
+        iri = _descriptor(name, view)["iri"]
+        if self._machine.backlog > self.settings.max_backlog_items:
+            raise unavailable("engine-overloaded", f"{self._machine.backlog} records wait to be processed.", 1)
+        self._machine.room.check()
+        large = prepared.table.num_rows >= OWN_FILE_ROWS
+        return self._machine.writer.call(lambda end, now: end.push(iri, prepared, now, terms), self.settings.push_wait_s, soon=large)
+
+
+def _descriptor(name: str, view: View) -> dict[str, Any]:
+    descriptor = view.catalogue.streams.get(name)
+    if descriptor is None:
+        raise not_found("stream", name)
+    return dict(descriptor)
+
+
+def _makers(view: View) -> dict[str, Registered]:
+    """The queries that make streams, by name."""
+    return {query.name: query for query in view.catalogue.queries.makers.values()}
+
+
+def _check_free(name: str, iri: str, catalogue: Catalogue) -> None:
+    """Refuse a stream whose name or IRI another stream has, or a query for its own stream."""
+    for query in catalogue.queries.values():
+        if query.makes is not None and query.name == name:
+            raise conflict(f"The query {name!r} makes a stream of this name.", name=name)
+        if query.definition.stream == iri:
+            raise conflict(f"The query {query.name!r} makes the stream {iri} already.", name=query.name)
+    if owner := next((n for n, d in catalogue.streams.items() if d["iri"] == iri), None):
+        raise conflict(f"The stream {owner!r} has the IRI {iri} already.", name=owner)

@@ -10,8 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from engine.runtime.errors import EngineError
-from engine.runtime.room import disk_full, is_full
+from engine.runtime.errors import EngineError, disk_full, is_full
 
 _SCHEMA = """
 create table if not exists meta (name text primary key, value text not null) without rowid;
@@ -113,7 +112,3 @@ class Database:
                 if is_full(failure):
                     raise disk_full(f"The database cannot grow: {failure}.") from failure
                 raise
-
-    @staticmethod
-    def _put_meta(db: sqlite3.Connection, values: dict[str, Any]) -> None:
-        db.executemany("insert or replace into meta values (?,?)", [(name, json.dumps(value)) for name, value in values.items()])

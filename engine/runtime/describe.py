@@ -9,17 +9,16 @@ from engine.ir.statement import AllWindow, NowWindow, Program, Select, Statement
 from engine.plan.memory import SHOWN, Memory, memory
 from engine.plan.staged import StagedPlan
 from engine.rewrite.temporal import normal_form
+from engine.runtime.kept import StreamState
 from engine.runtime.registered import Registered
 from engine.runtime.resources import QueryInfo, StreamInfo, iso
-from engine.runtime.streams import StreamState, describe_made, duration_text
-from engine.runtime.snapshot import Seen
+from engine.runtime.streams import describe_made, duration_text
 from engine.runtime.ticks import query_watermark
-from engine.runtime.view import View
+from engine.runtime.view import Seen, View
 from engine.timeline import MIN
 
 
 def query_info(query: Registered, view: View, base_url: str, now_ms: int) -> QueryInfo:
-    """The resource of a query."""
     statement, seen = query.statement, view.seen(query)
     definition = query.definition if seen is None else seen.definition
     return QueryInfo(
@@ -138,7 +137,6 @@ def made_info(query: Registered, iri: str, view: View, now_ms: int) -> StreamInf
 
 
 def stream_info(name: str, descriptor: Mapping[str, Any], view: View, now_ms: int) -> StreamInfo:
-    """The resource of a stream that is pushed."""
     source = view.sources.get(descriptor["iri"])
     state: dict[str, Any] = {"items": 0, "late": 0, "deadLetters": 0, "watermark": None, "itemsPerSecond": 0.0}
     if source is not None:

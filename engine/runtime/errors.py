@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import errno
+import sqlite3
 from collections.abc import Sequence
 from typing import Any
 
 _LONGEST_LINE = 300
+_FULL = frozenset((errno.ENOSPC, errno.EDQUOT, errno.EFBIG))
+_SQLITE_NO_ROOM = frozenset((sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR_SHMSIZE))
 
 
 class EngineError(Exception):
@@ -38,6 +42,20 @@ def in_use(what: str, users: Sequence[str]) -> EngineError:
 def unavailable(slug: str, detail: str, retry_after_s: int = 2) -> EngineError:
     """503 with the number of seconds after which to try again."""
     return EngineError(slug, 503, detail, {"retryAfter": retry_after_s})
+
+
+def disk_full(detail: str) -> EngineError:
+    """507: the log or the database cannot grow."""
+    return EngineError("disk-full", 507, detail)
+
+
+def is_full(failure: BaseException) -> bool:
+    """Whether something could not be written because there is no room: the same may work later."""
+    if isinstance(failure, sqlite3.OperationalError):
+        return getattr(failure, "sqlite_errorcode", None) in _SQLITE_NO_ROOM
+    if isinstance(failure, EngineError):
+        return failure.slug == "disk-full"
+    return isinstance(failure, OSError) and failure.errno in _FULL
 
 
 def plain(failure: BaseException) -> str:

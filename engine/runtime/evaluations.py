@@ -18,15 +18,14 @@ import pyarrow as pa
 from engine.execution.content import StreamContent
 from engine.execution.due import Answer, Due
 from engine.limits import Cancelled, LimitExceeded, Postponed
-from engine.runtime import derived
+from engine.output import first_rows, payloads_together
 from engine.runtime.barriers import Barriers
 from engine.runtime.batch import EvaluatorDownError
-from engine.runtime.derived import Queries
-from engine.runtime.lane import Lane, Task
-from engine.output import first_rows, payloads_together
 from engine.runtime.query import LiveQuery
+from engine.runtime.registered import Queries, made_facts
 from engine.runtime.resources import ResultEvent
 from engine.runtime.rows import Control, Kind
+from engine.runtime.threads import Lane, Task
 from engine.runtime.ticks import Mark
 from engine.runtime.verdicts import Decide, Verdicts
 
@@ -81,8 +80,7 @@ class Evaluations(Barriers):
 
     def _is_removed(self, query: LiveQuery, queries: Queries[LiveQuery]) -> bool:
         """Whether nobody will see what it finds: the log says further on that it is removed, and so are those of `queries` that read it."""
-        return not self._stands(query.definition.epoch) and not any(
-            self._stands(one.definition.epoch) for one in queries.dependents(query))
+        return not self._stands(query.definition.epoch) and not any(self._stands(one.definition.epoch) for one in queries.dependents(query))
 
     def _pause_ahead(self, position: int) -> None:
         for name in self.ahead.pauses(position):
@@ -177,7 +175,7 @@ class Evaluations(Barriers):
         users = self._users(stream)
         if results:
             try:
-                facts = derived.facts(results, position)
+                facts = made_facts(results, position)
             except Exception as failure:  # the query's own, not the pump's
                 self._fail(query, failure)
                 return
@@ -196,7 +194,6 @@ class Evaluations(Barriers):
     # --- the lane beside the pump
 
     def is_beside(self, query: LiveQuery) -> bool:
-        """Whether a query is evaluated beside the pump."""
         return self._lane is not None and query.definition.epoch in self._lane
 
     def _with_patience(self, dues: Sequence[Due]) -> Sequence[Due]:
@@ -236,7 +233,6 @@ class Evaluations(Barriers):
         return True
 
     def _take_back(self) -> None:
-        """Log what the lane has found."""
         for task in self._lane.take_ended() if self._lane is not None else ():
             self._log_task(task)
         self._changes.evaluated.append((len(self._outcome.results), self._at))

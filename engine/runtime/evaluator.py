@@ -19,24 +19,20 @@ from engine.ir.rules import RuleSet
 from engine.ir.statement import Statement
 from engine.limits import LimitExceeded
 from engine.records import Verdict
-from engine.runtime.ahead import START
 from engine.runtime.append import Appender
 from engine.runtime.backend import Feed
 from engine.runtime.batch import Limits
 from engine.runtime.describe import progress
-from engine.runtime.errors import EngineError, unavailable
-from engine.runtime.lane import Lane
+from engine.runtime.errors import EngineError, is_full, unavailable
 from engine.runtime.log import LogFile
-from engine.runtime.log_writer import DecideAtEnd
-from engine.runtime.owner import Owner
+from engine.runtime.log_threads import DecideAtEnd
 from engine.runtime.pump import Pump
 from engine.runtime.query import Compiled
 from engine.runtime.resources import Notice
-from engine.runtime.room import is_full
 from engine.runtime.rows import ROWS, Control, Kind, controls, verdict_payload
-from engine.runtime.snapshot import snapshot_of
-from engine.runtime.suspects import Suspects
-from engine.runtime.view import View
+from engine.runtime.threads import Lane, Owner
+from engine.runtime.verdicts import START, Suspects
+from engine.runtime.view import View, snapshot_of
 
 if TYPE_CHECKING:
     from engine.runtime.machine import Machine

@@ -29,9 +29,8 @@ from engine.runtime.log import LogFolder
 from engine.runtime.registered import Registered
 from engine.runtime.resources import ResultEvent
 from engine.runtime.results import ResultLog
-from engine.runtime.snapshot import Snapshot
 from engine.runtime.ticks import Timetable
-from engine.runtime.view import View
+from engine.runtime.view import Snapshot, View
 from engine.timeline import MAX, MIN
 
 _ID = re.compile(r"q(\d{1,18})c(\d{1,18})-(\d{1,18})")
@@ -54,7 +53,6 @@ class Evidence:
 
 
 def evidence_of(results: ResultLog, folder: LogFolder, view: View, query: Registered, result_id: str) -> Evidence:
-    """See Engine.evidence."""
     event = _result(results, query, result_id)
     position = results.positions(query.name, event.seq, event.seq).get(event.seq)
     seen = view.seen(query)
@@ -89,7 +87,6 @@ def evidence_of(results: ResultLog, folder: LogFolder, view: View, query: Regist
 
 
 def _result(results: ResultLog, query: Registered, result_id: str) -> ResultEvent:
-    """The logged result of an id."""
     parts = _ID.fullmatch(result_id)
     if parts is None or int(parts[1]) != query.definition.number or int(parts[2]) > query.definition.generation:
         raise _unknown(query, result_id)

@@ -1,14 +1,16 @@
 """The input log on disk: Parquet files written by group commit, named by the positions of their first and last record.
 
-A file that cannot be read is set aside, and its records are recorded as lost (holes.py), so that the log goes on after them.
-"""
+A file that cannot be read is set aside, and its records are recorded as lost in a file beside the log, so that every replay agrees: the
+pump goes on over such a hole, and over no other."""
 
 from __future__ import annotations
 
 import errno
+import json
+import logging
 import os
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
@@ -18,18 +20,82 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from engine.files import remove, whole_file
-from engine.runtime.holes import Holes, without
+from engine.runtime.data_folder import SetAside
 from engine.runtime.rows import ROWS, Kind, in_order
-from engine.runtime.set_aside import SetAside
-from engine.supervision.worker import FatalError
+from engine.supervision import FatalError
 from engine.timeline import MAX, MIN
 
+_LOG = logging.getLogger(__name__)
 Found = TypeVar("Found")
 _FILE = re.compile(r"(\d{16})-(\d{16})\.parquet")
 _EVER = 1 << 62
 _MERGED_BYTES = 64 << 20    # of files that are merged into one: so much more room is needed meanwhile
 # The system's state, not the file's: nothing is known to be lost.
 _PASSING = frozenset((errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EINTR, errno.EAGAIN))
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Hole:
+    """The records at positions `first` to `last` are lost."""
+
+    first: int
+    last: int
+    reason: str
+
+
+class Holes:
+    """The holes of a log, ascending."""
+
+    def __init__(self, path: Path, staging: Path) -> None:
+        self._path, self._staged = path, staging / path.name
+        self._holes: tuple[Hole, ...] = tuple(_read_holes(path))
+
+    def __iter__(self) -> Iterator[Hole]:
+        return iter(self._holes)
+
+    def add(self, first: int, last: int, reason: str) -> None:
+        """Record that positions `first` to `last` are lost, as far as that is not recorded already: on disk when this returns."""
+        fresh = [Hole(begin, end, reason) for begin, end in without((first, last), [(hole.first, hole.last) for hole in self._holes])]
+        if not fresh:
+            return
+        for hole in fresh:
+            _LOG.error("the records %d to %d of the input log are lost, though they were acknowledged: %s", hole.first, hole.last, reason)
+        holes = tuple(sorted([*self._holes, *fresh]))
+        with whole_file(self._path, self._staged) as sink:
+            sink.write("".join(f"{json.dumps([hole.first, hole.last, hole.reason])}\n" for hole in holes).encode())
+        self._holes = holes
+
+    def after(self, position: int) -> int:
+        """The position of the record that follows `position`."""
+        following = position + 1
+        for hole in self._holes:
+            if hole.first <= following <= hole.last:
+                following = hole.last + 1
+        return following
+
+
+def without(whole: tuple[int, int], parts: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
+    """What is left of a range of positions (both ends are in it) without others."""
+    found, begin = [], whole[0]
+    for first, last in sorted(parts):
+        if last < begin or first > whole[1]:
+            continue
+        if first > begin:
+            found.append((begin, first - 1))
+        begin = last + 1
+    if begin <= whole[1]:
+        found.append((begin, whole[1]))
+    return found
+
+
+def _read_holes(path: Path) -> Iterator[Hole]:
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines()
+    except FileNotFoundError:
+        return
+    for line in lines:
+        first, last, reason = json.loads(line)
+        yield Hole(first, last, reason)
 
 
 @dataclass(frozen=True, slots=True, order=True)

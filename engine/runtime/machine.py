@@ -5,41 +5,31 @@ Start-up is in two steps: what is quick (lock, database, end of the log) at once
 
 from __future__ import annotations
 
-import fcntl
 import logging
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from functools import partial
-from pathlib import Path
-from typing import Any, TextIO
+from typing import Any
 
 from engine.ir.statement import Statement
+from engine.runtime.append import Recovery
 from engine.runtime.backend import Backend
 from engine.runtime.batch import EvaluatorDownError
+from engine.runtime.catalogue import Planned
 from engine.runtime.clock import Clock
+from engine.runtime.data_folder import Room, SetAside, Trouble, lock
 from engine.runtime.errors import EngineError, plain, unavailable
 from engine.runtime.evaluator import Evaluator
-from engine.runtime.keeper import LogKeeper
-from engine.runtime.listeners import Listeners
 from engine.runtime.log import LogFolder
-from engine.runtime.log_writer import LogWriter
-from engine.runtime.meters import Meters
-from engine.runtime.planned import Planned
-from engine.runtime.recovery import Recovery
-from engine.runtime.resources import Notice
+from engine.runtime.log_threads import LogKeeper, LogWriter, Timer
+from engine.runtime.resources import Listeners, Notice
 from engine.runtime.results import ResultLog, Retention
-from engine.runtime.room import Room
-from engine.runtime.rule_store import ParseRules
-from engine.runtime.set_aside import SetAside, Trouble
 from engine.runtime.settings import Settings
-from engine.runtime.snapshot import Snapshot
-from engine.runtime.timer import Timer
-from engine.runtime.view import View
-from engine.runtime.watch import Sight, Watch
-from engine.supervision.backoff import Backoff
-from engine.supervision.heap import Heap
-from engine.supervision.worker import Worker
+from engine.runtime.stores import ParseRules
+from engine.runtime.threads import Sight, Watch
+from engine.runtime.view import Meters, Snapshot, View
+from engine.supervision import Backoff, Heap, Worker
 
 _LOG = logging.getLogger(__name__)
 _END_S = 30.0     # so long the pump may take to end before the evaluator is started again
@@ -48,7 +38,7 @@ _END_S = 30.0     # so long the pump may take to end before the evaluator is sta
 class Machine:
     """Everything behind `service.Engine`. `state`: ``starting``, ``running``, ``restarting`` (the evaluator is started again),
     ``stopping`` or ``failed``; `progress` says more. `position` is how far the pump is. `life` numbers the starts of the evaluator: what
-    comes from one before the last is not heard. `deaths`: by query in how many evaluations it died (suspects.py)."""
+    comes from one before the last is not heard. `deaths`: by query in how many evaluations it died (verdicts.py)."""
 
     def __init__(self, settings: Settings, parse: Callable[[str], Statement], parse_rules: ParseRules, clock: Clock,
                  backend: Backend) -> None:
@@ -88,7 +78,7 @@ class Machine:
         own = self.settings
         for folder in (own.data, own.graph_folder):
             folder.mkdir(parents=True, exist_ok=True)
-        self._opened.enter_context(_lock(own.data / "lock"))
+        self._opened.enter_context(lock(own.data / "lock"))
         self.aside, self.room = SetAside(own.data / "set-aside"), Room(own.data, own.reserve_bytes)
         self.results = ResultLog(own.database, Retention(own.result_count, own.result_age_ms, own.result_bytes), own.dead_letters,
                                  own.idempotency_keys)
@@ -325,7 +315,6 @@ class Machine:
 
     @property
     def workers(self) -> list[Worker]:
-        """The threads of the engine."""
         if not self._is_open:
             return []
         parts = [part.worker for part in (self._evaluator.owner, self._evaluator.feed) if part is not None]
@@ -343,14 +332,3 @@ class Machine:
         if ahead := self.clock.ahead_ms:
             yield Trouble("clock", "server", f"the machine's clock was set back: it is {ahead} ms behind; time goes on from the last stamp")
         yield from self.snapshot.troubles
-
-
-def _lock(path: Path) -> TextIO:
-    """The data folder for this process alone, for as long as the file is open."""
-    file = path.open("w")
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        file.close()
-        raise EngineError("data-in-use", 503, f"Another process uses the data folder {path.parent}.") from None
-    return file

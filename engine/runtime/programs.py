@@ -34,7 +34,6 @@ class Derived:
 
     @property
     def facts(self) -> list[Fact]:
-        """The same as facts."""
         return [Fact(atom, when) for atom, held in self.held.items() for when in held]
 
 
@@ -102,7 +101,6 @@ def _fits(atom: Atom, head: Atom) -> bool:
 
 
 def _rows(relation: str, table: pa.Table) -> dict[Atom, list[Interval]]:
-    """The rows of a relation by their atoms."""
     predicate = relation.rpartition("/")[0]
     fixed = [Constant(token) for token in predicate.split(" ")[1:]] if predicate.startswith(f"{TRIPLE} ") else []
     cells = [table[name].to_pylist() for name in table.column_names[:-2]]

@@ -22,25 +22,21 @@ import pyarrow.compute as pc
 
 from engine.execution.due import ProgramPosition
 from engine.ir.statement import Statement
-from engine.runtime.batch import (Compile, EvaluatorDownError, Executor, History, Limits, LogGapError, Outcome,
-                                  ProducerFailedError)
-from engine.runtime.derived import Queries
+from engine.runtime.batch import (BEYOND, Compile, EvaluatorDownError, Executor, History, Limits, LogGapError, Outcome, ProducerFailedError,
+                                  segments, sound_items, sound_watermark, storable_letters, storable_receipt)
+from engine.runtime.catalogue import Key
+from engine.runtime.data_folder import SetAside, Trouble
+from engine.runtime.errors import is_full
 from engine.runtime.evaluations import Evaluations
-from engine.runtime.lane import Lane
-from engine.runtime.needs import KnownNeeds, Need
-from engine.runtime.planned import Key
+from engine.runtime.kept import StreamState
 from engine.runtime.query import Compiled, LiveQuery
-from engine.runtime.registered import Definition
+from engine.runtime.registered import Definition, Queries
 from engine.runtime.resources import Notice
 from engine.runtime.results import Changes, ResultLog
-from engine.runtime.room import is_full
 from engine.runtime.rows import UNREADABLE, Control, Kind, controls, in_order, where
-from engine.runtime.rule_store import ParseRules, reads_no_rules
-from engine.runtime.segments import segments
-from engine.runtime.set_aside import SetAside, Trouble
-from engine.runtime.sound import BEYOND, sound_items, sound_watermark, storable_letters, storable_receipt
-from engine.runtime.streams import StreamState
-from engine.runtime.ticks import Known
+from engine.runtime.stores import ParseRules, reads_no_rules
+from engine.runtime.threads import Lane
+from engine.runtime.ticks import Known, KnownNeeds, Need
 from engine.runtime.verdicts import Decide
 from engine.timeline import MAX, MIN
 
@@ -302,7 +298,7 @@ class Pump(Evaluations):
         """Take up where the result log ends."""
         self.position = self.results.position
         self._numbers = self.results.meta("numbers", 0)
-        self.kept.states = {iri: StreamState.from_json(state) for iri, state in self.results.stream_states().items()}
+        self.kept.states = {iri: StreamState(**state) for iri, state in self.results.stream_states().items()}
         self.store.restore(self.results.graphs())
         self.rule_store.restore(self.results.rules())
         for definition, state, relation in self.results.queries():

@@ -12,24 +12,19 @@ import pyarrow as pa
 
 from engine.execution.compiled import Form
 from engine.execution.content import StreamContent
-from engine.execution.due import ProgramPosition
+from engine.execution.due import Answer, ProgramPosition
 from engine.execution.instances import ENDS
-from engine.ir.patterns import BGP
-from engine.ir.statement import Program, Select, Statement, TimedProgram, TimeWindow
-from engine.ir.terms import Variable
 from engine.ipc import pack
+from engine.ir.statement import Program, Statement, TimedProgram, TimeWindow
+from engine.ir.terms import Variable
 from engine.output import bindings, difference, first_rows, payloads
 from engine.runtime import holding
-from engine.runtime.mixed_ticks import MixedTicker
-from engine.runtime.needs import KnownNeeds, Need
 from engine.runtime.registered import Definition, Reader
 from engine.runtime.resources import RESULT_KINDS, ResultEvent
-from engine.runtime.ticks import Ticker, Timetable
-from engine.runtime.timed_results import Telling
-from engine.runtime.timed_ticks import TimedTicker
+from engine.runtime.ticks import KnownNeeds, Need, Ticker, Timetable
+from engine.runtime.timed_ticks import MixedTicker, TimedTicker
 from engine.timeline import MAX, MIN
 from engine.worker.bundles import Written
-
 
 MOST_INCONSISTENCIES = 100
 """So many a result lists."""
@@ -45,71 +40,30 @@ class Compiled(Protocol):
     def variables(self) -> tuple[Variable, ...]: ...
 
     def tree(self) -> dict[str, Any] | None: ...
-
     def explain(self, stage: str = "spark", form: Form = "plain") -> str: ...
-
-
-def unreadable(text: str) -> Statement:
-    """What stands for a text that is not understood (any more): it reads nothing and shows nothing."""
-    return Statement(Select(BGP(()), ()), text)
-
-
-class _Tick(Protocol):
-    """A T, and what is inconsistent there."""
-
-    @property
-    def tick(self) -> int: ...
-
-    @property
-    def inconsistencies(self) -> tuple[str, ...]: ...
-
-
-class Evaluated(_Tick, Protocol):
-    """An evaluation: the relation at T; of a program with a time of its own what it tells up to T, and its state.
-    One that is not `reported` has the state of the rules that a query uses only."""
-
-    @property
-    def table(self) -> pa.Table: ...
-
-    @property
-    def state(self) -> ProgramPosition | None: ...
-
-    @property
-    def reported(self) -> bool: ...
-
-    @property
-    def written(self) -> Written | None: ...
-
-
-@dataclass(frozen=True, slots=True)
-class _At:
-    """A T at which nothing is inconsistent."""
-
-    tick: int
-    inconsistencies: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class _Result:
-    """What an evaluation has to tell: what its output operator shows, unless it is `written` already, of a stepwise query the `whole`
-    relation."""
+    """What an evaluation at `tick` has to tell: what its output operator shows, unless it is `written` already, of a stepwise query the
+    `whole` relation; and what is inconsistent there."""
 
-    answer: _Tick
+    tick: int
     shown: pa.Table
     output: str
     whole: pa.Table | None = None
     more: Mapping[str, Any] = field(default_factory=dict)
     written: Written | None = None
+    inconsistencies: tuple[str, ...] = ()
 
     @property
     def rows(self) -> int:
-        """How many rows are shown."""
         return self.shown.num_rows if self.written is None else self.written.rows
 
 
-def _of_stream(answer: _Tick, rows: pa.Table, ceases: bool) -> _Result:
+def _of_stream(tick: int, rows: pa.Table, ceases: bool, inconsistencies: tuple[str, ...] = ()) -> _Result:
     """A result of a rule program: of stream N facts that cease, else of stream P such that begin to hold."""
-    return _Result(answer, rows, "dstream" if ceases else "istream", None, {"stream": "n" if ceases else "p"})
+    return _Result(tick, rows, "dstream" if ceases else "istream", None, {"stream": "n" if ceases else "p"}, None, inconsistencies)
 
 
 def _ticker(statement: Statement, timetable: Timetable, floor: int) -> Ticker:
@@ -165,10 +119,6 @@ class LiveQuery(Reader):
             held, gone = holding.parts(self.relation, self.relation)
             self.relation, self.relation_changed = holding.whole(held.slice(0, 0), [gone, held]), True
 
-    def skip(self, watermark: int) -> None:
-        """Leave out the ticks up to `watermark`."""
-        self.ticker.skip(watermark)
-
     def needs(self, paused_from: int = MIN, known: KnownNeeds | None = None) -> dict[str, Need]:
         """What must be kept of each stream; nothing for a failed query."""
         if self.state == "failed" or self.overrun:
@@ -191,7 +141,7 @@ class LiveQuery(Reader):
         """Whether a result is the relation at T as it is."""
         return not self.stepwise and self.statement.form != "PROGRAM"
 
-    def log(self, answers: Sequence[Evaluated], max_rows: int, payloads_at: Mapping[int, bytes] | None = None
+    def log(self, answers: Sequence[Answer], max_rows: int, payloads_at: Mapping[int, bytes] | None = None
             ) -> list[tuple[ResultEvent, pa.Table]]:
         """The relations of evaluations, by T, through the query's output operator: each result as it is logged, and whole. Of a rule
         program what begins to hold (stream P, as ISTREAM) and what ceases (stream N, as DSTREAM), where there is anything. Where
@@ -199,7 +149,7 @@ class LiveQuery(Reader):
         results = self._results(answers)
         ready = {number: result.written.text for number, result in enumerate(results) if result.written is not None}
         if payloads_at and self.shows_answers:
-            ready |= {number: payloads_at[r.answer.tick] for number, r in enumerate(results) if r.answer.tick in payloads_at}
+            ready |= {number: payloads_at[r.tick] for number, r in enumerate(results) if r.tick in payloads_at}
         left = iter(payloads(self.statement.form, [first_rows(r.shown, max_rows) for n, r in enumerate(results) if n not in ready]))
         shown = [ready[number] if number in ready else next(left) for number in range(len(results))]
         events = [(self._event(result, text, None if result.whole is None else pack(first_rows(result.whole, max_rows)), max_rows),
@@ -209,7 +159,7 @@ class LiveQuery(Reader):
         self.evaluated = max((answer.tick for answer in answers if answer.reported), default=self.evaluated)
         return events
 
-    def _results(self, answers: Sequence[Evaluated]) -> list[_Result]:
+    def _results(self, answers: Sequence[Answer]) -> list[_Result]:
         if isinstance(self.statement.query, TimedProgram):
             return [result for answer in answers for result in self._of_timed(answer)]
         if isinstance(self.statement.query, Program):
@@ -223,12 +173,12 @@ class LiveQuery(Reader):
         if isinstance(self.ticker, MixedTicker) and self.program is not None:
             self.ticker.follow((self.program.until + 1) // 2, self.program.next)
 
-    def _of_timed(self, answer: Evaluated) -> list[_Result]:
+    def _of_timed(self, answer: Answer) -> list[_Result]:
         """What a program with a time of its own tells: by time what begins, and what ceases of that which was told to begin."""
-        assert isinstance(self.ticker, TimedTicker) and answer.state is not None
+        assert isinstance(self.ticker, TimedTicker) and answer.state is not None and answer.table is not None
         self.program, self.ticker.next_point = answer.state, answer.state.next
-        telling = Telling(answer.table, self.timetable.grain_ms, self.ticker.is_silent)
-        results = [_of_stream(_At(tick), rows, ceased) for tick, ceased, rows in telling.told()]
+        telling = holding.Telling(answer.table, self.timetable.grain_ms, self.ticker.is_silent)
+        results = [_of_stream(tick, rows, ceased) for tick, ceased, rows in telling.told()]
         unsaid = [(tick, holding.begun_as(rows)) for tick, rows in telling.unsaid()]
         held, gone = holding.parts(self.relation, telling.rows.slice(0, 0))
         if results or unsaid:
@@ -237,12 +187,13 @@ class LiveQuery(Reader):
             return self._hold(held, results, [(MIN, gone), *unsaid])
         return []
 
-    def _of_program(self, answers: Sequence[Evaluated]) -> list[_Result]:
+    def _of_program(self, answers: Sequence[Answer]) -> list[_Result]:
         """What begins at each instant, and what was reported before it and ceases there. What lasts longer is kept."""
         if not answers:
             return []
-        before, gone = holding.parts(self.relation, answers[0].table.slice(0, 0))
-        reported = pa.concat_tables([before, *(answer.table for answer in answers)]).combine_chunks()
+        tables: list[pa.Table] = [answer.table for answer in answers]
+        before, gone = holding.parts(self.relation, tables[0].slice(0, 0))
+        reported = pa.concat_tables([before, *tables]).combine_chunks()
         order = reported[ENDS].fill_null(MAX).to_numpy().argsort(kind="stable")
         ends = reported[ENDS].fill_null(MAX).to_numpy()[order]
         instants = [self.ticker.timetable.label(answer.tick) for answer in answers]
@@ -250,10 +201,11 @@ class LiveQuery(Reader):
         done = cuts[-1][1]
         ceased = reported.take(order[:done])
         results, unsaid, past = list[_Result](), [(MIN, gone)], 0
-        for answer, (first, last) in zip(answers, cuts):
+        for answer, table, (first, last) in zip(answers, tables, cuts):
             unsaid.append((answer.tick, ceased.slice(past, first - past)))      # it ceased at an instant that was left out
-            pairs = (answer.table, False), (ceased.slice(first, last - first), True)
-            results += [_of_stream(answer, rows.drop_columns([ENDS]), ceases) for rows, ceases in pairs if rows.num_rows]
+            pairs = (table, False), (ceased.slice(first, last - first), True)
+            results += [_of_stream(answer.tick, rows.drop_columns([ENDS]), ceases, answer.inconsistencies)
+                        for rows, ceases in pairs if rows.num_rows]
             past = last
         if done or reported.num_rows > before.num_rows:
             return self._hold(reported.take(order[done:]), results, unsaid)
@@ -261,7 +213,7 @@ class LiveQuery(Reader):
 
     def _hold(self, held: pa.Table, results: Sequence[_Result], unsaid: Sequence[tuple[int, pa.Table]]) -> list[_Result]:
         """Keep what a program has told to hold. The results with what is `unsaid` before them, by T: facts that ceased in silence."""
-        ticks = [result.answer.tick for result in results]
+        ticks = [result.tick for result in results]
         places = [(bisect_left(ticks, tick), rows) for tick, rows in unsaid if rows.num_rows]
         self.relation = holding.whole(held, [rows for place, rows in places if place == len(results)])
         self.relation_changed = True
@@ -273,26 +225,26 @@ class LiveQuery(Reader):
             found.append(replace(result, more={**result.more, **goes_on, **also}))
         return found
 
-    def _difference(self, answer: Evaluated) -> _Result:
+    def _difference(self, answer: Answer) -> _Result:
         output, relation = self.statement.output, answer.table
+        assert relation is not None
         if not self.stepwise:
-            return _Result(answer, relation, output, written=answer.written)
+            return _Result(answer.tick, relation, output, written=answer.written, inconsistencies=answer.inconsistencies)
         before = relation.slice(0, 0) if self.relation is None else self.relation
         self.relation, self.relation_changed = relation, True
-        return _Result(answer, difference(relation, before) if output == "istream" else difference(before, relation), output, relation)
+        shown = difference(relation, before) if output == "istream" else difference(before, relation)
+        return _Result(answer.tick, shown, output, relation, inconsistencies=answer.inconsistencies)
 
     def _event(self, result: _Result, text: bytes, whole: bytes | None, max_rows: int) -> ResultEvent:
         """The next result, with what is shown as text, and of a stepwise query the whole relation, packed."""
         self.seq += 1
-        tick = result.answer.tick
-        meta: dict[str, Any] = {"windows": self._windows(tick), "rows": result.rows, **result.more}
-        if result.answer.inconsistencies:
-            found = result.answer.inconsistencies
+        meta: dict[str, Any] = {"windows": self._windows(result.tick), "rows": result.rows, **result.more}
+        if found := result.inconsistencies:
             meta["inconsistencies"] = list(found[:MOST_INCONSISTENCIES])
             meta |= {"inconsistent": len(found)} if len(found) > MOST_INCONSISTENCIES else {}
         if max(result.rows, 0 if result.whole is None else result.whole.num_rows) > max_rows:
             meta["truncated"], meta["limit"] = True, max_rows
-        return ResultEvent(self.name, self.definition.epoch, self.seq, tick, self.ticker.timetable.label(tick),
+        return ResultEvent(self.name, self.definition.epoch, self.seq, result.tick, self.ticker.timetable.label(result.tick),
                            RESULT_KINDS[self.statement.form], result.output, text, whole, meta)
 
     def _windows(self, tick: int) -> list[dict[str, Any]]:
@@ -320,7 +272,6 @@ class LiveQuery(Reader):
                 "program": self.program.to_json() if self.program is not None else None, "overrun": self.overrun}
 
     def restore(self, state: Mapping[str, Any], relation: pa.Table | None) -> None:
-        """Take back a snapshot."""
         self.state, self.error, self.seq, self.relation = state["state"], state["error"], state["seq"], relation
         self.failed_with, self.evaluated = state.get("failedWith"), state.get("evaluated", MIN)
         self.overrun = state.get("overrun", False)

@@ -13,21 +13,18 @@ from engine.ir.statement import Statement
 from engine.ir.windows import with_rule_windows
 from engine.limits import NAMES, EvaluationLimits
 from engine.runtime.append import Appender
-from engine.runtime.chains import check_sources, producers
 from engine.runtime.clock import Clock
-from engine.runtime.commands import Check, Decision, Rows, StaleError
-from engine.runtime.derived import given_name, own_iri
+from engine.runtime.commands import Check, Commands, Decision, Rows, StaleError
 from engine.runtime.describe import query_info
 from engine.runtime.errors import EngineError, conflict, not_found
-from engine.runtime.estimates import needs_of
 from engine.runtime.machine import Machine
 from engine.runtime.query import Compiled
-from engine.runtime.registered import Registered, read_statement
+from engine.runtime.registered import Registered, check_sources, given_name, own_iri, producers, read_statement
 from engine.runtime.resources import QueryInfo
 from engine.runtime.rows import Kind
-from engine.runtime.rule_store import ParseRules
 from engine.runtime.settings import Settings
-from engine.runtime.stream_commands import StreamCommands
+from engine.runtime.statement_checks import needs_of
+from engine.runtime.stores import ParseRules
 from engine.runtime.streams import check_name
 from engine.runtime.view import View
 
@@ -63,7 +60,7 @@ class Wish:
         return cls(options, replace, force, since, media)
 
 
-class QueryCommands(StreamCommands):
+class QueryCommands(Commands):
     """What may be done with queries."""
 
     def __init__(self, settings: Settings, clock: Clock, machine: Machine, parse: Callable[[str], Statement],
@@ -199,7 +196,6 @@ class QueryCommands(StreamCommands):
     # --- what must hold
 
     def _statement(self, text: str, media: str | None) -> Statement:
-        """What a text says."""
         return read_statement(text, media, self._parse, self._parse_rules)
 
     def _compile(self, statement: Statement, name: str, options: Mapping[str, Any], view: View, stream: str | None = None, *,
@@ -235,10 +231,8 @@ class QueryCommands(StreamCommands):
 
 def _register(end: Appender, name: str, text: str, statement: Statement, wish: Wish, stream: str | None, now: int,
               restarts: int = 0) -> Rows:
-    """The record of a registration."""
     payload: dict[str, Any] = {"text": text, "options": wish.options, "registered": now, "restarts": restarts}
-    payload |= {key: value for key, value in (("since", wish.since), ("stream", stream), ("media", wish.media))
-                if value is not None}
+    payload |= {key: value for key, value in (("since", wish.since), ("stream", stream), ("media", wish.media)) if value is not None}
     return end.register(name, payload, with_rule_windows(statement, end.catalogue.rule_sets))
 
 

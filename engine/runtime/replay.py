@@ -19,19 +19,17 @@ from engine.compiler import BUILT_IN_RULES, Catalog, Compiled, compile_statement
 from engine.ir.rules import RuleSet
 from engine.ir.spans import Diagnostic, DiagnosticError
 from engine.ir.statement import RuleSource, Statement
+from engine.output import triples_in
 from engine.records import End, Event, GraphVersion, Record, Register, Triple
 from engine.runtime.batch import Executor, Limits
-from engine.runtime.chains import check_sources
-from engine.runtime.derived import Queries, given_name, own_iri
 from engine.runtime.evidence import Evidence, events_of
-from engine.output import triples_in
 from engine.runtime.place import Place, choose, executor_at, triples_of
 from engine.runtime.pump import Pump
-from engine.runtime.registered import Definition, Registered
+from engine.runtime.registered import Definition, Queries, Registered, check_sources, given_name, own_iri
 from engine.runtime.resources import Recording, ResultEvent
 from engine.runtime.results import ResultLog, Retention
 from engine.runtime.rows import ROWS, Kind, encode, graph_table, item_rows, item_table, own_blank_nodes, prepare_table, short_name
-from engine.runtime.statement_warnings import statement_warnings, words_of
+from engine.runtime.statement_checks import statement_warnings, words_of
 from engine.runtime.ticks import Timetable
 
 _BATCH_ROWS = 200_000
@@ -71,8 +69,7 @@ def explain(queries: Mapping[str, Statement], streams: Iterable[str], graphs: Ma
     """The statements at a stage of the compiler."""
     queries = with_rules(queries, rules)
     known = {*streams, *made(queries)}
-    return {name: compile_replay(statement, name, known, _tables(graphs), rule_sets).explain(stage)
-            for name, statement in queries.items()}
+    return {name: compile_replay(statement, name, known, _tables(graphs), rule_sets).explain(stage) for name, statement in queries.items()}
 
 
 def warnings(queries: Mapping[str, Statement], graphs: Mapping[str, Sequence[Triple]], rules: Sequence[str],
@@ -160,8 +157,7 @@ def recorded_evidence(queries: Mapping[str, Statement], streams: Mapping[str, Re
     """What the evaluation of a query at the time `at_ms` of a replay saw; `ceased` is about stream N of a rule program. Raises ValueError
     where it has no result then."""
     results = list(run(queries, streams, graphs, executor, rule_sets))
-    found = next((event for event in results if event.query == name and event.at_ms == at_ms
-                  and (event.stream == "n" or not ceased)), None)
+    found = next((event for event in results if event.query == name and event.at_ms == at_ms and (event.stream == "n" or not ceased)), None)
     if found is None:
         times = [str(event.at_ms) for event in results if event.query == name]
         some = f"{', '.join(times[:5])}{', ...' if len(times) > 5 else ''}" if times else "none at all"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
@@ -14,6 +15,7 @@ from engine.output import payload
 from engine.records import Triple
 from engine.timeline import is_moment
 
+_LOG = logging.getLogger(__name__)
 ResultKind = Literal["result", "graph", "boolean"]
 RESULT_KINDS: Mapping[str, ResultKind] = {
     "SELECT": "result", "ASK": "boolean", "CONSTRUCT": "graph", "DESCRIBE": "graph", "PROGRAM": "result"}
@@ -63,7 +65,6 @@ class Receipt:
     last_id: str | None
     watermark_ms: int | None
     errors: tuple[dict[str, Any], ...] = ()
-    duplicate: int = 0
     repeated: bool = False
 
     @property
@@ -73,7 +74,7 @@ class Receipt:
 
     def to_json(self) -> dict[str, Any]:
         """The body of the 202 answer."""
-        return {"accepted": self.accepted, "late": self.late, "duplicate": self.duplicate, "rejected": self.rejected,
+        return {"accepted": self.accepted, "late": self.late, "duplicate": 0, "rejected": self.rejected,
                 "firstId": self.first_id, "lastId": self.last_id, "watermark": iso(self.watermark_ms), "errors": list(self.errors),
                 **({"truncated": True} if self.rejected > len(self.errors) else {})}
 
@@ -291,6 +292,29 @@ class Notice:
 
 
 Listener = Callable[[Notice], None]
+
+
+class Listeners:
+    """Called from the engine's threads, one notice after another."""
+
+    def __init__(self) -> None:
+        self._listeners: list[Listener] = []
+
+    def subscribe(self, listener: Listener) -> Callable[[], None]:
+        """Call `listener` with every notice, until the function returned is called."""
+        self._listeners.append(listener)
+
+        def unsubscribe() -> None:
+            if listener in self._listeners:
+                self._listeners.remove(listener)
+        return unsubscribe
+
+    def notify(self, notice: Notice) -> None:
+        for listener in list(self._listeners):
+            try:
+                listener(notice)
+            except Exception:  # a listener's fault must not stop the pump
+                _LOG.exception("a listener failed")
 
 
 def iso(ms: int | None) -> str | None:

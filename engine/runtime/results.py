@@ -71,8 +71,7 @@ class Changes:
 class ResultLog(Database):
     """Written by one thread at a time; read by any."""
 
-    def __init__(self, path: Path | None, retention: Retention = Retention(), letters: int = 1_000,
-                 keys: int = 100_000) -> None:
+    def __init__(self, path: Path | None, retention: Retention = Retention(), letters: int = 1_000, keys: int = 100_000) -> None:
         """`path` None keeps everything in memory (a replay)."""
         super().__init__(path)
         self._retention = retention
@@ -95,7 +94,8 @@ class ResultLog(Database):
                            [(r.query, r.epoch, r.seq, r.tick, r.at_ms, r.kind, r.output, pack_text(r.logged), r.logged_relation,
                              json.dumps(r.meta), r.size, now_ms, position)
                             for r, position in zip(changes.results, _positions(changes)) if _stays(r, changes)])
-            self._put_meta(db, {**changes.meta, "position": changes.position})
+            meta = {**changes.meta, "position": changes.position}
+            db.executemany("insert or replace into meta values (?,?)", [(name, json.dumps(value)) for name, value in meta.items()])
         for result in changes.results:
             new = self._new.setdefault(result.query, _New(now_ms))
             new.count += 1
@@ -104,7 +104,9 @@ class ResultLog(Database):
     def retain(self, now_ms: int) -> None:
         """Delete what is beyond the limits, of queries with many new results, or not looked at for long: looking costs more the more is
         kept. Apart from `commit`, so that no result waits for it."""
-        due = self._due_for_retention(now_ms)
+        kept = self._retention
+        due = [query for query, new in self._new.items()
+               if new.count * 16 >= min(kept.count, 4096) or new.size * 16 >= kept.size or now_ms - new.since_ms >= _RETAIN_MS]
         if not due:
             return
         with suppress(EngineError):     # on a full disk they stay a while longer
@@ -170,11 +172,6 @@ class ResultLog(Database):
         db.executemany("delete from made where stream = ? and newest < ?",
                        [(iri, state["kept_from"]) for iri, state in changes.streams.items() if "kept_from" in state])
 
-    def _due_for_retention(self, now_ms: int) -> list[str]:
-        kept = self._retention
-        return [query for query, new in self._new.items()
-                if new.count * 16 >= min(kept.count, 4096) or new.size * 16 >= kept.size or now_ms - new.since_ms >= _RETAIN_MS]
-
     def _retain(self, db: sqlite3.Connection, query: str, now_ms: int) -> None:
         """Delete a query's oldest results beyond the limits; the newest one always stays."""
         kept = self._retention
@@ -227,7 +224,6 @@ class ResultLog(Database):
         return bool(list(self._read("select 1 from removed where name = ?", (query,))))
 
     def graphs(self) -> dict[str, dict[str, Any]]:
-        """The definitions of the static graphs, by IRI."""
         return {iri: json.loads(text) for iri, text in self._read("select iri, definition from graphs order by iri")}
 
     def rules(self) -> dict[str, dict[str, Any]]:

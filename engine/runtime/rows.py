@@ -107,8 +107,7 @@ def prepare_table(table: pa.Table) -> Prepared:
     times = firsts["t"]
     stamped = None if not times.null_count else np.asarray(times.is_valid())
     scopes = firsts["scope"].to_numpy() if "scope" in table.column_names else None
-    return Prepared(_facts(item, *(table[name] for name in "gspo")), times.fill_null(0).to_numpy().astype(np.int64), stamped,
-                    scopes)
+    return Prepared(_facts(item, *(table[name] for name in "gspo")), times.fill_null(0).to_numpy().astype(np.int64), stamped, scopes)
 
 
 def graph_table(triples: Iterable[Triple]) -> pa.Table:
@@ -204,12 +203,10 @@ def _control(position: int, kind: int, stream: str, watermark: int | None, paylo
 
 
 def verdict_payload(verdict: Verdict) -> dict[str, Any]:
-    """The payload of a verdict's record."""
     return {"epoch": verdict.epoch, "tick": verdict.tick, "limit": verdict.limit, "detail": verdict.detail}
 
 
 def verdicts(found: Iterable[Control]) -> Iterator[Verdict]:
-    """The verdicts among records."""
     for control in found:
         if control.kind is Kind.VERDICT:
             payload = control.payload

@@ -18,29 +18,25 @@ from engine.ir.spans import Diagnostic
 from engine.ir.statement import GraphSource, Statement, TimedProgram
 from engine.limits import LimitExceeded
 from engine.runtime.backend import Backend, SparkBackend
+from engine.runtime.catalogue import usage
 from engine.runtime.clock import Clock, SystemClock
-from engine.runtime.derived import own_iri
 from engine.runtime.describe import held_facts, held_text, variables
 from engine.runtime.errors import EngineError, unavailable
-from engine.runtime.estimates import needs_of
 from engine.runtime.evidence import Evidence, evidence_of
-from engine.runtime.graph_commands import GraphCommands
 from engine.runtime.holding import Held, held_of
 from engine.runtime.machine import Machine
-from engine.runtime.one_shot import check_kept
 from engine.runtime.query import Compiled
-from engine.runtime.quotas import usage
-from engine.runtime.registered import Registered
+from engine.runtime.registered import Registered, own_iri
 from engine.runtime.resources import DEFAULT_GRAPH, Listener, OneShot
-from engine.runtime.rule_commands import RuleCommands
-from engine.runtime.rule_store import ParseRules, reads_no_rules
 from engine.runtime.settings import Settings
-from engine.runtime.statement_warnings import shown_by, statement_warnings
+from engine.runtime.statement_checks import check_kept, needs_of, shown_by, statement_warnings
+from engine.runtime.stores import ParseRules, reads_no_rules
+from engine.runtime.upload_commands import UploadCommands
 from engine.runtime.view import View
 from engine.timeline import MIN
 
 
-class Engine(RuleCommands, GraphCommands):
+class Engine(UploadCommands):
     """Continuous queries over streams. Errors are EngineError (a problem slug with status) and DiagnosticError (places in a text)."""
 
     def __init__(self, settings: Settings, parse: Callable[[str], Statement], clock: Clock | None = None,
@@ -228,5 +224,4 @@ def _chosen(query: Registered, view: View) -> dict[str, Any]:
     """Executor and strategy of a query's last evaluation, where the executor has a choice, and how it `ran`."""
     executor, strategy = view.snapshot.choices.get(query.epoch, (None, None))
     ran = view.snapshot.ran.get(query.epoch)
-    return {"executor": executor, "strategy": strategy,
-            "ran": None if ran is None else ran.to_json(users_of(view.snapshot.ran.values()))}
+    return {"executor": executor, "strategy": strategy, "ran": None if ran is None else ran.to_json(users_of(view.snapshot.ran.values()))}

@@ -1,19 +1,21 @@
-"""Streams: descriptors as docs/http-api.md has them, durations, and the state of a stream at the pump."""
+"""Pushed streams: descriptors as docs/http-api.md has them, durations, a stream as it is at the end of the log; which items of a push are
+taken, with which stamps and watermarks; what is kept of those that are not (late, ahead of the clock, not readable); and answers that are
+kept so that a repetition gets the first one again."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
-from typing import Any, NamedTuple
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
-import pyarrow as pa
 import pyarrow.compute as pc
 
 from engine.runtime.errors import EngineError
-from engine.runtime.resources import TailEvent
-from engine.timeline import LONGEST_MS, MAX, MIN
+from engine.runtime.resources import OMITTED, Receipt, Rejection
+from engine.runtime.rows import Control, Kind, Prepared
+from engine.timeline import LONGEST_MS, MIN
 
 PROV_TIME = "http://www.w3.org/ns/prov#generatedAtTime"
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_.-]{0,63}")
@@ -39,11 +41,6 @@ def duration_ms(value: object) -> int:
     if (ms := _any_duration_ms(value)) > LONGEST_MS:
         raise ValueError(f"{str(value)[:_LONGEST_TEXT]!r} is longer than 1,000 years")
     return ms
-
-
-def kept_duration_ms(value: object) -> int:
-    """A duration of a descriptor that was accepted once, perhaps when there was no bound, in ms up to `LONGEST_MS`."""
-    return min(_any_duration_ms(value), LONGEST_MS)
 
 
 def _any_duration_ms(value: object) -> int:
@@ -113,124 +110,213 @@ def made_by_a_query(name: str, what: str) -> EngineError:
                        {"query": name, "allowed": ["GET", "HEAD"]})
 
 
-@dataclass(slots=True)
-class StreamState:
-    """A stream at the pump. `kept_from`: older events are no longer in its content; MAX where nothing is kept. `whole_from`: of older
-    events some came while no query read the stream, and were never in it."""
+def _bad(member: str, detail: str) -> EngineError:
+    return EngineError("bad-descriptor", 422, detail, {"member": member})
 
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A stream at the end of the log. Durations in ms; `active_ms` is the wall time of its last record."""
+
+    iri: str
+    arrival: bool = True
+    lateness_ms: int = 0
+    idle_ms: int = 5_000
+    ahead_ms: int = 60_000
+    keep_late: bool = False
+    retention_ms: int = 3_600_000
     watermark: int = MIN
     idle: bool = False
+    active_ms: int = 0
     items: int = 0
     late: int = 0
     refused: int = 0
-    kept_from: int = MAX
-    whole_from: int = MIN
-
-    def advance(self, watermark: int | None) -> None:
-        """A record came: the stream is not idle."""
-        self.watermark = max(self.watermark, MIN if watermark is None else watermark)
-        self.idle = False
-
-    def sleep(self, watermark: int | None) -> None:
-        """It is idle (still, perhaps), and has nothing to bring that is older than `watermark`."""
-        self.advance(watermark)
-        self.idle = True
-
-    def refuse(self, payload: Mapping[str, Any]) -> None:
-        self.late += payload["late"]
-        self.refused += payload["refused"]
-
-    def to_json(self) -> dict[str, Any]:
-        return asdict(self)
 
     @classmethod
-    def from_json(cls, value: Mapping[str, Any]) -> StreamState:
-        return cls(**value)
+    def of(cls, descriptor: Mapping[str, Any], state: Mapping[str, Any], now_ms: int) -> Source:
+        """A stream by its descriptor, and its state so far (that of `StreamState`, or nothing)."""
+        # one that was accepted once, perhaps when durations had no bound
+        lateness, idle, ahead, retention = (min(_any_duration_ms(descriptor[name]), LONGEST_MS)
+                                            for name in ("lateness", "idle", "maxAhead", "retention"))
+        arrival, keep_late = descriptor["time"] == "arrival", descriptor["late"] == "dead-letter"
+        return cls(descriptor["iri"], arrival, lateness, idle, ahead, keep_late, retention, state.get("watermark", MIN),
+                   state.get("idle", False), now_ms, state.get("items", 0), state.get("late", 0), state.get("refused", 0))
+
+    def after(self, watermark: int | None, control: Control | None, now_ms: int) -> Source:
+        """As it is after one more record of its own; `control` is None for an item."""
+        source = replace(self, active_ms=now_ms)
+        if control is None or control.kind is Kind.MARK:
+            return replace(source, watermark=max(source.watermark, MIN if watermark is None else watermark), idle=False,
+                           items=source.items + (control is None))
+        if control.kind is Kind.IDLE:
+            return replace(source, idle=True, watermark=max(source.watermark, MIN if watermark is None else watermark))
+        if control.kind is Kind.REFUSED:
+            return replace(source, late=source.late + control.payload["late"], refused=source.refused + control.payload["refused"])
+        return source
 
 
-_SHOWN = ["position", "t", "g", "s", "p", "o"]
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """What a push says beside its items: a watermark, its idempotency key and what stands for the request, whether to `skip` items that
+    are too far ahead of the clock (else they refuse the push as a whole), and what could not be parsed."""
+
+    watermark_ms: int | None = None
+    key: str | None = None
+    digest: str | None = None
+    skip: bool = False
+    rejected: tuple[Rejection, ...] = ()
 
 
-_TAIL_ROWS = 50_000
+@dataclass(frozen=True, slots=True)
+class KeptReceipt:
+    """The answer to a push with an idempotency key, kept until `until_ms`."""
+
+    key: str
+    receipt: Receipt
+    until_ms: int
+    digest: str | None = None
 
 
-class _Part(NamedTuple):
-    """Rows of so many items, and their bytes."""
+class KeptKeys:
+    """The answers that are kept, by stream and key: of each stream the last `most`; the oldest is forgotten first."""
 
-    items: int
-    size: int
-    rows: pa.Table
+    def __init__(self, most: int = 100_000, base: KeptKeys | None = None) -> None:
+        self._most, self._base = most, base
+        self._streams: dict[str, dict[str, KeptReceipt]] = {}
+        self._dropped = set[str]()
+
+    def get(self, stream: str, key: str) -> KeptReceipt | None:
+        """The answer to the push with a key; None where it is not known (any more)."""
+        found = self._streams.get(stream, {}).get(key)
+        return found if found is not None or self._base is None or stream in self._dropped else self._base.get(stream, key)
+
+    def add(self, stream: str, kept: KeptReceipt) -> None:
+        """Keep an answer, as the youngest."""
+        own = self._streams.setdefault(stream, {})
+        own.pop(kept.key, None)
+        own[kept.key] = kept
+        if len(own) > self._most:
+            del own[next(iter(own))]
+
+    def drop(self, stream: str) -> None:
+        """The stream is gone."""
+        self._streams.pop(stream, None)
+        if self._base is not None:
+            self._dropped.add(stream)
+
+    def forget(self, now_ms: int) -> None:
+        young = {stream: {key: kept for key, kept in own.items() if kept.until_ms >= now_ms} for stream, own in self._streams.items()}
+        self._streams = {stream: own for stream, own in young.items() if own}
+
+    def fork(self) -> KeptKeys:
+        """A copy to decide on, which costs nothing; `adopt` takes over what was changed in it."""
+        return KeptKeys(self._most, self)
+
+    def adopt(self, fork: KeptKeys) -> None:
+        for stream in fork._dropped:
+            self.drop(stream)
+        for stream, own in fork._streams.items():
+            for kept in own.values():
+                self.add(stream, kept)
 
 
-class Tail:
-    """The last items of a stream; fewer where they are large. `gone` is the position of the last one that is no longer here."""
+def receipt_payload(kept: KeptReceipt) -> dict[str, Any]:
+    receipt = kept.receipt
+    return {"key": kept.key, "until": kept.until_ms, "digest": kept.digest, "accepted": receipt.accepted, "late": receipt.late,
+            "rejected": receipt.rejected, "first": receipt.first_id, "last": receipt.last_id, "watermark": receipt.watermark_ms,
+            "errors": list(receipt.errors)}
 
-    def __init__(self, items: int, most_bytes: int = 8 << 20, parts: Sequence[_Part] = (), gone: int = 0) -> None:
-        self._parts = tuple(parts)
-        self._items, self._bytes = items, most_bytes
-        self.gone = gone
+
+def kept_receipt(payload: dict[str, Any]) -> KeptReceipt:
+    """The inverse of `receipt_payload`."""
+    receipt = Receipt(payload["accepted"], payload["late"], payload["rejected"], payload["first"], payload["last"],
+                      payload["watermark"], tuple(payload["errors"]))
+    return KeptReceipt(payload["key"], receipt, payload["until"], payload.get("digest"))
+
+
+def repeated(known: KeptReceipt, terms: Terms) -> Receipt:
+    """The first answer again, if the request is the same."""
+    if None not in (known.digest, terms.digest) and known.digest != terms.digest:
+        raise EngineError("idempotency-key-reused", 422, f"The Idempotency-Key {terms.key!r} was used for another request.")
+    return replace(known.receipt, repeated=True)
+
+
+@dataclass(frozen=True, slots=True)
+class LetterLimits:
+    """Of a push: letters of each kind, and as many errors in its answer; the characters of a letter's text."""
+
+    most: int = 100
+    text: int = 4_096
+
+
+@dataclass(frozen=True, slots=True)
+class Admission:
+    """Per item: taken or not, its stamp, the watermark once it is in; and which were late or ahead."""
+
+    taken: np.typing.NDArray[np.bool_]
+    times: np.typing.NDArray[np.int64]
+    watermarks: np.typing.NDArray[np.int64]
+    late_mask: np.typing.NDArray[np.bool_]
+    ahead_mask: np.typing.NDArray[np.bool_]
+    watermark: int
 
     @property
-    def tables(self) -> list[pa.Table]:
-        """The rows of the items, in order."""
-        return [part.rows for part in self._parts]
+    def accepted(self) -> int:
+        return int(self.taken.sum())
 
-    def fixed(self) -> Tail:
-        """The tail as it is now, which does not change."""
-        return Tail(self._items, self._bytes, self._parts, self.gone)
+    @property
+    def late(self) -> int:
+        return int(self.late_mask.sum())
 
-    def add(self, rows: pa.Table) -> None:
-        """Take rows of the log, of this stream's items only, in order."""
-        positions = rows["position"].to_numpy()
-        if not len(positions):
-            return
-        first = max(int(np.searchsorted(positions, np.unique(positions)[-self._items:][0])), len(positions) - _TAIL_ROWS)
-        sizes = _sizes(rows.slice(first))
-        begin = first + int(np.searchsorted(-np.cumsum(sizes[::-1])[::-1], -self._bytes))
-        if begin:
-            begin = int(np.searchsorted(positions, positions[begin - 1], side="right"))
-            self.gone = int(positions[begin - 1])
-        if begin == len(positions):
-            self._parts = ()
-            return
-        kept = rows.select(_SHOWN).slice(begin).take(np.arange(len(positions) - begin))     # a copy: a slice would keep the whole batch
-        parts = (*self._parts, _Part(len(np.unique(positions[begin:])), int(sizes[begin - first:].sum()), kept))
-        superfluous = len(self._parts) if begin else _superfluous(parts, self._items, self._bytes)
-        if superfluous:
-            self.gone = max(self.gone, parts[superfluous - 1].rows["position"][-1].as_py())
-        self._parts = parts[superfluous:]
-
-    def read(self, limit: int, since: int = 0) -> list[TailEvent]:
-        """The last `limit` items with position > `since`, in order."""
-        items: dict[int, TailEvent] = {}
-        for part in self._parts:
-            for position, t, graph, s, p, o in zip(*(part.rows[name].to_pylist() for name in _SHOWN), strict=True):
-                if position > since:
-                    old = items.get(position)
-                    triples = (*(old.triples if old else ()), *(((s, p, o),) if s is not None else ()))
-                    items[position] = TailEvent(position, t, graph, triples)
-        return [items[position] for position in sorted(items)[-limit:]] if limit else []
+    @property
+    def ahead(self) -> int:
+        return int(self.ahead_mask.sum())
 
 
-def _superfluous(parts: Sequence[_Part], enough: int, most_bytes: int) -> int:
-    """How many of the first parts go because those after them are enough, or all that there is room for."""
-    items = rows = size = 0
-    for place in range(len(parts) - 1, -1, -1):
-        own = parts[place]
-        size += own.size
-        if items >= enough or rows >= _TAIL_ROWS or size > most_bytes and place < len(parts) - 1:
-            return place + 1
-        items, rows = items + own.items, rows + own.rows.num_rows
-    return 0
+def admit(source: Source, prepared: Prepared, now_ms: int, told: int) -> Admission:
+    """Decide on the items of a push, in their order. EngineError (422 missing-timestamp) where one should carry a stamp and does not; so
+    many of these are `told`."""
+    count = prepared.items
+    none = np.zeros(count, np.bool_)
+    if source.arrival:
+        stamp = max(now_ms, source.watermark)
+        times = np.full(count, stamp, np.int64)
+        return Admission(~none, times, np.full(count, source.watermark, np.int64), none, none, source.watermark)
+    if prepared.stamped is not None:
+        bare = np.flatnonzero(~prepared.stamped).tolist()
+        raise EngineError("missing-timestamp", 422, f"The stream {source.iri} has event time: each item must carry a time stamp.",
+                          {"items": bare[:told], **({"count": len(bare)} if len(bare) > told else {})})
+    times = prepared.times
+    ahead = times > now_ms + source.ahead_ms
+    reached = np.maximum.accumulate(np.concatenate([[source.watermark], np.where(ahead, MIN, times - source.lateness_ms)]))
+    late = ~ahead & (times < reached[:-1])
+    return Admission(~ahead & ~late, times, reached[1:], late, ahead, int(reached[-1]))
 
 
-def _sizes(rows: pa.Table) -> np.typing.NDArray[np.int64]:
-    """The bytes of each row, of what a tail shows."""
-    sizes = np.full(rows.num_rows, 2 * 8, np.int64)
-    for name in _SHOWN[2:]:
-        sizes += pc.fill_null(pc.binary_length(rows[name].cast(pa.string())), 0).to_numpy()
-    return sizes
+def refusal(source: Source, prepared: Prepared, admission: Admission, rejected: Sequence[Rejection],
+            limits: LetterLimits) -> dict[str, Any]:
+    """The payload of a REFUSED record: counts, and the letters to keep."""
+    letters = [_letter(r.reason, None, r.text or r.place or "", limits) for r in rejected[:limits.most]]
+    left_out = max(0, len(rejected) - limits.most)
+    for reason, mask in (("ahead", admission.ahead_mask), ("late", admission.late_mask & source.keep_late)):
+        indexes = np.flatnonzero(mask)
+        left_out += max(0, len(indexes) - limits.most)
+        for index in indexes[:limits.most]:
+            item = prepared.table.filter(pc.equal(prepared.table["item"], int(index)))
+            lines = [" ".join((s, p, o, ".")) for s, p, o in zip(*(item[c].to_pylist() for c in "spo"), strict=True) if s is not None]
+            letters.append(_letter(reason, int(admission.times[index]), "\n".join(lines), limits))
+    if left_out:
+        letters.append({"reason": OMITTED, "t": None, "text": "", "more": left_out})
+    return {"late": admission.late, "refused": admission.ahead + len(rejected), "letters": letters}
 
 
-def _bad(member: str, detail: str) -> EngineError:
-    return EngineError("bad-descriptor", 422, detail, {"member": member})
+def _letter(reason: str, t_ms: int | None, text: str, limits: LetterLimits) -> dict[str, Any]:
+    """A dead letter; `more` is how much of its text is not kept."""
+    more = len(text) - limits.text
+    return {"reason": reason, "t": t_ms, "text": text[:limits.text], **({"more": more} if more > 0 else {})}
+
+
+def ahead_errors(admission: Admission, now_ms: int, most: int) -> tuple[dict[str, Any], ...]:
+    """What a receipt says of the items ahead of the clock, `most` of them."""
+    return tuple({"detail": f"The item is stamped {int(admission.times[i]) - now_ms} ms ahead of the server's clock.", "item": int(i)}
+                 for i in np.flatnonzero(admission.ahead_mask)[:most])

@@ -1,8 +1,7 @@
 """Which evaluation times of a query are due: a pure function of its windows, the times of the events it saw, and the watermark.
 
 A tick T is logged when some window has content at T or had at the tick before (docs/architecture.md, "Time"). The ticks at
-which a window has content are kept as a few intervals, so that a year without events costs nothing.
-"""
+which a window has content are kept as a few intervals, so that a year without events costs nothing."""
 
 from __future__ import annotations
 
@@ -17,8 +16,24 @@ import numpy.typing as npt
 
 from engine.ir.statement import AllWindow, Program, Statement, TimedProgram, TimeWindow, TupleWindow, Window
 from engine.plan.staged import Look
-from engine.runtime.needs import KnownNeeds, Need
 from engine.timeline import MAX, MIN, ON_CHANGE_STEP, content, first_close_after, last_close_by
+
+
+@dataclass(frozen=True, slots=True)
+class Need:
+    """What may still be seen of a stream: events from `from_ms` on, and of the older ones the last `triples` and `items`."""
+
+    from_ms: int
+    triples: int = 0
+    items: int = 0
+
+    def join(self, other: Need) -> Need:
+        return Need(min(self.from_ms, other.from_ms), max(self.triples, other.triples), max(self.items, other.items))
+
+
+KnownNeeds = dict[tuple[int, int], dict[str, Need]]
+"""What is needed by the id of a timetable and a floor (`Ticker.needs`): found once for all queries of which both are the same."""
+
 
 Times = npt.NDArray[np.int64]
 Range = tuple[int, int]

@@ -1,26 +1,196 @@
-"""What one request sees: the catalogue at the end of the log and the last snapshot of the pump, taken once."""
+"""What others see. The pump: one immutable value after each batch, set by its owner in one assignment, with figures that decide no result.
+Nothing is copied but references: contents are lists of chunks that never change, tables are Arrow's. One request: the catalogue at the
+end of the log and the last snapshot of the pump, taken once."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from collections import defaultdict, deque
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 import pyarrow as pa
 
 from engine.compiler import BUILT_IN_RULES, Catalog
-from engine.runtime.source import Source
+from engine.execution.content import Chunk, StreamContent
+from engine.execution.due import ProgramPosition
+from engine.execution.ran import Ran
+from engine.ir.statement import Statement
+from engine.runtime.batch import Outcome
 from engine.runtime.catalogue import Catalogue
+from engine.runtime.data_folder import Trouble
 from engine.runtime.errors import not_found
-from engine.runtime.registered import Registered
-from engine.runtime.resources import GraphInfo, RuleSetInfo
-from engine.runtime.snapshot import Seen, Snapshot
+from engine.runtime.kept import StreamState, Tail
+from engine.runtime.pump import Pump
+from engine.runtime.query import Compiled
+from engine.runtime.registered import Definition, FixedQueries, Reader, Registered
+from engine.runtime.resources import GraphInfo, RuleSetInfo, iso
 from engine.runtime.settings import Settings
+from engine.runtime.stores import StoredRules
+from engine.runtime.streams import Source
+from engine.runtime.ticks import Timetable
 from engine.timeline import MIN
 
+_SPAN_MS = 10_000
+_PROGRESS_MS = 500
 BUILT_IN = "built-in"
 """The version of a rule set that is built in."""
 _ABOUT = {"rdfs": "The RDFS entailment rules rdfs2, 3, 5, 6, 7, 9, 10 and 11: domain, range, sub-property, sub-class.",
           "owl2rl": "The OWL 2 RL/RDF rules (OWL 2 Profiles, section 4.3)."}
+
+
+@dataclass(slots=True)
+class _Told:
+    """The last progress message of a query, and the evaluations since."""
+
+    at_ms: int = 0
+    watermark: int = MIN
+    closed: int = 0
+    empty: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class _Came:
+    """What a batch that ended at `at_ms` brought of each stream."""
+
+    at_ms: int
+    rows: Mapping[str, int]
+    items: Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """The figures after a batch, which do not change any more."""
+
+    batches: tuple[dict[str, Any], ...] = ()
+    totals: Mapping[str, int] = field(default_factory=dict)
+    came: tuple[_Came, ...] = ()
+    latency: Mapping[str, int | None] = field(default_factory=dict)
+    answered: Mapping[str, int] = field(default_factory=dict)
+
+    def query(self, name: str, streams: Iterable[str], now_ms: int) -> dict[str, Any]:
+        """What `describe` shows of a query: rows per second over the last ten seconds, when its last result of this run was logged,
+        and how old it was then: None where its time was yet to come."""
+        rate = sum(self.rows(stream, now_ms) for stream in streams)
+        return {"inputRowsPerSecond": round(rate, 1), "resultLatencyMs": self.latency.get(name),
+                "lastResultAt": iso(self.answered.get(name))}
+
+    def rows(self, iri: str, now_ms: int) -> float:
+        """Triples per second of a stream over the last ten seconds."""
+        return sum(batch.rows.get(iri, 0) for batch in self._recent(now_ms)) * 1000 / _SPAN_MS
+
+    def stream(self, iri: str, now_ms: int) -> float:
+        """Items per second of a stream over the last ten seconds."""
+        return round(sum(batch.items.get(iri, 0) for batch in self._recent(now_ms)) * 1000 / _SPAN_MS, 1)
+
+    def _recent(self, now_ms: int) -> list[_Came]:
+        return [batch for batch in self.came if batch.at_ms >= now_ms - _SPAN_MS]
+
+
+class Meters:
+    """The owner's."""
+
+    def __init__(self, batches: int = 50) -> None:
+        self.batches: deque[dict[str, Any]] = deque(maxlen=batches)
+        self.totals: dict[str, int] = defaultdict(int)
+        self._came: deque[_Came] = deque()
+        self._latency: dict[str, int | None] = {}
+        self._answered: dict[str, int] = {}
+        self._told: dict[str, _Told] = {}
+
+    def batch(self, outcome: Outcome, now_ms: int) -> None:
+        """Note a batch that ended at `now_ms`."""
+        self.batches.append({"at": iso(now_ms), "rows": outcome.rows, "ticks": outcome.ticks, "results": len(outcome.results),
+                             "evaluateMs": round(outcome.evaluate_ms, 1), "totalMs": round(outcome.total_ms, 1)})
+        self.totals["batches"] += 1
+        self.totals["rows"] += outcome.rows
+        self.totals["results"] += len(outcome.results)
+        self._came.append(_Came(now_ms, outcome.rows_by_stream, outcome.items_by_stream))
+        while self._came[0].at_ms < now_ms - _SPAN_MS:
+            self._came.popleft()
+        begun = {notice.query: notice.data.get("epoch") for notice in outcome.notices
+                 if notice.query is not None and notice.kind in ("epoch", "removed")}
+        for name in begun:
+            self._latency.pop(name, None)
+            self._answered.pop(name, None)
+        for event in outcome.results:
+            if event.epoch != begun.get(event.query, event.epoch):
+                continue
+            self._latency[event.query] = None if event.at_ms > now_ms else now_ms - event.at_ms
+            self._answered[event.query] = now_ms
+            told = self._told.setdefault(event.query, _Told())
+            told.closed += 1
+            told.empty += event.meta.get("rows") == 0
+
+    def measured(self) -> Measured:
+        return Measured(tuple(self.batches), dict(self.totals), tuple(self._came), dict(self._latency), dict(self._answered))
+
+    def news(self, name: str, watermark: int, now_ms: int) -> dict[str, Any] | None:
+        """What a progress message says beside the query's progress; None if it has not moved, or was told of a moment ago."""
+        told = self._told.setdefault(name, _Told())
+        if watermark == told.watermark or now_ms - told.at_ms < _PROGRESS_MS:
+            return None
+        news = {"processedAt": iso(now_ms), "windowsClosed": told.closed, "empty": told.empty}
+        self._told[name] = _Told(now_ms, watermark)
+        return news
+
+
+@dataclass(frozen=True, slots=True)
+class Seen(Reader):
+    """A query at the pump after a batch. `reached` is the watermark up to which its results are committed, `next_tick` its next
+    evaluation that will be logged if nothing else comes. `beside`: it is being evaluated beside the pump. `behind`: something is left to
+    evaluate of what the pump has seen. `program` is how far a program with a time of its own is."""
+
+    definition: Definition
+    statement: Statement
+    timetable: Timetable
+    compiled: Compiled | None
+    state: str
+    error: str | None
+    seq: int
+    reached: int
+    next_tick: int | None = None
+    beside: bool = False
+    program: ProgramPosition | None = None
+    behind: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """The pump after the record at `position`. Queries and rule sets by name, `choices` and `ran` by epoch, the others by IRI."""
+
+    position: int = 0
+    queries: FixedQueries[Seen] = field(default_factory=FixedQueries)
+    streams: Mapping[str, StreamState] = field(default_factory=dict)
+    chunks: Mapping[str, tuple[Chunk, ...]] = field(default_factory=dict)
+    tails: Mapping[str, Tail] = field(default_factory=dict)
+    graphs: Mapping[str, pa.Table] = field(default_factory=dict)
+    versions: Mapping[str, int] = field(default_factory=dict)
+    rules: Mapping[str, StoredRules] = field(default_factory=dict)
+    choices: Mapping[str, tuple[str, str]] = field(default_factory=dict)
+    ran: Mapping[str, Ran] = field(default_factory=dict)
+    graph_choices: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
+    troubles: tuple[Trouble, ...] = ()
+    oldest_needed: int = 0
+    measured: Measured = field(default_factory=Measured)
+
+    def content(self, stream: str) -> StreamContent:
+        """What is kept of a stream; nothing of one that no query reads."""
+        return StreamContent(stream, self.chunks.get(stream, ()))
+
+
+def snapshot_of(pump: Pump, measured: Measured) -> Snapshot:
+    """The pump as it is; called by its owner between batches."""
+    queries = {name: Seen(query.definition, query.statement, query.timetable, query.compiled, query.state, query.error, query.seq,
+                          query.reached, query.next_tick, pump.is_beside(query),
+                          query.program, query.behind)
+               for name, query in pump.queries.items()}
+    kept, executor = pump.kept, pump.executor
+    return Snapshot(pump.position, FixedQueries(queries), {stream: replace(state) for stream, state in kept.states.items()},
+                    {stream: content.chunks for stream, content in kept.contents.items()},
+                    {stream: tail.fixed() for stream, tail in kept.tails.items()}, dict(pump.store.tables), dict(pump.store.versions),
+                    dict(pump.rule_store.stored), dict(getattr(executor, "choices", {})), dict(getattr(executor, "ran", {})),
+                    dict(getattr(executor, "graph_choices", {})), (*pump.troubles(), *pump.set_aside), pump.oldest_needed, measured)
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,10 +201,6 @@ class View:
     catalogue: Catalogue
     snapshot: Snapshot
     sources: Mapping[str, Source]
-
-    def at(self, catalogue: Catalogue) -> View:
-        """With another end of the log."""
-        return replace(self, catalogue=catalogue)
 
     # --- queries
 
@@ -98,12 +264,11 @@ class View:
         if version is None or facts is None:
             raise not_found("graph", iri)
         position = version.position if version.facts is not None else self.snapshot.versions[iri]
-        users = sorted(query.name for query in self.catalogue.queries.values() if iri in query.graphs)
+        users = sorted(query.name for query in self.catalogue.queries.using_graph(iri))
         return GraphInfo(iri, facts.num_rows, str(position), tuple(users)), facts
 
     @property
     def graphs(self) -> dict[str, pa.Table]:
-        """The facts of all static graphs."""
         found = {iri: self.snapshot.graphs.get(iri) if version.facts is None else version.facts
                  for iri, version in self.catalogue.graphs.items()}
         return {iri: facts for iri, facts in found.items() if facts is not None}
@@ -111,8 +276,7 @@ class View:
     # --- rule sets
 
     def rule_set(self, name: str) -> RuleSetInfo:
-        """A rule set with its text."""
-        users = tuple(sorted(query.name for query in self.catalogue.queries.values() if name in query.rules))
+        users = tuple(sorted(query.name for query in self.catalogue.queries.using_rules(name)))
         if (stored := self.catalogue.rules.get(name)) is not None:
             return RuleSetInfo(name, False, None, stored.media, len(stored.rules.rules) + len(stored.rules.facts), str(stored.version),
                                users, stored.text)
@@ -123,6 +287,5 @@ class View:
     # --- what a statement may name
 
     def names(self, settings: Settings, mixed_time: bool) -> Catalog:
-        """All that a statement may name."""
         return Catalog(self.catalogue.times, self.graphs, self.catalogue.rule_sets, settings.max_window_ms, settings.window_steps,
                        settings.window_items, mixed_time)

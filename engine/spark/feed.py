@@ -21,7 +21,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.streaming.query import StreamingQuery
 
-from engine.supervision.worker import Worker
+from engine.supervision import Worker
 
 OnBatch = Callable[[Callable[[], pa.Table] | None], None]
 

@@ -18,7 +18,7 @@ import pyarrow as pa
 from py4j.protocol import Py4JJavaError
 
 from engine.limits import Cancelled, EvaluationLimits, LimitExceeded, Postponed
-from engine.supervision.deadline import deadline
+from engine.supervision import deadline
 from engine.worker.bundles import Found, QueryFailed, Result, Tables, Task, follows, run_bundled, run_bundles
 from engine.worker.database import THREADS_VARIABLE
 from engine.worker.guard import GRACE_S, check_size, is_out_of_memory, out_of_memory

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from engine.limits import EvaluationLimits, LimitExceeded, Postponed
-from engine.supervision.deadline import deadline
+from engine.supervision import deadline
 from engine.worker.time_limit import check_time, end_at, is_overdue
 
 if TYPE_CHECKING:

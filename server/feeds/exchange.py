@@ -15,7 +15,7 @@ from dataclasses import replace
 from typing import Any
 
 from engine.runtime.resources import Notice, QueryInfo
-from engine.supervision.worker import Worker
+from engine.supervision import Worker
 from server.feeds.channel import Channel, Listener
 from server.feeds.options import Variant
 from server.limits import Limits

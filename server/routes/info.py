@@ -11,7 +11,7 @@ from werkzeug.security import safe_join
 
 from engine.plan.build import MAX_NODES
 from engine.rewrite.validate import MAX_RULES
-from engine.supervision.worker import Worker
+from engine.supervision import Worker
 from grammar.rule_sets import BY_MEDIA, RULE_SET_TYPES, STATEMENT_LANGUAGES
 from grammar.statement import TEXT_LIMITS
 from server import package_version

@@ -8,15 +8,14 @@ from unittest.mock import patch
 
 import pyarrow as pa
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from engine.records import End
 from engine.runtime.append import Appender
-from engine.runtime.source import Source
 from engine.runtime.pump import Pump
 from engine.runtime.results import ResultLog
 from engine.runtime.rows import Kind, encode, prepare, prepare_table
+from engine.runtime.streams import Source
 from grammar import parse
 from server.formats import columns, media
 from server.formats.columns import read_columns

@@ -13,7 +13,7 @@ from engine.compiler import Catalog, compile_statement
 from engine.ir.rules import TRIPLE, Atom, Negation, Rule, RuleSet
 from engine.ir.spans import DiagnosticError, Span
 from engine.ir.terms import Constant, Variable
-from engine.runtime.rule_store import checked
+from engine.runtime.stores import checked
 from grammar import parse
 from server.app import create_app
 from server.cli import main

@@ -5,15 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from engine.functions.terms import literal
 from engine.ir.terms import XSD
 from engine.records import Event
 from engine.runtime.append import Appender
-from engine.runtime.source import Source
 from engine.runtime.rows import prepare
+from engine.runtime.streams import Source
 from tests.case_files import Case, find_cases, load_case
 from tests.case_rows import PREFIXES, read_row, show_row
 

@@ -13,8 +13,8 @@ from engine.compiler import Catalog, compile_statement
 from engine.ir.printer import show
 from engine.ir.spans import DiagnosticError
 from engine.ir.statement import Statement
-from engine.runtime.statement_warnings import statement_warnings
 from engine.runtime.rows import graph_table
+from engine.runtime.statement_checks import statement_warnings
 from grammar import parse
 from tests.case_files import CASES
 from tests.shared import shared

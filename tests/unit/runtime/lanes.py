@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 from engine.execution.due import Answer, Due, failures
 from engine.limits import Postponed
-from engine.runtime.lane import Lane, Task
+from engine.runtime.threads import Lane, Task
 from engine.runtime.verdicts import Decide
 from tests.unit.runtime.reference_executor import ReferenceExecutor
 

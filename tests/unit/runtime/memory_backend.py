@@ -19,7 +19,7 @@ from engine.runtime.log import LogFile, LogFolder
 from engine.runtime.query import Compiled
 from engine.runtime.rows import in_order
 from engine.runtime.settings import Settings
-from engine.supervision.worker import Worker
+from engine.supervision import Worker
 from tests.unit.runtime.reference_executor import ReferenceCompiled, ReferenceExecutor
 
 

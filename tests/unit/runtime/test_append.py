@@ -6,16 +6,13 @@ from collections.abc import Sequence
 
 import pyarrow as pa
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
-from engine.runtime.admission import LetterLimits
 from engine.runtime.append import Appender
-from engine.runtime.source import Source
 from engine.runtime.errors import EngineError
-from engine.runtime.receipts import KeptKeys, Terms
 from engine.runtime.resources import Rejection
 from engine.runtime.rows import Kind, controls, prepare
+from engine.runtime.streams import KeptKeys, LetterLimits, Source, Terms
 from engine.timeline import MIN
 
 NOW = 1_000_000

@@ -16,7 +16,7 @@ from engine.runtime.rows import Control
 from engine.runtime.service import Engine
 from grammar import parse
 from tests.unit.runtime.test_derived import HOT, READER
-from tests.unit.runtime.test_engine import EVENTS, NOW, P, S, TEXT, Running, item
+from tests.unit.runtime.test_engine import EVENTS, NOW, TEXT, P, Running, S, item
 from tests.unit.runtime.test_rules import RIF, alarm
 from tests.waiting import DEADLINE_S
 
@@ -267,10 +267,6 @@ def test_whether_a_generation_stands() -> None:
     assert not removed.stands("q1c2") and removed.removed == {"q": 3} and removed.reached(3).removed == {}
 
 
-def test_which_pushed_streams_are_read_together() -> None:
+def test_the_time_of_a_stream_that_a_query_makes() -> None:
     both = READER.replace("WHERE", "FROM STREAM :t [RANGE 1s] WHERE")
-    found = catalogue(HOT, both)
-    assert found.read_together("http://ex.org/s") == found.read_together("http://ex.org/t") == {"http://ex.org/s", "http://ex.org/t"}
-    assert catalogue(HOT, READER).read_together("http://ex.org/s") == {"http://ex.org/s"}
-    assert found.read_together("http://ex.org/u") == catalogue(READER).read_together("http://ex.org/s") == frozenset()
-    assert found.times["http://ex.org/hot"] == "event"
+    assert catalogue(HOT, both).times["http://ex.org/hot"] == "event"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from engine.ir.statement import Select
-from engine.runtime.estimates import _products
+from engine.runtime.statement_checks import _products
 from grammar import parse
 
 

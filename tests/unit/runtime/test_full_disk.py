@@ -14,12 +14,12 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
+from engine.runtime.data_folder import Room
 from engine.runtime.errors import EngineError
 from engine.runtime.resources import Item
 from engine.runtime.results import Changes, ResultLog
-from engine.runtime.room import Room
 from engine.runtime.service import Engine
-from tests.unit.runtime.test_engine import EVENTS, NOW, P, S, TEXT, Running, item
+from tests.unit.runtime.test_engine import EVENTS, NOW, TEXT, P, Running, S, item
 
 COUNTING = ("REGISTER QUERY q AS SELECT (COUNT(*) AS ?n) FROM STREAM <http://ex.org/s> [RANGE 2s STEP 1s] "
             "WHERE { ?s <http://ex.org/p> ?o }")
@@ -214,10 +214,10 @@ def test_a_start_without_any_room(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 
 
 def test_the_reserve_is_an_eighth_of_a_small_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("engine.runtime.room.shutil.disk_usage", lambda path: (64 << 20, 0, 9 << 20))
+    monkeypatch.setattr("engine.runtime.data_folder.shutil.disk_usage", lambda path: (64 << 20, 0, 9 << 20))
     room = Room(tmp_path, 64 << 20)
     assert room.reserve == 8 << 20 and not room.low and room.fits(1 << 20) and not room.fits(2 << 20)
     room.check()
-    monkeypatch.setattr("engine.runtime.room.shutil.disk_usage", lambda path: (64 << 20, 0, 7 << 20))
+    monkeypatch.setattr("engine.runtime.data_folder.shutil.disk_usage", lambda path: (64 << 20, 0, 7 << 20))
     with pytest.raises(EngineError, match="8388608"):
         room.check()

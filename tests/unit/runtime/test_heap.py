@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from engine.supervision.heap import LONG_S, NEVER, OLD, REST_S, YOUNG, Heap, filling
+from engine.supervision import LONG_S, NEVER, OLD, REST_S, YOUNG, Heap, filling
 
 
 @pytest.fixture(autouse=True)

@@ -10,8 +10,7 @@ from typing import Any
 
 import pyarrow.compute as pc
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from engine.execution.due import Answer, Due
 from engine.ir.patterns import TriplePattern
@@ -20,16 +19,16 @@ from engine.ir.terms import Constant
 from engine.limits import EvaluationLimits, LimitExceeded
 from engine.records import End, GraphVersion, Pause, Record, Register, Resume, RulesVersion, Unregister
 from engine.runtime.batch import EvaluatorDownError, Limits
-from engine.runtime.lane import Lane, Task
 from engine.runtime.pump import Pump
 from engine.runtime.query import LiveQuery
 from engine.runtime.results import ResultLog
 from engine.runtime.rows import ROWS, Kind, encode
-from engine.runtime.suspects import Suspects
+from engine.runtime.threads import Lane, Task
+from engine.runtime.verdicts import Suspects
 from tests.unit.runtime.lanes import Beside, HeldLane, ImpatientExecutor
 from tests.unit.runtime.reference_executor import ReferenceCompiled, ReferenceExecutor
 from tests.unit.runtime.test_engine import EVENTS, NOW, TEXT, Running, item
-from tests.unit.runtime.test_pump import A, OBJECT, PATTERN, S, items, logs, make_pump, parse_rules, shown
+from tests.unit.runtime.test_pump import OBJECT, PATTERN, A, S, items, logs, make_pump, parse_rules, shown
 from tests.unit.runtime.test_verdicts import HEAD, QUICK, SLOW, STATEMENT, Log, events, logged
 from tests.waiting import wait_until
 

@@ -9,17 +9,15 @@ from random import Random
 
 import pyarrow as pa
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from engine.records import Event
 from engine.runtime.append import Appender
-from engine.runtime.source import Source
 from engine.runtime.errors import EngineError
 from engine.runtime.log import LogFolder, newest_time
-from engine.runtime.log_writer import LogWriter
-from engine.runtime.receipts import Terms
+from engine.runtime.log_threads import LogWriter
 from engine.runtime.rows import Control, Kind, control_rows, encode, in_order, prepare
+from engine.runtime.streams import Source, Terms
 
 
 def notes(first: int, count: int = 1) -> pa.Table:

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from engine.runtime import planned
-from engine.runtime.planned import Planned
+from engine.runtime import catalogue
+from engine.runtime.catalogue import Planned
 from tests.unit.runtime.test_engine import EVENTS, Running
 
 G = "http://ex.org/tbox"
@@ -44,7 +44,7 @@ def test_what_is_registered_and_changed_is_compiled_in_the_thread_of_its_command
 
 
 def test_plans_that_nobody_takes_are_few(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(planned, "MOST_WAITING", 2)
+    monkeypatch.setattr(catalogue, "MOST_WAITING", 2)
     plans = Planned()
     for number in range(3):
         plans.hand((number,), f"plan {number}")

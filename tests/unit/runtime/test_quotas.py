@@ -7,11 +7,10 @@ from dataclasses import replace
 import pytest
 
 from engine.ir.rules import RuleSet
-from engine.runtime.catalogue import Catalogue
+from engine.runtime.catalogue import Catalogue, check_rules
 from engine.runtime.errors import EngineError
-from engine.runtime.quotas import check_rules
-from engine.runtime.rule_store import StoredRules
 from engine.runtime.settings import Settings
+from engine.runtime.stores import StoredRules
 from tests.unit.runtime.test_engine import Running, running
 
 __all__ = ["running"]

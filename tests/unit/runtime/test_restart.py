@@ -9,7 +9,7 @@ import pytest
 
 from engine.runtime.errors import EngineError, plain
 from engine.runtime.resources import ResultEvent
-from engine.supervision.backoff import Backoff
+from engine.supervision import Backoff
 from tests.unit.runtime.test_engine import EVENTS, NOW, TEXT, Running, item
 
 STEPWISE = ("REGISTER ISTREAM changes AS SELECT ?s (COUNT(*) AS ?n) FROM STREAM <http://ex.org/s> [RANGE 3s STEP 1s] "

@@ -18,12 +18,12 @@ from engine.runtime.pump import Pump
 from engine.runtime.resources import Item
 from engine.runtime.results import Changes, ResultLog
 from engine.runtime.rows import Control, Kind, controls, encode
-from engine.runtime.rule_store import checked, reads_no_rules
+from engine.runtime.stores import checked, reads_no_rules
 from grammar import parse
 from grammar.rule_sets import parse_rules
 from tests.sparks import compile_query
 from tests.unit.runtime.reference_executor import ReferenceExecutor
-from tests.unit.runtime.test_engine import EVENTS, NOW, P, S, Running
+from tests.unit.runtime.test_engine import EVENTS, NOW, P, Running, S
 
 RIF = "text/x-rif-ps"
 TEXT = """REGISTER QUERY q AS SELECT ?x ?o FROM STREAM <http://ex.org/s> [RANGE 2s STEP 1s] USING RULES alarms

@@ -8,13 +8,13 @@ import pytest
 
 from engine.compiler import BUILT_IN_RULES
 from engine.ir.spans import Diagnostic, DiagnosticError
-from engine.runtime.statement_warnings import statement_warnings
 from engine.runtime.rows import graph_table
+from engine.runtime.statement_checks import statement_warnings
 from grammar import parse
 from grammar.rif.parse import parse_rules
 from tests.case_files import CASES
 from tests.unit.grammar.corpus import community_texts, dialect_texts, evaluation_texts
-from tests.unit.runtime.test_engine import EVENTS, NOW, P, S, Running, item, running
+from tests.unit.runtime.test_engine import EVENTS, NOW, P, Running, S, item, running
 
 __all__ = ["running"]       # the fixture
 STREAM = "FROM STREAM <http://ex.org/s> [RANGE 10s STEP 2s]"

@@ -5,18 +5,17 @@ from __future__ import annotations
 import threading
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from engine.records import Event
-from engine.runtime import streams
-from engine.runtime.source import Source
+from engine.runtime import kept
 from engine.runtime.clock import ManualClock, SystemClock
 from engine.runtime.errors import EngineError
+from engine.runtime.kept import Tail
+from engine.runtime.log_threads import waiting
 from engine.runtime.resources import iso
 from engine.runtime.rows import encode
-from engine.runtime.streams import Tail, check_name, describe, duration_ms, duration_text
-from engine.runtime.timer import waiting
+from engine.runtime.streams import Source, check_name, describe, duration_ms, duration_text
 
 BASE = "http://localhost:8175"
 
@@ -70,7 +69,7 @@ def test_the_tail_keeps_the_last_items() -> None:
 
 
 def test_the_tail_keeps_whole_items_of_not_too_many_rows(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(streams, "_TAIL_ROWS", 5)
+    monkeypatch.setattr(kept, "_TAIL_ROWS", 5)
     tail = Tail(100)
     triples = (("<x>", "<p>", "<o>"), ("<y>", "<p>", "<o>"))
     tail.add(encode([Event(p, "s", p, None, triples, p) for p in range(1, 8)]))

@@ -11,14 +11,11 @@ from typing import Any
 import pytest
 
 from engine.runtime.errors import EngineError
-from engine.runtime.keeper import LogKeeper
 from engine.runtime.log import LogFolder
-from engine.runtime.log_writer import LogWriter
-from engine.runtime.owner import Owner
+from engine.runtime.log_threads import LogKeeper, LogWriter, Timer
 from engine.runtime.settings import Settings
-from engine.runtime.timer import Timer
-from engine.runtime.watch import Sight, Watch
-from engine.supervision.worker import FatalError, Worker, troubles
+from engine.runtime.threads import Owner, Sight, Watch
+from engine.supervision import FatalError, Worker, troubles
 from tests.unit.runtime.test_engine import EVENTS, NOW, TEXT, Running, item
 
 

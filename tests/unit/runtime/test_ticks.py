@@ -7,8 +7,7 @@ import pytest
 
 from engine.ir.patterns import BGP, Project
 from engine.ir.statement import Select, Statement, StreamSource, TimeWindow, TupleWindow, Window
-from engine.runtime.needs import Need
-from engine.runtime.ticks import Ticker, Timetable, merge, query_watermark
+from engine.runtime.ticks import Need, Ticker, Timetable, merge, query_watermark
 from engine.timeline import MAX, MIN
 
 

@@ -9,17 +9,16 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from engine.ir.statement import Statement
 from engine.runtime import replay
 from engine.runtime.append import Appender
-from engine.runtime.source import Source
 from engine.runtime.pump import Pump
 from engine.runtime.resources import Item, ResultEvent
 from engine.runtime.results import ResultLog
 from engine.runtime.rows import Control, Kind, control_rows, controls, prepare
+from engine.runtime.streams import Source
 from grammar import parse
 from tests.unit.runtime.reference_executor import ReferenceCompiled, ReferenceExecutor
 from tests.unit.runtime.test_engine import NOW, Running, item

@@ -17,10 +17,10 @@ from engine.execution.own_process import own_process
 from engine.limits import EvaluationLimits, LimitExceeded, Postponed
 from engine.records import Event, Mark, Record, Register
 from engine.runtime.batch import Limits
-from engine.runtime.lane import Lane
 from engine.runtime.pump import Pump
 from engine.runtime.results import ResultLog
 from engine.runtime.rows import ROWS, encode
+from engine.runtime.threads import Lane
 from engine.runtime.verdicts import Decide
 from engine.spark import oneshot, sql_plans
 from engine.spark.beside import Beside

@@ -19,7 +19,7 @@ from engine.ir.strata import Unending
 from engine.limits import LimitExceeded
 from engine.plan.timed import timed_plan
 from engine.reference.program import TimedState
-from engine.runtime.timed_results import Telling
+from engine.runtime.holding import Telling
 from engine.timeline import MIN
 from engine.worker import timed_task
 from engine.worker.program import ProgramState

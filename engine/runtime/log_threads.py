@@ -1,17 +1,21 @@
-"""The thread that owns the end of the input log: it decides what is appended, writes it, and answers.
+"""The threads that work on the input log: one owns its end, one appends what time alone brings about, one tidies its files.
 
 Commands queue up; every `interval_ms` at most, all that wait are decided (append.py) on a fork of the end, written to one file, synced
 and renamed into place (log.py); only then is the fork adopted and are the answers given. What cannot be written has not happened. While
 files wait for the pump, the interval grows: each file costs whoever reads it some milliseconds, so that many small ones would make a slow
 pump slower.
-"""
+
+An arrival stream without items gets a clock mark exactly when the next evaluation of some query on it is due, so that windows close on
+time and an idle server writes nothing."""
 
 from __future__ import annotations
 
+import logging
 import queue
+import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Any, TypeVar
@@ -19,12 +23,15 @@ from typing import Any, TypeVar
 import pyarrow as pa
 
 from engine.runtime.append import Appender
-from engine.runtime.errors import EngineError, unavailable
+from engine.runtime.clock import Clock
+from engine.runtime.data_folder import Room
+from engine.runtime.errors import EngineError, disk_full, unavailable
 from engine.runtime.log import LogFolder, LogUnsureError
-from engine.runtime.room import disk_full
 from engine.runtime.rows import Kind
-from engine.supervision.worker import Worker
+from engine.runtime.streams import Source
+from engine.supervision import ANY_NUMBER, Worker
 
+_LOG = logging.getLogger(__name__)
 Reply = TypeVar("Reply")
 DecideAtEnd = Callable[[Appender, int], tuple[list[pa.Table], Reply]]
 _STOP = object()
@@ -182,3 +189,122 @@ def _stamp(rows: Iterable[pa.Table], stream: str) -> int:
     """The last stamp given to items of an arrival stream."""
     return max(int(table["t"][0].as_py()) for table in rows
                if table.num_rows and table["record"][0].as_py() == Kind.EVENT and table["stream"][0].as_py() == stream)
+
+
+_LONGEST_MS = 1_000
+
+
+class Timer:
+    """A thread that appends records when their time has come."""
+
+    def __init__(self, clock: Clock, writer: LogWriter, on_failure: Callable[[BaseException], None] | None = None) -> None:
+        self._clock, self._writer = clock, writer
+        self._expected: Sequence[tuple[int, tuple[str, ...]]] = ()
+        self._wake = threading.Event()
+        self._stopping = threading.Event()
+        self.worker = Worker("timer", self._run, on_failure)
+
+    def start(self) -> None:
+        self.worker.start()
+
+    def stop(self) -> None:
+        """End; nothing is appended afterwards."""
+        self._stopping.set()
+        self._wake.set()
+        self.worker.join()
+
+    def expect(self, ticks: Sequence[tuple[int, tuple[str, ...]]]) -> None:
+        """The next ticks of the queries, with the streams of each (`Pump.next_ticks`)."""
+        self._expected = ticks
+        self._wake.set()
+
+    def _run(self) -> None:
+        while not self._stopping.is_set():
+            with self.worker.busy():
+                until = self._tick()
+            self._clock.wait(self._wake, until)
+            self._wake.clear()
+
+    def _tick(self) -> int:
+        """Append what is due; gives the time at which to look again."""
+        now = self._clock.now_ms()
+        due, later = waiting(self._expected, self._writer.appender.sources, now)
+        try:
+            if due:
+                self._writer.call(lambda end, at: (end.clock_marks(due, at), None))
+            if self._writer.appender.silent(now):
+                self._writer.call(lambda end, at: (end.declare_idle(at), None))
+        except EngineError:
+            logging.getLogger(__name__).warning("the timer could not write to the input log", exc_info=True)
+        silence = self._writer.appender.next_silence()
+        return min(time for time in (now + _LONGEST_MS, later, silence) if time is not None and time > now)
+
+
+def waiting(expected: Sequence[tuple[int, tuple[str, ...]]], sources: Mapping[str, Source], now_ms: int) -> tuple[list[str], int | None]:
+    """The arrival streams that hold up a tick which is due now, and the time of the next such tick."""
+    due: set[str] = set()
+    later: list[int] = []
+    for tick, streams in expected:
+        behind = [stream for stream in streams if stream in sources and sources[stream].arrival and sources[stream].watermark < tick]
+        if behind and tick <= now_ms:
+            due.update(behind)
+        elif behind:
+            later.append(tick)
+    return sorted(due), min(later, default=None)
+
+
+_REST_S = 10.0
+_EXPIRE_S = 60.0
+_MOST_UNMERGED = 1_000     # while the pump is behind, merging waits until there are so many
+
+
+class LogKeeper:
+    """`position` is how far the pump is; `needed` the greatest retention of a stream (ms) and the time from which on items may be read
+    again, or None while that is not known; `seen` is told how many files were merged."""
+
+    def __init__(self, folder: LogFolder, room: Room, archive_files: int, position: Callable[[], int],
+                 needed: Callable[[], tuple[int, int] | None], seen: Callable[[int], None]) -> None:
+        self.worker = Worker("log-keeper", self._run, most=ANY_NUMBER)
+        self._folder, self._room, self._archive_files = folder, room, archive_files
+        self._position, self._needed, self._seen = position, needed, seen
+        self._wake = threading.Event()
+        self._closing = False
+        self._expired = 0.0
+
+    def wake(self) -> None:
+        """There may be something to do."""
+        self._wake.set()
+
+    def stop(self) -> None:
+        self._closing = True
+        self._wake.set()
+        self.worker.join()
+
+    def merge(self, least: int) -> int:
+        """Merge what the pump is done with, if there are so many files; what cannot be merged stays as it is, for another time."""
+        try:
+            return self._folder.merge(self._position(), least, self._room.fits)
+        except (OSError, pa.ArrowException):
+            _LOG.warning("files of the input log could not be merged", exc_info=True)
+            return 0
+
+    def _run(self) -> None:
+        while not self._closing:
+            busy = self._wake.wait(_REST_S)
+            self._wake.clear()
+            if not self._closing:
+                with self.worker.busy():
+                    self._tidy_up(busy)
+
+    def _tidy_up(self, busy: bool) -> None:
+        self._seen(self.merge(self._least(busy)))
+        needed = self._needed()
+        if needed is not None and (time.monotonic() - self._expired > _EXPIRE_S or self._room.low):
+            self._expired = time.monotonic()
+            self._folder.expire(time.time() - needed[0] / 1000, needed[1])
+
+    def _least(self, busy: bool) -> int:
+        """How many files are worth merging: what is waited for comes first."""
+        if not busy:
+            return 2
+        return _MOST_UNMERGED if self._folder.waiting(self._position()) else self._archive_files

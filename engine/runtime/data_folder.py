@@ -1,15 +1,62 @@
-"""Files that cannot be used: moved to a folder of their own with the reason beside them, never deleted, and told until somebody takes
-them away."""
+"""The data folder: how much room its file system has and what is kept free, so that what was acknowledged can be answered; and files that
+cannot be used, which are moved to a folder of their own, never deleted, and told until somebody takes them away."""
 
 from __future__ import annotations
 
+import fcntl
 import logging
+import shutil
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
+
+from engine.runtime.errors import EngineError, disk_full
 
 _LOG = logging.getLogger(__name__)
+_SHARE = 8      # of a small file system no more than this part is kept free
 _WHY = ".why"
+
+
+def lock(path: Path) -> TextIO:
+    """The data folder for this process alone, for as long as the file is open."""
+    file = path.open("w")
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        file.close()
+        raise EngineError("data-in-use", 503, f"Another process uses the data folder {path.parent}.") from None
+    return file
+
+
+class Room:
+    """The file system of `folder`. Once less than the `reserve` (bytes) is free, nothing large is taken in any more."""
+
+    def __init__(self, folder: Path, reserve: int) -> None:
+        self._folder, self._reserve = folder, reserve
+
+    @property
+    def reserve(self) -> int:
+        return min(self._reserve, shutil.disk_usage(self._folder)[0] // _SHARE)
+
+    def free(self) -> int:
+        """Bytes that this process may still write."""
+        return shutil.disk_usage(self._folder)[2]
+
+    @property
+    def low(self) -> bool:
+        """Whether the reserve has been touched."""
+        return self.free() < self.reserve
+
+    def fits(self, size: int) -> bool:
+        """Whether `size` bytes can be written without touching the reserve."""
+        return self.free() - size >= self.reserve
+
+    def check(self) -> None:
+        """Raise 507 where nothing may be taken in."""
+        free, reserve = self.free(), self.reserve
+        if free < reserve:
+            raise disk_full(f"There are {free} bytes left on the disk of the data folder; the last {reserve} are kept to answer what was "
+                            "taken before.")
 
 
 @dataclass(frozen=True, slots=True)

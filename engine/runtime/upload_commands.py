@@ -1,0 +1,195 @@
+"""Commands on static graphs and rule sets: the queries that use them are planned anew."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from dataclasses import replace as changed
+
+import pyarrow as pa
+
+from engine.compiler import BUILT_IN_RULES, triples as triples_of
+from engine.ir.rules import RuleSet
+from engine.ir.spans import DiagnosticError
+from engine.ir.stages import timeline_of
+from engine.ir.windows import rule_windows
+from engine.records import Triple
+from engine.runtime.append import Appender
+from engine.runtime.catalogue import check_graph, check_rederived, check_rules
+from engine.runtime.commands import Check, Decision, Rows, StaleError
+from engine.runtime.errors import EngineError, in_use
+from engine.runtime.query import Compiled
+from engine.runtime.query_commands import QueryCommands
+from engine.runtime.registered import Registered
+from engine.runtime.resources import GraphInfo, RuleSetInfo
+from engine.runtime.rows import graph_rows, own_blank_nodes
+from engine.runtime.stores import StoredRules, checked, graph_mark, static_facts
+from engine.runtime.streams import check_name
+from engine.runtime.view import View
+
+
+class UploadCommands(QueryCommands):
+    """What may be done with static graphs and rule sets. The sets that are built in can only be read."""
+
+    # --- static graphs
+
+    def put_graph(self, iri: str, triples: Sequence[Triple], replace: bool = True,
+                  check: Check[GraphInfo] = None) -> tuple[GraphInfo, bool]:
+        """Replace a static graph, or add to it; the queries that use it are planned anew."""
+        plans = dict[str, Compiled]()
+
+        def prepare(view: View) -> Decision[bool]:
+            version, made = view.catalogue.graphs.get(iri), None
+            count = version.count if version is not None else 0
+            before = triples_of(view.graph(iri)[1]) if iri in view.graphs else None
+            if before is None or set(own_blank_nodes(triples, graph_mark(iri, count))) != set(before):
+                fresh = own_blank_nodes(triples, graph_mark(iri, count + 1))
+                rows = graph_rows(0, iri, list(dict.fromkeys(fresh if replace or before is None else [*before, *fresh])))
+                made = rows, static_facts(rows)
+            basis = _basis(view.catalogue.queries.using_graph(iri), view)
+            plans.clear()
+            if made is not None:
+                plans.update(self._graph_plans(iri, made[1], view))
+
+            def decide(end: Appender, view: View, now: int) -> tuple[Rows, bool]:
+                known = view.catalogue.graphs.get(iri)
+                if check is not None:
+                    check(view.graph(iri)[0] if iri in view.graphs else None)
+                if (known and known.position) != (version and version.position) and (made is None or not replace):
+                    raise StaleError
+                if made is None:
+                    return [], False
+                check_rederived(view.catalogue, iri)
+                check_graph(view.catalogue, self.settings, iri, made[1].num_rows)
+                self._machine.room.check()
+                if _basis(view.catalogue.queries.using_graph(iri), view) != basis:      # the pump makes the plans
+                    plans.clear()
+                return end.graph(iri, made), iri not in view.graphs
+
+            return decide
+
+        created, view = self._write_prepared(prepare, plans)
+        return view.graph(iri)[0], created
+
+    def _graph_plans(self, iri: str, facts: pa.Table, view: View) -> dict[str, Compiled]:
+        """The plans with other facts in a graph of the queries that use it, by name. One that cannot be planned fails at the pump."""
+        plans = {}
+        for query in view.catalogue.queries.using_graph(iri):
+            if view.standing(query) != "failed":
+                names = self._names(query.definition.options, view)
+                with suppress(DiagnosticError, ValueError):
+                    plans[query.name] = self._machine.backend.compile(query.statement, query.name,
+                                                                      changed(names, graphs={**names.graphs, iri: facts}))
+        return plans
+
+    def graphs(self) -> list[GraphInfo]:
+        view = self._view()
+        return [view.graph(iri)[0] for iri in sorted(view.graphs)]
+
+    def graph(self, iri: str) -> tuple[GraphInfo, list[Triple]]:
+        info, facts = self._view().graph(iri)
+        return info, triples_of(facts)
+
+    def delete_graph(self, iri: str, check: Check[GraphInfo] = None) -> None:
+        """Remove a static graph that no query uses."""
+        def decide(end: Appender, view: View, now: int) -> tuple[Rows, None]:
+            info, _ = view.graph(iri)
+            if check is not None:
+                check(info)
+            if info.used_by:
+                raise in_use(f"the graph <{iri}>", info.used_by)
+            return end.graph(iri, None), None
+
+        self._write(decide)
+
+    # --- rule sets
+
+    def put_rules(self, name: str, media: str, text: str, check: Check[RuleSetInfo] = None) -> tuple[RuleSetInfo, bool]:
+        """Set a rule set, or replace it: the queries that use it are planned anew. The same text again is no change."""
+        _check_writable(check_name(name))
+        rules = checked(self._parse_rules(text, media, name), self.settings.max_window_ms)
+        plans = dict[str, Compiled]()
+
+        def prepare(view: View) -> Decision[bool]:
+            before = view.catalogue.rules.get(name)
+            same = before is not None and (before.media, before.text) == (media, text)
+            basis = before and before.version, _basis(view.catalogue.queries.using_rules(name), view)
+            plans.clear()
+            if not same:
+                plans.update(self._plans(name, rules, view))
+
+            def decide(end: Appender, view: View, now: int) -> tuple[Rows, bool]:
+                if check is not None:
+                    check(view.rule_set(name) if name in view.catalogue.rules else None)
+                stored = view.catalogue.rules.get(name)
+                if (stored and stored.version, _basis(view.catalogue.queries.using_rules(name), view)) != basis:
+                    raise StaleError
+                if not same:
+                    check_rules(view.catalogue, self.settings, name, text)
+                return [] if same else end.rules(name, StoredRules(media, text, 0, rules)), before is None
+
+            return decide
+
+        created, view = self._write_prepared(prepare, plans)
+        return view.rule_set(name), created
+
+    def check_rules(self, media: str, text: str) -> int:
+        """Whether a text is a rule set, as `put_rules` reads it; the number of its rules and facts. Nothing is set, and whether queries
+        could be planned with it is not looked at."""
+        rules = checked(self._parse_rules(text, media, "rules"), self.settings.max_window_ms)
+        return len(rules.rules) + len(rules.facts)
+
+    def rule_sets(self) -> list[RuleSetInfo]:
+        """All rule sets, the built-in ones first."""
+        view = self._view()
+        return [view.rule_set(name) for name in view.catalogue.rule_sets]
+
+    def rule_set(self, name: str) -> RuleSetInfo:
+        return self._view().rule_set(name)
+
+    def delete_rules(self, name: str, check: Check[RuleSetInfo] = None) -> None:
+        """Remove a rule set that no query uses."""
+        _check_writable(name)
+
+        def decide(end: Appender, view: View, now: int) -> tuple[Rows, None]:
+            info = view.rule_set(name)
+            if check is not None:
+                check(info)
+            if info.used_by:
+                raise in_use(f"the rule set {name!r}", info.used_by)
+            return end.rules(name, None), None
+
+        self._write(decide)
+
+    def _plans(self, name: str, rules: RuleSet, view: View) -> dict[str, Compiled]:
+        """The plans with new rules of the queries that use them, by name. Refuses rules with which one that runs could not be planned."""
+        plans = {}
+        for query in view.catalogue.queries.using_rules(name):
+            if view.standing(query) == "failed":
+                continue
+            if (old := view.catalogue.rule_sets.get(name)) is not None and rule_windows([rules]) != rule_windows([old]):
+                raise EngineError("in-use", 409, f"The query {query.name!r} uses these rules with another Window: what they have to see is "
+                                  "not kept.", {"usedBy": [query.name]})
+            if query.statement.timed_rules or timeline_of(rules) is not None:
+                raise EngineError("in-use", 409, f"The query {query.name!r} uses these rules with a time of their own: what was derived "
+                                  "cannot be taken back.", {"usedBy": [query.name]})
+            names = self._names(query.definition.options, view)
+            try:
+                found = self._machine.backend.compile(query.statement, query.name, changed(names, rules={**names.rules, name: rules}))
+            except (DiagnosticError, ValueError) as error:
+                reason = error.diagnostics[0].message if isinstance(error, DiagnosticError) else str(error)
+                raise EngineError("in-use", 409, f"The query {query.name!r} cannot be planned with these rules: {reason}",
+                                  {"usedBy": [query.name]}) from error
+            plans[query.name] = found
+        return plans
+
+
+def _basis(users: Iterable[Registered], view: View) -> list[object]:
+    """What plans of these queries depend on, with another version of what they use."""
+    return [(query.epoch, view.catalogue.basis(query.statement)) for query in users]
+
+
+def _check_writable(name: str) -> None:
+    if name in BUILT_IN_RULES:
+        raise EngineError("method-not-allowed", 405, f"The rule set {name!r} is built in; it can only be read.",
+                          {"name": name, "allowed": ["GET", "HEAD"]})
