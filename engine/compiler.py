@@ -73,7 +73,7 @@ def compile_statement(statement: Statement, catalog: Catalog, identity: str = ""
     goal = goal_plan(validated, closed_plan, closed.default, _windows_of(validated))
     compiled = Compiled(validated, rewritten, plan, identity, estimate, build, generalise, words, goal, passes, staged=chain, derived=timed)
     if until == "spark":
-        compiled.text("local")
+        compiled.write()
     return compiled
 
 
@@ -96,7 +96,7 @@ def _compile_program(statement: Statement, catalog: Catalog, identity: str, unti
     compiled = Compiled(statement, statement, plan, identity, static_estimate(statement, catalog), lambda live: plan, generalise, words,
                         passes=passes)
     if until == "spark":
-        compiled.text("local")
+        compiled.write()
     return compiled
 
 
