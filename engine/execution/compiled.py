@@ -18,18 +18,16 @@ from engine.ir.printer import show
 from engine.ir.rules import Role, Test
 from engine.ir.statement import Construct, Describe, Program, Select, Statement, TimedProgram, TimeWindow
 from engine.ir.terms import Variable
-from engine.plan.chains import with_chains
-from engine.plan.describe import TRIPLE
-from engine.plan.explain import explain_plan, plan_tree
-from engine.plan.graphs import growing
+from engine.plan.build import TRIPLE
+from engine.plan.explain import explain_plan, explain_staged, plan_tree
+from engine.plan.graphs import growing, with_chains
 from engine.plan.kept import with_kept
 from engine.plan.memory import describe, memory
 from engine.plan.nodes import (AtomsSource, Begun, ClosedSource, KeptSource, Plan, Project, Sample, Scan, TimedSource, closures,
                                own_leaves, sources, with_names)
 from engine.plan.order import Estimate
 from engine.plan.shape import Shape, shape_of
-from engine.plan.staged import StagedPlan, explain_staged
-from engine.plan.timed import TimedPlan
+from engine.plan.timed import StagedPlan, TimedPlan
 from engine.sql.calls import is_rowwise, is_volatile
 from engine.sql.companions import typed_variables
 from engine.sql.dialect import DIALECTS

@@ -16,7 +16,7 @@ from engine.execution.instances import begun_facts
 from engine.ir.statement import Ask, Program
 from engine.limits import UNLIMITED, EvaluationLimits
 from engine.plan.nodes import Begun
-from engine.plan.staged import Look
+from engine.plan.timed import Look
 from engine.sql.sources import Evaluation
 from engine.timeline import MIN, evaluation_point
 from engine.worker.bundles import Written

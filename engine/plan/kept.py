@@ -12,8 +12,8 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Sequence
-from dataclasses import fields, replace
-from typing import Any, get_args
+from dataclasses import replace
+from typing import Any
 
 from engine.ir.expressions import Call, Expression, exists_in, variables_of
 from engine.ir.statement import StreamSource, TimeWindow
@@ -61,9 +61,7 @@ def with_kept(plan: Plan, streams: Sequence[StreamSource], fixed: Fixed, *, gene
     def below(plan: Plan) -> Plan:
         if isinstance(plan, Mark) and (sample := _unseeded(plan, streams, fixed, general)) is not None:
             return Mark(again(plan.input), sample, plan.variable, plan.seed, seeded=False)
-        before = {field.name: value for field in fields(plan) if isinstance(value := getattr(plan, field.name), get_args(Plan))}
-        found: dict[str, Any] = {name: again(value) for name, value in before.items()}
-        return replace(plan, **found) if any(found[name] is not before[name] for name in before) else plan
+        return nodes.with_below(plan, again)
 
     return again(plan)
 

@@ -55,7 +55,7 @@ class StaticSource:
 
 @dataclass(frozen=True, slots=True)
 class TimedSource:
-    """What rule sets with a time of their own derive, as it is seen at each evaluation time (engine/plan/staged.py); `name` tells it from
+    """What rule sets with a time of their own derive, as it is seen at each evaluation time (engine/plan/timed.py); `name` tells it from
     that of all other queries."""
 
     name: str
@@ -544,6 +544,13 @@ def sources(plan: Plan) -> frozenset[Source]:
     """Every source that the plan reads, merged ones included as such."""
     own: frozenset[Source] = frozenset((plan.source,)) if isinstance(plan, (Scan, Sample, Nodes, Stamps, Begun)) else frozenset()
     return own.union(*(sources(below) for below in inputs(plan)))
+
+
+def with_below(plan: Plan, again: Callable[[Plan], Plan]) -> Plan:
+    """The plan over what `again` makes of the plans in its fields; itself where that is what they are."""
+    before = {own.name: value for own in fields(plan) if isinstance(value := getattr(plan, own.name), get_args(Plan))}
+    found: dict[str, Any] = {name: again(value) for name, value in before.items()}
+    return replace(plan, **found) if any(found[name] is not before[name] for name in before) else plan
 
 
 def with_names(plan: Plan, name: Callable[[ClosedSource], str]) -> Plan:

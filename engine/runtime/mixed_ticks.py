@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from engine.plan.staged import Look
+from engine.plan.timed import Look
 from engine.runtime.ticks import Known, Mark, Ticker, Times, Timetable
 from engine.timeline import MIN
 

@@ -15,8 +15,7 @@ from functools import cached_property, lru_cache
 from sqlglot import exp
 
 from engine.plan import intervals as plan
-from engine.plan.shared import shared
-from engine.plan.upcoming import Watched
+from engine.plan.analyses import Watched, shared
 from engine.sql.intervals import Emitter, pending, running_max
 from engine.sql.tree import above, below, both, column, greatest, number, parameter, parameters, plus, select, union_all, when, written
 from engine.timeline import MAX

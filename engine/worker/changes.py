@@ -11,7 +11,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from engine.plan.staged import Look, StagedPlan
+from engine.plan.timed import Look, StagedPlan
 from engine.timeline import MAX, MIN
 
 Times = npt.NDArray[np.int64]

@@ -19,7 +19,7 @@ from engine.ir.growth import rounds
 from engine.ir.rules import ALWAYS_HELD, TRIPLE
 from engine.ir.terms import RDF_TYPE
 from engine.plan import intervals as plan
-from engine.plan.upcoming import late_boxed, watched
+from engine.plan.analyses import late_boxed, watched
 from engine.sql.steps import PREFIX, Statements
 from engine.timeline import MAX, MIN
 from engine.worker.database import register

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from engine.plan import intervals as plan
-from engine.plan.lasting import goes_on, longest
+from engine.plan.analyses import goes_on, longest
 from engine.sql.steps import statements_of
 from engine.timeline import MAX, MIN, Interval, granule, instant
 from engine.worker.functions import register_duckdb

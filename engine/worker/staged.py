@@ -1,4 +1,4 @@
-"""A chain of programs in the DuckDB of a worker (engine/plan/staged.py): each is taken on as far as it is final, with the facts that came
+"""A chain of programs in the DuckDB of a worker (engine/plan/timed.py): each is taken on as far as it is final, with the facts that came
 in and with what is new of those before that it reads."""
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from engine.ir.rules import EVENT, TRIPLE
 from engine.ir.terms import Constant, Term
 from engine.plan.derivations import relation_name
-from engine.plan.staged import Look, PlannedStage, StagedPlan
+from engine.plan.timed import Look, PlannedStage, StagedPlan
 from engine.sql.steps import statements_of
 from engine.timeline import MAX, MIN
 from engine.worker.changes import changed, upcoming

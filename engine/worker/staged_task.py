@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from engine.functions.typed import typed_columns
 from engine.limits import LimitExceeded
-from engine.plan.staged import Look, StagedPlan
+from engine.plan.timed import Look, StagedPlan
 from engine.worker.database import kept_beside
 from engine.worker.program import Snapshot
 from engine.worker.staged import TRIPLES, StagedSnapshot, StagedState

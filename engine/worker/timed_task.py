@@ -19,8 +19,7 @@ import pyarrow.compute as pc
 
 from engine.ir.rules import TRIPLE
 from engine.limits import LimitExceeded
-from engine.plan.staged import StagedPlan
-from engine.plan.timed import TimedPlan, Told
+from engine.plan.timed import StagedPlan, TimedPlan, Told
 from engine.sql.steps import statements_of
 from engine.timeline import MAX, MIN
 from engine.worker.database import kept_beside

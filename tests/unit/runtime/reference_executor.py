@@ -28,7 +28,7 @@ from engine.ir.stages import divide
 from engine.ir.statement import Program, Statement, TimedProgram
 from engine.ir.terms import Variable
 from engine.limits import Cancelled, LimitExceeded
-from engine.plan.staged import StagedPlan
+from engine.plan.timed import StagedPlan
 from engine.records import Event, Triple
 from engine.reference.content import History, content_of, dataset_at, held_at, window_bounds, window_events
 from engine.reference.dataset import EMPTY, Graph
