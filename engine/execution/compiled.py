@@ -28,12 +28,10 @@ from engine.plan.nodes import (AtomsSource, Begun, ClosedSource, KeptSource, Pla
 from engine.plan.order import Estimate
 from engine.plan.shape import Shape, shape_of
 from engine.plan.timed import StagedPlan, TimedPlan
-from engine.sql.calls import is_rowwise, is_volatile
-from engine.sql.companions import typed_variables
+from engine.sql.calls import is_rowwise, is_volatile, typed_variables
 from engine.sql.dialect import DIALECTS
 from engine.sql.emit import Emitter, PlanText
-from engine.sql.fixpoint import ClosureText, closure_text
-from engine.sql.instances import begun_text
+from engine.sql.fixpoint import ClosureText, begun_text, closure_text
 from engine.sql.kept import KeptText, KeptWriter
 from engine.sql.lower import Lowering
 from engine.sql.relation import Constants
@@ -108,7 +106,6 @@ class Compiled:
 
     @property
     def column_names(self) -> tuple[str, ...]:
-        """The names of the answer's columns."""
         return tuple(v.name for v in self.variables)
 
     @property
@@ -190,12 +187,9 @@ class Compiled:
         return tuple(self._kept[name, typed] for name in made)
 
     def text(self, executor: str, typed: bool = True, form: Form = "plain", kinds: Kinds = ANY_KIND) -> PlanText:
-        """The plan's text for the executor `sql` or `local`; without `typed`, values are compared by Python alone. It serves as long as
-        the objects in windows have no other kinds.
-
-        In the form `motifs` chains of free predicates are found by motif finding before; in `sampled` what can be kept is, in `shared` in
-        relations that serve other queries, too.
-        """
+        """The plan's text for the executor `sql` or `local`; without `typed`, values are compared by Python alone. It serves as long as the
+        objects in windows have no other kinds. In the form `motifs` chains of free predicates are found by motif finding before; in
+        `sampled` what can be kept is, in `shared` in relations that serve other queries, too."""
         key = (executor, typed, form, kinds)
         text = self.texts.get(key)
         if text is None:
@@ -262,7 +256,6 @@ class Compiled:
         return {name: self._constants[name] for name in closure.constants}
 
     def tree(self) -> dict[str, Any]:
-        """The plan as nested nodes, for its picture."""
         return plan_tree(self.plan, self.estimate)
 
     def explain(self, stage: str = "spark", form: Form = "plain") -> str:
@@ -290,7 +283,6 @@ class Compiled:
 
 
 def constants_table(constants: Constants) -> pa.Table:
-    """The table of some constants."""
     columns = {f"c{number}": pa.array(tokens, pa.string()) for number, tokens in enumerate(zip(*constants.rows))}
     if constants.typed is not None:
         columns |= zip(("kind", "number", "micros"), typed_columns(columns[f"c{constants.typed}"]))

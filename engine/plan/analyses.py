@@ -12,12 +12,10 @@ from engine.timeline import MAX, Interval
 
 
 def shared(program: plan.Program) -> tuple[plan.Program, dict[str, str]]:
-    """The program with one relation for all those that are derived alike, and by which relation each of the others is read:
-    ``q1(x) <- diamond-minus[0s,5s] p(x)`` and ``q2(x) <- diamond-minus[0s,5s] p(x)`` hold the same rows, as long as no fact of the one or
-    the other comes in besides (engine/worker/program.py).
-
-    Recursive relations, and those of atoms that become known late, stay as they are. What reads relations that are one may itself be one.
-    """
+    """The program with one relation for all those that are derived alike, and by which relation each of the others is read: ``q1(x) <-
+    diamond-minus[0s,5s] p(x)`` and ``q2(x) <- diamond-minus[0s,5s] p(x)`` hold the same rows, as long as no fact of the one or the other
+    comes in besides (engine/worker/program.py). Recursive relations, and those of atoms that become known late, stay as they are. What
+    reads relations that are one may itself be one."""
     of: dict[str, str] = {}
     made: dict[Hashable, str] = {}
     late = {name for pair in program.late for name in pair}
@@ -39,7 +37,6 @@ def shared(program: plan.Program) -> tuple[plan.Program, dict[str, str]]:
 
 
 def _renamed(node: Any, names: Mapping[str, str]) -> Any:
-    """A node that reads relations by other names."""
     if isinstance(node, plan.Scan):
         return replace(node, relation=names.get(node.relation, node.relation))
     if isinstance(node, tuple):
@@ -116,7 +113,6 @@ def _positive(node: plan.Node) -> Iterator[plan.Scan]:
 
 
 def _distances(node: plan.Node) -> Iterator[Interval]:
-    """The distances by which a node moves rows."""
     for found in plan.walk(node):
         if isinstance(found, (plan.Shift, plan.Box, plan.LateBox, plan.Recall, plan.RunOn)):
             yield found.distance
@@ -126,12 +122,11 @@ def _distances(node: plan.Node) -> Iterator[Interval]:
 
 @dataclass(frozen=True, slots=True)
 class Watched:
-    """What the rows of a relation say of when a program has something new to tell though nothing comes.
-
-    A row that begins behind the step, or ends there, says so. One that ends with the step may do so only because more is not known yet:
-    what stands beside something negated, and the last atoms of a stream. It goes on until a row of another relation begins or ends, so it
-    says nothing by itself; a box over it begins once it has held long enough. `is_open`: one that ends with the step says nothing.
-    `boxes` are how long (in points) it must have held for operators over it."""
+    """What the rows of a relation say of when a program has something new to tell though nothing comes. A row that begins behind the step,
+    or ends there, says so. One that ends with the step may do so only because more is not known yet: what stands beside something negated,
+    and the last atoms of a stream. It goes on until a row of another relation begins or ends, so it says nothing by itself; a box over it
+    begins once it has held long enough. `is_open`: one that ends with the step says nothing. `boxes` are how long (in points) it must have
+    held for operators over it."""
 
     is_open: bool = False
     boxes: tuple[int, ...] = ()

@@ -67,7 +67,7 @@ class Builder:
             case ir.PathPattern():
                 return self._path(pattern, place)
             case ir.Values(variables=variables, rows=rows):
-                return self._seeded(_join(self._nothing(place), nodes.Values(variables, rows)), place)
+                return self._seeded(nodes.joined(self._nothing(place), nodes.Values(variables, rows)), place)
             case ir.Join(left=left, right=right):
                 return self._join(left, right, place)
             case ir.LeftJoin():
@@ -94,7 +94,7 @@ class Builder:
             left, right = right, left
         before = self._build(left, place)
         after = self._path(right, place, before) if isinstance(right, ir.PathPattern) else self._build(right, place)
-        return _join(before, after)
+        return nodes.joined(before, after)
 
     def _modifier(self, pattern: ir.Pattern, place: Place) -> Plan:
         match pattern:
@@ -172,7 +172,7 @@ class Builder:
         plan: Plan | None = None
         for iri, source in sources:
             inner = self._build(pattern, replace(place, source=source))
-            named = _join(inner, nodes.Values((name,), ((Constant(f"<{iri}>"),),)))
+            named = nodes.joined(inner, nodes.Values((name,), ((Constant(f"<{iri}>"),),)))
             plan = named if plan is None else nodes.Union(plan, named)
         return plan or self._seeded(nodes.Values((name, *sorted(ir.scope(pattern) - {name})), ()), place)
 
@@ -192,7 +192,7 @@ class Builder:
     # -- filters, groups, EXISTS
 
     def _seeded(self, plan: Plan, place: Place) -> Plan:
-        return plan if place.seed is None else _join(place.seed, plan)
+        return plan if place.seed is None else nodes.joined(place.seed, plan)
 
     def _filter(self, plan: Plan, condition: ex.Expression, place: Place) -> Plan:
         """EXISTS is asked of what passes the other conditions."""
@@ -273,12 +273,6 @@ class Builder:
                 aggregate = replace(aggregate, expression=argument)
             plain.append((variable, aggregate))
         return nodes.Aggregate(plan, _with_graph(keys, place), tuple(plain), implicit and _with_graph((), place) == ())
-
-
-def _join(left: Plan, right: Plan) -> Plan:
-    if isinstance(left, nodes.Unit):
-        return right
-    return left if isinstance(right, nodes.Unit) else nodes.Join(left, right)
 
 
 def _with_graph(variables: tuple[Variable, ...], place: Place) -> tuple[Variable, ...]:

@@ -113,8 +113,7 @@ def _spelled_part(part: object) -> object:
     return part
 
 
-def entailed(data: Dataset, reasoning: tuple[StaticSource, ...], program: RulesOf, windows: str,
-             alone: bool = True) -> Dataset:
+def entailed(data: Dataset, reasoning: tuple[StaticSource, ...], program: RulesOf, windows: str, alone: bool = True) -> Dataset:
     """`data` under the rules that `program` has for static graphs; `windows` is as for `closure`. Without `alone` no pattern can
     match what the `reasoning` graphs entail by themselves."""
     def closed(base: Sequence[WindowSource | StaticSource | TimedSource], background: ClosedSource | None = None) -> ClosedSource:

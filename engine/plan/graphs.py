@@ -8,7 +8,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from engine.ir.terms import Variable
 from engine.plan import nodes
 from engine.plan.nodes import Plan
 
@@ -67,7 +66,7 @@ def _linked(join: nodes.Join) -> Plan:
     one, other = _chain(join.left), _chain(join.right)
     for first, second in ((one, other), (other, one)):
         if first and second and first[-1].object == second[0].subject and first[0].source == second[0].source:
-            if len(_variables(first) | _variables(second)) == 2 * (len(first) + len(second)) + 1:
+            if len(nodes.scan_variables(*first, *second)) == 2 * (len(first) + len(second)) + 1:
                 return nodes.Chain((*first, *second))
     return join
 
@@ -76,10 +75,6 @@ def _chain(plan: Plan) -> tuple[nodes.Scan, ...]:
     match plan:
         case nodes.Chain(scans=scans):
             return scans
-        case nodes.Scan(graph=None, rest=()) if len(_variables((plan,))) == 3:
+        case nodes.Scan(graph=None, rest=()) if len(nodes.scan_variables(plan)) == 3:
             return (plan,)
     return ()
-
-
-def _variables(scans: tuple[nodes.Scan, ...]) -> set[Variable]:
-    return {term for scan in scans for term in scan.terms if isinstance(term, Variable)}

@@ -204,7 +204,6 @@ class Program:
 
     @property
     def relations(self) -> tuple[Relation, ...]:
-        """All relations, in the order of evaluation."""
         return tuple(relation for stratum in self.strata for relation in stratum.relations)
 
 

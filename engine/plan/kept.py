@@ -40,7 +40,7 @@ def with_kept(plan: Plan, streams: Sequence[StreamSource], fixed: Fixed, *, gene
     def filtered(plan: Plan, condition: Expression) -> Plan | None:
         """A sample of what a plan finds for which a condition on what it binds holds."""
         parts = conjunction(plan)
-        if parts is None or any(exists_in(condition)) or not variables_of(condition) <= {*_variables(parts[0])}:
+        if parts is None or any(exists_in(condition)) or not variables_of(condition) <= {*nodes.scan_variables(*parts[0])}:
             return None
         return _sample(Filter(plan, condition), streams, fixed, general)
 
@@ -129,19 +129,15 @@ def _sample(plan: Plan, streams: Sequence[StreamSource], fixed: Fixed, general: 
         return None
     if not any(isinstance(term, Constant) for scan in scans for term in scan.terms) or not _connected(scans):
         return None
-    variables = _variables(scans)
+    variables = nodes.scan_variables(*scans)
     if not general or not _is_star(scans):
         return None if len(scans) == 1 and not filters else Sample(_source(scans, filters, windows, streams, variables), variables)
     opened, same = _without_constants(scans)
-    every = _variables(opened)
+    every = nodes.scan_variables(*opened)
     rows: Plan = Sample(_source(opened, (), windows, streams, every), every)
     for condition in (*same, *filters):
         rows = Filter(rows, condition)
     return Project(rows, variables) if same else rows
-
-
-def _variables(scans: Sequence[Scan]) -> tuple[Variable, ...]:
-    return tuple(dict.fromkeys(t for scan in scans for t in (*scan.terms, scan.graph) if isinstance(t, Variable)))
 
 
 def _is_star(scans: Sequence[Scan]) -> bool:
@@ -206,7 +202,7 @@ def leaves(source: Source) -> tuple[WindowSource | StaticSource, ...] | None:
 
 def _connected(scans: Sequence[Scan]) -> bool:
     """Whether the scans share variables, one with the next: else what is kept would be a product."""
-    found = [{t for t in (*scan.terms, scan.graph) if isinstance(t, Variable)} for scan in scans]
+    found = [set(nodes.scan_variables(scan)) for scan in scans]
     reached, waiting = found[0], found[1:]
     while near := [one for one in waiting if one & reached]:
         reached = reached.union(*near)

@@ -107,7 +107,6 @@ class PlannedStage:
 
     @property
     def memory(self) -> Memory:
-        """What its rules have to keep."""
         return memory(self.rules, self.timeline.granularity_ms)
 
 

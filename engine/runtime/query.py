@@ -12,8 +12,7 @@ import pyarrow as pa
 
 from engine.execution.compiled import Form
 from engine.execution.content import StreamContent
-from engine.execution.due import ProgramPosition
-from engine.execution.instances import ENDS
+from engine.execution.due import ENDS, ProgramPosition
 from engine.ir.patterns import BGP
 from engine.ir.statement import Program, Select, Statement, TimedProgram, TimeWindow
 from engine.ir.terms import Variable

@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from engine.execution.content import Chunk, StreamContent
 from engine.execution.due import ProgramPosition
-from engine.execution.ran import Ran
+from engine.execution.plan_job import Ran
 from engine.ir.statement import Statement
 from engine.runtime.derived import FixedQueries
 from engine.runtime.meters import Measured

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 import numpy as np
 import pyarrow as pa
 
-from engine.execution.instances import moments
+from engine.execution.due import moments
 from engine.worker.timed_task import CEASED
 
 

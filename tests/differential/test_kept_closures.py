@@ -18,7 +18,7 @@ from engine.ir.rules import RuleSet
 from engine.plan import dataset
 from engine.runtime.rows import encode, facts_of, graph_table
 from engine.timeline import MIN
-from engine.worker import states
+from engine.worker import closures as states
 from grammar.program import parse_program
 from grammar.rif import parse_rules
 from grammar.statement import parse

@@ -11,7 +11,7 @@ from pyspark.sql import functions as f
 from engine.spark.graphs.plain import components as weak
 from engine.spark.graphs.plain import strong_components as strong
 from engine.spark.graphs.plain import widest
-from engine.sql.closure import recursion
+from engine.sql.leaves import recursion
 from engine.worker.database import database, register
 
 Work = Callable[[pa.Table], pa.Table]
@@ -19,12 +19,10 @@ _FIRST = "first"
 
 
 def components(edges: DataFrame, within: tuple[str, ...]) -> DataFrame:
-    """Rows ``node component``, named by the least node."""
     return _labelled(edges, within, weak)
 
 
 def strong_components(edges: DataFrame, within: tuple[str, ...]) -> DataFrame:
-    """Rows ``node component``, named by the least node."""
     return _labelled(edges, within, strong)
 
 

@@ -31,7 +31,7 @@ from engine.sql.lower import Lowering
 from engine.sql.sources import graph_table
 from engine.timeline import ALWAYS, granule
 from engine.why.ranks import Ranked
-from engine.worker.rounds import close
+from engine.worker.closures import close
 from engine.worker.functions import register_duckdb
 
 E = "http://ex.org/"
