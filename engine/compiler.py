@@ -24,14 +24,10 @@ from engine.ir.strata import Unstratified
 from engine.ir.windows import with_rule_windows
 from engine.plan import derivations, intervals
 from engine.plan.build import Builder
-from engine.plan.dataset import Dataset, dataset
-from engine.plan.entail import entailed
-from engine.plan.goal import goal_plan
+from engine.plan.dataset import Dataset, dataset, entailed, goal_plan, program_plan
 from engine.plan.nodes import MergedSource, Plan, StaticSource, TimedSource
 from engine.plan.order import Estimate
-from engine.plan.program import program_plan
-from engine.plan.staged import StagedPlan, staged_plan
-from engine.plan.timed import timed_plan
+from engine.plan.timed import StagedPlan, staged_plan, timed_plan
 from engine.records import Triple
 from engine.rewrite.alternatives import NotUnfolded
 from engine.rewrite.owl2rl import BUILT_IN as BUILT_IN_RULES, RULES_OF

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from engine.compiler import staged
 from engine.ir.rules import RuleSet
-from engine.plan.staged import Look, StagedPlan
+from engine.plan.timed import Look, StagedPlan
 from engine.records import Event, Triple
 from engine.reference.dataset import Graph
 from engine.reference.mixed import seen_at

@@ -17,24 +17,20 @@ from engine.ir.printer import Pass, show, show_passes
 from engine.ir.rules import Role, Test
 from engine.ir.statement import Construct, Describe, Program, Select, Statement, TimedProgram, TimeWindow
 from engine.ir.terms import Variable
-from engine.plan.chains import with_chains
-from engine.plan.describe import TRIPLE
-from engine.plan.explain import explain_plan, plan_tree
-from engine.plan.graphs import growing
+from engine.plan.build import TRIPLE
+from engine.plan.explain import explain_plan, explain_staged, plan_tree
+from engine.plan.graphs import growing, with_chains
 from engine.plan.kept import with_kept
 from engine.plan.memory import describe, memory
 from engine.plan.nodes import (AtomsSource, Begun, ClosedSource, KeptSource, Plan, Project, Sample, Scan, TimedSource, closures, own_leaves,
                                sources, with_names)
 from engine.plan.order import Estimate
 from engine.plan.shape import Shape, shape_of
-from engine.plan.staged import StagedPlan, explain_staged
-from engine.plan.timed import TimedPlan
-from engine.sql.calls import is_rowwise, is_volatile
-from engine.sql.companions import typed_variables
+from engine.plan.timed import StagedPlan, TimedPlan
+from engine.sql.calls import is_rowwise, is_volatile, typed_variables
 from engine.sql.dialect import DIALECTS
 from engine.sql.emit import Emitter, PlanText
-from engine.sql.fixpoint import ClosureText, closure_text
-from engine.sql.instances import begun_text
+from engine.sql.fixpoint import ClosureText, begun_text, closure_text
 from engine.sql.kept import KeptText, KeptWriter
 from engine.sql.lower import Lowering
 from engine.sql.relation import Constants
@@ -114,7 +110,6 @@ class Compiled:
 
     @property
     def column_names(self) -> tuple[str, ...]:
-        """The names of the answer's columns."""
         return tuple(v.name for v in self.variables)
 
     @property
@@ -196,12 +191,9 @@ class Compiled:
         return tuple(self._kept[name, typed] for name in made)
 
     def text(self, executor: str, typed: bool = True, form: Form = "plain", kinds: Kinds = ANY_KIND) -> PlanText:
-        """The plan's text for the executor `sql` or `local`; without `typed`, values are compared by Python alone. It serves as long as
-        the objects in windows have no other kinds.
-
-        In the form `motifs` chains of free predicates are found by motif finding before; in `sampled` what can be kept is, in `shared` in
-        relations that serve other queries, too.
-        """
+        """The plan's text for the executor `sql` or `local`; without `typed`, values are compared by Python alone. It serves as long as the
+        objects in windows have no other kinds. In the form `motifs` chains of free predicates are found by motif finding before; in
+        `sampled` what can be kept is, in `shared` in relations that serve other queries, too."""
         key = (executor, typed, form, kinds)
         text = self.texts.get(key)
         if text is None:
@@ -268,7 +260,6 @@ class Compiled:
         return {name: self._constants[name] for name in closure.constants}
 
     def tree(self) -> dict[str, Any]:
-        """The plan as nested nodes, for its picture."""
         return plan_tree(self.plan, self.estimate)
 
     def explain(self, stage: str = "spark", form: Form = "plain") -> str:
@@ -296,7 +287,6 @@ class Compiled:
 
 
 def constants_table(constants: Constants) -> pa.Table:
-    """The table of some constants."""
     columns = {f"c{number}": pa.array(tokens, pa.string()) for number, tokens in enumerate(zip(*constants.rows))}
     if constants.typed is not None:
         columns |= zip(("kind", "number", "micros"), typed_columns(columns[f"c{constants.typed}"]))

@@ -1,4 +1,4 @@
-"""The facts of one stream that some window may still see, as Arrow chunks.
+"""The facts of one stream that some window may still see, as Arrow chunks, and what workers are brought of them.
 
 They are resident in workers (engine/worker/resident.py), and mirrored as Parquet segments for Spark (engine/spark/mirror.py); here they are
 what another worker is given. So large chunks lie in files of the driver that are mapped, and take none of its memory.
@@ -8,9 +8,12 @@ from __future__ import annotations
 
 import itertools
 import logging
+import secrets
 import tempfile
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from functools import cached_property
+from weakref import ref
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -20,7 +23,7 @@ from engine.functions.typed import Kind, Kinds
 from engine.ir.terms import RDF_TYPE
 from engine.plan.order import Estimate
 from engine.timeline import MAX, MIN
-
+from engine.worker.resident import Followed
 
 _NUMBERS = itertools.count(1)
 _FILE_ROWS = 8_192      # chunks of so many rows lie in files
@@ -159,8 +162,6 @@ class StreamContent:
 class Chunk:
     """An immutable part of a stream's content with its bounds; `part` is the number of the append that it came with."""
 
-    __slots__ = ("serial", "part", "table", "oldest", "newest", "first", "last", "kinds", "_estimate")
-
     def __init__(self, serial: int, table: pa.Table, part: int = 0) -> None:
         self.serial, self.part = serial, part
         self.table = table = mapped(table) if table.num_rows >= _FILE_ROWS else table
@@ -168,19 +169,14 @@ class Chunk:
         self.oldest, self.newest = times["min"], times["max"]
         self.first, self.last = positions["min"], positions["max"]
         self.kinds: Kinds = frozenset(pc.unique(table["kind"]).to_pylist())
-        self._estimate: Estimate | None = None
 
-    @property
+    @cached_property
     def estimate(self) -> Estimate:
-        if self._estimate is None:
-            self._estimate = table_estimate(self.table)
-        return self._estimate
+        return table_estimate(self.table)
 
 
 class _Totals:
     """Of some chunks how many rows they have, the time of the oldest one, the first position, and whether there is a HARD value."""
-
-    __slots__ = ("chunks", "rows", "oldest", "first", "hard")
 
     def __init__(self, chunks: tuple[Chunk, ...]) -> None:
         self.chunks = chunks
@@ -212,7 +208,6 @@ def table_estimate(table: pa.Table) -> Estimate:
 
 
 def merge_estimates(estimates: Iterable[Estimate]) -> Estimate:
-    """The sums of several counts."""
     total, predicates, classes = 0, Counter[str](), Counter[str]()
     for estimate in estimates:
         total += estimate.total
@@ -223,3 +218,60 @@ def merge_estimates(estimates: Iterable[Estimate]) -> Estimate:
 
 def _counts(column: pa.ChunkedArray) -> dict[str, int]:
     return {row["values"]: row["counts"] for row in pc.value_counts(column).to_pylist()}
+
+
+class Following:
+    """Remembers what was brought, by the name of the table in workers. It may be wrong: a worker that lacks something says so."""
+
+    def __init__(self) -> None:
+        self._brought: dict[str, tuple[str, int]] = {}
+        self._graphs: dict[str, tuple[ref[pa.Table], str]] = {}
+        self._versions = 0
+        self._token = secrets.token_hex(4)      # workers may outlive an executor
+        self._used: dict[str, frozenset[str]] = {}
+
+    def stream(self, name: str, content: StreamContent) -> Followed:
+        """The table of a stream."""
+        return Followed(content.token, self._known(name, content.token), content.parts, content.rows, content.added_after, content.oldest)
+
+    def lacking(self, name: str, content: StreamContent) -> int:
+        """How many rows of a stream workers have not been brought."""
+        return content.rows_after(self._known(name, content.token))
+
+    def graph(self, name: str, table: pa.Table) -> Followed:
+        """The table of a static graph: another version is another content."""
+        known = self._graphs.get(name)
+        if known is None or known[0]() is not table:
+            self._versions += 1
+            known = self._graphs[name] = ref(table), f"{self._token}-{self._versions}"
+        return self._whole(name, known[1], table)
+
+    def constants(self, name: str, table: pa.Table) -> Followed:
+        """A table that its name tells from all others."""
+        return self._whole(name, name, table)
+
+    def _whole(self, name: str, token: str, table: pa.Table) -> Followed:
+        return Followed(token, self._known(name, token), 1, table.num_rows, lambda part: table.slice(0, 0) if part else table)
+
+    def _known(self, name: str, token: str) -> int:
+        before, upto = self._brought.get(name, ("", 0))
+        return upto if before == token else 0
+
+    def use(self, query: str, names: frozenset[str]) -> None:
+        """A query reads these tables."""
+        self._used[query] = names
+
+    @property
+    def used(self) -> frozenset[str]:
+        """The tables that some query reads."""
+        return frozenset().union(*list(self._used.values()))
+
+    def brought(self, tables: Mapping[str, Followed]) -> None:
+        """Workers have these tables now."""
+        self._brought |= {name: (table.token, table.upto) for name, table in tables.items()}
+
+    def forget(self, query: str) -> None:
+        self._used.pop(query, None)
+        for name in self._brought.keys() - self.used:
+            del self._brought[name]
+            self._graphs.pop(name, None)

@@ -12,13 +12,15 @@ import pyarrow.compute as pc
 
 from engine.execution.compiled import Compiled
 from engine.execution.content import StreamContent
-from engine.execution.instances import begun_facts
+from engine.functions.datetimes import format_moment, from_ms
+from engine.functions.terms import literal
 from engine.ir.statement import Ask, Program
+from engine.ir.terms import XSD
 from engine.limits import UNLIMITED, EvaluationLimits
 from engine.plan.nodes import Begun
-from engine.plan.staged import Look
+from engine.plan.timed import Look
 from engine.sql.sources import Evaluation
-from engine.timeline import MIN, evaluation_point
+from engine.timeline import MAX, MIN, evaluation_point
 from engine.worker.bundles import Written
 
 
@@ -37,25 +39,21 @@ class ProgramPosition:
     stages: tuple[int, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
-        """As JSON."""
         return asdict(self)
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> ProgramPosition:
-        """Read what `to_json` gave."""
         return cls(**{**value, "stages": tuple(value.get("stages", ()))})
 
 
 @dataclass(frozen=True, slots=True)
 class Due:
-    """The evaluations of one query that a batch made due; `streams` and `graphs` are what it may read, by IRI.
-
-    `ticks` ascend; an evaluation at T sees events with t < T and position > `since`. With `patience_ms`, which is how long others wait,
-    what is not answered by then is an error `Postponed`. A program with a time of its own goes on from `state`; it is evaluated at the last
-    of the `ticks` only, which tells of all before. So do the timed rules that other queries use: `look` says which Ts count for what
-    those derive, `derived` is what the query sees of them, once the executor has found it, and `reached` where the rules are then.
-    If `shown` is given and only one T is due, a large answer comes as JSON of at most so many rows.
-    """
+    """The evaluations of one query that a batch made due; `streams` and `graphs` are what it may read, by IRI. `ticks` ascend; an
+    evaluation at T sees events with t < T and position > `since`. With `patience_ms`, which is how long others wait, what is not answered
+    by then is an error `Postponed`. A program with a time of its own goes on from `state`; it is evaluated at the last of the `ticks` only,
+    which tells of all before. So do the timed rules that other queries use: `look` says which Ts count for what those derive, `derived` is
+    what the query sees of them, once the executor has found it, and `reached` where the rules are then. If `shown` is given and only one T
+    is due, a large answer comes as JSON of at most so many rows."""
 
     query: str
     compiled: Compiled
@@ -96,13 +94,10 @@ class Due:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """The relation at one tick: a string column of tokens per variable (null: unbound), rows in order where the query orders them; where
-    it is `written`, the table is empty.
-
-    ASK has one column ``_`` and a row where true; CONSTRUCT has s, p, o, distinct. A program with a time of its own tells what began and
-    ceased since the evaluation before, with the points ``lo hi``, and its `state` after that. One that is not `reported` says only how far
-    the rules are that the query uses.
-    """
+    """The relation at one tick: a string column of tokens per variable (null: unbound), rows in order where the query orders them; where it
+    is `written`, the table is empty. ASK has one column ``_`` and a row where true; CONSTRUCT has s, p, o, distinct. A program with a time
+    of its own tells what began and ceased since the evaluation before, with the points ``lo hi``, and its `state` after that. One that is
+    not `reported` says only how far the rules are that the query uses."""
 
     query: str
     tick: int
@@ -161,3 +156,41 @@ def _parts(table: pa.Table, cells: pa.Table, ticks: Sequence[int]) -> list[pa.Ta
     found = table["tick"].to_numpy()
     first, behind = np.searchsorted(found, ticks), np.searchsorted(found, ticks, "right")
     return [cells.slice(begin, end - begin) for begin, end in zip(first, behind)]
+
+
+ENDS = "ends"
+
+
+def begun_facts(program: Program, rows: pa.Table, tick: int) -> pa.Table:
+    """The facts that begin at T, from rows ``s p o x3 ... hi`` (engine/sql/fixpoint.py): columns as Program.variables has them, and
+    `ENDS`: when each ceases, in ms (null: never)."""
+    is_rdf = pc.and_(pc.starts_with(rows["p"], "<"), pc.invert(pc.starts_with(rows["s"], '"')))
+    begun = rows.filter(pc.or_(pc.starts_with(rows["p"], "_:"), is_rdf))
+    begins = pa.chunked_array([pa.array([evaluation_point(tick) // 2] * begun.num_rows, pa.int64())])
+    ends = pc.if_else(pc.equal(begun["hi"], MAX), None, pc.divide(begun["hi"], 2))
+    columns = _terms(begun) | {"from": moments(begins), "until": moments(ends), ENDS: ends}
+    return pa.table({name: columns[name] for name in [*(v.name for v in program.variables), ENDS]})
+
+
+def moment(ms: int) -> str:
+    """The xsd:dateTime of an instant."""
+    return literal(format_moment("dateTime", from_ms(ms)), f"{XSD}dateTime")
+
+
+def moments(times: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Times in ms as xsd:dateTimes."""
+    coded = pc.unique(times)
+    texts = pa.array([None if ms is None else moment(ms) for ms in coded.to_pylist()], pa.string())
+    return pc.take(texts, pc.index_in(times, coded))
+
+
+def _terms(rows: pa.Table) -> dict[str, pa.Array | pa.ChunkedArray]:
+    """The columns of triples and of other atoms, from rows ``s p o x3 ...`` (engine/plan/derive.py, row_of)."""
+    atom = pc.starts_with(rows["p"], "_:")
+    head = pc.split_pattern(pc.if_else(atom, rows["p"], pa.scalar("_:0 ", pa.string())), " ", max_splits=1)
+    count = pc.binary_slice(pc.list_element(head, 0).cast(pa.binary()), 2, 20).cast(pa.string()).cast(pa.int32())
+    found: dict[str, pa.Array | pa.ChunkedArray] = {c: pc.if_else(atom, None, rows[c]) for c in "spo"}
+    found["atom"] = pc.if_else(atom, pc.list_element(head, 1), None)
+    for number, place in enumerate(["s", "o", *(name for name in rows.column_names if name.startswith("x"))], 1):
+        found[f"a{number}"] = pc.if_else(pc.greater_equal(count, number), rows[place], None)
+    return found

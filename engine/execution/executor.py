@@ -20,18 +20,13 @@ from typing import Literal
 import pyarrow as pa
 
 from engine.execution.compiled import LOCAL_ROWS, RESIDENT_ROWS, Compiled, Form
-from engine.execution.content import StreamContent, merge_estimates, table_estimate
+from engine.execution.content import Following, StreamContent, merge_estimates, table_estimate
 from engine.execution.due import Answer, Due, ProgramPosition, failures, inconsistencies_at, split
-from engine.execution.following import Following
 from engine.execution.kept import KeptClosures
 from engine.execution.pace import Paces
-from engine.execution.plan_job import ExecutorName, PlanJob
-from engine.execution.program_steps import TimedPrograms
-from engine.execution.ran import Ran
-from engine.execution.runners import SqlPlans, Tasks, WithoutSql
-from engine.execution.shapes import Shapes
-from engine.execution.sharing import Sharing
-from engine.execution.staged_steps import behind, state_at, taken_on
+from engine.execution.plan_job import ExecutorName, PlanJob, Ran, SqlPlans, Tasks
+from engine.execution.program_steps import TimedPrograms, behind, state_at, taken_on
+from engine.execution.shapes import Shapes, Sharing
 from engine.functions.typed import ANY_KIND, Kinds
 from engine.ir.statement import Program
 from engine.limits import Cancelled, LimitExceeded, Postponed
@@ -42,8 +37,7 @@ from engine.sql.dialect import DIALECTS, UNDECIDED
 from engine.sql.kept import KeptText
 from engine.sql.sources import graph_table, needed, source_texts, stream_table, tables, timed_table
 from engine.worker.bundles import Found, QueryFailed, Shown, Task
-from engine.worker.kept import KeptStep
-from engine.worker.resident import Followed
+from engine.worker.resident import Followed, KeptStep
 
 StrategyName = Literal["recompute", "incremental"]
 
@@ -86,7 +80,7 @@ class Executor:
         with a time of their own hold (None: one of its own). With what `pump` keeps of each query this one goes on, and the other way
         round."""
         self._tasks = tasks
-        self._sql: SqlPlans = sql or WithoutSql()
+        self._sql: SqlPlans = sql or SqlPlans()
         self._paces: Paces = Paces(self._evaluate, self._drop, _fitting, None if pump is None else pump._paces.known)
         self._forgets = forgets
         self._beside: Executor | None = None

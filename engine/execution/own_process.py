@@ -15,8 +15,7 @@ from typing import Any
 from engine.limits import Cancelled
 from engine.worker.bundles import Found, Tables, Task, run_bundled, run_bundles
 from engine.worker.database import close, connect, given_memory
-from engine.worker.guard import GRACE_S
-from engine.worker.time_limit import end_at
+from engine.worker.guard import GRACE_S, end_at
 
 _LOOK_S = 0.1
 
@@ -95,7 +94,6 @@ class OwnProcess:
                 self._connection.interrupt()
 
     def forget(self, query: str) -> None:
-        """A query is gone."""
         self._cancelled.discard(query)
 
     def close(self) -> None:

@@ -63,7 +63,6 @@ class Paces:
         self._of(due).took(len(due.ticks), ms, min(due.limits.evaluation_ms, due.patience_ms or due.limits.evaluation_ms))
 
     def forget(self, query: str) -> None:
-        """A query is gone."""
         self.known.pop(query, None)
 
     def _together(self, due: Due) -> int:

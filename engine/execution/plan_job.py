@@ -1,24 +1,29 @@
-"""A plan that is ready to be run: what writes its text, the tables that it reads, and what is to be made before it."""
+"""A plan that is ready to be run: what writes its text, the tables that it reads, and what is to be made before it; what runs it, as a task
+or as Spark SQL; and how it ran, and why so, as EXPLAIN and /stats tell.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal
+from pathlib import Path
+from typing import Any, Literal, Protocol
 
 import pyarrow as pa
 
+from engine.execution.compiled import Form
 from engine.execution.due import Due
 from engine.execution.kept import KeptClosures
 from engine.functions.typed import ANY_KIND, Kinds
+from engine.plan.graphs import Chosen
 from engine.plan.shape import Shape
 from engine.sql.closing import Closing
-from engine.sql.closure import Rounds
+from engine.sql.leaves import Rounds
 from engine.sql.sources import Evaluation
-from engine.worker.bundles import Found
-from engine.worker.kept import KeptStep
-from engine.worker.staged_task import StagedStep
-from engine.worker.timed_task import TimedStep
+from engine.worker.bundles import Found, Tables, Task
+from engine.worker.resident import KeptStep
+from engine.worker.timed_task import StagedStep, TimedStep
 
 ExecutorName = Literal["local", "sql"]
 BUILDING = 4    # so many times as long others wait where what is kept is made: the evaluations after it are quick
@@ -55,3 +60,94 @@ class PlanJob:
     def patience_ms(self) -> int | None:
         """How long others wait for it, as in Due."""
         return self.due.patience_ms * (BUILDING if self.begins else 1) if self.due.patience_ms is not None else None
+
+
+CloseAhead = Callable[[list[PlanJob]], list[list[Found | Exception]]]
+"""Makes the closures of plans by tasks."""
+Took = Callable[[Due, float], None]
+"""Is told how many ms an evaluation took."""
+
+
+class Tasks(Protocol):
+    """Runs tasks, in processes that keep what is kept between them."""
+
+    @property
+    def work(self) -> Path:
+        """A folder that all who run tasks see."""
+
+    def run(self, tasks: Sequence[Task], tables: Tables, alive: frozenset[str] | None) -> list[Found | Exception]:
+        """What the tasks give over named tables, or why they failed, in their order. Of what is kept only what is `alive` is kept on,
+        all of it where that is None."""
+
+    def cancel(self, query: str) -> None:
+        """End the tasks of a query; what runs beside it is run again. It runs no more until it is forgotten. From any thread."""
+
+    def forget(self, query: str) -> None:
+        """A query is gone."""
+
+
+class SqlPlans:
+    """Runs plans as Spark SQL; `graph_choices` says by query how the graph problems of the last one were solved. This one stands where
+    there is no Spark, and no plan is one of Spark SQL."""
+
+    def __init__(self) -> None:
+        self.graph_choices: dict[str, tuple[Chosen, ...]] = {}
+
+    def run(self, jobs: Sequence[PlanJob], close_ahead: CloseAhead, took: Took) -> None:
+        """Give each job its answer."""
+        assert not jobs
+
+    def beside(self) -> SqlPlans | None:
+        """The same for other threads, with views and segments of its own."""
+        return None
+
+    def mend(self, failed: Mapping[str, str]) -> frozenset[str]:
+        """Write anew the segments that failures, by query, are about; the queries that read one which was."""
+        return frozenset()
+
+    def forget(self, query: str) -> None:
+        """Drop what only this query has read, as soon as nothing runs. From any thread."""
+
+    def end(self) -> None:
+        """End the threads, once they have done what they are at."""
+
+    def close(self) -> None:
+        """Drop the views."""
+
+    def abandon(self) -> None:
+        """End the threads where Spark has gone: there is nothing to drop."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ran:
+    """The plan ran in `form` on `executor` by `strategy`, for the reason `why`, over so many `rows` of windows (all of its evaluations
+    together). It read the kept `relations`; its statement answered so many queries `together`, of whose time `ms` is this one's share."""
+
+    executor: str
+    strategy: str
+    form: Form
+    why: str
+    rows: int
+    relations: tuple[str, ...] = ()
+    together: int = 1
+    ms: float = 0.0
+
+    def to_json(self, users: Mapping[str, int]) -> dict[str, Any]:
+        """The members of ``ran``; `users` says how many queries read each relation."""
+        return {"why": self.why, "rows": self.rows, "ms": round(self.ms, 1), "together": self.together,
+                "kept": [{"relation": name, "users": users.get(name, 1)} for name in self.relations]}
+
+    def text(self, users: Mapping[str, int]) -> str:
+        """The same as comments behind a plan."""
+        kept = "".join(f"-- kept: {name}, read by {_counted(users.get(name, 1))}\n" for name in self.relations)
+        together = f", one statement for {_counted(self.together)}" if self.together > 1 else ""
+        return f"-- ran: {self.executor}, {self.strategy}: {self.why}\n-- last: {self.rows} rows in {self.ms:.1f} ms{together}\n{kept}"
+
+
+def users_of(ran: Iterable[Ran]) -> Counter[str]:
+    """How many queries read each kept relation."""
+    return Counter(name for one in ran for name in one.relations)
+
+
+def _counted(queries: int) -> str:
+    return "1 query" if queries == 1 else f"{queries} queries"

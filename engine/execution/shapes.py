@@ -1,11 +1,12 @@
-"""Queries of one shape, which one statement evaluates: to plan a statement costs more than to run it over few rows.
+"""Queries of one shape, which one statement evaluates: to plan a statement costs more than to run it over few rows; and queries that can
+share what their patterns find.
 
-What a group of them gives is divided among them. Where it fails each is evaluated by itself, then and for a while.
+What a group of one shape gives is divided among its queries. Where it fails each is evaluated by itself, then and for a while.
 """
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -17,14 +18,14 @@ from engine.execution.due import in_order
 from engine.execution.plan_job import PlanJob
 from engine.functions.typed import Kinds, typed
 from engine.limits import LimitExceeded
-from engine.plan.nodes import Given, KeptSource, Plan, inputs
+from engine.plan.nodes import Given, KeptSource, Plan, inputs, sources
 from engine.plan.shape import Row, Shape, with_given
 from engine.sql.emit import PlanText
 from engine.sql.kept import KeptView, view_of
 from engine.sql.lots import Lot, Shown, lot_texts, shown_to
 from engine.worker.bundles import Found, Task
 from engine.worker.guard import check_size
-from engine.worker.kept import KeptStep
+from engine.worker.resident import KeptStep
 
 MOST_LOTS = 256     # evaluations in one statement
 MOST_ROWS = 4_000_000   # of the windows of all of them
@@ -115,7 +116,6 @@ class Shapes:
         return left > 0
 
     def forget(self, query: str) -> None:
-        """A query is gone."""
         self._alone.pop(query, None)
 
     def _draft(self, jobs: list[PlanJob]) -> _Draft:
@@ -198,3 +198,28 @@ def _differing(listed: Sequence[tuple[object, ...]]) -> frozenset[int]:
 
 def _given(plan: Plan) -> list[Given]:
     return [plan] if isinstance(plan, Given) else [one for below in inputs(plan) for one in _given(below)]
+
+
+class Sharing:
+    """Counts the queries that would read each general relation (engine/plan/kept.py), as they are evaluated."""
+
+    def __init__(self) -> None:
+        self._read: dict[str, tuple[Plan, frozenset[str]]] = {}     # by query: its plan, and the names of the relations
+        self._users = Counter[str]()
+
+    def users(self, query: str, compiled: Compiled) -> int:
+        """How many queries would read each of the general relations of this one, itself included."""
+        known = self._read.get(query)
+        if known is None or known[0] is not compiled.plan:
+            self.forget(query)
+            names = frozenset(source.name for source in sources(compiled.shared) if isinstance(source, KeptSource)
+                              ) if compiled.shared is not None else frozenset()
+            self._users.update(names)
+            known = self._read[query] = compiled.plan, names
+        return min((self._users[name] for name in known[1]), default=0)
+
+    def forget(self, query: str) -> None:
+        known = self._read.pop(query, None)
+        if known is not None:
+            self._users.subtract(known[1])
+            self._users = +self._users

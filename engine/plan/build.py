@@ -1,21 +1,22 @@
 """IR patterns -> logical plan: where each pattern looks, in which order scans are joined, how EXISTS is seeded.
 
-Source: SPARQL 1.1 section 18 (algebra, datasets), with windows as graphs of the dataset (RSP-QL, section "RSP-QL dataset").
+Source: SPARQL 1.1 section 18 (algebra, datasets), with windows as graphs of the dataset (RSP-QL, section "RSP-QL dataset"); for DESCRIBE
+the concise bounded description of each resource (W3C member submission "CBD", 2005).
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import reduce
 
 from engine.ir import expressions as ex, patterns as ir
 from engine.ir.spans import Diagnostic, DiagnosticError
 from engine.ir.statement import BEHIND, Describe, Query
-from engine.ir.terms import Constant, Term, Variable
+from engine.ir.terms import RDF, Constant, Term, Variable
 from engine.ir.windows import TIME_FUNCTIONS, WINDOW_FUNCTIONS, window_argument, window_names
 from engine.plan import nodes
-from engine.plan.dataset import Dataset
-from engine.plan.describe import description
-from engine.plan.entail import of_items
+from engine.plan.dataset import Dataset, of_items
 from engine.plan.nodes import MergedSource, Plan, Source
 from engine.plan.order import Estimate, join_order
 from engine.plan.paths import Paths
@@ -65,7 +66,7 @@ class Builder:
             case ir.PathPattern():
                 return self._path(pattern, place)
             case ir.Values(variables=variables, rows=rows):
-                return self._seeded(_join(self._nothing(place), nodes.Values(variables, rows)), place)
+                return self._seeded(nodes.joined(self._nothing(place), nodes.Values(variables, rows)), place)
             case ir.Join(left=left, right=right):
                 return self._join(left, right, place)
             case ir.LeftJoin():
@@ -92,7 +93,7 @@ class Builder:
             left, right = right, left
         before = self._build(left, place)
         after = self._path(right, place, before) if isinstance(right, ir.PathPattern) else self._build(right, place)
-        return _join(before, after)
+        return nodes.joined(before, after)
 
     def _modifier(self, pattern: ir.Pattern, place: Place) -> Plan:
         match pattern:
@@ -170,7 +171,7 @@ class Builder:
         plan: Plan | None = None
         for iri, source in sources:
             inner = self._build(pattern, replace(place, source=source))
-            named = _join(inner, nodes.Values((name,), ((Constant(f"<{iri}>"),),)))
+            named = nodes.joined(inner, nodes.Values((name,), ((Constant(f"<{iri}>"),),)))
             plan = named if plan is None else nodes.Union(plan, named)
         return plan or self._seeded(nodes.Values((name, *sorted(ir.scope(pattern) - {name})), ()), place)
 
@@ -190,7 +191,7 @@ class Builder:
     # -- filters, groups, EXISTS
 
     def _seeded(self, plan: Plan, place: Place) -> Plan:
-        return plan if place.seed is None else _join(place.seed, plan)
+        return plan if place.seed is None else nodes.joined(place.seed, plan)
 
     def _filter(self, plan: Plan, condition: ex.Expression, place: Place) -> Plan:
         """EXISTS is asked of what passes the other conditions."""
@@ -273,11 +274,37 @@ class Builder:
         return nodes.Aggregate(plan, _with_graph(keys, place), tuple(plain), implicit and _with_graph((), place) == ())
 
 
-def _join(left: Plan, right: Plan) -> Plan:
-    if isinstance(left, nodes.Unit):
-        return right
-    return left if isinstance(right, nodes.Unit) else nodes.Join(left, right)
-
-
 def _with_graph(variables: tuple[Variable, ...], place: Place) -> tuple[Variable, ...]:
     return variables if not isinstance(place.graph, Variable) or place.graph in variables else (*variables, place.graph)
+
+
+TRIPLE = (Variable(".s"), Variable(".p"), Variable(".o"))
+
+
+def description(terms: tuple[Term, ...], solutions: Plan, source: Source, fresh: Callable[[str], Variable]) -> Plan:
+    """The triples (`TRIPLE`) about the resources that `terms` name: theirs, and those of what a description goes on to."""
+    subject = TRIPLE[0]
+    bound = [t for t in terms if isinstance(t, Variable) and t in plan_variables(solutions)]
+    named = [nodes.Values((subject,), tuple((t,) for t in terms if isinstance(t, Constant)))]
+    asked: Plan = reduce(nodes.Union, [*named, *(_renamed(solutions, v, subject) for v in bound)])
+    near, far = fresh("described"), fresh("described")
+    step = _onward(source, near, far, fresh)
+    reached = nodes.Reach(step, (near, far), subject, fresh("described"), None, asked)
+    further = _renamed(reached, reached.last, subject)
+    resources = nodes.Distinct(nodes.Union(nodes.Project(asked, (subject,)), further))
+    return nodes.Project(nodes.Join(resources, nodes.Scan(source, *TRIPLE)), TRIPLE)
+
+
+def _renamed(plan: Plan, variable: Variable, to: Variable) -> Plan:
+    known = nodes.Filter(nodes.Project(plan, (variable,)), ex.Call("BOUND", (variable,)))
+    return nodes.Project(nodes.Extend(known, to, variable), (to,)) if variable != to else known
+
+
+def _onward(source: Source, near: Variable, far: Variable, fresh: Callable[[str], Variable]) -> Plan:
+    """What the description of a resource goes on to: its blank objects, and the reifications of its triples."""
+    predicate, object_ = fresh("described"), fresh("described")
+    blank = nodes.Filter(nodes.Scan(source, near, predicate, far), ex.Call("ISBLANK", (far,)))
+    reified: Plan = nodes.Scan(source, near, predicate, object_)
+    for place, term in (("subject", near), ("predicate", predicate), ("object", object_)):
+        reified = nodes.Join(reified, nodes.Scan(source, far, Constant(f"<{RDF}{place}>"), term))
+    return nodes.Union(nodes.Project(blank, (near, far)), nodes.Project(reified, (near, far)))

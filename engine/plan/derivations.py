@@ -24,7 +24,6 @@ TYPE = Constant(RDF_TYPE)
 
 
 def relation_name(predicate: str, arity: int) -> str:
-    """The relation of a predicate with so many terms."""
     return f"{predicate}/{arity}"
 
 
@@ -81,7 +80,6 @@ class _Builder:
         return name, terms
 
     def program(self, checks: Sequence[tuple[str, Rule]]) -> plan.Program:
-        """The plan."""
         needs: dict[str, list[str]] = {}
         negative: dict[tuple[str, str], Rule] = {}
         for rule in self.rules:
@@ -161,7 +159,6 @@ class _Builder:
             yield self.headed(rule, made, name, "later", node)
 
     def headed(self, rule: Rule, made: str, delta: str, part: plan.Part, node: plan.Node) -> plan.Derivation:
-        """A derivation of a rule's head."""
         atom = next(atoms(rule.head))
         _, terms = self.named(atom)
         if isinstance(rule.head, At):
@@ -288,8 +285,7 @@ class _Builder:
         guard = reduce(lambda one, other: plan.Join(one, other), map(scan, beside)) if beside else None
         return self.joined(rule, plan.RunOn(scan(moved), guard, distance), [f for f in rule.body if isinstance(f, Test)])
 
-    def conjunctions(self, rule: Rule, body: Sequence[Formula], part: plan.Part,
-                     own: Sequence[str]) -> Iterator[tuple[str, plan.Node]]:
+    def conjunctions(self, rule: Rule, body: Sequence[Formula], part: plan.Part, own: Sequence[str]) -> Iterator[tuple[str, plan.Node]]:
         """A conjunction for each of its atoms: that atom first."""
         listed = [formula for formula in body if isinstance(formula, Atom)]
         seen: set[tuple[str, tuple[Term, ...]]] = set()

@@ -185,9 +185,9 @@ def _body(plan: Plan, bound: frozenset[Variable], formulas: Sequence[Formula], s
         waiting.remove(formula)
         match formula:
             case Atom():
-                plan = _joined(plan, _scan(formula, source(formula), sight))
+                plan = nodes.joined(plan, _scan(formula, source(formula), sight))
             case Table(variables=variables, rows=rows):
-                plan = _joined(plan, nodes.Values(variables, rows))
+                plan = nodes.joined(plan, nodes.Values(variables, rows))
             case Test(condition=condition):
                 plan = nodes.Filter(plan, condition)
             case Assign():
@@ -198,10 +198,6 @@ def _body(plan: Plan, bound: frozenset[Variable], formulas: Sequence[Formula], s
                 raise ValueError(f"not in a rule without time: {type(formula).__name__}")
         bound |= rule_variables(formula) | ({formula.variable} if isinstance(formula, Assign) else frozenset())
     return plan
-
-
-def _joined(left: Plan, right: Plan) -> Plan:
-    return right if isinstance(left, nodes.Unit) else nodes.Join(left, right)
 
 
 def _rank(formula: Formula, bound: frozenset[Variable]) -> tuple[int, int]:

@@ -1,4 +1,4 @@
-"""The one printer of logical plans: an indented tree with sources, origins and estimated rows."""
+"""The printers of plans, of both kinds: an indented tree, and the same as nested nodes."""
 
 from __future__ import annotations
 
@@ -6,32 +6,105 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from engine.ir.expressions import Aggregate, Call, Exists, Expression
+from engine.ir.notation import Expressions, duration, interval as show_interval, term as show_term
+from engine.ir.printer import show_group
 from engine.ir.terms import Constant, OneOf, PatternTerm, Variable
-from engine.plan import explain_intervals, nodes
+from engine.plan import intervals, nodes
+from engine.plan.analyses import shared
 from engine.plan.graphs import WORDS, choose
+from engine.plan.memory import describe
 from engine.plan.nodes import BoundsSource, MergedSource, Plan, Source, StaticSource, WindowSource, inputs, scans_of
 from engine.plan.order import Estimate
-from engine.plan.timed import TimedPlan
+from engine.plan.timed import StagedPlan, TimedPlan
 
 
 def explain_plan(plan: Plan, estimate: Estimate) -> str:
-    """The plan as text, one node a line."""
-    if isinstance(plan, TimedPlan):
-        return explain_intervals.explain(plan.program)
-    return "\n".join(f"{'  ' * depth}{label}" for depth, label in _lines(plan, estimate, 0))
+    """The plan as text, one node a line, with sources, origins and estimated rows."""
+    return explain_program(plan.program) if isinstance(plan, TimedPlan) else "\n".join(_lines(plan, estimate))
 
 
 def plan_tree(plan: Plan, estimate: Estimate) -> dict[str, Any]:
-    """The plan as nested ``{"label", "inputs"}`` for the plan picture."""
+    """The plan as nested ``{"node", "label", "inputs"}`` for the plan picture."""
     if isinstance(plan, TimedPlan):
-        return explain_intervals.tree(plan.program)
+        return program_tree(plan.program)
     return {"node": type(plan).__name__, "label": _label(plan, estimate), "inputs": [plan_tree(p, estimate) for p in inputs(plan)]}
 
 
-def _lines(plan: Plan, estimate: Estimate, depth: int) -> Iterator[tuple[int, str]]:
-    yield depth, _label(plan, estimate)
+def explain_staged(plan: StagedPlan) -> str:
+    """A chain of programs as text: each stage with its timeline, what it reads, its plan and what it has to keep."""
+    lines = []
+    for number, stage in enumerate(plan.stages, 1):
+        reads = f", after {', '.join(str(place + 1) for place in stage.reads)}" if stage.reads else ""
+        lines.append(f"-- timed rules, stage {number}, on {stage.timeline}{reads}\n")
+        lines += explain_program(stage.program), describe(stage.memory)
+    return "".join(lines)
+
+
+def explain_program(program: intervals.Program) -> str:
+    """A plan over interval relations: these by stratum, each with how it is derived. What is read since the last round is not told, it is
+    as what is new."""
+    lines = []
+    _, same = shared(program)
+    for number, stratum in enumerate(program.strata, 1):
+        lines.append(_stratum(number, stratum))
+        for relation in stratum.relations:
+            if relation.name in same:
+                lines.append(f"  {relation.name} (as {same[relation.name]}: one table has both)")
+                continue
+            lines.append(f"  {relation.name}{'' if relation.derivations else ' (input)'}")
+            for derivation in relation.derivations:
+                if derivation.part == "new":
+                    lines.append(f"    ({', '.join(map(show_term, derivation.terms))}) <-")
+                    lines += [f"      {line}" for line in _node_lines(derivation.input)]
+    return "\n".join(lines) + "\n"
+
+
+def program_tree(program: intervals.Program) -> dict[str, Any]:
+    """The same as nested ``{"node", "label", "inputs"}``: strata, their relations, how each is derived."""
+    return {"node": "Program", "label": f"Program of {len(program.relations)} relations", "inputs": [
+        {"node": "Stratum", "label": _stratum(number, stratum), "inputs": [
+            {"node": "Relation", "label": relation.name, "inputs": [_node_tree(d.input) for d in relation.derivations if d.part == "new"]}
+            for relation in stratum.relations]}
+        for number, stratum in enumerate(program.strata, 1)]}
+
+
+def _stratum(number: int, stratum: intervals.Stratum) -> str:
+    return f"stratum {number}{', in rounds' if stratum.recursive else ''}"
+
+
+def _node_tree(node: intervals.Node) -> dict[str, Any]:
+    return {"node": type(node).__name__, "label": _headline(node), "inputs": list(map(_node_tree, intervals.children(node)))}
+
+
+def _node_lines(node: intervals.Node) -> Iterator[str]:
+    yield _headline(node)
+    for child in intervals.children(node):
+        yield from (f"  {line}" for line in _node_lines(child))
+
+
+def _lines(plan: Plan, estimate: Estimate) -> Iterator[str]:
+    yield _label(plan, estimate)
     for below in inputs(plan):
-        yield from _lines(below, estimate, depth + 1)
+        yield from (f"  {line}" for line in _lines(below, estimate))
+
+
+def _headline(node: intervals.Node) -> str:
+    match node:
+        case intervals.Scan(relation=relation, terms=terms, part=part, whole=whole):
+            return f"Scan({part}{' whole' if whole else ''}) {relation} ({', '.join(map(show_term, terms))})"
+        case intervals.Shift() | intervals.Box() | intervals.LateBox() | intervals.Recall() | intervals.RunOn():
+            return f"{type(node).__name__} {show_interval(node.distance, duration)}"
+        case intervals.At(instant=instant, window=window):
+            return f"At {show_term(instant)}{f', for {window} granules' if window else ''}"
+        case intervals.Place(instant=instant, late=late):
+            return f"Place {show_term(instant)}{', known late' if late else ''}"
+        case intervals.Filter(condition=condition):
+            return f"Filter {Expressions(show_group).show(condition)}"
+        case intervals.Extend(variable=variable, expression=expression):
+            return f"Extend {show_term(variable)} := {Expressions(show_group).show(expression)}"
+        case intervals.Values(rows=rows):
+            return f"Values, {len(rows)} rows"
+    return type(node).__name__
 
 
 def _label(plan: Plan, estimate: Estimate) -> str:

@@ -11,7 +11,7 @@ points only, unless it reads rows `whole`. ``later`` are the points behind those
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Literal
 
 from engine.ir.expressions import Expression
@@ -141,8 +141,6 @@ class Extend:
 
 
 Node = Scan | Clip | Join | RunOn | AntiJoin | Shift | Box | LateBox | At | Recall | Place | Filter | Extend | Values
-
-
 NODES = Scan, Clip, Join, RunOn, AntiJoin, Shift, Box, LateBox, At, Recall, Place, Filter, Extend, Values
 
 
@@ -206,30 +204,27 @@ class Program:
 
     @property
     def relations(self) -> tuple[Relation, ...]:
-        """All relations, in the order of evaluation."""
         return tuple(relation for stratum in self.strata for relation in stratum.relations)
+
+
+def children(node: Node) -> tuple[Node, ...]:
+    """The nodes right under a node, left to right; of an AntiJoin also what is taken away."""
+    if isinstance(node, Values):
+        return ()
+    parts = [getattr(node, field.name) for field in fields(node)]
+    return tuple(child for part in parts for child in (part if isinstance(part, tuple) else (part,)) if isinstance(child, NODES))
+
+
+def walk(node: Node) -> Iterator[Node]:
+    """A node and all under it, from the top, left to right."""
+    yield node
+    for child in children(node):
+        yield from walk(child)
 
 
 def scans(node: Node) -> Iterator[Scan]:
     """The scans of a node, left to right."""
-    match node:
-        case Scan():
-            yield node
-        case Join(left=left, right=right):
-            yield from scans(left)
-            yield from scans(right)
-        case RunOn(input=inner, guard=guard):
-            yield from scans(inner)
-            yield from scans(guard) if guard is not None else ()
-        case AntiJoin(input=inner, without=without):
-            yield from scans(inner)
-            yield from without
-        case LateBox(input=inner, late=late):
-            yield from (inner, late)
-        case Values():
-            return
-        case _:
-            yield from scans(node.input)
+    return (found for found in walk(node) if isinstance(found, Scan))
 
 
 def variables(node: Node) -> tuple[Variable, ...]:

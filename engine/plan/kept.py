@@ -12,8 +12,8 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Sequence
-from dataclasses import fields, replace
-from typing import Any, get_args
+from dataclasses import replace
+from typing import Any
 
 from engine.ir.expressions import Call, Expression, exists_in, variables_of
 from engine.ir.statement import StreamSource, TimeWindow
@@ -40,7 +40,7 @@ def with_kept(plan: Plan, streams: Sequence[StreamSource], fixed: Fixed, *, gene
     def filtered(plan: Plan, condition: Expression) -> Plan | None:
         """A sample of what a plan finds for which a condition on what it binds holds."""
         parts = conjunction(plan)
-        if parts is None or any(exists_in(condition)) or not variables_of(condition) <= {*_variables(parts[0])}:
+        if parts is None or any(exists_in(condition)) or not variables_of(condition) <= {*nodes.scan_variables(*parts[0])}:
             return None
         return _sample(Filter(plan, condition), streams, fixed, general)
 
@@ -61,9 +61,7 @@ def with_kept(plan: Plan, streams: Sequence[StreamSource], fixed: Fixed, *, gene
     def below(plan: Plan) -> Plan:
         if isinstance(plan, Mark) and (sample := _unseeded(plan, streams, fixed, general)) is not None:
             return Mark(again(plan.input), sample, plan.variable, plan.seed, seeded=False)
-        before = {field.name: value for field in fields(plan) if isinstance(value := getattr(plan, field.name), get_args(Plan))}
-        found: dict[str, Any] = {name: again(value) for name, value in before.items()}
-        return replace(plan, **found) if any(found[name] is not before[name] for name in before) else plan
+        return nodes.with_below(plan, again)
 
     return again(plan)
 
@@ -131,19 +129,15 @@ def _sample(plan: Plan, streams: Sequence[StreamSource], fixed: Fixed, general: 
         return None
     if not any(isinstance(term, Constant) for scan in scans for term in scan.terms) or not _connected(scans):
         return None
-    variables = _variables(scans)
+    variables = nodes.scan_variables(*scans)
     if not general or not _is_star(scans):
         return None if len(scans) == 1 and not filters else Sample(_source(scans, filters, windows, streams, variables), variables)
     opened, same = _without_constants(scans)
-    every = _variables(opened)
+    every = nodes.scan_variables(*opened)
     rows: Plan = Sample(_source(opened, (), windows, streams, every), every)
     for condition in (*same, *filters):
         rows = Filter(rows, condition)
     return Project(rows, variables) if same else rows
-
-
-def _variables(scans: Sequence[Scan]) -> tuple[Variable, ...]:
-    return tuple(dict.fromkeys(t for scan in scans for t in (*scan.terms, scan.graph) if isinstance(t, Variable)))
 
 
 def _is_star(scans: Sequence[Scan]) -> bool:
@@ -208,7 +202,7 @@ def leaves(source: Source) -> tuple[WindowSource | StaticSource, ...] | None:
 
 def _connected(scans: Sequence[Scan]) -> bool:
     """Whether the scans share variables, one with the next: else what is kept would be a product."""
-    found = [{t for t in (*scan.terms, scan.graph) if isinstance(t, Variable)} for scan in scans]
+    found = [set(nodes.scan_variables(scan)) for scan in scans]
     reached, waiting = found[0], found[1:]
     while near := [one for one in waiting if one & reached]:
         reached = reached.union(*near)

@@ -31,13 +31,10 @@ class Bound:
 
 @dataclass(frozen=True, slots=True)
 class Memory:
-    """What the paper's algorithms need to know of a program, and what bounds follow.
-
-    `window_ms` is t_Pi: facts older than this are forgotten, but for `history`: the predicates of which must be known for ever that
-    they held once (an operator looks back at them without bound). `granularity_ms` is gran(Pi), the length of the shortest interval:
-    None without intervals, and 0 where one is punctual. `rules`, `predicates` and `arity` are those of the normal form.
-    `unbounded` says why no bound holds, if none does.
-    """
+    """What the paper's algorithms need to know of a program, and what bounds follow. `window_ms` is t_Pi: facts older than this are
+    forgotten, but for `history`: the predicates of which must be known for ever that they held once (an operator looks back at them without
+    bound). `granularity_ms` is gran(Pi), the length of the shortest interval: None without intervals, and 0 where one is punctual. `rules`,
+    `predicates` and `arity` are those of the normal form. `unbounded` says why no bound holds, if none does."""
 
     window_ms: int
     history: tuple[str, ...]
@@ -54,10 +51,8 @@ class Memory:
         return self.unbounded is None and self.granularity_ms != 0
 
     def bound(self, objects: int, step_ms: int) -> Bound | None:
-        """Theorem 15: the most facts that Algorithm 6 holds over a stream of so many constants, moving on by at most `step_ms` at once.
-
-        An exponent that is no whole number is rounded up. None where the program has a punctual interval, or `unbounded` says why.
-        """
+        """Theorem 15: the most facts that Algorithm 6 holds over a stream of so many constants, moving on by at most `step_ms` at once. An
+        exponent that is no whole number is rounded up. None where the program has a punctual interval, or `unbounded` says why."""
         if not self.stream_independent or not self.rules:
             return None
         kept = 2 * ((Fraction(self.window_ms, self.granularity_ms) if self.granularity_ms else 0) + 2)

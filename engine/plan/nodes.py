@@ -54,7 +54,7 @@ class StaticSource:
 
 @dataclass(frozen=True, slots=True)
 class TimedSource:
-    """What rule sets with a time of their own derive, as it is seen at each evaluation time (engine/plan/staged.py); `name` tells it from
+    """What rule sets with a time of their own derive, as it is seen at each evaluation time (engine/plan/timed.py); `name` tells it from
     that of all other queries."""
 
     name: str
@@ -83,11 +83,8 @@ Base = WindowSource | ValiditySource | ViewSource | ItemsSource | StaticSource |
 @dataclass(frozen=True, slots=True)
 class ClosedSource:
     """What `base` entails by `rules` beyond what `background`, closed itself, holds already (without one: all of it); `name` tells it from
-    all others.
-
-    What the base is made of says when its facts hold: at all times those of graphs, at each T those of windows, and between the points of
-    their facts those of `ValiditySource`; of items each holds in its own graph.
-    """
+    all others. What the base is made of says when its facts hold: at all times those of graphs, at each T those of windows, and between the
+    points of their facts those of `ValiditySource`; of items each holds in its own graph."""
 
     name: str
     base: tuple[Base, ...]
@@ -182,7 +179,7 @@ class KeptSource:
     @property
     def variables(self) -> tuple[Variable, ...]:
         """Every variable of the scans, in the order in which they come."""
-        return tuple(dict.fromkeys(t for s in self.scans for t in (*s.terms, s.graph) if isinstance(t, Variable)))
+        return scan_variables(*self.scans)
 
     @property
     def objects(self) -> dict[Variable, int]:
@@ -205,11 +202,9 @@ class Unit:
 
 @dataclass(frozen=True, slots=True)
 class Scan:
-    """The matches of one triple pattern; `graph` restricts or binds the graph name, None does not look at it.
-
-    While rules are applied, an atom of another predicate is a row too: `rest` are its terms from the third on. In a closure with views only
-    rows whose `sight` has a bit of this one are read.
-    """
+    """The matches of one triple pattern; `graph` restricts or binds the graph name, None does not look at it. While rules are applied, an
+    atom of another predicate is a row too: `rest` are its terms from the third on. In a closure with views only rows whose `sight` has a
+    bit of this one are read."""
 
     source: Source
     subject: PatternTerm
@@ -244,11 +239,9 @@ class Nodes:
 
 @dataclass(frozen=True, slots=True)
 class Reach:
-    """The transitive closure of the pairs `ends` of `step`, within each graph, as a set of pairs (`first`, `last`).
-
-    It is extended at `last`. With a `seed`, a plan with the variable `first`, it starts from the values that `first` has there; the
-    seed is part of what the closure is joined with, so it takes nothing from an answer.
-    """
+    """The transitive closure of the pairs `ends` of `step`, within each graph, as a set of pairs (`first`, `last`). It is extended at
+    `last`. With a `seed`, a plan with the variable `first`, it starts from the values that `first` has there; the seed is part of what the
+    closure is joined with, so it takes nothing from an answer."""
 
     step: Plan
     ends: tuple[Variable, Variable]
@@ -315,10 +308,8 @@ class LeftJoin:
 
 @dataclass(frozen=True, slots=True)
 class Otherwise:
-    """OPTIONAL with a condition: the rows of `matched` (`left` joined and filtered), and the rows of `left` that are in none.
-
-    `rebound` are the variables of `left` that the join may have bound: what they were before is in another variable of `left`.
-    """
+    """OPTIONAL with a condition: the rows of `matched` (`left` joined and filtered), and the rows of `left` that are in none. `rebound` are
+    the variables of `left` that the join may have bound: what they were before is in another variable of `left`."""
 
     left: Plan
     matched: Plan
@@ -490,11 +481,22 @@ def inputs(plan: Plan) -> tuple[Plan, ...]:
 
 
 def scans_of(plan: Plan) -> Iterator[Scan]:
-    """Every scan of a plan."""
     if isinstance(plan, Scan):
         yield plan
     for below in inputs(plan):
         yield from scans_of(below)
+
+
+def scan_variables(*scans: Scan) -> tuple[Variable, ...]:
+    """The variables of triple patterns and their graphs, in the order in which they come."""
+    return tuple(dict.fromkeys(t for scan in scans for t in (*scan.terms, scan.graph) if isinstance(t, Variable)))
+
+
+def joined(left: Plan, right: Plan) -> Plan:
+    """The join of two plans; one of them where the other is the empty solution."""
+    if isinstance(left, Unit):
+        return right
+    return left if isinstance(right, Unit) else Join(left, right)
 
 
 def leaf_sources(source: Source) -> tuple[Base, ...]:
@@ -543,6 +545,13 @@ def sources(plan: Plan) -> frozenset[Source]:
     """Every source that the plan reads, merged ones included as such."""
     own: frozenset[Source] = frozenset((plan.source,)) if isinstance(plan, (Scan, Sample, Nodes, Stamps, Begun)) else frozenset()
     return own.union(*(sources(below) for below in inputs(plan)))
+
+
+def with_below(plan: Plan, again: Callable[[Plan], Plan]) -> Plan:
+    """The plan over what `again` makes of the plans in its fields; itself where that is what they are."""
+    before = {own.name: value for own in fields(plan) if isinstance(value := getattr(plan, own.name), get_args(Plan))}
+    found: dict[str, Any] = {name: again(value) for name, value in before.items()}
+    return replace(plan, **found) if any(found[name] is not before[name] for name in before) else plan
 
 
 def with_names(plan: Plan, name: Callable[[ClosedSource], str]) -> Plan:

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from engine.ir.terms import RDF_TYPE, Constant, OneOf, PatternTerm, Variable
-from engine.plan.nodes import Scan
+from engine.plan.nodes import Scan, scan_variables
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,29 +33,23 @@ class Estimate:
 
 
 def join_order(scans: Sequence[Scan], estimate: Estimate) -> list[tuple[Scan, ...]]:
-    """Groups of scans in join order; a group of several is a Star (same subject variable).
-
-    Greedy: the cheapest group first, then always the cheapest group that shares a variable with what is joined; an unconnected group
-    (a Cartesian product in the query itself) comes last.
-    """
+    """Groups of scans in join order; a group of several is a Star (same subject variable). Greedy: the cheapest group first, then always
+    the cheapest group that shares a variable with what is joined; an unconnected group (a Cartesian product in the query itself) comes
+    last."""
     groups: dict[PatternTerm | int, list[Scan]] = {}
     for number, scan in enumerate(scans):
         starred = isinstance(scan.subject, Variable) and isinstance(scan.predicate, Constant)
         groups.setdefault(scan.subject if starred else number, []).append(scan)
     sorted_ = [tuple(sorted(group, key=estimate.rows)) for group in groups.values()]
-    waiting = [(estimate.rows(group[0]), _variables(group), group) for group in sorted_]
+    waiting = [(estimate.rows(group[0]), scan_variables(*group), group) for group in sorted_]
     ordered: list[tuple[Scan, ...]] = []
     bound: set[Variable] = set()
     while waiting:
-        place = min(range(len(waiting)), key=lambda n: (bool(bound) and waiting[n][1].isdisjoint(bound), waiting[n][0]))
+        place = min(range(len(waiting)), key=lambda n: (bool(bound) and bound.isdisjoint(waiting[n][1]), waiting[n][0]))
         _, variables, best = waiting.pop(place)
         ordered.append(best)
-        bound |= variables
+        bound.update(variables)
     return ordered
-
-
-def _variables(group: Sequence[Scan]) -> set[Variable]:
-    return {t for scan in group for t in (*scan.terms, scan.graph) if isinstance(t, Variable)}
 
 
 def _tokens(term: PatternTerm) -> tuple[str, ...]:

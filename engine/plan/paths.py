@@ -14,10 +14,8 @@ from engine.plan.variables import plan_variables, variables_among
 
 @dataclass(frozen=True, slots=True)
 class Paths:
-    """Builds the paths of one place: a source, its graph term, and the substituted rows where the place is inside EXISTS.
-
-    `empty` is the plan of a group without patterns there.
-    """
+    """Builds the paths of one place: a source, its graph term, and the substituted rows where the place is inside EXISTS. `empty` is the
+    plan of a group without patterns there."""
 
     source: Source
     graph: Term | None
@@ -26,10 +24,8 @@ class Paths:
     fresh: Callable[[str], Variable]
 
     def plan(self, start: Term, path: ir.Path, end: Term, outer: Plan | None = None) -> Plan:
-        """The pairs that a path connects, with the variables among `start`, `end` and the graph.
-
-        `outer` is what the path will be joined with: a closure starts from what is bound there.
-        """
+        """The pairs that a path connects, with the variables among `start`, `end` and the graph. `outer` is what the path will be joined
+        with: a closure starts from what is bound there."""
         match path:
             case ir.Link(predicate=predicate):
                 return nodes.Scan(self.source, start, predicate, end, self.graph)

@@ -100,7 +100,6 @@ class _Rewriting:
         self._used: list[int] = []     # the parameters of the expression at hand
 
     def again(self, plan: Plan) -> Plan:
-        """What a plan becomes."""
         if id(plan) not in self._done:
             self._done[id(plan)] = plan, self._made(plan)
         return self._done[id(plan)][1]

@@ -4,7 +4,7 @@
 - `reflexive`: that each term is equal to itself goes into the rules that read it;
 - `relevance`: rules and rows by which nothing can follow that the query asks go;
 - `unfold`: rules that allow it become patterns of the query, and none is left;
-- `magic`: of what is left only that is derived which leads to terms that the query names; closures are made of it (engine/plan/entail.py).
+- `magic`: of what is left only that is derived which leads to terms that the query names; closures are made of it (engine/plan/dataset.py).
 
 Each may be left out (`compile_statement`), and answers are the same: a treatment of every case (tests/treatments.py).
 """

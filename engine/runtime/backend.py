@@ -14,9 +14,8 @@ from engine.runtime.batch import BesideExecutor, Executor
 from engine.runtime.query import Compiled
 from engine.runtime.rows import ROWS
 from engine.runtime.settings import Settings
-from engine.spark.beside import Beside
+from engine.spark.beside import Beside, OneShots
 from engine.spark.executor import Executor as SparkExecutor
-from engine.spark.oneshot import OneShots
 from engine.spark.session import Session, start_session
 from engine.supervision import Worker, filling
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from engine.ir.statement import AllWindow, NowWindow, Program, Select, Statement, StreamSource, TimedProgram, TimeWindow, TupleWindow
 from engine.plan.memory import SHOWN, Memory, memory
-from engine.plan.staged import StagedPlan
+from engine.plan.timed import StagedPlan
 from engine.rewrite.temporal import normal_form
 from engine.runtime.kept import StreamState
 from engine.runtime.registered import Registered

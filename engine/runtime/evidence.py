@@ -22,7 +22,7 @@ from engine.ir.rules import RuleSet
 from engine.ir.stages import divide
 from engine.ir.statement import NowWindow, Statement, TimedProgram, TimeWindow, TupleWindow, Window
 from engine.output import triples_in
-from engine.plan.staged import StagedPlan, seen_since
+from engine.plan.timed import StagedPlan, seen_since
 from engine.records import Event, Triple
 from engine.runtime.errors import EngineError
 from engine.runtime.log import LogFolder

@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from engine.execution.instances import moments
+from engine.execution.due import moments
 from engine.output import difference
 from engine.worker.timed_task import CEASED
 

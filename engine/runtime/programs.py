@@ -12,7 +12,8 @@ import pyarrow.compute as pc
 from engine.compiler import interval_plan
 from engine.ir.rules import TRIPLE, Atom, Fact, RuleSet, atoms
 from engine.ir.terms import RDF_TYPE, Constant, Variable
-from engine.plan import derivations, explain_intervals, intervals
+from engine.plan import derivations, intervals
+from engine.plan.explain import explain_program
 from engine.plan.memory import describe, memory
 from engine.records import Triple
 from engine.rewrite.temporal import normal_form
@@ -44,7 +45,7 @@ def planned(program: RuleSet) -> intervals.Program:
 
 def explain(program: RuleSet) -> str:
     """The plan as text, and what it has to keep."""
-    return explain_intervals.explain(planned(program)) + describe(memory(normal_form(program).rules, program.granularity_ms))
+    return explain_program(planned(program)) + describe(memory(normal_form(program).rules, program.granularity_ms))
 
 
 def heads(program: RuleSet) -> dict[str, list[Atom]]:

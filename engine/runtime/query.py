@@ -12,8 +12,7 @@ import pyarrow as pa
 
 from engine.execution.compiled import Form
 from engine.execution.content import StreamContent
-from engine.execution.due import Answer, ProgramPosition
-from engine.execution.instances import ENDS
+from engine.execution.due import ENDS, Answer, ProgramPosition
 from engine.ipc import pack
 from engine.ir.statement import Program, Statement, TimedProgram, TimeWindow
 from engine.ir.terms import Variable

@@ -13,7 +13,7 @@ from dataclasses import replace as changed
 from typing import Any
 
 from engine.execution.due import Due
-from engine.execution.ran import users_of
+from engine.execution.plan_job import users_of
 from engine.ir.spans import Diagnostic
 from engine.ir.statement import GraphSource, Statement, TimedProgram
 from engine.limits import LimitExceeded

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from engine.ir.statement import AllWindow, Program, Statement, TimedProgram, TimeWindow, TupleWindow, Window
-from engine.plan.staged import Look
+from engine.plan.timed import Look
 from engine.timeline import MAX, MIN, ON_CHANGE_STEP, content, first_close_after, last_close_by
 
 

@@ -16,7 +16,7 @@ import numpy as np
 
 from engine.ir.programs import last_told_at
 from engine.ir.statement import TimedProgram
-from engine.plan.staged import Look
+from engine.plan.timed import Look
 from engine.runtime.ticks import Known, KnownNeeds, Mark, Need, Range, Ticker, Times, Timetable, merge
 from engine.timeline import MAX, MIN
 

@@ -14,7 +14,7 @@ import pyarrow as pa
 from engine.compiler import BUILT_IN_RULES, Catalog
 from engine.execution.content import Chunk, StreamContent
 from engine.execution.due import ProgramPosition
-from engine.execution.ran import Ran
+from engine.execution.plan_job import Ran
 from engine.ir.statement import Statement
 from engine.runtime.batch import Outcome
 from engine.runtime.catalogue import Catalogue

@@ -32,21 +32,17 @@ def preload() -> None:
 
 
 def keep_archives() -> None:
-    """Do not read the lists of files in pyspark.zip again for each task.
-
-    Each task of PySpark calls importlib.invalidate_caches(), for which Python reads the whole directory of the archive once per
-    package that was imported from it: 100 ms, most of what a small task takes. The archives do not change while this process lives.
-    """
+    """Do not read the lists of files in pyspark.zip again for each task. Each task of PySpark calls importlib.invalidate_caches(), for
+    which Python reads the whole directory of the archive once per package that was imported from it: 100 ms, most of what a small task
+    takes. The archives do not change while this process lives."""
     zipimport.zipimporter.invalidate_caches = lambda self: None  # type: ignore[method-assign]
 
 
 class Acknowledged(io.FileIO):
-    """The reading end of a connection, which acknowledges what was received at once.
-
-    Spark writes a task in several small pieces, and TCP holds the second back until the first is acknowledged (Nagle's algorithm), which
-    Linux puts off by 40 ms in the hope of an answer to send it with: two thirds of what a small job took (docs/decisions.md). To ask for
-    quick acknowledgements sends the one that is due, and holds for a few packets only: so that is done after each read.
-    """
+    """The reading end of a connection, which acknowledges what was received at once. Spark writes a task in several small pieces, and TCP
+    holds the second back until the first is acknowledged (Nagle's algorithm), which Linux puts off by 40 ms in the hope of an answer to
+    send it with: two thirds of what a small job took (docs/decisions.md). To ask for quick acknowledgements sends the one that is due, and
+    holds for a few packets only: so that is done after each read."""
 
     def __init__(self, descriptor: int) -> None:
         super().__init__(descriptor, "rb", closefd=False)
@@ -54,7 +50,6 @@ class Acknowledged(io.FileIO):
         self._connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
 
     def readinto(self, buffer: Any) -> int | None:
-        """As of FileIO."""
         count = super().readinto(buffer)
         self._connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_QUICKACK, 1)
         return count
@@ -78,8 +73,8 @@ def acknowledging(main: Callable[[BinaryIO, BinaryIO], None]) -> Callable[[Binar
 
 
 if __name__ == "__main__":
-    from engine.worker.guard import bound_process
     from engine.worker.database import DEFAULT_MEMORY, MEMORY_VARIABLE
+    from engine.worker.guard import bound_process
 
     keep_archives()
     preload()

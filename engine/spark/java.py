@@ -47,10 +47,8 @@ class Java:
 
 
 def find_java(environment: Mapping[str, str] | None = None, root: Path = Path("/")) -> Java:
-    """The first fitting Java of JAVA_HOME, the PATH and the usual folders (17 before 21 among the folders).
-
-    `root` stands before the absolute folders of the system, for tests. Raises JavaNotFound.
-    """
+    """The first fitting Java of JAVA_HOME, the PATH and the usual folders (17 before 21 among the folders). `root` stands before the
+    absolute folders of the system, for tests. Raises JavaNotFound."""
     known = os.environ if environment is None else environment
     unfit: list[Java] = []
     for found_by, places in _places(known, root):
@@ -132,8 +130,7 @@ def _version_in_release(release: Path) -> str | None:
 def _version_by_asking(program: Path) -> str | None:
     """What ``java -version`` says; None if it does not run (macOS has a /usr/bin/java that only advertises)."""
     try:
-        answer = subprocess.run([program, "-version"], capture_output=True, text=True, timeout=20, check=True,
-                                stdin=subprocess.DEVNULL)
+        answer = subprocess.run([program, "-version"], capture_output=True, text=True, timeout=20, check=True, stdin=subprocess.DEVNULL)
     except (OSError, subprocess.SubprocessError):
         return None
     quoted = re.search(r'version "([^"]+)"', answer.stderr + answer.stdout)

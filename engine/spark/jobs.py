@@ -72,11 +72,9 @@ class Jobs:
             time.sleep(0.2)
 
     def forget(self, query: str) -> None:
-        """A query is gone."""
         self._cancelled.discard(query)
 
-    def run(self, tasks: Sequence[Task], tables: Tables, alive: frozenset[str] | None,
-            deaths: int = 0) -> list[Found | Exception]:
+    def run(self, tasks: Sequence[Task], tables: Tables, alive: frozenset[str] | None, deaths: int = 0) -> list[Found | Exception]:
         """What the tasks give, all run in one Spark job; `deaths` is how often the only one has ended its worker."""
         cancelled = frozenset(self._cancelled)      # one that is forgotten meanwhile was so all the same
         left = [task for task in tasks if not task.is_of(cancelled)]

@@ -1,23 +1,35 @@
-"""Start and end the JVM that Spark lives in, and reset what PySpark remembers of it in class attributes."""
+"""Start and end the JVM that Spark lives in, and what stands around it: PySpark's memory of it in class attributes, its scratch folders,
+and our own code on a cluster's executors.
+
+These have a Python of the driver's minor version with pyarrow and duckdb; the engine is sent to them as a zip file, so that nothing of ours
+need be installed there. The data folder must be on a file system that all of them see (README, "A Spark cluster").
+"""
 
 from __future__ import annotations
 
+import fcntl
 import os
+import shutil
 import subprocess
 import sys
+import tempfile
+import zipfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, TextIO
 
 import pyspark
 from pyspark import SparkConf, SparkContext, accumulators
 from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession, SQLContext
 
-from .java import Java
+from engine.spark.java import Java
+from engine.spark.settings import PROJECT
 
 LOG = "spark.log"
+PREFIX = "thalweg-spark-"
+_LOCK = "in-use"
 
 
 class SparkStartError(RuntimeError):
@@ -25,11 +37,9 @@ class SparkStartError(RuntimeError):
 
 
 def launch(entries: Mapping[str, str], java: Java, work: Path, worker_python: str = sys.executable) -> tuple[SparkSession, Any]:
-    """Start Spark with the configuration `entries`; returns PySpark's session and the gateway (its `proc` is the JVM's process).
-
-    The JVM gets a process session of its own, so that a signal to this process's group (Ctrl-C, systemd) leaves it alone; it ends
-    when its standard input does, so also by a kill -9 of this process. What it writes goes to spark.log in `work`.
-    """
+    """Start Spark with the configuration `entries`; returns PySpark's session and the gateway (its `proc` is the JVM's process). The JVM
+    gets a process session of its own, so that a signal to this process's group (Ctrl-C, systemd) leaves it alone; it ends when its standard
+    input does, so also by a kill -9 of this process. What it writes goes to spark.log in `work`."""
     conf = SparkConf(loadDefaults=False)
     for name, value in entries.items():
         conf.set(name, value)
@@ -112,3 +122,51 @@ def _log_file(work: Path) -> Iterator[BinaryIO]:
 
 def _tail(path: Path, lines: int = 15) -> str:
     return "\n".join(path.read_text(encoding="utf-8", errors="replace").splitlines()[-lines:])
+
+
+class Scratch:
+    """The work folder of a session: `given` by the user and kept, or a temporary one that `remove` removes, or a later session if the
+    process was killed. A temporary one is this process's as long as its lock is held; the system drops the lock with the process."""
+
+    def __init__(self, given: Path | None) -> None:
+        self._lock: TextIO | None = None
+        if given is not None:
+            given.mkdir(parents=True, exist_ok=True)
+            self.path = given.resolve()
+            return
+        remove_abandoned()
+        # It gets its name only once it is locked: a folder of that name without a lock is nobody's.
+        made = Path(tempfile.mkdtemp(prefix="thalweg-new-"))
+        self._lock = (made / _LOCK).open("w", encoding="utf-8")
+        fcntl.flock(self._lock, fcntl.LOCK_EX)
+        self.path = made.rename(made.with_name(made.name.replace("thalweg-new-", PREFIX)))
+
+    def remove(self) -> None:
+        """Remove a temporary folder with what is in it."""
+        if self._lock is not None:
+            shutil.rmtree(self.path, ignore_errors=True)
+            self._lock.close()
+
+
+def remove_abandoned() -> None:
+    """Remove the folders whose processes have ended without doing so (kill -9, a crash)."""
+    for folder in Path(tempfile.gettempdir()).glob(PREFIX + "*"):
+        try:
+            with (folder / _LOCK).open("r+", encoding="utf-8") as lock:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                shutil.rmtree(folder, ignore_errors=True)
+        except OSError:
+            continue  # in use, another user's, or gone meanwhile
+
+
+def send_engine(spark: SparkSession, work: Path) -> None:
+    """Give every executor the package `engine`, zipped into `work`."""
+    spark.sparkContext.addPyFile(str(zip_engine(work / "engine.zip")))
+
+
+def zip_engine(target: Path) -> Path:
+    """Write the package's Python files into the zip file `target`, importable from it."""
+    with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as archive:
+        for path in sorted((PROJECT / "engine").rglob("*.py")):
+            archive.write(path, path.relative_to(PROJECT))
+    return target

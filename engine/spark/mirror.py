@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 
 from engine.execution.content import Chunk, StreamContent
 from engine.facts import FACTS
-from engine.worker.states import SegmentLost
+from engine.worker.closures import SegmentLost
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -24,14 +24,11 @@ from py4j.protocol import Py4JJavaError
 from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
-from . import archive
-from .cluster import send_engine
-from .jars import cached_jar, download_shown, fetch_jar, use_jar
-from .java import Java, JavaNotFound, ensure_java
-from .launch import SparkStartError, end_jvm, launch, reset_pyspark
-from .scratch import Scratch
-from .settings import SparkSettings, configuration, from_environment
-from .warm import exercise, warm_up
+from engine.spark.jars import archive_path, cached_jar, download_shown, fetch_jar, finish, make_options, use_archive, use_jar
+from engine.spark.java import Java, JavaNotFound, ensure_java
+from engine.spark.launch import Scratch, SparkStartError, end_jvm, launch, reset_pyspark, send_engine
+from engine.spark.settings import SparkSettings, configuration, from_environment
+from engine.spark.warm import exercise, warm_up
 
 __all__ = ["JavaNotFound", "Session", "SparkSettings", "SparkStartError", "from_environment", "prepare", "start_session"]
 
@@ -40,10 +37,8 @@ _starting = threading.Lock()
 
 
 class Session:
-    """A running Spark, made by `start_session` only.
-
-    `spark` is PySpark's session; `graphframes` tells whether the JVM half of GraphFrames is loaded, `graphframes_reason` why not.
-    """
+    """A running Spark, made by `start_session` only. `spark` is PySpark's session; `graphframes` tells whether the JVM half of GraphFrames
+    is loaded, `graphframes_reason` why not."""
 
     def __init__(self, spark: SparkSession, gateway: Any, java: Java, settings: SparkSettings, scratch: Scratch,
                  graphframes_reason: str) -> None:
@@ -70,7 +65,6 @@ class Session:
 
     @property
     def jvm_pid(self) -> int:
-        """The process id of the JVM."""
         return self._process.pid
 
     def beside(self) -> Session:
@@ -143,11 +137,9 @@ class Session:
 
 
 def start_session(settings: SparkSettings | None = None, say: Say | None = None, *, make_archive: bool = False) -> Session:
-    """Start Spark as `settings` say (None: from the environment), telling `say` what takes time.
-
-    `make_archive` lets the JVM write its archive of classes when it ends. Raises JavaNotFound, or SparkStartError. Without the
-    network and without GraphFrames in the cache it starts without them.
-    """
+    """Start Spark as `settings` say (None: from the environment), telling `say` what takes time. `make_archive` lets the JVM write its
+    archive of classes when it ends. Raises JavaNotFound, or SparkStartError. Without the network and without GraphFrames in the cache it
+    starts without them."""
     settings, say = settings or from_environment(), say or _silent
     java = ensure_java(say)
     with _starting:
@@ -177,7 +169,7 @@ def prepare(settings: SparkSettings, say: Say) -> None:
     java = ensure_java(say)
     if settings.graphframes and not cached_jar(settings):
         start_session(settings, say).stop()
-    path = archive.archive_path(settings, java, _jar_entries(settings))
+    path = archive_path(settings, java, _jar_entries(settings))
     if path.is_file():
         say("all is there")
         return
@@ -186,7 +178,7 @@ def prepare(settings: SparkSettings, say: Say) -> None:
     exercise(session.spark, session.work, say)
     say("writing it")
     session.stop(within_s=180)
-    say("ready" if archive.finish(path) else "the JVM wrote no archive: starts will be slower, nothing else")
+    say("ready" if finish(path) else "the JVM wrote no archive: starts will be slower, nothing else")
 
 
 def _start(settings: SparkSettings, entries: dict[str, str], java: Java, work: Path, say: Say,
@@ -194,8 +186,8 @@ def _start(settings: SparkSettings, entries: dict[str, str], java: Java, work: P
     """Start with GraphFrames from the cache, else fetched, else without. The last value says why without, "" if with."""
     if not settings.graphframes or cached_jar(settings):
         entries |= _jar_entries(settings)
-        path = archive.archive_path(settings, java, entries)
-        options = archive.make_options(path) if make_archive else archive.use_archive(path)
+        path = archive_path(settings, java, entries)
+        options = make_options(path) if make_archive else use_archive(path)
         entries["spark.driver.extraJavaOptions"] += f" {options}"
         return *launch(entries, java, work, settings.worker_python), "" if settings.graphframes else "switched off"
     say(f"fetching GraphFrames once (73 MB, {settings.graphframes}) into {settings.ivy}")

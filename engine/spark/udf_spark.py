@@ -23,12 +23,10 @@ def tw_eval(codes: pd.Series, ticks: pd.Series, *tokens: pd.Series) -> pd.Series
 
 
 def tw_test(codes: pd.Series, ticks: pd.Series, *tokens: pd.Series) -> pd.Series:
-    """The effective boolean value of an expression."""
     return _over_rows(codes, ticks, tokens, True)
 
 
 def tw_key(tokens: pd.Series) -> pd.Series:
-    """The keys that ORDER BY compares."""
     return pd.Series([order_key(t) for t in tokens.tolist()], dtype=object)
 
 

@@ -1,4 +1,6 @@
-"""Calls of the Python functions of worker/functions.py from SQL: how columns are spelled, and what an expression depends on."""
+"""What expressions read and depend on: how columns are spelled in calls of the Python functions of worker/functions.py, and which
+variables of a plan have typed companions (columns ``_k _n _m``): those that comparisons, arithmetic and aggregates read.
+"""
 
 from __future__ import annotations
 
@@ -7,8 +9,11 @@ from dataclasses import dataclass, field
 
 from engine.functions.library import FUNCTIONS
 from engine.functions.typed import Kinds
-from engine.ir.expressions import Call, Expression
+from engine.ir.expressions import Call, Expression, is_iri
 from engine.ir.terms import Variable
+from engine.plan import nodes
+from engine.plan.nodes import Plan, inputs
+from engine.sql.functions import arithmetic, comparisons, dates
 from engine.sql.functions.values import Typed
 
 VOLATILE = frozenset(name for name, function in FUNCTIONS.items() if function.volatile)
@@ -30,7 +35,6 @@ class Columns:
 
 
 def functions_in(expression: Expression) -> frozenset[str]:
-    """Names of the functions an expression calls."""
     if isinstance(expression, Call):
         return frozenset((expression.function,)).union(*map(functions_in, expression.args))
     return frozenset()
@@ -44,3 +48,45 @@ def is_volatile(expression: Expression) -> bool:
 def is_rowwise(expression: Expression) -> bool:
     """Whether the value depends on the whole row: RAND, UUID, BNODE."""
     return bool(functions_in(expression) & ROWWISE)
+
+
+TAKES_TYPES = frozenset({*comparisons.OPERATORS, *arithmetic.BINARY, *arithmetic.UNARY, *dates.FIELDS, "ISNUMERIC", "IN", "NOT IN"})
+"""Functions whose arguments are read by their typed companions."""
+GATHERS_TYPES = frozenset({"SUM", "AVG", "MIN", "MAX"})
+
+
+def comparable_variables(expression: Expression) -> frozenset[Variable]:
+    """Variables that are direct arguments of such functions: the ones whose typed columns a scan should carry."""
+    match expression:
+        case Call(function="=" | "!=", args=(left, right)) if is_iri(left) or is_iri(right):
+            return frozenset()
+        case Call(function=function, args=args):
+            direct = frozenset(a for a in args if isinstance(a, Variable)) if function in TAKES_TYPES else frozenset()
+            return direct.union(*map(comparable_variables, args))
+    return frozenset()
+
+
+def typed_variables(plan: Plan) -> frozenset[Variable]:
+    """The variables of a plan that should have typed companions where they are bound."""
+    found: frozenset[Variable] = frozenset()
+    while True:
+        more = found | _wanted(plan, found)
+        if more == found:
+            return found
+        found = more
+
+
+def _wanted(plan: Plan, known: frozenset[Variable]) -> frozenset[Variable]:
+    own: frozenset[Variable] = frozenset()
+    match plan:
+        case nodes.Filter(condition=condition):
+            own = comparable_variables(condition)
+        case nodes.Extend(variable=variable, expression=expression):
+            own = comparable_variables(expression)
+            own |= {expression} if isinstance(expression, Variable) and variable in known else set()
+        case nodes.Aggregate(aggregates=aggregates):
+            own = frozenset(call.expression for _, call in aggregates
+                            if call.function in GATHERS_TYPES and isinstance(call.expression, Variable))
+        case nodes.Order(conditions=conditions):
+            own = frozenset(condition for condition, _ in conditions if isinstance(condition, Variable))
+    return own.union(*(_wanted(below, known) for below in inputs(plan)))

@@ -1,14 +1,14 @@
 """A closure that is to be computed: its statements for one evaluation, and the rounds that any executor runs with them (semi-naive).
 
-Its rows are in the table ``{name}_all``, those of the last round in ``{name}_new``. Of one that is kept (engine/worker/states.py) those of
-evaluations before are in ``{name}_state``, and for each round those of them beside the new rows in ``{name}_kept_beside``.
+Its rows are in the table ``{name}_all``, those of the last round in ``{name}_new``. Of one that is kept (engine/worker/closures.py) those
+of evaluations before are in ``{name}_state``, and for each round those of them beside the new rows in ``{name}_kept_beside``.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Literal, Protocol
 
 from engine.ir.strata import rounds
 from engine.ir.terms import RDF_TYPE
@@ -23,24 +23,10 @@ SeenRow = tuple[str, str | None, int, int]
 """What rows of a table are like: property or mark, class, whether a subject differs from its object, and whether an object is a literal."""
 
 
-def state_table(name: str) -> str:
-    """Name of the relation with what is kept of a closure."""
-    return f"{name}_state"
-
-
-def new_table(name: str) -> str:
-    """Name of the relation with what the last round of a closure found."""
-    return f"{name}_new"
-
-
-def following_table(name: str) -> str:
-    """Name of the relation with what a round finds, until it is what is new."""
-    return f"{name}_next"
-
-
-def beside_table(name: str) -> str:
-    """Name of the relation with what is kept of a closure beside what is new."""
-    return f"{name}_kept_beside"
+def part_table(name: str, part: Literal["new", "next", "state", "kept_beside"]) -> str:
+    """Name of a relation of a closure: what the last round found; what a round finds, until it is new; what is kept; what of that stands
+    beside what is new."""
+    return f"{name}_{part}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,8 +87,7 @@ class Kept:
         if not self.whole:
             older = f" UNION ALL SELECT {listed} FROM {replaced} WHERE hi >= {self.point}" if self.replaces else ""
             return f"SELECT {listed} FROM {closing.all}{older}"
-        both = (f"(SELECT {listed} FROM {state_table(closing.name)} UNION ALL SELECT {listed} FROM {closing.all}) AS b "
-                f"WHERE hi >= {self.point}")
+        both = f"(SELECT {listed} FROM {closing.state} UNION ALL SELECT {listed} FROM {closing.all}) AS b WHERE hi >= {self.point}"
         keys = ", ".join(c for c in self.columns if c not in ("lo", "hi"))
         best = ", ".join({"lo": "min(lo) AS lo", "hi": "max(hi) AS hi"}.get(c, c) for c in self.columns)
         return (f"SELECT {best} FROM {both} AND lo < {self.point} GROUP BY {keys} "
@@ -137,23 +122,19 @@ class Closing:
 
     @property
     def all(self) -> str:
-        """The table of what is found."""
         return closure_table(self.name)
 
     @property
     def new(self) -> str:
-        """The table of what the last round found."""
-        return new_table(self.name)
+        return part_table(self.name, "new")
 
     @property
     def beside(self) -> str:
-        """The table of what is kept beside what is new."""
-        return beside_table(self.name)
+        return part_table(self.name, "kept_beside")
 
     @property
     def state(self) -> str:
-        """The table of what is kept."""
-        return state_table(self.name)
+        return part_table(self.name, "state")
 
     def due(self, stratum: Stratum, new: Seen, known: Seen) -> Round | None:
         """What a round finds that is not known, given what the rows are like; None where nothing can follow."""

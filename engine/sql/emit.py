@@ -16,12 +16,12 @@ from engine.ir.expressions import Call, Expression
 from engine.ir.terms import Constant, Term, Variable
 from engine.plan import nodes
 from engine.plan.nodes import BoundsSource, Plan, Source
-from engine.sql import closure, joins, leaves, modifiers
+from engine.sql import joins, leaves, modifiers
 from engine.sql.calls import Columns, is_volatile
-from engine.sql.closure import Rounds
 from engine.sql.codes import write_call
 from engine.sql.dialect import Dialect
 from engine.sql.functions.values import NULL_STRING
+from engine.sql.leaves import Rounds
 from engine.sql.lower import Lowering
 from engine.sql.relation import Constants, Namer, Relation, columns
 from engine.sql.sources import source_name
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 EMITTERS: dict[type[Plan], Callable[[Any, Any], Relation]] = {
     nodes.Unit: leaves.unit, nodes.Scan: leaves.scan, nodes.Sample: leaves.sample,
     nodes.Nodes: leaves.ends, nodes.Star: leaves.star, nodes.Values: leaves.values, nodes.Given: leaves.given,
-    nodes.Stamps: leaves.stamps, nodes.WindowTimes: leaves.window_times, nodes.Reach: closure.reach, nodes.Chain: closure.chain,
+    nodes.Stamps: leaves.stamps, nodes.WindowTimes: leaves.window_times, nodes.Reach: leaves.reach, nodes.Chain: leaves.chain,
     nodes.Join: joins.join, nodes.LeftJoin: joins.left_join, nodes.Otherwise: joins.otherwise, nodes.Minus: joins.minus,
     nodes.Lookup: joins.lookup, nodes.Union: joins.union, nodes.Seed: joins.seed, nodes.Mark: joins.mark,
     nodes.Filter: modifiers.filtered, nodes.Extend: modifiers.extend, nodes.Aggregate: modifiers.aggregate,
@@ -41,12 +41,10 @@ EMITTERS: dict[type[Plan], Callable[[Any, Any], Relation]] = {
 
 @dataclass(frozen=True, slots=True)
 class PlanText:
-    """The text of a plan: `relations` stand on those of the ticks and windows (sources.py), `select` on them.
-
-    Its last columns are the answer's, in order; before them stand ``tick`` and, where the plan orders its rows, ``ord``. Spark computes
-    `rounds` before, in this order. Before anything else, `closures` are computed. `tables` are the relations with the facts of windows and
-    graphs that it reads, beside those of its closures.
-    """
+    """The text of a plan: `relations` stand on those of the ticks and windows (sources.py), `select` on them. Its last columns are the
+    answer's, in order; before them stand ``tick`` and, where the plan orders its rows, ``ord``. Spark computes `rounds` before, in this
+    order. Before anything else, `closures` are computed. `tables` are the relations with the facts of windows and graphs that it reads,
+    beside those of its closures."""
 
     relations: tuple[str, ...]
     select: str
@@ -189,7 +187,7 @@ class Emitter:
         if self.dialect.recursive:
             self._made.add(edges)   # else each step of the recursion makes them anew
             name = f"n{len(self._texts)}"
-            self._texts.append((name, closure.recursion(name, edges, base, within)))
+            self._texts.append((name, leaves.recursion(name, edges, base, within)))
             self._recursive = True
             return name
         return self.before(edges, within, base=base, seeded=seeded)

@@ -17,8 +17,8 @@ from engine.ir.rules import Assign, Atom, Falsum, Role, Rule, Test
 from engine.ir.strata import endless, strata
 from engine.ir.terms import Constant, Term, Variable
 from engine.plan.derive import NOTHING, Step, all_sights, axiom, is_axiom, properties_read, row_of, shapes, steps, whole, width
-from engine.plan.nodes import ClosedSource, StaticSource, ViewSource, leaf_sources
-from engine.sql.closing import CheckText, Closing, Kept, StepText, Stratum, beside_table, state_table
+from engine.plan.nodes import Begun, ClosedSource, StaticSource, ViewSource, leaf_sources
+from engine.sql.closing import CheckText, Closing, Kept, StepText, Stratum, part_table
 from engine.sql.dialect import Dialect, fixed
 from engine.sql.emit import Emitter
 from engine.sql.functions.values import double
@@ -38,8 +38,7 @@ _NO_TOKEN = "''"
 class ClosureText:
     """How a closure is computed: it starts with `base` (over the texts of the sources) as what is known and new; then the steps of each
     stratum give what is new until that is nothing. They read the tables ``{name}_all`` and ``{name}_new``, and those of `constants`; joins
-    see what is `known`, and where the closure is kept what is `known_kept`.
-    """
+    see what is `known`, and where the closure is kept what is `known_kept`."""
 
     source: ClosedSource
     columns: tuple[str, ...]
@@ -53,7 +52,6 @@ class ClosureText:
 
     @property
     def name(self) -> str:
-        """That of the closure."""
         return self.source.name
 
     def ready(self, prefix: Sequence[str], kept: Kept | None = None) -> Closing:
@@ -66,8 +64,7 @@ class ClosureText:
         merged = ", ".join([*self.identity, *best, *(f"min({c}) AS {c}" for c in _TYPED)])
         known = f"WITH {times}, {self.known if kept is None else self.known_kept}"
         before = f"{known} SELECT {', '.join(self.columns)} FROM (SELECT {merged} FROM ("
-        after = (f") AS d GROUP BY {', '.join(self.identity)}) AS f "
-                 f"WHERE NOT EXISTS (SELECT 1 FROM {self.name}_known k WHERE {same})")
+        after = (f") AS d GROUP BY {', '.join(self.identity)}) AS f WHERE NOT EXISTS (SELECT 1 FROM {self.name}_known k WHERE {same})")
         behind = (closure_table(source.background.name),) if source.background else ()
         first = f"WITH {', '.join((NO_TIMES,) if source.is_static else prefix)} {self.base}"
         graphs = tuple(graph_table(leaf.iri) for leaf in leaf_sources(source) if isinstance(leaf, StaticSource))
@@ -165,7 +162,7 @@ def _facts(rules: Sequence[Rule], source: ClosedSource, columns: tuple[str, ...]
 def _known(source: ClosedSource, columns: tuple[str, ...], further: tuple[str, ...], dialect: Dialect, kept: bool) -> str:
     """What is known: all of it, and what stands beside new rows. With `kept`, also what evaluations before have found."""
     own, listed = f"SELECT {', '.join(columns)} FROM {closure_table(source.name)}", ", ".join(columns)
-    states = {"known": state_table(source.name), "beside": beside_table(source.name)}
+    states = {"known": part_table(source.name, "state"), "beside": part_table(source.name, "kept_beside")}
     behind = _behind(source, columns, further)
     return ", ".join(f"{source.name}_{word} AS {dialect.inline}({own}{f' UNION ALL SELECT {listed} FROM {table}' if kept else ''}{behind})"
                      for word, table in states.items())
@@ -227,3 +224,14 @@ def _typed(step: Step) -> frozenset[Variable]:
     read = [variables_of(f.condition if isinstance(f, Test) else f.expression) for f in step.rule.body if isinstance(f, (Test, Assign))]
     object_ = step.head[2]
     return frozenset((object_,) if isinstance(object_, Variable) else ()).union(*read)
+
+
+def begun_text(plan: Begun) -> str:
+    """Rows ``tick s p o x3 ... hi``: of the facts that are reported those that begin at T and hold longer than was known before."""
+    table = closure_table(plan.source.name)
+    terms = ["s", "p", "o", *(f"x{number + 3}" for number in range(width(plan.source.rules)))]
+    same = " AND ".join(f"e.{term} = c.{term}" for term in terms)
+    longer = "(e.lo < c.lo AND e.hi >= c.hi OR e.lo = c.lo AND e.hi > c.hi)"
+    known = f"SELECT 1 FROM {table} e WHERE e.reported = 1 AND {same} AND {longer}"
+    return (f"SELECT k.tick, {', '.join(f'c.{term}' for term in terms)}, c.hi FROM {table} c JOIN ticks k ON c.lo = 2 * k.tick - 1 "
+            f"WHERE c.reported = 1 AND NOT EXISTS ({known})")

@@ -19,8 +19,8 @@ from engine.ir.rules import Table as Values
 from engine.ir.terms import Constant, Term, Variable
 from engine.plan import intervals as plan
 from engine.sql.codes import write_call
-from engine.sql.tree import (Value, above, below, both, column, flag, greatest, least, number, parameter, plus, select, text,
-                             union_all, when)
+from engine.sql.tree import (Value, above, ascending, at_least, at_most, begins, below, both, column, end_of_run, equal, flag, greatest,
+                             last_end, least, number, parameter, plus, running_max, same, select, text, union_all, when)
 from engine.timeline import MAX, MIN, Interval
 
 _INTEGER = integer(0)[2:]       # what follows the digits of an xsd:integer
@@ -50,7 +50,6 @@ class Emitter:
         return select(*cells, "lo", "hi").from_(rows.query.subquery("f"))
 
     def rows(self, node: plan.Node) -> Rows:
-        """The rows of a node."""
         match node:
             case plan.Scan():
                 return self._scan(node)
@@ -91,9 +90,9 @@ class Emitter:
         for place, term in enumerate(scan.terms, 1):
             cell = column(f"a{place}")
             if isinstance(term, Constant):
-                tests.append(exp.EQ(this=cell, expression=text(term.token)))
+                tests.append(equal(cell, text(term.token)))
             elif term in found:
-                tests.append(exp.EQ(this=cell, expression=column(found[term])))
+                tests.append(equal(cell, column(found[term])))
             else:
                 found[term] = f"a{place}"
         columns = {variable: f"v{number}" for number, variable in enumerate(found)}
@@ -116,22 +115,20 @@ class Emitter:
         """The same rows with other points, those without any left out."""
         made = select(*rows.columns.values(), lo.as_("lo"), hi.as_("hi")).from_(rows.query.subquery("f"))
         found = select(*rows.columns.values(), "lo", "hi").from_((made.where(*more) if more else made).subquery("g"))
-        return Rows(found.where(exp.LTE(this=column("lo"), expression=column("hi"))), rows.columns)
+        return Rows(found.where(at_most("lo", "hi")), rows.columns)
 
     def _join(self, left: Rows, right: Rows, hi: exp.Expr | None) -> Rows:
         """Rows that agree on the variables of both, where both hold (or up to `hi`)."""
         columns = {v: f"v{place}" for place, v in enumerate(dict.fromkeys((*left.columns, *right.columns)))}
         cells = [column(left.columns[v], "l").as_(name) if v in left.columns else column(right.columns[v], "r").as_(name)
                  for v, name in columns.items()]
-        same = [exp.EQ(this=column(left.columns[v], "l"), expression=column(right.columns[v], "r"))
-                for v in left.columns if v in right.columns]
-        timed = "lo" in right.query.named_selects
-        if not timed:       # a table of constants
+        agree = [equal(column(left.columns[v], "l"), column(right.columns[v], "r")) for v in left.columns if v in right.columns]
+        if "lo" not in right.query.named_selects:       # a table of constants
             listed = select(*cells, column("lo", "l"), column("hi", "l")).from_(left.query.subquery("l"))
-            return Rows(listed.join(right.query.subquery("r"), on=both(*same) if same else flag(True)), columns)
-        met = [exp.LTE(this=column("lo", "l"), expression=column("hi", "r")), exp.LTE(this=column("lo", "r"), expression=column("hi", "l"))]
+            return Rows(listed.join(right.query.subquery("r"), on=both(*agree)), columns)
+        met = [at_most(column("lo", "l"), column("hi", "r")), at_most(column("lo", "r"), column("hi", "l"))]
         points = [greatest(column("lo", "l"), column("lo", "r")).as_("lo"), (hi or least(column("hi", "l"), column("hi", "r"))).as_("hi")]
-        query = select(*cells, *points).from_(left.query.subquery("l")).join(right.query.subquery("r"), on=both(*same, *met))
+        query = select(*cells, *points).from_(left.query.subquery("l")).join(right.query.subquery("r"), on=both(*agree, *met))
         return Rows(query, columns)
 
     def _run_on(self, rows: Rows, guard: Rows | None, distance: Interval) -> Rows:
@@ -139,7 +136,7 @@ class Emitter:
         lo: exp.Expr = column("lo") if guard is None else greatest(column("lo", "l"), column("lo", "r"))
         hi: exp.Expr = column("hi") if guard is None else least(column("hi", "l"), column("hi", "r"))
         end: exp.Expr = number(MAX) if guard is None else column("hi", "r")
-        again = exp.LTE(this=moved(lo, distance.lo, -1, MAX), expression=plus(hi, 1))
+        again = at_most(moved(lo, distance.lo, -1, MAX), plus(hi, 1))
         if guard is not None:
             return self._join(rows, guard, when(again, end, hi))
         query = select(*rows.columns.values(), "lo", when(again, end, hi).as_("hi")).from_(rows.query.subquery("f"))
@@ -151,18 +148,17 @@ class Emitter:
         pieces: list[exp.Query] = [select(*cells, "lo", plus("hi", 1).as_("first"), exp.cast(exp.null(), "BIGINT").as_("last"))
                                    .from_(rows.query.subquery("f"))]
         for other in without:
-            same = [exp.EQ(this=column(rows.columns[v], "f"), expression=column(name, "n")) for v, name in other.columns.items()]
-            met = [exp.LTE(this=column("lo", "n"), expression=column("hi", "f")),
-                   exp.GTE(this=column("hi", "n"), expression=column("lo", "f"))]
+            agree = [equal(column(rows.columns[v], "f"), column(name, "n")) for v, name in other.columns.items()]
+            met = [at_most(column("lo", "n"), column("hi", "f")), at_least(column("hi", "n"), column("lo", "f"))]
             pieces.append(select(*(column(cell, "f") for cell in cells), column("lo", "f"), column("lo", "n").as_("first"),
                                  column("hi", "n").as_("last")).from_(rows.query.subquery("f"))
-                          .join(other.query.subquery("n"), on=both(*same, *met)))
+                          .join(other.query.subquery("n"), on=both(*agree, *met)))
         together = union_all(pieces)
-        before = running_max("last", [*cells, "lo"], ["first"])
+        before = running_max("last", [*cells, "lo"], [ascending("first")])
         gaps = select(*cells, greatest(column("lo"), exp.func("coalesce", plus(before, 1), column("lo"))).as_("begin"),
                       plus("first", -1).as_("hi")).from_(together.subquery("p"))
-        return Rows(select(*cells, column("begin").as_("lo"), "hi").from_(gaps.subquery("g"))
-                    .where(exp.LTE(this=column("begin"), expression=column("hi"))), rows.columns)
+        left = select(*cells, column("begin").as_("lo"), "hi").from_(gaps.subquery("g")).where(at_most("begin", "hi"))
+        return Rows(left, rows.columns)
 
     def _box(self, box: plan.Box) -> Rows:
         rows = self.rows(box.input)
@@ -179,16 +175,15 @@ class Emitter:
         begin = exp.Mul(this=self._instant(box.instant, late.columns), expression=number(self.granule))
         named = select(*(column(late.columns[v]).as_(name) for v, name in rows.columns.items()), column("lo").as_("known"),
                        begin.as_("lo"), plus(begin.copy(), self.granule - 1).as_("hi")).from_(late.query.subquery("l"))
-        there = exp.GTE(this=column("lo"), expression=parameter("start"))
+        there = at_least("lo", parameter("start"))
         told = select(*cells, "known", "lo", "hi").from_(named.subquery("l")).where(there)
         changes = select(*cells, "known").distinct().from_(told.subquery("t"))
 
         def known(query: exp.Query, *more: exp.Expr) -> exp.Query:
-            same = [exp.EQ(this=column(cell, "c"), expression=column(cell, "r")) for cell in cells]
             return select(*(column(cell, "c") for cell in cells), column("known", "c"), column("lo", "r"), column("hi", "r")).from_(
-                changes.copy().subquery("c")).join(query.subquery("r"), on=both(*same, *more))
+                changes.copy().subquery("c")).join(query.subquery("r"), on=both(*same(cells, "c", "r"), *more))
 
-        pieces = union_all([known(rows.query), known(told.copy(), exp.LTE(this=column("known", "r"), expression=column("known", "c")))])
+        pieces = union_all([known(rows.query), known(told.copy(), at_most(column("known", "r"), column("known", "c")))])
         columns = {**rows.columns, Variable(".known"): "known"}
         whole = _from_start(Rows(coalesced(pieces, [*cells, "known"]), columns))
         lo, hi, reached = eroded(box.distance)
@@ -206,12 +201,11 @@ class Emitter:
                 return Rows(select(*cells, "lo", "hi").from_(inner).where(flag(False)), rows.columns)
             length = self.granule or 2
             lo, hi = value * length, (value + 1 + node.window) * length - 1 if self.granule else value * length
-            held = [exp.LTE(this=column("lo"), expression=number(lo)), exp.GTE(this=column("hi"), expression=number(lo))]
+            held = [at_most("lo", number(lo)), at_least("hi", number(lo))]
             return Rows(select(*cells, number(lo).as_("lo"), number(hi).as_("hi")).from_(inner).where(*held), rows.columns)
         if not self.granule:
-            point = when(exp.EQ(this=column("lo"), expression=column("hi")), column("lo"),
-                         exp.func("error", text("@ of a fact with a duration has endless instants")))
-            even = exp.EQ(this=exp.paren(exp.BitwiseAnd(this=column("lo"), expression=number(1))), expression=number(0))
+            point = when(equal("lo", "hi"), column("lo"), exp.func("error", text("@ of a fact with a duration has endless instants")))
+            even = equal(exp.paren(exp.BitwiseAnd(this=column("lo"), expression=number(1))), number(0))
             made = select(*cells, _divided("lo", 2).as_("k"), exp.cast(point, "BIGINT").as_("lo"), "hi").from_(inner).where(even)
             return self._bound(Rows(made, rows.columns), node.instant)
         listed = exp.Explode(this=exp.GenerateSeries(start=_divided("lo", self.granule), end=_divided(plus("hi", 1), self.granule),
@@ -223,10 +217,9 @@ class Emitter:
 
     def _bound(self, rows: Rows, instant: Variable) -> Rows:
         """Rows with a column ``k``: the variable is bound to its token, or tested."""
-        token = _integer_token("k")
+        token = exp.DPipe(this=exp.DPipe(this=text('"'), expression=column("k")), expression=text(_INTEGER))
         if instant in rows.columns:
-            same = exp.EQ(this=column(rows.columns[instant]), expression=token)
-            return Rows(_all(rows).where(same), rows.columns)
+            return Rows(_all(rows).where(equal(rows.columns[instant], token)), rows.columns)
         columns = {**rows.columns, instant: f"v{len(rows.columns)}"}
         query = select(*rows.columns.values(), token.as_(columns[instant]), "lo", "hi").from_(rows.query.subquery("b"))
         return Rows(query, columns)
@@ -236,7 +229,7 @@ class Emitter:
         k = self._instant(node.instant, rows.columns)
         begin = exp.Mul(this=k, expression=number(self.granule))
         far = number(MAX) if node.distance.hi == MAX else plus(begin, node.distance.hi + self.granule - 1)
-        there = exp.GTE(this=begin.copy(), expression=parameter("start"))
+        there = at_least(begin.copy(), parameter("start"))
         return self._inside(rows, greatest(column("lo"), plus(begin.copy(), node.distance.lo)), least(column("hi"), far), there)
 
     def _place(self, node: plan.Place) -> Rows:
@@ -251,7 +244,7 @@ class Emitter:
             query = select(*cells, "lo", kept.as_("hi")).from_(named.subquery("k")).where(exp.LT(this=lo.copy(), expression=column("lo")))
             return Rows(query, rows.columns)
         query = select(*cells, lo.as_("lo"), plus(lo.copy(), self.granule - 1).as_("hi")).from_(named.subquery("k"))
-        return Rows(query.where(exp.GTE(this=lo.copy(), expression=column("lo"))), rows.columns)
+        return Rows(query.where(at_least(lo.copy(), "lo")), rows.columns)
 
     def _instant(self, term: Term, columns: Mapping[Variable, str]) -> exp.Expr:
         """The number of a granule; NULL where a token is none."""
@@ -266,7 +259,7 @@ class Emitter:
         rows = self.rows(node.input)
         value = self._call("tw_eval", node.expression, rows.columns)
         if node.variable in rows.columns:
-            return Rows(_all(rows).where(exp.EQ(this=column(rows.columns[node.variable]), expression=value)), rows.columns)
+            return Rows(_all(rows).where(equal(column(rows.columns[node.variable]), value)), rows.columns)
         name = f"v{len(rows.columns)}"
         made = select(*rows.columns.values(), value.as_(name), "lo", "hi").from_(rows.query.subquery("f"))
         columns = {**rows.columns, node.variable: name}
@@ -287,27 +280,15 @@ class Emitter:
 
 def _from_start(rows: Rows) -> Rows:
     """Rows of the first point of the timeline hold before it too."""
-    first = when(exp.LTE(this=column("lo"), expression=parameter("start")), number(MIN), column("lo"))
+    first = when(at_most("lo", parameter("start")), number(MIN), column("lo"))
     return Rows(select(*rows.columns.values(), first.as_("lo"), "hi").from_(rows.query.subquery("s")), rows.columns)
 
 
 def coalesced(rows: exp.Query, keys: Sequence[str]) -> exp.Query:
     """Rows of the same keys that overlap or touch as one."""
-    last = exp.Window(this=exp.Max(this=column("hi")), partition_by=[column(key) for key in keys])
-    ordered = select(*keys, "lo", running_max("hi", keys, ["lo"]).as_("before"), last.as_("last")).from_(rows.subquery("p"))
-    starts = select(*keys, "lo", "before", "last").from_(ordered.subquery("o")).where(
-        exp.or_(exp.Is(this=column("before"), expression=exp.null()), above("lo", plus("before", 1))))
-    following = exp.Window(this=exp.Lead(this=column("before")), partition_by=[column(key) for key in keys],
-                           order=exp.Order(expressions=[exp.Ordered(this=column("lo"), nulls_first=False)]))
-    return select(*keys, "lo", exp.func("coalesce", following, column("last")).as_("hi")).from_(starts.subquery("s"))
-
-
-def running_max(value: str, keys: Sequence[str], order: Sequence[exp.Expr | str]) -> exp.Window:
-    """The greatest value of the rows before, among those of the same keys."""
-    listed = [o if isinstance(o, exp.Expr) else exp.Ordered(this=column(o), nulls_first=False) for o in order]
-    ordered = exp.Order(expressions=listed)
-    return exp.Window(this=exp.Max(this=column(value)), partition_by=[column(key) for key in keys], order=ordered,
-                      spec=exp.WindowSpec(kind="ROWS", start="UNBOUNDED", start_side="PRECEDING", end=number(1), end_side="PRECEDING"))
+    ordered = select(*keys, "lo", running_max("hi", keys, [ascending("lo")]).as_("before"), last_end(keys)).from_(rows.subquery("p"))
+    starts = select(*keys, "lo", "before", "last").from_(ordered.subquery("o")).where(begins())
+    return select(*keys, "lo", end_of_run(keys)).from_(starts.subquery("s"))
 
 
 def pending(mark: str) -> list[exp.Expr]:
@@ -344,17 +325,13 @@ def moved(end: Value, distance: int, towards: int, infinite: int, even: bool = F
 
 def eroded(distance: Interval) -> tuple[exp.Expr, exp.Expr, exp.Expr]:
     """The ends of what is left of a coalesced row, and of which rows something is: timeline.box_minus."""
-    reached = exp.EQ(this=column("lo"), expression=number(MIN)) if distance.hi == MAX else flag(True)
+    reached = equal("lo", number(MIN)) if distance.hi == MAX else flag(True)
     return moved("lo", distance.hi, 1, MAX, even=True), moved("hi", distance.lo, -1, MAX, even=True), reached
 
 
 def _divided(value: Value, length: int) -> exp.Expr:
     inner = column(value) if isinstance(value, str) else exp.paren(value)
     return exp.IntDiv(this=inner, expression=number(length))
-
-
-def _integer_token(name: str) -> exp.Expr:
-    return exp.DPipe(this=exp.DPipe(this=text('"'), expression=column(name)), expression=text(_INTEGER))
 
 
 def _number(token: str) -> int | None:

@@ -46,7 +46,6 @@ def join(emitter: Emitter, plan: nodes.Join) -> Relation:
 
 
 def left_join(emitter: Emitter, plan: nodes.LeftJoin) -> Relation:
-    """OPTIONAL."""
     return _left_joined(emitter, emitter.relation(plan.left), emitter.relation(plan.right), [])
 
 

@@ -16,7 +16,7 @@ from engine.functions.typed import ANY_KIND
 from engine.ir.expressions import Expression, variables_of
 from engine.ir.terms import Constant, OneOf, PatternTerm, Variable
 from engine.plan.kept import leaves
-from engine.plan.nodes import KeptSource, Scan, Source, StaticSource, WindowSource
+from engine.plan.nodes import KeptSource, Scan, Source, StaticSource, WindowSource, scan_variables
 from engine.sql.calls import Columns
 from engine.sql.dialect import DUCKDB
 from engine.sql.leaves import place
@@ -91,7 +91,6 @@ class KeptWriter:
         self._groups = [*groups.values()]
 
     def text(self) -> KeptText:
-        """All of them."""
         scans = range(len(self._source.scans))
         read = [leaf for scan in self._source.scans for leaf in leaves(scan.source) or ()]
         graphs = dict.fromkeys(leaf.iri for leaf in read if isinstance(leaf, StaticSource))
@@ -155,7 +154,7 @@ class KeptWriter:
         parts: list[str] = []
         for number, (relation, scans) in enumerate(relations):
             on = []
-            for variable in dict.fromkeys(v for scan in scans for v in _variables(self._source.scans[scan])):
+            for variable in scan_variables(*(self._source.scans[scan] for scan in scans)):
                 column = f"f{number}.{variable.name}"
                 if variable in first:
                     on.append(f"{first[variable]} = {column}")
@@ -223,7 +222,7 @@ class KeptWriter:
             else:
                 parts.append(Part(f"{name}_facts", rows))
                 found = self._joined([(f"({self._facts(number, f'{name}_facts')})", [number]) for number in scans], within=True)
-            variables = {v for number in scans for v in _variables(self._source.scans[number])}
+            variables = set(scan_variables(*(self._source.scans[number] for number in scans)))
             objects = [v for v, number in self._objects.items() if number in scans]
             own = [f for f in filters if (read := variables_of(f)) <= variables and (read & self._objects.keys()) <= set(objects)]
             filters = [condition for condition in filters if condition not in own]
@@ -262,7 +261,7 @@ class KeptWriter:
 
     def _order(self, first: int) -> list[int]:
         """The groups, each after one that it shares a variable with."""
-        bound = [{v for number in group for v in _variables(self._source.scans[number])} for group in self._groups]
+        bound = [set(scan_variables(*(self._source.scans[number] for number in group))) for group in self._groups]
         order, waiting = [first], [number for number in range(len(self._groups)) if number != first]
         while waiting:
             reached = set().union(*(bound[number] for number in order))
@@ -287,10 +286,6 @@ def _conditions(scan: Scan) -> list[str]:
         if isinstance(term, (Constant, OneOf)):
             place(DUCKDB, column, term, {}, where)
     return where
-
-
-def _variables(scan: Scan) -> tuple[Variable, ...]:
-    return tuple(dict.fromkeys(t for t in (*scan.terms, scan.graph) if isinstance(t, Variable)))
 
 
 def _hashed(scan: Scan) -> list[Variable]:

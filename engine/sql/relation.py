@@ -14,13 +14,10 @@ from engine.sql.functions.values import NULL_STRING
 
 @dataclass(frozen=True, slots=True)
 class Relation:
-    """A named common table expression.
-
-    `keys` are the columns every operator carries along: ``tick`` (the evaluation time; absent from a relation of static
-    facts only) and, inside EXISTS, the identity columns of the outer row. `spine` is a relation that lists every value of the keys.
-    `certain` variables are never null; `typed` ones have companions ``_k _n _m``, of these kinds; `booleans` are truth values, not tokens;
-    an `ordered` relation has the rank ``ord``. With `intervals` a row holds from point ``lo`` to ``hi``.
-    """
+    """A named common table expression. `keys` are the columns every operator carries along: ``tick`` (the evaluation time; absent from a
+    relation of static facts only) and, inside EXISTS, the identity columns of the outer row. `spine` is a relation that lists every value
+    of the keys. `certain` variables are never null; `typed` ones have companions ``_k _n _m``, of these kinds; `booleans` are truth values,
+    not tokens; an `ordered` relation has the rank ``ord``. With `intervals` a row holds from point ``lo`` to ``hi``."""
 
     name: str
     keys: tuple[str, ...]

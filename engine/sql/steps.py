@@ -15,10 +15,10 @@ from functools import cached_property, lru_cache
 from sqlglot import exp
 
 from engine.plan import intervals as plan
-from engine.plan.shared import shared
-from engine.plan.upcoming import Watched
-from engine.sql.intervals import Emitter, pending, running_max
-from engine.sql.tree import above, below, both, column, greatest, number, parameter, parameters, plus, select, union_all, when, written
+from engine.plan.analyses import Watched, shared
+from engine.sql.intervals import Emitter, pending
+from engine.sql.tree import (above, ascending, at_least, at_most, begins, below, both, column, end_of_run, equal, greatest, last_end,
+                             number, parameter, parameters, plus, running_max, same, select, union_all, when, written)
 from engine.timeline import MAX
 
 PREFIX = f"p{secrets.token_hex(8)}_"    # no text of a document has it
@@ -48,12 +48,10 @@ class Statements:
 
     @cached_property
     def tables(self) -> dict[str, str]:
-        """The names of the relations' tables."""
         return {relation.name: f"{PREFIX}{place}" for place, relation in enumerate(self.program.relations, 1)}
 
     @cached_property
     def emitter(self) -> Emitter:
-        """Writes what is derived."""
         return Emitter(self.tables, self.program.granule, PREFIX)
 
     def create(self, relation: plan.Relation) -> list[exp.Expr]:
@@ -74,22 +72,15 @@ class Statements:
         if given:
             new.append(self._given(relation))
         seen = plus("lo", -1)
-        same = [exp.EQ(this=column(name, "n"), expression=column(name, "k")) for name in terms]
-        there = exp.Exists(this=select(number(1)).from_("new AS n").where(*same) if same else select(number(1)).from_("new AS n"))
+        agreeing = select(number(1)).from_("new AS n")
+        there = exp.Exists(this=agreeing.where(*same(terms, "n", "k")) if terms else agreeing)
         pieces = union_all([
             select(*terms, "lo", "hi", seen.as_("seen"), seen.copy().as_("taken")).from_("new"),
             select(*(column(c, "k") for c in (*terms, *_POINTS))).from_(f"{table} AS k").where(there)])
-        order = [exp.Ordered(this=column("lo"), nulls_first=False),
-                 *(exp.Ordered(this=column(name), desc=True, nulls_first=True) for name in ("seen", "taken"))]
-        last = exp.Window(this=exp.Max(this=column("hi")), partition_by=[column(name) for name in terms])
-        ordered = select(*terms, "lo", "hi", "seen", "taken", running_max("hi", terms, order).as_("before"),
-                         last.as_("last")).from_("pieces")
-        starts = select(*terms, "lo", "seen", "taken", "before", "last").from_("ordered").where(
-            exp.or_(exp.Is(this=column("before"), expression=exp.null()), above("lo", plus("before", 1))))
-        following = exp.Window(this=exp.Lead(this=column("before")), partition_by=[column(name) for name in terms],
-                               order=exp.Order(expressions=[exp.Ordered(this=column("lo"), nulls_first=False)]))
-        coalesced = select(*terms, "lo", exp.func("coalesce", following, column("last")).as_("hi"), "seen", "taken",
-                           parameter("turn").as_("turn")).from_("starts")
+        order = [ascending("lo"), *(exp.Ordered(this=column(name), desc=True, nulls_first=True) for name in ("seen", "taken"))]
+        ordered = select(*terms, *_POINTS, running_max("hi", terms, order).as_("before"), last_end(terms)).from_("pieces")
+        starts = select(*terms, "lo", "seen", "taken", "before", "last").from_("ordered").where(begins())
+        coalesced = select(*terms, "lo", end_of_run(terms), "seen", "taken", parameter("turn").as_("turn")).from_("starts")
         for name, query in (("new", union_all(new)), ("pieces", pieces), ("ordered", ordered), ("starts", starts)):
             coalesced = coalesced.with_(name, as_=query, copy=False)
         return exp.insert(coalesced, f"{table}_round", columns=[*terms, *_POINTS, "turn"])
@@ -97,8 +88,7 @@ class Statements:
     def replace(self, relation: plan.Relation) -> list[exp.Expr]:
         """The rows of ``_round`` take the place of those of the same terms; the next round takes them in."""
         table, terms = self.tables[relation.name], _terms(relation)
-        same = [exp.EQ(this=column(name, "n"), expression=column(name, table)) for name in terms]
-        touched = exp.Exists(this=select(number(1)).from_(f"{table}_round AS n").where(both(*same)))
+        touched = exp.Exists(this=select(number(1)).from_(f"{table}_round AS n").where(both(*same(terms, "n", table))))
         taken = when(below("taken", parameter("until")), column("hi"), column("taken"))
         rows = select(*terms, "lo", "hi", "seen", taken.as_("taken")).from_(f"{table}_round")
         return [exp.delete(table, where=touched), exp.insert(rows, table, columns=[*terms, *_POINTS])]
@@ -126,21 +116,21 @@ class Statements:
 
     def ended(self, relation: plan.Relation) -> exp.Expr:
         """Rows that are final: nothing can extend them any more. Those of steps before that are kept are not told again."""
-        where = [below("hi", parameter("until")), *([exp.GTE(this=column("hi"), expression=parameter("past"))] if relation.keep else [])]
+        where = [below("hi", parameter("until")), *([at_least("hi", parameter("past"))] if relation.keep else [])]
         return select(*_terms(relation), "lo", "hi").from_(self.tables[relation.name]).where(*where)
 
     def begun(self, relation: plan.Relation) -> exp.Expr:
         """Rows that begin in the step: nothing that is derived later can extend them backwards."""
-        where = [above("lo", parameter("past")), exp.LTE(this=column("lo"), expression=parameter("until"))]
+        where = [above("lo", parameter("past")), at_most("lo", parameter("until"))]
         return select(*_terms(relation), "lo", "hi").from_(self.tables[relation.name]).where(*where)
 
     def upcoming(self, relation: plan.Relation, watched: Watched) -> exp.Expr:
         """The first point behind the step at which a row begins, or no longer holds, or a box over it begins."""
         until, ends = parameter("until"), "hi"
         ahead = exp.If(this=above("lo", until), true=column("lo"))
-        later = above(ends, until.copy()) if watched.is_open else exp.GTE(this=column(ends), expression=until.copy())
+        later = above(ends, until.copy()) if watched.is_open else at_least(column(ends), until.copy())
         ends_at = exp.If(this=both(later, below(ends, number(MAX))), true=plus(ends, 1))
-        boxes = [exp.Case(ifs=[exp.If(this=both(exp.EQ(this=column("hi"), expression=until.copy()), above(plus("lo", far), until.copy())),
+        boxes = [exp.Case(ifs=[exp.If(this=both(equal("hi", until.copy()), above(plus("lo", far), until.copy())),
                                       true=plus("lo", far))]) for far in watched.boxes]
         firsts = [exp.Min(this=case) for case in (exp.Case(ifs=[ahead, ends_at]), *boxes)]
         return select(*(first.as_(f"n{place}") for place, first in enumerate(firsts))).from_(self.tables[relation.name])
@@ -175,7 +165,7 @@ class Statements:
                   for end in ("lo", "hi"))
         ends = when(above("hi", number(MAX - 1)), column("hi"), plus(hi, granule - 1))
         aligned = select(*terms, greatest(lo, parameter("start")).as_("lo"), ends.as_("hi")).from_(table)
-        return select(*terms, "lo", "hi").from_(aligned.subquery("g")).where(exp.LTE(this=column("lo"), expression=column("hi")))
+        return select(*terms, "lo", "hi").from_(aligned.subquery("g")).where(at_most("lo", "hi"))
 
 
 @lru_cache(maxsize=64)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import reduce
 
 from sqlglot import exp
@@ -13,12 +13,10 @@ Value = str | exp.Expr
 
 
 def column(name: str, table: str | None = None) -> exp.Column:
-    """A column."""
     return exp.column(name, table)
 
 
 def number(value: int) -> exp.Expr:
-    """An integer literal."""
     return exp.Neg(this=exp.Literal.number(-value)) if value < 0 else exp.Literal.number(value)
 
 
@@ -28,7 +26,6 @@ def text(value: str) -> exp.Literal:
 
 
 def flag(value: bool) -> exp.Boolean:
-    """TRUE or FALSE."""
     return exp.Boolean(this=value)
 
 
@@ -51,38 +48,76 @@ def plus(value: Value, distance: int) -> exp.Expr:
 
 
 def greatest(*values: exp.Expr) -> exp.Expr:
-    """The greatest of some values."""
     return exp.func("greatest", *values)
 
 
 def least(*values: exp.Expr) -> exp.Expr:
-    """The least of some values."""
     return exp.func("least", *values)
 
 
 def above(left: Value, right: Value) -> exp.Expr:
-    """``left > right``."""
     return exp.GT(this=_tree(left), expression=_tree(right))
 
 
 def below(left: Value, right: Value) -> exp.Expr:
-    """``left < right``."""
     return exp.LT(this=_tree(left), expression=_tree(right))
 
 
+def equal(left: Value, right: Value) -> exp.Expr:
+    return exp.EQ(this=_tree(left), expression=_tree(right))
+
+
+def at_most(left: Value, right: Value) -> exp.Expr:
+    return exp.LTE(this=_tree(left), expression=_tree(right))
+
+
+def at_least(left: Value, right: Value) -> exp.Expr:
+    return exp.GTE(this=_tree(left), expression=_tree(right))
+
+
+def same(names: Iterable[str], left: str, right: str) -> list[exp.Expr]:
+    """That two tables agree in some columns."""
+    return [equal(column(name, left), column(name, right)) for name in names]
+
+
 def both(*conditions: exp.Expr) -> exp.Expr:
-    """A conjunction."""
     return exp.and_(*conditions, wrap=False) if conditions else flag(True)
 
 
 def when(condition: exp.Expr, then: exp.Expr, otherwise: exp.Expr) -> exp.Case:
-    """``CASE WHEN condition THEN then ELSE otherwise END``."""
     return exp.Case(ifs=[exp.If(this=condition, true=then)], default=otherwise)
 
 
 def union_all(queries: Sequence[exp.Query]) -> exp.Query:
     """The rows of one or more queries."""
     return reduce(lambda one, two: exp.union(one, two, distinct=False), queries)
+
+
+def running_max(value: str, keys: Sequence[str], order: Sequence[exp.Ordered]) -> exp.Window:
+    """The greatest value of the rows before, among those of the same keys."""
+    return exp.Window(this=exp.Max(this=column(value)), partition_by=[column(key) for key in keys], order=exp.Order(expressions=order),
+                      spec=exp.WindowSpec(kind="ROWS", start="UNBOUNDED", start_side="PRECEDING", end=number(1), end_side="PRECEDING"))
+
+
+def ascending(name: str) -> exp.Ordered:
+    return exp.Ordered(this=column(name), nulls_first=False)
+
+
+def last_end(keys: Sequence[str]) -> exp.Expr:
+    """The greatest end of all rows of the same keys, as ``last``."""
+    return exp.Window(this=exp.Max(this=column("hi")), partition_by=[column(key) for key in keys]).as_("last")
+
+
+def begins() -> exp.Expr:
+    """That a row touches none of those before it, whose greatest end is ``before``."""
+    return exp.or_(exp.Is(this=column("before"), expression=exp.null()), above("lo", plus("before", 1)))
+
+
+def end_of_run(keys: Sequence[str]) -> exp.Expr:
+    """Of rows that begin a run where the run ends, as ``hi``: with what is before the next one, or with the ``last``."""
+    following = exp.Window(this=exp.Lead(this=column("before")), partition_by=[column(key) for key in keys],
+                           order=exp.Order(expressions=[ascending("lo")]))
+    return exp.func("coalesce", following, column("last")).as_("hi")
 
 
 def written(tree: exp.Expr) -> str:

@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import pyarrow as pa
 
@@ -20,18 +20,15 @@ from engine.ipc import pack, unpack
 from engine.ir.strata import Unending
 from engine.limits import UNLIMITED, EvaluationLimits, LimitExceeded, Postponed
 from engine.output import first_rows, packed_json
-from engine.sql.closing import Closing, beside_table, following_table, new_table
+from engine.sql.closing import Closing, part_table
 from engine.sql.kept import KeptView
 from engine.sql.sources import closure_table
-from engine.worker import kept, staged_task, timed_task
+from engine.worker import resident, timed_task
+from engine.worker.closures import close, drop_relation, forget, go_on
 from engine.worker.database import cursors, database, kept_beside, own_threads, register
 from engine.worker.guard import check_size, end_overdue, fetched, guarded, is_out_of_memory, out_of_memory
-from engine.worker.kept import KeptStep
-from engine.worker.resident import Behind, Followed, follow, token_of
-from engine.worker.rounds import close, drop_relation
-from engine.worker.staged_task import StagedStep
-from engine.worker.states import forget, go_on
-from engine.worker.timed_task import TimedStep, labelled
+from engine.worker.resident import Behind, Followed, KeptStep, follow, token_of
+from engine.worker.timed_task import StagedStep, TimedStep, labelled
 
 if TYPE_CHECKING:
     import duckdb
@@ -42,6 +39,7 @@ _EMPTY = pa.table({})
 FINDINGS = pa.schema([("lo", pa.int64()), ("hi", pa.int64()), ("finding", pa.string())])
 Tables = Mapping[str, pa.Table | Followed]
 """The tables that tasks read, by name: those that are given with the tasks, and those that stay in a worker."""
+_PARTS: tuple[Literal["new", "next", "kept_beside"], ...] = ("new", "next", "kept_beside")
 WRITTEN_ROWS = 4_096    # answers of so many rows are written in the worker, where they may be
 
 
@@ -151,8 +149,7 @@ def _bundle(numbers: list[int], tasks: Sequence[Task], tables: Tables, alive: fr
     wanted = sorted({name for number in numbers for name in tasks[number].tables})
     given = {name: pack(table) for name in wanted if isinstance(table := tables[name], pa.Table)}
     steps = {name: table.step(name in behind) for name in wanted if isinstance(table := tables[name], Followed)}
-    return pickle.dumps({"alive": alive, "tables": given, "steps": steps,
-                         "tasks": [(number, tasks[number]) for number in numbers]})
+    return pickle.dumps({"alive": alive, "tables": given, "steps": steps, "tasks": [(number, tasks[number]) for number in numbers]})
 
 
 def run_bundles(bundles: Iterable[bytes], connection: duckdb.DuckDBPyConnection | None = None) -> Iterator[Result]:
@@ -164,8 +161,7 @@ def run_bundles(bundles: Iterable[bytes], connection: duckdb.DuckDBPyConnection 
         if bundle["alive"] is not None:
             forget(connection, bundle["alive"])
             timed_task.forget(connection, bundle["alive"])
-            staged_task.forget(connection, bundle["alive"])
-            kept.forget(connection, bundle["alive"])
+            resident.forget_kept(connection, bundle["alive"])
         try:
             failed = follow(connection, bundle["steps"], bundle["alive"])
         except Behind as behind:
@@ -180,14 +176,14 @@ def run_bundles(bundles: Iterable[bytes], connection: duckdb.DuckDBPyConnection 
                 yield number, 0.0, b"", None, _told(failure)
         followed = frozenset(bundle["steps"])
         side_by_side = [(number, task) for number, task in able if task.step is None and not task.closings and task.tables <= followed]
-        kept.drop_views(connection)     # that an interrupt has left
+        resident.drop_views(connection)     # that an interrupt has left
         try:
             if threads > 1 and len(side_by_side) > 1:
                 yield from _run_side_by_side(connection, side_by_side, threads)
                 able = [given for given in able if given not in side_by_side]
             yield from _run_bundle(connection, bundle["tables"], followed, able)
         finally:
-            kept.drop_views(connection)
+            resident.drop_views(connection)
 
 
 def _run_side_by_side(connection: duckdb.DuckDBPyConnection, tasks: list[tuple[int, Task]], threads: int) -> Iterator[Result]:
@@ -228,8 +224,8 @@ def _run_bundle(connection: duckdb.DuckDBPyConnection, tables: dict[str, bytes],
 
 def _run(connection: duckdb.DuckDBPyConnection, number: int, task: Task, closures: Closures) -> Result:
     def work() -> tuple[bytes | Written, bytes | None]:
-        kept.bring_up_to_date(connection, task.kept)
-        kept.show(connection, task.views)
+        resident.bring_up_to_date(connection, task.kept)
+        resident.show(connection, task.views)
         made = [findings for closing in task.closings if (findings := closures.make(closing)) is not None]
         answer = _given(fetched(connection, task.text, task.limits), task.shown)
         return answer, pack(pa.concat_tables(made)) if made else None
@@ -249,7 +245,7 @@ def _advance(connection: duckdb.DuckDBPyConnection, number: int, task: Task, ste
     def work() -> tuple[bytes, None]:
         given = {name: unpack(tables[name]) for name in (*step.streams, *step.graphs)}
         if isinstance(step, StagedStep):
-            return pack(staged_task.advance(connection, step, given)), None
+            return pack(timed_task.advance_chain(connection, step, given)), None
         found = labelled(timed_task.advance(connection, step, given))
         check_size(found.num_rows, found.nbytes, task.limits)
         return pack(found), None
@@ -290,7 +286,8 @@ class Closures:
             self._made[closing.name] = _Made(None, None)
             return go_on(self._connection, closing)
         read = [(name, self._versions.get(name)) for name in closing.graphs] if closing.static else None
-        shelf, from_ = _kept(self._connection) if closing.static else self._made, (closing, read)
+        # By name, the last used at the end; those of static graphs are the database's.
+        shelf, from_ = kept_beside(self._connection, __name__) if closing.static else self._made, (closing, read)
         made = shelf.pop(closing.name, None)
         if made is None or made.from_ != from_:
             drop(self._connection, closing.name)
@@ -309,7 +306,7 @@ class Closures:
     def drop(self) -> None:
         """Forget those of windows."""
         for name, made in self._made.items():
-            drop(self._connection, name, is_kept=made.is_kept)
+            drop(self._connection, name, is_kept=made.from_ is None)
         self._made.clear()
 
 
@@ -320,18 +317,9 @@ class _Made:
     from_: object
     findings: pa.Table | None
 
-    @property
-    def is_kept(self) -> bool:
-        return self.from_ is None
-
-
-def _kept(connection: duckdb.DuckDBPyConnection) -> dict[str, _Made]:
-    """The closures of static graphs in a database, by name; the last used at the end."""
-    return kept_beside(connection, __name__)
-
 
 def drop(connection: duckdb.DuckDBPyConnection, name: str, *, is_kept: bool = False) -> None:
     """Remove the tables of a closure. All of one that is kept is a view of what is kept."""
     drop_relation(connection, closure_table(name), is_view=is_kept)
-    for relation in (new_table(name), following_table(name), *([beside_table(name)] if is_kept else [])):
-        drop_relation(connection, relation)
+    for part in _PARTS if is_kept else _PARTS[:2]:
+        drop_relation(connection, part_table(name, part))

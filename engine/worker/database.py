@@ -2,7 +2,7 @@
 nothing else.
 
 No file, folder, extension, secret or Python variable is within its reach, and nothing can be set once it is open: segments are read and
-written beside it (states.py). So even a value that broke out of its literal would find nothing to take.
+written beside it (closures.py). So even a value that broke out of its literal would find nothing to take.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def database() -> duckdb.DuckDBPyConnection:
     return connect(given_memory(), own_threads())
 
 
-_ROOTS: dict[duckdb.DuckDBPyConnection, duckdb.DuckDBPyConnection] = {}
+_ROOTS: dict[duckdb.DuckDBPyConnection, duckdb.DuckDBPyConnection] = {}    # of each cursor the connection that it is of
 _KEPT: dict[duckdb.DuckDBPyConnection, dict[str, dict[str, Any]]] = {}
 
 
@@ -94,19 +94,13 @@ def changed_rows(connection: duckdb.DuckDBPyConnection, statement: str | duckdb.
 
 
 def count_rows(connection: duckdb.DuckDBPyConnection, source: str) -> int:
-    """The rows of a table."""
     [(count,)] = connection.execute(f"SELECT count(*) FROM {source}").fetchall()
     return int(count)
 
 
 def kept_beside(connection: duckdb.DuckDBPyConnection, kind: str) -> dict[str, Any]:
     """What of a kind (the name of the module that keeps it) is known of tables that stay in a database from task to task, by name."""
-    return _KEPT.setdefault(root_of(connection), {}).setdefault(kind, {})
-
-
-def root_of(connection: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyConnection:
-    """The connection that a cursor is of."""
-    return _ROOTS.get(connection, connection)
+    return _KEPT.setdefault(_ROOTS.get(connection, connection), {}).setdefault(kind, {})
 
 
 def cursors(connection: duckdb.DuckDBPyConnection, count: int) -> list[duckdb.DuckDBPyConnection]:

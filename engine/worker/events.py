@@ -38,7 +38,6 @@ class Events:
 
     @property
     def held(self) -> int:
-        """How many are kept."""
         return len(self.kept) + len(self.waiting) + len(self.always)
 
     @property

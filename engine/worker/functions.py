@@ -17,7 +17,7 @@ from engine.functions.context import Context, ExpressionError, row_key
 from engine.functions.expressions import compile_term, compile_truth
 from engine.sql.calls import is_volatile
 from engine.sql.codes import read_aggregate, read_call
-from engine.worker.time_limit import check_time
+from engine.worker.guard import check_time
 
 if TYPE_CHECKING:
     import duckdb

@@ -1,7 +1,8 @@
-"""The limits of a task, kept in the worker that runs it: time by an interrupt, the size of the answer while it is read.
+"""The limits of a task, kept in the worker that runs it: time by an interrupt, the size of the answer while it is read. Loops in Python,
+which no interrupt of DuckDB ends, ask for their time.
 
-What no interrupt ends (one call of a function over a huge value, the planning of a text) is ended by a signal some seconds later,
-and the worker with it: its tasks are then run again, each alone (jobs.py).
+What neither ends (one call of a function over a huge value, the planning of a text) is ended by a signal some seconds later, and the
+worker with it: its tasks are then run again, each alone (jobs.py).
 """
 
 from __future__ import annotations
@@ -21,7 +22,6 @@ import pyarrow as pa
 
 from engine.limits import EvaluationLimits, LimitExceeded, Postponed
 from engine.supervision import deadline
-from engine.worker.time_limit import check_time, end_at, is_overdue
 
 if TYPE_CHECKING:
     import duckdb
@@ -32,6 +32,25 @@ BATCH_ROWS = 50_000
 # A relation (`connection.sql`) saves a copy of the answer, 2 ms of 270,000 rows, and is planned twice, a quarter of a small one's cost.
 warnings.filterwarnings("ignore", "Arrow output on a DB-API result", UserWarning)
 _IN_FUNCTION = re.compile(r"(?:executing the UDF: |\n)MemoryError\b")
+_ends_at: dict[int, float] = {}     # by thread
+
+
+def end_at(moment: float | None = None) -> None:
+    """Let the task of this thread have time up to a moment of the monotonic clock, in seconds; None: it is done."""
+    if moment is None:
+        _ends_at.pop(threading.get_ident(), None)
+    else:
+        _ends_at[threading.get_ident()] = moment
+
+
+def check_time() -> None:
+    """Raise TimeoutError where the time of the task at hand is over; in a thread of DuckDB's, which works for any task, where that of all
+    is."""
+    moment = _ends_at.get(threading.get_ident())
+    if moment is None:
+        moment = max(list(_ends_at.values()), default=float("inf"))
+    if time.monotonic() > moment:
+        raise TimeoutError("the time of the task is over")
 
 
 @contextmanager
@@ -65,7 +84,7 @@ def guarded(connection: duckdb.DuckDBPyConnection, limits: EvaluationLimits, pat
 
 def end_overdue() -> None:
     """End the process where a task in another thread goes on long after its time, as the signal of `guarded` does in the main one."""
-    if is_overdue(GRACE_S):
+    if any(time.monotonic() > moment + GRACE_S for moment in list(_ends_at.values())):
         signal.raise_signal(signal.SIGALRM)
 
 

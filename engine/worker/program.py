@@ -19,7 +19,7 @@ from engine.ir.rules import ALWAYS_HELD, TRIPLE
 from engine.ir.strata import rounds
 from engine.ir.terms import RDF_TYPE
 from engine.plan import intervals as plan
-from engine.plan.upcoming import late_boxed, watched
+from engine.plan.analyses import late_boxed, watched
 from engine.sql.steps import PREFIX, Statements
 from engine.timeline import MAX, MIN
 from engine.worker.database import register
@@ -120,7 +120,6 @@ class ProgramState:
 
     @property
     def held(self) -> int:
-        """The rows of all relations."""
         return sum(size.rows for size in self.sizes.values()) + (self.events.held if self.events else 0)
 
     def advance(self, facts: Tables, until: int, derived: Tables | None = None) -> Advanced:
@@ -195,12 +194,10 @@ class ProgramState:
             self.events.state = snapshot.events
 
     def measure(self, name: str) -> None:
-        """Note the size of a relation."""
         [(rows, waiting, ending)] = self.run(("size", name), partial(self.statements.size, self.relations[name]), {})
         self.sizes[name] = _Size(rows, *(MAX if point is None else point for point in (waiting, ending)))
 
     def drop(self) -> None:
-        """Forget all, the tables included."""
         for table in self.tables.values():
             self.connection.execute(f"DROP TABLE IF EXISTS {table}")
             self.connection.execute(f"DROP TABLE IF EXISTS {table}_round")
@@ -263,7 +260,6 @@ class _Step:
             register(state.connection, f"{state.tables[name]}_given", table)
 
     def close(self) -> None:
-        """Forget what came in."""
         for name in self.given:
             self.state.connection.unregister(f"{self.state.tables[name]}_given")
 

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from engine.plan import intervals as plan
-from engine.plan.lasting import goes_on, longest
+from engine.plan.analyses import goes_on, longest
 from engine.sql.steps import statements_of
 from engine.timeline import MAX, MIN, Interval, granule, instant
 from engine.worker.functions import register_duckdb
@@ -33,11 +33,9 @@ class Recorded:
 
 
 def run(program: plan.Program, facts: Tables, shown: Sequence[str], until_ms: int | None = None, size: int | None = None) -> Recorded:
-    """What the relations `shown` hold. Raises growth.Unending, ValueError.
-
-    Up to the instant `until_ms`, or its granule; without it on a timeline of granules up to the last granule of a fact, on dense time
-    all that follows, or where that goes on for ever what holds up to the last end of a fact. A step takes about `size` facts.
-    """
+    """What the relations `shown` hold. Raises growth.Unending, ValueError. Up to the instant `until_ms`, or its granule; without it on a
+    timeline of granules up to the last granule of a fact, on dense time all that follows, or where that goes on for ever what holds up to
+    the last end of a fact. A step takes about `size` facts."""
     last = _last(facts)
     cut = until_ms is None and not program.granule and goes_on(program, _lasting(program, facts))
     end = instant(until_ms) if until_ms is not None else last if program.granule or cut else MAX
@@ -77,12 +75,9 @@ def steps(facts: Tables, size: int, end: int, length: int) -> Iterator[int]:
 
 
 def step_size(facts: Tables, program: plan.Program) -> int:
-    """How many facts a step takes.
-
-    A step costs about as much as joining STEP_COST pairs of rows, whatever it takes in; of d atoms that hold again and again, n facts make
-    n * n / d pairs at each join, so that n = sqrt(STEP_COST * d) costs least. Fewer than the program looks back at would be read again in
-    many steps.
-    """
+    """How many facts a step takes. A step costs about as much as joining STEP_COST pairs of rows, whatever it takes in; of d atoms that
+    hold again and again, n facts make n * n / d pairs at each join, so that n = sqrt(STEP_COST * d) costs least. Fewer than the program
+    looks back at would be read again in many steps."""
     # Seconds of CPU by facts a step. ShortStop, 80,000 facts of 1,200 atoms: 500: 31, 2,000: 9.7, 5,000: 3.8, 20,000: 1.7, 50,000: 1.1.
     # A join of two diamonds, 20,000 facts of two atoms: 1,000: 1.2, 5,000: 0.6, 10,000: 0.6, 20,000: 0.9.
     count = sum(table.num_rows for table in facts.values())

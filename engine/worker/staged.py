@@ -1,23 +1,25 @@
-"""A chain of programs in the DuckDB of a worker (engine/plan/staged.py): each is taken on as far as it is final, with the facts that came
-in and with what is new of those before that it reads."""
+"""A chain of programs in the DuckDB of a worker (engine/plan/timed.py): each is taken on as far as it is final, with the facts that came
+in and with what is new of those before that it reads; and at which evaluation times a query sees something else of it than before.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from engine.ir.rules import EVENT, TRIPLE
 from engine.ir.terms import Constant, Term
 from engine.plan.derivations import relation_name
-from engine.plan.staged import Look, PlannedStage, StagedPlan
+from engine.plan.timed import Look, PlannedStage, StagedPlan
 from engine.sql.steps import statements_of
 from engine.timeline import MAX, MIN
-from engine.worker.changes import changed, upcoming
 from engine.worker.program import ProgramState, Snapshot, Tables
 from engine.worker.tables import table_of, tables
 
@@ -53,7 +55,6 @@ class StagedState:
 
     @property
     def held(self) -> tuple[int, ...]:
-        """The rows of all relations of each program."""
         return tuple(stage.state.held for stage in self.stages)
 
     def advance(self, events: pa.Table, static: pa.Table, ticks: Sequence[int], on_change: bool, look: Look | None = None) -> pa.Table:
@@ -62,7 +63,7 @@ class StagedState:
         do too, where something else is seen than before; `ticks` has them then. Raises as ProgramState.advance."""
         last = ticks[-1]
         given = self._given(events, static, last)
-        streamed = {EVENTS: _points(events, pc.multiply(events["t"], 2))} if events.num_rows else {}
+        streamed = {EVENTS: triples_of(events)} if events.num_rows else {}
         news: list[dict[str, pa.Table]] = []
         for stage, end in zip(self.stages, self.plan.ends(last)):
             derived = _joined(news[place] for place in stage.plan.reads)
@@ -96,7 +97,6 @@ class StagedState:
             stage.state.restore(one)
 
     def drop(self) -> None:
-        """Forget all, the tables included."""
         for stage in self.stages:
             stage.state.drop()
 
@@ -105,8 +105,8 @@ class StagedState:
         past, until = 2 * self.tick - 1 if self.tick > MIN else MIN, 2 * tick - 1
         found = [tables(fact for fact in self.plan.facts if (past < fact.interval.lo or self.tick == MIN) and fact.interval.lo <= until)]
         if self.tick == MIN:
-            found += [tables(self.plan.always), {TRIPLES: _points(static, pa.array([MIN] * static.num_rows, pa.int64()), MAX)}]
-        found.append({TRIPLES: _points(events, pc.multiply(events["t"], 2))})
+            found += [tables(self.plan.always), {TRIPLES: triples_of(static, always=True)}]
+        found.append({TRIPLES: triples_of(events)})
         return {name: table for name, table in _joined(found).items() if table.num_rows}
 
     def _visible(self, rows: pa.Table) -> pa.Table:
@@ -168,12 +168,17 @@ def _instances(table: pa.Table, heads: Sequence[tuple[Term, ...]]) -> pa.Table:
     """The rows for which some head stands."""
     if any(len(set(terms)) == len(terms) and not any(isinstance(term, Constant) for term in terms) for terms in heads):
         return table
+    return rows_with(table, [[(place, term.token if isinstance(term, Constant) else table[f"a{terms.index(term) + 1}"])
+                              for place, term in enumerate(terms, 1)] for terms in heads])
+
+
+def rows_with(table: pa.Table, choices: Iterable[Iterable[tuple[int, str | pa.ChunkedArray]]]) -> pa.Table:
+    """The rows that have at the places of one of some choices what it has there."""
     fitting = pa.array([False] * table.num_rows, pa.bool_())
-    for terms in heads:
+    for choice in choices:
         one = pa.array([True] * table.num_rows, pa.bool_())
-        for place, term in enumerate(terms, 1):
-            same = term.token if isinstance(term, Constant) else table[f"a{terms.index(term) + 1}"]
-            one = pc.and_(one, pc.equal(table[f"a{place}"], same))
+        for place, value in choice:
+            one = pc.and_(one, pc.equal(table[f"a{place}"], value))
         fitting = pc.or_(fitting, one)
     return table.filter(fitting)
 
@@ -189,11 +194,11 @@ def _whole(name: str, table: pa.Table) -> dict[str, pa.Table]:
     return {TRIPLES: pa.table([*cells, table["lo"], table["hi"]], names=["a1", "a2", "a3", "lo", "hi"])}
 
 
-def _points(triples: pa.Table, lo: pa.Array | pa.ChunkedArray, hi: int | None = None) -> pa.Table:
-    """Triples ``s p o`` as rows that hold at points: at one each, or from there on up to `hi`."""
-    ends = lo if hi is None else pa.array([hi] * triples.num_rows, pa.int64())
-    cells = [triples[name].cast(pa.string()) for name in "spo"]
-    return pa.table([*cells, lo, ends], names=["a1", "a2", "a3", "lo", "hi"])
+def triples_of(facts: pa.Table, *, always: bool = False) -> pa.Table:
+    """Triples ``s p o`` as rows that hold at their times ``t``, or always."""
+    lo = pa.array([MIN] * facts.num_rows, pa.int64()) if always else pc.multiply(facts["t"], 2)
+    hi = pa.array([MAX] * facts.num_rows, pa.int64()) if always else lo
+    return pa.table([*(facts[name].cast(pa.string()) for name in "spo"), lo, hi], names=["a1", "a2", "a3", "lo", "hi"])
 
 
 def _seen(rows: pa.Table, ticks: Sequence[int], points: Sequence[int]) -> pa.Table:
@@ -214,3 +219,96 @@ def _joined(parts: Iterable[Mapping[str, pa.Table]]) -> dict[str, pa.Table]:
         for name, table in part.items():
             found.setdefault(name, []).append(table)
     return {name: pa.concat_tables(listed) for name, listed in found.items()}
+
+
+Times = npt.NDArray[np.int64]
+Rows = Sequence[tuple[int | None, pa.Table]]
+"""Triples ``a1 a2 a3`` with the points ``lo hi`` between which they hold, by the stage that derives them; None: as their facts say."""
+_CELLS = ["a1", "a2", "a3"]
+
+
+@dataclass(frozen=True, slots=True)
+class Reached:
+    """When a query sees what holds at some points of its stages. On the grids of its windows, or, on change, at `listed` times only."""
+
+    plan: StagedPlan
+    grids: tuple[tuple[int, int], ...]
+    listed: tuple[int, ...] = ()
+
+    def first(self, place: int | None, points: Times) -> Times:
+        """The first evaluation time at which each point of a stage has come; MAX where none has."""
+        if not self.grids:
+            seen = [2 * tick - 2 if place is None else self.plan.points(tick, True)[place] for tick in self.listed]
+            return np.array([*self.listed, MAX], np.int64)[np.array(seen, np.int64).searchsorted(points, "left")]
+        times = (points + 2) // 2       # an evaluation at T sees the point 2T - 1
+        times = times if place is None else reaching(self.plan, place, times)
+        found: Times = np.minimum.reduce([start - (start - times) // step * step for step, start in self.grids])
+        return found
+
+
+def reaching(plan: StagedPlan, place: int, times: Times) -> Times:
+    """The first times (ms) at which a stage is final up to some times."""
+    stage = plan.stages[place]
+    length = stage.timeline.granularity_ms
+    whole = -(-times // length) * length if length else times
+    found: Times = np.maximum.reduce([reaching(plan, below, whole) for below in stage.reads]) if stage.reads else whole
+    return found
+
+
+def changed(plan: StagedPlan, rows: Rows, look: Look, past: int, ticks: Sequence[int]) -> list[int]:
+    """The evaluation times beyond those of `ticks` that are sure at which something else is seen than at the one before, none of them
+    behind the last of these; `rows` are those that hold after the time `past`, up to which the rules were taken on."""
+    begin, last = max(past, MIN if look.before is None else look.before), ticks[-1]
+    sure = [tick for tick in ticks if tick > begin and tick not in look.unsure]
+    if not look.grids and not look.unsure or len(look.grids) == 1 and len(sure) == _count(*look.grids[0], begin, last):
+        return []
+    reached = Reached(plan, look.grids, () if look.grids else ((begin,) if begin > MIN else ()) + tuple(t for t in ticks if t > begin))
+    found = set[int]()
+    for spans in _touched([_spans(reached, place, table) for place, table in rows], begin, last):
+        found.update(time for span in _bridged(spans) for time in span if begin < time <= last)
+    return sorted(found.difference(sure))
+
+
+def _count(step: int, start: int, begin: int, last: int) -> int:
+    """How many evaluation times of a grid there are in ``(begin, last]``."""
+    return (last - start) // step - (begin - start) // step
+
+
+def _spans(reached: Reached, place: int | None, table: pa.Table) -> pa.Table:
+    """The triples that are seen at some time, with the first time, and the first at which they are not."""
+    on, off = reached.first(place, table["lo"].to_numpy()), reached.first(place, table["hi"].to_numpy() + 1)
+    names = [*_CELLS, "on", "off"]
+    return pa.table([*(table[name] for name in _CELLS), pa.array(on), pa.array(off)], names=names).filter(pa.array(on < off))
+
+
+def _touched(parts: Iterable[pa.Table], begin: int, last: int) -> Iterator[list[tuple[int, int]]]:
+    """For each triple that comes or goes in ``(begin, last]`` all times for which it is seen."""
+    rows = pa.concat_tables(parts)
+    comes_or_goes = [pc.and_(pc.greater(rows[name], begin), pc.less_equal(rows[name], last)) for name in ("on", "off")]
+    touched = rows.filter(pc.or_(*comes_or_goes)).select(_CELLS)
+    if not touched.num_rows:
+        return
+    found = defaultdict[tuple[str, str, str], list[tuple[int, int]]](list)
+    for *triple, on, off in zip(*(column.to_pylist() for column in rows.join(touched.group_by(_CELLS).aggregate([]), _CELLS,
+                                                                             join_type="left semi").columns)):
+        found[triple[0], triple[1], triple[2]].append((on, off))
+    yield from found.values()
+
+
+def _bridged(spans: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Half-open spans of time without those ends that others bridge."""
+    found: list[tuple[int, int]] = []
+    for on, off in sorted(spans):
+        if found and on <= found[-1][1]:
+            found[-1] = found[-1][0], max(off, found[-1][1])
+        else:
+            found.append((on, off))
+    return found
+
+
+def upcoming(plan: StagedPlan, stages: Iterable[tuple[int, int | None]], own: Iterable[int], tick: int) -> int | None:
+    """The first point behind T at which something may change though nothing comes, where `stages` have such points and the facts of the
+    rule sets have their `own`; as that of an evaluation time."""
+    times = [int(reaching(plan, place, np.array([(point + 2) // 2]))[0]) for place, point in stages if point is not None]
+    times += [(point + 2) // 2 for point in own]
+    return 2 * max(min(times), tick + 1) - 1 if times else None

@@ -105,7 +105,6 @@ def _arity(kind: str, table: pa.Table) -> int:
 
 
 def _grouped(found: Iterable[tuple[tuple[str, tuple[str, ...]], tuple[int, ...]]]) -> Iterable[tuple[str, pa.Table]]:
-    """Atoms with points as tables, by relation."""
     by_name: dict[str, list[tuple[str | int, ...]]] = {}
     for (predicate, terms), points in found:
         by_name.setdefault(f"{predicate}/{len(terms)}", []).append((*terms, *points))

@@ -20,7 +20,6 @@ def tables(facts: Iterable[Fact]) -> dict[str, pa.Table]:
 
 
 def table_of(rows: Sequence[Sequence[str | int]], arity: int) -> pa.Table:
-    """Rows of tokens and points as a table."""
     names = [*(f"a{place}" for place in range(1, arity + 1)), "lo", "hi"]
     columns = list(zip(*rows)) if rows else [()] * len(names)
     return pa.table({name: pa.array(column, pa.string() if place < arity else pa.int64())

@@ -20,7 +20,7 @@ from engine.limits import LimitExceeded, Postponed
 from engine.records import Event
 from engine.runtime.rows import encode, facts_of, graph_table
 from engine.timeline import MIN
-from engine.worker import kept, resident
+from engine.worker import resident, resident as kept
 from grammar.statement import parse
 
 E, S, R, G = "http://ex.org/", "http://ex.org/s", "http://ex.org/r", "http://ex.org/g"

@@ -15,12 +15,12 @@ from engine.execution.due import Due
 from engine.execution.executor import Executor
 from engine.execution.own_process import own_process
 from engine.ir.rules import RuleSet
-from engine.plan import entail
+from engine.plan import dataset
 from engine.runtime.rows import encode, facts_of, graph_table
 from engine.timeline import MIN
-from engine.worker import states
-from grammar.rule_sets import parse_program
+from engine.worker import closures as states
 from grammar.rif.parse import parse_rules
+from grammar.rule_sets import parse_program
 from grammar.statement import parse
 from tests.differential.test_kept import E, G, R, S, events, rows
 
@@ -73,7 +73,7 @@ def test_what_is_kept_of_closures(name: str, using: str, monkeypatch: pytest.Mon
     chance = random.Random(f"{name} {using}")
     own = {"incremental": compiled(text), "recompute": compiled(text)}
     with monkeypatch.context() as patched:
-        patched.setattr(entail, "TimeWindow", type(None))
+        patched.setattr(dataset, "TimeWindow", type(None))
         own["each T"] = compiled(text)
     keeping = own["incremental"].with_goal or own["incremental"]
     assert keeping.keeps_closures and not (own["each T"].with_goal or own["each T"]).keeps_closures, "one has intervals, the other has none"

@@ -16,9 +16,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from engine.spark.jars import cached_jar, fetch_jar, use_jar
-from engine.spark.scratch import Scratch, remove_abandoned
+from engine.spark.launch import Scratch, remove_abandoned
 from engine.spark.settings import GRAPHFRAMES, SparkSettings, configuration, from_environment
-
 from tests.sparks import needs_graphframes
 
 if TYPE_CHECKING:
@@ -114,7 +113,7 @@ def test_folders_of_killed_processes_are_removed_and_no_others(tmp_path: Path, m
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     held, foreign = Scratch(None), tmp_path / "thalweg-spark-foreign"
     foreign.mkdir()
-    kill_me = ("import os; from engine.spark.scratch import Scratch; made = Scratch(None); print(made.path, flush=True); "
+    kill_me = ("import os; from engine.spark.launch import Scratch; made = Scratch(None); print(made.path, flush=True); "
                "os.kill(os.getpid(), 9)")
     killed = subprocess.run([sys.executable, "-c", kill_me], capture_output=True, text=True, cwd=Path(__file__).parents[2],
                             timeout=60, check=False, env=os.environ | {"TMPDIR": str(tmp_path)})
@@ -216,7 +215,7 @@ def test_a_failed_start_says_what_the_jvm_said(tmp_path: Path) -> None:
 
 
 def test_the_engine_can_be_imported_from_the_zip_that_a_cluster_gets(tmp_path: Path) -> None:
-    from engine.spark.cluster import zip_engine
+    from engine.spark.launch import zip_engine
 
     archive = zip_engine(tmp_path / "engine.zip")
     code = f"import sys; sys.path.insert(0, {str(archive)!r}); import engine.facts; print(engine.facts.__file__)"

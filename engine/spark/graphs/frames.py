@@ -9,34 +9,29 @@ from typing import Any
 
 from graphframes import GraphFrame
 from graphframes.lib import Pregel
-from pyspark.sql import DataFrame
-from pyspark.sql import functions as f
+from pyspark.sql import DataFrame, functions as f
 from pyspark.sql.classic.dataframe import DataFrame as ClassicDataFrame
 
 from engine.spark.graphs.rounds import Within
-from engine.sql.closure import chain_columns
+from engine.sql.leaves import chain_columns
 
 _UNBOUNDED = 2**31 - 1
 _ENDS = "map<bigint,bigint>"
 
 
 def components(edges: DataFrame, within: Within) -> DataFrame:
-    """Rows ``node component``, named by the least node."""
     nodes, numbered = _numbered(edges, within)
     return _named(nodes, GraphFrame(nodes.select("id"), numbered).connectedComponents(algorithm="graphx"), within)
 
 
 def strong_components(edges: DataFrame, within: Within) -> DataFrame:
-    """Rows ``node component``, named by the least node."""
     nodes, numbered = _numbered(edges, within)
     return _named(nodes, GraphFrame(nodes.select("id"), numbered).stronglyConnectedComponents(_UNBOUNDED), within)
 
 
 def reach(edges: DataFrame, base: DataFrame | None, within: Within) -> DataFrame:
-    """The closure of `base` (None: of all edges) under `edges`: pairs ``x y``, with the latest end where there are ends.
-
-    Without ends by shortest paths to landmarks along the turned edges; with ends by Pregel, since the paths' ends matter.
-    """
+    """The closure of `base` (None: of all edges) under `edges`: pairs ``x y``, with the latest end where there are ends. Without ends by
+    shortest paths to landmarks along the turned edges; with ends by Pregel, since the paths' ends matter."""
     nodes, numbered = _numbered(edges if base is None else edges.union(base.select(*edges.columns)), within)
     first = numbered if base is None else _with_numbers(base, nodes, within)
     found = _ended(nodes, numbered, first) if "hi" in edges.columns else _unended(nodes, numbered, first)

@@ -12,13 +12,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
     from engine.spark.graphs.rounds import Within
-
-
-class Loaded(Protocol):
-    """What is asked of a session."""
-
-    graphframes: bool
-    graphframes_reason: str
+    from engine.spark.session import Session
 
 
 class Solver(Protocol):
@@ -32,12 +26,10 @@ class Solver(Protocol):
 
 
 class Graphs:
-    """Graph operators on a session. `force` takes the choice away, for tests and benchmarks.
+    """Graph operators on a session. `force` takes the choice away, for tests and benchmarks. Every answer comes with how it was found.
+    Without GraphFrames their twin in SQL does what they would."""
 
-    Every answer comes with how it was found. Without GraphFrames their twin in SQL does what they would.
-    """
-
-    def __init__(self, session: Loaded, force: Way | None = None) -> None:
+    def __init__(self, session: Session, force: Way | None = None) -> None:
         self._session = session
         self._force = force
         self._told = False
@@ -53,10 +45,8 @@ class Graphs:
         return _solver(chosen.way).strong_components(edges, within), chosen
 
     def reach(self, edges: DataFrame, base: DataFrame | None = None, within: Within = ()) -> tuple[DataFrame, Chosen]:
-        """The pairs ``x y`` that begin as in `base` (None: with any edge) and go on along edges, each once.
-
-        Where edges have an end ``hi`` (a point), pairs have the latest end among their paths; a path ends with its first edge to end.
-        """
+        """The pairs ``x y`` that begin as in `base` (None: with any edge) and go on along edges, each once. Where edges have an end ``hi``
+        (a point), pairs have the latest end among their paths; a path ends with its first edge to end."""
         edges, chosen = self._choose("reachability", edges)
         return _solver(chosen.way).reach(edges, base, within), chosen
 

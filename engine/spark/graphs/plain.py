@@ -64,10 +64,8 @@ def _close(first: str, path: list[str], found: dict[str, str]) -> None:
 
 
 def widest(edges: Iterable[Ended], base: Iterable[Ended]) -> Iterator[Ended]:
-    """The pairs that begin as in `base` and go on along `edges`, each with the latest end among its paths.
-
-    A path ends with the first of its edges: the greatest least end (the widest path; Dijkstra's order, latest first).
-    """
+    """The pairs that begin as in `base` and go on along `edges`, each with the latest end among its paths. A path ends with the first of
+    its edges: the greatest least end (the widest path; Dijkstra's order, latest first)."""
     after: dict[str, list[tuple[str, int]]] = defaultdict(list)
     for x, y, hi in edges:
         after[x].append((y, hi))

@@ -8,20 +8,17 @@ from __future__ import annotations
 from functools import reduce
 from operator import and_
 
-from pyspark.sql import Column, DataFrame
-from pyspark.sql import functions as f
+from pyspark.sql import Column, DataFrame, functions as f
 
-from engine.sql.closure import chain_columns
+from engine.sql.leaves import chain_columns
 
 MOST_PIECES = 8
 Within = tuple[str, ...]
 
 
 def reach(edges: DataFrame, base: DataFrame | None, within: Within) -> DataFrame:
-    """The closure of `base` under `edges`, semi-naively; of all edges (None) by doubling.
-
-    Pairs ``x y``; where edges have an end ``hi``, with the latest end among the paths of a pair, a path's being its edges' least.
-    """
+    """The closure of `base` under `edges`, semi-naively; of all edges (None) by doubling. Pairs ``x y``; where edges have an end ``hi``,
+    with the latest end among the paths of a pair, a path's being its edges' least."""
     keys = (*within, "x", "y")
     new = edges if base is None else base.select(*edges.columns).localCheckpoint()
     pieces = [new]

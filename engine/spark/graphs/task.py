@@ -8,7 +8,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, functions as f
 
 from engine.spark.graphs.plain import components as weak, strong_components as strong, widest
-from engine.sql.closure import recursion
+from engine.sql.leaves import recursion
 from engine.worker.database import database, register
 
 Work = Callable[[pa.Table], pa.Table]
@@ -16,12 +16,10 @@ _FIRST = "first"
 
 
 def components(edges: DataFrame, within: tuple[str, ...]) -> DataFrame:
-    """Rows ``node component``, named by the least node."""
     return _labelled(edges, within, weak)
 
 
 def strong_components(edges: DataFrame, within: tuple[str, ...]) -> DataFrame:
-    """Rows ``node component``, named by the least node."""
     return _labelled(edges, within, strong)
 
 

@@ -13,8 +13,7 @@ from engine.compiler import Catalog, compile_statement
 from engine.execution.content import StreamContent
 from engine.execution.due import Answer, Due
 from engine.execution.executor import Executor
-from engine.execution.plan_job import PlanJob
-from engine.execution.runners import CloseAhead, Took, WithoutSql
+from engine.execution.plan_job import CloseAhead, PlanJob, SqlPlans, Took
 from engine.limits import LimitExceeded, Postponed
 from engine.records import Event
 from engine.runtime.rows import encode, facts_of
@@ -41,7 +40,7 @@ class Small:
         """Nothing is known."""
 
 
-class Sql(WithoutSql):
+class Sql(SqlPlans):
     """Gives each plan one row."""
 
     def run(self, jobs: Sequence[PlanJob], close_ahead: CloseAhead, took: Took) -> None:

@@ -15,7 +15,7 @@ from engine.execution.own_process import OwnProcess, own_process
 from engine.limits import UNLIMITED, Cancelled
 from engine.records import Event
 from engine.runtime.rows import encode, facts_of, graph_table
-from engine.worker import database, states
+from engine.worker import closures as states, database
 from engine.worker.bundles import Found, QueryFailed, Task
 from grammar import parse
 from tests.unit.spark.test_limits import PRODUCT, QUICK, due

@@ -12,7 +12,7 @@ import pytest
 
 from engine.execution.executor import Executor
 from engine.execution.own_process import OwnProcess, own_process
-from engine.execution.ran import Ran, users_of
+from engine.execution.plan_job import Ran, users_of
 from engine.runtime.pump import Pump
 from engine.runtime.results import ResultLog
 from engine.runtime.rows import encode

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from engine.ir.terms import Constant, Variable
 from engine.plan import nodes
-from engine.plan.chains import with_chains
 from engine.plan.explain import explain_plan
-from engine.plan.graphs import LIMITS
+from engine.plan.graphs import LIMITS, with_chains
 from engine.plan.nodes import Chain, Join, Plan, Project, Scan, WindowSource
 from engine.plan.order import Estimate
 

@@ -8,7 +8,7 @@ from engine.ir.rules import At, Atom, BoxMinus, DiamondMinus, Formula, Head, Neg
 from engine.ir.spans import DiagnosticError, Span
 from engine.ir.strata import Unstratified
 from engine.ir.terms import Variable
-from engine.plan.explain_intervals import explain
+from engine.plan.explain import explain_program as explain
 from engine.timeline import operator
 from tests.interval_runs import planned
 

@@ -15,11 +15,9 @@ import pyarrow as pa
 from engine.compiler import Catalog, compile_statement
 from engine.execution.compiled import Form
 from engine.execution.content import StreamContent
-from engine.execution.due import Answer, Due, ProgramPosition
-from engine.execution.instances import ENDS
+from engine.execution.due import ENDS, Answer, Due, ProgramPosition
 from engine.execution.plan_job import PlanJob
-from engine.execution.program_steps import TimedPrograms
-from engine.execution.staged_steps import behind, state_at, taken_on
+from engine.execution.program_steps import TimedPrograms, behind, state_at, taken_on
 from engine.facts import FACTS
 from engine.functions.context import Context
 from engine.ir.rules import RuleSet
@@ -28,7 +26,7 @@ from engine.ir.statement import Program, Statement, TimedProgram
 from engine.ir.terms import Variable
 from engine.ir.windows import with_rule_windows
 from engine.limits import Cancelled, LimitExceeded
-from engine.plan.staged import StagedPlan
+from engine.plan.timed import StagedPlan
 from engine.records import Event, Triple
 from engine.reference.content import History, content_of, dataset_at, held_at, window_bounds, window_events
 from engine.reference.dataset import EMPTY, Graph
@@ -36,10 +34,8 @@ from engine.reference.program import ProgramState
 from engine.reference.sparql import Result, evaluate
 from engine.rewrite.owl2rl import RULES_OF
 from engine.timeline import closes
-from engine.worker import staged_task
 from engine.worker.bundles import Found
-from engine.worker.staged_task import StagedStep
-from engine.worker.timed_task import advance, labelled
+from engine.worker.timed_task import StagedStep, advance, advance_chain, labelled
 from tests import interval_runs
 
 
@@ -194,7 +190,7 @@ def _run(jobs: list[PlanJob]) -> None:
     for job in jobs:
         assert isinstance(job.step, StagedStep)
         try:
-            job.answer = Found(staged_task.advance(interval_runs.connection(), job.step, job.own))
+            job.answer = Found(advance_chain(interval_runs.connection(), job.step, job.own))
         except Exception as failure:  # as in a worker
             job.answer = failure
 

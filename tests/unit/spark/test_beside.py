@@ -22,13 +22,11 @@ from engine.runtime.results import ResultLog
 from engine.runtime.rows import ROWS, encode
 from engine.runtime.threads import Lane
 from engine.runtime.verdicts import Decide
-from engine.spark import oneshot, sql_plans
-from engine.spark.beside import Beside
-from engine.spark.executor import Executor as SparkExecutor
-from engine.spark.oneshot import OneShots
+from engine.spark import beside as oneshot, executor as sql_plans
+from engine.spark.beside import Beside, OneShots
+from engine.spark.executor import Executor as SparkExecutor, SqlPlans as SqlPlans
 from engine.spark.session import Session
-from engine.spark.sql_plans import SqlPlans
-from engine.worker import states
+from engine.worker import closures as states
 from grammar import parse
 from tests.sparks import compile_query
 from tests.unit.runtime.test_pump import shown

@@ -29,8 +29,8 @@ from engine.sql.lower import Lowering
 from engine.sql.sources import graph_table
 from engine.timeline import ALWAYS, granule
 from engine.why.ranks import Ranked
+from engine.worker.closures import close
 from engine.worker.functions import register_duckdb
-from engine.worker.rounds import close
 
 E = "http://ex.org/"
 TICKS = "ticks AS (SELECT CAST(tick AS BIGINT) AS tick FROM (VALUES (1), (2)) AS t(tick))"

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pyarrow as pa
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
-from engine.worker.ends import Ends
+from engine.worker.closures import Ends
 
 ENDS = st.integers(0, 9)
 BATCHES = st.lists(st.lists(st.tuples(ENDS, ENDS), max_size=12), max_size=20)

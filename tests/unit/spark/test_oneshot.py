@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 from engine.execution.due import Answer
-from engine.spark import oneshot
+from engine.spark import beside as oneshot
 from tests.waiting import wait_until
 
 

@@ -10,8 +10,7 @@ from random import Random
 import duckdb
 import pytest
 import sqlglot
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from pyspark.sql import SparkSession
 from sqlglot import exp
 
@@ -21,7 +20,7 @@ QUOTES = "'\"`"
 DIALECT = "engine/sql/dialect.py"
 QUOTING = {(DIALECT, "quote"), (DIALECT, "fixed")}
 """The functions that make literals; `fixed` of Thalweg's own words only."""
-NOT_SQL = {"engine/spark/archive.py", "engine/spark/warm.py", "engine/sql/functions/page.py"}
+NOT_SQL = {"engine/spark/jars.py", "engine/spark/warm.py", "engine/sql/functions/page.py"}
 """Modules that make options of a JVM, tokens and pages."""
 
 

@@ -22,7 +22,7 @@ from engine.runtime.rows import encode, facts_of
 from engine.spark.executor import Executor as SparkExecutor
 from engine.spark.feed import Feed, FeedSettings
 from engine.spark.session import Session
-from engine.worker import states
+from engine.worker import closures as states
 from grammar import parse
 from grammar.rif.parse import parse_rules
 

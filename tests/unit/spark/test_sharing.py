@@ -11,7 +11,7 @@ from engine.ir.terms import RDF_TYPE
 from engine.records import Event
 from engine.runtime.rows import encode, facts_of, graph_table
 from engine.sql.closing import Closing
-from engine.worker import bundles, rounds
+from engine.worker import bundles, closures as rounds
 from engine.worker.bundles import Task
 from grammar import parse
 from tests.differential.plans import in_process

@@ -9,8 +9,7 @@ from collections.abc import Iterator
 import duckdb
 import pytest
 
-from engine.execution.content import StreamContent
-from engine.execution.following import Following
+from engine.execution.content import Following, StreamContent
 from engine.ipc import unpack_text
 from engine.limits import EvaluationLimits, LimitExceeded
 from engine.output import select_json

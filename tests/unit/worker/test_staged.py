@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from hypothesis import assume, given, settings
-from hypothesis import strategies as st
+from hypothesis import assume, given, settings, strategies as st
 
 from engine.ir.rules import RuleSet
 from engine.ir.spans import DiagnosticError
 from engine.ir.stages import divide
 from engine.ir.statement import RuleSource
-from engine.plan.staged import Look, StagedPlan
+from engine.plan.timed import Look, StagedPlan
 from engine.records import Event
 from engine.reference.dataset import EMPTY, Graph
 from engine.rewrite.owl2rl import BUILT_IN

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from engine.ir.rules import RuleSet
-from engine.plan.upcoming import late_boxed, watched
+from engine.plan.analyses import late_boxed, watched
 from grammar.rule_sets import parse_rules
 from tests.interval_runs import planned
 from tests.unit.worker.test_timed_task import Steps, Told, oracle
