@@ -28,7 +28,7 @@ OLD = 10            # walks of what is young until all is walked: Python's own
 NEVER = 1 << 30
 LONG_S = 1.0        # who makes plans for so long has made much that stays
 YOUNG = 5_000       # objects more than before until the youngest are walked (Python's own 700 take 20 ms of a T of a thousand queries)
-SWITCH_S = 0.0005   # seconds until a thread that computes lets another have Python
+SWITCH_S = 0.0002   # seconds until a thread that computes lets another have Python
 """With Python's own 0.005 s a batch of the pump, which asks some hundred times, takes seconds beside a statement that is compiled."""
 
 

@@ -287,10 +287,13 @@ class Compiled:
 
 
 def constants_table(constants: Constants) -> pa.Table:
-    columns = {f"c{number}": pa.array(tokens, pa.string()) for number, tokens in enumerate(zip(*constants.rows))}
+    """The table of some constants, made of parts: else the threads beside it would wait for one call over all rows."""
+    table = pa.concat_tables([pa.table({f"c{number}": pa.array(tokens, pa.string()) for number, tokens in enumerate(zip(*rows))})
+                              for rows in constants.parts()]).combine_chunks()
     if constants.typed is not None:
-        columns |= zip(("kind", "number", "micros"), typed_columns(columns[f"c{constants.typed}"]))
-    return pa.table(columns)
+        for name, column in zip(("kind", "number", "micros"), typed_columns(table[f"c{constants.typed}"].combine_chunks())):
+            table = table.append_column(name, column)
+    return table
 
 
 def _follows_from_its_variables(read: Expression) -> bool:

@@ -48,6 +48,7 @@ MOST_NEW = 0.25         # the share of a window that may be new at each evaluati
 KEPT_ROWS = 4_000       # the same of closures, where nothing changes
 AHEAD_ROWS = 4_000      # so many new rows are brought to workers before an evaluation is due: fewer are not worth a job
 WIDEST_ROWS = 4_000_000     # what the windows of all evaluations that are made together may have
+MOST_CONSTANTS = 200_000    # rows of what a schema entails: to bring workers more, and to join it, takes half a second and more
 NO_LIMIT = 1 << 60
 _NOTHING = "SELECT CAST(0 AS BIGINT) AS tick WHERE FALSE"
 CLOSED_ROWS = 2_000_000    # a round of Spark jobs costs more than a whole closure in one task (docs/decisions.md)
@@ -136,6 +137,8 @@ class Executor:
                 job = self._job(due)
                 if job.executor == "sql" and due.patience_ms is not None:   # to cancel it may take long, and end the JVM
                     failed[number] = Postponed("its plan is one of Spark SQL")
+                elif due.patience_ms is not None and sum(table.num_rows for table in job.constants.values()) > MOST_CONSTANTS:
+                    failed[number] = Postponed("its schema entails more than others wait for")
                 else:
                     jobs.append(job)
             except Exception as failure:  # a plan that cannot be made is that query's failure

@@ -8,7 +8,7 @@ themselves. A window, an item of it or a named graph is its closure together wit
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from engine.ir.expressions import Call, Expression
@@ -19,6 +19,8 @@ from engine.plan.derive import is_axiom, row_of
 from engine.plan.kept import conjunction
 from engine.plan.nodes import (AtomsSource, Base, Begun, ClosedSource, ItemsSource, MergedSource, Plan, Project, RestSource, Scan, Source,
                                StaticSource, TimedSource, ValiditySource, ViewSource, WindowSource, leaf_sources)
+
+_ROWS_AT_ONCE = 10_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,23 +96,25 @@ def named(closed: ClosedSource, windows: str) -> ClosedSource:
     behind = closed.background and closed.background.name
     found = hashlib.sha256(repr(("" if closed.is_static else windows, closed.base, behind)).encode())
     for rule in closed.rules:
-        found.update(_spelled(rule).encode())
+        for text in _spelled(rule):
+            found.update(text.encode())
     return replace(closed, name=f"c_{found.hexdigest()[:16]}")
 
 
-def _spelled(rule: Rule) -> str:
-    """What tells a rule from others. There may be 100,000 axioms, or rows of its tables: the `repr` of a term takes long."""
-    head, *body = (_spelled_part(part) for part in (rule.head, *rule.body))
-    return f"\n{(head, body, rule.name, rule.role, rule.window_ms)!r}"
-
-
-def _spelled_part(part: object) -> object:
-    match part:
-        case Table(variables=variables, rows=rows):
-            return variables, [[constant.token for constant in row] for row in rows]
-        case Atom(predicate=predicate, terms=terms):
-            return predicate, [term.token if isinstance(term, Constant) else term for term in terms]
-    return part
+def _spelled(rule: Rule) -> Iterator[str]:
+    """What tells a rule from others, in pieces. There may be 100,000 axioms, or rows of its tables: the `repr` of a term takes long, that
+    of all rows keeps Python from other threads."""
+    yield f"\n{(rule.name, rule.role, rule.window_ms)!r}"
+    for part in (rule.head, *rule.body):
+        match part:
+            case Table(variables=variables, rows=rows):
+                yield f"\n {variables!r}"
+                for first in range(0, len(rows), _ROWS_AT_ONCE):
+                    yield repr([[constant.token for constant in row] for row in rows[first:first + _ROWS_AT_ONCE]])
+            case Atom(predicate=predicate, terms=terms):
+                yield f"\n {(predicate, [term.token if isinstance(term, Constant) else term for term in terms])!r}"
+            case _:
+                yield f"\n {part!r}"
 
 
 def entailed(data: Dataset, reasoning: tuple[StaticSource, ...], program: RulesOf, windows: str, alone: bool = True) -> Dataset:

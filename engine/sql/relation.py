@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from engine.functions.typed import Kinds
@@ -31,6 +31,7 @@ class Relation:
 
 
 MOST_INLINE = 500   # rows of constants: DuckDB takes some 10 us to parse one
+ROWS_AT_ONCE = 50_000
 COMPANIONS = {"_k": ("kind", "TINYINT"), "_n": ("number", "DOUBLE"), "_m": ("micros", "BIGINT")}
 
 
@@ -45,7 +46,14 @@ class Constants:
     @property
     def name(self) -> str:
         """The name of the table, which follows from what it holds: ask once, the rows may be many."""
-        return f"d_{hashlib.sha256(json.dumps([self.rows, self.typed]).encode()).hexdigest()[:16]}"
+        found = hashlib.sha256(str(self.typed).encode())
+        for rows in self.parts():
+            found.update(json.dumps(rows).encode())
+        return f"d_{found.hexdigest()[:16]}"
+
+    def parts(self) -> Iterator[tuple[tuple[str | None, ...], ...]]:
+        """The rows, some at a time."""
+        return (self.rows[first:first + ROWS_AT_ONCE] for first in range(0, len(self.rows), ROWS_AT_ONCE))
 
 
 class Namer:
