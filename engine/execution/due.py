@@ -140,7 +140,8 @@ def split(due: Due, table: pa.Table, *, is_in_order: bool = False) -> list[Answe
     if not is_in_order and (len(due.ticks) > 1 or "ord" in table.column_names):
         table = in_order(table)
     if isinstance(query, Program):
-        made = [begun_facts(query, part, tick) for tick, part in zip(due.ticks, _parts(table, table, due.ticks), strict=True)]
+        found = begun_facts(query, table)
+        made = _parts(found, found.drop_columns("tick"), due.ticks)
     elif names or not isinstance(query, Ask):
         first = len(table.column_names) - len(names)
         made = _parts(table, table.select(range(first, first + len(names))).rename_columns(list(names)), due.ticks)
@@ -161,15 +162,15 @@ def _parts(table: pa.Table, cells: pa.Table, ticks: Sequence[int]) -> list[pa.Ta
 ENDS = "ends"
 
 
-def begun_facts(program: Program, rows: pa.Table, tick: int) -> pa.Table:
-    """The facts that begin at T, from rows ``s p o x3 ... hi`` (engine/sql/fixpoint.py): columns as Program.variables has them, and
-    `ENDS`: when each ceases, in ms (null: never)."""
+def begun_facts(program: Program, rows: pa.Table) -> pa.Table:
+    """The facts that begin at each T, from rows ``tick s p o x3 ... hi`` (engine/sql/fixpoint.py): columns as Program.variables has them,
+    beside ``tick``, and `ENDS`: when each ceases, in ms (null: never)."""
     is_rdf = pc.and_(pc.starts_with(rows["p"], "<"), pc.invert(pc.starts_with(rows["s"], '"')))
     begun = rows.filter(pc.or_(pc.starts_with(rows["p"], "_:"), is_rdf))
-    begins = pa.chunked_array([pa.array([evaluation_point(tick) // 2] * begun.num_rows, pa.int64())])
+    begins = pc.subtract(begun["tick"], 1)      # the point of the evaluation, in ms
     ends = pc.if_else(pc.equal(begun["hi"], MAX), None, pc.divide(begun["hi"], 2))
-    columns = _terms(begun) | {"from": moments(begins), "until": moments(ends), ENDS: ends}
-    return pa.table({name: columns[name] for name in [*(v.name for v in program.variables), ENDS]})
+    columns = _terms(begun) | {"tick": begun["tick"], "from": moments(begins), "until": moments(ends), ENDS: ends}
+    return pa.table({name: columns[name] for name in ["tick", *(v.name for v in program.variables), ENDS]})
 
 
 def moment(ms: int) -> str:

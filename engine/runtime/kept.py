@@ -78,7 +78,8 @@ class Tail:
         positions = rows["position"].to_numpy()
         if not len(positions):
             return
-        first = max(int(np.searchsorted(positions, np.unique(positions)[-self._items:][0])), len(positions) - _TAIL_ROWS)
+        items = np.flatnonzero(np.diff(positions, prepend=-1))      # where each begins
+        first = max(int(items[-self._items:][0]), len(positions) - _TAIL_ROWS)
         sizes = _sizes(rows.slice(first))
         begin = first + int(np.searchsorted(-np.cumsum(sizes[::-1])[::-1], -self._bytes))
         if begin:
@@ -88,7 +89,7 @@ class Tail:
             self._parts = ()
             return
         kept = rows.select(_SHOWN).slice(begin).take(np.arange(len(positions) - begin))     # a copy: a slice would keep the whole batch
-        parts = (*self._parts, _Part(len(np.unique(positions[begin:])), int(sizes[begin - first:].sum()), kept))
+        parts = (*self._parts, _Part(int(np.count_nonzero(items >= begin)), int(sizes[begin - first:].sum()), kept))
         superfluous = len(self._parts) if begin else _superfluous(parts, self._items, self._bytes)
         if superfluous:
             self.gone = max(self.gone, parts[superfluous - 1].rows["position"][-1].as_py())
