@@ -29,6 +29,7 @@ _LOG = logging.getLogger(__name__)
 Found = TypeVar("Found")
 _FILE = re.compile(r"(\d{16})-(\d{16})\.parquet")
 _EVER = 1 << 62
+_SMALL_BYTES = 256 << 10
 _MERGED_BYTES = 64 << 20    # of files that are merged into one: so much more room is needed meanwhile
 # The system's state, not the file's: nothing is known to be lost.
 _PASSING = frozenset((errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EINTR, errno.EAGAIN))
@@ -182,6 +183,10 @@ class LogFolder:
     def waiting(self, after: int) -> list[LogFile]:
         """The fresh files that have records of positions > `after`, in order."""
         return sorted(file for file in _files(self.folder) if file.last > after)
+
+    def small(self, until: int) -> int:
+        """How many of the fresh files with records of positions <= `until` only are small."""
+        return sum(file.last <= until and file.path.stat().st_size < _SMALL_BYTES for file in _files(self.folder))
 
     def history(self, needed: Mapping[str, int], until: int) -> Iterator[pa.Table]:
         """Items of positions <= `until` and of times >= `needed[stream]`, in order; files without any are not read."""

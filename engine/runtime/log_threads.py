@@ -255,7 +255,7 @@ def waiting(expected: Sequence[tuple[int, tuple[str, ...]]], sources: Mapping[st
 
 _REST_S = 10.0
 _EXPIRE_S = 60.0
-_MOST_UNMERGED = 1_000     # while the pump is behind, merging waits until there are so many
+_MOST_UNMERGED = 1_000     # while the pump is behind, or the files are large, merging waits until there are so many
 
 
 class LogKeeper:
@@ -304,7 +304,9 @@ class LogKeeper:
             self._folder.expire(time.time() - needed[0] / 1000, needed[1])
 
     def _least(self, busy: bool) -> int:
-        """How many files are worth merging: what is waited for comes first."""
+        """How many files are worth merging: what is waited for comes first, and large files may wait until there is nothing else to do."""
         if not busy:
             return 2
-        return _MOST_UNMERGED if self._folder.waiting(self._position()) else self._archive_files
+        position = self._position()
+        waits = self._folder.waiting(position) or self._folder.small(position) < self._archive_files
+        return _MOST_UNMERGED if waits else self._archive_files
