@@ -279,8 +279,7 @@ class Executor:
                       frozenset(names | own.keys() | constants.keys()), rows * len(due.ticks), closures, own, constants, rounds=rounds,
                       closings=closings, ahead=ahead, kept=kept, shape=shape, typed=typed, kinds=kinds)
         self.ran[due.query] = Ran(executor, strategy, form, why, rows * len(due.ticks), tuple(step.text.name for step in kept))
-        begins = self._sampled.pop(due.query, None) is None if closures is None else closures.seen < 0
-        job.begins = begins and (bool(kept) or closures is not None)
+        self._sampled.pop(due.query, None)
         if kept and not own and not closings:
             self._sampled[due.query] = _Sampled(due, job.tables, kept)
         return job
@@ -426,7 +425,7 @@ class Executor:
         if not jobs:
             return
         groups, alone = self._shapes.divided(jobs) if together else ([], jobs)
-        tasks = [Task(job.write(), job.tables, job.cost, job.closings, job.due.query, job.due.limits, job.patience_ms, job.step,
+        tasks = [Task(job.write(), job.tables, job.cost, job.closings, job.due.query, job.due.limits, job.due.patience_ms, job.step,
                       job.kept, shown=_shown(job.due)) for job in alone]
         found = self._in_one_job(jobs, [*(group.task for group in groups), *tasks])
         for job, answer in zip(alone, found[len(groups):]):

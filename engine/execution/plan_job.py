@@ -26,7 +26,6 @@ from engine.worker.resident import KeptStep
 from engine.worker.timed_task import StagedStep, TimedStep
 
 ExecutorName = Literal["local", "sql"]
-BUILDING = 4    # so many times as long others wait where what is kept is made: the evaluations after it are quick
 
 
 @dataclass(slots=True)
@@ -34,7 +33,7 @@ class PlanJob:
     """A plan as it is run once, in a job of its own or together with others in one: `write` gives its text, `answer` is there when it was.
     A program with a time of its own has a `step` in place of a text. Its `closures` are kept, or made for it alone (None). Those of one
     `shape` can be evaluated together, with typed columns where they are `typed`. Its windows have objects of these `kinds` only. Its `own`
-    tables are of this evaluation, those of `constants` are the same in each. What is kept for it `begins` with this evaluation."""
+    tables are of this evaluation, those of `constants` are the same in each."""
 
     due: Due
     evaluation: Evaluation
@@ -53,13 +52,7 @@ class PlanJob:
     shape: Shape | None = None
     typed: bool = True
     kinds: Kinds = ANY_KIND
-    begins: bool = False
     answer: Found | BaseException | None = field(default=None)
-
-    @property
-    def patience_ms(self) -> int | None:
-        """How long others wait for it, as in Due."""
-        return self.due.patience_ms * (BUILDING if self.begins else 1) if self.due.patience_ms is not None else None
 
 
 CloseAhead = Callable[[list[PlanJob]], list[list[Found | Exception]]]

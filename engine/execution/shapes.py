@@ -92,7 +92,7 @@ class Shapes:
             if job.shape is None or self._is_alone(job.due.query):
                 alone.append(job)
             else:
-                alike[job.shape.key, job.typed, job.due.limits, job.patience_ms].append(job)
+                alike[job.shape.key, job.typed, job.due.limits, job.due.patience_ms].append(job)
         drafts = []
         for listed in alike.values():
             while listed:
@@ -165,7 +165,7 @@ def _group(draft: _Draft, views: Mapping[tuple[str, str], KeptView]) -> Group:
     kept: dict[str, KeptStep] = {step.text.name: step for job in jobs for step in job.kept}
     task = Task(draft.text.statement(lot_texts(draft.given, draft.lots, draft.shown, views)),
                 frozenset().union(*(job.tables for job in jobs)), sum(job.cost for job in jobs), (),
-                first.due.query, first.due.limits, first.patience_ms, None, tuple(kept.values()),
+                first.due.query, first.due.limits, first.due.patience_ms, None, tuple(kept.values()),
                 frozenset(job.due.query for job in jobs), tuple(views[key] for key in draft.reads if key in views))
     return Group(jobs, task)
 

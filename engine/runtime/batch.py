@@ -102,7 +102,7 @@ class Limits:
     tail_bytes: int = 8 << 20
     evaluation: EvaluationLimits = UNLIMITED
     commit: int = 2_000
-    patience_ms: int = 500
+    patience_ms: int = 2_000
 
 
 def segments(table: pa.Table, idle: Collection[str], cuts: Collection[int] = ()) -> Iterator[tuple[pa.Table, Control | None]]:

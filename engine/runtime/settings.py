@@ -25,7 +25,7 @@ class Settings:
     max_result_rows: int = 250_000
     evaluation: EvaluationLimits = EvaluationLimits()
     commit_evaluations: int = 2_000
-    batch_patience_ms: int = 500
+    batch_patience_ms: int = 2_000
     paused: bool = False
     max_queries: int = 1_000
     max_streams: int = 1_000

@@ -110,7 +110,7 @@ def test_results_of_the_lane_are_of_the_position_that_the_pump_had_reached() -> 
 
 def test_a_query_that_is_quick_in_the_lane_goes_back_to_the_batch() -> None:
     slowed = WithLane([*HEAD, *events(3, [5, 15, 25])])
-    slowed.pump = slowed.another(slowed.results, beside=Beside(slowed.executor, ms=249))
+    slowed.pump = slowed.another(slowed.results, beside=Beside(slowed.executor, ms=999))
     slowed.process(4)
     slowed.executor.slow.clear()
     slowed.harvest()
