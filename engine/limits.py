@@ -50,7 +50,12 @@ class LimitExceeded(RuntimeError):
 
 
 class Postponed(RuntimeError):
-    """An evaluation was ended because others wait beside it. It is no failure: it is made again where nobody waits."""
+    """An evaluation was ended because others wait beside it. It is no failure: it is made again where nobody waits. Where it `stays` there,
+    so are those that follow, however quick."""
+
+    def __init__(self, why: str, stays: bool = False) -> None:
+        super().__init__(why)
+        self.stays = stays
 
 
 class Cancelled(RuntimeError):

@@ -152,14 +152,14 @@ def troubles(workers: Iterable[Worker], most_busy_s: float) -> list[str]:
 
 
 _filling = threading.Lock()
-_fillers = 0
+_fillers = _long_fills = 0
 
 
 @contextmanager
 def filling(now: Callable[[], float] = time.monotonic) -> Iterator[None]:
     """While a statement is compiled nothing but the youngest objects is walked: a schema of 100,000 axioms makes three millions that stay,
     and to walk all of them takes a second, ten times on the way. They are frozen in the end. For several threads at once."""
-    global _fillers
+    global _fillers, _long_fills
     with _filling:
         _fillers += 1
         gc.set_threshold(*gc.get_threshold()[:2], NEVER)
@@ -170,6 +170,7 @@ def filling(now: Callable[[], float] = time.monotonic) -> Iterator[None]:
         with _filling:
             _fillers -= 1
             if now() - began > LONG_S:
+                _long_fills += 1
                 gc.freeze()
             if not _fillers:
                 gc.set_threshold(*gc.get_threshold()[:2], OLD)
@@ -189,6 +190,7 @@ class Heap:
     def settle(self, plans: int, queries: int) -> bool:
         """So many plans have been made or dropped up to now, and so many queries there are. Where that were many since the last time, and
         none for a while, collect what is garbage and freeze all else; whether that was done."""
+        plans += LEAST * _long_fills    # what was frozen then may be garbage by now
         if plans != self._last:
             self._last, self._since = plans, self._now()
         if _fillers or plans - self._frozen < max(LEAST, SHARE * queries) or self._now() - self._since < REST_S:

@@ -29,6 +29,9 @@ class ClauseError(Exception):
     length: int
     hint: str | None = None
 
+    def __str__(self) -> str:
+        return self.message
+
 
 @dataclass(frozen=True, slots=True)
 class Clause:

@@ -27,6 +27,9 @@ class DurationError(ValueError):
     message: str
     hint: str
 
+    def __str__(self) -> str:
+        return self.message
+
 
 def milliseconds(written: str) -> int:
     """A duration in ms: ``10s``, ``0.5s``, ``1m30s``, ``PT10S``. Raises DurationError."""

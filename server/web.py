@@ -76,8 +76,11 @@ def route(blueprint: Blueprint, rule: str, *methods: str, query: Collection[str]
     starts, `page` those that links of other sites may lead to, `others` those where unknown parameters are passed over and known ones may
     come again. `kind` is the kind of work (server/bridge.py): reads are quick, writes are the catalogue's, if nothing else is said."""
     def register(view: View) -> View:
-        view.__dict__.update(query_parameters=frozenset(query), other_parameters=others, while_starting=starting, page=page,
-                             kind=kind or ("catalogue" if set(methods) - {"GET"} else "quick"))
+        view.query_parameters = frozenset(query)  # type: ignore[attr-defined]
+        view.other_parameters = others  # type: ignore[attr-defined]
+        view.while_starting = starting  # type: ignore[attr-defined]
+        view.page = page  # type: ignore[attr-defined]
+        view.kind = kind or ("catalogue" if set(methods) - {"GET"} else "quick")  # type: ignore[attr-defined]
         blueprint.add_url_rule(rule, view_func=view, methods=list(methods) or ["GET"])
         return view
     return register

@@ -136,9 +136,9 @@ class Executor:
                     due = replace(due, compiled=due.compiled.general)
                 job = self._job(due)
                 if job.executor == "sql" and due.patience_ms is not None:   # to cancel it may take long, and end the JVM
-                    failed[number] = Postponed("its plan is one of Spark SQL")
+                    failed[number] = Postponed("its plan is one of Spark SQL", stays=True)
                 elif due.patience_ms is not None and sum(table.num_rows for table in job.constants.values()) > MOST_CONSTANTS:
-                    failed[number] = Postponed("its schema entails more than others wait for")
+                    failed[number] = Postponed("its schema entails more than others wait for", stays=True)
                 else:
                     jobs.append(job)
             except Exception as failure:  # a plan that cannot be made is that query's failure

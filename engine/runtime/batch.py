@@ -46,7 +46,7 @@ class Executor(Protocol):
 
 
 class BesideExecutor(Protocol):
-    """What evaluates beside the pump (lane.py); any number of threads, a query in one of them at a time."""
+    """What evaluates beside the pump (threads.py); any number of threads, a query in one of them at a time."""
 
     def evaluate(self, due: Due, given_up: Callable[[], bool]) -> tuple[list[Answer], float]:
         """The answers, and how many ms they took without what it waited for its turn; nothing is begun once it is `given_up`."""

@@ -39,7 +39,7 @@ Check = Callable[[Info | None], None] | None
 """Refuses a command by raising, after a look at what it is to change (None: nothing is there)."""
 NO_PLANS: Mapping[str, Compiled] = MappingProxyType({})
 _TRIES, _FREE_TRIES = 20, 2
-OWN_FILE_ROWS = 4_096     # a push of so many is worth a file: it does not wait for others while the pump is slow
+LARGE_PUSH = 4_096     # rows: it is worth a file, and does not wait for others to share one while the pump is slow
 
 
 class StaleError(Exception):
@@ -203,7 +203,7 @@ class Commands:
         if self._machine.backlog > self.settings.max_backlog_items:
             raise unavailable("engine-overloaded", f"{self._machine.backlog} records wait to be processed.", 1)
         self._machine.room.check()
-        large = prepared.table.num_rows >= OWN_FILE_ROWS
+        large = prepared.table.num_rows >= LARGE_PUSH
         return self._machine.writer.call(lambda end, now: end.push(iri, prepared, now, terms), self.settings.push_wait_s, soon=large)
 
 

@@ -1,4 +1,4 @@
-"""What is due, evaluated and logged: the middle of the pump. In a batch, or in the lane beside it (lane.py) where that would take long.
+"""What is due, evaluated and logged: the middle of the pump. In a batch, or in the lane beside it (threads.py) where that would take long.
 
 Of a query in the lane nothing more is due until it has come back, and its ticker stands where it stood before: no later state of it is
 written with the batches meanwhile, so that whoever takes up the result log evaluates it again.
@@ -42,6 +42,7 @@ class Evaluations(Barriers):
         self._alive, self._stands, self._lane = alive, stands, lane
         self._verdicts = Verdicts(self.executor, self.ahead, decide)
         self._slow: dict[str, int] = {}     # by epoch: how many evaluations of a slow query the lane takes at a time
+        self._staying: set[str] = set()     # epochs of those that are for the lane, however quick they are there
         self._marks: dict[str, Mark] = {}    # by epoch: where its ticker stood before what it gave last
         self._at = 0    # the position of the last record that was seen when all that was due had been evaluated
 
@@ -209,10 +210,13 @@ class Evaluations(Barriers):
         for epoch, found in groupby(answers, lambda answer: answer.query):
             of_query = list(found)
             good = list(takewhile(lambda answer: answer.error is None, of_query))
-            if len(good) == len(of_query) or not isinstance(of_query[len(good)].error, Postponed):
+            reason = None if len(good) == len(of_query) else of_query[len(good)].error
+            if not isinstance(reason, Postponed):
                 kept += of_query
                 continue
             self._slow[epoch] = 1
+            if reason.stays:
+                self._staying.add(epoch)
             ticker = self._of_epoch(epoch).ticker
             ticker.back(self._marks[epoch])
             if good:
@@ -243,7 +247,7 @@ class Evaluations(Barriers):
         query.ticker.due(task.floor, limits.ticks)
         if task.verdict is not None:
             self.ahead.add(task.verdict)
-        if task.ms * 2 < limits.patience_ms:
+        if task.ms * 2 < limits.patience_ms and task.due.query not in self._staying:
             self._slow.pop(task.due.query, None)
         else:
             quick = task.ms * 4 < task.due.limits.evaluation_ms
@@ -278,6 +282,7 @@ class Evaluations(Barriers):
 
     def _forget_epoch(self, epoch: str) -> None:
         self._slow.pop(epoch, None)
+        self._staying.discard(epoch)
         self._marks.pop(epoch, None)
         if self._lane is not None:
             self._lane.forget(epoch)

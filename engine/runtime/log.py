@@ -11,6 +11,7 @@ import logging
 import os
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
@@ -29,7 +30,6 @@ _LOG = logging.getLogger(__name__)
 Found = TypeVar("Found")
 _FILE = re.compile(r"(\d{16})-(\d{16})\.parquet")
 _EVER = 1 << 62
-_SMALL_BYTES = 256 << 10
 _MERGED_BYTES = 64 << 20    # of files that are merged into one: so much more room is needed meanwhile
 # The system's state, not the file's: nothing is known to be lost.
 _PASSING = frozenset((errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EINTR, errno.EAGAIN))
@@ -184,9 +184,14 @@ class LogFolder:
         """The fresh files that have records of positions > `after`, in order."""
         return sorted(file for file in _files(self.folder) if file.last > after)
 
-    def small(self, until: int) -> int:
-        """How many of the fresh files with records of positions <= `until` only are small."""
-        return sum(file.last <= until and file.path.stat().st_size < _SMALL_BYTES for file in _files(self.folder))
+    def sizes(self, until: int) -> list[int]:
+        """The bytes of the fresh files that have records of positions <= `until` only."""
+        found = []
+        for file in _files(self.folder):
+            with suppress(FileNotFoundError):   # others merge, too
+                if file.last <= until:
+                    found.append(file.path.stat().st_size)
+        return found
 
     def history(self, needed: Mapping[str, int], until: int) -> Iterator[pa.Table]:
         """Items of positions <= `until` and of times >= `needed[stream]`, in order; files without any are not read."""

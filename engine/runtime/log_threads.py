@@ -256,6 +256,8 @@ def waiting(expected: Sequence[tuple[int, tuple[str, ...]]], sources: Mapping[st
 _REST_S = 10.0
 _EXPIRE_S = 60.0
 _MOST_UNMERGED = 1_000     # while the pump is behind, or the files are large, merging waits until there are so many
+_MOST_BYTES = 1 << 30      # or they have so many bytes: they are not compressed, and retention does not see them
+_SMALL_BYTES = 256 << 10
 
 
 class LogKeeper:
@@ -305,8 +307,10 @@ class LogKeeper:
 
     def _least(self, busy: bool) -> int:
         """How many files are worth merging: what is waited for comes first, and large files may wait until there is nothing else to do."""
-        if not busy:
-            return 2
         position = self._position()
-        waits = self._folder.waiting(position) or self._folder.small(position) < self._archive_files
-        return _MOST_UNMERGED if waits else self._archive_files
+        sizes = self._folder.sizes(position)
+        if not busy or self._room.low or sum(sizes) > _MOST_BYTES:
+            return 2
+        if self._folder.waiting(position) or sum(size < _SMALL_BYTES for size in sizes) < self._archive_files:
+            return _MOST_UNMERGED
+        return self._archive_files

@@ -131,8 +131,10 @@ class Suspects:
         self._beside: set[str] = set()      # what is evaluated beside this executor now
 
     def __getattr__(self, name: str) -> Any:
-        """What the executor tells of its evaluations: `choices`, `ran`, `graph_choices`."""
-        return getattr(self._executor, name)
+        """What the executor tells of its evaluations; {} where it does not."""
+        if name not in ("choices", "ran", "graph_choices"):
+            raise AttributeError(name)
+        return getattr(self._executor, name, {})
 
     def evaluate(self, dues: Sequence[Due]) -> list[Answer]:
         """The answers, in the order of `dues`: those of suspects up to the first failure."""

@@ -192,14 +192,14 @@ def _first(emitter: Emitter, relation: Relation, conditions: Sequence[tuple[Expr
 
 def _first_by(emitter: Emitter, relation: Relation, key: str, descending: bool, most: int) -> Relation:
     """The same by one key."""
-    by, best, before = relation.keys, *(("max", ">=") if descending else ("min", "<="))
+    by, (best, compared) = relation.keys, ("max", ">=") if descending else ("min", "<=")
     keyed = emitter.add(f"SELECT *, {key} AS sort_key FROM {relation.name}")
     grouped = f" GROUP BY {', '.join(by)}" if by else ""
     first = emitter.add(f"SELECT {', '.join([*by, f'{best}(sort_key, {most}) AS firsts'])} FROM {keyed}{grouped}")
     same = " AND ".join(f"k.{name} IS NOT DISTINCT FROM f.{name}" for name in by) or "TRUE"
     listed = ", ".join(columns(relation, emitter.name, "k"))
     few = emitter.add(f"SELECT {listed} FROM {keyed} k JOIN {first} f ON {same} "
-                      f"WHERE len(f.firsts) < {most} OR k.sort_key {before} f.firsts[{most}]")
+                      f"WHERE len(f.firsts) < {most} OR k.sort_key {compared} f.firsts[{most}]")
     return replace(relation, name=few)
 
 

@@ -31,7 +31,7 @@ def order_keys(dialect: Dialect, column: str, kinds: Kinds) -> list[str]:
 
 def rough_key(dialect: Dialect, column: str, kinds: Kinds) -> str | None:
     """A number that orders values of these kinds as `order_keys` do but for ties; None where there are no numbers among them. DuckDB
-    takes NaN for the greatest number, as ORDER BY does here."""
+    takes NaN for the greatest number, as ORDER BY does here. A kind that is added to `order_keys` must be added here."""
     if not NUMERIC & kinds:
         return None
     kind = f"{column}_k"

@@ -13,10 +13,13 @@ from engine.compiler import Catalog, compile_statement
 from engine.execution.content import StreamContent
 from engine.execution.due import Answer, Due
 from engine.execution.executor import Executor
+from engine.execution.own_process import own_process
 from engine.execution.plan_job import CloseAhead, PlanJob, SqlPlans, Took
+from engine.ir.terms import RDF_TYPE
 from engine.limits import LimitExceeded, Postponed
 from engine.records import Event
-from engine.runtime.rows import encode, facts_of
+from engine.runtime.rows import encode, facts_of, graph_table
+from engine.sql import fixpoint
 from engine.worker.bundles import Found, Tables, Task
 from grammar.statement import parse
 
@@ -67,6 +70,26 @@ def test_what_is_too_large_for_a_worker_is_evaluated_by_spark(tmp_path: Path) ->
     assert tasks.ran == 1, "it is not tried again"
     executor.forget("q")
     assert evaluated(executor).error is None and tasks.ran == 2, "another query of that name is"
+
+
+def test_a_schema_that_entails_very_much_is_joined_where_nobody_waits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fixpoint, "MOST_INLINE", 0)
+    monkeypatch.setattr("engine.execution.executor.MOST_CONSTANTS", 1)
+    below = "<http://www.w3.org/2000/01/rdf-schema#subClassOf>"
+    graphs = {"http://ex.org/g": graph_table([("<a>", below, "<b>"), ("<b>", below, "<c>")])}
+    text = ("PREFIX : <http://ex.org/> REGISTER QUERY q AS SELECT ?s FROM STREAM :s [RANGE 1s STEP 1s] FROM :g USING RULES owl2rl "
+            "WHERE { ?s a <c> ; ?p <a> }")
+    compiled = compile_statement(parse(text), Catalog({S: "event"}, graphs), "q")
+    with own_process() as tasks:
+        executor = Executor(tasks)
+        for patience_ms in (None, 60_000):
+            content = StreamContent(S)
+            content.append(facts_of(encode([Event(1, S, 500, None, (("<n>", RDF_TYPE, "<a>"),), 0)])))
+            [answer] = executor.evaluate([Due("q", compiled, (1000,), 0, {S: content}, graphs, patience_ms=patience_ms)])
+            if patience_ms is None:
+                assert answer.table is not None and answer.table["s"].to_pylist() == ["<n>"]
+            else:
+                assert isinstance(answer.error, Postponed) and answer.error.stays
 
 
 def test_what_is_too_large_for_a_worker_waits_where_others_do(tmp_path: Path) -> None:

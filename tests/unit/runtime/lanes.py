@@ -12,12 +12,12 @@ from tests.unit.runtime.reference_executor import ReferenceExecutor
 
 
 class ImpatientExecutor(ReferenceExecutor):
-    """Postpones the evaluations of the queries `slow`, by epoch, after so many of them. `hurried` are the epochs that were evaluated with
-    patience."""
+    """Postpones the evaluations of the queries `slow`, by epoch, after so many of them; they stay in the lane if it `keeps` them there.
+    `hurried` are the epochs that were evaluated with patience."""
 
     def __init__(self, **slow: int) -> None:
         super().__init__()
-        self.slow = slow
+        self.slow, self.keeps = slow, False
         self.hurried: set[str] = set()
 
     def evaluate(self, dues: Sequence[Due]) -> list[Answer]:
@@ -27,7 +27,7 @@ class ImpatientExecutor(ReferenceExecutor):
                 self.hurried.add(due.query)
             most = self.slow.get(due.query) if due.patience_ms is not None else None
             answers = super().evaluate([due])
-            found += answers if most is None else [*answers[:most], *failures(due, Postponed("it is slow"))[most:]]
+            found += answers if most is None else [*answers[:most], *failures(due, Postponed("it is slow", self.keeps))[most:]]
         return found
 
 

@@ -119,6 +119,20 @@ def test_a_query_that_is_quick_in_the_lane_goes_back_to_the_batch() -> None:
     assert slowed.lane.begun == [(SLOW, 10)]
 
 
+def test_a_query_that_is_for_the_lane_stays_there_however_quick_it_is() -> None:
+    slowed = WithLane([*HEAD, *events(3, [5, 15, 25])])
+    slowed.executor.keeps = True
+    slowed.pump = slowed.another(slowed.results, beside=Beside(slowed.executor, ms=1))
+    slowed.process(4)
+    slowed.executor.slow.clear()
+    slowed.harvest()
+    slowed.process()
+    assert slowed.ticks("slow") == [10]
+    assert slowed.lane.begun == [(SLOW, 10), (SLOW, 20)]
+    slowed.finish()
+    assert logged(slowed.results) == slowed.replayed
+
+
 def test_what_was_answered_in_time_is_logged_and_the_rest_goes_to_the_lane() -> None:
     slowed = WithLane([*HEAD, *events(3, [5, 15, 25, 35])], **{SLOW: 2})
     slowed.process()

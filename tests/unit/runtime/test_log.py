@@ -12,10 +12,12 @@ import pytest
 from hypothesis import given, strategies as st
 
 from engine.records import Event
+from engine.runtime import log_threads
 from engine.runtime.append import Appender
+from engine.runtime.data_folder import Room
 from engine.runtime.errors import EngineError
 from engine.runtime.log import LogFolder, newest_time
-from engine.runtime.log_threads import LogWriter
+from engine.runtime.log_threads import LogKeeper, LogWriter
 from engine.runtime.rows import Control, Kind, control_rows, encode, in_order, prepare
 from engine.runtime.streams import Source, Terms
 
@@ -171,3 +173,29 @@ def test_items_of_an_arrival_stream_bring_a_clock_mark_for_all_that_are_read(wri
         (Kind.MARK, "a", None, 1_001), (Kind.MARK, "b", None, 1_001)]
     writer.call(lambda end, now: end.push("e", item(3), now))  # type: ignore[arg-type]
     assert writer.appender.position == 5
+
+
+def test_large_files_are_merged_when_there_is_nothing_else_to_do_or_they_are_too_many(
+        folder: LogFolder, monkeypatch: pytest.MonkeyPatch) -> None:
+    keeper = LogKeeper(folder, Room(folder.folder, 0), 3, lambda: 4, lambda: None, lambda count: None)
+    for position in range(1, 5):
+        folder.write(notes(position))
+
+    def left(busy: bool) -> int:
+        keeper._tidy_up(busy)
+        return len(list(folder.folder.glob("*.parquet")))
+
+    monkeypatch.setattr(log_threads, "_SMALL_BYTES", 1)
+    assert left(True) == 4
+    monkeypatch.setattr(log_threads, "_MOST_BYTES", 1)
+    assert left(True) == 0
+    for position in range(5, 8):
+        folder.write(notes(position))
+    monkeypatch.setattr(log_threads, "_MOST_BYTES", 1 << 30)
+    keeper = LogKeeper(folder, Room(folder.folder, 0), 3, lambda: 7, lambda: None, lambda count: None)
+    assert left(True) == 3 and left(False) == 0
+    for position in range(8, 11):
+        folder.write(notes(position))
+    keeper = LogKeeper(folder, Room(folder.folder, 0), 3, lambda: 10, lambda: None, lambda count: None)
+    monkeypatch.setattr(log_threads, "_SMALL_BYTES", 256 << 10)
+    assert left(True) == 0      # small ones
