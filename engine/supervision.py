@@ -1,4 +1,5 @@
-"""Threads that are looked after, time limits, and waits before what failed is begun again: used by the engine and the server alike.
+"""What keeps a process going: threads that are looked after, time limits, waits before what failed is begun again, and what keeps Python
+from threads (`filling`, `Heap`). Used by the engine and the server alike.
 
 Every thread of the engine is a `Worker`: what fails in it is logged and begun again, and what it does, and since when, can be asked. Its
 body is written so that it may be run again: what it was at when it failed is lost to whoever asked for it, and to nobody else."""

@@ -184,11 +184,13 @@ def _body_hint(tokens: tuple[Token, ...], index: int, expected: set[str]) -> str
         (token.text == "<" and "an IRI" in expected, _NO_IRI),
         (token.text == "A" and "'a'" in expected, "rdf:type is written a, in lower case"),
         (True, _WORD_HINTS.get(token.word)))
-    if found is None and token.word:
+    if found is not None:
+        return found
+    if token.word:
         meant = _misspelt(token.word, [name for name in expected if name.isupper()] + list(_OURS))
         return meant or _name_hint(token, expected, selects)
-    ended = found is None and "'.'" in expected and token.kind in ("variable", "iri", "name", "blank")
-    return "end the triple before it with '.', or go on with ';' or ','" if ended else found
+    ended = "'.'" in expected and token.kind in ("variable", "iri", "name", "blank")
+    return "end the triple before it with '.', or go on with ';' or ','" if ended else None
 
 
 def _first(*rows: tuple[bool, str | None]) -> str | None:

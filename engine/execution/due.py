@@ -1,4 +1,5 @@
-"""What the executor is asked, the evaluations that are due, and what it answers: a relation per evaluation, or why there is none."""
+"""What the executor is asked, the evaluations that are due, and what it answers: a relation per evaluation, or why there is none;
+and a plan's table as that: of rule programs what begins to hold at each T, and when it ceases."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
 """LARS programs, granule by granule: at each time point every rule on what is known by then, until nothing new comes (Laser, Algorithm 1).
+`Timeline` says what formulas mean on granules; proofs of such programs (engine/why/granular.py) stand on it, too.
 
 The timeline begins at ``START AT`` or at the first event; points before it are looked at by box only, which takes them to be like the
 first. An atom that is derived for a past point is known from the point of its derivation on; one for a future point holds when that

@@ -83,7 +83,7 @@ def _rule_set(document: Document, name: str, report: Report) -> RuleSet:
     if any(isinstance(f, Atom) and f.predicate == TRIPLE and f.terms[1] == Constant(SUBCLASS) for r in rules for f in r.body):
         rules += _of_subclasses(document.window_ms)
     rule_set = RuleSet(name, tuple(rules), tuple(facts), imports=document.imports, window_span=document.window_span)
-    report.diagnostics = report.diagnostics or conflicts((rule_set,))
+    report.diagnostics += [] if report.diagnostics else conflicts((rule_set,))
     return rule_set
 
 
