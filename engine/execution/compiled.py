@@ -11,6 +11,7 @@ from weakref import WeakValueDictionary
 
 import pyarrow as pa
 
+from engine.facts import pieces
 from engine.functions.typed import ANY_KIND, Kinds, typed_columns
 from engine.ir.expressions import Expression
 from engine.ir.printer import Pass, show, show_passes
@@ -289,7 +290,7 @@ class Compiled:
 def constants_table(constants: Constants) -> pa.Table:
     """The table of some constants, made of parts: else the threads beside it would wait for one call over all rows."""
     table = pa.concat_tables([pa.table({f"c{number}": pa.array(tokens, pa.string()) for number, tokens in enumerate(zip(*rows))})
-                              for rows in constants.parts()]).combine_chunks()
+                              for rows in pieces(constants.rows)]).combine_chunks()
     if constants.typed is not None:
         for name, column in zip(("kind", "number", "micros"), typed_columns(table[f"c{constants.typed}"].combine_chunks())):
             table = table.append_column(name, column)

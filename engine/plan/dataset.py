@@ -11,6 +11,7 @@ import hashlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from engine.facts import pieces
 from engine.ir.expressions import Call, Expression
 from engine.ir.rules import TRIPLE, Atom, Negation, Rule, Table, Test
 from engine.ir.statement import BEHIND, OWN_WINDOW, Construct, Program, Select, Statement, StreamSource, TimeWindow
@@ -19,8 +20,6 @@ from engine.plan.derive import is_axiom, row_of
 from engine.plan.kept import conjunction
 from engine.plan.nodes import (AtomsSource, Base, Begun, ClosedSource, ItemsSource, MergedSource, Plan, Project, RestSource, Scan, Source,
                                StaticSource, TimedSource, ValiditySource, ViewSource, WindowSource, leaf_sources)
-
-_ROWS_AT_ONCE = 10_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,8 +108,7 @@ def _spelled(rule: Rule) -> Iterator[str]:
         match part:
             case Table(variables=variables, rows=rows):
                 yield f"\n {variables!r}"
-                for first in range(0, len(rows), _ROWS_AT_ONCE):
-                    yield repr([[constant.token for constant in row] for row in rows[first:first + _ROWS_AT_ONCE]])
+                yield from (repr([[constant.token for constant in row] for row in some]) for some in pieces(rows))
             case Atom(predicate=predicate, terms=terms):
                 yield f"\n {(predicate, [term.token if isinstance(term, Constant) else term for term in terms])!r}"
             case _:

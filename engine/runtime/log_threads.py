@@ -307,9 +307,11 @@ class LogKeeper:
 
     def _least(self, busy: bool) -> int:
         """How many files are worth merging: what is waited for comes first, and large files may wait until there is nothing else to do."""
+        if not busy or self._room.low:
+            return 2
         position = self._position()
         sizes = self._folder.sizes(position)
-        if not busy or self._room.low or sum(sizes) > _MOST_BYTES:
+        if sum(sizes) > _MOST_BYTES:
             return 2
         if self._folder.waiting(position) or sum(size < _SMALL_BYTES for size in sizes) < self._archive_files:
             return _MOST_UNMERGED

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import replace as changed
+from typing import TypeVar
 
 import pyarrow as pa
 
@@ -26,6 +27,8 @@ from engine.runtime.rows import graph_rows, own_blank_nodes
 from engine.runtime.stores import StoredRules, checked, graph_mark, static_facts
 from engine.runtime.streams import check_name
 from engine.runtime.view import View
+
+Upload = TypeVar("Upload", GraphInfo, RuleSetInfo)
 
 
 class UploadCommands(QueryCommands):
@@ -92,15 +95,7 @@ class UploadCommands(QueryCommands):
 
     def delete_graph(self, iri: str, check: Check[GraphInfo] = None) -> None:
         """Remove a static graph that no query uses."""
-        def decide(end: Appender, view: View, now: int) -> tuple[Rows, None]:
-            info, _ = view.graph(iri)
-            if check is not None:
-                check(info)
-            if info.used_by:
-                raise in_use(f"the graph <{iri}>", info.used_by)
-            return end.graph(iri, None), None
-
-        self._write(decide)
+        self._remove(f"the graph <{iri}>", lambda view: view.graph(iri)[0], lambda end: end.graph(iri, None), check)
 
     # --- rule sets
 
@@ -150,14 +145,17 @@ class UploadCommands(QueryCommands):
     def delete_rules(self, name: str, check: Check[RuleSetInfo] = None) -> None:
         """Remove a rule set that no query uses."""
         _check_writable(name)
+        self._remove(f"the rule set {name!r}", lambda view: view.rule_set(name), lambda end: end.rules(name, None), check)
 
+    def _remove(self, what: str, find: Callable[[View], Upload], end_of: Callable[[Appender], Rows], check: Check[Upload]) -> None:
+        """Remove something that no query uses."""
         def decide(end: Appender, view: View, now: int) -> tuple[Rows, None]:
-            info = view.rule_set(name)
+            info = find(view)
             if check is not None:
                 check(info)
             if info.used_by:
-                raise in_use(f"the rule set {name!r}", info.used_by)
-            return end.rules(name, None), None
+                raise in_use(what, info.used_by)
+            return end_of(end), None
 
         self._write(decide)
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
+from engine.facts import pieces
 from engine.functions.typed import Kinds
 from engine.ir.terms import Variable
 from engine.sql.functions.values import NULL_STRING
@@ -31,7 +32,6 @@ class Relation:
 
 
 MOST_INLINE = 500   # rows of constants: DuckDB takes some 10 us to parse one
-ROWS_AT_ONCE = 50_000
 COMPANIONS = {"_k": ("kind", "TINYINT"), "_n": ("number", "DOUBLE"), "_m": ("micros", "BIGINT")}
 
 
@@ -47,13 +47,9 @@ class Constants:
     def name(self) -> str:
         """The name of the table, which follows from what it holds: ask once, the rows may be many."""
         found = hashlib.sha256(str(self.typed).encode())
-        for rows in self.parts():
+        for rows in pieces(self.rows):
             found.update(json.dumps(rows).encode())
         return f"d_{found.hexdigest()[:16]}"
-
-    def parts(self) -> Iterator[tuple[tuple[str | None, ...], ...]]:
-        """The rows, some at a time."""
-        return (self.rows[first:first + ROWS_AT_ONCE] for first in range(0, len(self.rows), ROWS_AT_ONCE))
 
 
 class Namer:

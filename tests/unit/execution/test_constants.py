@@ -6,10 +6,9 @@ from collections.abc import Iterator
 
 import pytest
 
+from engine import facts
 from engine.execution import compiled
-from engine.plan import dataset
-from engine.rewrite import partial
-from engine.sql import fixpoint, leaves, relation
+from engine.sql import fixpoint, leaves
 from tests.bags import same_bag
 from tests.case_files import Case, find_cases
 from tests.treatments import Treatment, check, process, spark
@@ -24,8 +23,7 @@ def tables(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """No constants are written into texts, and few rows are taken at once; those that were are forgotten, before and after."""
     for module in (fixpoint, leaves):
         monkeypatch.setattr(module, "MOST_INLINE", 0)
-    for pieces in ((relation, "ROWS_AT_ONCE"), (dataset, "_ROWS_AT_ONCE"), (partial, "SORTED_AT_ONCE")):
-        monkeypatch.setattr(*pieces, 2)
+    monkeypatch.setattr(facts, "AT_ONCE", 2)
     for _ in range(2):
         compiled._WRITTEN.clear()
         compiled._RECENT.clear()
