@@ -6,8 +6,8 @@ numbers, so the truth of a formula is the same all over a cell, and a cell is ju
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from fractions import Fraction
+from functools import cache
 from itertools import product
 
 import pytest
@@ -62,14 +62,14 @@ def meets(cell: int, low: Fraction, high: Fraction, closed_low: bool, closed_hig
         begin < high or closed_high)
 
 
-def looked_at(cell: int, distance: Interval) -> Iterator[int]:
+@cache
+def looked_at(cell: int, distance: Interval) -> tuple[int, ...]:
     """The cells that hold a point which lies `distance` before the cell's own; those before LOWEST are like it."""
     point = Fraction(cell, 2)
     low, high = point - (distance.hi + 1) // 2, point - distance.lo // 2
     closed_low, closed_high = distance.hi % 2 == 0, distance.lo % 2 == 0
-    for other in range(2 * LOWEST - 4 * HORIZON, cell + 1):
-        if meets(other, low, high, closed_low, closed_high):
-            yield max(other, LOWEST)
+    return tuple(max(other, LOWEST) for other in range(2 * LOWEST - 4 * HORIZON, cell + 1)
+                 if meets(other, low, high, closed_low, closed_high))
 
 
 def true_at(formula: Formula, row: dict[str, str], cell: int, truth: Truth) -> bool:
