@@ -78,7 +78,7 @@ def total(dialect: Dialect, call: Aggregate, column: str, name: str, kinds: Kind
     if DECIMAL in kinds:
         columns |= {"d": f"sum({distinct}CASE WHEN {k} = {DECIMAL} AND abs({n}) < 1e9 THEN CAST({n} AS DECIMAL(18, 6)) END)",
                     "x": f"bool_or(CASE WHEN {k} <> {DECIMAL} THEN FALSE WHEN abs({n}) < 1e9 "
-                         f"THEN CAST(CAST({n} AS DECIMAL(18, 6)) AS DOUBLE) <> {n} ELSE TRUE END)"}
+                         f"THEN round({n} * 1e6) / 1e6 <> {n} ELSE TRUE END)"}    # more digits than the sum has
         cases.append((f"{a}k = {DECIMAL} AND NOT {a}x", decimal_token(f"coalesce({a}i, 0) + {a}d" if INTEGER in kinds else f"{a}d")))
     if DOUBLE in kinds:
         doubles = dialect.gathered(dialect.struct(c=column, n=n), f"{k} = {DOUBLE}", call.distinct)
