@@ -1,5 +1,5 @@
-"""Whatever names, IRIs, literals and language tags a document has, the SQL of its plans is that of harmless ones: it parses to the same
-tree, with each word in one literal."""
+"""Whatever names, IRIs, literals and language tags a document has, the SQL of its plans is that of harmless ones: it has the same tokens,
+and so parses to the same tree, with each word in one literal."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 import sqlglot
-from sqlglot import exp
+from sqlglot.tokens import TokenType
 
 from engine.ir.terms import quote
 from tests.differential.hostile import Words, case, compiled, harmless, hostile, in_xml, statements
@@ -32,30 +32,25 @@ def words_and_texts(seed: int, folder: Path) -> Iterator[tuple[tuple[Words, Word
         yield both, one, other
 
 
+Shape = tuple[tuple[Any, ...], str]
+PARSED: set[tuple[str, Shape]] = set()
+"""What is known to be one statement, by dialect."""
+
+
 @lru_cache(maxsize=4096)
-def tree(dialect: str, text: str) -> tuple[tuple[Any, ...], tuple[str, ...]]:
-    """A statement's tree in a row, without digests in names and without literals; the literals in this order."""
-    [parsed] = sqlglot.parse(text, dialect=GLOT[dialect])
-    literals: list[str] = []
-
-    def parts(node: Any) -> Iterator[Any]:
-        if isinstance(node, exp.Literal) and node.is_string:
-            literals.append(node.this)
-            yield exp.Literal
-        elif isinstance(node, exp.Expression):
-            yield node.key, len(node.args)
-            for name, value in node.args.items():
-                yield name
-                yield from parts(value)
-        elif isinstance(node, list):
-            yield len(node)
-            for value in node:
-                yield from parts(value)
-        else:
-            yield DIGEST.sub("_", node) if isinstance(node, str) else node
-
-    assert parsed is not None
-    return tuple(parts(parsed)), tuple(literals)
+def read(dialect: str, text: str) -> tuple[Shape, tuple[str, ...]]:
+    """What a parser sees of a statement, which can be parsed, without digests in names and without the texts of literals; these, in order.
+    A tree is made of tokens, of whether they touch, and of nothing else."""
+    tokens = sqlglot.Dialect.get_or_raise(GLOT[dialect]).tokenize(text)
+    ends = [-1, *(token.end + 1 for token in tokens)]
+    kinds = tuple((token.token_type, token.start == end, *token.comments) for token, end in zip(tokens, ends))
+    words = "\0".join("" if token.token_type is TokenType.STRING else token.text for token in tokens)
+    shape = kinds, _nameless(words)
+    if (dialect, shape) not in PARSED:
+        [parsed] = sqlglot.Dialect.get_or_raise(GLOT[dialect]).parser().parse(tokens, text)
+        assert parsed is not None, text
+        PARSED.add((dialect, shape))
+    return shape, tuple(token.text for token in tokens if token.token_type is TokenType.STRING)
 
 
 def same(bad: str, good: str, words: tuple[Words, Words]) -> bool:
@@ -105,7 +100,7 @@ def check(seed: int, folder: Path) -> int:
     for words, (dialect, bad), (other, good) in words_and_texts(seed, folder):
         if bad == good:
             continue
-        (shape, literals), (expected, plain) = tree(dialect, bad), tree(other, good)
+        (shape, literals), (expected, plain) = read(dialect, bad), read(other, good)
         assert dialect == other and shape == expected, (seed, bad, good)
         assert len(literals) == len(plain)
         assert all(same(one, two, words) for one, two in zip(literals, plain)), (seed, literals, plain)
