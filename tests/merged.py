@@ -7,32 +7,45 @@ does not depend on the others: a case that fails here and not alone has found a 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from itertools import groupby, zip_longest
 from typing import Any
 
-from engine.records import End, Event, GraphVersion, Record, Register, RulesVersion
+from engine.records import End, Event, GraphVersion, Mark, Record, Register, RulesVersion
 from tests.case_files import Answers, Case
 
 SPACE = "http://ex.org/"
 _USING = re.compile(r"(?i)\bUSING\s+RULES\s+[\w.-]+(\s*,\s*[\w.-]+)*")
 
 
-def merge(cases: Sequence[Case], shuffle: int | None = None) -> list[Record]:
-    """The records of all cases, round and round; one End for those that have one, so merge cases that end alike."""
+def merge(cases: Sequence[Case], shuffle: int | None = None, in_steps: bool = False) -> list[Record]:
+    """The records of all cases, round and round; one End for those that have one, so merge cases that end alike. With `in_steps` none has
+    its next version or registration before all have had their items up to it: else what is due is evaluated before each of another's."""
     logs = [_renamed(number, case.records(shuffle)) for number, case in enumerate(cases)]
     ends = any(isinstance(log[-1], End) for log in logs)
     merged: list[Record] = []
     places: dict[tuple[int, int], int] = {}
-    for turn in range(max(map(len, logs), default=0)):
-        for number, log in enumerate(logs):
-            if turn < len(log) and not isinstance(log[turn], End):
-                record = log[turn]
-                position = places[number, record.position] = len(merged) + 1
-                if isinstance(record, Register):
-                    record = replace(record, since=places[number, record.since])
-                merged.append(replace(record, position=position))
+    for number, record in _in_steps(logs) if in_steps else _in_turns(logs):
+        if not isinstance(record, End):
+            position = places[number, record.position] = len(merged) + 1
+            if isinstance(record, Register):
+                record = replace(record, since=places[number, record.since])
+            merged.append(replace(record, position=position))
     return [*merged, End(len(merged) + 1)] if ends else merged
+
+
+def _in_turns(logs: Iterable[Sequence[Record]]) -> Iterator[tuple[int, Record]]:
+    """One record of each log, with its number, then the next of each."""
+    for turn in zip_longest(*logs):
+        yield from ((number, record) for number, record in enumerate(turn) if record is not None)
+
+
+def _in_steps(logs: Iterable[Sequence[Record]]) -> Iterator[tuple[int, Record]]:
+    """What comes before the items of each log, then these, and so on."""
+    steps = [[list(step) for _, step in groupby(log, lambda record: isinstance(record, Event | Mark))] for log in logs]
+    for some in zip_longest(*(own if own and not isinstance(own[0][0], Event | Mark) else [[], *own] for own in steps), fillvalue=[]):
+        yield from _in_turns(some)
 
 
 def ends(case: Case) -> bool:

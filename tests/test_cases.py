@@ -16,10 +16,11 @@ def test_case(case: Case, treatment: Treatment, request: pytest.FixtureRequest) 
     run_case(case, treatment, request)
 
 
-def test_merging_cases_changes_nothing() -> None:
+@pytest.mark.parametrize("in_steps", [False, True])
+def test_merging_cases_changes_nothing(in_steps: bool) -> None:
     """What the treatments on Spark are given, on the reference."""
     for alike in ([c for c in find_cases() if ends(c)], [c for c in find_cases() if not ends(c)]):
-        for name, answers in split(TREATMENTS[0].run(merge(alike)), alike).items():
+        for name, answers in split(TREATMENTS[0].run(merge(alike, in_steps=in_steps)), alike).items():
             for query, logged in answers.items():
                 right = next(c for c in alike if c.name == name).expected()[query]
                 assert [at for at, _ in logged] == [at for at, _ in right], (name, query)

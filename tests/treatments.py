@@ -40,7 +40,8 @@ class Treatment:
     """`run` evaluates a log; `refusal` says why a case cannot be run this way. `planned`: by plans, not by the reference evaluator. On
     `spark` all cases run together, once, and each by itself where that fails.
 
-    `concerns` tells the cases for which this way differs from the others.
+    `concerns` tells the cases for which this way differs from the others. `in_steps` is as in `merge`: no matter where nothing is kept
+    from one evaluation to the next.
     """
 
     name: str
@@ -50,6 +51,7 @@ class Treatment:
     planned: bool = False
     spark: bool = False
     concerns: Callable[[Case], bool] = lambda case: True
+    in_steps: bool = False
 
     def alone(self, case: Case) -> Answers:
         """The answers of a case run by itself."""
@@ -70,7 +72,7 @@ def _together(treatment: Treatment) -> dict[str, Answers]:
     runnable = [case for case in find_cases() if treatment.concerns(case) and treatment.refusal(case) is None]
     for alike in filter(None, ([c for c in runnable if ends(c)], [c for c in runnable if not ends(c)])):
         try:
-            found |= split(treatment.run(merge(alike, treatment.shuffle)), alike)
+            found |= split(treatment.run(merge(alike, treatment.shuffle, treatment.in_steps)), alike)
         except sparks.QueriesFailed as failed:
             broken = {case_of(query, alike).name for query in failed.errors}
             whole = split(sparks.answers(failed.results, ()), alike)
@@ -90,7 +92,7 @@ def spark(name: str, *, shuffle: int | None = None, concerns: Callable[[Case], b
     """The pump on Spark, run as `sparks.pumped` says."""
     def run(records: Sequence[Record]) -> Answers:
         return sparks.answers(sparks.pumped(records, parse, read_rules=parse_rules, **how), registered(records))
-    return Treatment(name, run, shuffle, refused, True, True, concerns)
+    return Treatment(name, run, shuffle, refused, True, True, concerns, how.get("strategy") == "recompute")
 
 
 def process(name: str, *, shuffle: int | None = None, others: int = 0, concerns: Callable[[Case], bool] = lambda case: True,
