@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Sequence
+from functools import cache
 from itertools import product
 
 import duckdb
@@ -16,25 +17,35 @@ from engine.functions.typed import ANY_KIND, Kinds, typed, typed_columns
 from engine.ir.expressions import Aggregate
 from engine.sql.dialect import DUCKDB, UNDECIDED
 from engine.sql.functions.order import order_keys, rough_key
+from engine.worker.database import parsed
 from tests.unit.spark.gathering import ALWAYS, POOLS, V, gathered
 from tests.unit.spark.samples import TOKENS, lit
 
 Tokens = Sequence[str | None]
 
 
-def by_sql(database: duckdb.DuckDBPyConnection, call: Aggregate, tokens: Tokens, possible: Kinds = ANY_KIND) -> str | None:
-    """The aggregate's answer over tokens of possible kinds; "undecided" where the text ends the plan."""
-    made = gathered(DUCKDB, call, "a0", possible)
+def show(database: duckdb.DuckDBPyConnection, tokens: Tokens) -> None:
+    """Make tokens the table ``rows``."""
     column = pa.array(tokens, pa.string())
     kinds, numbers, micros = typed_columns(column)
     database.register("rows", pa.table({"c": column, "c_k": kinds, "c_n": numbers, "c_m": micros, "here": pa.array([1] * len(tokens))}))
-    listed = ", ".join(f"{sql} AS {name}" for name, sql in made.columns.items())
+
+
+def by_sql(database: duckdb.DuckDBPyConnection, call: Aggregate, possible: Kinds = ANY_KIND) -> str | None:
+    """The aggregate's answer over ``rows`` of possible kinds; "undecided" where the text ends the plan."""
     try:
-        found = database.execute(f"SELECT {made.token} FROM (SELECT {listed} FROM rows) AS g").fetchall()
+        found = database.execute(parsed(database, text(call, possible))).fetchall()
     except duckdb.Error as error:
         assert UNDECIDED in str(error)
         return "undecided"
     return str(found[0][0]) if found[0][0] is not None else None
+
+
+@cache
+def text(call: Aggregate, possible: Kinds) -> str:
+    made = gathered(DUCKDB, call, "a0", possible)
+    listed = ", ".join(f"{sql} AS {name}" for name, sql in made.columns.items())
+    return f"SELECT {made.token} FROM (SELECT {listed} FROM rows) AS g"
 
 
 @pytest.mark.parametrize("pool", POOLS)
@@ -46,21 +57,22 @@ def test_aggregates(database: duckdb.DuckDBPyConnection, pool: str, distinct: bo
     undecided = 0
     for _ in range(25):
         group = chance.choices(POOLS[pool], k=chance.choice((0, 1, 2, 3, 5, 12)))
-        found = by_sql(database, call, group)
+        show(database, group)
+        found = by_sql(database, call)
         undecided += found == "undecided"
         assert found in ("undecided", aggregate(function, group, distinct, '; "')), group
         own = frozenset(typed(token)[0] for token in group if token is not None)
         for possible in (own, own | frozenset(chance.sample(sorted(ANY_KIND), 2))):
-            assert by_sql(database, call, group, possible) == found, (group, possible)
+            assert by_sql(database, call, possible) == found, (group, possible)
     if function in ALWAYS.get(pool, ()):
         assert not undecided or distinct and function in ("SUM", "AVG")
 
 
 def test_a_missing_value_spoils_a_sum(database: duckdb.DuckDBPyConnection) -> None:
-    group = [lit("1", "integer"), None]
+    show(database, [lit("1", "integer"), None])
     for function in ("SUM", "AVG", "MIN", "MAX", "GROUP_CONCAT"):
-        assert by_sql(database, Aggregate(function, V), group) is None
-    assert by_sql(database, Aggregate("SAMPLE", V), group) == lit("1", "integer")
+        assert by_sql(database, Aggregate(function, V)) is None
+    assert by_sql(database, Aggregate("SAMPLE", V)) == lit("1", "integer")
 
 
 def test_order(database: duckdb.DuckDBPyConnection) -> None:
