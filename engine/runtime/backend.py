@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import pyarrow as pa
 
@@ -14,10 +14,12 @@ from engine.runtime.batch import BesideExecutor, Executor
 from engine.runtime.query import Compiled
 from engine.runtime.rows import ROWS
 from engine.runtime.settings import Settings
-from engine.spark.beside import Beside, OneShots
-from engine.spark.executor import Executor as SparkExecutor
-from engine.spark.session import Session, start_session
 from engine.supervision import Worker, filling
+
+if TYPE_CHECKING:
+    from engine.spark.beside import OneShots
+    from engine.spark.executor import Executor as SparkExecutor
+    from engine.spark.session import Session
 
 OnBatch = Callable[[Callable[[], pa.Table] | None], None]
 OnFailure = Callable[[BaseException], None]
@@ -60,7 +62,7 @@ class Backend(Protocol):
 
 
 class SparkBackend:
-    """Spark in this process. Its feed is imported when it is needed: the tests of the runtime do without PySpark's streaming."""
+    """Spark in this process. PySpark is imported when it is needed: many tests of the runtime, and processes of theirs, do without it."""
 
     def __init__(self, settings: Settings, session: Session | None = None) -> None:
         """`session` is one that is running already, and is left running."""
@@ -72,6 +74,9 @@ class SparkBackend:
 
     def start(self, say: Say, on_death: OnFailure) -> Executor:
         """Start the session; `on_death` is called if its JVM ends by itself."""
+        from engine.spark.beside import OneShots
+        from engine.spark.executor import Executor as SparkExecutor
+        from engine.spark.session import start_session
         if self._session is None:
             self._session = start_session(self._settings.spark, say)
         self._session.on_death(lambda: on_death(RuntimeError("Spark's JVM has died")))
@@ -98,6 +103,7 @@ class SparkBackend:
         return self._one_shots.evaluate(due, timeout_s)
 
     def beside(self) -> BesideExecutor:
+        from engine.spark.beside import Beside
         assert self._executor is not None and self._one_shots is not None
         return Beside(self._executor.beside(), self._running, self._one_shots.free)
 
