@@ -27,17 +27,22 @@ def entail(dataset: Dataset, background: Graph, reasoning: Graph, close: Close, 
     the default graph already), `reasoning` the USING GRAPH ones, which count for what follows from them but are not answers themselves. A
     window, an item of it or a named graph is its closure together with both, minus what they entail without it. `views` are those of the
     default graph (under None) and of named windows."""
-    alone, through = close(background | reasoning), views or {}
+    through: Mapping[str | None, Views] = views or {}
+    known: dict[object, Graph] = {}     # without a background or a reasoning graph several of these are one
 
     def closed(graph: Graph, beside: Graph, name: str | None) -> Graph:
-        seen = {length: view | beside for length, view in through.get(name, {}).items()}
-        return close(graph | beside, seen) if seen else close(graph | beside)
+        whole, seen = graph | beside, {length: view | beside for length, view in through.get(name, {}).items()}
+        key = whole.triples, frozenset((length, view.triples) for length, view in seen.items())
+        if key not in known:
+            known[key] = close(whole, seen) if seen else close(whole)
+        return known[key]
 
     def added(graph: Graph, name: str | None = "") -> Graph:
         return Graph(closed(graph, background | reasoning, name).triples - alone.triples, graph.times)
 
+    alone = closed(background, reasoning, "")
     own = closed(dataset.default, background, None)
-    default = Graph(closed(dataset.default, background | reasoning, None).triples - close(reasoning).triples | own.triples,
+    default = Graph(closed(dataset.default, background | reasoning, None).triples - closed(reasoning, reasoning, "").triples | own.triples,
                     dataset.default.times)
     windows = {name: Content(added(content.graph, name), {g: added(item) for g, item in content.items.items()})
                for name, content in dataset.windows.items()}
