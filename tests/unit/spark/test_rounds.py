@@ -17,7 +17,7 @@ CASES = [case for case in find_cases() if case.name in ("programs/both-needed", 
 @pytest.mark.spark
 @pytest.mark.parametrize("strategy", ["incremental", "recompute"])
 def test_rounds_of_jobs(strategy: str) -> None:
-    records = merge(CASES)
+    records = merge(CASES, in_steps=strategy == "recompute")
     queries = sorted({record.query for record in records if isinstance(record, Register)})
     found = sparks.pumped(records, parse, executor="sql", strategy=strategy, batches=2, closed_rows=0)
     answers = split(sparks.answers(found, queries), CASES)
