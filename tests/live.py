@@ -22,6 +22,8 @@ from tests.waiting import wait_until
 
 ROOT = Path(__file__).resolve().parents[1]
 START_SECONDS = 180.0
+ASKED_S = 0.05
+"""Between two requests that ask for one thing: each costs the server, which has something else to do, some milliseconds."""
 _LISTENS = re.compile(r"listens on (http://\S+)")
 _TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
 
@@ -138,7 +140,7 @@ class ServerProcess:
         def ended() -> bool:
             assert self.running, f"the server ended: {self._tail()}"
             return bool(condition())
-        wait_until(ended, seconds, lambda: f"{complaint}: {self._tail()}")
+        wait_until(ended, seconds, lambda: f"{complaint}: {self._tail()}", ASKED_S)
 
     def _tail(self) -> str:
         return self.log.read_text(errors="replace")[-2000:]

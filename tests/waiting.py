@@ -11,9 +11,10 @@ DEADLINE_S = 90
 _PAUSE_S = 0.005
 
 
-def wait_until(condition: Callable[[], Any], seconds: float = 30, complaint: Callable[[], str] = lambda: "waited in vain") -> None:
-    """Return when `condition` holds; AssertionError with the complaint after `seconds`."""
+def wait_until(condition: Callable[[], Any], seconds: float = 30, complaint: Callable[[], str] = lambda: "waited in vain",
+               pause_s: float = _PAUSE_S) -> None:
+    """Return when `condition` holds, which is asked again after each pause; AssertionError with the complaint after `seconds`."""
     deadline = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < deadline, complaint()
-        time.sleep(_PAUSE_S)
+        time.sleep(pause_s)

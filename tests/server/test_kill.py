@@ -2,13 +2,15 @@
 
 2,000 events, four queries with windows of different STEPs over one event-time stream with late and unordered items. The rule set and the
 graph of one are replaced between two pushes. The server is killed while it works, started again on the same data folder, and the pusher
-goes on, repeating what was not answered.
+goes on, repeating what was not answered. Or Spark's JVM is killed under the server, or told to end, and the server starts it again.
 """
 
 from __future__ import annotations
 
 import json
+import os
 import random
+import signal
 import threading
 import time
 from collections import Counter
@@ -22,7 +24,7 @@ import pytest
 import requests
 
 from engine.runtime.results import ResultLog
-from tests.live import ServerProcess
+from tests.live import ASKED_S, ServerProcess, ready
 from tests.waiting import wait_until
 from tests.server.follower import Follower
 from tests.server.pusher import Pusher, Unanswered
@@ -37,6 +39,10 @@ LATENESS_MS = 1_500
 STREAM = "http://test.example/readings"
 MEDIA = "text/x-timed-ntriples"
 SEED = 20_260_101
+NOTICED_S = 5.0     # the bound that docs/http-api.md promises
+ONCE = {130: signal.SIGKILL}
+AGAIN = {60: signal.SIGKILL, 130: signal.SIGTERM, 200: signal.SIGKILL}
+"""Signals to the JVM, by the number of the push after which they come."""
 QUERIES = {
     "high": """PREFIX : <http://test.example/> REGISTER QUERY high AS
         SELECT ?o ?s ?v FROM STREAM <http://test.example/readings> [RANGE 10s STEP 2s]
@@ -117,6 +123,46 @@ def test_three_kills_change_nothing(pushes: list[bytes], undisturbed: tuple[Logg
 @pytest.mark.timeout(1200)
 def test_ten_kills_change_nothing(pushes: list[bytes], undisturbed: tuple[Logged, Taken], tmp_path: Path) -> None:
     run_with_kills(pushes, undisturbed, tmp_path, kills(10, SEED + 1))
+
+
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("signals", [pytest.param(ONCE, id="once"), pytest.param(AGAIN, id="again", marks=pytest.mark.long)])
+def test_a_jvm_killed_in_mid_stream_changes_nothing(
+        pushes: list[bytes], undisturbed: tuple[Logged, Taken], tmp_path: Path, signals: dict[int, signal.Signals]) -> None:
+    """Pushes go on while Spark is started again, and clients of the feeds stay connected."""
+    expected, taken = undisturbed
+    with ExitStack() as ends, ServerProcess(tmp_path / "data") as server:
+        followers = [Follower(name, lambda: server.base) for name in QUERIES]
+        register(server.base)
+        for follower in followers:
+            follower.start()
+            ends.callback(follower.stop)
+        pusher = Pusher(server.base, "/streams/readings", pushes, MEDIA, tmp_path / "journal")
+        for number in pusher.remaining():
+            try:
+                send(server, pusher, number)
+            except Unanswered:      # what came before it took longer than the server keeps a connection that is not used
+                pusher.connect(server.base)
+                send(server, pusher, number)
+            if number in signals:
+                began = time.monotonic()
+                os.kill(jvm(server), signals[number])
+                not_ready_in_time(server, began)
+                states = {query["state"] for query in requests.get(f"{server.base}/queries", timeout=30).json()["queries"]}
+                assert states == {"restarting"}
+                if number == max(signals):
+                    server.wait_ready()
+        server.wait_ready()
+        assert finish(server) == taken, "a push was lost, or taken twice"
+        final = {query: f"{epoch}-{seq}" for query, epoch, seq, *_ in expected}
+        wait_until(lambda: all(follower.last_id == final[follower.name] for follower in followers), 60,
+                   lambda: f"seen {[(f.name, f.last_id) for f in followers]} of {final}")
+        server.stop()
+    assert server.starts == 1
+    assert logged(tmp_path / "data") == expected
+    for follower in followers:
+        assert not follower.surprises
+        assert [event.id for event in follower.events] == [f"{epoch}-{seq}" for query, epoch, seq, *_ in expected if query == follower.name]
 
 
 def run_with_kills(pushes: list[bytes], undisturbed: tuple[Logged, Taken], folder: Path, points: list[Kill]) -> None:
@@ -207,6 +253,18 @@ def kills(count: int, seed: int) -> list[Kill]:
     part = EVENTS // PER_PUSH // (count + 1)
     return [Kill(made.randrange(number * part + 5, (number + 1) * part), made.random() ** 2 * 0.6, made.random() < 0.5)
             for number in range(count)]
+
+
+def jvm(server: ServerProcess) -> int:
+    """The process id of the server's JVM."""
+    found = [pid for pid in server.family() if Path(f"/proc/{pid}/comm").read_text().strip() == "java"]
+    assert len(found) == 1, found
+    return found[0]
+
+
+def not_ready_in_time(server: ServerProcess, began: float) -> None:
+    wait_until(lambda: not ready(server.base), 60, lambda: "the server stays ready without a JVM", ASKED_S)
+    assert time.monotonic() - began < NOTICED_S * 2
 
 
 def register(base: str) -> None:
