@@ -18,7 +18,7 @@ import pytest
 from engine.spark.jars import cached_jar, fetch_jar, use_jar
 from engine.spark.launch import Scratch, remove_abandoned
 from engine.spark.settings import GRAPHFRAMES, SparkSettings, configuration, from_environment
-from tests.sparks import needs_graphframes
+from tests.sparks import INTERPRETED, needs_graphframes
 
 if TYPE_CHECKING:
     from engine.spark.session import Session
@@ -183,7 +183,7 @@ def test_starts_without_graphframes_when_they_cannot_be_fetched(tmp_path: Path) 
         from server.app import create_app
         logging.basicConfig(stream=sys.stdout, format="%(levelname)s %(message)s")
         settings = sessions.from_environment(memory="512m", cache="{tmp_path}/cache",
-                                             extra={{"spark.jars.ivySettings": "{tmp_path}/empty.xml"}})
+                                             extra={{"spark.jars.ivySettings": "{tmp_path}/empty.xml"}} | {INTERPRETED})
         session = sessions.start_session(settings, print)
         print("lacking:", sessions._lacking(session.spark, settings))
         edges = session.spark.createDataFrame([("a", "b"), ("b", "c"), ("d", "d")], "x string, y string")
