@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from engine.ir.spans import Span
@@ -68,16 +68,32 @@ def conjuncts(expression: Expression) -> Iterator[Expression]:
         yield expression
 
 
+def walk(expression: Expression) -> Iterator[Expression]:
+    """An expression and all those inside it, inner ones first, left to right; those of EXISTS patterns are not counted."""
+    waiting, found = [expression], list[Expression]()
+    while waiting:
+        found.append(part := waiting.pop())
+        match part:
+            case Call(args=args):
+                waiting += args
+            case Aggregate(expression=inner) if inner is not None:
+                waiting.append(inner)
+    return reversed(found)
+
+
+def with_parts(expression: Expression, again: Callable[[Expression], Expression]) -> Expression:
+    """An expression with `again` of each of those right inside it; itself where there are none."""
+    match expression:
+        case Call(args=args):
+            return replace(expression, args=tuple(map(again, args)))
+        case Aggregate(expression=inner) if inner is not None:
+            return replace(expression, expression=again(inner))
+    return expression
+
+
 def variables_of(expression: Expression) -> frozenset[Variable]:
     """Variables an expression reads; those inside EXISTS patterns are not counted."""
-    match expression:
-        case Variable():
-            return frozenset((expression,))
-        case Call(args=args):
-            return frozenset().union(*(variables_of(a) for a in args))
-        case Aggregate(expression=inner) if inner is not None:
-            return variables_of(inner)
-    return frozenset()
+    return frozenset(part for part in walk(expression) if isinstance(part, Variable))
 
 
 def is_iri(expression: Expression) -> bool:
@@ -87,11 +103,4 @@ def is_iri(expression: Expression) -> bool:
 
 def exists_in(expression: Expression) -> Iterator[Exists]:
     """The EXISTS tests of an expression, left to right."""
-    match expression:
-        case Exists():
-            yield expression
-        case Call(args=args):
-            for arg in args:
-                yield from exists_in(arg)
-        case Aggregate(expression=inner) if inner is not None:
-            yield from exists_in(inner)
+    return (part for part in walk(expression) if isinstance(part, Exists))

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable
 from fractions import Fraction
 from functools import lru_cache
 
-from engine.ir.expressions import Call, Expression
+from engine.ir.expressions import Call, Expression, variables_of, walk
 from engine.ir.notation import Expressions, duration, interval, name_and_terms
 from engine.ir.rules import (STREAM, TRIPLE, Assign, Atom, BoxMinus, BoxPlus, DiamondMinus, Fact, Formula, Head, Negation, Rule, RuleSet,
                              Test)
@@ -126,17 +126,10 @@ def _formula(formula: Formula | Head, unit_ms: int) -> str:
 def _expression(expression: Expression) -> str:
     """Comparisons and arithmetic, as SPARQL writes them but for the variables."""
     if any(isinstance(part, Call) and part.function not in _OPERATORS or not isinstance(part, (Call, Variable, Constant))
-           for part in _parts(expression)):
+           for part in walk(expression)):
         raise ValueError(f"not in this language: {expression}")
-    names = {part: show_term(part, CONSTANT) for part in _parts(expression) if isinstance(part, Variable)}
+    names = {variable: show_term(variable, CONSTANT) for variable in variables_of(expression)}
     return Expressions(lambda pattern: "", names).show(expression)
-
-
-def _parts(expression: Expression) -> Iterator[Expression]:
-    yield expression
-    if isinstance(expression, Call):
-        for argument in expression.args:
-            yield from _parts(argument)
 
 
 def _unit(ms: int) -> str:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any, cast
 
-from engine.ir.expressions import Call, Expression
+from engine.ir.expressions import Call, Expression, with_parts
 from engine.ir.rules import Assign, At, Atom, Falsum, Formula, Negation, Rule, Table, Test
 from engine.ir.terms import Constant, Term, Variable
 
@@ -65,13 +65,8 @@ def mapped(part: Any, term: Callable[[Term], Term], expression: Callable[[Expres
 
 
 def read(expression: Expression, term: Callable[[Term], Term]) -> Expression:
-    """An expression with `term` of each of its terms; those of EXISTS and of aggregates stay."""
-    match expression:
-        case Variable() | Constant():
-            return term(expression)
-        case Call(args=args):
-            return replace(expression, args=tuple(read(arg, term) for arg in args))
-    return expression
+    """An expression with `term` of each of its terms; those of EXISTS stay."""
+    return term(expression) if isinstance(expression, (Variable, Constant)) else with_parts(expression, lambda part: read(part, term))
 
 
 def with_constants(rule: Rule) -> Rule:

@@ -24,14 +24,7 @@ TIME_FUNCTIONS = ("TIMESTAMP", *WINDOW_FUNCTIONS)
 
 def time_calls(expression: ex.Expression) -> Iterator[ex.Call]:
     """The time functions that an expression calls, innermost first; those inside EXISTS not included."""
-    match expression:
-        case ex.Call(function=function, args=args):
-            for arg in args:
-                yield from time_calls(arg)
-            if function in TIME_FUNCTIONS:
-                yield expression
-        case ex.Aggregate(expression=inner) if inner is not None:
-            yield from time_calls(inner)
+    return (part for part in ex.walk(expression) if isinstance(part, ex.Call) and part.function in TIME_FUNCTIONS)
 
 
 def window_names(streams: Sequence[StreamSource]) -> tuple[tuple[str, int], ...]:

@@ -22,10 +22,11 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
+from engine.ir.expressions import walk
 from engine.ir.rules import TRIPLE, Atom, Falsum, Formula, Negation, Rule, Table, Test, relation_of, rule_variables, variables_in
 from engine.ir.substitution import replaced, replaced_in, value
 from engine.ir.terms import RDF_TYPE, Constant, Term, Variable
-from engine.rewrite.tables import Choices, Listed, Rows, joined, terms_in, unify
+from engine.rewrite.tables import Choices, Listed, Rows, joined, unify
 
 MOST_ALTERNATIVES = 100
 MOST_ROWS = 200_000
@@ -231,7 +232,8 @@ def _normal(visible: Sequence[Variable], atom: Atom, tests: Sequence[Test], choi
         if isinstance(constant, Constant):
             terms[place] = Variable(".rule:")
             choices = choices.with_value(Variable(".rule:"), constant.token)
-    used = list(dict.fromkeys([t for t in terms if isinstance(t, Variable)] + [v for test in tests for v in terms_in(test.condition)]))
+    read = [part for test in tests for part in walk(test.condition)]
+    used = list(dict.fromkeys(t for t in (*terms, *read) if isinstance(t, Variable)))
     numbered = {v: Variable(f".{level}_{n}") for n, v in enumerate(v for v in used if v not in visible)}
     kept = choices.only([*used, *visible]).renamed(numbered)
     order = sorted(range(len(kept.columns)), key=lambda place: kept.columns[place].name)

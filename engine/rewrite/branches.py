@@ -17,7 +17,7 @@ from engine.ir.substitution import replaced_in, value
 from engine.ir.terms import RDF_TYPE, Constant, PatternTerm, Term, Variable, one_of
 from engine.records import Triple
 from engine.rewrite.alternatives import Asked, Body, Shape
-from engine.rewrite.tables import Choices, Rows, terms_in
+from engine.rewrite.tables import Choices, Rows
 
 
 class Statics:
@@ -167,7 +167,7 @@ def _triple(shape: Shape, rows: Rows, visible: Sequence[Variable], span: Span | 
     if shape.columns:
         column, *more = shape.columns
         used = [t for t in terms if t == column]
-        if more or column in visible or len(used) != 1 or any(column in terms_in(test.condition) for test in shape.tests):
+        if more or column in visible or len(used) != 1 or any(column in ex.variables_of(test.condition) for test in shape.tests):
             return None
         terms = tuple(one_of({token for token, in rows}) if t == column else t for t in terms)
     subject, property_, object_ = terms
@@ -197,7 +197,7 @@ def _assigned(pattern: Pattern, variable: Variable, expression: ex.Expression, b
 
 
 def _read(part: Formula) -> set[Variable]:
-    return set(terms_in(part.expression) if isinstance(part, Assign) else variables_in(part))
+    return set(ex.variables_of(part.expression) if isinstance(part, Assign) else variables_in(part))
 
 
 def as_atom(triple: TriplePattern) -> Atom:

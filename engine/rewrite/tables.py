@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from engine.ir.expressions import Call, Expression
 from engine.ir.rules import Table
 from engine.ir.substitution import Bindings, value
 from engine.ir.terms import Constant, Term, Variable
@@ -110,13 +109,3 @@ def _agreeing(bound: dict[Variable, str], terms: Iterable[Term], row: Row) -> di
         if (term.token if isinstance(term, Constant) else both.setdefault(term, token)) != token:
             return None
     return both
-
-
-def terms_in(expression: Expression) -> Iterator[Variable]:
-    """The variables of an expression, left to right."""
-    match expression:
-        case Variable():
-            yield expression
-        case Call(args=args):
-            for arg in args:
-                yield from terms_in(arg)

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from engine.functions.library import FUNCTIONS
 from engine.functions.typed import Kinds
-from engine.ir.expressions import Call, Expression, is_iri
+from engine.ir.expressions import Call, Expression, is_iri, walk
 from engine.ir.terms import Variable
 from engine.plan import nodes
 from engine.plan.nodes import Plan, inputs
@@ -35,9 +35,7 @@ class Columns:
 
 
 def functions_in(expression: Expression) -> frozenset[str]:
-    if isinstance(expression, Call):
-        return frozenset((expression.function,)).union(*map(functions_in, expression.args))
-    return frozenset()
+    return frozenset(part.function for part in walk(expression) if isinstance(part, Call))
 
 
 def is_volatile(expression: Expression) -> bool:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from engine.functions.typed import Kinds
-from engine.ir.expressions import Call, Expression
+from engine.ir.expressions import Call, Expression, walk
 from engine.sql.functions.values import (
     DECIMAL, DOUBLE, INTEGER, MOST_EXACT, NOT_A_NUMBER, NUMBERS, NUMERIC, Typed, decimal_token, either, integer_token,
     listed)
@@ -118,12 +118,8 @@ def binary(operator: str, left: Typed, right: Typed) -> Typed | None:
 
 def arithmetic_in(expression: Expression) -> list[Expression]:
     """The arithmetic of an expression, inner calls first."""
-    if not isinstance(expression, Call):
-        return []
-    found: list[Expression] = [call for argument in expression.args for call in arithmetic_in(argument)]
-    if expression.function in BINARY or expression.function in UNARY:
-        found.append(expression)
-    return list(dict.fromkeys(found))
+    calls = (part for part in walk(expression) if isinstance(part, Call))
+    return list(dict.fromkeys(call for call in calls if call.function in BINARY or call.function in UNARY))
 
 
 def _merged(*sides: Typed) -> tuple[str, ...]:
