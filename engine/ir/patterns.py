@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from typing import Any
 
-from engine.ir.expressions import Aggregate, Expression
+from engine.ir.expressions import Aggregate, Expression, exists_in
 from engine.ir.spans import Span
 from engine.ir.terms import Constant, PatternTerm, Term, Variable
 
@@ -264,6 +266,28 @@ def expressions(pattern: Pattern) -> tuple[Expression, ...]:
         case OrderBy(conditions=conditions):
             return tuple(condition for condition, _ in conditions)
     return ()
+
+
+def walk(pattern: Pattern) -> Iterator[Pattern]:
+    """A pattern and all inside it, from the top, those of EXISTS included."""
+    yield pattern
+    for inner in (*(test.pattern for expression in expressions(pattern) for test in exists_in(expression)), *children(pattern)):
+        yield from walk(inner)
+
+
+def rebuilt(pattern: Pattern, again: Callable[[Pattern], Pattern], expression: Callable[[Expression], Expression]) -> Pattern:
+    """A pattern with `again` of each of those directly inside, and `expression` of each of its own expressions."""
+    made: dict[str, Any] = {name: again(getattr(pattern, name)) for name in ("left", "right", "pattern") if hasattr(pattern, name)}
+    match pattern:
+        case Filter(condition=condition) | LeftJoin(condition=condition) if condition is not None:
+            made["condition"] = expression(condition)
+        case Extend():
+            made["expression"] = expression(pattern.expression)
+        case Group(aggregates=aggregates):
+            made["aggregates"] = tuple((variable, expression(call)) for variable, call in aggregates)
+        case OrderBy(conditions=conditions):
+            made["conditions"] = tuple((expression(condition), descending) for condition, descending in conditions)
+    return replace(pattern, **made)
 
 
 def scope(pattern: Pattern) -> frozenset[Variable]:

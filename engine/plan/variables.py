@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from engine.ir import expressions as ex, patterns as ir
+from engine.ir import patterns as ir
+from engine.ir.expressions import variables_of
 from engine.ir.terms import Term, Variable
 from engine.plan import nodes
 from engine.plan.nodes import Plan
@@ -37,20 +38,9 @@ def bound_variables(pattern: ir.Pattern) -> frozenset[Variable]:
 
 
 def mentioned_variables(pattern: ir.Pattern) -> frozenset[Variable]:
-    """Variables anywhere in a pattern, its filters and nested EXISTS included."""
-    found = set(ir.scope(pattern))
-    match pattern:
-        case ir.Filter(condition=condition):
-            found |= _expression_variables(condition)
-        case ir.LeftJoin(condition=condition) if condition is not None:
-            found |= _expression_variables(condition)
-        case ir.Extend(expression=expression):
-            found |= _expression_variables(expression)
-    return frozenset(found).union(*(mentioned_variables(child) for child in ir.children(pattern)))
-
-
-def _expression_variables(expression: ex.Expression) -> frozenset[Variable]:
-    return ex.variables_of(expression).union(*(mentioned_variables(e.pattern) for e in ex.exists_in(expression)))
+    """Variables anywhere in a pattern, its expressions and nested EXISTS included."""
+    every = list(ir.walk(pattern))
+    return frozenset().union(*map(ir.scope, every), *(variables_of(read) for inner in every for read in ir.expressions(inner)))
 
 
 def plan_variables(plan: Plan) -> frozenset[Variable]:

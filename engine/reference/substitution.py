@@ -8,11 +8,12 @@ keep the rows that agree with it; a GROUP BY key that is bound is no key any mor
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
-from engine.ir.expressions import Aggregate, Call, Exists, Expression
-from engine.ir.patterns import (BGP, Distinct, Extend, Filter, GraphPattern, Group, Join, LeftJoin, Minus, OrderBy, PathPattern,
-                                Pattern, Project, Slice, TriplePattern, Union, Values, WindowPattern)
-from engine.ir.terms import XSD, Constant, PatternTerm, Term, Variable
+from engine.ir.expressions import Call, Exists, Expression, with_parts
+from engine.ir.patterns import (BGP, Extend, Filter, GraphPattern, Group, PathPattern, Pattern, Project, TriplePattern, Values,
+                                WindowPattern, rebuilt)
+from engine.ir.terms import XSD, Constant, Term, Variable
 
 TRUE = Constant(f'"true"^^<{XSD}boolean>')
 
@@ -21,36 +22,26 @@ Row = Mapping[str, str]
 
 def substitute(pattern: Pattern, row: Row) -> Pattern:
     """`pattern` with the variables that `row` binds replaced by their terms."""
+    visible = row
     match pattern:
         case BGP(triples=triples):
             return BGP(tuple(_triple(triple, row) for triple in triples))
         case PathPattern():
             return PathPattern(_term(pattern.subject, row), pattern.path, _term(pattern.object, row))
-        case Join() | Union() | Minus():
-            return type(pattern)(substitute(pattern.left, row), substitute(pattern.right, row))
-        case LeftJoin():
-            condition = None if pattern.condition is None else expression(pattern.condition, row)
-            return LeftJoin(substitute(pattern.left, row), substitute(pattern.right, row), condition)
-        case Filter():
-            return Filter(expression(pattern.condition, row), substitute(pattern.pattern, row))
-        case GraphPattern() | WindowPattern():
-            return type(pattern)(_term(pattern.name, row), substitute(pattern.pattern, row))
-        case Extend():
-            return _extend(pattern, row)
         case Values():
             return _values(pattern, row)
-        case Group():
-            return _group(pattern, row)
+        case GraphPattern() | WindowPattern():
+            pattern = replace(pattern, name=_term(pattern.name, row))
+        case Group(keys=keys):
+            pattern = replace(pattern, keys=tuple(key for key in keys if key.name not in row))
         case Project(variables=variables):
             visible = {v.name: row[v.name] for v in variables if v.name in row}
-            return Project(substitute(pattern.pattern, visible), tuple(v for v in variables if v.name not in row))
-        case Distinct():
-            return Distinct(substitute(pattern.pattern, row))
-        case OrderBy():
-            conditions = tuple((expression(e, row), descending) for e, descending in pattern.conditions)
-            return OrderBy(substitute(pattern.pattern, row), conditions)
-        case Slice():
-            return Slice(substitute(pattern.pattern, row), pattern.offset, pattern.limit)
+            pattern = replace(pattern, variables=tuple(v for v in variables if v.name not in row))
+        case Extend(variable=variable) if variable.name in row:
+            fresh = Variable(f".same.{variable.name}")
+            agrees = Call("||", (Call("!", (Call("BOUND", (fresh,)),)), Call("SAMETERM", (fresh, Constant(row[variable.name])))))
+            return Filter(agrees, substitute(replace(pattern, variable=fresh), row))
+    return rebuilt(pattern, lambda inner: substitute(inner, visible), lambda own: expression(own, row))
 
 
 def expression(node: Expression, row: Row) -> Expression:
@@ -60,23 +51,9 @@ def expression(node: Expression, row: Row) -> Expression:
             return _term(node, row)
         case Call(function="BOUND", args=(Variable(name=name),)) if name in row:
             return TRUE
-        case Call(function=function, args=args):
-            return Call(function, tuple(expression(a, row) for a in args), node.span)
-        case Exists(pattern=pattern, negated=negated):
-            return Exists(substitute(pattern, row), negated, node.span)
-        case Aggregate(expression=inner) if inner is not None:
-            return Aggregate(node.function, expression(inner, row), node.distinct, node.separator, node.span)
-    return node
-
-
-def _extend(pattern: Extend, row: Row) -> Pattern:
-    inner, value = substitute(pattern.pattern, row), expression(pattern.expression, row)
-    token = row.get(pattern.variable.name)
-    if token is None:
-        return Extend(inner, pattern.variable, value)
-    fresh = Variable(f".same.{pattern.variable.name}")
-    agrees = Call("||", (Call("!", (Call("BOUND", (fresh,)),)), Call("SAMETERM", (fresh, Constant(token)))))
-    return Filter(agrees, Extend(inner, fresh, value))
+        case Exists(pattern=pattern):
+            return replace(node, pattern=substitute(pattern, row))
+    return with_parts(node, lambda part: expression(part, row))
 
 
 def _values(pattern: Values, row: Row) -> Values:
@@ -86,20 +63,10 @@ def _values(pattern: Values, row: Row) -> Values:
     return Values(tuple(v for _, v in columns), tuple(tuple(cells[i] for i, _ in columns) for cells in agreeing))
 
 
-def _group(pattern: Group, row: Row) -> Group:
-    aggregates = tuple((v, Aggregate(a.function, None if a.expression is None else expression(a.expression, row),
-                                     a.distinct, a.separator, a.span)) for v, a in pattern.aggregates)
-    keys = tuple(k for k in pattern.keys if k.name not in row)
-    return Group(substitute(pattern.pattern, row), keys, aggregates, pattern.implicit)
-
-
 def _term(term: Term, row: Row) -> Term:
     return Constant(row[term.name]) if isinstance(term, Variable) and term.name in row else term
 
 
 def _triple(triple: TriplePattern, row: Row) -> TriplePattern:
-    return TriplePattern(_place(triple.subject, row), _place(triple.predicate, row), _place(triple.object, row))
-
-
-def _place(term: PatternTerm, row: Row) -> PatternTerm:
-    return _term(term, row) if isinstance(term, Variable) else term
+    subject, predicate, object_ = (_term(term, row) if isinstance(term, Variable) else term for term in triple.terms)
+    return TriplePattern(subject, predicate, object_)

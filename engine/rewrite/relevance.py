@@ -22,7 +22,6 @@ from dataclasses import replace
 from itertools import product
 
 from engine.ir import patterns as ir
-from engine.ir.expressions import exists_in
 from engine.ir.rules import TRIPLE, Atom, Falsum, Rule, Table, atoms
 from engine.ir.statement import Describe, Program, Query
 from engine.ir.terms import Constant, OneOf, PatternTerm, Term, Variable
@@ -152,7 +151,7 @@ def goals_of(query: Query) -> list[Goal]:
         case Program(rules=rules):
             heads = *(rule.head for rule in rules.written), *(fact.atom for fact in rules.facts)
             return list(dict.fromkeys(_goal(atom, {}) for head in heads for atom in atoms(head)))
-    return list(dict.fromkeys(_asked(query.pattern)))
+    return list(dict.fromkeys(goal for pattern in ir.walk(query.pattern) for goal in _asked(pattern)))
 
 
 def goals_of_rules(rules: Iterable[Rule]) -> list[Goal]:
@@ -161,17 +160,13 @@ def goals_of_rules(rules: Iterable[Rule]) -> list[Goal]:
 
 
 def _asked(pattern: ir.Pattern) -> Iterator[Goal]:
+    """What a pattern itself asks, not those inside."""
     match pattern:
         case ir.BGP(triples=triples):
             for triple in triples:
                 yield from _of_terms(*triple.terms)
         case ir.PathPattern(path=path):
             yield from _of_path(path)
-    for expression in ir.expressions(pattern):
-        for test in exists_in(expression):
-            yield from _asked(test.pattern)
-    for child in ir.children(pattern):
-        yield from _asked(child)
 
 
 def _of_terms(*terms: PatternTerm) -> Iterator[Goal]:

@@ -13,8 +13,8 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from engine.ir import expressions as ex
-from engine.ir.patterns import (BGP, Alternative, Distinct, Extend, Filter, GraphPattern, Group, Inverse, Join, LeftJoin, Link, Minus,
-                                OrderBy, Path, PathPattern, Pattern, Project, Repeat, Slice, TriplePattern, Union, WindowPattern)
+from engine.ir.patterns import (BGP, Alternative, Distinct, Filter, GraphPattern, Inverse, Join, Link, Path, PathPattern, Pattern, Project,
+                                Repeat, TriplePattern, Union, WindowPattern, rebuilt)
 from engine.ir.rules import TRIPLE, Atom, Rule
 from engine.ir.statement import BACKGROUND, REASONING, Describe, Program, Statement
 from engine.ir.terms import Constant, OneOf, Term, Variable
@@ -89,36 +89,15 @@ class _Unfolder:
             case PathPattern():
                 return self._path(pattern, place)
             case WindowPattern():
-                return replace(pattern, pattern=self.rewrite(pattern.pattern, self.inner))
+                place = self.inner
             case GraphPattern():
-                return replace(pattern, pattern=self.rewrite(pattern.pattern, self._graph(pattern.name, place)))
-            case Join() | LeftJoin() | Union() | Minus():
-                both = replace(pattern, left=self.rewrite(pattern.left, place), right=self.rewrite(pattern.right, place))
-                if isinstance(both, LeftJoin) and both.condition is not None:
-                    return replace(both, condition=self._expression(both.condition, place))
-                return both
-            case Filter():
-                return replace(pattern, pattern=self.rewrite(pattern.pattern, place), condition=self._expression(pattern.condition, place))
-            case Extend():
-                below = self.rewrite(pattern.pattern, place)
-                return replace(pattern, pattern=below, expression=self._expression(pattern.expression, place))
-            case OrderBy(conditions=conditions):
-                below = self.rewrite(pattern.pattern, place)
-                return replace(pattern, pattern=below, conditions=tuple((self._expression(c, place), down) for c, down in conditions))
-            case Group(aggregates=aggregates):
-                called = tuple((v, replace(a, expression=a.expression and self._expression(a.expression, place))) for v, a in aggregates)
-                return replace(pattern, pattern=self.rewrite(pattern.pattern, place), aggregates=called)
-            case Project() | Distinct() | Slice():
-                return replace(pattern, pattern=self.rewrite(pattern.pattern, place))
-        return pattern
+                place = self._graph(pattern.name, place)
+        return rebuilt(pattern, lambda inner: self.rewrite(inner, place), lambda expression: self._expression(expression, place))
 
     def _expression(self, expression: ex.Expression, place: _Place) -> ex.Expression:
-        match expression:
-            case ex.Exists():
-                return replace(expression, pattern=self.rewrite(expression.pattern, place))
-            case ex.Call():
-                return replace(expression, args=tuple(self._expression(a, place) for a in expression.args))
-        return expression
+        if isinstance(expression, ex.Exists):
+            return replace(expression, pattern=self.rewrite(expression.pattern, place))
+        return ex.with_parts(expression, lambda part: self._expression(part, place))
 
     def _graph(self, name: Term, place: _Place) -> _Place:
         """Inside a window GRAPH is an item. The schema of a named graph counts there, so those that differ from the rest have rules of

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 
-from engine.ir import expressions as ex, patterns as ir
+from engine.ir import patterns as ir
 from engine.ir.rules import Rule, RuleSet
 from engine.ir.spans import Diagnostic, DiagnosticError, Span
 from engine.ir.stages import divide
@@ -128,21 +128,12 @@ def _times_seen(statement: Statement, range_ms: int, step_ms: int) -> int:
 def _forms(statement: Statement) -> Iterator[Diagnostic]:
     if statement.kind == "stream" and statement.form not in ("CONSTRUCT", "DESCRIBE", "SELECT"):
         yield Diagnostic("query-syntax", "REGISTER STREAM needs CONSTRUCT or SELECT.", statement.query.pattern.span)
-    yield from _times(statement.query.pattern, statement)
-
-
-def _times(pattern: ir.Pattern, statement: Statement) -> Iterator[Diagnostic]:
-    """Windows that WINDOW_OPEN and WINDOW_CLOSE name, and the number of arguments of TIMESTAMP."""
-    for expression in ir.expressions(pattern):
-        for call in time_calls(expression):
-            if call.function == "TIMESTAMP" and len(call.args) not in (1, 3):
-                yield Diagnostic("query-syntax", "TIMESTAMP takes a triple, TIMESTAMP(?s, ?p, ?o), or the name of an item.", call.span)
-            elif call.function in WINDOW_FUNCTIONS:
-                try:
-                    window_argument(call, statement.streams)
-                except DiagnosticError as error:
-                    yield from error.diagnostics
-        for test in ex.exists_in(expression):
-            yield from _times(test.pattern, statement)
-    for child in ir.children(pattern):
-        yield from _times(child, statement)
+    expressions = [expression for pattern in ir.walk(statement.query.pattern) for expression in ir.expressions(pattern)]
+    for call in (call for expression in expressions for call in time_calls(expression)):
+        if call.function == "TIMESTAMP" and len(call.args) not in (1, 3):
+            yield Diagnostic("query-syntax", "TIMESTAMP takes a triple, TIMESTAMP(?s, ?p, ?o), or the name of an item.", call.span)
+        elif call.function in WINDOW_FUNCTIONS:
+            try:
+                window_argument(call, statement.streams)
+            except DiagnosticError as error:
+                yield from error.diagnostics
