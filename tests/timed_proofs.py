@@ -7,10 +7,11 @@ from dataclasses import dataclass, field
 from itertools import islice
 
 from engine.functions.expressions import Context, evaluate, test
+from engine.functions.terms import number_of
 from engine.ir.rules import (Assign, At, Atom, BoxMinus, BoxPlus, DiamondMinus, Fact, Formula, Negation, Rule, RuleSet, Table, Test,
                              WindowFormula)
 from engine.ir.terms import Constant
-from engine.reference.formulas import Ground, Model, Row, ground, number_of, unify, value_of
+from engine.reference.formulas import Ground, Model, Row, ground, unify, value_of
 from engine.reference.granules import Granules, View as Seen
 from engine.timeline import ALWAYS, Interval
 from engine.why.timed import G, Search

@@ -69,6 +69,12 @@ def integer(value: int) -> str:
     return f'"{format_integer(value)}"^^<{XSD_INTEGER}>'
 
 
+def number_of(token: str) -> int | None:
+    """The integer that an instant's token stands for; None for any other term."""
+    lexical = token[1:].partition('"')[0] if token.startswith('"') else ""
+    return int(lexical) if lexical.lstrip("+-").isdigit() else None
+
+
 @lru_cache(maxsize=1 << 16)
 def split(token: str) -> Parsed:
     """Take a canonical token apart."""

@@ -11,14 +11,15 @@ derive at a point, through all that they derive it from.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import takewhile
 
 from engine.ir.rules import (STREAM, TRIPLE, At, Atom, BoxMinus, BoxPlus, DiamondMinus, Formula, Head, Negation, Rule, RuleSet,
-                             WindowFormula, atoms)
+                             WindowFormula, atoms, nested)
 from engine.ir.spans import Diagnostic, DiagnosticError
 from engine.ir.statement import GraphSource, Instants, Statement, StreamSource, TimedProgram
 from engine.ir.strata import Known, Predicate, components, heads, predicate_of
 from engine.ir.terms import Constant, Variable, quote
-from engine.timeline import ALWAYS, MAX, Interval
+from engine.timeline import ALWAYS, MAX
 
 FROM, UNTIL = Variable("from"), Variable("until")
 
@@ -83,19 +84,12 @@ def last_told_at(program: TimedProgram, last_ms: int) -> int:
 
 def _lengths(formula: Formula | Head, granule_ms: int) -> Iterator[int]:
     """The distances, in ms, by which a formula looks back or ahead; of one without bound where it begins."""
-    match formula:
-        case DiamondMinus(distance=distance) | BoxMinus(distance=distance) | BoxPlus(distance=distance):
-            yield _end(distance)
-            yield from _lengths(formula.body, granule_ms)
-        case WindowFormula(unit="time", size=size):
-            yield size * granule_ms
-            yield from _lengths(formula.body, granule_ms)
-        case WindowFormula() | At() | Negation():
-            yield from _lengths(formula.body, granule_ms)
-
-
-def _end(distance: Interval) -> int:
-    return (distance.lo if distance.hi == MAX else distance.hi + 1) // 2
+    for inner in nested(formula):
+        match inner:
+            case DiamondMinus(distance=distance) | BoxMinus(distance=distance) | BoxPlus(distance=distance):
+                yield (distance.lo if distance.hi == MAX else distance.hi + 1) // 2
+            case WindowFormula(unit="time", size=size):
+                yield size * granule_ms
 
 
 def look_back(rules: Sequence[Rule], granularity_ms: int) -> int | None:
@@ -143,20 +137,12 @@ def _ahead(rule: Rule) -> int | None:
         case BoxPlus(distance=distance):
             return None if distance.hi == MAX else distance.hi + 1
         case At(instant=Variable() as instant):
-            return 0 if any(instant in _instants(part) for part in rule.body) else None
+            # At an instant of which its body says that something was, it is not later than where that is true.
+            said = (takewhile(lambda inner: not isinstance(inner, Negation), nested(part)) for part in rule.body)
+            return 0 if any(isinstance(inner, At) and inner.instant == instant for inners in said for inner in inners) else None
         case At():
             return None
     return 0
-
-
-def _instants(formula: Formula) -> set[object]:
-    """The instants at which a formula says that something was: not later than where it is true."""
-    match formula:
-        case At(instant=instant, body=body):
-            return {instant, *_instants(body)}
-        case DiamondMinus(body=body) | BoxMinus(body=body) | WindowFormula(body=body):
-            return _instants(body)
-    return set()
 
 
 def _length(formula: Formula, granularity_ms: int) -> int | None:

@@ -215,40 +215,36 @@ def tokens_of(term: Term, rule: Rule) -> frozenset[str] | None:
     return None
 
 
+def nested(part: Formula | Head) -> Iterator[Formula | Head]:
+    """A formula or head and what it stands around, from outside to inside."""
+    inner: Formula | Head | None = part
+    while inner is not None:
+        yield inner
+        inner = getattr(inner, "body", None)
+
+
 def atoms(formula: Formula | Head) -> Iterator[Atom]:
-    """The atoms inside a formula or head, left to right."""
-    match formula:
-        case Atom():
-            yield formula
-        case DiamondMinus() | BoxMinus() | At() | WindowFormula() | Negation() | BoxPlus():
-            yield from atoms(formula.body)
+    """The atoms inside a formula or head."""
+    return (inner for inner in nested(formula) if isinstance(inner, Atom))
 
 
 def variables_in(part: Formula | Head) -> Iterator[Variable]:
     """The variables of a formula or head as they come, each as often as it stands there; those that an expression reads by their names."""
-    match part:
-        case Atom(terms=terms):
-            yield from (term for term in terms if isinstance(term, Variable))
-        case Test(condition=condition):
-            yield from sorted(variables_of(condition))
-        case Assign(variable=variable, expression=expression):
-            yield from (*sorted(variables_of(expression)), variable)
-        case Table(variables=variables):
-            yield from variables
-        case At(instant=instant, body=body):
-            yield from (term for term in (instant,) if isinstance(term, Variable))
-            yield from variables_in(body)
-        case DiamondMinus() | BoxMinus() | BoxPlus() | WindowFormula() | Negation():
-            yield from variables_in(part.body)
+    for inner in nested(part):
+        match inner:
+            case Atom(terms=terms):
+                yield from (term for term in terms if isinstance(term, Variable))
+            case Test(condition=condition):
+                yield from sorted(variables_of(condition))
+            case Assign(variable=variable, expression=expression):
+                yield from (*sorted(variables_of(expression)), variable)
+            case Table(variables=variables):
+                yield from variables
+            case At(instant=Variable() as instant):
+                yield instant
 
 
 def rule_variables(formula: Formula | Head) -> frozenset[Variable]:
-    """Variables of the atoms and instants inside a formula or head."""
-    found = {t for atom in atoms(formula) for t in atom.terms if isinstance(t, Variable)}
-    if isinstance(formula, Table):
-        found.update(formula.variables)
-    while isinstance(formula, (DiamondMinus, BoxMinus, At, WindowFormula, Negation, BoxPlus)):
-        if isinstance(formula, At) and isinstance(formula.instant, Variable):
-            found.add(formula.instant)
-        formula = formula.body
-    return frozenset(found)
+    """Variables of the atoms, instants and tables inside a formula or head."""
+    computes = any(isinstance(inner, (Test, Assign)) for inner in nested(formula))
+    return frozenset() if computes else frozenset(variables_in(formula))

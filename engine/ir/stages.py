@@ -11,9 +11,9 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from engine.ir.rules import At, BoxMinus, BoxPlus, DiamondMinus, Fact, Formula, Head, Negation, Rule, RuleSet, WindowFormula
+from engine.ir.rules import At, BoxMinus, BoxPlus, DiamondMinus, Fact, Rule, RuleSet, WindowFormula, nested
 from engine.ir.spans import Span
-from engine.ir.strata import Known, Predicate, components, heads
+from engine.ir.strata import Known, Predicate, components, heads, reachable
 from engine.timeline import ALWAYS
 
 
@@ -83,7 +83,8 @@ def timeline_of(rules: RuleSet) -> Timeline | None:
     """The timeline of a rule set; None where its rules say nothing of time. A Window of Streaming RIF-Core is not looked at."""
     if rules.granularity_ms:
         return Timeline(rules.granularity_ms, rules.start_at_ms)
-    timed = any(_says_when(part) for rule in rules.rules for part in (rule.head, *rule.body))
+    timed = any(isinstance(inner, (DiamondMinus, BoxMinus, BoxPlus, At, WindowFormula))
+                for rule in rules.rules for part in (rule.head, *rule.body) for inner in nested(part))
     return DENSE if timed or any(fact.interval != ALWAYS for fact in rules.facts) else None
 
 
@@ -110,7 +111,7 @@ def divide(sets: Iterable[RuleSet]) -> Division:
 def stages(rules: Sequence[Placed]) -> tuple[Stage, ...]:
     """The rules in stages; rules without time that no other one needs are in none. Raises MixedTimelines."""
     needs = _needs(rules)
-    used = _reachable([number for number, placed in enumerate(rules) if placed.timeline is not None], needs)
+    used = reachable([number for number, placed in enumerate(rules) if placed.timeline is not None], needs.__getitem__)
     made: list[_Stage] = []
     at: dict[int, int] = {}
     for group in components({number: needs[number] for number in sorted(used)}):
@@ -165,22 +166,6 @@ def _needs(rules: Sequence[Placed]) -> list[list[int]]:
             makers[head].append(number)
     known = Known(makers)
     return [sorted({maker for need, _ in known.needs(placed.rule) for maker in makers[need]}) for placed in rules]
-
-
-def _reachable(first: Iterable[int], needs: Sequence[Sequence[int]]) -> set[int]:
-    found, waiting = set[int](), list(first)
-    while waiting:
-        here = waiting.pop()
-        if here not in found:
-            found.add(here)
-            waiting += needs[here]
-    return found
-
-
-def _says_when(part: Formula | Head) -> bool:
-    if isinstance(part, Negation):
-        return _says_when(part.body)
-    return isinstance(part, (DiamondMinus, BoxMinus, BoxPlus, At, WindowFormula))
 
 
 def _called(placed: Placed) -> str:

@@ -17,12 +17,12 @@ without refusing useful ones, so what they derive is bounded by rounds.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from itertools import count
 from typing import TypeVar
 
 from engine.ir.expressions import Call
-from engine.ir.rules import TRIPLE, Assign, Atom, Formula, Head, Negation, Rule, atoms, relation_of, tokens_of
+from engine.ir.rules import TRIPLE, Assign, Atom, Formula, Negation, Rule, atoms, nested, relation_of, tokens_of
 from engine.ir.spans import Diagnostic
 from engine.ir.terms import RDF_TYPE, Constant
 
@@ -60,6 +60,17 @@ def components(needs: Mapping[Node, Iterable[Node]]) -> list[list[Node]]:
                         group.append(last)
                     groups.append(sorted(group, key=place.__getitem__))
     return groups
+
+
+def reachable(first: Iterable[Node], following: Callable[[Node], Iterable[Node]]) -> set[Node]:
+    """The nodes of `first`, and all that lead on from them."""
+    waiting = list(first)
+    found = set(waiting)
+    while waiting:
+        new = [node for node in following(waiting.pop()) if node not in found]
+        found.update(new)
+        waiting += new
+    return found
 
 
 Predicate = tuple[str, str | None]
@@ -136,15 +147,8 @@ class Known:
     def needs(self, rule: Rule) -> Iterator[tuple[Predicate, bool]]:
         """Those that a body asks for, each with whether it stands under ``not``."""
         for formula in rule.body:
-            for atom, negated in _literals(formula, False):
-                yield from ((p, negated) for p in self.meeting(predicate_of(atom)))
-
-
-def _literals(formula: Formula | Head, negated: bool) -> Iterator[tuple[Atom, bool]]:
-    if isinstance(formula, Atom):
-        yield formula, negated
-    elif hasattr(formula, "body"):
-        yield from _literals(formula.body, negated or isinstance(formula, Negation))
+            negated = any(isinstance(inner, Negation) for inner in nested(formula))
+            yield from ((p, negated) for atom in atoms(formula) for p in self.meeting(predicate_of(atom)))
 
 
 def _edges(rules: Sequence[Rule]) -> Edges:

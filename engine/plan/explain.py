@@ -17,14 +17,17 @@ from engine.plan.nodes import BoundsSource, MergedSource, Plan, Source, StaticSo
 from engine.plan.order import Estimate
 from engine.plan.timed import StagedPlan, TimedPlan
 
+Tree = dict[str, Any]
+"""A node with those below it: ``{"node", "label", "inputs"}``."""
+
 
 def explain_plan(plan: Plan, estimate: Estimate) -> str:
     """The plan as text, one node a line, with sources, origins and estimated rows."""
-    return explain_program(plan.program) if isinstance(plan, TimedPlan) else "\n".join(_lines(plan, estimate))
+    return explain_program(plan.program) if isinstance(plan, TimedPlan) else "\n".join(_lines(plan_tree(plan, estimate)))
 
 
-def plan_tree(plan: Plan, estimate: Estimate) -> dict[str, Any]:
-    """The plan as nested ``{"node", "label", "inputs"}`` for the plan picture."""
+def plan_tree(plan: Plan, estimate: Estimate) -> Tree:
+    """The plan for the plan picture."""
     if isinstance(plan, TimedPlan):
         return program_tree(plan.program)
     return {"node": type(plan).__name__, "label": _label(plan, estimate), "inputs": [plan_tree(p, estimate) for p in inputs(plan)]}
@@ -55,12 +58,12 @@ def explain_program(program: intervals.Program) -> str:
             for derivation in relation.derivations:
                 if derivation.part == "new":
                     lines.append(f"    ({', '.join(map(show_term, derivation.terms))}) <-")
-                    lines += [f"      {line}" for line in _node_lines(derivation.input)]
+                    lines += [f"      {line}" for line in _lines(_node_tree(derivation.input))]
     return "\n".join(lines) + "\n"
 
 
-def program_tree(program: intervals.Program) -> dict[str, Any]:
-    """The same as nested ``{"node", "label", "inputs"}``: strata, their relations, how each is derived."""
+def program_tree(program: intervals.Program) -> Tree:
+    """The same as a tree: strata, their relations, how each is derived."""
     return {"node": "Program", "label": f"Program of {len(program.relations)} relations", "inputs": [
         {"node": "Stratum", "label": _stratum(number, stratum), "inputs": [
             {"node": "Relation", "label": relation.name, "inputs": [_node_tree(d.input) for d in relation.derivations if d.part == "new"]}
@@ -72,20 +75,14 @@ def _stratum(number: int, stratum: intervals.Stratum) -> str:
     return f"stratum {number}{', in rounds' if stratum.recursive else ''}"
 
 
-def _node_tree(node: intervals.Node) -> dict[str, Any]:
+def _node_tree(node: intervals.Node) -> Tree:
     return {"node": type(node).__name__, "label": _headline(node), "inputs": list(map(_node_tree, intervals.children(node)))}
 
 
-def _node_lines(node: intervals.Node) -> Iterator[str]:
-    yield _headline(node)
-    for child in intervals.children(node):
-        yield from (f"  {line}" for line in _node_lines(child))
-
-
-def _lines(plan: Plan, estimate: Estimate) -> Iterator[str]:
-    yield _label(plan, estimate)
-    for below in inputs(plan):
-        yield from (f"  {line}" for line in _lines(below, estimate))
+def _lines(tree: Tree) -> Iterator[str]:
+    yield tree["label"]
+    for below in tree["inputs"]:
+        yield from (f"  {line}" for line in _lines(below))
 
 
 def _headline(node: intervals.Node) -> str:

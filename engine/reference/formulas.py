@@ -132,12 +132,6 @@ def joined(table: Table, row: Row) -> list[Row]:
     return [extended for extended in found if all(extended[name] == token for name, token in row.items())]
 
 
-def number_of(token: str) -> int | None:
-    """The integer that an instant's token stands for; None for any other term."""
-    lexical = token[1:].partition('"')[0] if token.startswith('"') else ""
-    return int(lexical) if lexical.lstrip("+-").isdigit() else None
-
-
 Intervals = tuple[Interval, ...]
 
 

@@ -13,13 +13,12 @@ from dataclasses import dataclass, replace
 from typing import Generic, TypeVar
 
 from engine.functions.expressions import Context
-from engine.functions.terms import integer
+from engine.functions.terms import integer, number_of
 from engine.ir.rules import (Assign, At, Atom, BoxMinus, BoxPlus, DiamondMinus, Fact, Falsum, Formula, Head, Negation, Rule, RuleSet, Table,
                              Test, WindowFormula)
 from engine.ir.strata import endless, rounds, strata
 from engine.ir.terms import Variable
-from engine.reference.formulas import (Ground, Inconsistency, Intervals, Model, Row, computed, ground, in_safe_order, number_of, unify,
-                                       value_of)
+from engine.reference.formulas import Ground, Inconsistency, Intervals, Model, Row, computed, ground, in_safe_order, unify, value_of
 from engine.timeline import ALWAYS, MAX, Interval, coalesce, granule
 
 

@@ -11,13 +11,13 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from engine.functions.expressions import Context
-from engine.functions.terms import integer
+from engine.functions.terms import integer, number_of
 from engine.ir.rules import (Assign, At, Atom, BoxMinus, BoxPlus, DiamondMinus, Fact, Falsum, Formula, Head, Negation, Rule, RuleSet, Table,
                              Test, WindowFormula)
 from engine.ir.strata import endless, rounds, strata
 from engine.ir.terms import Term, Variable
-from engine.reference.formulas import (Ground, Inconsistency, Intervals, Model, Row, computed, ground, in_safe_order, number_of, point_of,
-                                       unify, value_of)
+from engine.reference.formulas import (Ground, Inconsistency, Intervals, Model, Row, computed, ground, in_safe_order, point_of, unify,
+                                       value_of)
 from engine.reference.granules import Granules
 from engine.timeline import ALWAYS, MIN, Interval, box_minus, coalesce, common, complement, diamond_minus, instant, intersect, interval
 

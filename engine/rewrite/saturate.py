@@ -15,6 +15,7 @@ from typing import Any
 
 from engine.ir.expressions import Call, Expression, variables_of
 from engine.ir.rules import TRIPLE, Atom, Formula, Rule, Table, Test
+from engine.ir.strata import reachable
 from engine.ir.terms import Constant, Term, Variable
 from engine.records import Triple
 
@@ -167,9 +168,6 @@ def _key(keys: list[Callable[[Row], str]], row: Row) -> Any:
     return keys[0](row) if len(keys) == 1 else tuple(key(row) for key in keys)
 
 
-Edges = Mapping[str, Iterable[str]]
-
-
 def saturate(given: Store, rules: Iterable[Rule]) -> Store:
     """The facts of `given` and all that follow from them. A property that a rule makes transitive is closed by reachability."""
     waiting = [rule for rule in rules if is_static(rule)]
@@ -235,26 +233,12 @@ def is_transitive(rule: Rule) -> bool:
     return False
 
 
-def reachable(edges: Edges) -> dict[str, set[str]]:
-    """All nodes reachable from each node by one edge or more."""
-    reached: dict[str, set[str]] = {}
-    for start in edges:
-        seen: set[str] = set()
-        waiting = list(edges[start])
-        while waiting:
-            node = waiting.pop()
-            if node not in seen:
-                seen.add(node)
-                waiting += edges.get(node, ())
-        reached[start] = seen
-    return reached
-
-
 def _pairs(rows: Iterable[Row]) -> Iterator[Row]:
+    """Each node with all that are reached from it by one edge or more."""
     edges: dict[str, set[str]] = defaultdict(set)
     for s, o in rows:
         edges[s].add(o)
-    return ((s, o) for s, reached in reachable(edges).items() for o in reached)
+    return ((s, o) for s, near in edges.items() for o in reachable(near, lambda node: edges.get(node, ())))
 
 
 def _add(store: Store, rule: Rule, found: Bindings) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 
+from engine.ir.strata import reachable
 from engine.ir.terms import RDF_TYPE
 from engine.records import Triple
 from engine.rewrite.rule_text import iri
@@ -99,13 +100,8 @@ def _list_triples(nodes: Iterable[str], by_property: Mapping[str, list[Triple]])
     cells: dict[str, list[Triple]] = defaultdict(list)
     for triple in (*by_property.get(FIRST, ()), *by_property.get(REST, ())):
         cells[triple[0]].append(triple)
-    waiting, seen = list(nodes), set[str]()
-    while waiting:
-        node = waiting.pop()
-        if node not in seen:
-            seen.add(node)
-            yield from cells.get(node, ())
-            waiting += [o for _, p, o in cells.get(node, ()) if p == REST]
+    for node in reachable(nodes, lambda node: [o for _, p, o in cells.get(node, ()) if p == REST]):
+        yield from cells.get(node, ())
 
 
 _PROPERTY_STEPS = ((SUB_PROPERTY, False), (_EQUAL_PROPERTY, False), (_EQUAL_PROPERTY, True), (_INVERSE, False), (_INVERSE, True),
@@ -115,15 +111,8 @@ _CLASS_STEPS = ((SUB_CLASS, False), (_EQUAL_CLASS, False), (_EQUAL_CLASS, True),
 
 def _grown(words: frozenset[str], by_property: Mapping[str, list[Triple]], steps: Iterable[tuple[str, bool]]) -> frozenset[str]:
     """The words and what leads to them by a property, or comes from them where the step says so."""
-    found = set(words)
     into: dict[str, list[str]] = defaultdict(list)
     for p, forward in steps:
         for s, _, o in by_property.get(p, ()):
             into[s if forward else o].append(o if forward else s)
-    waiting = list(words & into.keys())
-    while waiting:
-        for node in into.get(waiting.pop(), ()):
-            if node not in found:
-                found.add(node)
-                waiting.append(node)
-    return frozenset(found)
+    return frozenset(reachable(words, lambda node: into.get(node, ())))

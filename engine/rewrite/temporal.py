@@ -30,6 +30,7 @@ from typing import Any
 from engine.ir.rules import (ALWAYS_HELD, Assign, At, Atom, BoxMinus, BoxPlus, DiamondMinus, Falsum, Formula, Head, Negation, Rule, RuleSet,
                              Table, Test, WindowFormula, rule_variables, variables_in)
 from engine.ir.spans import Diagnostic, DiagnosticError
+from engine.ir.strata import reachable
 from engine.ir.substitution import mapped
 from engine.ir.terms import Constant, Term, Variable
 from engine.timeline import Interval
@@ -186,7 +187,7 @@ def without_implied_copies(rules: Sequence[Rule]) -> tuple[Rule, ...]:
         if (copy := _copy(rule)) is not None:
             head, body = copy
             above[body].discard(head)
-            if head != body and _reaches(above, body, head):
+            if head != body and head in reachable([body], lambda shape: above.get(shape, ())):
                 continue
             above[body].add(head)
         kept.append(rule)
@@ -207,15 +208,3 @@ def _copy(rule: Rule) -> tuple[Shape, Shape] | None:
 
 def _term(term: Term, places: dict[Variable, int]) -> Term | int:
     return term if isinstance(term, Constant) else places.setdefault(term, len(places))
-
-
-def _reaches(above: dict[Shape, set[Shape]], start: Shape, end: Shape) -> bool:
-    seen, waiting = {start}, [start]
-    while waiting:
-        for found in above.get(waiting.pop(), ()):
-            if found == end:
-                return True
-            if found not in seen:
-                seen.add(found)
-                waiting.append(found)
-    return False

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from engine.functions.typed import Kind, typed
+from engine.functions.typed import Kind
 from engine.ir.expressions import variables_of
 from engine.ir.rules import Assign, Atom, Falsum, Role, Rule, Test
 from engine.ir.strata import endless, strata
@@ -21,7 +21,7 @@ from engine.plan.nodes import Begun, ClosedSource, StaticSource, ViewSource, lea
 from engine.sql.closing import CheckText, Closing, Kept, StepText, Stratum, part_table
 from engine.sql.dialect import Dialect, fixed
 from engine.sql.emit import Emitter
-from engine.sql.functions.values import double
+from engine.sql.functions.values import constant_companions
 from engine.sql.lower import Lowering
 from engine.sql.relation import MOST_INLINE, Constants, Relation
 from engine.sql.sources import closure_table, graph_table, source_name
@@ -153,7 +153,7 @@ def _facts(rules: Sequence[Rule], source: ClosedSource, columns: tuple[str, ...]
     types = {"reported": "TINYINT", "kind": "TINYINT", "number": "DOUBLE", "micros": "BIGINT"}
     made |= {column: f"CAST({column} AS {type_}) AS {column}" for column, type_ in types.items()}
     written = [", ".join([*map(dialect.quote, row), *([str(int(rule.role == reported))] if reported else []),
-                          *_constant_companions(row[terms.index("o")])]) for rule, row in zip(rules, rows)]
+                          *constant_companions(row[terms.index("o")])]) for rule, row in zip(rules, rows)]
     given_columns = [c for c in columns if c not in ("lo", "hi", "sight")]
     return [f"(SELECT {', '.join(made.get(c, c) for c in columns)} FROM (VALUES {', '.join(f'({row})' for row in written)}) "
             f"AS a({', '.join(given_columns)}))"]
@@ -206,17 +206,11 @@ def _companions(term: Term, relation: Relation, emitter: Emitter) -> list[str]:
         return [f"{emitter.name(term)}{suffix} AS {column}" for suffix, column in zip(("_k", "_n", "_m"), _TYPED)]
     kind, number, micros = str(int(Kind.IRI)), "NULL", "NULL"
     if isinstance(term, Constant):
-        kind, number, micros = _constant_companions(term.token)
+        kind, number, micros = constant_companions(term.token)
     elif isinstance(term, Variable):
         first = f"substr({emitter.name(term)}, 1, 1)"
         kind = f"CASE {first} WHEN '<' THEN {int(Kind.IRI)} WHEN '_' THEN {int(Kind.BLANK)} ELSE {int(Kind.HARD)} END"
     return [f"CAST({kind} AS TINYINT) AS kind", f"CAST({number} AS DOUBLE) AS number", f"CAST({micros} AS BIGINT) AS micros"]
-
-
-def _constant_companions(token: str) -> tuple[str, str, str]:
-    """Kind, number and microseconds of a constant."""
-    kind, number, micros = typed(token)
-    return str(int(kind)), "NULL" if number is None else double(number), "NULL" if micros is None else str(micros)
 
 
 def _typed(step: Step) -> frozenset[Variable]:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
-from engine.functions.terms import integer
+from engine.functions.terms import integer, number_of
 from engine.ir.expressions import Expression, variables_of
 from engine.ir.rules import Table as Values
 from engine.ir.terms import Constant, Term, Variable
@@ -196,7 +196,7 @@ class Emitter:
         cells = list(rows.columns.values())
         inner = rows.query.subquery("f")
         if isinstance(node.instant, Constant):
-            value = _number(node.instant.token)
+            value = number_of(node.instant.token)
             if value is None:
                 return Rows(select(*cells, "lo", "hi").from_(inner).where(flag(False)), rows.columns)
             length = self.granule or 2
@@ -249,7 +249,7 @@ class Emitter:
     def _instant(self, term: Term, columns: Mapping[Variable, str]) -> exp.Expr:
         """The number of a granule; NULL where a token is none."""
         if isinstance(term, Constant):
-            value = _number(term.token)
+            value = number_of(term.token)
             return exp.cast(exp.null(), "BIGINT") if value is None else number(value)
         lexical = exp.SplitPart(this=column(columns[term]), delimiter=text('"'), part_index=number(2))
         digits = exp.RegexpFullMatch(this=lexical, expression=text(_DIGITS))
@@ -332,9 +332,3 @@ def eroded(distance: Interval) -> tuple[exp.Expr, exp.Expr, exp.Expr]:
 def _divided(value: Value, length: int) -> exp.Expr:
     inner = column(value) if isinstance(value, str) else exp.paren(value)
     return exp.IntDiv(this=inner, expression=number(length))
-
-
-def _number(token: str) -> int | None:
-    """The integer that an instant's token stands for."""
-    lexical = token[1:].partition('"')[0] if token.startswith('"') else ""
-    return int(lexical) if lexical.lstrip("+-").isdigit() else None

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from engine.functions.typed import Kind
-from engine.ir.terms import Constant, OneOf, PatternTerm, Variable
+from engine.ir.terms import Constant, OneOf, PatternTerm, Term, Variable
 from engine.plan import nodes
 from engine.plan.nodes import Plan
 from engine.sql.dialect import Dialect
@@ -69,6 +69,13 @@ def place(dialect: Dialect, column: str, term: PatternTerm | None, places: dict[
                 where.append("g IS NOT NULL")
 
 
+def _graph(emitter: Emitter, graph: Term | None) -> tuple[tuple[Variable, ...], str]:
+    """The variable of a graph's name, if it is one, and what its name asks of the rows."""
+    places, where = dict[Variable, str](), list[str]()
+    place(emitter.dialect, "g", graph, places, where)
+    return tuple(places), "".join(f" WHERE {condition}" for condition in where)
+
+
 def sample(emitter: Emitter, plan: nodes.Sample) -> Relation:
     """What is kept and seen at T."""
     names = dict(zip(plan.source.variables, plan.variables))
@@ -87,13 +94,10 @@ def sample(emitter: Emitter, plan: nodes.Sample) -> Relation:
 def ends(emitter: Emitter, plan: nodes.Nodes) -> Relation:
     """Every subject and object."""
     source, keys, _ = emitter.read(plan.source)
-    graph, where = [], ""
-    if isinstance(plan.graph, Variable):
-        graph, where = [f"g AS {emitter.name(plan.graph)}"], " WHERE g IS NOT NULL"
-    elif isinstance(plan.graph, Constant):
-        where = f" WHERE g = {emitter.dialect.quote(plan.graph.token)}"
-    sides = [f"SELECT {', '.join([*keys, f'{c} AS {emitter.name(plan.variable)}', *graph])} FROM {source}{where}" for c in "so"]
-    bound = (plan.variable, *((plan.graph,) if isinstance(plan.graph, Variable) else ()))
+    graphs, where = _graph(emitter, plan.graph)
+    listed = [f"g AS {emitter.name(v)}" for v in graphs]
+    sides = [f"SELECT {', '.join([*keys, f'{c} AS {emitter.name(plan.variable)}', *listed])} FROM {source}{where}" for c in "so"]
+    bound = (plan.variable, *graphs)
     return Relation(emitter.add(" UNION ".join(sides)), keys, "ticks" if keys else "", bound, frozenset(bound))
 
 
@@ -102,20 +106,15 @@ def stamps(emitter: Emitter, plan: nodes.Stamps) -> Relation:
     leaves = nodes.leaf_sources(plan.source)
     windows = [emitter.read(nodes.WindowSource(index))[0] for index in nodes.windows_of(
         leaf for leaf in leaves if not isinstance(leaf, nodes.ViewSource))]
-    names = [f"{column} AS {emitter.name(v)}" for column, v in zip("spo", plan.terms)]
-    where = ""
-    if isinstance(plan.graph, Variable):
-        names.append(f"g AS {emitter.name(plan.graph)}")
-        where = " WHERE g IS NOT NULL"
-    elif isinstance(plan.graph, Constant):
-        where = f" WHERE g = {emitter.dialect.quote(plan.graph.token)}"
+    graphs, where = _graph(emitter, plan.graph)
+    names = [*(f"{column} AS {emitter.name(v)}" for column, v in zip("spo", plan.terms)), *(f"g AS {emitter.name(v)}" for v in graphs)]
     by = ["tick", *(name.split(" ")[0] for name in names)]
     select = f"SELECT {', '.join(['tick', *names, 'max(t) AS t'])} FROM"
     facts = " UNION ALL ".join(f"SELECT tick, g, s, p, o, t FROM {name}" for name in windows)
     if not facts:
         facts = "SELECT tick, '' AS g, '' AS s, '' AS p, '' AS o, CAST(0 AS BIGINT) AS t FROM ticks WHERE FALSE"
     latest = emitter.add(f"{select} ({facts}) AS f{where} GROUP BY {', '.join(by)}")
-    keys = dict.fromkeys((*plan.terms, *((plan.graph,) if isinstance(plan.graph, Variable) else ())))
+    keys = dict.fromkeys((*plan.terms, *graphs))
     return _moments(emitter, latest, tuple(keys), plan.variable)
 
 

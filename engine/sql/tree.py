@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from functools import reduce
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial, reduce
 
 from sqlglot import exp
 
@@ -47,32 +47,14 @@ def plus(value: Value, distance: int) -> exp.Expr:
     return operation(this=_tree(value), expression=number(abs(distance)))
 
 
-def greatest(*values: exp.Expr) -> exp.Expr:
-    return exp.func("greatest", *values)
+greatest, least = partial(exp.func, "greatest"), partial(exp.func, "least")
 
 
-def least(*values: exp.Expr) -> exp.Expr:
-    return exp.func("least", *values)
+def _compared(kind: type[exp.Expr]) -> Callable[[Value, Value], exp.Expr]:
+    return lambda left, right: kind(this=_tree(left), expression=_tree(right))
 
 
-def above(left: Value, right: Value) -> exp.Expr:
-    return exp.GT(this=_tree(left), expression=_tree(right))
-
-
-def below(left: Value, right: Value) -> exp.Expr:
-    return exp.LT(this=_tree(left), expression=_tree(right))
-
-
-def equal(left: Value, right: Value) -> exp.Expr:
-    return exp.EQ(this=_tree(left), expression=_tree(right))
-
-
-def at_most(left: Value, right: Value) -> exp.Expr:
-    return exp.LTE(this=_tree(left), expression=_tree(right))
-
-
-def at_least(left: Value, right: Value) -> exp.Expr:
-    return exp.GTE(this=_tree(left), expression=_tree(right))
+above, below, equal, at_most, at_least = map(_compared, (exp.GT, exp.LT, exp.EQ, exp.LTE, exp.GTE))
 
 
 def same(names: Iterable[str], left: str, right: str) -> list[exp.Expr]:

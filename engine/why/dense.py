@@ -12,10 +12,11 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from engine.functions.expressions import Context
+from engine.functions.terms import number_of
 from engine.ir.rules import (Assign, At, Atom, BoxMinus, BoxPlus, DiamondMinus, Falsum, Formula, Head, Negation, Rule, Table, Test,
                              WindowFormula, atoms)
 from engine.ir.strata import endless, rounds, strata
-from engine.reference.formulas import Ground, Row, computed, ground, in_quick_order, number_of, point_of, unify, value_of
+from engine.reference.formulas import Ground, Row, computed, ground, in_quick_order, point_of, unify, value_of
 from engine.reference.temporal import at_instants
 from engine.timeline import (ALWAYS, MIN, Interval, box_minus, coalesce, common, complement, diamond_minus, instant, intersect, looked_back,
                              reached_from)

@@ -12,11 +12,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from engine.functions.expressions import Context
+from engine.functions.terms import number_of
 from engine.ir.rules import (Assign, At, Atom, BoxMinus, BoxPlus, DiamondMinus, Falsum, Formula, Negation, Rule, RuleSet, Table, Test,
                              WindowFormula)
 from engine.ir.strata import endless, rounds, strata
 from engine.reference import granules
-from engine.reference.formulas import Ground, Row, ground, in_quick_order, number_of, unify, value_of
+from engine.reference.formulas import Ground, Row, ground, in_quick_order, unify, value_of
 from engine.reference.granules import Timeline, distinct
 from engine.timeline import ALWAYS, MAX, Interval, coalesce, granule
 from engine.why import timed

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -10,7 +11,7 @@ from engine.functions.expressions import Context
 from engine.ir.programs import look_back
 from engine.ir.rules import TRIPLE, Atom, Rule, RuleSet
 from engine.ir.statement import Program, Statement, TimedProgram, TimeWindow
-from engine.ir.strata import Known, heads, predicate_of
+from engine.ir.strata import Known, Predicate, heads, predicate_of, reachable
 from engine.ir.terms import Constant, unescape
 from engine.records import Event, Triple
 from engine.reference.formulas import Ground, Row, as_fact, point_of
@@ -111,13 +112,11 @@ def asked(rules: Iterable[Rule], fact: Ground) -> tuple[Rule, ...]:
     listed = list(rules)
     known = Known(head for rule in listed for head in heads(rule))
     predicate, terms = fact
-    wanted = set(known.meeting(predicate_of(Atom(predicate, tuple(map(Constant, terms))))))
-    before = -1
-    while len(wanted) > before:
-        before = len(wanted)
-        for rule in listed:
-            if wanted.intersection(heads(rule)):
-                wanted.update(need for need, _ in known.needs(rule))
+    needs: dict[Predicate, list[Predicate]] = defaultdict(list)
+    for rule in listed:
+        for head in heads(rule):
+            needs[head] += (need for need, _ in known.needs(rule))
+    wanted = reachable(known.meeting(predicate_of(Atom(predicate, tuple(map(Constant, terms))))), needs.__getitem__)
     return tuple(rule for rule in listed if wanted.intersection(heads(rule)))
 
 

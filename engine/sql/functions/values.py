@@ -72,11 +72,14 @@ def of_column(column: str, kinds: Kinds) -> Typed:
 
 def of_constant(token: str, quoted: str) -> Typed | None:
     """The value of a constant, None for a HARD one."""
+    kind = typed(token)[0]
+    return None if kind == HARD else Typed(*constant_companions(token), quoted, known=kind, kinds=frozenset((kind,)))
+
+
+def constant_companions(token: str) -> tuple[str, str, str]:
+    """Kind, number and microseconds of a constant."""
     kind, number, micros = typed(token)
-    if kind == HARD:
-        return None
-    return Typed(str(int(kind)), "NULL" if number is None else double(number), "NULL" if micros is None else str(micros), quoted,
-                 known=int(kind), kinds=frozenset((int(kind),)))
+    return str(kind), "NULL" if number is None else double(number), "NULL" if micros is None else str(micros)
 
 
 def double(number: float) -> str:

@@ -39,7 +39,7 @@ def _quoted_by_hand(node: ast.AST) -> bool:
                         return True
         case ast.Call(func=ast.Name(id="repr" | "ascii")):
             return True
-        case ast.Call(func=ast.Attribute(value=ast.Constant(value=str() as text), attr="format")):
+        case ast.Attribute(value=ast.Constant(value=str() as text), attr="format"):
             return any(f"{quote}{{" in text or f"}}{quote}" in text for quote in QUOTES)
         case ast.Call(func=ast.Attribute(value=ast.Constant(value=str() as text), attr="join")):
             return any(quote in (text[:1], text[-1:]) for quote in QUOTES)
@@ -76,7 +76,7 @@ def test_only_the_dialect_quotes(repository: Path) -> None:
 
 @pytest.mark.parametrize("text", [
     "f\"WHERE p = '{token}'\"", "f\"SELECT '{a}' AS x\"", "f'FROM parquet.`{path}`'", "f'{path!r}'", "repr(path)", "\"'\" + text + \"'\"",
-    "\"p = '{}'\".format(token)", "\"p = '%s'\" % token", "\"', '\".join(tokens)"])
+    "\"p = '{}'\".format(token)", "\"p = '{}'\".format", "\"p = '%s'\" % token", "\"', '\".join(tokens)"])
 def test_the_check_finds_quoting_by_hand(text: str) -> None:
     assert len(list(found_by_hand(f"def made(token):\n    return {text}\n", "m.py"))) >= 1
     assert not list(found_by_hand(f"def made(token):\n    raise ValueError({text})\n", "m.py"))
