@@ -14,6 +14,7 @@ import re
 from base64 import b64decode
 from collections.abc import Callable
 from decimal import Decimal
+from functools import partial
 from xml.parsers import expat
 
 from engine.functions.context import ExpressionError
@@ -234,9 +235,5 @@ def _to_duration(datatype: str, value: Duration) -> str:
     return duration(datatype, Duration(months, seconds))
 
 
-def caster(datatype: str) -> Callable[[str], str]:
-    """The constructor function of an XSD type given by its local name."""
-    return lambda token: cast(datatype, token)
-
-
-CASTS: dict[str, Callable[[str], str]] = {f"<{XSD}{name}>": caster(name) for name in ("string", *READERS)}
+CASTS: dict[str, Callable[[str], str]] = {f"<{XSD}{name}>": partial(cast, name) for name in ("string", *READERS)}
+"""The constructor functions of XSD's types."""

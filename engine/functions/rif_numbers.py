@@ -15,7 +15,7 @@ from engine.functions.compare import compare_values
 from engine.functions.context import ExpressionError
 from engine.functions.datetimes import Duration
 from engine.functions.numeric import EXACT, single
-from engine.functions.rif_values import is_a
+from engine.functions.rif_values import is_a, whole_number
 from engine.functions.terms import Kind, Value, decode, integer, number, numeric_value, promote
 
 HOLDS = {"equal": (0,), "not-equal": (-1, 1, None), "less-than": (-1,), "less-than-or-equal": (-1, 0), "greater-than": (1,),
@@ -77,14 +77,8 @@ def modulo(first: str, second: str) -> str:
 
 def integer_modulo(first: str, second: str) -> str:
     """op:numeric-mod of integers."""
-    if not (_is_integer(first) and _is_integer(second)):
-        raise ExpressionError("not an integer")
+    whole_number(first), whole_number(second)
     return modulo(first, second)
-
-
-def _is_integer(token: str) -> bool:
-    found = decode(token)
-    return found.kind is Kind.INTEGER or (found.kind is Kind.DECIMAL and found.value == found.value.to_integral_value())
 
 
 def compared(name: str) -> Callable[[str, str], bool]:

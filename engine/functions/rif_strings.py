@@ -12,8 +12,8 @@ from urllib.parse import quote
 
 from engine.functions import arithmetic, strings
 from engine.functions.context import ExpressionError
-from engine.functions.rif_values import identical, plain, text, value, written
-from engine.functions.terms import Kind, decode, integer, literal, split, string
+from engine.functions.rif_values import identical, plain, text, value, whole_number, written
+from engine.functions.terms import integer, literal, split, string
 from engine.ir import lists
 from engine.ir.terms import is_language_tag
 
@@ -108,15 +108,8 @@ def members(token: str) -> tuple[str, ...]:
     return found
 
 
-def _number(token: str) -> int:
-    found = decode(token)
-    if found.kind not in (Kind.INTEGER, Kind.DECIMAL) or found.value != int(found.value):
-        raise ExpressionError("not an integer")
-    return int(found.value)
-
-
 def _place(token: str, count: int) -> int:
-    place = _number(token)
+    place = whole_number(token)
     place += count if place < 0 else 0
     if not 0 <= place < count:
         raise ExpressionError("no such place in the list")
@@ -132,7 +125,7 @@ def sublist(token: str, start: str, stop: str | None = None) -> str:
     """func:sublist: from `start` up to, but without, `stop`; a stop behind the end is the end."""
     found = members(token)
     first = _place(start, len(found))
-    last = len(found) if stop is None else min(_number(stop), len(found))
+    last = len(found) if stop is None else min(whole_number(stop), len(found))
     return lists.write(found[first:last + len(found) if last < 0 else last])
 
 

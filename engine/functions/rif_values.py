@@ -65,6 +65,14 @@ def text(token: str) -> str:
     return split(token).lexical if not token.endswith("PlainLiteral>") else split(value(token)).lexical
 
 
+def whole_number(token: str) -> int:
+    """The value of an integer argument, which may be a decimal without fraction. Raises ExpressionError."""
+    found = decode(token)
+    if found.kind not in (Kind.INTEGER, Kind.DECIMAL) or found.value != int(found.value):
+        raise ExpressionError("not an integer")
+    return int(found.value)
+
+
 def plain(token: str) -> tuple[str, str]:
     """The characters and tag ("" for none) of a plain literal. Raises ExpressionError."""
     if not is_a(token, "PlainLiteral"):

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from datetime import datetime, timedelta, timezone
 
-from engine.ir.expressions import Aggregate, Call, Exists, Expression
+from engine.ir.expressions import Aggregate, Call, Exists, Expression, walk
 from engine.ir.patterns import Alternative, Inverse, Link, NegatedSet, Path, Pattern, Repeat, Sequence
 from engine.ir.rules import (TRIPLE, Assign, At, Atom, BoxMinus, BoxPlus, DiamondMinus, Fact, Falsum, Formula, Head, Negation, Rule,
                              RuleSet, Table, Test, WindowFormula)
@@ -17,6 +17,9 @@ UNITS = (("d", 86_400_000), ("h", 3_600_000), ("m", 60_000), ("s", 1_000), ("ms"
 
 _PLAIN = {"integer": r"[+-]?[0-9]+", "decimal": r"[+-]?[0-9]*\.[0-9]+", "boolean": "true|false",
           "double": r"[+-]?(?:[0-9]+\.[0-9]*|\.[0-9]+|[0-9]+)[eE][+-]?[0-9]+"}
+NUMBERS = {"integer": r"[+-]?[0-9]+", "decimal": r"[+-]?[0-9]+\.[0-9]+", "double": r"[+-]?[0-9]+(?:\.[0-9]+)?[eE][+-]?[0-9]+",
+           "boolean": "true|false"}
+"""What stands without quotes in languages of rules, by the local names of its XSD types."""
 _TYPED = re.compile(rf'"([^"\\]*)"\^\^<{re.escape(XSD)}(\w+)>')
 _STRENGTH = {"||": 1, "&&": 2, "=": 3, "!=": 3, "<": 3, ">": 3, "<=": 3, ">=": 3, "IN": 3, "NOT IN": 3, "+": 4, "-": 4, "*": 5, "/": 5}
 _UNARY = {"!": "!", "U+": "+", "U-": "-"}
@@ -57,10 +60,13 @@ def term(item: PatternTerm) -> str:
             return name if name.startswith("_:") else f"?{name}"
         case OneOf(tokens=tokens):
             return f"({' | '.join(tokens)})"
-    typed = _TYPED.fullmatch(item.token)
-    if typed is not None and re.fullmatch(_PLAIN.get(typed[2], "(?!)"), typed[1]):
-        return typed[1]
-    return item.token
+    return bare(item.token, _PLAIN)
+
+
+def bare(token: str, forms: Mapping[str, str]) -> str:
+    """A token as it stands in a text; one with a lexical form of `forms` (patterns by the local name of its type) is that form alone."""
+    typed = _TYPED.fullmatch(token)
+    return typed[1] if typed is not None and re.fullmatch(forms.get(typed[2], "(?!)"), typed[1]) else token
 
 
 def predicate(item: PatternTerm) -> str:
@@ -93,9 +99,9 @@ def _path(item: Path, strength: int) -> str:
 
 
 class Expressions:
-    """Prints expressions. `named` is text that stands for a variable (an aggregate's); `group` prints a group with braces."""
+    """Prints expressions. `named` is text that stands for a term (an aggregate's variable); `group` prints a group with braces."""
 
-    def __init__(self, group: Callable[[Pattern], str], named: Mapping[Variable, str] | None = None) -> None:
+    def __init__(self, group: Callable[[Pattern], str], named: Mapping[Term, str] | None = None) -> None:
         self._group = group
         self._named = named or {}
 
@@ -103,7 +109,7 @@ class Expressions:
         """The expression, in brackets where it binds less than `strength`."""
         match item:
             case Variable() | Constant():
-                return self._named.get(item) or term(item) if isinstance(item, Variable) else term(item)
+                return self._named.get(item) or term(item)
             case Exists(pattern=pattern, negated=negated):
                 return f"{'NOT ' if negated else ''}EXISTS {self._group(pattern)}"
             case Aggregate():
@@ -135,6 +141,15 @@ class Expressions:
         if item.function == "GROUP_CONCAT" and item.separator != " ":
             separator = f"; SEPARATOR = {quoted(item.separator)}"
         return f"{item.function}({'DISTINCT ' if item.distinct else ''}{inner}{separator})"
+
+
+def arithmetic(expression: Expression, operators: Collection[str], written: Callable[[Term], str]) -> str | None:
+    """An expression with its terms as a language writes them; None where there is more in it than these operators."""
+    inside = list(walk(expression))
+    if any(part.function not in operators if isinstance(part, Call) else not isinstance(part, (Variable, Constant)) for part in inside):
+        return None
+    named = {part: written(part) for part in inside if isinstance(part, (Variable, Constant))}
+    return Expressions(lambda pattern: "", named).show(expression)
 
 
 def quoted(text: str) -> str:

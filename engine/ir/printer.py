@@ -23,7 +23,7 @@ from engine.ir.select_level import Level, take_apart
 from engine.ir.spans import Span
 from engine.ir.statement import (Ask, Construct, Describe, NowWindow, Program, Select, SparqlQuery, Statement, StreamSource, TimedProgram,
                                  TimeWindow, TupleWindow, Window)
-from engine.ir.terms import Constant, Variable
+from engine.ir.terms import Constant, Term, Variable
 
 Printable = Statement | SparqlQuery | Pattern | Rule | RuleSet | Expression
 
@@ -151,10 +151,11 @@ def _select(pattern: Pattern, sources: list[str], output: str = "") -> list[str]
     return [form, *sources, *_braced("WHERE ", level.where), *_modifiers(level, expressions)]
 
 
-def _aggregates(level: Level) -> dict[Variable, str]:
+def _aggregates(level: Level) -> dict[Term, str]:
     """What stands for the variables of keys and aggregates."""
     plain = Expressions(show_group)
-    keys = {variable: plain.show(expression) for variable, expression in level.keys if expression is not None and not variable.visible}
+    keys: dict[Term, str] = {variable: plain.show(expression) for variable, expression in level.keys
+                             if expression is not None and not variable.visible}
     inner = Expressions(show_group, keys)
     return keys | {variable: inner.show(aggregate) for variable, aggregate in level.aggregates}
 

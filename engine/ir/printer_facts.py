@@ -12,19 +12,16 @@ from collections.abc import Collection, Iterable
 from fractions import Fraction
 from functools import lru_cache
 
-from engine.ir.expressions import Call, Expression, variables_of, walk
-from engine.ir.notation import Expressions, duration, interval, name_and_terms
+from engine.ir.expressions import Call, Expression
+from engine.ir.notation import NUMBERS, arithmetic, bare, duration, interval, name_and_terms
 from engine.ir.rules import (STREAM, TRIPLE, Assign, Atom, BoxMinus, BoxPlus, DiamondMinus, Fact, Formula, Head, Negation, Rule, RuleSet,
                              Test)
-from engine.ir.terms import XSD, Constant, Term, Variable
+from engine.ir.terms import Term, Variable
 from engine.timeline import Interval, coalesce
 
 NAME = re.compile(r"(?!(?:true|false)$)[A-Za-z]\w*", re.ASCII)
 CONSTANT = re.compile(r"(?!(?:true|false)$)[a-z]\w*", re.ASCII)
 """What a string may look like that stands without quotes: in a fact; and in a rule, where upper-case names are variables."""
-_XSD = re.escape(XSD)
-_PLAIN = re.compile(rf'"(?:([+-]?[0-9]+)"\^\^<{_XSD}integer|([+-]?[0-9]+\.[0-9]+)"\^\^<{_XSD}decimal|(true|false)"\^\^<{_XSD}boolean'
-                    rf'|([+-]?[0-9]+(?:\.[0-9]+)?[eE][+-]?[0-9]+)"\^\^<{_XSD}double)>')
 
 
 def print_facts(facts: Iterable[Fact], unit_ms: int = 1_000) -> str:
@@ -56,8 +53,7 @@ def show_term(term: Term, plain: re.Pattern[str]) -> str:
     text = term.token[1:-1]
     if term.token[0] == '"' and term.token[-1] == '"' and plain.fullmatch(text):
         return text
-    bare = _PLAIN.fullmatch(term.token)
-    return next(filter(None, bare.groups())) if bare else term.token
+    return bare(term.token, NUMBERS)
 
 
 def _names(atom: Atom) -> set[str]:
@@ -125,11 +121,10 @@ def _formula(formula: Formula | Head, unit_ms: int) -> str:
 
 def _expression(expression: Expression) -> str:
     """Comparisons and arithmetic, as SPARQL writes them but for the variables."""
-    if any(isinstance(part, Call) and part.function not in _OPERATORS or not isinstance(part, (Call, Variable, Constant))
-           for part in walk(expression)):
+    shown = arithmetic(expression, _OPERATORS, lambda term: show_term(term, CONSTANT))
+    if shown is None:
         raise ValueError(f"not in this language: {expression}")
-    names = {variable: show_term(variable, CONSTANT) for variable in variables_of(expression)}
-    return Expressions(lambda pattern: "", names).show(expression)
+    return shown
 
 
 def _unit(ms: int) -> str:

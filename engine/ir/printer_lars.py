@@ -5,19 +5,15 @@ from __future__ import annotations
 import re
 
 from engine.ir.expressions import Call, Expression
-from engine.ir.notation import duration, instant, name_and_terms
+from engine.ir.notation import NUMBERS, arithmetic, bare, duration, instant, name_and_terms
 from engine.ir.rules import (SIMPLE, STREAM, TRIPLE, Assign, At, Atom, BoxMinus, DiamondMinus, Fact, Formula, Head, Import, Negation, Rule,
                              RuleSet, Test, WindowFormula)
-from engine.ir.terms import XSD, Constant, Term, Variable
+from engine.ir.terms import Term, Variable
 from engine.timeline import ALWAYS, MAX, Interval, granule
 
 WORDS = ("not", "and", "diamond", "box")
 _NAME = re.compile(r"(?![0-9])[^\s\x00-\x2f:;<=>?@\[\\\]^`{|}~]+")
-_NUMBERS = {"integer": r"[+-]?[0-9]+", "decimal": r"[+-]?[0-9]+\.[0-9]+", "double": r"[+-]?[0-9]+(?:\.[0-9]+)?[eE][+-]?[0-9]+",
-            "boolean": "true|false"}
-_TYPED = re.compile(rf'"([^"\\]*)"\^\^<{re.escape(XSD)}(\w+)>')
-_STRENGTH = {"=": 1, "!=": 1, "<": 1, ">": 1, "<=": 1, ">=": 1, "+": 2, "-": 2, "*": 3, "/": 3}
-_OPERAND = 4
+_COMPARISONS, _OPERATORS = ("=", "!=", "<", ">", "<=", ">="), ("+", "-", "*", "/", "U+", "U-")
 EVER = Interval(0, MAX)
 
 
@@ -73,7 +69,7 @@ def _formula(formula: Formula, granularity_ms: int) -> str:
     match formula:
         case Negation(body=body) if not isinstance(body, (Negation, Test, Assign)):
             return f"not {_formula(body, granularity_ms)}"
-        case Test(condition=Call(function=function, args=(left, right))) if _STRENGTH.get(function) == 1:
+        case Test(condition=Call(function=function, args=(left, right))) if function in _COMPARISONS:
             return f"{_expression(left)} {function} {_expression(right)}"
         case Assign(variable=variable, expression=expression):
             return f"{_term(variable)} = {_expression(expression)}"
@@ -118,22 +114,11 @@ def _term(term: Term) -> str:
         return term.name if term.name[0].isupper() else f"?{term.name}"
     if term.token[0] == "_":
         raise NotLars("a blank node")
-    typed = _TYPED.fullmatch(term.token)
-    if typed is not None and re.fullmatch(_NUMBERS.get(typed[2], "(?!)"), typed[1]):
-        return typed[1]
-    return term.token
+    return bare(term.token, NUMBERS)
 
 
-def _expression(expression: Expression, strength: int = 2) -> str:
-    """In brackets where it binds less than `strength`."""
-    match expression:
-        case Variable() | Constant():
-            return _term(expression)
-        case Call(function="U-" | "U+" as function, args=(operand,)):
-            inner = _expression(operand, _OPERAND)
-            return f"{function[1]}({inner})" if inner[0] in "0123456789" else f"{function[1]}{inner}"
-        case Call(function="+" | "-" | "*" | "/" as function, args=(left, right)):
-            own = _STRENGTH[function]
-            text = f"{_expression(left, own)} {function} {_expression(right, own + 1)}"
-            return text if own >= strength else f"({text})"
-    raise NotLars("an expression that is not arithmetic")
+def _expression(expression: Expression) -> str:
+    shown = arithmetic(expression, _OPERATORS, _term)
+    if shown is None:
+        raise NotLars("an expression that is not arithmetic")
+    return shown

@@ -1,13 +1,13 @@
 """How much a program of forward-propagating rules has to keep, from its text alone.
 
-Wałęga et al., Web Semantics, 2023: the window of Algorithm 1 and its bound for streams of a known resolution (Theorem 12); the bound of
-Algorithm 6, which no stream can break (Theorem 15). Times are milliseconds.
+Wałęga et al., Web Semantics, 2023: the window of Algorithm 1; the bound of Algorithm 6, which no stream can break (Theorem 15). Times are
+milliseconds.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -57,20 +57,11 @@ class Memory:
             return None
         kept = 2 * ((Fraction(self.window_ms, self.granularity_ms) if self.granularity_ms else 0) + 2)
         steps = -(-(self.window_ms + step_ms) // self.least_end_ms) if self.least_end_ms else 0
-        size = math.log10(9) + 2 * (math.log10(kept) + steps * math.log10(self.rules)) + self._atoms(objects)
-        return _bound(size, lambda: 9 * (kept * self.rules ** steps) ** 2 * self.predicates * objects ** self.arity)
-
-    def bound_of_stream(self, objects: int, step_ms: int, resolution_ms: int) -> Bound | None:
-        """Theorem 12: the most facts that Algorithm 1 holds over a stream whose time stamps, like the program's ends and its steps, are
-        multiples of `resolution_ms`."""
-        if self.unbounded is not None:
-            return None
-        cells = Fraction(self.window_ms + step_ms, resolution_ms) + 1
-        return _bound(math.log10(4 * cells ** 2 + 1) + self._atoms(objects),
-                      lambda: (4 * cells ** 2 + 1) * self.predicates * objects ** self.arity)
-
-    def _atoms(self, objects: int) -> float:
-        return math.log10(self.predicates or 1) + self.arity * math.log10(max(objects, 1))
+        atoms = math.log10(self.predicates or 1) + self.arity * math.log10(max(objects, 1))
+        size = math.log10(9) + 2 * (math.log10(kept) + steps * math.log10(self.rules)) + atoms
+        if size > MOST_WRITTEN:
+            return Bound(None, size)
+        return Bound(math.ceil(9 * (kept * self.rules ** steps) ** 2 * self.predicates * objects ** self.arity), size)
 
 
 def memory(normal: Sequence[Rule], granularity_ms: int = 0) -> Memory:
@@ -132,7 +123,3 @@ def _length(distance: Interval) -> int | None:
         return None
     low, high = _ends(distance)
     return high - low
-
-
-def _bound(log10: float, exact: Callable[[], Fraction | int]) -> Bound:
-    return Bound(math.ceil(exact()) if log10 <= MOST_WRITTEN else None, log10)

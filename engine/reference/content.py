@@ -5,6 +5,7 @@ from __future__ import annotations
 from bisect import bisect_left, insort
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
+from functools import reduce
 
 from engine.ir.rules import RuleSet
 from engine.ir.stages import divide
@@ -79,7 +80,7 @@ def dataset_at(statement: Statement, contents: Mapping[StreamSource, Content], g
                bounds: Mapping[str, tuple[int | None, int]], rules: Mapping[str, RuleSet], held: Graph = EMPTY) -> Dataset:
     """The dataset of a query: FROM graphs and unnamed windows merged, the others by name, with entailment if it uses some of `rules`;
     `held` is what those with a time of their own derive."""
-    background = _merge(statement.graphs, graphs, named=False)
+    background = _merge(statement.graphs, graphs)
     default = background
     for source in statement.streams:
         if source.name is None:
@@ -97,7 +98,7 @@ def dataset_at(statement: Statement, contents: Mapping[StreamSource, Content], g
         assert isinstance(source.window, TimeWindow)
         seen = views[None if source.name is None else f"<{source.name}>"]
         seen[source.window.range_ms] = seen.get(source.window.range_ms, EMPTY) | contents[source].graph
-    return entail(dataset, background, _merge(statement.reasoning_graphs, graphs, named=False), close, views)
+    return entail(dataset, background, _merge(statement.reasoning_graphs, graphs), close, views)
 
 
 def rules_of(statement: Statement, rules: Mapping[str, RuleSet]) -> list[RuleSet]:
@@ -110,7 +111,7 @@ def held_at(statement: Statement, tick: int, on_change: bool, history: History, 
     """What the rule sets with a time of their own derive that holds at an evaluation time: they see the whole streams."""
     events = [event for stream in dict.fromkeys(source.stream for source in statement.streams)
               for event in history.between(stream, None, tick)]
-    static = _merge((*statement.graphs, *statement.reasoning_graphs), graphs, named=False)
+    static = _merge((*statement.graphs, *statement.reasoning_graphs), graphs)
     return seen_at(tick, on_change, rules_of(statement, rules), events, static)
 
 
@@ -132,12 +133,9 @@ def _graph(stamped: Iterable[tuple[Triple, int]]) -> Graph:
     return Graph(times, times)
 
 
-def _merge(sources: Iterable[GraphSource], graphs: Mapping[str, Graph], named: bool) -> Graph:
-    merged = EMPTY
-    for source in sources:
-        if source.named == named:
-            merged |= graphs.get(source.iri, EMPTY)
-    return merged
+def _merge(sources: Iterable[GraphSource], graphs: Mapping[str, Graph]) -> Graph:
+    """The graphs of sources without a name."""
+    return reduce(Graph.__or__, (graphs.get(source.iri, EMPTY) for source in sources if not source.named), EMPTY)
 
 
 def _pairs(events: Iterable[Event]) -> list[tuple[Event, Triple]]:

@@ -13,7 +13,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from engine.ir.rules import RuleSet
 from engine.ir.terms import RDF, RDF_TYPE, RDFS
 from engine.records import Triple
-from engine.reference.closure import closure
+from engine.reference.closure import closure, is_rdf
 from engine.reference.dataset import Content, Dataset, Graph
 
 Views = Mapping[int, Graph]
@@ -66,7 +66,7 @@ PROPERTY, CLASS = f"<{RDF}Property>", f"<{RDFS}Class>"
 def rdfs_closure(graph: Graph) -> Graph:
     """`graph` with everything the rules derive from it."""
     while True:
-        derived = frozenset(t for t in _consequences(graph) if t[0][0] != '"' and t[1][0] == "<")
+        derived = frozenset(filter(is_rdf, _consequences(graph)))
         if derived <= graph.triples:
             return graph
         graph = Graph(graph.triples | derived)

@@ -24,6 +24,7 @@ from engine.ir.statement import Program, Statement, TimedProgram, TimeWindow
 from engine.ir.strata import endless, rounds
 from engine.ir.terms import XSD
 from engine.records import Event, Triple
+from engine.reference.closure import is_rdf
 from engine.reference.formulas import Ground, Intervals, Row, as_fact, computed, ground, in_safe_order, point_of, unify
 from engine.reference.granules import Granules
 from engine.reference.sparql import Result
@@ -109,17 +110,16 @@ class ProgramState:
 def _shown(atom: Ground) -> bool:
     """Whether an atom is an answer: a triple must be RDF (engine/reference/closure.py)."""
     predicate, terms = atom
-    return predicate != TRIPLE or (terms[0][0] != '"' and terms[1][0] == "<")
+    return predicate != TRIPLE or is_rdf((terms[0], terms[1], terms[2]))
 
 
-def _rows(program: Program, found: Iterable[tuple[Instance, int]]) -> Result:
+def _rows(program: Program, found: Iterable[tuple[Instance, int | None]]) -> Result:
+    """Facts with the instants from when to when they hold; None and MAX: it is not told until when."""
     rows = []
-    for ((predicate, terms), begin), end in sorted(found):
-        if predicate == TRIPLE:
-            row = dict(zip("spo", terms))
-        else:
-            row = {"atom": predicate} | {f"a{number}": term for number, term in enumerate(terms, 1)}
-        rows.append(row | {"from": moment(begin)} | ({"until": moment(end)} if end < MAX else {}))
+    for ((predicate, terms), begin), end in sorted(found, key=lambda one: one[0]):
+        row = dict(zip("spo", terms)) if predicate == TRIPLE else {
+            "atom": name_of(predicate), **{f"a{number}": term for number, term in enumerate(terms, 1)}}
+        rows.append(row | {"from": moment(begin)} | ({"until": moment(end)} if end is not None and end < MAX else {}))
     return Result("SELECT", tuple(v.name for v in program.variables), tuple(rows))
 
 
@@ -161,9 +161,9 @@ class TimedState:
                 continue
             if first := [(atom, when) for atom, when in begun.get(at, ()) if when.lo > MIN]:
                 self.told |= {(atom, when.lo) for atom, when in first}
-                yield at, _told_rows(program, first, False), False
+                yield at, _rows(program, [((atom, when.lo // 2), None) for atom, when in first]), False
             if last := [(atom, when) for atom, when in ceased.get(at, ()) if (atom, when.lo) in self.told]:
-                yield at, _told_rows(program, last, True), True
+                yield at, _rows(program, [((atom, when.lo // 2), (when.hi + 1) // 2) for atom, when in last]), True
 
 
 def model(rules: RuleSet, reach_ms: int, events: Iterable[Event], static: Iterable[Triple]) -> Mapping[Ground, Intervals]:
@@ -183,12 +183,3 @@ def _is_told(program: TimedProgram, atom: Ground) -> bool:
     """Whether an atom is one that a head of the program may give; a triple must be RDF (engine/reference/closure.py)."""
     predicate, terms = atom
     return _shown(atom) and any(head.predicate == predicate and fits(terms, head) for head in heads_of(program.rules))
-
-
-def _told_rows(program: TimedProgram, found: Iterable[tuple[Ground, Interval]], ceased: bool) -> Result:
-    rows = []
-    for (predicate, terms), when in sorted(found):
-        places = dict(zip("spo", terms)) if predicate == TRIPLE else {
-            "atom": name_of(predicate), **{f"a{number}": term for number, term in enumerate(terms, 1)}}
-        rows.append(places | {"from": moment(when.lo // 2)} | ({"until": moment((when.hi + 1) // 2)} if ceased else {}))
-    return Result("SELECT", tuple(v.name for v in program.variables), tuple(rows))

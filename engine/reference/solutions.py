@@ -43,11 +43,6 @@ def distinct(bag: Bag) -> Bag:
     return list({frozenset(row.items()): row for row in reversed(bag)}.values())[::-1]
 
 
-def row_key(row: Row) -> str:
-    """A row as text: equal rows have equal keys."""
-    return " ".join(f"?{name}={row[name]}" for name in sorted(row))
-
-
 def _partners(left: Bag, right: Bag) -> Callable[[Row], Iterator[Row]]:
     """From a row of `left` to its compatible rows of `right`, in order; hashed on what every row of both sides binds."""
     keys = sorted(_always_bound(left) & _always_bound(right))

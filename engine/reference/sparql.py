@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Literal
 
+from engine.functions.context import row_key
 from engine.functions.expressions import Context
 from engine.ir.patterns import TriplePattern
 from engine.ir.statement import Ask, Construct, Describe, Select, SparqlQuery
@@ -15,7 +16,7 @@ from engine.ir.terms import RDF, Constant, PatternTerm, Variable
 from engine.records import Triple
 from engine.reference.algebra import Algebra
 from engine.reference.dataset import Dataset, Graph
-from engine.reference.solutions import Bag, Row, row_key
+from engine.reference.solutions import Bag, Row
 
 Form = Literal["SELECT", "CONSTRUCT", "ASK", "DESCRIBE"]
 

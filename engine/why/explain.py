@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain, islice
 
+from engine.functions.context import row_key
 from engine.functions.expressions import Context
 from engine.ir.expressions import exists_in
 from engine.ir.patterns import Extend, Filter, Group, LeftJoin, Minus, Pattern, Slice, TriplePattern, children
@@ -24,7 +25,7 @@ from engine.reference.algebra import bind
 from engine.reference.content import History
 from engine.reference.dataset import Graph
 from engine.reference.formulas import Ground
-from engine.reference.solutions import Row, row_key
+from engine.reference.solutions import Row
 from engine.reference.sparql import concise_bounded_description, instances
 from engine.why.dataset import World, lean, stated
 from engine.why.matches import Chosen, Gathered, Name, Needs, Support, Trace, Tracer

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 
-from engine.functions.context import row_key as solution_key
+from engine.functions.context import row_key
 from engine.functions.expressions import Context
 from engine.ir.expressions import Exists, Expression, conjuncts
 from engine.ir.patterns import (BGP, Distinct, Extend, Filter, GraphPattern, Group, Join, LeftJoin, Minus, OrderBy, PathPattern, Pattern,
@@ -21,7 +21,7 @@ from engine.records import Triple
 from engine.reference.algebra import Algebra, Scope, bind, matches, openness
 from engine.reference.dataset import Dataset
 from engine.reference.paths import routes
-from engine.reference.solutions import Row, compatible, row_key
+from engine.reference.solutions import Row, compatible
 from engine.reference.substitution import expression, substitute
 from engine.why.trees import Absent, Budget, Holds
 
@@ -183,7 +183,7 @@ class Tracer(Algebra):
             chain, inner = [inner, *chain], inner.pattern
         made = {link.variable.name for link in chain}
         for trace in self.traces(inner, place, {name: token for name, token in bound.items() if name not in made}):
-            row, solution, supports = trace.row, solution_key(trace.row), trace.supports
+            row, solution, supports = trace.row, row_key(trace.row), trace.supports
             for link in chain:
                 value = self.value(link.expression, row, place.scope, solution)
                 if value is not None:

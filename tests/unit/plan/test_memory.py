@@ -115,13 +115,6 @@ def test_theorem_15_has_no_bound_where_an_interval_is_punctual() -> None:
     assert of("A(X) :- B(X), C(X)").bound(10, 1_000) is not None
 
 
-def test_theorem_12_bounds_streams_of_a_known_resolution() -> None:
-    found = of(SHORT_STOP)
-    bound = found.bound_of_stream(objects=100, step_ms=1_000, resolution_ms=1_000)
-    assert bound is not None and bound.facts == (4 * ((2 + 1) // 1 + 1) ** 2 + 1) * found.predicates * 100
-    assert found.predicates == 6 and found.arity == 1
-
-
 def test_huge_bounds_are_told_by_their_magnitude() -> None:
     bound = of("A(X) :- Diamondminus[0,0.001]B(X)\nA(X) :- Diamondminus[0,86400]A(X)").bound(10, 1_000)
     assert bound is not None and bound.facts is None and 50_000_000 < bound.log10 < 60_000_000
@@ -133,4 +126,4 @@ def test_no_theorem_speaks_of_negation_and_of_new_terms(text: str, why: str) -> 
     found = of(text)
     assert found.unbounded is not None and why in found.unbounded
     assert found.window_ms == 1_000
-    assert found.bound(10, 1_000) is None and found.bound_of_stream(10, 1_000, 1) is None
+    assert found.bound(10, 1_000) is None
