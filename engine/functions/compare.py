@@ -48,14 +48,14 @@ def equal(first: str, second: str) -> bool:
     return _ordered(one, two) == 0
 
 
-def less(first: str, second: str) -> bool:
-    """``first < second``. Raises ExpressionError where the operator has no meaning for them."""
-    return compare(first, second) == -1
+HOLDS: dict[str, tuple[int, ...]] = {"<": (-1,), "<=": (-1, 0), ">": (1,), ">=": (1, 0)}
+"""The outcomes of a comparison at which an operator holds."""
 
 
-def less_or_equal(first: str, second: str) -> bool:
-    """``first <= second``. Raises ExpressionError where the operator has no meaning for them."""
-    return compare(first, second) in (-1, 0)
+def ordered(operator: str) -> Callable[[str, str], bool]:
+    """The operator (a key of HOLDS) on two terms. It raises ExpressionError where it has no meaning for them."""
+    holds = HOLDS[operator]
+    return lambda first, second: compare(first, second) in holds
 
 
 def compare(first: str, second: str) -> int | None:

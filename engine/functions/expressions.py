@@ -7,16 +7,16 @@ small cache. A row maps names of variables to tokens; an absent variable is unbo
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from typing import NoReturn
 
 from engine.functions import dates, library
-from engine.functions.compare import compare_values, effective_boolean_value, equal
+from engine.functions.compare import HOLDS, compare_values, effective_boolean_value, equal
 from engine.functions.context import Context, ExpressionError, Function, Row, row_key
 from engine.functions.regexes import regex
 from engine.functions.terms import boolean, decode, simple_text, text_of
-from engine.ir.expressions import Aggregate, Call, Exists, Expression
+from engine.ir.expressions import Aggregate, Call, Exists, Expression, operands
 from engine.ir.terms import Constant, Variable
 from engine.ir.windows import TIME_FUNCTIONS
 
@@ -74,7 +74,6 @@ def _cached(expression: Expression) -> tuple[Term, Test]:
     return compiled
 
 
-_HOLDS: dict[str, tuple[int, ...]] = {"<": (-1,), "<=": (-1, 0), ">": (1,), ">=": (1, 0)}
 _FORMS = frozenset(("&&", "||", "!", "BOUND", "IN", "NOT IN"))
 
 
@@ -106,7 +105,7 @@ class _Compiler:
         """A closure that gives the effective boolean value or raises ExpressionError."""
         match expression:
             case Call("&&" | "||" as word):
-                return _connect([self.truth(part) for part in _parts(word, expression)], word == "||")
+                return _connect([self.truth(part) for part in operands(word, expression)], word == "||")
             case Call("!", (arg,)):
                 inner = self.truth(arg)
                 return lambda row, context: not inner(row, context)
@@ -215,7 +214,7 @@ class _Compiler:
 
     def comparison(self, call: Call) -> Test:
         """``< <= > >=``, with constants decoded once."""
-        holds = _HOLDS[call.function]
+        holds = HOLDS[call.function]
         left, right = call.args
         first = self.term(left)
         if isinstance(right, Constant):
@@ -232,17 +231,6 @@ class _Compiler:
         except ExpressionError as error:
             return _failing(str(error))
         return lambda row, context: matches(text_of(source(row, context))[0])
-
-
-def _parts(word: str, expression: Expression) -> Iterator[Expression]:
-    """The parts of a chain of ``&&`` or ``||``, which leans to the left, without recursion on it."""
-    waiting = [expression]
-    while waiting:
-        part = waiting.pop()
-        if isinstance(part, Call) and part.function == word:
-            waiting.extend(reversed(part.args))
-        else:
-            yield part
 
 
 def _gives_truth(name: str) -> bool:

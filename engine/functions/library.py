@@ -91,10 +91,8 @@ def _table(*functions: Function) -> dict[str, Function]:
 FUNCTIONS: dict[str, Function] = _table(
     # Operators (section 17.3)
     Function("=", compare.equal, 2, 2, truth=True),
-    Function("!=", lambda first, second: not compare.equal(first, second), 2, 2, truth=True), Function("<", compare.less, 2, 2, truth=True),
-    Function(">", lambda first, second: compare.less(second, first), 2, 2, truth=True),
-    Function("<=", compare.less_or_equal, 2, 2, truth=True),
-    Function(">=", lambda first, second: compare.less_or_equal(second, first), 2, 2, truth=True), Function("+", arithmetic.add, 2, 2),
+    Function("!=", lambda first, second: not compare.equal(first, second), 2, 2, truth=True),
+    *(Function(word, compare.ordered(word), 2, 2, truth=True) for word in compare.HOLDS), Function("+", arithmetic.add, 2, 2),
     Function("-", arithmetic.subtract, 2, 2), Function("*", arithmetic.multiply, 2, 2), Function("/", arithmetic.divide, 2, 2),
     Function("U+", arithmetic.plus, 1, 1), Function("U-", arithmetic.minus, 1, 1),
     Function("!", lambda token: not compare.effective_boolean_value(token), 1, 1, truth=True),

@@ -61,11 +61,18 @@ def conj(*parts: Expression) -> Expression:
 
 def conjuncts(expression: Expression) -> Iterator[Expression]:
     """The parts of a conjunction, left to right."""
-    if isinstance(expression, Call) and expression.function == "&&":
-        for arg in expression.args:
-            yield from conjuncts(arg)
-    else:
-        yield expression
+    return operands("&&", expression)
+
+
+def operands(word: str, expression: Expression) -> Iterator[Expression]:
+    """The parts of a chain of ``&&`` or ``||``, left to right, without recursion on it: it leans to the left."""
+    waiting = [expression]
+    while waiting:
+        part = waiting.pop()
+        if isinstance(part, Call) and part.function == word:
+            waiting.extend(reversed(part.args))
+        else:
+            yield part
 
 
 def walk(expression: Expression) -> Iterator[Expression]:

@@ -69,18 +69,6 @@ def _compatible(first: Text, second: Text, truth: str) -> str:
     return f"(CASE WHEN {second.tag} = '' OR {second.tag} = {first.tag} THEN {truth} END)"
 
 
-def _contains(dialect: Dialect, first: Text, second: Text) -> str:
-    return _compatible(first, second, f"contains({first.body}, {second.body})")
-
-
-def _starts(dialect: Dialect, first: Text, second: Text) -> str:
-    return _compatible(first, second, dialect.starts(first.body, second.body))
-
-
-def _ends(dialect: Dialect, first: Text, second: Text) -> str:
-    return _compatible(first, second, dialect.ends(first.body, second.body))
-
-
 def _langmatches(dialect: Dialect, tag: Text, wanted: Text) -> str | None:
     if wanted.constant is None or not wanted.constant.isascii() or tag.tag != "''":
         return None
@@ -91,7 +79,10 @@ def _langmatches(dialect: Dialect, tag: Text, wanted: Text) -> str | None:
 
 
 TESTS: dict[str, Callable[[Dialect, Text, Text], str | None]] = {
-    "CONTAINS": _contains, "STRSTARTS": _starts, "STRENDS": _ends, "LANGMATCHES": _langmatches}
+    "CONTAINS": lambda dialect, first, second: _compatible(first, second, f"contains({first.body}, {second.body})"),
+    "STRSTARTS": lambda dialect, first, second: _compatible(first, second, dialect.starts(first.body, second.body)),
+    "STRENDS": lambda dialect, first, second: _compatible(first, second, dialect.ends(first.body, second.body)),
+    "LANGMATCHES": _langmatches}
 """Truth values of two strings."""
 
 
@@ -119,23 +110,14 @@ def substr(text: Text, start: int, length: int | None = None) -> Text:
     return Text(f"substr({text.body}, {first}{limit})", text.tag, undecided=text.undecided)
 
 
-def before(texts: list[Text]) -> Text | None:
-    """STRBEFORE of a constant without tag."""
-    text, mark = texts
-    if not mark.constant or mark.tag != "''":
-        return None
-    place = f"instr({text.body}, {mark.body})"
-    return Text(f"substr({text.body}, 1, greatest({place} - 1, 0))", f"CASE WHEN {place} > 0 THEN {text.tag} ELSE '' END",
-                undecided=text.undecided)
-
-
-def after(texts: list[Text]) -> Text | None:
-    """STRAFTER of a constant without tag."""
+def _beside(texts: list[Text], before: bool) -> Text | None:
+    """STRBEFORE or STRAFTER of a constant without tag."""
     text, mark = texts
     if not mark.constant or mark.tag != "''":
         return None
     place = f"instr({text.body}, {mark.body})"
     found = f"CASE WHEN {place} > 0 THEN substr({text.body}, {place} + {len(mark.constant)}) WHEN {place} = 0 THEN '' END"
+    found = f"substr({text.body}, 1, greatest({place} - 1, 0))" if before else found
     return Text(found, f"CASE WHEN {place} > 0 THEN {text.tag} ELSE '' END", undecided=text.undecided)
 
 
@@ -151,7 +133,8 @@ def concat(texts: list[Text]) -> Text:
 
 
 PARTS: dict[str, Callable[[list[Text]], Text | None]] = {
-    "SUBSTR": lambda texts: texts[0], "STRBEFORE": before, "STRAFTER": after, "CONCAT": concat}
+    "SUBSTR": lambda texts: texts[0], "STRBEFORE": lambda texts: _beside(texts, True), "STRAFTER": lambda texts: _beside(texts, False),
+    "CONCAT": concat}
 """Strings of several arguments (SUBSTR's places are constants: `substr`)."""
 
 

@@ -61,16 +61,16 @@ def test_equal(first: str, second: str, expected: bool | None) -> None:
     ('"x"^^<http://dt>', '"y"^^<http://dt>', None), ('"x"^^xsd:integer', "1", None), ("true", "1", None),
 ])
 def test_less(first: str, second: str, expected: bool | None) -> None:
-    assert decided(compare.less, first, second) is expected
+    assert decided(compare.ordered("<"), first, second) is expected
     if expected:
-        assert decided(compare.less, second, first) is False
-        assert decided(compare.less_or_equal, first, second) is True
+        assert decided(compare.ordered("<"), second, first) is False
+        assert decided(compare.ordered("<="), first, second) is True
 
 
 def test_less_or_equal_of_nan_and_of_equals() -> None:
-    assert decided(compare.less_or_equal, '"NaN"^^xsd:double', '"NaN"^^xsd:double') is False
-    assert decided(compare.less_or_equal, "1", "1.0") is True
-    assert decided(compare.less_or_equal, '"a"', '"a"') is True
+    assert decided(compare.ordered("<="), '"NaN"^^xsd:double', '"NaN"^^xsd:double') is False
+    assert decided(compare.ordered("<="), "1", "1.0") is True
+    assert decided(compare.ordered("<="), '"a"', '"a"') is True
 
 
 @pytest.mark.parametrize("term, expected", [
