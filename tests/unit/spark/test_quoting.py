@@ -20,8 +20,8 @@ QUOTES = "'\"`"
 DIALECT = "engine/sql/dialect.py"
 QUOTING = {(DIALECT, "quote"), (DIALECT, "fixed")}
 """The functions that make literals; `fixed` of Thalweg's own words only."""
-NOT_SQL = {"engine/spark/jars.py", "engine/spark/warm.py", "engine/sql/functions/page.py"}
-"""Modules that make options of a JVM, tokens and pages."""
+NOT_SQL = {"engine/spark/jars.py", "engine/spark/warm.py"}
+"""Modules that make options of a JVM, and tokens."""
 
 
 def _texts(node: ast.expr) -> str:

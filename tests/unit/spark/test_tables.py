@@ -14,7 +14,7 @@ from engine.ir.terms import Variable
 from engine.ir.windows import TIME_FUNCTIONS
 from engine.sql.calls import Columns
 from engine.sql.dialect import DIALECTS, SPARK, Dialect
-from engine.sql.functions.page import AGGREGATES, OF_PLANS, PAGE, form, page
+from tests.functions_page import AGGREGATES, OF_PLANS, PAGE, form, page
 from engine.sql.functions.tables import LOWERED, REFUSED, SIMPLE, TABLES, UDF
 from engine.sql.lower import Lowering
 from tests.unit.spark.samples import A, B, expressions
@@ -57,7 +57,7 @@ def test_a_udf_is_a_call(name: str, dialect: Dialect) -> None:
 
 
 def test_the_page_is_made_of_the_tables() -> None:
-    """Where this fails: python -m engine.sql.functions.page --update."""
+    """Where this fails: python -m tests.functions_page --update."""
     assert PAGE.read_text("utf-8") == page()
 
 

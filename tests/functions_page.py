@@ -1,4 +1,4 @@
-"""Writes docs/functions.md from the tables: ``python -m engine.sql.functions.page --update``."""
+"""Writes docs/functions.md from the tables: ``python -m tests.functions_page --update``."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from engine.functions.library import FUNCTIONS
 from engine.ir.terms import XSD
 from engine.sql.functions.tables import REFUSED, SIMPLE, TABLES, UDF
 
-PAGE = Path(__file__).resolve().parents[3] / "docs" / "functions.md"
+PAGE = Path(__file__).resolve().parents[1] / "docs" / "functions.md"
 HEAD = """# Functions
 
 How each function, operator, aggregate and cast of SPARQL 1.1 runs, on the executors `sql` (Spark SQL) and `local` (DuckDB inside
-Spark's tasks). Made from `engine/sql/functions/tables.py`; `python -m engine.sql.functions.page --update` writes it anew.
+Spark's tasks). Made from `engine/sql/functions/tables.py`; `python -m tests.functions_page --update` writes it anew.
 
 - **SQL** is text of the plan. It decides a value exactly or not at all: values of kind HARD (numbers of more than 15 digits, NaN,
   nanoseconds) and what the last column leaves out are *undecided*. `local` calls `engine/functions` for an undecided row alone;
