@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from engine.functions.expressions import Context, ExpressionError, evaluate, test
 from engine.ir.expressions import variables_of
-from engine.ir.rules import (Assign, At, Atom, BoxMinus, DiamondMinus, Fact, Formula, Negation, Table, Test, WindowFormula, atoms,
-                             rule_variables)
+from engine.ir.rules import (Assign, At, Atom, BoxMinus, BoxPlus, DiamondMinus, Fact, Formula, Head, Negation, Table, Test, WindowFormula,
+                             atoms, rule_variables)
 from engine.ir.terms import Constant, Term
 from engine.timeline import Interval, instant
 
@@ -85,6 +85,14 @@ def unify(pattern: Atom, atom: Ground, row: Row) -> Row | None:
 def ground(atom: Atom, row: Mapping[str, str]) -> Ground:
     """The atom with its variables replaced. Raises ValueError where one is not bound."""
     return atom.predicate, tuple(value_of(term, row) for term in atom.terms)
+
+
+def headed(head: Head) -> Atom:
+    """The atom of a head."""
+    atom = head.body if isinstance(head, (BoxPlus, At)) else head
+    if not isinstance(atom, Atom):
+        raise ValueError(f"not a head: {head}")
+    return atom
 
 
 def as_fact(atom: Ground, when: Interval) -> Fact:

@@ -8,7 +8,7 @@ comes. Tuple windows count the events of the input.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Generic, TypeVar
 
@@ -18,7 +18,8 @@ from engine.ir.rules import (Assign, At, Atom, BoxMinus, BoxPlus, DiamondMinus, 
                              Test, WindowFormula)
 from engine.ir.strata import endless, rounds, strata
 from engine.ir.terms import Variable
-from engine.reference.formulas import Ground, Inconsistency, Intervals, Model, Row, computed, ground, in_safe_order, unify, value_of
+from engine.reference.formulas import (Ground, Inconsistency, Intervals, Model, Row, computed, ground, headed, in_safe_order, unify,
+                                       value_of)
 from engine.timeline import ALWAYS, MAX, Interval, coalesce, granule
 
 
@@ -90,6 +91,16 @@ class Timeline(Generic[V]):
             return replace(view, first=max(k - window.size, self.start), only=None)
         last = sorted({(point, fact) for point, fact in self.events if point <= k})[-window.size:]
         return replace(view, first=last[0][0] if len(last) == window.size else self.start, only=frozenset(last))
+
+    def _told(self, head: Head, row: Row, now: int) -> Sequence[int]:
+        """The granules at which the atom of a head holds, where its body does at `now`."""
+        match head:
+            case At(instant=term):
+                k = number_of(value_of(term, row))
+                return () if k is None else (k,)
+            case BoxPlus(distance=distance):
+                return range(now + self._steps(distance.lo), now + self._steps(distance.hi) + 1)
+        return (now,)
 
     def _steps(self, distance: int) -> int:
         """An encoded distance in granules."""
@@ -168,23 +179,12 @@ class Granules(Timeline[View]):
                 key = rule.name or "", tuple(sorted(row.items()))
                 self.inconsistencies.setdefault(key, []).append(granule(now, self.length))
                 continue
-            atom, points = self._head(rule.head, row, now)
-            for k in points:
+            atom = ground(headed(rule.head), row)
+            for k in self._told(rule.head, row, now):
                 if k not in self.known.setdefault(atom, {}):
                     self.known[atom][k] = now
                     new = True
         return new
-
-    def _head(self, head: Head, row: Row, now: int) -> tuple[Ground, Iterable[int]]:
-        match head:
-            case Atom():
-                return ground(head, row), (now,)
-            case At(instant=term, body=Atom() as body):
-                k = number_of(value_of(term, row))
-                return ground(body, row), () if k is None else (k,)
-            case BoxPlus(distance=distance, body=body):
-                return ground(body, row), range(now + self._steps(distance.lo), now + self._steps(distance.hi) + 1)
-        raise ValueError(f"not a head: {head}")
 
     def _atom(self, pattern: Atom, row: Row, k: int, view: View) -> Iterator[Row]:
         if view.first is not None and k < view.first:

@@ -7,8 +7,10 @@ in docs/architecture.md, "Temporal operators".
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from typing import Generic, TypeVar
 
 from engine.functions.expressions import Context
 from engine.functions.terms import integer, number_of
@@ -16,8 +18,8 @@ from engine.ir.rules import (Assign, At, Atom, BoxMinus, BoxPlus, DiamondMinus, 
                              Test, WindowFormula)
 from engine.ir.strata import endless, rounds, strata
 from engine.ir.terms import Term, Variable
-from engine.reference.formulas import (Ground, Inconsistency, Intervals, Model, Row, computed, ground, in_safe_order, point_of, unify,
-                                       value_of)
+from engine.reference.formulas import (Ground, Inconsistency, Intervals, Model, Row, computed, ground, headed, in_safe_order, point_of,
+                                       unify, value_of)
 from engine.reference.granules import Granules
 from engine.timeline import ALWAYS, MIN, Interval, box_minus, coalesce, common, complement, diamond_minus, instant, intersect, interval
 
@@ -81,14 +83,58 @@ def evaluate_intervals(program: RuleSet, facts: Iterable[Fact], until_ms: int | 
     return Model(dict(sorted(store.facts.items())), tuple(inconsistencies))
 
 
-class Derivation:
-    """Applies rules to a store of facts."""
+Solutions = list[tuple[Row, Intervals]]
+V = TypeVar("V")
+
+
+class DenseTime(ABC, Generic[V]):
+    """What formulas mean on dense time; a view says how facts are seen. Proofs on dense time (engine/why/dense.py) stand on it, too."""
+
+    context: Context
+
+    @abstractmethod
+    def _atom(self, pattern: Atom, row: Row, view: V) -> Solutions:
+        """The extensions of `row` by the facts that match, each with when these hold."""
+
+    def _under_not(self, view: V) -> V:
+        """How what stands under ``not`` is seen."""
+        return view
+
+    def solve(self, formula: Formula, row: Row, view: V) -> Solutions:
+        """The extensions of `row` that satisfy a formula, each with its intervals."""
+        match formula:
+            case Atom():
+                return self._atom(formula, row, view)
+            case DiamondMinus(distance=distance, body=body):
+                return [(r, tuple(coalesce(diamond_minus(i, distance) for i in held))) for r, held in self._merged(body, row, view)]
+            case BoxMinus(distance=distance, body=body):
+                boxed = ((r, [box_minus(i, distance) for i in held]) for r, held in self._merged(body, row, view))
+                return [(r, kept) for r, held in boxed if (kept := tuple(i for i in held if i is not None))]
+            case At(instant=term, body=body):
+                return [pair for r, held in self._merged(body, row, view) for pair in at_instants(term, r, held)]
+            case Negation(body=body):
+                without = complement(i for _, held in self.solve(body, row, self._under_not(view)) for i in held)
+                return [(row, without)] if without else []
+            case Test() | Assign() | Table():
+                return [(extended, (ALWAYS,)) for extended in computed(formula, row, self.context)]
+            case WindowFormula():
+                raise ValueError("a window in a formula needs a program with a granularity")
+
+    def _merged(self, formula: Formula, row: Row, view: V) -> Solutions:
+        """Solutions with the union of their intervals: box-minus is of coalesced facts."""
+        merged: dict[frozenset[tuple[str, str]], list[Interval]] = {}
+        for extended, held in self.solve(formula, row, view):
+            merged.setdefault(frozenset(extended.items()), []).extend(held)
+        return [(dict(key), tuple(coalesce(held))) for key, held in merged.items()]
+
+
+class Derivation(DenseTime[int | None]):
+    """Applies rules to a store of facts, which they see through their Windows."""
 
     def __init__(self, store: Store, context: Context, horizon: Interval) -> None:
         self.store = store
         self.context = context
         self.horizon = horizon
-        self.window_ms: int | None = None
 
     def apply(self, rule: Rule) -> bool:
         """Add what a rule derives; whether anything is new."""
@@ -96,9 +142,8 @@ class Derivation:
             return False
         new = False
         for row, intervals in self.body(rule):
-            atom, reached = _head(rule.head, row, intervals)
-            inside = [i for r in reached if (i := intersect(r, self.horizon)) is not None]
-            new |= bool(inside) and self.store.add(atom, inside)
+            inside = [i for r in reached(rule.head, row, intervals) if (i := intersect(r, self.horizon)) is not None]
+            new |= bool(inside) and self.store.add(ground(headed(rule.head), row), inside)
         return new
 
     def inconsistencies(self, rule: Rule) -> Iterable[Inconsistency]:
@@ -106,54 +151,28 @@ class Derivation:
         for row, intervals in self.body(rule):
             yield Inconsistency(rule.name or "", row, intervals)
 
-    def body(self, rule: Rule) -> list[tuple[Row, Intervals]]:
+    def body(self, rule: Rule) -> Solutions:
         """The solutions of a body within the horizon."""
-        self.window_ms = rule.window_ms
-        solutions: list[tuple[Row, Intervals]] = [({}, (self.horizon,))]
+        solutions: Solutions = [({}, (self.horizon,))]
         for formula in in_safe_order(rule.body):
-            solutions = [(extended, both) for row, held in solutions for extended, found in self.solve(formula, row)
+            solutions = [(extended, both) for row, held in solutions for extended, found in self.solve(formula, row, rule.window_ms)
                          if (both := common(held, found))]
         return solutions
 
-    def solve(self, formula: Formula, row: Row) -> list[tuple[Row, Intervals]]:
-        """The extensions of `row` that satisfy a formula, each with its intervals."""
-        match formula:
-            case Atom():
-                return [(extended, self.store.intervals(atom, self.window_ms)) for atom in self.store.facts
-                        if (extended := unify(formula, atom, row)) is not None]
-            case DiamondMinus(distance=distance, body=body):
-                return [(r, tuple(coalesce(diamond_minus(i, distance) for i in held))) for r, held in self._merged(body, row)]
-            case BoxMinus(distance=distance, body=body):
-                boxed = ((r, [box_minus(i, distance) for i in held]) for r, held in self._merged(body, row))
-                return [(r, kept) for r, held in boxed if (kept := tuple(i for i in held if i is not None))]
-            case At(instant=term, body=body):
-                return [pair for r, held in self._merged(body, row) for pair in at_instants(term, r, held)]
-            case Negation(body=body):
-                without = complement(i for _, held in self.solve(body, row) for i in held)
-                return [(row, without)] if without else []
-            case Test() | Assign() | Table():
-                return [(extended, (ALWAYS,)) for extended in computed(formula, row, self.context)]
-            case WindowFormula():
-                raise ValueError("a window in a formula needs a program with a granularity")
-
-    def _merged(self, formula: Formula, row: Row) -> list[tuple[Row, Intervals]]:
-        """Solutions with the union of their intervals: box-minus is of coalesced facts."""
-        merged: dict[frozenset[tuple[str, str]], list[Interval]] = {}
-        for extended, held in self.solve(formula, row):
-            merged.setdefault(frozenset(extended.items()), []).extend(held)
-        return [(dict(key), tuple(coalesce(held))) for key, held in merged.items()]
+    def _atom(self, pattern: Atom, row: Row, view: int | None) -> Solutions:
+        return [(extended, self.store.intervals(atom, view)) for atom in self.store.facts
+                if (extended := unify(pattern, atom, row)) is not None]
 
 
-def _head(head: Head, row: Row, intervals: Intervals) -> tuple[Ground, Iterable[Interval]]:
+def reached(head: Head, row: Row, held: Intervals) -> Iterable[Interval]:
+    """When the atom of a head holds, where its body does during `held`."""
     match head:
-        case Atom():
-            return ground(head, row), intervals
-        case BoxPlus(distance=distance, body=body):
-            return ground(body, row), [diamond_minus(i, distance) for i in intervals]
-        case At(instant=term, body=Atom() as body):
+        case BoxPlus(distance=distance):
+            return [diamond_minus(when, distance) for when in held]
+        case At(instant=term):
             ms = number_of(value_of(term, row))
-            return ground(body, row), () if ms is None else (point_of(ms),)
-    raise ValueError(f"not a head: {head}")
+            return () if ms is None else (point_of(ms),)
+    return held
 
 
 def at_instants(term: Term, row: Row, held: Intervals) -> Iterable[tuple[Row, Intervals]]:

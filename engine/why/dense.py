@@ -13,19 +13,18 @@ from dataclasses import dataclass
 
 from engine.functions.expressions import Context
 from engine.functions.terms import number_of
-from engine.ir.rules import (Assign, At, Atom, BoxMinus, BoxPlus, DiamondMinus, Falsum, Formula, Head, Negation, Rule, Table, Test,
-                             WindowFormula, atoms)
+from engine.ir.rules import Assign, At, Atom, BoxMinus, BoxPlus, DiamondMinus, Falsum, Formula, Head, Negation, Rule, Table, Test, atoms
 from engine.ir.strata import endless, rounds, strata
-from engine.reference.formulas import Ground, Row, computed, ground, in_quick_order, point_of, unify, value_of
-from engine.reference.temporal import at_instants
-from engine.timeline import (ALWAYS, MIN, Interval, box_minus, coalesce, common, complement, diamond_minus, instant, intersect, looked_back,
-                             reached_from)
+from engine.reference.formulas import Ground, Row, ground, headed, in_quick_order, unify, value_of
+from engine.reference.temporal import DenseTime, Solutions, reached
+from engine.timeline import MIN, Interval, box_minus, common, diamond_minus, instant, intersect, looked_back, reached_from
 from engine.why import timed
 from engine.why.held import LAST, Given, Held, Intervals
 from engine.why.timed import Path, Search, Way, during, step
 from engine.why.trees import Absent, Asserted, Budget, Derived, Holds, Proof, asserted, depth
 
-Solutions = list[tuple[Row, Intervals]]
+View = tuple[int | None, int]
+"""The Window of the rule that looks, and the round after which something is known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +40,7 @@ class Moment:
         return self
 
 
-class Dense(Search[Moment]):
+class Dense(Search[Moment], DenseTime[View]):
     """All that follows from `given` up to the point `until`, and its proofs; these may reach further, where nothing must be absent.
     Raises Unstratified, Unending, TooMuchError, ValueError."""
 
@@ -50,7 +49,7 @@ class Dense(Search[Moment]):
         """What is `derived` by others is no event, for rules with a Window."""
         super().__init__(budget)
         self.held = Held(given, derived)
-        self._context = context
+        self.context = context
         self._horizon = Interval(MIN, until)
         listed = [rule for rule in rules if not isinstance(rule.head, Falsum)]
         self._by_head: dict[str, list[Rule]] = defaultdict(list)
@@ -96,42 +95,27 @@ class Dense(Search[Moment]):
     def _derived(self, rule: Rule, row: Row) -> Iterator[tuple[Ground, list[Interval]]]:
         for found, held in self.body(rule, row):
             fact = ground(headed(rule.head), found)
-            yield fact, [inside for when in _reached(rule.head, found, held) if (inside := intersect(when, self._horizon)) is not None]
+            yield fact, [inside for when in reached(rule.head, found, held) if (inside := intersect(when, self._horizon)) is not None]
 
     # --- solutions
 
     def body(self, rule: Rule, row: Row, by: int = LAST) -> Solutions:
         """The extensions of `row` that satisfy a body, each with when, as known after the round `by`."""
         solutions: Solutions = [(row, (self._horizon,))]
+        view = rule.window_ms, by
         for formula in in_quick_order(rule.body, row):
-            solutions = [(extended, both) for found, held in solutions for extended, when in self.solve(formula, found, rule.window_ms, by)
+            solutions = [(extended, both) for found, held in solutions for extended, when in self.solve(formula, found, view)
                          if (both := common(held, when))]
         return solutions
 
-    def solve(self, formula: Formula, row: Row, window_ms: int | None, by: int = LAST) -> Solutions:
-        """The extensions of `row` that satisfy a formula, each with when it does."""
-        match formula:
-            case Atom():
-                facts = self.held.facts(formula, row)
-                self.budget.spend(len(facts))
-                return [(extended, when) for fact in facts if (extended := unify(formula, fact, row)) is not None
-                        and (when := self.held.during(fact, window_ms, by))]
-            case DiamondMinus(distance=distance, body=body):
-                return [(found, tuple(coalesce(diamond_minus(when, distance) for when in held)))
-                        for found, held in self.solve(body, row, window_ms, by)]
-            case BoxMinus(distance=distance, body=body):
-                boxed = ((found, tuple(b for when in held if (b := box_minus(when, distance)) is not None))
-                         for found, held in self.solve(body, row, window_ms, by))
-                return [(found, when) for found, when in boxed if when]
-            case At(instant=term, body=body):
-                return [pair for found, held in self.solve(body, row, window_ms, by) for pair in at_instants(term, found, held)]
-            case Negation(body=body):
-                without = complement(when for _, held in self.solve(body, row, window_ms) for when in held)
-                return [(row, without)] if without else []
-            case Test() | Assign() | Table():
-                return [(extended, (ALWAYS,)) for extended in computed(formula, row, self._context)]
-            case WindowFormula():
-                raise ValueError("a window inside a formula needs a program with a granularity")
+    def _atom(self, pattern: Atom, row: Row, view: View) -> Solutions:
+        facts = self.held.facts(pattern, row)
+        self.budget.spend(len(facts))
+        return [(extended, when) for fact in facts if (extended := unify(pattern, fact, row)) is not None
+                and (when := self.held.during(fact, *view))]
+
+    def _under_not(self, view: View) -> View:
+        return view[0], LAST
 
     # --- proofs
 
@@ -173,7 +157,7 @@ class Dense(Search[Moment]):
             case Atom():
                 yield from self.trees(Moment(ground(formula, row), point, window_ms), path)
             case DiamondMinus(distance=distance, body=body):
-                held = (when for _, found in self.solve(body, row, window_ms, way.number) for when in found)
+                held = (when for _, found in self.solve(body, row, (window_ms, way.number)) for when in found)
                 for when in sorted(held, reverse=True):
                     if (seen := reached_from(point, distance, when)) is not None:
                         for tree in self._true(body, way, seen, path):
@@ -190,7 +174,7 @@ class Dense(Search[Moment]):
                 for tree in self._true(body, way, point, path):
                     yield step("at", formula, row, [tree], moment, moment)
             case Negation():
-                [(_, without)] = self.solve(formula, row, window_ms)
+                [(_, without)] = self.solve(formula, row, (window_ms, LAST))
                 gap = next(when for when in without if point in when)
                 yield Absent(timed.shown(formula.body, row), during=intersect(gap, self._horizon))
             case Test():
@@ -212,25 +196,6 @@ class Dense(Search[Moment]):
                 premises = (step("at", way.rule.head, row, premises, moment, true),)
                 true = moment
         return Derived(goal.fact, way.rule, row, premises, 1 + depth(premises), timed.size(premises), true)
-
-
-def headed(head: Head) -> Atom:
-    """The atom of a head."""
-    atom = head.body if isinstance(head, (BoxPlus, At)) else head
-    if not isinstance(atom, Atom):
-        raise ValueError(f"not a head: {head}")
-    return atom
-
-
-def _reached(head: Head, row: Row, held: Intervals) -> Iterable[Interval]:
-    """When the atom of a head holds, where its body does during `held`."""
-    match head:
-        case BoxPlus(distance=distance):
-            return [diamond_minus(when, distance) for when in held]
-        case At(instant=term):
-            ms = number_of(value_of(term, row))
-            return () if ms is None else (point_of(ms),)
-    return held
 
 
 def _origin(head: Head, row: Row, held: Intervals, point: int) -> int | None:

@@ -17,11 +17,10 @@ from engine.ir.rules import (Assign, At, Atom, BoxMinus, BoxPlus, DiamondMinus, 
                              WindowFormula)
 from engine.ir.strata import endless, rounds, strata
 from engine.reference import granules
-from engine.reference.formulas import Ground, Row, ground, in_quick_order, unify, value_of
+from engine.reference.formulas import Ground, Row, ground, headed, in_quick_order, unify, value_of
 from engine.reference.granules import Timeline, distinct
 from engine.timeline import ALWAYS, MAX, Interval, coalesce, granule
 from engine.why import timed
-from engine.why.dense import headed
 from engine.why.held import LAST, Given, Index
 from engine.why.timed import Path, Search, Way, step
 from engine.why.trees import Absent, Budget, Derived, Holds, Operator, Proof, Source, asserted, depth
@@ -130,17 +129,10 @@ class Granular(Search[Point], Timeline[View]):
                         break
 
     def _heads(self, rule: Rule, row: Row, now: int) -> Iterator[tuple[Ground, int]]:
-        fact = ground(headed(rule.head), row)
-        match rule.head:
-            case At(instant=term):
-                k = number_of(value_of(term, row))
-                yield from [] if k is None else [(fact, k)]
-            case BoxPlus(distance=distance):
-                covered = range(now + self._steps(distance.lo), now + self._steps(distance.hi) + 1)
-                self.budget.spend(len(covered))
-                yield from ((fact, k) for k in covered)
-            case _:
-                yield fact, now
+        fact, told = ground(headed(rule.head), row), self._told(rule.head, row, now)
+        if isinstance(rule.head, BoxPlus):
+            self.budget.spend(len(told))
+        return ((fact, k) for k in told)
 
     # --- solutions
 
