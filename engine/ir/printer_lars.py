@@ -57,12 +57,9 @@ def _fact(fact: Fact, granularity_ms: int) -> str:
 
 
 def _head(head: Head) -> str:
-    match head:
-        case Atom():
-            return _atom(head)
-        case At(instant=moment, body=Atom() as atom):
-            return f"@{_term(moment)} {_atom(atom)}"
-    raise NotLars(f"the head {type(head).__name__}")
+    if not isinstance(head, (Atom, At)):
+        raise NotLars(f"the head {type(head).__name__}")
+    return _quantified(head)
 
 
 def _formula(formula: Formula, granularity_ms: int) -> str:

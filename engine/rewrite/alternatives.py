@@ -245,8 +245,7 @@ def _normal(visible: Sequence[Variable], atom: Atom, tests: Sequence[Test], choi
 
 def _with_constants(parts: list[Formula], choices: Choices, visible: Sequence[Variable]) -> tuple[list[Formula], Choices]:
     """A join in which a variable that can be one constant only is that constant."""
-    single = {v: Constant(next(iter(choices.rows))[place]) for place, v in enumerate(choices.columns)
-              if v not in visible and len({row[place] for row in choices.rows}) == 1}
+    single = choices.fixed(visible)
     return [replaced(part, single) for part in parts], choices.only([v for v in choices.columns if v not in single])
 
 

@@ -153,9 +153,9 @@ class Branches:
 
 def _with_constants(shape: Shape, rows: Rows, visible: Sequence[Variable]) -> tuple[Shape, Rows]:
     """A shape beside a table in which a variable that can be one constant only is that constant."""
-    single = {v: Constant(next(iter(rows))[place]) for place, v in enumerate(shape.columns)
-              if v not in visible and len({row[place] for row in rows}) == 1}
-    left = Choices(shape.columns, rows).only([v for v in shape.columns if v not in single])
+    choices = Choices(shape.columns, rows)
+    single = choices.fixed(visible)
+    left = choices.only([v for v in shape.columns if v not in single])
     atom = replace(shape.atom, terms=tuple(value(term, single) for term in shape.atom.terms))
     tests = tuple(Test(replaced_in(test.condition, single)) for test in shape.tests)
     return Shape(atom, tests, left.columns, shape.equal), left.rows

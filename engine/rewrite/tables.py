@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from engine.ir.rules import Table
@@ -32,6 +32,11 @@ class Choices:
     def with_value(self, column: Variable, token: str) -> Choices:
         """One more column, with this token in each row."""
         return Choices((*self.columns, column), frozenset((*row, token) for row in self.rows))
+
+    def fixed(self, but: Collection[Variable]) -> dict[Variable, Constant]:
+        """The columns, but for some, that have one token in all rows, with that."""
+        return {v: Constant(next(iter(self.rows))[place]) for place, v in enumerate(self.columns)
+                if v not in but and len({row[place] for row in self.rows}) == 1}
 
     def renamed(self, names: Mapping[Variable, Variable]) -> Choices:
         """The same with other names for columns."""

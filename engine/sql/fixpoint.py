@@ -32,6 +32,7 @@ _COVERS = {"lo": "<=", "reported": ">=", "sight": ">="}    # how a known row sta
 NO_TIMES = "ticks AS (SELECT CAST(0 AS BIGINT) AS tick)"
 _EMPTY = {"kind": "CAST(0 AS TINYINT)", "number": "CAST(0 AS DOUBLE)", "micros": "CAST(0 AS BIGINT)"}
 _NO_TOKEN = "''"
+_ALWAYS = {"lo": f"CAST({MIN} AS BIGINT) AS lo", "hi": f"CAST({MAX} AS BIGINT) AS hi"}
 
 
 @dataclass(frozen=True, slots=True, weakref_slot=True)
@@ -107,7 +108,7 @@ def _check(rule: Rule, source: ClosedSource, constants: dict[str, Constants], di
     relation = emitter.relation(whole(rule, source))
     held = "2 * tick - 1 AS lo, 2 * tick - 1 AS hi"
     if source.is_static or source.has_intervals:
-        held = "lo, hi" if relation.intervals else f"CAST({MIN} AS BIGINT) AS lo, CAST({MAX} AS BIGINT) AS hi"
+        held = "lo, hi" if relation.intervals else ", ".join(_ALWAYS.values())
     shown = sorted(v for v in relation.variables if v.visible)
     parts = [dialect.quote(f"{rule.name or 'false'}:"), *(f"concat({dialect.quote(f' ?{v.name} = ')}, {emitter.name(v)})" for v in shown)]
     text = f"concat({', '.join(parts)})"
@@ -144,7 +145,7 @@ def _facts(rules: Sequence[Rule], source: ClosedSource, columns: tuple[str, ...]
     heads = [row_of(rule.head) for rule in rules if isinstance(rule.head, Atom)]     # all of them: is_axiom
     rows = [tuple(term.token for term in head if isinstance(term, Constant)) for head in heads]     # without a body there is no variable
     rows = [row + (NOTHING.token,) * (len(terms) - len(row)) for row in rows]
-    made = {"lo": f"CAST({MIN} AS BIGINT) AS lo", "hi": f"CAST({MAX} AS BIGINT) AS hi", "sight": f"{all_sights(source)} AS sight"}
+    made = {**_ALWAYS, "sight": f"{all_sights(source)} AS sight"}
     if len(rows) > MOST_INLINE and not reported:
         given = Constants(tuple(rows), terms.index("o"))
         constants[name := given.name] = given
@@ -174,8 +175,7 @@ def _behind(source: ClosedSource, columns: tuple[str, ...], further: tuple[str, 
     behind, keys = width(source.background.rules), source.keys
     made = {key: f"k.{key}" for key in keys}
     made |= {c: f"b.{c}" if n < behind else f"{fixed(NOTHING.token)} AS {c}" for n, c in enumerate(further)}
-    made |= {"lo": f"CAST({MIN} AS BIGINT) AS lo", "hi": f"CAST({MAX} AS BIGINT) AS hi", "reported": "CAST(0 AS TINYINT) AS reported",
-             "sight": f"{all_sights(source)} AS sight"}
+    made |= {**_ALWAYS, "reported": "CAST(0 AS TINYINT) AS reported", "sight": f"{all_sights(source)} AS sight"}
     listed = ", ".join(made.get(c, f"b.{c}") for c in columns)
     there = f" CROSS JOIN (SELECT DISTINCT {', '.join(keys)} FROM {closure_table(source.name)}) AS k" if keys else ""
     return f" UNION ALL SELECT {listed} FROM {closure_table(source.background.name)} b{there}"
@@ -190,7 +190,7 @@ def _step(step: Step, source: ClosedSource, identity: tuple[str, ...], reported:
     made = {place: f"{_token(term, emitter, dialect)} AS {place}" for place, term in zip(places, terms)}
     made |= {"reported": f"CAST({int(step.rule.role == reported)} AS TINYINT) AS reported", "sight": f"{all_sights(source)} AS sight"}
     if not relation.intervals:  # it holds at all times
-        made |= {"lo": f"CAST({MIN} AS BIGINT) AS lo", "hi": f"CAST({MAX} AS BIGINT) AS hi"}
+        made |= _ALWAYS
     cells = [made.get(c, c) for c in (*identity, *(("hi",) if source.has_intervals else ()))]
     listed = ", ".join([*cells, *_companions(step.head[2], relation, emitter)])
     return emitter.statement(f"SELECT {listed} FROM {relation.name}")

@@ -70,7 +70,7 @@ class Dense(Search[Moment], DenseTime[View]):
         changed: list[Ground] = []
         for number in rounds(endless(layer)):
             found: dict[Ground, list[Interval]] = defaultdict(list)
-            rows = self._touched(triggers, changed) if number else [(rule, dict[str, str]()) for rule in layer]
+            rows = timed.touched(triggers, changed) if number else [(rule, dict[str, str]()) for rule in layer]
             for rule, row in rows:
                 for fact, when in self._derived(rule, row):
                     found[fact] += when
@@ -78,19 +78,6 @@ class Dense(Search[Moment], DenseTime[View]):
             changed = [fact for fact, when in found.items() if when and self.held.add(fact, when, self._last)]
             if not changed:
                 return
-
-    def _touched(self, triggers: Iterable[tuple[Rule, Atom]], changed: Iterable[Ground]) -> Iterator[tuple[Rule, Row]]:
-        """The rules that ask for what has changed, with what it binds."""
-        by_shape: dict[tuple[str, int], list[Ground]] = defaultdict(list)
-        for fact in changed:
-            by_shape[fact[0], len(fact[1])].append(fact)
-        seen: set[tuple[int, tuple[tuple[str, str], ...]]] = set()
-        for rule, atom in triggers:
-            for fact in by_shape.get((atom.predicate, len(atom.terms)), ()):
-                row = unify(atom, fact, {})
-                if row is not None and (key := (id(rule), tuple(sorted(row.items())))) not in seen:
-                    seen.add(key)
-                    yield rule, row
 
     def _derived(self, rule: Rule, row: Row) -> Iterator[tuple[Ground, list[Interval]]]:
         for found, held in self.body(rule, row):

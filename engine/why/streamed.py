@@ -71,23 +71,16 @@ class Streamed(Search[Instance]):
     # --- rounds
 
     def _derive(self) -> None:
+        triggers = [(rule, atom) for rule in self._rules for part in rule.body for atom in atoms(part)]
         changed: list[Ground] = []
         for number in rounds(endless(self._rules)):
-            rows = self._touched(changed) if number else ((rule, dict[str, str]()) for rule in self._rules)
+            rows = timed.touched(triggers, changed) if number else ((rule, dict[str, str]()) for rule in self._rules)
             found = [(ground(rule.head, bound), begin, end) for rule, row in rows if isinstance(rule.head, Atom)
                      for bound, begin, end, _ in self.body(rule, row)]
             self._last += 1
             changed = list(dict.fromkeys(fact for fact, begin, end in found if self._know(fact, begin, end)))
             if not changed:
                 return
-
-    def _touched(self, changed: Iterable[Ground]) -> Iterator[tuple[Rule, Row]]:
-        """The rules that ask for what has changed, with what it binds."""
-        for rule in self._rules:
-            for atom in (atom for part in rule.body for atom in atoms(part)):
-                for fact in changed:
-                    if (row := unify(atom, fact, {})) is not None:
-                        yield rule, row
 
     def body(self, rule: Rule, row: Row, by: int = LAST) -> list[Solution]:
         """The extensions of `row` that satisfy a body, from when to when, as known after the round `by`."""

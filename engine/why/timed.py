@@ -7,7 +7,8 @@ then those by all that is known. Each node says during which interval it is a pr
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, Protocol, TypeVar
 
@@ -16,7 +17,7 @@ from engine.ir.printer import show_group
 from engine.ir.rules import Assign, Atom, Formula, Head, Rule, Table
 from engine.ir.substitution import mapped
 from engine.ir.terms import Constant, Term, Variable
-from engine.reference.formulas import Ground, Row
+from engine.reference.formulas import Ground, Row, unify
 from engine.reference.substitution import expression
 from engine.timeline import ALWAYS, Interval, intersect
 from engine.why.trees import MOST_DEEP, Asserted, Budget, Lazy, Operator, Proof, Step, TooMuchError, choices, depth, shortest
@@ -139,6 +140,20 @@ class Search(ABC, Generic[G]):
             else:
                 chosen.append(tree)
                 begun.append(at(point))
+
+
+def touched(triggers: Iterable[tuple[Rule, Atom]], changed: Iterable[Ground]) -> Iterator[tuple[Rule, Row]]:
+    """The rules that ask for what has changed, with what it binds; `triggers` are rules with the atoms that they ask for."""
+    by_shape: dict[tuple[str, int], list[Ground]] = defaultdict(list)
+    for fact in changed:
+        by_shape[fact[0], len(fact[1])].append(fact)
+    seen: set[tuple[int, tuple[tuple[str, str], ...]]] = set()
+    for rule, atom in triggers:
+        for fact in by_shape.get((atom.predicate, len(atom.terms)), ()):
+            row = unify(atom, fact, {})
+            if row is not None and (key := (id(rule), tuple(sorted(row.items())))) not in seen:
+                seen.add(key)
+                yield rule, row
 
 
 # --- nodes

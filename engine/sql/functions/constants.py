@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from math import copysign, inf, isfinite
-from struct import pack, unpack
+from math import isfinite
 
+from engine.functions.numeric import single
 from engine.functions.typed import Kind, Kinds, typed
 from engine.sql.dialect import Dialect
 from engine.sql.functions import strings
@@ -27,7 +27,7 @@ def _with_value(operator: str, column: str, token: str, undecided: str, kinds: K
             return _number_test(column, sql, number)
         cases = _when(column, kinds & alike, _number_test(column, sql, number))
         if kind in EXACT:   # a float is compared with an exact number in single precision
-            cases += _when(column, kinds & {FLOAT}, _number_test(column, sql, _single(number)))
+            cases += _when(column, kinds & {FLOAT}, _number_test(column, sql, single(number)))
     elif kind in MOMENT and micros is not None:
         other = Kind.DATETIME_LOCAL if kind == Kind.DATETIME else Kind.DATETIME
         cases = [_moments_decided(column, int(kind), int(other), operator, micros)] if kinds & MOMENT else []
@@ -47,14 +47,6 @@ def _when(column: str, kinds: Kinds, truth: str) -> list[str]:
 
 def _number_test(column: str, operator: str, number: float) -> str:
     return f"({column}_n {operator} {double(number)})"
-
-
-def _single(number: float) -> float:
-    """The nearest single-precision number."""
-    try:
-        return float(unpack("f", pack("f", number))[0])
-    except OverflowError:
-        return copysign(inf, number)
 
 
 def _with_text(dialect: Dialect, operator: str, column: str, token: str) -> str | None:
