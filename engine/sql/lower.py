@@ -103,14 +103,6 @@ LONGEST = 12_000
 WHOLE = frozenset({*dates.FIELDS, "STRLEN"})
 
 
-@dataclass(frozen=True, slots=True)
-class Companions:
-    """The columns beside a token, and the kinds of its values."""
-
-    columns: tuple[str, str, str]
-    kinds: Kinds
-
-
 class Lowering:
     """Lowers the expressions of one query; `identity` seeds RAND and UUID, `label_offset` makes NOW() the label of T. A `quick` text may
     end undecided (dialect.UNDECIDED) and is then to be run again without `quick`, which only calls Python. `calls` counts the calls of
@@ -289,16 +281,17 @@ class Lowering:
         made = arithmetic.token(number, self._otherwise_value(expression, columns))
         return made if len(made) <= LONGEST else None
 
-    def companions(self, expression: Expression, columns: Columns) -> Companions | None:
-        """Kind, number and micros of an expression, for the columns beside its token; None where they are not to be had."""
+    def companions(self, expression: Expression, columns: Columns) -> tuple[tuple[str, str, str], Kinds] | None:
+        """Kind, number and micros of an expression, for the columns beside its token, and the kinds of its values; None where they are not
+        to be had."""
         value = self.operands.typed(expression, columns)
         if value is None or value.near:
             return None
         if not value.computed:
             made = f"CAST({value.kind} AS TINYINT)", f"CAST({value.number} AS DOUBLE)", f"CAST({value.micros} AS BIGINT)"
-            return Companions(made, value.kinds)
+            return made, value.kinds
         kind = f"CASE WHEN {either(value.undecided)} THEN {HARD} ELSE {value.kind} END"
-        return Companions((f"CAST({kind} AS TINYINT)", f"({value.number} + 0e0)", "CAST(NULL AS BIGINT)"), value.kinds | {HARD})
+        return (f"CAST({kind} AS TINYINT)", f"({value.number} + 0e0)", "CAST(NULL AS BIGINT)"), value.kinds | {HARD}
 
     # -- calls
 

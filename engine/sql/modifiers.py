@@ -43,11 +43,11 @@ def extend(emitter: Emitter, plan: nodes.Extend) -> Relation:
     column = emitter.name(plan.variable)
     added = [f"{emitter.lowering.value(plan.expression, spelling)} AS {column}"]
     companions = emitter.lowering.companions(plan.expression, spelling) if plan.variable in emitter.typed else None
-    added += [] if companions is None else [f"{sql} AS {column}{suffix}" for sql, suffix in zip(companions.columns, COMPANIONS)]
+    added += [] if companions is None else [f"{sql} AS {column}{suffix}" for sql, suffix in zip(companions[0], COMPANIONS)]
     certain = isinstance(plan.expression, Constant) or plan.expression in relation.certain
     return replace(relation, name=emitter.add(f"SELECT *, {', '.join(added)} FROM {name}"),
                    variables=(*relation.variables, plan.variable), certain=relation.certain | ({plan.variable} if certain else set()),
-                   typed={**relation.typed, **({} if companions is None else {plan.variable: companions.kinds})})
+                   typed={**relation.typed, **({} if companions is None else {plan.variable: companions[1]})})
 
 
 def _in_steps(emitter: Emitter, name: str, expression: Expression, spelling: Columns) -> tuple[str, Columns]:

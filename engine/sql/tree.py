@@ -12,17 +12,11 @@ Value = str | exp.Expr
 """A column by its name, or a tree."""
 
 
-def column(name: str, table: str | None = None) -> exp.Column:
-    return exp.column(name, table)
+column, text = exp.column, exp.Literal.string
 
 
 def number(value: int) -> exp.Expr:
     return exp.Neg(this=exp.Literal.number(-value)) if value < 0 else exp.Literal.number(value)
-
-
-def text(value: str) -> exp.Literal:
-    """A string literal of any text."""
-    return exp.Literal.string(value)
 
 
 def flag(value: bool) -> exp.Boolean:

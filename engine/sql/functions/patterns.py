@@ -9,6 +9,7 @@ from __future__ import annotations
 from engine.functions import regex_syntax as syntax
 from engine.functions.charclasses import Ranges
 from engine.functions.context import ExpressionError
+from engine.functions.regex_matchers import Writer
 from engine.functions.regexes import regex
 
 LONGEST = 300
@@ -26,42 +27,37 @@ def translate(pattern: str, flags: str) -> tuple[str, bool, int] | None:
     try:
         compiled = regex(pattern, flags)
         tree, _ = syntax.parse(pattern)
-        writer = _Writer(bool(flags))
+        writer = _Writer(flags)
         text = writer.write(tree)
     except (ExpressionError, Unsafe):
         return None
     return ("(?i)" if flags else "") + text, writer.ascii_only or bool(flags), compiled.finder.longest
 
 
-class _Writer:
-    def __init__(self, ignore_case: bool) -> None:
-        self.ignore_case, self.ascii_only = ignore_case, False
+class _Writer(Writer):
+    """Writes nodes as both engines read them, where these differ from Python."""
+
+    def __init__(self, flags: str) -> None:
+        super().__init__(flags)
+        self.ascii_only = False
 
     def write(self, node: syntax.Node) -> str:
         match node:
             case syntax.Char(char):
                 return _char(ord(char))
-            case syntax.CharClass():
-                return self._class(node)
-            case syntax.Dot():
-                return "[^\\n]"
-            case syntax.Begin():
-                return "\\A"
             case syntax.End():
                 return "\\z"
             case syntax.Group(body):
                 return f"(?:{self.write(body)})"
-            case syntax.Sequence(parts):
-                return "".join(map(self.write, parts))
-            case syntax.Choice(branches):
-                return "(?:" + "|".join(map(self.write, branches)) + ")"
             case syntax.Repeat(body, least, most) if isinstance(body, (syntax.Char, syntax.CharClass, syntax.Dot)):
                 return f"(?:{self.write(body)}){{{least},{'' if most is None else most}}}"
             case syntax.Repeat(body, 0, 1):
                 return f"(?:{self.write(body)})?"
-        raise Unsafe
+            case syntax.Repeat() | syntax.Reference():
+                raise Unsafe
+        return super().write(node)
 
-    def _class(self, node: syntax.CharClass) -> str:
+    def char_class(self, node: syntax.CharClass) -> str:
         if node.minus is not None or (node.fixed and self.ignore_case):  # categories do not heed flag i
             raise Unsafe
         ranges = list(node.ranges)
