@@ -1,17 +1,15 @@
-"""Texts of rules to rule sets: the one entrance for both syntaxes, what a document may import (profiles of RDF graphs: RIF RDF and OWL
-Compatibility, section 5.1), and the linking of documents that import each other."""
+"""Texts of rules to rule sets: the one entrance for both syntaxes, and what a document may import (profiles of RDF graphs: RIF RDF and OWL
+Compatibility, section 5.1)."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Iterator
 
-from engine.ir.builtins import RIF
 from engine.ir.expressions import Call, Expression
-from engine.ir.rules import (OF_SUBCLASSES, OWL_DIRECT, OWL_RL, RANKS, RDFS_PROFILE, SIMPLE, STREAM, TRIPLE, Assign, Atom, Fact, Formula,
+from engine.ir.rules import (OF_SUBCLASSES, OWL_DIRECT, OWL_RL, RANKS, RDFS_PROFILE, SIMPLE, STREAM, TRIPLE, Assign, Atom, Fact,
                              Import, Rule, RuleSet, Test, atoms)
-from engine.ir.spans import Diagnostic, DiagnosticError, Span
-from engine.ir.terms import RDF, RDF_TYPE, Constant, Variable
+from engine.ir.spans import Diagnostic, Span
+from engine.ir.terms import RDF_TYPE, Constant, Variable
 from grammar.rif import presentation, xml
 from grammar.rif.syntax import Document
 from grammar.rif.translate import SUBCLASS, Translator
@@ -19,16 +17,16 @@ from grammar.rule_text import Report, Stop
 
 PRESENTATION = "text/x-rif-ps"
 XML = "application/rif+xml"
-MEDIA = (PRESENTATION, XML)
+_PARSERS = {PRESENTATION: presentation.Parser, XML: xml.Parser}
 REJECTED = "rif-import-rejected"
 
 
 def parse_rules(text: str, media: str, name: str) -> RuleSet:
-    """The rule set `name` that a document of one of the types MEDIA says; local constants (``_x``, rif:local) belong to `name`. Raises
-    DiagnosticError with all that is wrong, in the order of the text; ValueError for another media type."""
+    """The rule set `name` that a document of one of these two types says; local constants (``_x``, rif:local) belong to `name`. Raises
+    DiagnosticError with all that is wrong, in the order of the text."""
     report = Report(text.removeprefix("\ufeff"))
     try:
-        document = _parser(report, media, name).document_()
+        document = _PARSERS[media](report, name).document_()
     except Stop:
         report.raise_if_any()
         raise
@@ -38,52 +36,13 @@ def parse_rules(text: str, media: str, name: str) -> RuleSet:
     return rule_set
 
 
-def parse_condition(text: str, media: str, prefixes: Mapping[str, str] | None = None) -> tuple[tuple[Formula, ...], ...]:
-    """The bodies of which one must hold for a closed formula; `prefixes` are known beside RIF's own. Raises as `parse_rules` does."""
-    report = Report(text.removeprefix("\ufeff"))
-    try:
-        parser = _parser(report, media, "condition")
-        if isinstance(parser, presentation.Parser):
-            parser.prefixes |= prefixes or {}
-        formula = parser.condition()
-    except Stop:
-        report.raise_if_any()
-        raise
-    bodies = Translator(report).condition(formula)
-    report.raise_if_any()
-    return tuple(bodies)
-
-
-def link(main: RuleSet, documents: Mapping[str, RuleSet]) -> RuleSet:
-    """A rule set together with the documents that it imports without a profile, and that these import; by IRI in `documents`. Raises
-    DiagnosticError where a symbol stands in different contexts, KeyError for a document that is not there."""
-    linked, waiting = {"": main}, [main]
-    while waiting:
-        for imp in waiting.pop().imports:
-            if imp.profile is None and imp.iri not in linked:
-                linked[imp.iri] = documents[imp.iri]
-                waiting.append(documents[imp.iri])
-    found = [*conflicts(tuple(linked.values())), *problems(imp for s in linked.values() for imp in s.imports)]
-    if found:
-        raise DiagnosticError(*found)
-    sets = tuple(linked.values())
-    return replace(main, rules=tuple(dict.fromkeys(r for s in sets for r in s.rules)), facts=tuple(f for s in sets for f in s.facts),
-                   imports=tuple(dict.fromkeys(i for s in sets for i in s.imports if i.profile is not None)))
-
-
-def _parser(report: Report, media: str, name: str) -> presentation.Parser | xml.Parser:
-    if media not in MEDIA:
-        raise ValueError(f"not a type of rule documents: {media}")
-    return (presentation.Parser if media == PRESENTATION else xml.Parser)(report, name)
-
-
 def _rule_set(document: Document, name: str, report: Report) -> RuleSet:
     found = [part for clause in document.clauses for part in Translator(report).clause(clause, document.window_ms)]
     rules, facts = [part for part in found if isinstance(part, Rule)], [part for part in found if isinstance(part, Fact)]
     if any(isinstance(f, Atom) and f.predicate == TRIPLE and f.terms[1] == Constant(SUBCLASS) for r in rules for f in r.body):
         rules += _of_subclasses(document.window_ms)
     rule_set = RuleSet(name, tuple(rules), tuple(facts), imports=document.imports, window_span=document.window_span)
-    report.diagnostics += [] if report.diagnostics else conflicts((rule_set,))
+    report.diagnostics += [] if report.diagnostics else conflicts(rule_set)
     return rule_set
 
 
@@ -117,25 +76,16 @@ def strongest(imports: Iterable[Import]) -> str | None:
     return max((imp.profile for imp in imports if imp.profile in RANKS), key=lambda p: RANKS[p], default=None)
 
 
-def graph_problems(tokens: Iterable[str], imp: Import) -> list[Diagnostic]:
-    """Literals that no graph of a combination may hold: they write what RIF has other constants for (section 3.1.1)."""
-    refused = tuple(f"^^<{space}>" for space in (f"{RIF}iri", f"{RIF}local", f"{RDF}PlainLiteral"))
-    return [Diagnostic(REJECTED, f"The graph <{imp.iri}> holds {token}, which no graph may that rules import.", imp.span,
-                       hint="write the IRI, or the plain literal, itself")
-            for token in sorted({token for token in tokens if token.endswith(refused)})]
-
-
-def conflicts(rule_sets: Sequence[RuleSet]) -> list[Diagnostic]:
-    """Symbols that stand in different contexts in documents that belong together (RIF-BLD section 2.3: each in at most one). A context is:
-    an individual, a predicate of so many arguments, a built-in."""
+def conflicts(rule_set: RuleSet) -> list[Diagnostic]:
+    """Symbols that stand in different contexts (RIF-BLD section 2.3: each in at most one). A context is: an individual, a predicate of so
+    many arguments, a built-in."""
     seen: dict[str, str] = {}
     found: dict[str, Diagnostic] = {}
-    for rule_set in rule_sets:
-        for token, context, span in _symbols(rule_set):
-            before = seen.setdefault(token, context)
-            if before != context and token not in found:
-                found[token] = Diagnostic("rule-syntax", f"{token} is {context} here, and {before} elsewhere.", span,
-                                          hint="give each its own name")
+    for token, context, span in _symbols(rule_set):
+        before = seen.setdefault(token, context)
+        if before != context and token not in found:
+            found[token] = Diagnostic("rule-syntax", f"{token} is {context} here, and {before} elsewhere.", span,
+                                      hint="give each its own name")
     return list(found.values())
 
 

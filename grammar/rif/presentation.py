@@ -25,7 +25,7 @@ _FOREIGN = {"Naf": "negation", "Neg": "negation", "Not": "negation", "INeg": "ne
 
 
 class Parser(Reader):
-    """Reads a document, or a condition by itself."""
+    """Reads a document."""
 
     def document_(self) -> Document:
         """``Document(...)``, up to the end of the text."""
@@ -49,12 +49,6 @@ class Parser(Reader):
         self.expect(")")
         self._end()
         return Document(tuple(clauses), tuple(imports), window, window_span)
-
-    def condition(self) -> Formula:
-        """A formula, up to the end of the text."""
-        formula = self.formula()
-        self._end()
-        return formula
 
     def _end(self) -> None:
         if self.token.kind != "eof":

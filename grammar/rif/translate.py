@@ -29,7 +29,7 @@ Scope = Mapping[str, Variable]
 
 
 class Translator:
-    """Translates one clause or condition."""
+    """Translates one clause."""
 
     def __init__(self, report: Report) -> None:
         self.report = report
@@ -55,10 +55,6 @@ class Translator:
                     yield Fact(atom, ALWAYS)
                 else:
                     yield Rule(atom, _without_idle(ordered.body, atom, calls), clause.name, window_ms, clause.span)
-
-    def condition(self, formula: Formula) -> list[tuple[BodyFormula, ...]]:
-        """The bodies of which one must hold for a closed formula to hold."""
-        return [self._safe(conjuncts, ()).body for conjuncts in self.body(formula, {})]
 
     def _safe(self, conjuncts: tuple[Conjunct, ...], head: tuple[Atom, ...]) -> Ordered:
         ordered = in_order(conjuncts)

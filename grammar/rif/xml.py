@@ -24,7 +24,7 @@ _SPACES = " \t\r\n"
 
 
 class Parser:
-    """Reads a document or condition; `document` is what its local constants belong to."""
+    """Reads a document; `document` is what its local constants belong to."""
 
     def __init__(self, report: Report, document: str) -> None:
         self.report, self.document = report, document
@@ -47,12 +47,6 @@ class Parser:
             else:
                 self._unexpected(child, "directive or payload")
         return Document(tuple(clauses), tuple(imports), window, window_span)
-
-    def condition(self) -> Formula:
-        """A formula as the root element."""
-        root = read(self.report)
-        self.base = root.attributes.get((XML, "base"))
-        return self.formula(root)
 
     def _known(self, element: Element) -> str:
         """The local name of an element of RIF."""

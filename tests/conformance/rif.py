@@ -24,11 +24,12 @@ from engine.reference.temporal import evaluate
 from engine.rewrite.owl2rl import RULES_OF
 from engine.timeline import ALWAYS
 from grammar import parse
-from grammar.rif.parse import REJECTED, graph_problems, strongest
+from grammar.rif.parse import REJECTED, strongest
 from tests.conformance.executors import Answer
 from tests.conformance.outcomes import Outcome, Verdict, refusal
 from tests.conformance.readings import Question, Told, ask
 from tests.conformance.rif_cases import Case, cases, read_graph, read_rules
+from tests.rif_documents import graph_problems
 
 GOAL: Triple = ("<urn:test:goal>", "<urn:test:is>", "<urn:test:reached>")
 PRESENT: Triple = ("<urn:test:here>", "<urn:test:is>", "<urn:test:here>")

@@ -11,7 +11,8 @@ import pyoxigraph
 
 from engine.ir.rules import STREAM, Formula, Import, RuleSet
 from engine.records import Triple
-from grammar.rif.parse import link, parse_condition, parse_rules
+from grammar.rif.parse import parse_rules
+from tests.rif_documents import link, parse_condition
 
 KINDS = ("PositiveEntailmentTest", "NegativeEntailmentTest", "PositiveSyntaxTest", "NegativeSyntaxTest", "ImportRejectionTest")
 MEDIA = {".rifps": "text/x-rif-ps", ".rif": "application/rif+xml"}

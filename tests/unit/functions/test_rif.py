@@ -13,7 +13,7 @@ from engine.functions.rif_values import identical
 from engine.ir import lists
 from engine.ir.builtins import BUILTINS
 from engine.ir.rules import Test as Condition
-from grammar.rif.parse import parse_condition
+from tests.rif_documents import parse_condition
 
 GUARDED = {
     "anyURI": "http://ex.org/", "base64Binary": "aGk=", "boolean": "1", "date": "2024-02-29", "dateTime": "2024-02-29T12:00:00",

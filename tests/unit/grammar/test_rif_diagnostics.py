@@ -5,8 +5,10 @@ from __future__ import annotations
 import pytest
 
 from engine.ir.spans import Diagnostic, DiagnosticError
-from grammar.rif.parse import link, parse_condition, parse_rules
+from grammar.rif.parse import parse_rules
+from grammar.rule_sets import parse_rules as parse_any
 from grammar.rule_text import MAX_LENGTH
+from tests.rif_documents import link, parse_condition
 
 PS, XML = "text/x-rif-ps", "application/rif+xml"
 OWL_DIRECT = "http://www.w3.org/ns/entailment/OWL-Direct"
@@ -253,4 +255,4 @@ def test_a_condition_is_closed_and_has_its_alternatives() -> None:
 
 def test_another_media_type_is_no_rule_document() -> None:
     with pytest.raises(ValueError, match="text/plain"):
-        parse_rules("", "text/plain", "x")
+        parse_any("", "text/plain", "x")

@@ -11,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from engine.ir.spans import DiagnosticError
-from grammar.rif.parse import parse_condition, parse_rules
+from grammar.rif.parse import parse_rules
+from tests.rif_documents import parse_condition
 from tests.shared import shared_files
 
 PS, XML = "text/x-rif-ps", "application/rif+xml"
