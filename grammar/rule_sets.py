@@ -12,8 +12,9 @@ from engine.ir.programs import columns
 from engine.ir.rules import STREAM, Atom, Import, RuleSet
 from engine.ir.spans import Diagnostic, DiagnosticError
 from engine.ir.statement import GraphSource, Program, Statement, StreamSource, TimeWindow
+from grammar.datalog.reader import Reader
 from grammar.datalogmtl.parse import MEDIA as DATALOGMTL, parse_datalogmtl, parse_facts
-from grammar.datalogmtl.reader import Reader
+from grammar.datalogmtl.reader import Reader as MetricReader
 from grammar.lars.parse import MEDIA as LARS, RuleReader, parse_lars
 from grammar.rif import parse as rif
 from grammar.rule_text import Report
@@ -31,45 +32,33 @@ OWN_PROBLEMS: Mapping[str, str] = {"rif-feature-not-core": "The rules are not RI
 
 @dataclass(frozen=True, slots=True)
 class Language:
-    """A syntax of a language of rules. `begins` is what its texts begin with, for people. `prefixes` reads those that a right text
-    declares; with it are languages whose programs have a time of their own, and files of facts."""
+    """A syntax of a language of rules. `begins` is what its texts begin with, for people. `reader` reads texts of languages
+    whose programs have a time of their own, and files of facts."""
 
     name: str
     media: str
     extensions: tuple[str, ...]
     parse: Callable[[str, str], RuleSet]
     begins: str = ""
-    prefixes: Callable[[str], dict[str, str]] | None = None
-
-
-def _metric_prefixes(text: str) -> dict[str, str]:
-    reader = Reader(Report(text.removeprefix("\ufeff")))
-    list(reader.clauses())
-    return reader.prefixes
-
-
-def _window_prefixes(text: str) -> dict[str, str]:
-    reader = RuleReader(Report(text.removeprefix("\ufeff")))
-    reader.program()
-    return reader.prefixes
+    reader: type[Reader] | None = None
 
 
 LANGUAGES = (
     Language("rif-core", rif.PRESENTATION, (".rifps",), lambda text, name: rif.parse_rules(text, rif.PRESENTATION, name), "Document("),
     Language("rif-core", rif.XML, (".rif", ".xml"), lambda text, name: rif.parse_rules(text, rif.XML, name), "an element"),
-    Language("lars", LARS, (".lars",), parse_lars, prefixes=_window_prefixes),
-    Language("datalogmtl", DATALOGMTL, (".dmtl", ".datalogmtl"), parse_datalogmtl, prefixes=_metric_prefixes),
+    Language("lars", LARS, (".lars",), parse_lars, reader=RuleReader),
+    Language("datalogmtl", DATALOGMTL, (".dmtl", ".datalogmtl"), parse_datalogmtl, reader=MetricReader),
 )
 
 BY_MEDIA = {language.media: language for language in LANGUAGES}
-RULE_TYPES = tuple(language.media for language in LANGUAGES if language.prefixes is None)
+RULE_TYPES = tuple(language.media for language in LANGUAGES if language.reader is None)
 """The types of rule programs whose texts tell what they are."""
-TIMED_TYPES = tuple(language.media for language in LANGUAGES if language.prefixes is not None)
+TIMED_TYPES = tuple(language.media for language in LANGUAGES if language.reader is not None)
 """The types of programs with a time of their own. Their texts do not tell which of them they are."""
 RULE_SET_TYPES = RULE_TYPES + TIMED_TYPES
 """The types of rule sets."""
-RULE_EXTENSIONS = {end: language.media for language in LANGUAGES if language.prefixes is None for end in language.extensions}
-TIMED_EXTENSIONS = {end: language.media for language in LANGUAGES if language.prefixes is not None for end in language.extensions}
+RULE_EXTENSIONS = {end: language.media for language in LANGUAGES if language.reader is None for end in language.extensions}
+TIMED_EXTENSIONS = {end: language.media for language in LANGUAGES if language.reader is not None for end in language.extensions}
 """The types of files by the ends of their names: of rule programs, and of those with a time of their own."""
 RULE_SET_EXTENSIONS = {**RULE_EXTENSIONS, **TIMED_EXTENSIONS}
 """The same of rule sets."""
@@ -84,8 +73,11 @@ def parse_rules(text: str, media: str, name: str) -> RuleSet:
 
 def prefixes_of(text: str, media: str) -> dict[str, str]:
     """The prefixes that a program with a time of its own declares; one that is right, as parse_rules says."""
-    read = BY_MEDIA[media].prefixes
-    return read(text) if read is not None else {}
+    if (reader_of := BY_MEDIA[media].reader) is None:
+        return {}
+    reader = reader_of(Report(text.removeprefix("\ufeff")))
+    list(reader.clauses())
+    return reader.prefixes
 
 
 def media_of(text: str) -> str | None:

@@ -33,10 +33,19 @@ class Report:
         """The place of these characters."""
         return Span(self.text, start, end)
 
+    def of(self, token: Token) -> Span:
+        """The place of a token."""
+        return self.span(token.start, token.end)
+
     def error(self, message: str, span: Span, *, code: str = "rule-syntax", note: str | None = None, hint: str | None = None) -> None:
         """Note a mistake; after MAX_ERRORS there is no point in more."""
         if len(self.diagnostics) < MAX_ERRORS:
             self.diagnostics.append(Diagnostic(code, message, span, note, hint))
+
+    def refuse(self, message: str, span: Span, hint: str | None = None, code: str = "rule-syntax") -> NoReturn:
+        """Note a mistake after which nothing can be read."""
+        self.error(message, span, code=code, hint=hint)
+        raise Stop
 
     def raise_if_any(self) -> None:
         """Raise DiagnosticError with all that was noted, in the order of the text."""
@@ -62,7 +71,9 @@ def _character(match: re.Match[str]) -> str:
 
 
 class TokenReader:
-    """The tokens of a text, the last of kind ``eof``."""
+    """The tokens of a text, the last of kind ``eof``; `whole` is what ends with it."""
+
+    whole = "text"
 
     def __init__(self, report: Report, tokens: Sequence[Token]) -> None:
         self.report, self._tokens, self._place = report, tokens, 0
@@ -103,7 +114,7 @@ class TokenReader:
 
     def here(self) -> Span:
         """The place of the next token."""
-        return self.report.span(self.token.start, self.token.end)
+        return self.report.of(self.token)
 
     def namespace(self, prefix: str, token: Token, declaration: str) -> str:
         """What a prefix means; an unknown one is reported once, with how it is declared, and means something of its own."""
@@ -117,11 +128,13 @@ class TokenReader:
         """Note that something else stands here, and stop."""
         token = self.token
         if token.kind == "eof":
-            self.report.error(f"The text ends too early: expected {expected}.", self.here(), hint=hint)
-            raise Stop
+            self.refuse(f"The {self.whole} ends too early: expected {expected}.", hint)
         found = token.text if len(token.text) <= 40 else token.text[:37] + "..."
-        self.report.error(f"Expected {expected}, found '{found}'.", self.here(), hint=hint or self.hint(token))
-        raise Stop
+        self.refuse(f"Expected {expected}, found '{found}'.", hint or self.hint(token))
+
+    def refuse(self, message: str, hint: str | None = None, span: Span | None = None, code: str = "rule-syntax") -> NoReturn:
+        """Note a mistake, where nothing else is said at the next token, and stop."""
+        self.report.refuse(message, span or self.here(), hint, code)
 
     def hint(self, token: Token) -> str | None:
         """How to write it instead of this token, where nothing better is known."""

@@ -3,17 +3,16 @@ each variable is bound by a positive atom, by ``@T`` before one, or by ``=`` wit
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from heapq import heapify, heappop, heappush
+from typing import Any
 
 from engine.ir.expressions import Call, Expression, variables_of
 from engine.ir.rules import Assign, Formula, Head, Negation, Test, rule_variables
 from engine.ir.spans import Span
 from engine.ir.terms import Variable
+from grammar.binding import Equality, assigned, bind
 from grammar.datalog.reader import Reader
-from grammar.rule_text import MAX_ATOMS, MAX_NESTING, Report, Stop
+from grammar.rule_text import MAX_ATOMS, MAX_NESTING, Report
 
 COMPARED = ("=", "!=", "<", "<=", ">", ">=")
 ARITHMETIC = ("+", "-", "*", "/")
@@ -23,19 +22,28 @@ _OTHERS = {"==": "equality is written =", "<>": "not equal is written !=", ":=":
 AGGREGATES = frozenset("count sum min max avg".split())
 
 
-@dataclass(frozen=True, slots=True)
-class Equality:
-    """``left = right``: a test, or where a side is a variable that nothing else binds, its value (`resolved`)."""
-
-    left: Expression
-    right: Expression
-    span: Span
-
-
-class ComparisonReader(Reader):
-    """Reads comparisons; an expression has at most MAX_NESTING operators and brackets."""
+class BodyReader(Reader):
+    """Reads bodies of at most MAX_ATOMS parts, which a language reads by `part`; and comparisons: an expression has at most MAX_NESTING
+    operators and brackets."""
 
     _parts = 0
+
+    def part(self) -> Any:
+        raise NotImplementedError
+
+    def separator(self) -> bool:
+        """Take what stands between two parts, if it stands here."""
+        return self.take(",") is not None
+
+    def body(self) -> list[Any]:
+        """The parts of a body."""
+        parts = [self.part()]
+        while self.separator():
+            if len(parts) == MAX_ATOMS:
+                self.refuse(f"A body has more than {MAX_ATOMS} atoms and comparisons.", "derive a part of it by a rule of its own",
+                            code="rule-too-long")
+            parts.append(self.part())
+        return parts
 
     def starts_comparison(self) -> bool:
         """Whether what begins here is no atom but a comparison."""
@@ -83,28 +91,18 @@ class ComparisonReader(Reader):
         if self.token.kind in ("word", "name", "iri") and self.after.text in ("(", "{"):
             aggregate = self.token.text.lower() in AGGREGATES
             what = f"The aggregate {self.token.text}" if aggregate else f"The function {self.token.text}"
-            self.report.error(f"{what} is not in this language.", self.here(),
-                              hint=None if aggregate else "values are made by + - * / only")
-            raise Stop
+            self.refuse(f"{what} is not in this language.", None if aggregate else "values are made by + - * / only")
         return self.term()
 
     def _call(self, function: str, *args: Expression) -> Call:
         self._count()
         return Call(function, args)
 
-    def check_length(self, parts: int) -> None:
-        """Another part of a body that has so many comes next."""
-        if parts >= MAX_ATOMS:
-            self.report.error(f"A body has more than {MAX_ATOMS} atoms and comparisons.", self.here(), code="rule-too-long",
-                              hint="derive a part of it by a rule of its own")
-            raise Stop
-
     def _count(self) -> None:
         self._parts += 1
         if self._parts > MAX_NESTING:
-            self.report.error(f"An expression has more than {MAX_NESTING} operators and brackets.", self.here(), code="nesting-too-deep",
-                              hint="give a part of it a variable of its own: Z = X + 1")
-            raise Stop
+            self.refuse(f"An expression has more than {MAX_NESTING} operators and brackets.",
+                        "give a part of it a variable of its own: Z = X + 1", code="nesting-too-deep")
 
 
 def resolved(parts: Sequence[Formula | Equality]) -> tuple[tuple[Formula, ...], frozenset[Variable]]:
@@ -112,31 +110,10 @@ def resolved(parts: Sequence[Formula | Equality]) -> tuple[tuple[Formula, ...], 
     text, that finds one side bound and the other a variable that is not assigns it."""
     bound = {v for part in parts if not isinstance(part, (Equality, Negation, Test)) for v in rule_variables(part)}
     waiting = {place: part for place, part in enumerate(parts) if isinstance(part, Equality)}
-    asking: dict[Variable, list[int]] = defaultdict(list)
-    for place, part in waiting.items():
-        for variable in variables_of(part.left) | variables_of(part.right):
-            asking[variable].append(place)
-    found: dict[int, Formula] = {}
-    to_try = list(waiting)
-    heapify(to_try)
-    while to_try:
-        place = heappop(to_try)
-        assigned = _assigned(waiting[place], bound) if place not in found else None
-        if assigned is not None:
-            found[place] = assigned
-            bound.add(assigned.variable)
-            for other in asking[assigned.variable]:
-                heappush(to_try, other)
-    tests = {place: Test(Call("=", (part.left, part.right), part.span)) for place, part in waiting.items()}
-    body = tuple(part if not isinstance(part, Equality) else found.get(place, tests[place]) for place, part in enumerate(parts))
+    found = bind(waiting, lambda part: part.variables, lambda part, known: assigned(part.left, part.right, known), bound)
+    made = {place: Test(Call("=", (part.left, part.right), part.span)) for place, part in waiting.items()}
+    body = tuple(part if not isinstance(part, Equality) else found.get(place, (made[place],))[0] for place, part in enumerate(parts))
     return body, frozenset(bound)
-
-
-def _assigned(equality: Equality, bound: set[Variable]) -> Assign | None:
-    for side, other in ((equality.left, equality.right), (equality.right, equality.left)):
-        if isinstance(side, Variable) and side not in bound and variables_of(other) <= bound:
-            return Assign(side, other)
-    return None
 
 
 def report_unsafe(head: Head, body: Sequence[Formula], bound: frozenset[Variable], places: Mapping[Variable, Span], report: Report) -> None:

@@ -8,9 +8,9 @@ No token stops here: what is none is one of kind ``bad``, which the reader repor
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
-from engine.ir.rules import SIMPLE, STREAM, TRIPLE, Atom, Import
+from engine.ir.rules import SIMPLE, STREAM, TRIPLE, Atom, Fact, Import, Rule
 from engine.ir.spans import Span
 from engine.ir.terms import RDF_TYPE, XSD, Constant, Term, Variable, is_language_tag
 from grammar.rule_text import Report, TokenReader, unescaped
@@ -59,6 +59,8 @@ class Reader(TokenReader):
     def __init__(self, report: Report) -> None:
         super().__init__(report, scan(report))
         self.places: dict[Variable, Span] = {}
+        self.imports: list[Import] = []
+        self._given: set[str] = set()
 
     def iri(self, readable: str = "an IRI such as <http://ex.org/a>") -> str:
         """An IRI in angle brackets or by its prefix, without brackets."""
@@ -88,7 +90,7 @@ class Reader(TokenReader):
             case "word" if token.text[0].isupper():
                 return self._variable(token.text, token)
             case "word" if token.text[0] == "_":
-                self.report.error(f"'{token.text}' is no term.", self.report.span(token.start, token.end),
+                self.report.error(f"'{token.text}' is no term.", self.report.of(token),
                                   hint="a variable begins with an upper-case letter, a constant with a lower-case one")
                 return Constant('""')
             case "word" if token.text in ("true", "false"):
@@ -118,7 +120,7 @@ class Reader(TokenReader):
 
     def _variable(self, name: str, token: Token) -> Variable:
         variable = Variable(name)
-        self.places.setdefault(variable, self.report.span(token.start, token.end))
+        self.places.setdefault(variable, self.report.of(token))
         return variable
 
     def _number(self, lexical: str) -> Constant:
@@ -130,7 +132,7 @@ class Reader(TokenReader):
         if self.token.kind == "language":
             tag = self.next()
             if not is_language_tag(tag.text[1:]):
-                self.report.error(f"{tag.text} is no language tag.", self.report.span(tag.start, tag.end),
+                self.report.error(f"{tag.text} is no language tag.", self.report.of(tag),
                                   hint="subtags have at most eight characters")
             return literal(text, language=tag.text[1:])
         if self.take("^^"):
@@ -188,9 +190,8 @@ class Reader(TokenReader):
             return "a variable begins with an upper-case letter, a constant with a lower-case one"
         return self.hints.get(token.text)
 
-    def sources(self) -> tuple[Import, ...]:
+    def sources(self) -> None:
         """All lines before the first rule; a stream is imported under the profile STREAM, a graph under SIMPLE."""
-        imports: list[Import] = []
         while self.at_directive():
             start = self.token.start
             word = self.next().text.upper()
@@ -198,11 +199,17 @@ class Reader(TokenReader):
                 self._prefix()
             elif word == "FROM":
                 profile = STREAM if self.token.word == "STREAM" and self.next() else SIMPLE
-                imports.append(Import(self.iri("STREAM or an IRI" if profile == SIMPLE else "an IRI such as <http://ex.org/s>"),
-                                      profile, self.span(start)))
+                iri = self.iri("STREAM or an IRI" if profile == SIMPLE else "an IRI such as <http://ex.org/s>")
+                self.imports.append(Import(iri, profile, self.span(start)))
             else:
+                if word in self._given:
+                    self.report.error(f"{word} is given twice.", self.report.span(start, start + len(word)), hint="give one of them")
+                self._given.add(word)
                 self.directive(word, start)
-        return tuple(imports)
+
+    def clauses(self) -> Iterator[Rule | Fact]:
+        """The rules and facts, in the order of the text; what is read beside them is in the members."""
+        raise NotImplementedError
 
     def at_directive(self) -> bool:
         """Whether such a line begins here: its word in any case, and not used as a predicate."""
@@ -210,7 +217,7 @@ class Reader(TokenReader):
         return self.token.word in self.directives and not follows
 
     def directive(self, word: str, start: int) -> None:
-        """A line of the language's own, after its first word, which stands at `start`."""
+        """A line of the language's own, of which there is one, after its first word, which stands at `start`."""
         raise NotImplementedError
 
     def _prefix(self) -> None:

@@ -16,7 +16,7 @@ from engine.ir.notation import duration
 from engine.ir.rules import Atom, BoxMinus, BoxPlus, DiamondMinus, Formula, Head, Negation, Test
 from engine.ir.spans import Span
 from engine.timeline import LONGEST_MS, Interval, diamond_minus, interval, is_moment
-from grammar.datalog.bodies import Equality
+from grammar.binding import Equality
 from grammar.rule_text import Report
 
 Number = Fraction | float       # the float is infinite

@@ -10,13 +10,12 @@ import math
 import re
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
-from typing import NoReturn
 
-from engine.ir.rules import Atom, Fact, Import, Rule
+from engine.ir.rules import Atom, Fact, Rule
 from engine.ir.spans import Span
 from engine.ir.terms import Constant, Term, Variable
 from engine.timeline import ALWAYS, Interval
-from grammar.datalog.bodies import ComparisonReader, report_unsafe, resolved
+from grammar.datalog.bodies import BodyReader, report_unsafe, resolved
 from grammar.datalogmtl.forward import (BOX_MINUS, BOX_PLUS, CONSTANTS, DIAMOND_MINUS, DIAMOND_PLUS, Clause, Metric, Operator, Part, Range,
                                         Translator, Without, number, when)
 from grammar.durations import DurationError, amount
@@ -34,15 +33,16 @@ _ENDS_BINARY = re.compile(r"\w+(?:Since|Until|UNTIL)")
 _PLAIN = re.compile(r"\w[\w.\-]*(?=[ \t]*[,)])")
 
 
-class Reader(ComparisonReader):
+class Reader(BodyReader):
     """Reads a text; what is wrong is in the report, and what is not wrong is given all the same."""
 
     directives = ("PREFIX", "FROM", "UNIT")
     reserved = frozenset(("not", *map(str.lower, _SPELLED)))
-    hints = {**ComparisonReader.hints, **dict.fromkeys(("<-", "\u2190"), "a rule is written head :- body"),
+    hints = {**BodyReader.hints, **dict.fromkeys(("<-", "\u2190"), "a rule is written head :- body"),
              "@": "'@' stands behind a fact: A(a)@[1,2]", **dict.fromkeys(("&", "&&"), "conditions stand side by side, with commas"),
              "!": "negation is written not"}
     unit_ms = 1_000
+    whole = "line"
     begins = "an atom or an operator such as Diamondminus[0,5]"
     goes_on = "':-', '@' or the end of the line"
     of_facts = "write when it holds: A(a)@[1,2]; or a rule: Boxplus[0,1]A(X) :- B(X)"
@@ -50,10 +50,8 @@ class Reader(ComparisonReader):
 
     def __init__(self, report: Report) -> None:
         super().__init__(report)
-        self.imports: list[Import] = []
         self._lines = list(_lines(self._tokens, report.text))
         self._blank: Span | None = None
-        self._unit_given = False
 
     def clauses(self) -> Iterator[Rule | Fact]:
         """The rules and facts, in the order of the text."""
@@ -65,7 +63,7 @@ class Reader(ComparisonReader):
                 if self.at_directive():
                     if before is not None:
                         self.report.error(f"{self.token.text} stands before the first rule or fact, that of line {before}.", self.here())
-                    self.imports += self.sources()
+                    self.sources()
                     self._end()
                 else:
                     before = before or self.here().line
@@ -73,17 +71,8 @@ class Reader(ComparisonReader):
             except Stop:
                 pass
 
-    def fail(self, expected: str, hint: str | None = None) -> NoReturn:
-        if self.token.kind == "eof":
-            self.report.error(f"The line ends too early: expected {expected}.", self.here(), hint=hint)
-            raise Stop
-        super().fail(expected, hint)
-
     def directive(self, word: str, start: int) -> None:
         """``UNIT 1 sec``: what 1 means in all times of the text."""
-        if self._unit_given:
-            self.report.error(f"{word} is given twice.", self.report.span(start, start + len(word)), hint="give one of them")
-        self._unit_given = True
         count = self.next().text if self.token.kind == "number" else "1"
         unit = self.expect_kind("word", "ms, sec, min, h or d").text
         try:
@@ -108,10 +97,7 @@ class Reader(ComparisonReader):
             self._end()
             yield from self._fact_of(head, interval, start)
         elif self.take(":-"):
-            body = [self._part()]
-            while self.take(","):
-                self.check_length(len(body))
-                body.append(self._part())
+            body = self.body()
             self._end()
             yield from self._rule_of(Clause(head, tuple(body), self.span(start)))
         elif self.token.kind == "eof":
@@ -158,7 +144,7 @@ class Reader(ComparisonReader):
                           hint="a constant begins with a lower-case letter, or stands in quotes")
         return term
 
-    def _part(self) -> Part:
+    def part(self) -> Part:
         if self.token.text == "not" and self.token.kind == "word":
             self.next()
             return Without(self._metric())
@@ -184,8 +170,7 @@ class Reader(ComparisonReader):
         operators: list[Operator] = []
         while (found := self._operator()) is not None:
             if len(operators) == MAX_NESTING:
-                self.report.error(f"More than {MAX_NESTING} operators before one atom.", self.here(), code="nesting-too-deep")
-                raise Stop
+                self.refuse(f"More than {MAX_NESTING} operators before one atom.", code="nesting-too-deep")
             operators.append(self._taken(*found))
         word = self.here()
         atom = self.atom(self.begins)
@@ -252,9 +237,7 @@ class Reader(ComparisonReader):
             below = number(self.expect_kind("number", "a number").text)
             value = None if value is None or not below else value / below
         if value is None:
-            self.report.error("This number is no time.", self.span(token.start),
-                              hint="a time has at most 40 digits, and nothing is divided by 0")
-            raise Stop
+            self.refuse("This number is no time.", "a time has at most 40 digits, and nothing is divided by 0", self.span(token.start))
         return sign * value
 
     def atom(self, expected: str = "an atom such as p(X, a)") -> Atom:

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from engine.ir.rules import At, Atom, BoxMinus, DiamondMinus, Fact, Formula, Head, Import, Negation, Rule, RuleSet, WindowFormula
+from engine.ir.rules import At, Atom, BoxMinus, DiamondMinus, Fact, Formula, Head, Negation, Rule, RuleSet, WindowFormula
 from engine.ir.spans import Diagnostic
 from engine.ir.strata import Known, heads, predicate_of, unstratified
 from engine.ir.terms import Constant, Term
 from engine.timeline import ALWAYS, MAX, Interval, granule, operator
-from grammar.datalog.bodies import AGGREGATES, Equality, report_unsafe, resolved
+from grammar.binding import Equality
+from grammar.datalog.bodies import AGGREGATES, report_unsafe, resolved
 from grammar.lars.timeline import TimelineReader, Window
 from grammar.rule_text import MAX_ERRORS, Report, Stop
 from grammar.text import Token
@@ -34,11 +35,12 @@ def parse_lars(text: str, name: str) -> RuleSet:
     granule. Raises DiagnosticError with all that is wrong, in the order of the text."""
     report = Report(text.removeprefix("\ufeff"))
     reader = RuleReader(report)
-    rules, facts, imports = reader.program()
+    found = [*reader.clauses()]
+    rules, facts = [part for part in found if isinstance(part, Rule)], [part for part in found if isinstance(part, Fact)]
     start = reader.start_at_ms()
     report.diagnostics += problems(rules, reader.tuple_windows)
     report.raise_if_any()
-    return RuleSet(name, tuple(rules), tuple(facts), reader.granularity_ms, start, imports)
+    return RuleSet(name, tuple(rules), tuple(facts), reader.granularity_ms, start, tuple(reader.imports))
 
 
 class RuleReader(TimelineReader):
@@ -46,30 +48,27 @@ class RuleReader(TimelineReader):
 
     reserved = frozenset(("not", "and", DIAMOND, BOX))
 
-    def program(self) -> tuple[list[Rule], list[Fact], tuple[Import, ...]]:
-        """All rules, facts and sources, up to the end of the text; after a mistake it goes on behind the next dot."""
+    def __init__(self, report: Report) -> None:
+        super().__init__(report)
         self.tuple_windows: list[tuple[Atom, Window]] = []
-        imports: list[Import] = []
-        rules: list[Rule] = []
-        facts: list[Fact] = []
+
+    def clauses(self) -> Iterator[Rule | Fact]:
+        """All rules and facts, up to the end of the text; after a mistake it goes on behind the next dot."""
+        none = True
         while self.token.kind != "eof" and len(self.report.diagnostics) < MAX_ERRORS:
             is_rule, begin = not self.at_directive(), self.token
             try:
-                if not is_rule:
-                    if rules or facts:
-                        self.report.error(f"{self.token.word} stands before the rules.", self.here(), hint="move it to the text's begin")
-                    imports += self.sources()
-                    continue
-                found = self._rule()
-                if isinstance(found, Rule):
-                    rules.append(found)
+                if is_rule:
+                    yield self._rule()
+                    none = False
                 else:
-                    facts.append(found)
+                    if not none:
+                        self.report.error(f"{self.token.word} stands before the rules.", self.here(), hint="move it to the text's begin")
+                    self.sources()
             except Stop:
                 self._recover(begin, is_rule)
-        if not (rules or facts or self.report.diagnostics):
+        if none and not self.report.diagnostics:
             self.report.error("The text has no rule.", self.here(), hint="p(X) <- [10 sec] diamond q(X).")
-        return rules, facts, tuple(imports)
 
     def _recover(self, begin: Token, is_rule: bool) -> None:
         """Go on behind the next dot; after a line before the rules, or a string that is never closed, on the next line."""
@@ -87,10 +86,7 @@ class RuleReader(TimelineReader):
         arrow = self.at(*ARROWS)
         if arrow:
             self.next()
-            parts.append(self._part())
-            while self._separator():
-                self.check_length(len(parts))
-                parts.append(self._part())
+            parts = self.body()
         if not self.take("."):
             self._no_dot(arrow)
         body, bound = resolved(parts)
@@ -111,7 +107,7 @@ class RuleReader(TimelineReader):
             self.fail("',' or '.'", "an atom has no value to compare; " + NO_AGGREGATES)
         self.fail("',' or '.'" if arrow else "'<-' or '.'", "a rule ends with a dot" if begins else None)
 
-    def _separator(self) -> bool:
+    def separator(self) -> bool:
         found = self.at(",", "&&") or self.token.word == "AND"
         if found:
             self.next()
@@ -120,7 +116,7 @@ class RuleReader(TimelineReader):
     def _head(self) -> Head:
         what = "A window" if self.at("[") else {"not": "Negation", DIAMOND: "diamond", BOX: "box"}.get(self._word())
         if what is not None and self.after.text not in NO_OPERAND:
-            self.refuse(f"{what} in a head is not plain LARS.", self.here(), "a head is p(X) or @T p(X)")
+            self.refuse(f"{what} in a head is not plain LARS.", "a head is p(X) or @T p(X)")
         if self.at(*ARROWS):
             self.fail("a head", "a rule without head is no rule of plain LARS; derive an atom that says what is wrong")
         if self.take("@"):
@@ -137,13 +133,13 @@ class RuleReader(TimelineReader):
                 return Fact(atom, granule(int(lexical or 0), self.granularity_ms))
         return Rule(head, ())
 
-    def _part(self) -> Formula | Equality:
+    def part(self) -> Formula | Equality:
         if self._word() == "not":
             self.next()
             if self._word() == "not":
-                self.refuse("'not' under 'not' is not plain LARS.", self.here(), "leave out both")
+                self.refuse("'not' under 'not' is not plain LARS.", "leave out both")
             if not self.at("(") and self.starts_comparison():
-                self.refuse("'not' before a comparison is not plain LARS.", self.here(), "use the opposite one: != for =, >= for <")
+                self.refuse("'not' before a comparison is not plain LARS.", "use the opposite one: != for =, >= for <")
             if self.at("("):
                 self._atom_under("'not'")
             return Negation(self._extended_atom())
@@ -152,7 +148,7 @@ class RuleReader(TimelineReader):
     def _extended_atom(self) -> Formula:
         window = self.window() if self.at("[") else None
         if self.at("["):
-            self.refuse("Nested windows are not plain LARS.", self.here(), "give the inner one a rule of its own")
+            self.refuse("Nested windows are not plain LARS.", "give the inner one a rule of its own")
         if self.at("\u229e"):
             self.fail("a window in brackets", "the window operator of size 3 is written [3]")
         operator_: Term | str | None = self._word()
@@ -182,14 +178,14 @@ class RuleReader(TimelineReader):
         """The atom under a window or an operator: nothing else stands there in plain LARS."""
         word = self._word()
         if word == "not":
-            self.refuse(f"'not' under {above} is not plain LARS.", self.here(),
+            self.refuse(f"'not' under {above} is not plain LARS.",
                         "write not before it; [w] box not p is not [w] diamond p, [w] diamond not p is not [w] box p")
         if word in (DIAMOND, BOX) or self.at("@"):
-            self.refuse("An operator under an operator is not plain LARS.", self.here(), "give the inner one a rule of its own")
+            self.refuse("An operator under an operator is not plain LARS.", "give the inner one a rule of its own")
         if self.at("["):
-            self.refuse("A window under an operator is not plain LARS.", self.here(), "a window comes first: [3] diamond p(X)")
+            self.refuse("A window under an operator is not plain LARS.", "a window comes first: [3] diamond p(X)")
         if self.at("("):
-            self.refuse(f"Brackets under {above} are not plain LARS.", self.here(), "give them a rule of their own: both(X) <- p(X), q(X).")
+            self.refuse(f"Brackets under {above} are not plain LARS.", "give them a rule of their own: both(X) <- p(X), q(X).")
         if self.at("+", "-", "*", "/"):
             self.fail(AN_ATOM, "compute the instant before: U = T + 1, @U p(X)")
         return self._atom()
@@ -197,7 +193,7 @@ class RuleReader(TimelineReader):
     def _atom(self, expected: str = AN_ATOM) -> Atom:
         word = self._word()
         if word in self.reserved and self.after.text in NO_OPERAND:
-            self.refuse(f"'{self.token.text}' is a word of LARS, and no predicate's name.", self.here(), "take another name")
+            self.refuse(f"'{self.token.text}' is a word of LARS, and no predicate's name.", "take another name")
         atom = self.atom(expected)
         if self.at("{") and atom.predicate.lower() in AGGREGATES:
             self.fail("',' or '.'", NO_AGGREGATES)

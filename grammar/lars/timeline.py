@@ -8,9 +8,8 @@ from typing import Literal
 from engine.ir.spans import Span
 from engine.ir.terms import XSD, Constant, Term, Variable
 from engine.timeline import LONGEST_MS, is_moment
-from grammar.datalog.bodies import ComparisonReader
+from grammar.datalog.bodies import BodyReader
 from grammar.durations import DurationError, amount, instant
-from grammar.rule_text import Stop
 from grammar.terms import literal
 
 DEFAULT_GRANULARITY_MS = 1_000
@@ -28,18 +27,15 @@ class Window:
     span: Span
 
 
-class TimelineReader(ComparisonReader):
+class TimelineReader(BodyReader):
     """Reads ``GRANULARITY 1 sec`` and ``START AT "2024-05-01T00:00:00Z"`` or ``START AT 5``, then windows and instants by them."""
 
     directives = ("PREFIX", "FROM", "GRANULARITY", "START")
     granularity_ms = DEFAULT_GRANULARITY_MS
     _start: tuple[int, bool, Span] | None = None
-    _granularity_given = False
 
     def directive(self, word: str, start: int) -> None:
-        """A line about the timeline; each at most once."""
-        if self._granularity_given if word == "GRANULARITY" else self._start is not None:
-            self.report.error(f"{word} is given twice.", self.report.span(start, start + len(word)), hint="give one of them")
+        """A line about the timeline."""
         if word == "GRANULARITY":
             self._granularity()
         else:
@@ -59,14 +55,14 @@ class TimelineReader(ComparisonReader):
         start = self.next().start
         if self.at("]"):
             self.next()
-            self.refuse("A window has a size.", self.span(start), A_WINDOW)
+            self.refuse("A window has a size.", A_WINDOW, self.span(start))
         if self.at("-"):
             while not self.at("]", ".") and self.token.kind != "eof":
                 self.next()
             self.take("]")
-            self.refuse("A window is not negative.", self.span(start), A_WINDOW)
+            self.refuse("A window is not negative.", A_WINDOW, self.span(start))
         tuples = self.take("#") is not None
-        number = self.expect_kind("number", "the size of a window") if not tuples else self.expect_kind("number", "a count of tuples")
+        number = self.expect_kind("number", "a count of tuples" if tuples else "the size of a window")
         tuples = tuples or self.take("#") is not None
         unit = self.next().text if self.token.kind == "word" and not tuples else None
         if not self.at("]"):
@@ -100,13 +96,7 @@ class TimelineReader(ComparisonReader):
         if not is_moment(granule * self.granularity_ms):
             self.report.error(f"Granule {granule} is not within the years 1 to 9999.", span, hint="granules count from 1970")
 
-    def refuse(self, message: str, span: Span, hint: str | None = None) -> None:
-        """Note a mistake, and stop reading this rule."""
-        self.report.error(message, span, hint=hint)
-        raise Stop
-
     def _granularity(self) -> None:
-        self._granularity_given = True
         start = self.token.start
         number = self.expect_kind("number", "the length of a granule, such as 1 sec")
         if self.token.kind != "word" or self.at_directive():

@@ -17,7 +17,7 @@ from defusedxml import DefusedXmlException
 from defusedxml.expatreader import DefusedExpatParser
 
 from engine.ir.spans import Span
-from grammar.rule_text import MAX_LENGTH, Report, Stop
+from grammar.rule_text import MAX_LENGTH, Report
 
 XML = "http://www.w3.org/XML/1998/namespace"
 MAX_DEPTH = 256
@@ -98,8 +98,7 @@ class _Builder(ContentHandler):
         element = Element(name[0] or "", name[1], attributes, self._span())
         self._count(sum(map(len, attributes.values())))
         if len(self._open) >= MAX_DEPTH:
-            self.report.error(f"Elements are nested more than {MAX_DEPTH} deep.", element.span, code="nesting-too-deep")
-            raise Stop
+            self.report.refuse(f"Elements are nested more than {MAX_DEPTH} deep.", element.span, code="nesting-too-deep")
         if self._open:
             self._open[-1].children.append(element)
         else:
@@ -120,8 +119,7 @@ class _Builder(ContentHandler):
     def _count(self, length: int) -> None:
         self._length += length
         if self._length > 2 * MAX_LENGTH:
-            self.report.error("With its entities the document is too long.", self._span(), code="body-too-large")
-            raise Stop
+            self.report.refuse("With its entities the document is too long.", self._span(), code="body-too-large")
 
 
 def read(report: Report) -> Element:
@@ -135,14 +133,11 @@ def read(report: Report) -> Element:
         parser.close()
     except SAXParseException as error:
         place = builder.place(error.getLineNumber(), error.getColumnNumber())
-        report.error(*builder.ill_formed(error.getMessage(), place))
-        raise Stop from None
+        report.refuse(*builder.ill_formed(error.getMessage(), place))
     except (_EntityRefused, DefusedXmlException) as error:
         place = report.text.find("<!DOCTYPE")
         message = str(error) if isinstance(error, _EntityRefused) else "The document refers to something outside of it."
-        report.error(message, report.span(max(place, 0), max(place, 0) + 9), hint="write the text itself where the entity stands")
-        raise Stop from None
+        report.refuse(message, report.span(max(place, 0), max(place, 0) + 9), hint="write the text itself where the entity stands")
     if builder.root is None:
-        report.error("The text holds no element.", report.span(0, 0))
-        raise Stop
+        report.refuse("The text holds no element.", report.span(0, 0))
     return builder.root

@@ -134,7 +134,7 @@ class Parser(Reader):
 
     def _variable(self) -> Var:
         token = self.next()
-        return Var(token.text[1:], self.report.span(token.start, token.end))
+        return Var(token.text[1:], self.report.of(token))
 
     def _clause(self) -> tuple[Formula, Formula | None]:
         if self.take("If"):

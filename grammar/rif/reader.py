@@ -5,10 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from difflib import get_close_matches
+from typing import NoReturn
 
 from engine.ir.terms import XSD
 from grammar.rif import constants
-from grammar.rule_text import MAX_NESTING, Report, Stop, TokenReader, unescaped
+from grammar.rule_text import MAX_NESTING, Report, TokenReader, unescaped
 from grammar.text import CLOSING, Token, mismatch
 
 _START = r"[^\W\d]"
@@ -59,14 +60,11 @@ def scan(report: Report) -> list[Token]:
         if token.text in CLOSING:
             open_.append(token)
             if len(open_) > MAX_NESTING:
-                report.error(f"Brackets are nested more than {MAX_NESTING} deep.", report.span(token.start, token.end),
-                             code="nesting-too-deep")
-                raise Stop
+                report.refuse(f"Brackets are nested more than {MAX_NESTING} deep.", report.of(token), code="nesting-too-deep")
         elif token.text in (")", "]", "*)"):
             if not open_ or CLOSING[open_[-1].text] != token.text:
                 message, hint = mismatch(open_, token, report.span)
-                report.error(message, report.span(token.start, token.end), hint=hint)
-                raise Stop
+                report.refuse(message, report.of(token), hint)
             open_.pop()
         tokens.append(token)
     if open_:
@@ -74,24 +72,21 @@ def scan(report: Report) -> list[Token]:
     return [*tokens, Token("eof", "", len(report.text), len(report.text))]
 
 
-def _bad(report: Report, token: Token, before: list[Token]) -> None:
-    span = report.span(token.start, token.end)
+def _bad(report: Report, token: Token, before: list[Token]) -> NoReturn:
+    span = report.of(token)
     operator = next((found for found in _OPERATORS if report.text.startswith(found, token.start)), None)
     if token.text == '"':
-        report.error("This string is never closed.", span, hint='close it with ", and write \\" for a quote inside it')
-    elif operator == "<-":
-        report.error("'<-' has no place in a rule document.", report.span(token.start, token.start + 2),
-                     hint="a rule is written head :- body")
-    elif operator is not None and (token.text != "<" or _compares(report.text, token, before)):
+        report.refuse("This string is never closed.", span, 'close it with ", and write \\" for a quote inside it')
+    if operator == "<-":
+        report.refuse("'<-' has no place in a rule document.", report.span(token.start, token.start + 2), "a rule is written head :- body")
+    if operator is not None and (token.text != "<" or _compares(report.text, token, before)):
         left = before[-1].text if before and before[-1].kind in ("variable", "number", "string", "curie") else "?x"
         found = _OPERAND.match(report.text, token.start + len(operator))
-        report.error(f"'{operator}' has no place in a rule document.", report.span(token.start, token.start + len(operator)),
-                     hint=f"write External({_OPERATORS[operator]}({left} {found[1] if found else '?y'}))")
-    elif token.text == "<":
-        report.error("This IRI is never closed.", span, hint="an IRI ends with > and holds no spaces, quotes, braces or backslashes")
-    else:
-        report.error(f"'{token.text}' has no place in a rule document.", span, hint=_HINTS.get(token.text))
-    raise Stop
+        report.refuse(f"'{operator}' has no place in a rule document.", report.span(token.start, token.start + len(operator)),
+                      f"write External({_OPERATORS[operator]}({left} {found[1] if found else '?y'}))")
+    if token.text == "<":
+        report.refuse("This IRI is never closed.", span, "an IRI ends with > and holds no spaces, quotes, braces or backslashes")
+    report.refuse(f"'{token.text}' has no place in a rule document.", span, _HINTS.get(token.text))
 
 
 def _compares(text: str, token: Token, before: list[Token]) -> bool:
@@ -99,7 +94,7 @@ def _compares(text: str, token: Token, before: list[Token]) -> bool:
     return bool(before) and before[-1].kind in ("variable", "number") and _OPERAND.match(text, token.start + 1) is not None
 
 
-def _never_closed(report: Report, tokens: list[Token], open_: list[Token]) -> None:
+def _never_closed(report: Report, tokens: list[Token], open_: list[Token]) -> NoReturn:
     """A bracket that is open at the end. It is an earlier one's where a rule begins within a rule, or has its ``:-`` within an atom."""
     stack: list[tuple[Token, str]] = []     # open brackets, each with the word before it
     word = ""
@@ -109,21 +104,17 @@ def _never_closed(report: Report, tokens: list[Token], open_: list[Token]) -> No
         elif token.text in (")", "]", "*)"):
             stack.pop()
         elif stack and token.kind in ("word", "mark") and stack[-1][1] not in _WITHIN.get(token.text, (stack[-1][1],)):
-            opened, line = stack[-1][0], report.span(token.start, token.end).line
-            report.error(f"This '{opened.text}' is never closed.", report.span(opened.start, opened.end),
-                         hint=f"add '{CLOSING[opened.text]}' before the {token.text} of line {line}")
-            raise Stop
+            opened = stack[-1][0]
+            report.refuse(f"This '{opened.text}' is never closed.", report.of(opened),
+                          f"add '{CLOSING[opened.text]}' before the {token.text} of line {report.of(token).line}")
         if token.kind != "variable":        # Forall ?x ?y (
             word = token.text if token.kind == "word" else ""
     last = open_[-1]
-    line, end = report.span(last.start, last.end).line, tokens[-1].end
-    if report.span(end, end).line == line:
-        report.error(f"This '{last.text}' is never closed.", report.span(last.start, last.end),
-                     hint=f"add '{CLOSING[last.text]}' where it ends")
-    else:
-        report.error(f"The text ends too early: expected '{CLOSING[last.text]}' for the '{last.text}' of line {line}.",
-                     report.span(end, end), hint=f"a '{CLOSING[last.text]}' is missing here or before")
-    raise Stop
+    line, end = report.of(last).line, report.span(tokens[-1].end, tokens[-1].end)
+    if end.line == line:
+        report.refuse(f"This '{last.text}' is never closed.", report.of(last), f"add '{CLOSING[last.text]}' where it ends")
+    report.refuse(f"The text ends too early: expected '{CLOSING[last.text]}' for the '{last.text}' of line {line}.", end,
+                  f"a '{CLOSING[last.text]}' is missing here or before")
 
 
 class Reader(TokenReader):
@@ -193,4 +184,4 @@ class Reader(TokenReader):
         return self.namespace(prefix, token, f"Prefix({prefix or 'ex'} <http://...>)") + name
 
     def _checked(self, token: Token, make: Callable[..., str], *arguments: str | None) -> str:
-        return constants.checked(self.report, self.report.span(token.start, token.end), make, *arguments)
+        return constants.checked(self.report, self.report.of(token), make, *arguments)

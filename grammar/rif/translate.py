@@ -17,7 +17,8 @@ from engine.ir.rules import TRIPLE, Assign, Atom, Fact, Formula as BodyFormula, 
 from engine.ir.spans import Span
 from engine.ir.terms import RDF_TYPE, RDFS, Constant, Term as IrTerm, Variable
 from engine.timeline import ALWAYS
-from grammar.rif.bodies import Conjunct, Equality, Ordered, in_order
+from grammar.binding import Equality
+from grammar.rif.bodies import Conjunct, Ordered, in_order
 from grammar.rif.syntax import Apply, Clause, Connective, Const, External, Foreign, Formula, Frame, ListTerm, Pair, Quantified, Term, Var
 from grammar.rule_text import Report
 

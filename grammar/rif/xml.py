@@ -12,7 +12,7 @@ from grammar.rif.elements import XML, Element, read
 from grammar.rif.presentation import UNITS, window_ms
 from grammar.rif.syntax import (Apply, Clause, Connective, Const, Document, External, Foreign, Formula, Frame, ListTerm, Pair, Quantified,
                                 Term, Var)
-from grammar.rule_text import Report, Stop
+from grammar.rule_text import Report
 
 EXTENSION = "urn:thalweg:rif"
 """The namespace of ``<Window>10 s</Window>``, which stands between the directives and the payload of a Document."""
@@ -63,8 +63,7 @@ class Parser:
 
     def _fail(self, message: str, element: Element, hint: str | None = None) -> NoReturn:
         end = min(element.span.end, self.report.text.find(">", element.span.start) + 1 or element.span.end)
-        self.report.error(message, self.report.span(element.span.start, end), hint=hint)
-        raise Stop
+        self.report.refuse(message, self.report.span(element.span.start, end), hint)
 
     def _only(self, element: Element, *names: str) -> Element:
         """The one child, which is one of these (any where none is named)."""
