@@ -50,7 +50,7 @@ class Entry:
             if (variant, snapshot) in self._frames:
                 return self._frames[variant, snapshot]
             event = self._seen(variant, snapshot)
-            made = (full_frames(event, event.full, variant, self._cap, "snapshot") if snapshot
+            made = (full_frames(event, event.full, variant, self._cap, snapshot=True) if snapshot
                     else result_frames(event, self._before() if self._compares(variant) else None, variant, self._cap))
             self._frames[variant, snapshot] = made
             if event is not self.event:

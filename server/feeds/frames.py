@@ -103,30 +103,28 @@ def result_frames(event: ResultEvent, before: bytes | None, variant: Variant, ca
     if variant.mode == "full":
         return full_frames(event, event.full, variant, cap)
     if event.kind == "boolean":
-        return [Frame("delta", _joined(event.full, rsp(event)), event.id)]
+        return _chunks("delta", event, [_with_rsp(event, event.full)], False)
     if event.kind != "graph" and (event.added or event.removed):
         return _stream_frames(event, cap)
-    added, removed = difference(event, before)
-    if event.kind == "graph":
-        return _chunked(event, added, removed, cap, lambda a, r: _graph_delta(event, a, r, variant))
-    head = orjson.loads(event.payload)["head"]
-    return _chunked(event, added, removed, cap, lambda a, r: _table_delta(event, head, a, r))
+    changes = difference(event, before)
+    fits = sum(len(row) for rows in changes for row in rows) <= cap
+    slices: list[tuple[Rows, Rows]] = [changes] if fits else [*((piece, ()) for piece in _slices(changes[0], cap)),
+                                                              *(((), piece) for piece in _slices(changes[1], cap))]
+    head = None if event.kind == "graph" else orjson.loads(event.payload)["head"]
+    return _chunks("delta", event, [_opened(event, _difference(event, head, piece, variant)) for piece in slices], not fits)
 
 
-def full_frames(event: ResultEvent, data: bytes, variant: Variant, cap: int, name: str | None = None) -> list[Frame]:
-    """The whole relation as ``result``, ``graph`` or (`name`) ``snapshot`` events."""
-    snapshot = name == "snapshot"
+def full_frames(event: ResultEvent, data: bytes, variant: Variant, cap: int, snapshot: bool = False) -> list[Frame]:
+    """The whole relation as ``result``, ``graph`` or ``snapshot`` events."""
+    name, fits = "snapshot" if snapshot else "graph" if event.kind == "graph" else "result", len(data) <= cap
     if event.kind == "graph":
-        event_name = name or "graph"
-        if len(data) <= cap:
-            return [Frame(event_name, _graph(event, data, variant, (0, True) if snapshot else None), event.id)]
-        pieces = [b"".join(piece) for piece in _slices(data.splitlines(keepends=True), cap)]
-        return [Frame(event_name, _graph(event, piece, variant, (number, number == len(pieces) - 1)),
-                      event.id if number == len(pieces) - 1 else None) for number, piece in enumerate(pieces)]
-    event_name = name or "result"
-    if len(data) <= cap or event.kind == "boolean":
-        return [Frame(event_name, _joined(data, rsp(event), (0, True) if snapshot else None), event.id)]
-    return _table_chunks(event_name, event, data, cap)
+        pieces = [data] if fits else [b"".join(piece) for piece in _slices(data.splitlines(keepends=True), cap)]
+        return _chunks(name, event, [_opened(event, _graph_part(event, piece, variant)) for piece in pieces], snapshot or not fits)
+    if fits or event.kind == "boolean":
+        return _chunks(name, event, [_with_rsp(event, data)], snapshot)
+    head, runs = _pieces(data, cap)
+    shown = dumps(rsp(event))
+    return _chunks(name, event, [(head, run, b']},"rsp":', shown) for run in runs], True)
 
 
 def difference(event: ResultEvent, before: bytes | None) -> tuple[Rows, Rows]:
@@ -173,40 +171,37 @@ def rsp(event: ResultEvent) -> dict[str, Any]:
     return {**shown, "limit": meta["limit"]} if shown["truncated"] and "limit" in meta else shown
 
 
-def _joined(data: bytes, rsp_member: dict[str, Any], chunk: tuple[int, bool] | None = None) -> bytes:
-    """A JSON object with the member ``rsp`` (and its place in chunks) added at the end."""
-    tail = {"rsp": rsp_member} if chunk is None else {"rsp": rsp_member, "chunk": chunk[0], "last": chunk[1]}
-    return data.rstrip()[:-1] + b"," + dumps(tail)[1:]
+def _chunks(name: str, event: ResultEvent, pieces: Sequence[Parts], numbered: bool) -> list[Frame]:
+    """Events whose data are objects, given without their closing braces. `numbered`: each says which chunk it is. The last has the id."""
+    last = len(pieces) - 1
+    return [Frame(name, (*piece, b"," + dumps({"chunk": number, "last": number == last})[1:] if numbered else b"}"),
+                  event.id if number == last else None) for number, piece in enumerate(pieces)]
 
 
-def _table_chunks(name: str, event: ResultEvent, data: bytes, cap: int) -> list[Frame]:
-    head, pieces = _pieces(data, cap)
-    shown = dumps(rsp(event))
-    return [Frame(name, (head, piece, b']},"rsp":', shown, _place(number, last), b"}"), event.id if last else None)
-            for number, (piece, last) in enumerate(pieces)]
+def _with_rsp(event: ResultEvent, data: bytes) -> Parts:
+    """A JSON object with the member ``rsp`` at the end, without its closing brace."""
+    return on_one_line(data.rstrip()[:-1]), b',"rsp":', dumps(rsp(event))
+
+
+def _opened(event: ResultEvent, members: dict[str, Any]) -> Parts:
+    """An object of ``rsp`` and these members, without its closing brace."""
+    return (on_one_line(dumps({"rsp": rsp(event), **members}))[:-1],)
 
 
 def _stream_frames(event: ResultEvent, cap: int) -> list[Frame]:
-    """What ISTREAM or DSTREAM gave as differences (SEPA's names, as `_table_delta`): its rows as they are written already."""
+    """What ISTREAM or DSTREAM gave as differences (SEPA's names, as `_difference`): its rows as they are written already."""
     head, pieces = _pieces(event.payload, cap)
     before, after = b"".join((b'{"rsp":', dumps(rsp(event)), b',"addedResults":', head)), b"".join((b',"removedResults":', head, _END))
     if event.removed:
         before, after = b"".join((before, _END, b',"removedResults":', head)), b""
-    return [Frame("delta", (before, piece, _END, after, _place(number, last) if len(pieces) > 1 else b"", b"}"),
-                  event.id if last else None) for number, (piece, last) in enumerate(pieces)]
+    return _chunks("delta", event, [(before, piece, _END, after) for piece in pieces], len(pieces) > 1)
 
 
-def _pieces(data: bytes, cap: int) -> tuple[bytes, list[tuple[memoryview, bool]]]:
-    """A table's JSON up to its bindings; and these in pieces, with whether it is the last one."""
+def _pieces(data: bytes, cap: int) -> tuple[bytes, list[memoryview]]:
+    """A table's JSON up to its bindings; and these in pieces."""
     data = on_one_line(data)
     begin = data.index(_BINDINGS) + len(_BINDINGS)
-    pieces = list(cut_rows(data, cap, begin, len(data) - len(_END)))
-    return data[:begin], [(piece, number == len(pieces)) for number, piece in enumerate(pieces, 1)]
-
-
-def _place(number: int, last: bool) -> bytes:
-    """The members that say which chunk it is."""
-    return b"," + dumps({"chunk": number, "last": last})[1:-1]
+    return data[:begin], list(cut_rows(data, cap, begin, len(data) - len(_END)))
 
 
 def cut_rows(text: bytes, cap: int, start: int = 0, end: int | None = None) -> Iterator[memoryview]:
@@ -242,31 +237,12 @@ def _closes(rows: bytes, quote: int) -> bool:
     return (quote - before) % 2 == 1 and rows[quote - 1] not in b":,{["
 
 
-def _chunked(event: ResultEvent, added: Rows, removed: Rows, cap: int, write: Any) -> list[Frame]:
-    """Events with slices of the added rows, then of the removed ones; one event where they fit together."""
-    if sum(map(len, added)) + sum(map(len, removed)) <= cap:
-        return [Frame("delta", dumps(write(added, removed)), event.id)]
-    pieces: list[tuple[Rows, Rows]] = [(piece, ()) for piece in _slices(added, cap)] + [((), piece) for piece in _slices(removed, cap)]
-    last = len(pieces) - 1
-    return [Frame("delta", dumps({**write(*piece), "chunk": number, "last": number == last}), event.id if number == last else None)
-            for number, piece in enumerate(pieces)]
-
-
-def _table_delta(event: ResultEvent, head: Any, added: Rows, removed: Rows) -> dict[str, Any]:
-    """SEPA's names (Roffia et al., "Dynamic Linked Data")."""
-    parts = {name: {"head": head, "results": {"bindings": [orjson.Fragment(row) for row in part]}}
-             for name, part in (("addedResults", added), ("removedResults", removed))}
-    return {"rsp": rsp(event), **parts}
-
-
-def _graph_delta(event: ResultEvent, added: Rows, removed: Rows, variant: Variant) -> dict[str, Any]:
-    parts = {name: _graph_part(event, b"".join(rows), variant) for name, rows in (("added", added), ("removed", removed))}
-    return {"rsp": rsp(event), **parts}
-
-
-def _graph(event: ResultEvent, data: bytes, variant: Variant, chunk: tuple[int, bool] | None) -> bytes:
-    place = {} if chunk is None else {"chunk": chunk[0], "last": chunk[1]}
-    return dumps({"rsp": rsp(event), **_graph_part(event, data, variant), **place})
+def _difference(event: ResultEvent, head: Any, rows: tuple[Rows, Rows], variant: Variant) -> dict[str, Any]:
+    """Added and removed rows: as graphs, or as tables under SEPA's names (Roffia et al., "Dynamic Linked Data")."""
+    if event.kind == "graph":
+        return {name: _graph_part(event, b"".join(part), variant) for name, part in zip(("added", "removed"), rows)}
+    return {name: {"head": head, "results": {"bindings": [orjson.Fragment(row) for row in part]}}
+            for name, part in zip(("addedResults", "removedResults"), rows)}
 
 
 def _graph_part(event: ResultEvent, data: bytes, variant: Variant) -> dict[str, Any]:
