@@ -19,7 +19,6 @@ MAX_EFFORT = 200_000     # a third of a second; 64 KiB of triples need 70,000
 FOREIGN = "\x80"
 
 _SPACE = re.compile(r"[ \t\r\n]*")
-_WORD = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_$")
 
 
 @dataclass(slots=True)
@@ -140,52 +139,25 @@ class _Named:
     is_list: bool
 
 
-def part(inner: Function, name: str, is_list: bool) -> Function:
-    """What `inner` reads, as the part `name` of the composite around it."""
+def gathered(inner: Function, make: Callable[[list[Any]], list[Any]]) -> Function:
+    """What `make` makes of the results of `inner`."""
     def parse(run: Run, place: int, out: list[Any]) -> int:
         results: list[Any] = []
         end = inner(run, place, results)
         if end >= 0:
-            out.append(_Named(name, results[0] if len(results) == 1 else results, is_list))
+            out.extend(make(results))
         return end
 
     return parse
 
 
-def keyword(word: str, skips: bool) -> Function:
-    """A key word in any case, not part of a longer word."""
-    size, upper = len(word), word.upper()
-
-    def parse(run: Run, place: int, out: list[Any]) -> int:
-        if skips:
-            place = run.skip(place)
-            run.note(place, word)
-        end = place + size
-        text = run.text
-        if text[place:end].upper() != upper or text[end:end + 1] in _WORD or (place and text[place - 1] in _WORD):
-            return FAILED
-        out.append(word)
-        return end
-
-    return parse
+def part(inner: Function, name: str, is_list: bool) -> Function:
+    """What `inner` reads, as the part `name` of the composite around it."""
+    return gathered(inner, lambda results: [_Named(name, results[0] if len(results) == 1 else results, is_list)])
 
 
-def literal(mark: str, skips: bool) -> Function:
-    size, readable = len(mark), f"'{mark}'"
-
-    def parse(run: Run, place: int, out: list[Any]) -> int:
-        if skips:
-            place = run.skip(place)
-            run.note(place, readable)
-        if not run.text.startswith(mark, place):
-            return FAILED
-        out.append(mark)
-        return place + size
-
-    return parse
-
-
-def regex(pattern: re.Pattern[str], readable: str, skips: bool) -> Function:
+def terminal(pattern: re.Pattern[str], readable: str, result: str | None, skips: bool) -> Function:
+    """What the pattern matches; its result is the text, where it is not given."""
     def parse(run: Run, place: int, out: list[Any]) -> int:
         if skips:
             place = run.skip(place)
@@ -193,7 +165,7 @@ def regex(pattern: re.Pattern[str], readable: str, skips: bool) -> Function:
         found = pattern.match(run.text, place)
         if found is None:
             return FAILED
-        out.append(found[0])
+        out.append(found[0] if result is None else result)
         return found.end()
 
     return parse
@@ -263,25 +235,5 @@ def repeat(inner: Function, first: First, least: int, most: int | None, skips: b
         if count < least:
             return FAILED
         return place if count or not skips else run.skip(place)
-
-    return parse
-
-
-def suppressed(inner: Function) -> Function:
-    """What `inner` reads, without result."""
-    def parse(run: Run, place: int, out: list[Any]) -> int:
-        return inner(run, place, [])
-
-    return parse
-
-
-def group(inner: Function) -> Function:
-    """What `inner` reads, as one list."""
-    def parse(run: Run, place: int, out: list[Any]) -> int:
-        results: list[Any] = []
-        end = inner(run, place, results)
-        if end >= 0:
-            out.append(results)
-        return end
 
     return parse

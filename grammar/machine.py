@@ -13,6 +13,7 @@ A compiled function takes a run, an offset and the list of results so far; it re
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -21,7 +22,7 @@ import pyparsing
 from rdflib.plugins.sparql.parserutils import Comp, Param
 
 from grammar import combinators
-from grammar.combinators import First, Function, Run
+from grammar.combinators import First, Function
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +32,30 @@ class LeafPlan:
     kind: str
     readable: str
     first: str
+
+
+@dataclass(frozen=True, slots=True)
+class Terminal:
+    """A terminal of the grammar: its pattern, its readable name, the characters it can begin with (none: any), and its result where that
+    is not the text."""
+
+    pattern: re.Pattern[str]
+    readable: str
+    first: str = ""
+    result: str | None = None
+
+    @classmethod
+    def of(cls, element: Any) -> Terminal | None:
+        """What a key word (in any case, not part of a longer word), a mark or a regular expression is."""
+        match element:
+            case pyparsing.Keyword(match=word):
+                pattern = re.compile(rf"(?<![A-Za-z0-9_$]){re.escape(word)}(?![A-Za-z0-9_$])", re.IGNORECASE)
+                return cls(pattern, word, word[0].lower() + word[0].upper(), word)
+            case pyparsing.Literal(match=mark):
+                return cls(re.compile(re.escape(mark)), f"'{mark}'", mark[0], mark)
+            case pyparsing.Regex():
+                return cls(element.re, element.name)
+        return None
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,19 +107,12 @@ class Machine:
     def _find_first(self, element: Any) -> First:
         if id(element) in self._plan.replaced:
             return self.first(self._plan.replaced[id(element)])
-        leaf = self._plan.leaf(element) if not isinstance(element, Element) else None
-        if leaf is not None:
-            return First(frozenset(leaf.first) or None, frozenset((leaf.readable,)))
+        if isinstance(element, Element):
+            return self.first(element.begins_like)
+        terminal = self._plan.leaf(element) or Terminal.of(element)
+        if terminal is not None:
+            return First(frozenset(terminal.first) or None, frozenset((terminal.readable,)))
         match element:
-            case Element():
-                return self.first(element.begins_like)
-            case pyparsing.Keyword():
-                start = element.match[0]
-                return First(frozenset((start.lower(), start.upper())), frozenset((element.match,)))
-            case pyparsing.Literal():
-                return First(frozenset(element.match[0]), frozenset((f"'{element.match}'",)))
-            case pyparsing.Regex():
-                return First(None, frozenset((element.name,)))
             case pyparsing.And():
                 result = _NOTHING
                 for part in element.exprs:
@@ -115,19 +133,12 @@ class Machine:
 
     def compile(self, element: Any) -> Function:
         """The function of an element; elements that contain themselves are resolved when first run."""
-        known = self._functions.get(id(element))
-        if known is not None:
-            return known
-        self._kept.append(element)
-        cell: list[Function] = []
-
-        def later(run: Run, place: int, out: list[Any]) -> int:
-            return cell[0](run, place, out)
-
-        self._functions[id(element)] = later
-        cell.append(self._build(element))
-        self._functions[id(element)] = cell[0]
-        return cell[0]
+        key = id(element)
+        if key not in self._functions:
+            self._kept.append(element)
+            self._functions[key] = lambda run, place, out: self._functions[key](run, place, out)
+            self._functions[key] = self._build(element)
+        return self._functions[key]
 
     def _build(self, element: Any) -> Function:
         plan = self._plan
@@ -143,36 +154,26 @@ class Machine:
             return combinators.composite(self._plain(inner), plan.nodes[id(element)])
         return self._plain(element)
 
-    def _repeat(self, element: Any, least: int, most: int | None) -> Function:
-        return combinators.repeat(self.compile(element.expr), self.first(element.expr), least, most, element.skipWhitespace)
-
     def _plain(self, element: Any) -> Function:
+        if (terminal := Terminal.of(element)) is not None:
+            return combinators.terminal(terminal.pattern, terminal.readable, terminal.result, element.skipWhitespace)
         match element:
             case Comp():
                 return combinators.composite(self.compile(element.expr), element.name)
             case Param():
                 return combinators.part(self.compile(element.expr), element.name, element.isList)
-            case pyparsing.Keyword():
-                return combinators.keyword(element.match, element.skipWhitespace)
-            case pyparsing.Literal():
-                return combinators.literal(element.match, element.skipWhitespace)
-            case pyparsing.Regex():
-                return combinators.regex(element.re, element.name, element.skipWhitespace)
             case pyparsing.And():
                 return combinators.sequence(tuple(self.compile(e) for e in element.exprs))
             case pyparsing.MatchFirst():
                 alternatives = tuple((self.first(e), self.compile(e)) for e in element.exprs)
                 return combinators.first_of(alternatives, element.skipWhitespace)
-            case pyparsing.Opt():
-                return self._repeat(element, 0, 1)
-            case pyparsing.ZeroOrMore():
-                return self._repeat(element, 0, None)
-            case pyparsing.OneOrMore():
-                return self._repeat(element, 1, None)
+            case pyparsing.Opt() | pyparsing.ZeroOrMore() | pyparsing.OneOrMore():
+                least, most = int(isinstance(element, pyparsing.OneOrMore)), 1 if isinstance(element, pyparsing.Opt) else None
+                return combinators.repeat(self.compile(element.expr), self.first(element.expr), least, most, element.skipWhitespace)
             case pyparsing.Suppress():
-                return combinators.suppressed(self.compile(element.expr))
+                return combinators.gathered(self.compile(element.expr), lambda results: [])
             case pyparsing.Group():
-                return combinators.group(self.compile(element.expr))
+                return combinators.gathered(self.compile(element.expr), lambda results: [results])
             case pyparsing.ParseElementEnhance():
                 return self.compile(element.expr)
         raise TypeError(f"no way to run {type(element).__name__}")
