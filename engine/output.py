@@ -175,12 +175,12 @@ def _few_bindings(table: pa.Table) -> bytes:
     columns = []
     for name in table.column_names:
         mark = json.dumps(name, ensure_ascii=False) + ":"
-        columns.append([None if token is None else mark + (_short_term(token) if len(token) <= _SHORT else _json_term(token))
+        columns.append([None if token is None else mark + (_short_term(token) if len(token) <= _SHORT else json_term(token))
                         for token in table[name].to_pylist()])
     return "".join(f"{{{','.join(cell for cell in row if cell is not None)}}}," for row in zip(*columns)).encode()
 
 
-def _json_term(token: str) -> str:
+def json_term(token: str) -> str:
     """A token as `json_terms` has it: what N-Triples escapes JSON does in the same way."""
     if token[0] == "<":
         return f'{{"type":"uri","value":"{token[1:-1]}"}}'
@@ -190,7 +190,7 @@ def _json_term(token: str) -> str:
     return f'{{"type":"literal","value":{lexical}{_literal_end(suffix)}'
 
 
-_short_term = lru_cache(maxsize=10_000)(_json_term)
+_short_term = lru_cache(maxsize=10_000)(json_term)
 
 
 def _bindings(table: pa.Table) -> pa.ChunkedArray:

@@ -7,8 +7,9 @@ that parts know their place; a mistake raises ClauseError with its place, what w
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from contextvars import ContextVar
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from pyparsing import CaselessKeyword, Literal, MatchFirst, Opt, ParseBaseException, ParserElement, Regex, ZeroOrMore
@@ -45,20 +46,20 @@ class Clause:
         return self.parts.get(part)
 
 
+def _leaf(kind: str) -> Callable[[str, int, Any], Leaf]:
+    return lambda text, place, found: Leaf(kind, found[0], place, place + len(found[0]))
+
+
 def _word(word: str) -> ParserElement:
-    element = CaselessKeyword(word).set_name(word)
-    return element.set_parse_action(lambda s, place, t: Leaf("word", t[0].upper(), place, place + len(t[0])))
+    return CaselessKeyword(word).set_name(word).set_parse_action(_leaf("word"))
 
 
 def _mark(mark: str) -> ParserElement:
-    return Literal(mark).set_parse_action(lambda s, place, t: Leaf("mark", t[0], place, place + len(t[0])))
+    return Literal(mark).set_parse_action(_leaf("mark"))
 
 
 def _terminal(pattern: str, kind: str, readable: str) -> ParserElement:
-    def leaf(_text: str, place: int, found: Any) -> Leaf:
-        return Leaf(kind, found[0], place, place + len(found[0]))
-
-    return Regex(pattern, re.IGNORECASE).set_parse_action(leaf).set_name(readable)
+    return Regex(pattern, re.IGNORECASE).set_parse_action(_leaf(kind)).set_name(readable)
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,8 +165,6 @@ def read_clause(element: ParserElement, text: str, place: int) -> Clause:
 
 
 def _shifted(value: Any, by: int) -> Any:
-    if isinstance(value, Leaf):
-        return Leaf(value.kind, value.text, value.start + by, value.end + by)
-    if isinstance(value, Amount):
-        return Amount(value.value, value.start + by, value.end + by)
+    if isinstance(value, (Leaf, Amount)):
+        return replace(value, start=value.start + by, end=value.end + by)
     return [_shifted(item, by) for item in value]

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from datetime import datetime, timedelta, timezone
 from fractions import Fraction
 
+from engine.ir.notation import date_time_ms
 from engine.timeline import LONGEST_MS, is_moment
 
 UNITS = {"ms": 1, "s": 1_000, "sec": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}     # sec: imars-csparql, figure 2
@@ -15,7 +15,6 @@ _NUMBER = r"[0-9]{1,18}(?:\.[0-9]{1,9})?"
 _AMOUNT = re.compile(f"({_NUMBER})([A-Za-z]*)")
 _SHORT = re.compile(f"(?:{_NUMBER}[A-Za-z]+)*{_NUMBER}[A-Za-z]*")
 _ISO = re.compile(r"P(?:([0-9]{1,9})D)?(?:T(?:([0-9]{1,9})H)?(?:([0-9]{1,9})M)?(?:([0-9]{1,18}(?:\.[0-9]{1,9})?)S)?)?", re.IGNORECASE)
-_DATE_TIME = re.compile(r"(\d{4})-(\d\d)-(\d\d)T(\d\d):(\d\d):(\d\d)(?:\.(\d{1,9}))?(Z|[+-]\d\d:\d\d)?")
 SPELT_OUT = {"secs": "s", "second": "s", "seconds": "s", "min": "m", "mins": "m", "minute": "m", "minutes": "m", "hour": "h", "hours": "h",
              "hr": "h", "hrs": "h", "day": "d", "days": "d", "msec": "ms", "millis": "ms", "millisecond": "ms", "milliseconds": "ms"}
 
@@ -62,20 +61,9 @@ def amount(number: str, unit: str) -> int:
 
 def instant(written: str) -> int:
     """An xsd:dateTime as ms since the epoch; without a time zone it is UTC. Raises DurationError."""
-    match = _DATE_TIME.fullmatch(written)
-    wrong = DurationError(f"'{written}' is not an xsd:dateTime.", 'START AT "2024-05-01T00:00:00Z"')
-    if match is None:
-        raise wrong
-    year, month, day, hour, minute, second = (int(part) for part in match.groups()[:6])
-    zone = match[8] or "Z"
-    offset = 0 if zone == "Z" else (1 if zone[0] == "+" else -1) * (int(zone[1:3]) * 60 + int(zone[4:6]))
-    fraction = Fraction(int(match[7]), 10 ** len(match[7])) * 1000 if match[7] else Fraction(0)
-    try:
-        moment = datetime(year, month, day, hour, minute, second, tzinfo=timezone.utc)
-    except ValueError:
-        raise wrong from None
-    since = moment - datetime(1970, 1, 1, tzinfo=timezone.utc) - timedelta(minutes=offset)
-    ms = since // timedelta(milliseconds=1) + int(fraction)
+    ms = date_time_ms(written)
+    if ms is None:
+        raise DurationError(f"'{written}' is not an xsd:dateTime.", 'START AT "2024-05-01T00:00:00Z"')
     if not is_moment(ms):
         raise DurationError(f"'{written}' is not within the years 1 to 9999 of UTC.", 'START AT "2024-05-01T00:00:00Z"')
     return ms

@@ -5,7 +5,6 @@ What the readers of rule languages are made of.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from typing import NoReturn
 
@@ -16,9 +15,6 @@ MAX_LENGTH = 1 << 20
 MAX_NESTING = 64
 MAX_ATOMS = 64      # and comparisons of a body: a join of so many takes seconds to plan
 MAX_ERRORS = 20
-
-_ESCAPE = re.compile(r"\\(?:u([0-9A-Fa-f]{4})|U([0-9A-Fa-f]{8})|(.))", re.DOTALL)
-_ESCAPES = {"t": "\t", "b": "\b", "n": "\n", "r": "\r", "f": "\f"}
 
 
 class Report:
@@ -55,19 +51,6 @@ class Report:
 
 class Stop(Exception):
     """Nothing after this mistake can be read; it is in the report."""
-
-
-def unescaped(text: str) -> str:
-    """A string as written between its quotes, its escapes undone."""
-    return _ESCAPE.sub(_character, text) if "\\" in text else text
-
-
-def _character(match: re.Match[str]) -> str:
-    short, long, char = match.groups()
-    if char is not None:
-        return _ESCAPES.get(char, char)
-    code = int(short or long, 16)
-    return chr(code) if code <= 0x10FFFF and not 0xD800 <= code <= 0xDFFF else "\ufffd"
 
 
 class TokenReader:

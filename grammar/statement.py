@@ -70,7 +70,7 @@ def _parse(text: Text) -> Statement:
     windows, graphs = (_ALL, _ALL) if head.unread else (reader.window_names, reader.graph_names)
     patterns = Patterns(names, labels, head.windows, windows, graphs)
     query = Queries(names, labels, patterns).query(tree)
-    over = too_deep(query) or too_large(query)
+    over = over_a_limit(query)
     if over is not None:
         raise DiagnosticError(*found, over)
     statement = reader.statement(query)
@@ -222,51 +222,36 @@ class _Assembler:
         self._names.error(message, place.start, place.end, hint=hint)
 
 
-def too_deep(query: Query) -> Diagnostic | None:
-    """A query so deep that walking it could exhaust the stack: long chains of operators or UNIONs lean to one side."""
-    span: Span | None = None
-    stack: list[tuple[Any, int, Span | None]] = [(query, 1, None)]
-    while stack:
-        node, depth, span = stack.pop()
-        span = getattr(node, "span", None) or span
-        if depth > MAX_DEPTH:
-            return Diagnostic("nesting-too-deep", f"More than {MAX_DEPTH} operators or groups hang on one another.", span, hint=_hint(node))
-        stack.extend((child, depth if isinstance(child, tuple) else depth + 1, span) for child in _inside(node)
-                     if child is not None and not isinstance(child, _LEAVES))
-    return None
-
-
-def too_large(query: Query) -> Diagnostic | None:
-    """A query of more parts than can be planned and run in a short time."""
+def over_a_limit(query: Query) -> Diagnostic | None:
+    """What is said of a query so deep that walking it could exhaust the stack (long chains of operators or UNIONs lean to one side), or of
+    more parts than can be planned and run in a short time."""
+    if isinstance(query, Construct) and len(query.template) > MAX_TEMPLATE:
+        return _too_many("triples in its template", MAX_TEMPLATE, query.template[MAX_TEMPLATE].span)
     patterns = cells = 0
     variables: set[Variable] = set()
-    stack: list[Any] = [query]
+    stack: list[tuple[Any, int, Span | None]] = [(query.pattern if isinstance(query, Construct) else query, 1, None)]
     while stack:
-        node = stack.pop()
-        if isinstance(node, (TriplePattern, PathPattern)):
-            patterns += 1
-        elif isinstance(node, Variable):
-            variables.add(node)
+        node, depth, around = stack.pop()
         span = getattr(node, "span", None)
+        if depth > MAX_DEPTH and not isinstance(node, _LEAVES):
+            return Diagnostic("nesting-too-deep", f"More than {MAX_DEPTH} operators or groups hang on one another.", span or around,
+                              hint=_hint(node))
+        match node:
+            case TriplePattern() | PathPattern():
+                patterns += 1
+            case Variable():
+                variables.add(node)
+            case OrderBy(conditions=conditions) if len(conditions) > MAX_ORDER:
+                return _too_many("conditions in ORDER BY", MAX_ORDER, span)
+            case Values(variables=columns, rows=rows):
+                cells += len(rows) * len(columns)
         if patterns > MAX_PATTERNS:
             return _too_many("triple patterns and paths", MAX_PATTERNS, span)
         if len(variables) > MAX_VARIABLES:
             return _too_many("variables", MAX_VARIABLES, getattr(query.pattern, "span", None))
-        match node:
-            case Construct(template=template, pattern=pattern):
-                if len(template) > MAX_TEMPLATE:
-                    return _too_many("triples in its template", MAX_TEMPLATE, template[MAX_TEMPLATE].span)
-                stack.append(pattern)
-                continue
-            case OrderBy(conditions=conditions) if len(conditions) > MAX_ORDER:
-                return _too_many("conditions in ORDER BY", MAX_ORDER, span)
-            case Values(variables=columns, rows=rows):
-                variables.update(columns)
-                cells += len(rows) * len(columns)
-                if cells > MAX_CELLS:
-                    return _too_many("cells in VALUES", MAX_CELLS, span)
-                continue
-        stack.extend(reversed(list(_inside(node))))
+        if cells > MAX_CELLS:
+            return _too_many("cells in VALUES", MAX_CELLS, span)
+        stack.extend((child, depth if isinstance(child, tuple) else depth + 1, span or around) for child in reversed(list(_inside(node))))
     return None
 
 

@@ -9,11 +9,9 @@ from typing import Any
 
 from engine.ir.patterns import Alternative, Inverse, Link, NegatedSet, Path, PathPattern, Repeat, Sequence, TriplePattern
 from engine.ir.spans import Diagnostic, DiagnosticError, Span
-from engine.ir.terms import RDF, RDFS, XSD, Constant, Term, Variable, is_language_tag, quote, resolve
+from engine.ir.terms import RDF, RDFS, XSD, Constant, Term, Variable, is_language_tag, quote, resolve, unescape
 from grammar.text import Leaf, Node, Text
 
-_STRING_ESCAPE = re.compile(r"\\(.)", re.DOTALL)
-_UNESCAPED = {"t": "\t", "b": "\b", "n": "\n", "r": "\r", "f": "\f", "\\": "\\", '"': '"', "'": "'"}
 _LOCAL_ESCAPE = re.compile(r"\\(.)")
 MAX_ERRORS = 20
 WELL_KNOWN = {"rdf": RDF, "rdfs": RDFS, "xsd": XSD, "owl": "http://www.w3.org/2002/07/owl#", "foaf": "http://xmlns.com/foaf/0.1/",
@@ -36,7 +34,7 @@ def literal(lexical: str, datatype: str | None = None, language: str | None = No
 def string_value(written: str) -> str:
     """The value of a string as written, with its quotes of any kind."""
     inner = written[3:-3] if written[:3] in ('"""', "'''") and len(written) >= 6 else written[1:-1]
-    return _STRING_ESCAPE.sub(lambda m: _UNESCAPED.get(m[1], m[1]), inner)
+    return unescape(inner)
 
 
 class Names:

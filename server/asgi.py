@@ -98,9 +98,10 @@ class Application:
         try:
             self._check_head(scope)
             path = self._local_path(scope)
-            if await self._preflight(scope, own):
-                return
-            if path in ("/health/live", "/health/ready") and scope["method"] in ("GET", "HEAD"):
+            answer = guard.preflight(scope["method"], partial(header, scope), self.site.hosts, self.site.origins)
+            if answer is not None:      # of an origin that may read
+                await respond(own, 204, answer)
+            elif path in ("/health/live", "/health/ready") and scope["method"] in ("GET", "HEAD"):
                 await self._health(scope, path, own)
             elif not await self._feed(scope, receive, own, path):
                 assert self._bridge is not None
@@ -118,13 +119,6 @@ class Application:
         target = len(scope.get("raw_path") or scope["path"].encode()) + len(scope["query_string"])
         if target + sum(len(name) + len(value) + _BESIDE_A_HEADER for name, value in scope["headers"]) > most:
             raise head_too_large(most)
-
-    async def _preflight(self, scope: Scope, send: Send) -> bool:
-        """Answer a preflight of an origin that may read."""
-        answer = guard.preflight(scope["method"], partial(header, scope), self.site.hosts, self.site.origins)
-        if answer is not None:
-            await respond(send, 204, answer)
-        return answer is not None
 
     def _kind_of(self, scope: Scope) -> Kind:
         """The kind of work that a request of Flask's is."""

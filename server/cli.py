@@ -5,9 +5,8 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import fields
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from engine.runtime.place import PROCESS_TRIPLES
 from engine.spark.settings import master_of
@@ -117,7 +116,7 @@ def _serve(given: argparse.Namespace) -> int:
     if given.workers != 1:
         return _complain("--workers must be 1: one process owns Spark, the input log and the result log.")
     try:
-        return serve(given, _with_limits(given.limit))
+        return serve(given, Limits(**dict(given.limit)))
     except ValueError as error:
         return _complain(str(error))
 
@@ -164,15 +163,10 @@ def _read_by(read: Callable[[str], Value]) -> Callable[[str], Value]:
 
 def _limit(text: str) -> tuple[str, float]:
     name, equals, value = text.partition("=")
-    if not equals or name not in {field.name for field in fields(Limits)}:
-        raise argparse.ArgumentTypeError(f"expected NAME=VALUE with one of {', '.join(field.name for field in fields(Limits))}")
-    return name, float(value)
-
-
-def _with_limits(changes: Sequence[tuple[str, float]]) -> Limits:
-    whole = {field.name for field in fields(Limits) if isinstance(getattr(Limits(), field.name), int)}
-    values: dict[str, Any] = {name: int(value) if name in whole else value for name, value in changes}
-    return Limits(**values)
+    kinds = {name: type(default) for name, default in Limits().as_json().items()}
+    if not equals or name not in kinds:
+        raise argparse.ArgumentTypeError(f"expected NAME=VALUE with one of {', '.join(kinds)}")
+    return name, kinds[name](float(value))
 
 
 def _complain(text: str) -> int:

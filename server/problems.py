@@ -7,6 +7,7 @@ unforeseen exceptions into one.
 from __future__ import annotations
 
 import html
+import json
 import logging
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
@@ -159,14 +160,13 @@ def dumps(value: Any) -> bytes:
     try:
         return orjson.dumps(value, default=str)
     except (TypeError, ValueError):
-        return orjson.dumps(_encodable(value), default=str)
+        return json.dumps(value, default=str, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace")
 
 
 def diagnostic_json(diagnostic: Diagnostic) -> dict[str, Any]:
     """A diagnostic as a member of ``errors``."""
     error: dict[str, Any] = {"code": diagnostic.code, "detail": diagnostic.message}
-    if diagnostic.span is not None:
-        span = diagnostic.span
+    if (span := diagnostic.span) is not None:
         error["location"] = {"line": span.line, "column": span.column, "endLine": span.end_line, "endColumn": span.end_column}
         error["snippet"] = span.snippet()
     for name in ("note", "hint"):
@@ -227,13 +227,3 @@ def _error_lines(error: Mapping[str, Any]) -> list[str]:
     if "snippet" in error:
         lines.append(str(error["snippet"]))
     return lines + [f"{name}: {error[name]}" for name in ("note", "hint") if name in error]
-
-
-def _encodable(value: Any) -> Any:
-    if isinstance(value, str):
-        return value.encode("utf-8", "replace").decode("utf-8")
-    if isinstance(value, Mapping):
-        return {_encodable(str(k)): _encodable(v) for k, v in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_encodable(v) for v in value]
-    return value

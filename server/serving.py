@@ -119,21 +119,17 @@ class Connection(HttpToolsProtocol):
         self.transport.abort()
 
 
-def with_limits(limits: Limits) -> type[Connection]:
-    """The class of the connections of a server with these limits."""
-    return type("LimitedConnection", (Connection,), {"limits": limits})
-
-
 class Server(uvicorn.Server):
     """uvicorn that lets feeds say goodbye before it goes, and does not raise the signal again afterwards."""
 
     def __init__(self, application: Application) -> None:
-        grace = int(application.site.limits.shutdown_seconds)
         limits = application.site.limits
+        connection = type("LimitedConnection", (Connection,), {"limits": limits})
         super().__init__(uvicorn.Config(
-            application, http=with_limits(limits), ws="none", lifespan="on", backlog=limits.backlog,
+            application, http=connection, ws="none", lifespan="on", backlog=limits.backlog,
             timeout_keep_alive=limits.keep_alive_seconds,  # type: ignore[arg-type]
-            access_log=False, log_config=None, log_level="warning", server_header=False, timeout_graceful_shutdown=grace))
+            timeout_graceful_shutdown=int(limits.shutdown_seconds),
+            access_log=False, log_config=None, log_level="warning", server_header=False))
         self._application = application
         self._ending = False
 

@@ -14,8 +14,8 @@ from engine.ir.rules import TRIPLE, Rule, RuleSet
 from engine.ir.spans import Span
 from engine.ir.statement import Program, TimedProgram
 from engine.ir.strata import Unending
-from engine.ir.terms import RDF_TYPE, XSD, quote, unescape
-from engine.output import triples_in
+from engine.ir.terms import RDF_TYPE, XSD, quote
+from engine.output import json_term, triples_in
 from engine.reference.dataset import Graph
 from engine.rewrite.owl2rl import RULES_OF
 from engine.runtime.evidence import Evidence
@@ -103,18 +103,8 @@ def rows_of(event: ResultEvent, payload: bytes) -> list[dict[str, str]]:
 
 def term(token: str) -> Term:
     """A token as SPARQL Results JSON has it."""
-    if token.startswith("<"):
-        return {"type": "uri", "value": token[1:-1]}
-    if token.startswith("_:"):
-        return {"type": "bnode", "value": token[2:]}
-    end = token.rindex('"')
-    literal = {"type": "literal", "value": unescape(token[1:end])}
-    rest = token[end + 1:]
-    if rest.startswith("@"):
-        literal["xml:lang"] = rest[1:]
-    elif rest:
-        literal["datatype"] = rest[3:-1]
-    return literal
+    found: Term = orjson.loads(json_term(token))
+    return found
 
 
 def token(value: Mapping[str, str]) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Mapping
-from datetime import datetime, timedelta, timezone
+from datetime import date, datetime, timedelta, timezone
 
 from engine.ir.expressions import Aggregate, Call, Exists, Expression, walk
 from engine.ir.patterns import Alternative, Inverse, Link, NegatedSet, Path, Pattern, Repeat, Sequence
@@ -24,6 +24,8 @@ _TYPED = re.compile(rf'"([^"\\]*)"\^\^<{re.escape(XSD)}(\w+)>')
 _STRENGTH = {"||": 1, "&&": 2, "=": 3, "!=": 3, "<": 3, ">": 3, "<=": 3, ">=": 3, "IN": 3, "NOT IN": 3, "+": 4, "-": 4, "*": 5, "/": 5}
 _UNARY = {"!": "!", "U+": "+", "U-": "-"}
 _OPERAND, _PRIMARY = 6, 7
+_DATE_TIME = re.compile(r"(-?\d{4,9})-(\d\d)-(\d\d)T(\d\d):(\d\d):(\d\d)(?:\.(\d+))?(Z|[+-]\d\d:\d\d)?", re.ASCII)
+_DAY_MS = 86_400_000
 
 
 def duration(ms: int) -> str:
@@ -38,6 +40,41 @@ def instant(ms: int) -> str:
     moment = datetime(1970, 1, 1, tzinfo=timezone.utc) + timedelta(milliseconds=ms)
     fraction = f".{ms % 1000:03d}" if ms % 1000 else ""
     return f"{moment:%Y-%m-%dT%H:%M:%S}{fraction}Z".rjust(len("2024-05-01T00:00:00Z") + len(fraction), "0")
+
+
+def date_time_ms(text: str) -> int | None:
+    """Milliseconds since the epoch of an xsd:dateTime, UTC where it has no zone; digits beyond ms are cut off; None where it is none. Years
+    0 and beyond four digits follow the proleptic Gregorian calendar (XSD 1.1, section 3.3.7)."""
+    found = _DATE_TIME.fullmatch(text.strip())
+    if found is None:
+        return None
+    year, month, day, hour, minute, second = (int(part) for part in found.groups()[:6])
+    days = _days(year, month, day)
+    if days is None or minute > 59 or second > 59 or hour > 24 or (hour == 24 and (minute or second or (found[7] or "0").strip("0"))):
+        return None
+    offset = _offset_minutes(found[8])
+    if offset is None:
+        return None
+    ms = int((found[7] or "0").ljust(3, "0")[:3])
+    return days * _DAY_MS + ((hour * 60 + minute - offset) * 60 + second) * 1000 + ms
+
+
+def _days(year: int, month: int, day: int) -> int | None:
+    """Days from 1970-01-01; years are brought into Python's range by whole 400-year cycles of 146,097 days."""
+    cycles, base = divmod(year - 1, 400)
+    try:
+        return date(base + 1, month, day).toordinal() - 719_163 + cycles * 146_097
+    except ValueError:
+        return None
+
+
+def _offset_minutes(zone: str | None) -> int | None:
+    if zone is None or zone == "Z":
+        return 0
+    hours, minutes = int(zone[1:3]), int(zone[4:6])
+    if minutes > 59 or hours > 14 or (hours == 14 and minutes):
+        return None
+    return (hours * 60 + minutes) * (-1 if zone[0] == "-" else 1)
 
 
 def interval(encoded: Interval, point: Callable[[int], str] = str) -> str:

@@ -83,7 +83,8 @@ def is_language_tag(text: str) -> bool:
 
 
 def unescape(text: str) -> str:
-    """Undo the escapes of a string given without its quotes (any of N-Triples, canonical or not)."""
+    """Undo the escapes of a string given without its quotes (any of N-Triples, canonical or not); what is no character of
+    Unicode becomes U+FFFD."""
     return _ESCAPED.sub(_unescape, text) if "\\" in text else text
 
 
@@ -94,7 +95,10 @@ def _escape(match: re.Match[str]) -> str:
 
 def _unescape(match: re.Match[str]) -> str:
     short, long, char = match.groups()
-    return _UNESCAPES.get(char, char) if char is not None else chr(int(short or long, 16))
+    if char is not None:
+        return _UNESCAPES.get(char, char)
+    code = int(short or long, 16)
+    return chr(code) if code <= 0x10FFFF and not 0xD800 <= code <= 0xDFFF else "\ufffd"
 
 
 _PARTS = re.compile(r"(?:([A-Za-z][A-Za-z0-9+.-]*):)?(?://([^/?#]*))?([^?#]*)(?:\?([^#]*))?(?:#(.*))?", re.DOTALL)

@@ -12,8 +12,8 @@ from collections.abc import Iterator, Mapping
 
 from engine.ir.rules import SIMPLE, STREAM, TRIPLE, Atom, Fact, Import, Rule
 from engine.ir.spans import Span
-from engine.ir.terms import RDF_TYPE, XSD, Constant, Term, Variable, is_language_tag
-from grammar.rule_text import Report, TokenReader, unescaped
+from engine.ir.terms import RDF_TYPE, XSD, Constant, Term, Variable, is_language_tag, unescape
+from grammar.rule_text import Report, TokenReader
 from grammar.terms import WELL_KNOWN, literal
 from grammar.text import LOCAL_NAME, SHORT_PREFIX, WORD, Token
 
@@ -128,7 +128,7 @@ class Reader(TokenReader):
         return literal(lexical, XSD + kind)
 
     def _string(self, token: Token) -> Constant:
-        text = unescaped(token.text[1:-1])
+        text = unescape(token.text[1:-1])
         if self.token.kind == "language":
             tag = self.next()
             if not is_language_tag(tag.text[1:]):

@@ -21,6 +21,7 @@ from grammar.terms import literal
 MEDIA = "text/x-datalogmtl"
 NO_PREFIXES: Mapping[str, str] = MappingProxyType({})
 
+_LINE = re.compile(r"[^\n]+")
 _NAME = r"[A-Za-z_][A-Za-z0-9_]*"
 _PREDICATE = r"[A-Za-z][A-Za-z0-9_]*(?::[A-Za-z][A-Za-z0-9_]*)?"
 _INTEGER = r"-?[0-9]{1,15}"
@@ -100,14 +101,10 @@ def parse_facts(text: str, unit_ms: int = 1_000, known: Mapping[str, str] = NO_P
 
 def _lines_of(text: str) -> Iterator[tuple[int, str]]:
     """Each line that has anything, with its place."""
-    start = 0
-    while start < len(text):
-        end = text.find("\n", start)
-        end = len(text) if end < 0 else end
-        line = text[start:end].strip()
+    for match in _LINE.finditer(text):
+        line = match[0].strip()
         if line and line[0] != "%":
-            yield start + text[start:end].index(line[0]), line
-        start = end + 1
+            yield match.start() + match[0].index(line[0]), line
 
 
 def _moved(diagnostic: Diagnostic, text: str, by: int) -> Diagnostic:

@@ -13,15 +13,12 @@ from engine.ir.rules import Import
 from engine.ir.spans import Span
 from engine.timeline import LONGEST_MS
 from grammar.rif.reader import Reader
-from grammar.rif.syntax import (Apply, Clause, Connective, Const, Document, External, Foreign, Formula, Frame, ListTerm, Pair,
+from grammar.rif.syntax import (FOREIGN, Apply, Clause, Connective, Const, Document, External, Foreign, Formula, Frame, ListTerm, Pair,
                                 Quantified, Term, Var)
 from grammar.rule_text import Report
 
 _PLAIN = re.compile(r"[0-9]{1,12}(?:\.[0-9]{1,6})?")
 UNITS = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000}
-_FOREIGN = {"Naf": "negation", "Neg": "negation", "Not": "negation", "INeg": "negation", "Do": "an action", "Assert": "an action",
-            "Retract": "an action", "Modify": "an action", "Execute": "an action", "New": "an action", "Forall": "Forall in a formula",
-            "Dialect": "the choice of a dialect"}
 
 
 class Parser(Reader):
@@ -162,7 +159,7 @@ class Parser(Reader):
             body = self.formula()
             self.expect(")")
             return Quantified(variables, body, self.span(start))
-        if self.token.kind == "word" and self.token.text in _FOREIGN:
+        if self.token.kind == "word" and self.token.text in FOREIGN:
             return self._foreign()
         return self._atomic(start)
 
@@ -173,7 +170,7 @@ class Parser(Reader):
             self.next()
         if self.at("("):
             self._skip_brackets()
-        return Foreign(f"{token.text} ({_FOREIGN[token.text]})", self.span(token.start))
+        return Foreign(token.text, self.span(token.start))
 
     def _skip_brackets(self) -> None:
         depth = 0
@@ -184,16 +181,12 @@ class Parser(Reader):
                 return
 
     def _atomic(self, start: int) -> Formula:
-        if not self._starts_term():
-            self.fail("a formula")
-        term = self.term()
+        term = self._term("a formula")
         if self.take("["):
             return self._frame(term, start)
         if self.at("=", "#", "##"):
             operator = self.next().text
-            if not self._starts_term():
-                self.fail("a term")
-            return Pair(operator, term, self.term(), self.span(start))
+            return Pair(operator, term, self._term(), self.span(start))
         if isinstance(term, (Apply, External)):
             return term
         self.fail("'(', '[', '=', '#' or '##'", "a formula is p(...), s[p -> o], a = b, a # b, And(...), Or(...) or Exists ?x (...)")
@@ -201,20 +194,16 @@ class Parser(Reader):
     def _frame(self, subject: Term, start: int) -> Frame:
         slots: list[tuple[Term, Term]] = []
         while not self.take("]"):
-            if not self._starts_term():
-                self.fail("a slot such as ex:p -> ?x, or ']'")
-            slot = self.term()
+            slot = self._term("a slot such as ex:p -> ?x, or ']'")
             self.expect("->")
-            slots.append((slot, self._inner_term()))
+            slots.append((slot, self._term()))
         return Frame(subject, tuple(slots), self.span(start))
 
-    def _starts_term(self) -> bool:
-        return (self.starts_constant() or self.token.kind in ("variable", "note") or (self.token.kind == "word" and self.after.text == "("))
-
-    def _inner_term(self) -> Term:
-        if not self._starts_term():
-            self.fail("a term")
-        return self.term()
+    def _term(self, expected: str = "a term") -> Term:
+        """A term, where one begins here; else that is expected."""
+        if self.starts_constant() or self.token.kind in ("variable", "note") or self.token.kind == "word" and self.after.text == "(":
+            return self.term()
+        self.fail(expected)
 
     def term(self) -> Term:
         """A term, or an atom: ``op(...)``."""
@@ -247,10 +236,10 @@ class Parser(Reader):
         rest: Term | None = None
         while not self.take(")"):
             if self.take("|"):
-                rest = self._inner_term()
+                rest = self._term()
                 self.expect(")")
                 break
-            members.append(self._inner_term())
+            members.append(self._term())
         return ListTerm(tuple(members), rest, self.span(start))
 
     def _apply(self, op: Term, start: int) -> Apply:
@@ -261,9 +250,7 @@ class Parser(Reader):
             if self.token.kind in ("word", "variable", "curie", "iri", "string", "local") and self.after.text == "->":
                 names.append(self.next().text)
                 self.next()
-            if not self._starts_term():
-                self.fail("a term or ')'")
-            args.append(self.term())
+            args.append(self._term("a term or ')'"))
         return Apply(op, tuple(args), tuple(names), self.span(start))
 
 

@@ -7,9 +7,9 @@ from collections.abc import Callable
 from difflib import get_close_matches
 from typing import NoReturn
 
-from engine.ir.terms import XSD
+from engine.ir.terms import XSD, unescape
 from grammar.rif import constants
-from grammar.rule_text import MAX_NESTING, Report, TokenReader, unescaped
+from grammar.rule_text import MAX_NESTING, Report, TokenReader
 from grammar.text import CLOSING, Token, mismatch
 
 _START = r"[^\W\d]"
@@ -169,7 +169,7 @@ class Reader(TokenReader):
             case "number":
                 kind = "double" if "e" in token.text.lower() else "decimal" if "." in token.text else "integer"
                 return f'"{token.text}"^^<{XSD}{kind}>'
-        text = unescaped(token.text[1:-1])
+        text = unescape(token.text[1:-1])
         if self.token.kind == "language":
             tag = self.next()
             return self._checked(tag, constants.plain, text, tag.text[1:])

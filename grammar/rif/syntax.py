@@ -95,12 +95,20 @@ class Quantified:
     span: Span = field(compare=False, repr=False)
 
 
+FOREIGN = {**dict.fromkeys(("Naf", "Neg", "Not", "INeg"), "negation"), "Forall": "Forall in a formula",
+           **dict.fromkeys(("Do", "Assert", "Retract", "Modify", "Execute", "New"), "an action"), "Dialect": "the choice of a dialect"}
+
+
 @dataclass(frozen=True, slots=True)
 class Foreign:
-    """A construct of another dialect, by its name: negation, actions."""
+    """A construct of another dialect, one of FOREIGN."""
 
-    what: str
+    name: str
     span: Span = field(compare=False, repr=False)
+
+    @property
+    def what(self) -> str:
+        return f"{self.name} ({FOREIGN[self.name]})"
 
 
 Formula = Apply | External | Frame | Pair | Connective | Quantified | Foreign

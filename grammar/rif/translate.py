@@ -97,8 +97,8 @@ class Translator:
                 self._not_core(f"{word} in a head", formula.span)
             case Quantified():
                 self._not_core("Exists in a head", formula.span)
-            case Foreign(what=what):
-                self._not_core(what, formula.span)
+            case Foreign():
+                self._not_core(formula.what, formula.span)
         return []
 
     def body(self, formula: Formula, scope: Scope) -> Alternatives:
@@ -117,8 +117,8 @@ class Translator:
                 return either
             case Quantified(variables, inner):
                 return self.body(inner, self._declare(scope, variables))
-            case Foreign(what=what):
-                self._not_core(what, formula.span)
+            case Foreign():
+                self._not_core(formula.what, formula.span)
                 return []
         self._assigned = []
         own = self._conjuncts(formula, scope)

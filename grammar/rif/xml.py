@@ -10,16 +10,14 @@ from engine.ir.terms import XSD
 from grammar.rif import constants
 from grammar.rif.elements import XML, Element, read
 from grammar.rif.presentation import UNITS, window_ms
-from grammar.rif.syntax import (Apply, Clause, Connective, Const, Document, External, Foreign, Formula, Frame, ListTerm, Pair, Quantified,
-                                Term, Var)
+from grammar.rif.syntax import (FOREIGN, Apply, Clause, Connective, Const, Document, External, Foreign, Formula, Frame, ListTerm, Pair,
+                                Quantified, Term, Var)
 from grammar.rule_text import Report
 
 EXTENSION = "urn:thalweg:rif"
 """The namespace of ``<Window>10 s</Window>``, which stands between the directives and the payload of a Document."""
 
 _PAIRS = {"Equal": ("=", "left", "right"), "Member": ("#", "instance", "class"), "Subclass": ("##", "sub", "super")}
-_FOREIGN = {"Naf": "negation", "Neg": "negation", "INeg": "negation", "Do": "an action", "Assert": "an action", "Retract": "an action",
-            "Modify": "an action", "Execute": "an action", "Forall": "Forall in a formula"}
 _SPACES = " \t\r\n"
 
 
@@ -140,8 +138,8 @@ class Parser:
         if name == "Exists":
             variables, inner = self._quantified(element)
             return Quantified(variables, self.formula(inner), element.span)
-        if name in _FOREIGN:
-            return Foreign(f"{name} ({_FOREIGN[name]})", element.span)
+        if name in FOREIGN:
+            return Foreign(name, element.span)
         if name in _PAIRS:
             operator, left, right = _PAIRS[name]
             return Pair(operator, self.term(self._only(self._role(element, left))), self.term(self._only(self._role(element, right))),

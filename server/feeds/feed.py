@@ -9,13 +9,13 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from engine.ir.notation import date_time_ms
 from engine.runtime.resources import PROGRAM, QueryInfo, ResultEvent, iso
 from server.feeds.channel import Channel, Entry, Listener, newer
 from server.feeds.exchange import Exchange
 from server.feeds.frames import Ending, Frame, bye, full_frames, message
 from server.feeds.options import Options, parse_id
 from server.feeds.whole import latest_whole
-from server.formats.values import date_time_ms
 from server.problems import Problem
 
 _PAGE = 64
@@ -154,7 +154,7 @@ class Feed(Ending):
             whole = latest_whole(self._exchange.engine, self.name)
             if whole is None or whole.epoch != self._epoch:
                 return None
-            return whole, full_frames(whole, whole.payload, self._variant, self.limits.result_event, "snapshot")
+            return whole, full_frames(whole, whole.payload, self._variant, self.limits.result_event, snapshot=True)
         event: ResultEvent | None = self._results.latest(self.name)
         if event is None or event.epoch != self._epoch:
             return None

@@ -8,9 +8,10 @@ from functools import partial
 from typing import Any
 from urllib.parse import parse_qsl
 
+from engine.ir.notation import date_time_ms
 from engine.runtime.streams import duration_ms
 from engine.timeline import is_moment
-from server.formats.values import choice, date_time_ms, flag, moment
+from server.formats.values import choice, flag, moment
 from server.problems import Problem, unknown_parameter
 
 PARAMETERS = ("mode", "snapshot", "since", "last_event_id", "until", "limit", "empty", "rate", "overflow", "graph-format", "stream")

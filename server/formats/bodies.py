@@ -31,7 +31,7 @@ _TURTLE_TOKENS = re.compile(
     rb'"""[^"\\]*(?:(?:\\.|"(?!""))[^"\\]*)*(?:"""|\\?\Z)' rb"|'''[^'\\]*(?:(?:\\.|'(?!''))[^'\\]*)*(?:'''|\\?\Z)"
     rb'|"[^"\\\n]*(?:\\.[^"\\\n]*)*(?:"|(?=\n)|\\?\Z)' rb"|'[^'\\\n]*(?:\\.[^'\\\n]*)*(?:'|(?=\n)|\\?\Z)"
     rb"|<(?:[^<>\"{}|^`\x00-\x20]*>)?|#[^\n]*|\\.", re.DOTALL)
-_JSON_STRINGS = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*(?:"|\\?\Z)', re.DOTALL)
+JSON_STRINGS = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*(?:"|\\?\Z)', re.DOTALL)
 _NOT_BRACKETS = bytes(set(range(256)) - set(b"()[]{}"))
 _OPEN = frozenset(b"([{")
 _LANGUAGE, _NONE, _CONTEXT = "@language", "@none", "@context"
@@ -88,7 +88,7 @@ def prepared(body: bytes, media: str, nesting: int) -> bytes:
     elif media in (NQUADS, NTRIPLES, TIMED):
         _check_triple_terms(body, nesting)
     elif media != JSONL:
-        check_nesting(body, _JSON_STRINGS if media == JSONLD else _TURTLE_TOKENS, nesting)
+        check_nesting(body, JSON_STRINGS if media == JSONLD else _TURTLE_TOKENS, nesting)
     return body
 
 
@@ -98,11 +98,6 @@ def check_lines(body: bytes, media: str, most: int) -> None:
         return
     if body.count(b"\n") + (body.count(b"\r") - body.count(b"\r\n") if b"\r" in body else 0) > most:
         raise Problem("too-many-triples", f"A push may have {most} lines.", extra={"limit": most})
-
-
-def check_json_nesting(text: bytes, nesting: int) -> None:
-    """Refuse JSON that is nested deeper than `nesting`."""
-    check_nesting(text, _JSON_STRINGS, nesting)
 
 
 def check_nesting(text: bytes, tokens: re.Pattern[bytes], nesting: int) -> None:

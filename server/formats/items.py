@@ -10,6 +10,7 @@ from typing import Any
 from pyoxigraph import DefaultGraph
 from pyoxigraph import Quad as OxQuad
 
+from engine.ir.spans import Span
 from engine.records import Triple
 from engine.runtime.resources import Item
 from engine.timeline import is_moment
@@ -17,7 +18,6 @@ from server.formats.values import GENERATED_AT, stamp_ms
 from server.limits import Limits
 from server.problems import Problem
 
-_SHOWN = 120
 _DIRECTIONS = ("--ltr", "--rtl")
 Quad = tuple[str | None, Triple]
 # So many triples with the time stamp of an item may stand in it beside its own.
@@ -62,11 +62,7 @@ def snippet(body: bytes, line: int, column: int, end_column: int | None = None) 
     stop = body.find(b"\n", start)
     row = body[start:stop if stop >= 0 else len(body)][:1_000_000].decode("utf-8", "replace").rstrip("\r")
     at = min(max(0, column - 1), len(row))
-    width = max(1, min((end_column or column) - column, len(row) - at, _SHOWN))
-    first = max(0, at - _SHOWN // 2)
-    shown = row[first:first + _SHOWN]
-    pad = "".join("\t" if c == "\t" else " " for c in shown[:at - first])
-    return f"{shown}\n{pad}{'^' * width}"
+    return Span(row, at, at + (end_column or column) - column).snippet()
 
 
 def tokens(quads: Iterable[OxQuad], literal_cap: int | None = None) -> Iterator[Quad]:

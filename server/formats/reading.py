@@ -6,56 +6,48 @@ Formats of one thing per line are JSON lines, timed N-Triples (``ms<TAB>triple``
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
+from typing import TypeVar
 
 from pyoxigraph import RdfFormat, parse
 
 from engine.records import Triple
 from engine.timeline import is_moment
-from server.formats.bodies import check_json_nesting, check_languages, check_lines, prepared
+from server.formats.bodies import JSON_STRINGS, check_languages, check_lines, check_nesting, prepared
 from server.formats.items import (STAMPS, Quad, Reader, Reading, TooManyTriples, capped, from_parser, located, own_blank_nodes,
                                   syntax_problem, tokens)
 from server.formats.media import JSONL, JSONLD, NQUADS, NTRIPLES, RDFXML, RDF_FORMATS, TIMED, TURTLE
 from server.limits import Limits
 from server.problems import Problem
 
+Value = TypeVar("Value")
 
-def read_json_lines(body: bytes, reading: Reading) -> None:
-    """One JSON-LD item per line; blank lines are skipped."""
-    limits = reading.reader.limits
-    for number, line in _lines(body):
+
+def each_line(body: bytes, reading: Reading, read: Callable[[int, bytes], Value]) -> Iterator[tuple[int, Value]]:
+    """What `read` makes of the number and text of each line that is not blank. One of which it makes nothing is left out with its error, or
+    the push is refused."""
+    for number, line in enumerate(body.split(b"\n"), 1):
+        if not line.strip():
+            continue
         try:
-            if len(line) > limits.item_bytes:
-                raise Problem("item-too-large", f"An item may have {limits.item_bytes} bytes.",
-                              extra={"limit": limits.item_bytes, "actual": len(line)})
-            check_json_nesting(line, limits.nesting)
-            check_languages(line)
-            quads = list(tokens(parse(line, RdfFormat.JSON_LD), _cap(line, limits.literal)))
+            found = read(number, line)
         except SyntaxError as error:
             reading.reject(located(from_parser(error, body, line_offset=number - 1), None, number))
         except Problem as problem:
             reading.reject(located(problem, None, number))
         else:
-            reading.add_dataset(quads, line=number, measured=True)
+            yield number, found
 
 
-def read_timed(body: bytes, reading: Reading) -> None:
-    """Lines ``ms<TAB>triple``: each is an item, whatever body it comes in; blank nodes are shared by the lines of one ms."""
-    reading.add_lines(_timed_triples(body, reading), len(body) <= reading.reader.limits.item_bytes)
-
-
-def read_line_by_line(body: bytes, format_: RdfFormat, reading: Reading) -> list[tuple[str | None, Triple]]:
-    """The quads of N-Quads or N-Triples; each bad line is left out with its own error."""
-    quads: list[tuple[str | None, Triple]] = []
-    for number, line in _lines(body):
-        try:
-            quads += tokens(parse(line, format_), _cap(line, reading.reader.limits.literal))
-        except SyntaxError as error:
-            reading.reject(from_parser(error, body, line_offset=number - 1))
-        except Problem as problem:
-            reading.reject(located(problem, None, number))
-    return quads
+def read_json_line(line: bytes, limits: Limits) -> list[Quad]:
+    """The quads of a JSON-LD item on a line."""
+    if len(line) > limits.item_bytes:
+        raise Problem("item-too-large", f"An item may have {limits.item_bytes} bytes.",
+                      extra={"limit": limits.item_bytes, "actual": len(line)})
+    check_nesting(line, JSON_STRINGS, limits.nesting)
+    check_languages(line)
+    return list(tokens(parse(line, RdfFormat.JSON_LD), _cap(line, limits.literal)))
 
 
 def _timed_triples(body: bytes, reading: Reading) -> Iterator[tuple[int, int, Triple]]:
@@ -78,22 +70,15 @@ def _timed_triples(body: bytes, reading: Reading) -> Iterator[tuple[int, int, Tr
         if len(triples) != len(times) or (times and not (is_moment(min(times)) and is_moment(max(times)))):
             raise ValueError("not one triple per line")
     except (SyntaxError, ValueError, Problem):
-        return _timed_line_by_line(body, reading)
+        # Slower, and with the place of each error.
+        found = each_line(body, reading, lambda number, line: _timed_line(body, number, line, reading.reader.limits.literal))
+        return ((number, *timed) for number, timed in found)
     return zip(numbers, times, triples)
 
 
 def has_odd_line_ends(body: bytes) -> bool:
     """Whether there is a CR without LF: the parser of triples takes it for the end of a line, a body of lines does not."""
     return b"\r" in body and body.count(b"\r") != body.count(b"\r\n")
-
-
-def _timed_line_by_line(body: bytes, reading: Reading) -> Iterator[tuple[int, int, Triple]]:
-    """As `_timed_triples`, finding the place of each error."""
-    for number, line in _lines(body):
-        try:
-            yield number, *_timed_line(body, number, line, reading.reader.limits.literal)
-        except Problem as problem:
-            reading.reject(located(problem, None, number))
 
 
 def _timed_line(body: bytes, number: int, line: bytes, literal: int) -> tuple[int, Triple]:
@@ -115,10 +100,6 @@ def _timed_line(body: bytes, number: int, line: bytes, literal: int) -> tuple[in
     return ms, triples[0]
 
 
-def _lines(body: bytes) -> Iterator[tuple[int, bytes]]:
-    return ((number, line) for number, line in enumerate(body.split(b"\n"), 1) if line.strip())
-
-
 def _cap(text: bytes, literal: int) -> int | None:
     return literal if len(text) > literal else None
 
@@ -128,11 +109,13 @@ def read_items(body: bytes, media: str, reader: Reader, base: str | None = None)
     format has lines, unless `reader.skip` allows to leave the item out."""
     reading, limits = Reading(reader, media == NQUADS), reader.limits
     check_lines(body, media, limits.push_triples)
-    body = prepared(body, media, reader.limits.nesting)
+    body = prepared(body, media, limits.nesting)
     if media == JSONL:
-        read_json_lines(body, reading)
+        for number, quads in each_line(body, reading, lambda _, line: read_json_line(line, limits)):
+            reading.add_dataset(quads, line=number, measured=True)
     elif media == TIMED:
-        read_timed(body, reading)
+        # Each line is an item, whatever body it comes in; blank nodes are shared by the lines of one ms.
+        reading.add_lines(_timed_triples(body, reading), len(body) <= limits.item_bytes)
     elif media == JSONLD:
         _read_json(body, reading, base)
     elif media in (TURTLE, NTRIPLES, RDFXML):
@@ -144,8 +127,7 @@ def read_items(body: bytes, media: str, reader: Reader, base: str | None = None)
         if triples:
             reading.add_item(None, triples)
     else:
-        measured = len(body) <= reader.limits.item_bytes
-        reading.add_dataset(_quads(body, media, reading, base), measured=measured)
+        reading.add_dataset(_quads(body, media, reading, base), measured=len(body) <= limits.item_bytes)
     return reading
 
 
@@ -170,14 +152,15 @@ def _quads(body: bytes, media: str, reading: Reading, base: str | None) -> Itera
     except TooManyTriples:
         raise
     except Problem:
-        return read_line_by_line(body, format_, reading)
+        lines = each_line(body, reading, lambda _, line: list(tokens(parse(line, format_), _cap(line, limits.literal))))
+        return [quad for _, found in lines for quad in found]
 
 
 def _parsed(body: bytes, format_: RdfFormat, literal: int, base: str | None) -> Iterator[Quad]:
     if format_ == RdfFormat.JSON_LD:
         check_languages(body)
     try:
-        yield from tokens(parse(body, format_, base_iri=base), literal if len(body) > literal else None)
+        yield from tokens(parse(body, format_, base_iri=base), _cap(body, literal))
     except SyntaxError as error:
         raise from_parser(error, body) from error
     except (MemoryError, ValueError, OverflowError) as error:

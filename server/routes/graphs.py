@@ -27,16 +27,10 @@ def get() -> Response:
     return _get(_named())
 
 
-@route(blueprint, "/graphs", "PUT", query=("graph", "default"))
+@route(blueprint, "/graphs", "PUT", "POST", query=("graph", "default"))
 def put() -> Response:
-    """Replace a graph; the queries that use it are planned anew."""
-    return _write(_named(), replace=True)
-
-
-@route(blueprint, "/graphs", "POST", query=("graph", "default"))
-def post() -> Response:
-    """Add triples to a graph."""
-    return _write(_named(), replace=False)
+    """Replace a graph, or add triples to it; the queries that use it are planned anew."""
+    return _write(_named())
 
 
 @route(blueprint, "/graphs", "DELETE", query=("graph", "default"))
@@ -51,14 +45,9 @@ def get_direct(name: str) -> Response:
     return _get(_direct(name))
 
 
-@route(blueprint, "/graphs/<name>", "PUT")
+@route(blueprint, "/graphs/<name>", "PUT", "POST")
 def put_direct(name: str) -> Response:
-    return _write(_direct(name), replace=True)
-
-
-@route(blueprint, "/graphs/<name>", "POST")
-def post_direct(name: str) -> Response:
-    return _write(_direct(name), replace=False)
+    return _write(_direct(name))
 
 
 @route(blueprint, "/graphs/<name>", "DELETE")
@@ -72,9 +61,9 @@ def _get(iri: str) -> Response:
     return reply(graph_of(triples, media), media, etag=info.etag)
 
 
-def _write(iri: str, replace: bool) -> Response:
+def _write(iri: str) -> Response:
     triples = _uploaded(iri)
-    info, created = site().engine.put_graph(iri, triples, replace=replace, check=condition(attrgetter("etag")))
+    info, created = site().engine.put_graph(iri, triples, replace=request.method == "PUT", check=condition(attrgetter("etag")))
     return json_reply(info.to_json(), 201 if created else 200, etag=info.etag)
 
 

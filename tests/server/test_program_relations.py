@@ -11,12 +11,12 @@ from typing import Any
 import orjson
 import pytest
 
+from engine.ir.notation import date_time_ms
 from engine.runtime.resources import ResultEvent
 from server.feeds.exchange import Exchange
 from server.feeds.feed import Feed
 from server.feeds.frames import Frame
 from server.feeds.options import Options
-from server.formats.values import date_time_ms
 from server.limits import Limits
 from tests.server.test_timed_programs import DMTL, FROM, HERE, HOT, LARS, Timed
 from tests.unit.runtime.test_engine import NOW

@@ -11,12 +11,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from engine.ir.notation import date_time_ms
 from engine.runtime.resources import Item
 from server.formats import media
 from server.formats.bodies import gunzip, read_body
 from server.formats.items import Reader
 from server.formats.reading import read_graph, read_items
-from server.formats.values import date_time_ms, stamp_ms
+from server.formats.values import stamp_ms
 from server.limits import Limits
 from server.problems import Problem
 from tests.shared import shared_files, shared
