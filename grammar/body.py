@@ -108,7 +108,7 @@ def _replaced() -> dict[int, Any]:
         id(sparql.TriplesTemplate): _triples("triples", sparql.TriplesSameSubject),
         id(sparql.ConstructTriples): _triples("template", sparql.TriplesSameSubject),
         id(sparql.BuiltInCall): MatchFirst([*map(_time_function, TIME_FUNCTIONS), *builtin.exprs]),
-        id(sparql.Expression): expression(sparql.UnaryExpression, sparql.ExpressionList),
+        id(sparql.Expression): Element(_expression, sparql.UnaryExpression),
         id(sparql.STRING_LITERAL_LONG1): Regex(r"'''(?:'{0,2}(?:[^'\\]|\\[tbnrf\\\x22']))*'''"),
         id(sparql.STRING_LITERAL_LONG2): Regex(r'"""(?:"{0,2}(?:[^"\\]|\\[tbnrf\\"\x27]))*"""'),
         id(sparql.STRING_LITERAL1): Regex(r"'(?!'')(?:[^'\\\r\n]|\\[tbnrf\\\x22'])*'"),
@@ -125,16 +125,10 @@ def _triples(name: str, same_subject: Any) -> Any:
     return one + ZeroOrMore(Suppress(".") + one) + Optional(Suppress("."))
 
 
-def expression(operand: Any, operand_list: Any) -> Element:
-    """The element of an expression over the grammar's UnaryExpression, with its ExpressionList for IN."""
+def _expression(machine: Machine) -> Function:
+    """An expression over the grammar's UnaryExpression, with its ExpressionList for IN."""
+    operand, operand_list = machine.compile(sparql.UnaryExpression), machine.compile(sparql.ExpressionList)
 
-    def compile_(machine: Machine) -> Function:
-        return _climb(machine.compile(operand), machine.compile(operand_list))
-
-    return Element(compile_, operand)
-
-
-def _climb(operand: Function, operand_list: Function) -> Function:
     def parse(run: Run, place: int, out: list[Any]) -> int:
         operands: list[Any] = []
         operators: list[str] = []

@@ -59,7 +59,7 @@ def clause_diagnostic(text: Text, tokens: tuple[Token, ...], error: ClauseError)
     if index == len(tokens):
         return text.error(f"{error.message}, found the end of the text.", error.place, error.place, hint=hint)
     token = tokens[index]
-    return text.error(f"{error.message}, found '{_short(token.text)}'.", token.start, token.end, hint=hint)
+    return text.error(f"{error.message}, found '{token.shown}'.", token.start, token.end, hint=hint)
 
 
 def body_diagnostic(text: Text, tokens: tuple[Token, ...], place: int, expected: tuple[str, ...]) -> Diagnostic:
@@ -74,7 +74,7 @@ def body_diagnostic(text: Text, tokens: tuple[Token, ...], place: int, expected:
         hint = "close the group with '}'" if "'}'" in wanted else _ENDS.get(last)
         return text.error(f"The text ends too early: expected {listed(wanted)}.", end, end, hint=hint)
     token = tokens[index]
-    message = f"Expected {listed(wanted)}, found '{_short(token.text)}'."
+    message = f"Expected {listed(wanted)}, found '{token.shown}'."
     hint = _RULES if _FORMS <= wanted and any(arrow in text.written for arrow in _ARROWS) else _body_hint(tokens, index, wanted)
     return _limit(text, tokens, index, wanted) or text.error(message, token.start, token.end, hint=hint)
 
@@ -240,7 +240,3 @@ def _misspelt(found: str, words: Iterable[str]) -> str | None:
 def _index_at(tokens: tuple[Token, ...], place: int) -> int:
     """The index of the first token that ends behind `place`."""
     return bisect_right([token.end for token in tokens], place)
-
-
-def _short(text: str) -> str:
-    return text if len(text) <= 40 else text[:37] + "..."

@@ -16,6 +16,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import reduce
 from typing import Any
 
 import pyparsing
@@ -81,11 +82,12 @@ class Plan:
 _NOTHING = First(frozenset(), frozenset(), True)
 
 
+@dataclass(frozen=True, slots=True, eq=False)
 class Element:
     """An element written by hand: a compiled function with its beginnings."""
 
-    def __init__(self, function: Callable[[Machine], Function], begins_like: Any) -> None:
-        self.function, self.begins_like = function, begins_like
+    function: Callable[[Machine], Function]
+    begins_like: Any
 
 
 class Machine:
@@ -121,10 +123,7 @@ class Machine:
                     result = result.then(self.first(part))
                 return result
             case pyparsing.MatchFirst():
-                result = self.first(element.exprs[0])
-                for part in element.exprs[1:]:
-                    result = result.either(self.first(part))
-                return result
+                return reduce(First.either, map(self.first, element.exprs))
             case pyparsing.Opt() | pyparsing.ZeroOrMore():
                 return self.first(element.expr).either(_NOTHING)
             case pyparsing.ParseElementEnhance():

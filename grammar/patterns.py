@@ -110,10 +110,11 @@ class Expressions:
 
 class Patterns:
     """Translates groups. `windows` tells which ``GRAPH`` key words of the parsed text were written as ``WINDOW`` or ``STREAM`` (by offset),
-    and for the latter the name of the window; `named` are the declared window names, `streams` those that ``GRAPH`` may name too."""
+    and for the latter the name of the window; `named` are the declared window names, `streams` those that ``GRAPH`` may name too (both
+    None where some could not be read: any)."""
 
-    def __init__(self, names: Names, labels: Labels, windows: Mapping[int, str | None], named: frozenset[str],
-                 streams: frozenset[str]) -> None:
+    def __init__(self, names: Names, labels: Labels, windows: Mapping[int, str | None], named: frozenset[str] | None,
+                 streams: frozenset[str] | None) -> None:
         self._names, self._labels = names, labels
         self._windows, self._named, self._streams = windows, named, streams
         self.labels: dict[str, Leaf] = {}   # labels of the blank nodes of all basic graph patterns so far
@@ -210,15 +211,15 @@ class Patterns:
             generated = self._windows[part.start]
             if generated is not None:
                 return WindowPattern(Constant(f"<{generated}>"), inner, self._names.span(part))
-            if isinstance(name, Constant) and name.token[1:-1] not in self._named:
-                self._undeclared(leaf, name.token)
+            if isinstance(name, Constant) and self._named is not None and name.token[1:-1] not in self._named:
+                self._undeclared(leaf, self._named)
             return WindowPattern(name, inner, self._names.span(part))
-        if isinstance(name, Constant) and name.token[1:-1] in self._streams:
+        if isinstance(name, Constant) and (self._streams is None or name.token[1:-1] in self._streams):
             return WindowPattern(name, inner, self._names.span(part))
         return GraphPattern(name, inner, self._names.span(part))
 
-    def _undeclared(self, leaf: Leaf, token: str) -> None:
-        declared = ", ".join(f"<{name}>" for name in sorted(self._named) if not name.startswith(OWN_WINDOW))
+    def _undeclared(self, leaf: Leaf, named: frozenset[str]) -> None:
+        declared = ", ".join(f"<{name}>" for name in sorted(named) if not name.startswith(OWN_WINDOW))
         self._names.error(f"WINDOW {leaf.text} is not declared.", leaf.start, leaf.end,
                           note=f"declared are {declared}" if declared else "this statement declares no windows",
                           hint=f"FROM NAMED WINDOW {leaf.text} ON <stream> [RANGE 10s STEP 2s]")

@@ -13,15 +13,11 @@ from engine.ir.rules import STREAM, Atom, Import, RuleSet
 from engine.ir.spans import Diagnostic, DiagnosticError
 from engine.ir.statement import GraphSource, Program, Statement, StreamSource, TimeWindow
 from grammar.datalog.reader import Reader
-from grammar.datalogmtl.parse import MEDIA as DATALOGMTL, parse_datalogmtl, parse_facts
+from grammar.datalogmtl import parse as metric
 from grammar.datalogmtl.reader import Reader as MetricReader
 from grammar.lars.parse import MEDIA as LARS, RuleReader, parse_lars
 from grammar.rif import parse as rif
 from grammar.rule_text import Report
-
-__all__ = ["BY_MEDIA", "LANGUAGES", "OWN_PROBLEMS", "RULE_EXTENSIONS", "RULE_SET_EXTENSIONS", "RULE_SET_TYPES", "RULE_TYPES",
-           "STATEMENT_LANGUAGES", "TIMED_EXTENSIONS", "TIMED_TYPES", "Language", "media_of", "parse_facts", "parse_program", "parse_rules",
-           "prefixes_of"]
 
 STATEMENT_LANGUAGES = ("csparql", "rsp-ql")
 """What queries may be written in beside SPARQL."""
@@ -47,7 +43,7 @@ LANGUAGES = (
     Language("rif-core", rif.PRESENTATION, (".rifps",), lambda text, name: rif.parse_rules(text, rif.PRESENTATION, name), "Document("),
     Language("rif-core", rif.XML, (".rif", ".xml"), lambda text, name: rif.parse_rules(text, rif.XML, name), "an element"),
     Language("lars", LARS, (".lars",), parse_lars, reader=RuleReader),
-    Language("datalogmtl", DATALOGMTL, (".dmtl", ".datalogmtl"), parse_datalogmtl, reader=MetricReader),
+    Language("datalogmtl", metric.MEDIA, (".dmtl", ".datalogmtl"), metric.parse_datalogmtl, reader=MetricReader),
 )
 
 BY_MEDIA = {language.media: language for language in LANGUAGES}
@@ -57,11 +53,10 @@ TIMED_TYPES = tuple(language.media for language in LANGUAGES if language.reader 
 """The types of programs with a time of their own. Their texts do not tell which of them they are."""
 RULE_SET_TYPES = RULE_TYPES + TIMED_TYPES
 """The types of rule sets."""
-RULE_EXTENSIONS = {end: language.media for language in LANGUAGES if language.reader is None for end in language.extensions}
 TIMED_EXTENSIONS = {end: language.media for language in LANGUAGES if language.reader is not None for end in language.extensions}
-"""The types of files by the ends of their names: of rule programs, and of those with a time of their own."""
-RULE_SET_EXTENSIONS = {**RULE_EXTENSIONS, **TIMED_EXTENSIONS}
-"""The same of rule sets."""
+RULE_SET_EXTENSIONS = {end: language.media for language in LANGUAGES for end in language.extensions}
+"""The types of files by the ends of their names: of rule programs with a time of their own, and of rule sets."""
+parse_facts = metric.parse_facts
 
 
 def parse_rules(text: str, media: str, name: str) -> RuleSet:

@@ -85,11 +85,11 @@ class TokenReader:
     def take(self, text: str) -> Token | None:
         return self.next() if self.at(text) else None
 
-    def expect(self, text: str) -> Token:
-        return self.take(text) or self.fail(f"'{text}'" if not text.isalpha() else text)
+    def expect(self, text: str, hint: str | None = None) -> Token:
+        return self.take(text) or self.fail(f"'{text}'" if not text.isalpha() else text, hint)
 
-    def expect_kind(self, kind: str, readable: str) -> Token:
-        return self.next() if self.token.kind == kind else self.fail(readable)
+    def expect_kind(self, kind: str, readable: str, hint: str | None = None) -> Token:
+        return self.next() if self.token.kind == kind else self.fail(readable, hint)
 
     def span(self, start: int) -> Span:
         """From `start` to the end of the last token taken."""
@@ -112,8 +112,7 @@ class TokenReader:
         token = self.token
         if token.kind == "eof":
             self.refuse(f"The {self.whole} ends too early: expected {expected}.", hint)
-        found = token.text if len(token.text) <= 40 else token.text[:37] + "..."
-        self.refuse(f"Expected {expected}, found '{found}'.", hint or self.hint(token))
+        self.refuse(f"Expected {expected}, found '{token.shown}'.", hint or self.hint(token))
 
     def refuse(self, message: str, hint: str | None = None, span: Span | None = None, code: str = "rule-syntax") -> NoReturn:
         """Note a mistake, where nothing else is said at the next token, and stop."""

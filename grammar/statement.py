@@ -67,7 +67,7 @@ def _parse(text: Text) -> Statement:
     reader = _Assembler(text, names, head)
     reader.sources()
     labels = Labels({token.text for token in tokens if token.kind == "blank"})
-    windows, graphs = (_ALL, _ALL) if head.unread else (reader.window_names, reader.graph_names)
+    windows, graphs = (None, None) if head.unread else (reader.window_names, reader.graph_names)
     patterns = Patterns(names, labels, head.windows, windows, graphs)
     query = Queries(names, labels, patterns).query(tree)
     over = over_a_limit(query)
@@ -77,16 +77,6 @@ def _parse(text: Text) -> Statement:
     if found or names.errors or statement is None:
         raise DiagnosticError(*sorted([*found, *names.errors], key=lambda found: found.span.start if found.span else 0))
     return statement
-
-
-class _All(frozenset[str]):
-    """The names of windows where some could not be read: any may be one of them."""
-
-    def __contains__(self, name: object) -> bool:
-        return True
-
-
-_ALL = _All()
 
 
 def _first(text: Text, unclosed_: list[Diagnostic], found: Diagnostic) -> Diagnostic:

@@ -147,6 +147,11 @@ class Token:
     def word(self) -> str:
         return self.text.upper() if self.kind == "word" else ""
 
+    @property
+    def shown(self) -> str:
+        """The text, or its begin where it is long."""
+        return self.text if len(self.text) <= 40 else self.text[:37] + "..."
+
 
 def scan(text: Text) -> tuple[tuple[Token, ...], str]:
     """The tokens, without white space and comments (what is none is of kind ``bad``); and the text with comments blanked, offsets kept."""
@@ -166,17 +171,8 @@ def unclosed(text: Text, tokens: tuple[Token, ...]) -> list[Diagnostic]:
     for token in tokens:
         if token.kind == "bad" and token.text in "\"'":
             return [_unclosed_string(text, token)]
-        if token.kind != "mark":
-            continue
-        if token.text in "([{":
-            open_.append(token)
-            if len(open_) > MAX_NESTING:
-                return [text.error(f"Brackets are nested more than {MAX_NESTING} deep.", token.start, token.end, code="nesting-too-deep")]
-        elif token.text in ")]}":
-            if not open_ or CLOSING[open_[-1].text] != token.text:
-                message, hint = mismatch(open_, token, text.span)
-                return [text.error(message, token.start, token.end, hint=hint)]
-            open_.pop()
+        if (wrong := track(open_, token, text.span, "query-syntax")) is not None:
+            return [wrong]
     if open_:
         last = open_[-1]
         return [text.error(f"This '{last.text}' is never closed.", last.start, last.end, hint=f"add '{CLOSING[last.text]}' where it ends")]
@@ -190,11 +186,19 @@ def _unclosed_string(text: Text, token: Token) -> Diagnostic:
                       hint=f"close it with {token.text}, or write {token.text * 3} for a string of several lines")
 
 
-def mismatch(open_: list[Token], token: Token, span: Callable[[int, int], Span]) -> tuple[str, str]:
-    """What to say of a closing bracket that is not the one of the last that is open, and a hint."""
-    if not open_:
-        return f"This '{token.text}' closes nothing.", "remove it, or open it before"
-    opened = open_[-1]
-    wanted, line = CLOSING[opened.text], span(opened.start, opened.end).line
-    message = f"Expected '{wanted}' for the '{opened.text}' of line {line}, found '{token.text}'."
-    return message, f"add '{wanted}' before this '{token.text}'"
+def track(open_: list[Token], token: Token, span: Callable[[int, int], Span], code: str) -> Diagnostic | None:
+    """Keep the brackets that are open, the token being the next of the text; what is wrong with it, if it is one."""
+    if token.text in CLOSING:
+        open_.append(token)
+        if len(open_) > MAX_NESTING:
+            return Diagnostic("nesting-too-deep", f"Brackets are nested more than {MAX_NESTING} deep.", span(token.start, token.end))
+    elif token.text in CLOSING.values():
+        here, opened = span(token.start, token.end), open_.pop() if open_ else None
+        if opened is None:
+            return Diagnostic(code, f"This '{token.text}' closes nothing.", here, hint="remove it, or open it before")
+        wanted = CLOSING[opened.text]
+        if token.text != wanted:
+            line = span(opened.start, opened.end).line
+            return Diagnostic(code, f"Expected '{wanted}' for the '{opened.text}' of line {line}, found '{token.text}'.", here,
+                              hint=f"add '{wanted}' before this '{token.text}'")
+    return None

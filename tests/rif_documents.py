@@ -34,7 +34,7 @@ def parse_condition(text: str, media: str, prefixes: Mapping[str, str] | None = 
         report.raise_if_any()
         raise
     translator = Translator(report)
-    bodies = tuple(translator._safe(conjuncts, ()).body for conjuncts in translator.body(formula, {}))
+    bodies = tuple(translator._safe(conjuncts, ()) for conjuncts in translator.body(formula, {}))
     report.raise_if_any()
     return bodies
 

@@ -227,6 +227,5 @@ class Reader(TokenReader):
             self.fail("a prefix with its colon", f"a prefix ends with a colon: PREFIX {token.text if token.kind == 'word' else 'ex'}: "
                       "<http://ex.org/>")
         self.next()
-        if self.token.kind != "iri":
-            self.fail("an IRI such as <http://ex.org/>", "the IRI stands in angle brackets and begins with its scheme")
-        self.prefixes[token.text[:-1]] = self.next().text[1:-1]
+        iri = self.expect_kind("iri", "an IRI such as <http://ex.org/>", "the IRI stands in angle brackets and begins with its scheme")
+        self.prefixes[token.text[:-1]] = iri.text[1:-1]

@@ -11,6 +11,7 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import reduce
 
 from engine.ir.notation import duration
 from engine.ir.rules import Atom, BoxMinus, BoxPlus, DiamondMinus, Formula, Head, Negation, Test
@@ -170,28 +171,18 @@ class Translator:
                              "write Boxplus, or none" if operator.name == DIAMOND_PLUS else
                              "let the head say what holds from now on, and ask for the past in the body")
             reaches.append(distances(operator.range, self.unit_ms, self.report))
-        total: Interval | None = None
-        for reach in reaches:
-            if reach is None:
-                return None
-            total = reach if total is None else diamond_minus(total, reach)
-        atom = self.clause.head.atom
-        return atom if total is None else BoxPlus(total, atom)
+        known = [reach for reach in reaches if reach is not None]
+        if len(known) < len(reaches):
+            return None
+        return BoxPlus(reduce(diamond_minus, known), self.clause.head.atom) if known else self.clause.head.atom
 
     def body(self) -> Iterator[Formula | Equality]:
         """The parts of the body, without those that were reported."""
         for part in self.clause.body:
-            match part:
-                case Metric():
-                    found = self._formula(part)
-                    if found is not None:
-                        yield found
-                case Without(body=inner):
-                    found = self._formula(inner)
-                    if found is not None:
-                        yield Negation(found)
-                case _:
-                    yield part
+            if not isinstance(part, (Metric, Without)):
+                yield part
+            elif (found := self._formula(part.body if isinstance(part, Without) else part)) is not None:
+                yield Negation(found) if isinstance(part, Without) else found
 
     def _formula(self, metric: Metric) -> Formula | None:
         found: Formula | None = metric.atom

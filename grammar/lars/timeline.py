@@ -65,9 +65,7 @@ class TimelineReader(BodyReader):
         number = self.expect_kind("number", "a count of tuples" if tuples else "the size of a window")
         tuples = tuples or self.take("#") is not None
         unit = self.next().text if self.token.kind == "word" and not tuples else None
-        if not self.at("]"):
-            self.fail("']'", A_WINDOW)
-        self.next()
+        self.expect("]", A_WINDOW)
         span = self.span(start)
         if tuples:
             return Window("tuple", self._count_of(number.text, span, 1, MOST_TUPLES, "tuples"), span)

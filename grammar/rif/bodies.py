@@ -7,7 +7,6 @@ An atom or frame binds its variables. ``=`` binds a variable to the other side, 
 from __future__ import annotations
 
 from collections.abc import Iterator, Set
-from dataclasses import dataclass
 
 from engine.ir.builtins import IDENTICAL, IRI_STRING
 from engine.ir.expressions import Call, Expression, variables_of
@@ -18,23 +17,14 @@ from grammar.binding import Equality, assigned, bind
 Conjunct = Atom | Equality | Test | Assign      # a Test is an external predicate
 
 
-@dataclass(frozen=True, slots=True)
-class Ordered:
-    """A conjunction in a safe order; `unbound` are the variables that nothing binds, `bound` all others."""
-
-    body: tuple[Formula, ...]
-    bound: frozenset[Variable]
-    unbound: frozenset[Variable]
-
-
-def in_order(conjuncts: tuple[Conjunct, ...]) -> Ordered:
-    """The atoms in the order of the text, then everything else as soon as its variables are bound. An Assign binds a new variable."""
+def in_order(conjuncts: tuple[Conjunct, ...], asked: Set[Variable]) -> tuple[tuple[Formula, ...], Set[Variable]]:
+    """The atoms in the order of the text, then everything else as soon as its variables are bound (an Assign binds a new variable); and
+    which of their variables, and of those that are `asked` for, nothing binds."""
     atoms = [c for c in conjuncts if isinstance(c, Atom)]
-    waiting = {place: c for place, c in enumerate(conjuncts) if not isinstance(c, Atom)}
     bound = {v for atom in atoms for v in variables(atom)}
-    found = bind(waiting, variables, _ready, bound)
-    missing = frozenset(v for place, conjunct in waiting.items() if place not in found for v in variables(conjunct)) - bound
-    return Ordered((*atoms, *(formula for made in found.values() for formula in made)), frozenset(bound), missing)
+    found = bind({place: c for place, c in enumerate(conjuncts) if not isinstance(c, Atom)}, variables, _ready, bound)
+    body = (*atoms, *(formula for made in found.values() for formula in made))
+    return body, {*asked, *(v for conjunct in conjuncts for v in variables(conjunct))} - bound
 
 
 def variables(conjunct: Conjunct) -> Iterator[Variable]:

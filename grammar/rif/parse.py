@@ -93,15 +93,12 @@ def _symbols(rule_set: RuleSet) -> Iterator[tuple[str, str, Span | None]]:
     for fact in rule_set.facts:
         yield from _atom_symbols(fact.atom)
     for rule in rule_set.rules:
-        for atom in atoms(rule.head):
-            yield from _atom_symbols(atom)
-        for formula in rule.body:
+        for formula in (rule.head, *rule.body):
             for atom in atoms(formula):
                 yield from _atom_symbols(atom)
-            if isinstance(formula, Test):
-                yield from _call_symbols(formula.condition, rule.span)
-            elif isinstance(formula, Assign):
-                yield from _call_symbols(formula.expression, rule.span)
+            match formula:
+                case Test(condition=expression) | Assign(expression=expression):
+                    yield from _call_symbols(expression, rule.span)
 
 
 def _atom_symbols(atom: Atom) -> Iterator[tuple[str, str, Span | None]]:

@@ -115,9 +115,7 @@ class Parser(Reader):
             head, body = self._clause()
             return Clause((), head, body, name, self.span(start))
         variables = self._variables()
-        if not self.at("("):
-            self.fail("'('", "the rule of a Forall stands in brackets: Forall ?x ( head :- body )")
-        self.expect("(")
+        self.expect("(", "the rule of a Forall stands in brackets: Forall ?x ( head :- body )")
         name = self.skip_note() or name
         head, body = self._clause()
         self.expect(")")

@@ -9,8 +9,8 @@ from typing import NoReturn
 
 from engine.ir.terms import XSD, unescape
 from grammar.rif import constants
-from grammar.rule_text import MAX_NESTING, Report, TokenReader
-from grammar.text import CLOSING, Token, mismatch
+from grammar.rule_text import Report, Stop, TokenReader
+from grammar.text import CLOSING, Token, track
 
 _START = r"[^\W\d]"
 _NAME = rf"{_START}(?:[\w.]|-(?!>))*"      # a hyphen before > belongs to the arrow
@@ -57,15 +57,9 @@ def scan(report: Report) -> list[Token]:
         token = Token(kind, match[0], match.start(), match.end())
         if kind == "bad":
             _bad(report, token, tokens)
-        if token.text in CLOSING:
-            open_.append(token)
-            if len(open_) > MAX_NESTING:
-                report.refuse(f"Brackets are nested more than {MAX_NESTING} deep.", report.of(token), code="nesting-too-deep")
-        elif token.text in (")", "]", "*)"):
-            if not open_ or CLOSING[open_[-1].text] != token.text:
-                message, hint = mismatch(open_, token, report.span)
-                report.refuse(message, report.of(token), hint)
-            open_.pop()
+        if (wrong := track(open_, token, report.span, "rule-syntax")) is not None:
+            report.diagnostics.append(wrong)
+            raise Stop
         tokens.append(token)
     if open_:
         _never_closed(report, tokens, open_)

@@ -18,12 +18,13 @@ from engine.ir.spans import Span
 from engine.ir.terms import RDF_TYPE, RDFS, Constant, Term as IrTerm, Variable
 from engine.timeline import ALWAYS
 from grammar.binding import Equality
-from grammar.rif.bodies import Conjunct, Ordered, in_order
+from grammar.rif.bodies import Conjunct, in_order
 from grammar.rif.syntax import Apply, Clause, Connective, Const, External, Foreign, Formula, Frame, ListTerm, Pair, Quantified, Term, Var
 from grammar.rule_text import Report
 
 SUBCLASS = f"<{RDFS}subClassOf>"
 MOST_CONJUNCTS = 20_000
+_PAIRS = {"=": "Equality", "#": "Membership ('#')", "##": "Subclass ('##')"}
 
 Alternatives = list[tuple[Conjunct, ...]]
 Scope = Mapping[str, Variable]
@@ -48,26 +49,25 @@ class Translator:
         if self._too_many(len(head), sum(map(len, alternatives)), clause.span):
             return
         for conjuncts in alternatives:
-            ordered = self._safe((*conjuncts, *calls), head)
+            body = self._safe((*conjuncts, *calls), head)
             if len(self.report.diagnostics) > noted:
                 return
             for atom in head:
-                if not ordered.body and all(isinstance(t, Constant) for t in atom.terms):
+                if not body and all(isinstance(t, Constant) for t in atom.terms):
                     yield Fact(atom, ALWAYS)
                 else:
-                    yield Rule(atom, _without_idle(ordered.body, atom, calls), clause.name, window_ms, clause.span)
+                    yield Rule(atom, _without_idle(body, atom, calls), clause.name, window_ms, clause.span)
 
-    def _safe(self, conjuncts: tuple[Conjunct, ...], head: tuple[Atom, ...]) -> Ordered:
-        ordered = in_order(conjuncts)
-        in_head = {t for atom in head for t in atom.terms if isinstance(t, Variable)}
+    def _safe(self, conjuncts: tuple[Conjunct, ...], head: tuple[Atom, ...]) -> tuple[BodyFormula, ...]:
+        body, unbound = in_order(conjuncts, {t for atom in head for t in atom.terms if isinstance(t, Variable)})
         # The variables of calls in the head and in the body, by the names that the text has for them.
-        for variable in sorted((ordered.unbound | in_head - ordered.bound) & self._written.keys(), key=self._place):
+        for variable in sorted(unbound & self._written.keys(), key=self._place):
             name, span = self._written[variable], self._places[variable]
             if not any(d.span == span and d.code == "rules-unsafe" for d in self.report.diagnostics):
                 what = "no atom or frame of the body holds it, and no bound term is equal to it"
                 self.report.error(f"Nothing binds ?{name}: {what}.", span, code="rules-unsafe",
                                   hint=f"let an atom or frame in each alternative of the body hold ?{name}")
-        return ordered
+        return body
 
     def _place(self, variable: Variable) -> tuple[int, str]:
         span = self._places.get(variable)
@@ -84,13 +84,10 @@ class Translator:
         match formula:
             case Apply() | Frame():
                 return self._relations(formula, scope)
-            case Pair(operator="="):
-                self._not_core("Equality in a head", formula.span)
-            case Pair(operator="#", left=left, right=right):
-                self._not_core("Membership ('#') in a head", formula.span,
-                               f"write {left.span.text}[rdf:type -> {right.span.text}]" if right.span.text[:1] not in "<" else None)
-            case Pair():
-                self._not_core("Subclass ('##') in a head", formula.span)
+            case Pair(operator=operator, left=left, right=right):
+                member = operator == "#" and right.span.text[:1] not in "<"
+                self._not_core(f"{_PAIRS[operator]} in a head", formula.span,
+                               f"write {left.span.text}[rdf:type -> {right.span.text}]" if member else None)
             case External():
                 self._not_core("An external atom in a head", formula.span)
             case Connective(word=word):
@@ -113,8 +110,7 @@ class Translator:
                     return []
                 return [tuple(conjunct for conjuncts in chosen for conjunct in conjuncts) for chosen in product(*found)]
             case Connective(parts=parts):
-                either = [conjuncts for part in parts for conjuncts in self.body(part, scope)]
-                return either
+                return [conjuncts for part in parts for conjuncts in self.body(part, scope)]
             case Quantified(variables, inner):
                 return self.body(inner, self._declare(scope, variables))
             case Foreign():

@@ -10,12 +10,12 @@ import pytest
 
 from engine.ir.statement import Program
 from grammar import parse
-from grammar.rule_sets import BY_MEDIA, RULE_EXTENSIONS, TIMED_EXTENSIONS, parse_rules
+from grammar.rule_sets import BY_MEDIA, RULE_SET_EXTENSIONS, TIMED_EXTENSIONS, parse_rules
 from server.demo import STREAM_IRI
 
 STATIC = Path(__file__).resolve().parents[2] / "static"
 MODULES = sorted(STATIC.rglob("*.js"))
-EXAMPLES = sorted(path for path in (STATIC / "examples").iterdir() if path.suffix in (".rq", *RULE_EXTENSIONS, *TIMED_EXTENSIONS))
+EXAMPLES = sorted(path for path in (STATIC / "examples").iterdir() if path.suffix in (".rq", *RULE_SET_EXTENSIONS))
 NAMESPACES = ("http://www.w3.org/", "http://example.org")
 
 
@@ -70,7 +70,7 @@ def test_the_editor_knows_every_language_of_rules_and_the_ends_of_its_files() ->
     sent = set(re.findall(r'type: "(.*?)"', (STATIC / "lib/languages.js").read_text()))
     assert sent == {*BY_MEDIA, "application/sparql-query"}
     endings = re.search(r'ENDINGS = "(.*?)"', (STATIC / "views/rules.js").read_text())
-    assert endings and {*endings[1].split(",")} == {*RULE_EXTENSIONS, *TIMED_EXTENSIONS}
+    assert endings and {*endings[1].split(",")} == {*RULE_SET_EXTENSIONS}
 
 
 def tokens(text: str) -> dict[str, str]:
