@@ -255,16 +255,14 @@ class _Writer:
                 yield f"{pad}{_shown(node)}{when}"
                 yield f"{pad}    by {_named(node['rule'])}"
                 yield from self._below(node["premises"], depth)
-            case "operator":
+            case "operator" | "condition":
                 yield f"{pad}{node['text']}{when}"
-                yield from self._below(node["premises"], depth)
+                yield from self._below(node.get("premises", ()), depth)
             case "asserted":
                 yield f"{pad}{_shown(node)}{when}"
                 yield from (f"{pad}    {self._said(source)}" for source in node["sources"])
             case "absent":
                 yield f"{pad}nothing matches {node['text']}{when}"
-            case "condition":
-                yield f"{pad}{node['text']}"
 
     def _below(self, nodes: Iterable[Json], depth: int) -> Iterator[str]:
         return (line for part in nodes for line in self.lines(part, depth + 1))

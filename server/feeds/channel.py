@@ -91,7 +91,7 @@ class Channel:
         self.name, self.iri = name, iri
         self.lock = threading.Lock()
         self.epoch: str | None = None
-        self.newest = self.news = self.followers = self.statuses_lost = self._bytes = 0
+        self.newest = self.news = self.followers = self.statuses_lost = self.size = 0
         self.removed: str | None = None
         self.progress: tuple[int, Frame] | None = None
         self.progress_data: dict[str, Any] = {}
@@ -102,10 +102,6 @@ class Channel:
         self._engine, self._limits = engine, limits
         self._relations = Relations(lambda: engine.held(name), lambda after: engine.results.read(name, after, _READ_AT_ONCE),
                                     limits.relations_kept)
-
-    @property
-    def size(self) -> int:
-        return self._bytes
 
     def entry(self, event: ResultEvent) -> Entry:
         """A result as this channel writes it."""
@@ -133,7 +129,7 @@ class Channel:
             if len(self._ring) < 2:
                 return 0
             size = self._ring.popleft().size
-            self._bytes -= size
+            self.size -= size
             return size
 
     def add(self, event: ResultEvent) -> None:
@@ -149,10 +145,10 @@ class Channel:
             if event.epoch != self.epoch or event.seq <= self.newest:
                 return
             if self._ring and event.seq != self.newest + 1:
-                self._bytes = 0
+                self.size = 0
                 self._ring.clear()      # a ring has no holes
             self._ring.append(entry)
-            self._bytes += entry.size
+            self.size += entry.size
             self.newest = event.seq
             self._trim()
 
@@ -229,16 +225,16 @@ class Channel:
             entry.size += more
             place = entry.event.seq - self._ring[0].event.seq if self._ring else -1
             if 0 <= place < len(self._ring) and self._ring[place] is entry:
-                self._bytes += more
+                self.size += more
                 self._trim()
 
     def _trim(self) -> None:
         limits = self._limits
-        while len(self._ring) > 1 and (len(self._ring) > limits.ring_events or self._bytes > limits.ring_bytes):
-            self._bytes -= self._ring.popleft().size
+        while len(self._ring) > 1 and (len(self._ring) > limits.ring_events or self.size > limits.ring_bytes):
+            self.size -= self._ring.popleft().size
 
     def _begin(self, epoch: str | None) -> None:
-        self.epoch, self.newest, self._bytes = epoch, 0, 0
+        self.epoch, self.newest, self.size = epoch, 0, 0
         self._ring.clear()
 
     def _before(self, event: ResultEvent) -> bytes | None:

@@ -23,16 +23,11 @@ _PAGE = 64
 
 def streams_of(info: QueryInfo, options: Options) -> str:
     """The streams of a rule program that are asked for, of ``p`` and ``n``; both for all that holds, none for other queries."""
-    if info.form != PROGRAM:
-        if options.stream is not None:
-            raise Problem("unknown-parameter", "stream= is for rule programs.", extra={"parameter": "stream"})
-        return ""
-    if options.mode == "full":
-        if options.stream is not None:
-            raise Problem("unknown-parameter", "stream= says which changes are told; mode=full is all that holds.",
-                          extra={"parameter": "stream"})
-        return "pn"
-    return options.stream or "p"
+    program, whole = info.form == PROGRAM, options.mode == "full"
+    if options.stream is not None and (whole or not program):
+        why = "says which changes are told; mode=full is all that holds" if program else "is for rule programs"
+        raise Problem("unknown-parameter", f"stream= {why}.", extra={"parameter": "stream"})
+    return "" if not program else "pn" if whole else options.stream or "p"
 
 
 class Feed(Ending):

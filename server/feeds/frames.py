@@ -152,10 +152,9 @@ def is_empty(event: ResultEvent, variant: Variant, before: bytes | None) -> bool
     """Whether a feed with ``empty=omit`` leaves the event out."""
     if event.kind == "boolean":
         return variant.mode == "delta" and before == event.full
-    if variant.mode == "full":
-        return not (text := event.full) or text.endswith(_EMPTY_BINDINGS)
-    if event.added or event.removed:
-        return not (text := event.payload) or text.endswith(_EMPTY_BINDINGS)
+    if variant.mode == "full" or event.added or event.removed:
+        text = event.full if variant.mode == "full" else event.payload
+        return not text or text.endswith(_EMPTY_BINDINGS)
     added, removed = difference(event, before)
     return not added and not removed
 

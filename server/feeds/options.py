@@ -11,12 +11,13 @@ from urllib.parse import parse_qsl
 from engine.ir.notation import date_time_ms
 from engine.runtime.streams import duration_ms
 from engine.timeline import is_moment
-from server.formats.values import choice, flag, moment
+from server.formats.values import choice, count, flag, moment
 from server.problems import Problem, unknown_parameter
 
 PARAMETERS = ("mode", "snapshot", "since", "last_event_id", "until", "limit", "empty", "rate", "overflow", "graph-format", "stream")
 MANY_PARAMETERS = ("query", "mode", "snapshot", "empty", "rate", "overflow", "graph-format", "last_event_id")
 TAIL_PARAMETERS = ("limit", "since")
+_number = count((1 << 31) - 1, 1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,12 +92,6 @@ def _value(values: dict[str, str], name: str, read: Callable[[str], Any]) -> Any
         return read(values[name]) if name in values else None
     except ValueError as error:
         raise _bad(name, str(error)) from error
-
-
-def _number(text: str) -> int:
-    if not (text.isascii() and text.isdigit() and 0 < int(text) < 1 << 31):
-        raise ValueError("expected a positive number")
-    return int(text)
 
 
 def _position(text: str) -> int:

@@ -44,11 +44,8 @@ class _Place:
     def move(self, event: ResultEvent, forwards: bool, open_ended: bool) -> None:
         """Take a result in, or back."""
         begun, ceased = _changes(event, open_ended)
-        sign = 1 if forwards else -1
-        for row in begun:
-            self.rows[row] += sign
-        for row in ceased:
-            self.rows[row] -= sign
+        self.rows.update(begun if forwards else ceased)
+        self.rows.subtract(ceased if forwards else begun)
         for row in (*begun, *ceased):
             if not self.rows[row]:
                 del self.rows[row]
