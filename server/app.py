@@ -32,15 +32,13 @@ def create_app(engine: Any, own: Site | None = None) -> Flask:
     return app
 
 
-def _check() -> Response | None:
-    """Refuse foreign hosts and sites, unknown parameters, an engine that is not there yet. Preflights are answered here."""
+def _check() -> None:
+    """Refuse foreign hosts and sites, unknown parameters, an engine that is not there yet; preflights are answered before (asgi.py)."""
     own = site()
     view: Any = current_app.view_functions[request.endpoint] if request.endpoint else None
-    if (answer := guard.preflight(request.method, request.headers.get, own.hosts, own.origins)) is not None:
-        return Response(status=204, headers=answer)
     guard.check(request.method, request.headers.get, own.hosts, own.origins, view is not None and view.page, own.base_url)
     if view is None:
-        return None
+        return
     for name in request.args if not view.other_parameters else ():
         if name not in view.query_parameters:
             raise unknown_parameter(name, view.query_parameters)
@@ -49,7 +47,6 @@ def _check() -> Response | None:
                           extra={"parameter": name})
     if not own.engine.ready and not view.while_starting:
         raise unavailable(own.engine)
-    return None
 
 
 def unavailable(engine: Any) -> Problem:

@@ -43,8 +43,9 @@ class Application:
         self.exchange = Exchange(site.engine, site.limits)
         self.site = replace(site, audience=self.exchange)
         self.flask = create_app(site.engine, self.site)
-        self._hub: Hub | None = None
-        self._bridge: Bridge | None = None
+        outbox = Outbox(site.limits)
+        self._hub = Hub(self.exchange, outbox)
+        self._bridge = Bridge(self.flask.wsgi_app, site.limits, outbox, self._kind_of)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """One connection, or the life of the server."""
@@ -56,16 +57,12 @@ class Application:
             raise RuntimeError(f"not served: {scope['type']}")
 
     async def goodbye(self) -> None:
-        if self._hub is not None:
-            await self._hub.close(self.site.limits.shutdown_seconds)
+        await self._hub.close(self.site.limits.shutdown_seconds)
 
     async def _lifespan(self, receive: Receive, send: Send) -> None:
         while True:
             message = await receive()
             if message["type"] == "lifespan.startup":
-                outbox = Outbox(self.site.limits)
-                self._hub = Hub(self.exchange, outbox)
-                self._bridge = Bridge(self.flask.wsgi_app, self.site.limits, outbox, self._kind_of)
                 self.exchange.start()
                 if self._starting is not None:
                     threading.Thread(target=self._starting, name="thalweg-start", daemon=True).start()
@@ -75,8 +72,7 @@ class Application:
                 if self._stopping is not None:
                     await asyncio.get_running_loop().run_in_executor(None, self._stopping)
                 await asyncio.get_running_loop().run_in_executor(None, self.exchange.stop)
-                if self._bridge is not None:
-                    self._bridge.close()
+                self._bridge.close()
                 await send({"type": "lifespan.shutdown.complete"})
                 return
 
@@ -104,7 +100,6 @@ class Application:
             elif path in ("/health/live", "/health/ready") and scope["method"] in ("GET", "HEAD"):
                 await self._health(scope, path, own)
             elif not await self._feed(scope, receive, own, path):
-                assert self._bridge is not None
                 await self._bridge({**scope, "root_path": self._base_path}, receive, noted)
         except Gone:
             return
@@ -157,19 +152,17 @@ class Application:
         if media not in feeds:
             return False
         guard.check("GET", partial(header, scope), self.site.hosts, self.site.origins, base_url=self.site.base_url)
-        hub = self._hub
-        assert hub is not None
         if self.exchange.closing:
             raise Problem("shutting-down", "The server is shutting down.")
         if not self.site.engine.ready:
             raise unavailable(self.site.engine)
         if pattern is _RESULTS:
             links = {kind: f"{self._base_path}/queries/{quote(match[1])}/{kind}" for kind in ("results", "plan", "stats")}
-            await hub.serve_results(scope, receive, send, match[1], media, links)
+            await self._hub.serve_results(scope, receive, send, match[1], media, links)
         elif pattern is _ITEMS:
-            await hub.serve_tail(scope, receive, send, match[1])
+            await self._hub.serve_tail(scope, receive, send, match[1])
         else:
-            await hub.serve_events(scope, receive, send, media)
+            await self._hub.serve_events(scope, receive, send, media)
         return True
 
     async def _refuse(self, scope: Scope, send: Send, problem: Problem) -> None:

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 
 import pyoxigraph
 
+from engine.ir.terms import RDF_TYPE, XSD
 from engine.records import Triple
 from engine.runtime.errors import EngineError
 from engine.runtime.resources import Item
@@ -33,8 +34,6 @@ QUERIES = ("weather-averages", "weather-gusts", "weather-coast")
 OM_OWL = "http://knoesis.wright.edu/ssw/ont/sensor-observation.owl#"
 WEATHER = "http://knoesis.wright.edu/ssw/ont/weather.owl#"
 SENSORS = "http://knoesis.wright.edu/ssw/"
-TYPE = "<http://www.w3.org/1999/02/22-rdf-syntax-ns#type>"
-DECIMAL = "http://www.w3.org/2001/XMLSchema#decimal"
 
 # Station -> its usual temperature in degrees Celsius, humidity in per cent, wind in metres a second.
 STATIONS = {"BHV": (11.0, 82.0, 8.0), "HEL": (10.0, 86.0, 12.0), "BRO": (3.0, 90.0, 14.0), "HAN": (13.0, 70.0, 4.0),
@@ -124,11 +123,11 @@ def _observations(station: str, second: int, seed: int) -> Iterator[Triple]:
     for name, (unit, *_) in PROPERTIES.items():
         place = f"{name}_{station}_{seed}_{second}"
         observation, result = f"<{SENSORS}Observation_{place}>", f"<{SENSORS}MeasureData_{place}>"
-        yield observation, TYPE, f"<{WEATHER}{name}Observation>"
+        yield observation, RDF_TYPE, f"<{WEATHER}{name}Observation>"
         yield observation, f"<{OM_OWL}observedProperty>", f"<{WEATHER}_{name}>"
         yield observation, f"<{OM_OWL}procedure>", f"<{SENSORS}System_{station}>"
         yield observation, f"<{OM_OWL}samplingTime>", f"<{SENSORS}Instant_{seed}_{second}>"
         yield observation, f"<{OM_OWL}result>", result
-        yield result, TYPE, f"<{OM_OWL}MeasureData>"
-        yield result, f"<{OM_OWL}floatValue>", f'"{value(station, name, second, seed)}"^^<{DECIMAL}>'
+        yield result, RDF_TYPE, f"<{OM_OWL}MeasureData>"
+        yield result, f"<{OM_OWL}floatValue>", f'"{value(station, name, second, seed)}"^^<{XSD}decimal>'
         yield result, f"<{OM_OWL}uom>", f"<{WEATHER}{unit}>"

@@ -11,7 +11,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace as changed
-from functools import partial, wraps
+from functools import wraps
 from pathlib import Path
 from typing import Any, ParamSpec, TextIO
 
@@ -285,37 +285,30 @@ def _media(path: Path) -> str:
     return kind
 
 
-Write = Callable[[ResultEvent, bool, dict[str, str]], str]
-
-
-def _write(answers: Iterator[ResultEvent], form: str, out: TextIO, several: bool = False, place: PlaceName | None = None) -> None:
+def _write(answers: Iterator[ResultEvent], form: str, out: TextIO, several: bool, place: PlaceName) -> None:
     """Write answers as they come, with the name of the query among `several` or a program's stream; in JSON with where it was evaluated."""
-    forms: dict[str, Write] = {"jsonl": partial(_as_json, place), "csv": _as_csv, "table": _as_table}
-    write = forms[form]
     before: str | None = None
     for answer in answers:
         names = ({"query": answer.query} if several else {}) | ({"stream": answer.stream} if answer.stream else {})
-        print(write(answer, answer.query != before, names), end="", file=out, flush=True)
+        findings = list(answer.meta.get("inconsistencies", []))     # as the member `rsp` of the live feed has it
+        if form == "csv":
+            text = _as_csv(answer, answer.query != before, names, findings)
+        else:
+            text = _as_json(answer, names, findings, place) if form == "jsonl" else _as_table(answer, names, findings)
+        print(text, end="", file=out, flush=True)
         before = answer.query
 
 
-def _inconsistent(answer: ResultEvent) -> list[str]:
-    """What is inconsistent at the time of an answer, as the member ``rsp`` of the live feed has it."""
-    return list(answer.meta.get("inconsistencies", []))
-
-
-def _as_json(place: PlaceName | None, answer: ResultEvent, first: bool, name: dict[str, str]) -> str:
+def _as_json(answer: ResultEvent, name: dict[str, str], findings: list[str], place: PlaceName) -> str:
     shown: dict[str, Any] = {"graph": answer.payload.decode()} if answer.kind == "graph" else {"results": orjson.Fragment(answer.payload)}
-    if found := _inconsistent(answer):
-        shown["inconsistencies"] = found
-    if place is not None:
-        shown["executor"] = place
-    return orjson.dumps({**name, "at": answer.at_ms, **shown}).decode() + "\n"
+    if findings:
+        shown["inconsistencies"] = findings
+    return orjson.dumps({**name, "at": answer.at_ms, **shown, "executor": place}).decode() + "\n"
 
 
-def _as_csv(answer: ResultEvent, first: bool, name: dict[str, str]) -> str:
+def _as_csv(answer: ResultEvent, first: bool, name: dict[str, str], findings: list[str]) -> str:
     """SPARQL CSV with the time in front; the header whenever another query goes on. What is inconsistent goes to standard error."""
-    for finding in _inconsistent(answer):
+    for finding in findings:
         print(" ".join([*name.values(), f"at {answer.at_ms}: inconsistent: {finding}"]), file=sys.stderr)
     buffer = io.StringIO(newline="")
     writer = csv.writer(buffer)
@@ -326,13 +319,13 @@ def _as_csv(answer: ResultEvent, first: bool, name: dict[str, str]) -> str:
     return buffer.getvalue()
 
 
-def _as_table(answer: ResultEvent, first: bool, name: dict[str, str]) -> str:
+def _as_table(answer: ResultEvent, name: dict[str, str], findings: list[str]) -> str:
     """Columns side by side under the time of the evaluation."""
     head, *rows = _cells(answer, media.TSV)
     widths = [max(len(row[column]) for row in (head, *rows)) for column in range(len(head))]
     lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths)).rstrip() for row in (head, ["-" * w for w in widths], *rows)]
     title = " ".join([*name.values(), f"at {iso(answer.at_ms) or answer.at_ms}", f"({len(rows)} rows)"])
-    lines += [f"inconsistent: {finding}" for finding in _inconsistent(answer)]
+    lines += [f"inconsistent: {finding}" for finding in findings]
     return f"{title}\n" + "\n".join(f"  {line}" for line in lines) + "\n\n"
 
 

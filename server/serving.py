@@ -73,7 +73,7 @@ class Connection(HttpToolsProtocol):
         if self._deadline is None:
             self._expect(self.limits.header_seconds)
         super().on_message_begin()
-        self.scope["extensions"] = {"thalweg.cut": {"abort": self._abort}}
+        self.scope["extensions"] = {"thalweg.cut": {"abort": self.transport.abort}}
 
     def on_headers_complete(self) -> None:
         self._in_head = False
@@ -99,7 +99,7 @@ class Connection(HttpToolsProtocol):
         answering = self.cycle is not None and not self.cycle.response_complete
         if answering:
             if self._in_request:    # else these were stray bytes behind it
-                self._abort()
+                self.transport.abort()
         elif not self._in_request:
             self.transport.close()
         else:
@@ -114,9 +114,6 @@ class Connection(HttpToolsProtocol):
         head = "".join(f"{name}: {value}\r\n" for name, value in named.items())
         self.transport.write(f"HTTP/1.1 {problem.status} {HTTPStatus(problem.status).phrase}\r\n{head}\r\n".encode() + body)
         self.transport.close()
-
-    def _abort(self) -> None:
-        self.transport.abort()
 
 
 class Server(uvicorn.Server):

@@ -178,8 +178,7 @@ def reply(data: bytes | str, media: str, status: int = 200, *, etag: str | None 
     unless = request.if_none_match if "If-None-Match" in request.headers and request.method in ("GET", "HEAD") else None
     if etag is not None and unless is not None and unless.contains_weak(etag):
         data, status = b"", 304
-    text = media.startswith("text/") or media == JSON
-    response = Response(data, status, content_type=f"{media}; charset=utf-8" if text and media != JSON else media)
+    response = Response(data, status, content_type=f"{media}; charset=utf-8" if media.startswith("text/") else media)
     if status == 204:
         del response.headers["Content-Type"]
     if etag is not None:

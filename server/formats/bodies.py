@@ -192,22 +192,12 @@ def check_languages(text: bytes) -> None:
     except ValueError:
         return
     terms = _Terms()
-    _read_contexts(tree, False, terms)
-    names, nowhere = terms.names_of(_LANGUAGE), terms.names_of(_NONE)
-    for tag in _tags(tree, False, names, nowhere, terms.maps):
+    for name, value, in_context in _members(tree):
+        if in_context:
+            _define(name, value, terms)
+    for tag in _tags(tree, terms):
         if not is_language_tag(tag):
             raise Problem("rdf-syntax", f"{tag[:200]!r} is no language tag.", errors=[{"detail": f"not a language tag: {tag[:200]!r}"}])
-
-
-def _read_contexts(node: object, in_context: bool, terms: _Terms) -> None:
-    if isinstance(node, _Members):
-        for name, value in node:
-            if in_context:
-                _define(name, value, terms)
-            _read_contexts(value, in_context or name == _CONTEXT, terms)
-    elif isinstance(node, list):
-        for value in node:
-            _read_contexts(value, in_context, terms)
 
 
 def _define(term: str, value: object, terms: _Terms) -> None:
@@ -224,15 +214,22 @@ def _define(term: str, value: object, terms: _Terms) -> None:
                 terms.maps.add(term)
 
 
-def _tags(node: object, in_context: bool, names: set[str], nowhere: set[str], maps: set[str]) -> Iterator[str]:
-    """All language tags. In a context a term that stands for `@language` is defined, not used."""
+def _members(node: object, in_context: bool = False) -> Iterator[tuple[str, object, bool]]:
+    """All members of all objects, each with whether it stands in a context."""
     if isinstance(node, _Members):
         for name, value in node:
-            if isinstance(value, str) and (name == _LANGUAGE if in_context else name in names):
-                yield value
-            if not in_context and name in maps and isinstance(value, _Members):
-                yield from (tag for tag, _ in value if tag not in nowhere)
-            yield from _tags(value, in_context or name == _CONTEXT, names, nowhere, maps)
+            yield name, value, in_context
+            yield from _members(value, in_context or name == _CONTEXT)
     elif isinstance(node, list):
         for value in node:
-            yield from _tags(value, in_context, names, nowhere, maps)
+            yield from _members(value, in_context)
+
+
+def _tags(tree: object, terms: _Terms) -> Iterator[str]:
+    """All language tags. In a context a term that stands for `@language` is defined, not used."""
+    names, nowhere = terms.names_of(_LANGUAGE), terms.names_of(_NONE)
+    for name, value, in_context in _members(tree):
+        if isinstance(value, str) and (name == _LANGUAGE if in_context else name in names):
+            yield value
+        if not in_context and name in terms.maps and isinstance(value, _Members):
+            yield from (tag for tag, _ in value if tag not in nowhere)

@@ -13,12 +13,12 @@ from typing import Any
 from pyoxigraph import BlankNode, Literal, NamedNode, Quad, QueryResultsFormat, RdfFormat, parse, parse_query_results, serialize
 from pyoxigraph import Triple as OxTriple
 
-from engine.ir.terms import RDF_TYPE
+from engine.ir.terms import RDF_TYPE, XSD
 from engine.records import Triple
 from engine.runtime.resources import StreamInfo
 from server.formats.media import DATASET_TYPES, JSON, NTRIPLES, RDFXML, RDF_FORMATS, RESULTS_JSON, RESULTS_XML, TABLE_FORMATS, XML
 from server.formats.reading import read_graph
-from server.formats.values import GENERATED_AT, XSD
+from server.formats.values import GENERATED_AT
 from server.limits import Limits
 from server.problems import Problem
 

@@ -9,9 +9,9 @@ from functools import lru_cache
 from typing import Any
 
 from engine.ir.notation import date_time_ms
+from engine.ir.terms import XSD
 from engine.timeline import MAX, MIN, Interval, is_moment
 
-XSD = "http://www.w3.org/2001/XMLSchema#"
 GENERATED_AT = "http://www.w3.org/ns/prov#generatedAtTime"
 _STAMP_TYPES = ("", f"^^<{XSD}dateTime>", f"^^<{XSD}dateTimeStamp>")
 _MS = re.compile(r"-?[0-9]{1,16}")
@@ -27,9 +27,7 @@ def stamp_ms(token: str) -> int | None:
 
 
 def flag(text: str) -> bool:
-    if text not in ("true", "false"):
-        raise ValueError("expected true or false")
-    return text == "true"
+    return choice("true", "false")(text) == "true"
 
 
 def count(most: int, least: int = 0) -> Callable[[str], int]:

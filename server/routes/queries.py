@@ -4,7 +4,6 @@ registered."""
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from typing import Any
 from urllib.parse import unquote_plus
 
@@ -26,7 +25,6 @@ LEVELS = ("parsed", "validated", "rewritten", "logical", "spark")
 STATES = ("starting", "running", "idle", "paused", "restarting", "failed", "finished", "stopping")
 STATEMENT_TYPES = (SPARQL_QUERY, TEXT, JSON, *RULE_TYPES, *TIMED_TYPES)
 _CHANGES: dict[str, tuple[Any, ...]] = {"state": ("paused", "running"), "resume": ("backlog", "now"), "force": (True, False)}
-Explained = Callable[[str], dict[str, Any]]
 _REFUSED: dict[str, Any] = {"valid": False, "errors": [], "warnings": [], "plan": None, "estimate": None}
 
 
@@ -55,10 +53,8 @@ def put(name: str) -> Response:
     text, options = statement_text((*STATEMENT_TYPES, FORM))
     if options.pop("name", name) != name:
         raise Problem("name-mismatch", "The name in the body is not the one in the address.")
-    for flag_name, value in (("replace", parameter("replace", flag, None)), ("force", parameter("force", flag, None)),
-                             ("since", parameter("since", since, None))):
-        if value is not None:
-            options[flag_name] = value
+    given = {"replace": parameter("replace", flag, None), "force": parameter("force", flag, None), "since": parameter("since", since, None)}
+    options |= {option: value for option, value in given.items() if value is not None}
     return _register(text, name, options)
 
 
@@ -185,11 +181,18 @@ def _etag(info: QueryInfo) -> str:
 def explain() -> Response:
     """``{valid, errors, warnings, plan, estimate}``; a text with mistakes is a good answer, unless ``fail`` asks for a failure: with
     ``errors`` as at registration, with ``warnings`` also where there are any. With ``as=rules`` of a rule set."""
-    explained = _of_rules() if parameter("as", choice("query", "rules"), "query") == "rules" else _of_statement()
+    as_rules = parameter("as", choice("query", "rules"), "query") == "rules"
+    media: str | None
+    if as_rules:
+        media, text = body_type(RULE_SET_TYPES), text_body(site().limits.rule_text)
+    else:
+        text, options = statement_text(STATEMENT_TYPES)
+        media = options.get("media")
     level, fail = parameter("level", choice(*LEVELS), "logical"), parameter("fail", choice("errors", "warnings"), None)
     accept = best(JSON, TEXT)
     try:
-        found = explained(level)
+        engine = site().engine      # a rule set has no plan before a query uses it
+        found = {"plan": None, "clauses": engine.check_rules(media, text)} if as_rules else dict(engine.explain(text, level, media))
     except DiagnosticError as error:
         if fail is not None:
             raise
@@ -207,15 +210,3 @@ def explain() -> Response:
         lines = "".join(f"\nwarning: {warning.render()}\n" for warning in warnings)
         return reply(str(found.get("plan") or "").rstrip("\n") + "\n" + lines, TEXT)
     return json_reply({"valid": True, "errors": [], "estimate": None, **found, "warnings": [diagnostic_json(d) for d in warnings]})
-
-
-def _of_statement() -> Explained:
-    """The plan of the query or program of the request at a level."""
-    text, options = statement_text(STATEMENT_TYPES)
-    return lambda level: dict(site().engine.explain(text, level, options.get("media")))
-
-
-def _of_rules() -> Explained:
-    """The rule set of the request, which has no plan before a query uses it."""
-    media, text = body_type(RULE_SET_TYPES), text_body(site().limits.rule_text)
-    return lambda level: {"plan": None, "clauses": site().engine.check_rules(media, text)}

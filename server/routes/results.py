@@ -5,14 +5,13 @@ The live feeds of the same address (``text/event-stream``, ``application/jsonl``
 
 from __future__ import annotations
 
-import threading
 from typing import Any
 
 import pyarrow as pa
 from flask import Blueprint, Response, request
 
 from engine.output import payload
-from engine.runtime.resources import PROGRAM, QueryInfo, ResultEvent, iso
+from engine.runtime.resources import QueryInfo, ResultEvent, iso
 from server.feeds.feed import streams_of
 from server.feeds.options import PARAMETERS, parse_options
 from server.feeds.whole import latest_whole
@@ -25,8 +24,6 @@ from server.why import as_text, explained
 
 blueprint = Blueprint("results", __name__)
 GRAPH_FORMS = ("CONSTRUCT", "DESCRIBE")
-# Searches for proofs take turns: each may keep a core busy for seconds.
-_SEARCHING = threading.Lock()
 
 
 @route(blueprint, "/queries/<name>/results", "GET", query=PARAMETERS, page=True)
@@ -46,7 +43,10 @@ def latest(name: str) -> Response:
         event = site().engine.results.latest(name, {"p": "istream", "n": "dstream"}.get(streams))
     if event is not None and event.epoch != info.epoch:     # of the query that this one replaces: the pump is not there yet
         event = None
-    data = event.full if event else _nothing(info)
+    if event is not None:
+        data = event.full
+    else:
+        data = b"" if graph else payload(info.form, pa.table({name: pa.array([], pa.string()) for name in info.variables}))
     if graph:
         text = formats.graph(data, media, f"{info.iri}/results/{event.id}" if event else None, iso(event.at_ms) if event else None)
     else:
@@ -61,16 +61,8 @@ def why(name: str, id: str) -> Response:
     row, most = parameter("row", count(1 << 31), 0), parameter("max", count(limits.why_proofs, 1), 1)
     mode = parameter("mode", choice("full", "delta"), "full")
     media = best(JSON, TEXT)
-    with _SEARCHING:
-        found = explained(site().engine.evidence(name, id), row, most, mode, limits.why_triples)
+    found = explained(site().engine.evidence(name, id), row, most, mode, limits.why_triples)
     return json_reply(found) if media == JSON else reply(as_text(found), TEXT)
-
-
-def _nothing(info: QueryInfo) -> bytes:
-    """An empty relation of the query's form; ASK is false."""
-    if info.form in ("SELECT", PROGRAM):
-        return payload("SELECT", pa.table({name: pa.array([], pa.string()) for name in info.variables}))
-    return b'{"head":{},"boolean":false}' if info.form == "ASK" else b""
 
 
 def _headers(name: str, event: ResultEvent | None) -> dict[str, str]:

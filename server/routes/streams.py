@@ -7,6 +7,7 @@ from typing import Any
 
 from flask import Blueprint, Response, request
 
+from engine.ir.terms import XSD
 from engine.runtime.resources import OMITTED, Rejection, StreamInfo, TailEvent, iso
 from engine.runtime.streams import check_pushable
 from server.feeds.frames import jsonl
@@ -16,7 +17,7 @@ from server.formats.items import Reader
 from server.formats.media import JSON, JSONL, JSONLD, PUSH_TYPES, STREAMED_TYPES, TRIG, TURTLE
 from server.formats.reading import read_items
 from server.formats.results import dataset, stream_catalogue, stream_descriptor
-from server.formats.values import GENERATED_AT, XSD, choice, count, flag, moment
+from server.formats.values import GENERATED_AT, choice, count, flag, moment
 from server.problems import Problem
 from server.web import (best, body, body_type, condition, etag_of, json_object, json_reply, no_content, parameter, path, reply,
                         route, site, text_body)

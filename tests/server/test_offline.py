@@ -115,7 +115,7 @@ GRAPH = rows(s=["<http://a>"], p=["<http://b>"], o=['"a b"'])
 
 def written(form: str, *events: ResultEvent) -> str:
     out = io.StringIO()
-    offline._write(iter(events), form, out)
+    offline._write(iter(events), form, out, False, "process")
     return out.getvalue()
 
 
@@ -123,8 +123,8 @@ def test_answers_as_lines_of_json() -> None:
     lines: list[Any] = [json.loads(line) for line in written("jsonl", event("SELECT", TABLE), event("ASK", GRAPH), event(
         "CONSTRUCT", GRAPH)).splitlines()]
     assert lines[0]["at"] == 2000 and lines[0]["results"]["results"]["bindings"][1] == {"s": {"type": "bnode", "value": "b"}}
-    assert lines[1] == {"at": 2000, "results": {"head": {}, "boolean": True}}
-    assert lines[2] == {"at": 2000, "graph": '<http://a> <http://b> "a b" .\n'}
+    assert lines[1] == {"at": 2000, "results": {"head": {}, "boolean": True}, "executor": "process"}
+    assert lines[2] == {"at": 2000, "graph": '<http://a> <http://b> "a b" .\n', "executor": "process"}
 
 
 def test_answers_as_csv_with_one_header() -> None:
@@ -159,7 +159,7 @@ def test_queries_that_read_each_other(write: Callable[..., str], capsys: pytest.
 def test_answers_of_several_queries_say_whose_they_are() -> None:
     def several(form: str) -> str:
         out = io.StringIO()
-        offline._write(iter([event("SELECT", TABLE.slice(0, 1)), replace(event("ASK", GRAPH), query="r")]), form, out, True)
+        offline._write(iter([event("SELECT", TABLE.slice(0, 1)), replace(event("ASK", GRAPH), query="r")]), form, out, True, "process")
         return out.getvalue()
     assert [json.loads(line)["query"] for line in several("jsonl").splitlines()] == ["q", "r"]
     assert several("csv") == 'query,at,s,t\r\nq,2000,http://a,"1,5"\r\nquery,at,answer\r\nr,2000,true\r\n'

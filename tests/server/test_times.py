@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from engine.ir.notation import date_time_ms
 from engine.ir.spans import DiagnosticError
+from engine.ir.terms import XSD
 from engine.runtime.errors import EngineError
 from engine.runtime.streams import describe, duration_ms
 from engine.timeline import EARLIEST_MS, LATEST_MS, LONGEST_MS, is_moment
@@ -19,7 +20,7 @@ from server.formats import columns, media
 from server.formats.columns import read_columns
 from server.formats.items import Reader
 from server.formats.reading import read_items
-from server.formats.values import XSD, moment
+from server.formats.values import moment
 from server.problems import Problem
 
 LONG = ["999999999999999d", "P999999999999D", "PT" + "9" * 400 + "S", "9" * 400 + "s", "9" * 5_000 + "ms", "1" + "0" * 14 + "h",
