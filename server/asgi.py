@@ -122,8 +122,7 @@ class Application:
         except HTTPException:
             return "quick"
         view: Any = self.flask.view_functions[endpoint]
-        kind: Kind = view.kind
-        return kind
+        return view.kind
 
     def _local_path(self, scope: Scope) -> str:
         path: str = scope["path"]

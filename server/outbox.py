@@ -23,8 +23,7 @@ _PART = 128 * 1024
 
 def abort_of(scope: Scope) -> Callable[[], None]:
     """What ends the connection of a request at once, where the host can do that (server/serving.py)."""
-    abort: Callable[[], None] = scope.get("extensions", {}).get("thalweg.cut", {}).get("abort", lambda: None)
-    return abort
+    return scope.get("extensions", {}).get("thalweg.cut", {}).get("abort", lambda: None)
 
 
 def header(scope: Scope, name: str) -> str | None:

@@ -103,8 +103,7 @@ def rows_of(event: ResultEvent, payload: bytes) -> list[dict[str, str]]:
 
 def term(token: str) -> Term:
     """A token as SPARQL Results JSON has it."""
-    found: Term = orjson.loads(json_term(token))
-    return found
+    return orjson.loads(json_term(token))
 
 
 def token(value: Mapping[str, str]) -> str:

@@ -5,8 +5,6 @@ The live feeds of the same address (``text/event-stream``, ``application/jsonl``
 
 from __future__ import annotations
 
-from typing import Any
-
 import pyarrow as pa
 from flask import Blueprint, Response, request
 
@@ -70,10 +68,8 @@ def _headers(name: str, event: ResultEvent | None) -> dict[str, str]:
     event_id = event.id if event else "none"
     since = f"?since={event_id}" if event else ""
     headers = {"RSP-Event-Id": event_id, "Link": f'<{path("queries", name, "results")}{since}>; rel="monitor"; type="text/event-stream"'}
-    if event:
-        windows: list[dict[str, Any]] = event.windows
-        if windows:
-            headers["RSP-Window"] = ", ".join(f'open="{iso(w["open"])}", close="{iso(w["close"])}"' for w in windows)
-        if event.meta.get("truncated"):
-            headers["RSP-Truncated"] = str(event.meta.get("limit", "true"))
+    if event and event.windows:
+        headers["RSP-Window"] = ", ".join(f'open="{iso(w["open"])}", close="{iso(w["close"])}"' for w in event.windows)
+    if event and event.meta.get("truncated"):
+        headers["RSP-Truncated"] = str(event.meta.get("limit", "true"))
     return headers
