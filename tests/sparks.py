@@ -28,12 +28,12 @@ from engine.records import Record
 from engine.runtime.pump import Pump
 from engine.runtime.resources import ResultEvent
 from engine.runtime.results import ResultLog
-from engine.runtime.rows import encode
 from engine.runtime.stores import ParseRules
 from engine.spark.executor import Executor as SparkExecutor
 from engine.spark.session import Session, start_session
 from engine.spark.settings import from_environment
 from grammar.rule_sets import parse_rules
+from tests.encoded import encode
 
 # Hundreds of different plans over a few rows each: compiling each costs far more than running it.
 INTERPRETED = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}

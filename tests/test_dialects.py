@@ -12,7 +12,6 @@ from engine.ir.spans import DiagnosticError
 from engine.records import Record
 from engine.runtime.pump import Pump
 from engine.runtime.results import ResultLog
-from engine.runtime.rows import encode
 from engine.execution.executor import Executor
 from grammar import parse
 from tests import sparks
@@ -21,6 +20,7 @@ from tests.case_files import Answers
 from tests.case_rows import show_row
 from tests.dialect_examples import DIALECTS, PAGE, PROLOGUE, Example, Row, examples, rows
 from tests.differential.plans import in_process
+from tests.encoded import encode
 from tests.treatments import reference
 
 EXAMPLES = examples()

@@ -20,7 +20,7 @@ from engine.ir.rules import RuleSet
 from engine.ir.spans import Diagnostic, DiagnosticError
 from engine.ir.statement import RuleSource, Statement
 from engine.output import triples_in
-from engine.records import End, Event, GraphVersion, Record, Register, Triple
+from engine.records import Event, Triple
 from engine.runtime.batch import Executor, Limits
 from engine.runtime.evidence import Evidence, events_of
 from engine.runtime.place import Place, choose, executor_at, triples_of
@@ -28,7 +28,8 @@ from engine.runtime.pump import Pump
 from engine.runtime.registered import Definition, Queries, Registered, check_sources, given_name, own_iri
 from engine.runtime.resources import Recording, ResultEvent
 from engine.runtime.results import ResultLog, Retention
-from engine.runtime.rows import ROWS, Kind, encode, graph_table, item_rows, item_table, own_blank_nodes, prepare_table, short_name
+from engine.runtime.rows import (ROWS, Control, Kind, control_rows, graph_rows, graph_table, item_rows, item_table, own_blank_nodes,
+                                 prepare_table, short_name)
 from engine.runtime.statement_checks import statement_warnings, words_of
 from engine.runtime.ticks import Timetable
 
@@ -139,16 +140,16 @@ def run(queries: Mapping[str, Statement], streams: Mapping[str, Recording], grap
 def log(queries: Mapping[str, Statement], streams: Mapping[str, Recording], graphs: Mapping[str, Sequence[Triple]],
         batch_rows: int) -> Iterator[pa.Table]:
     """The input log of a replay, in batches of about `batch_rows` rows: graphs, registrations, items by time, end."""
-    head: list[Record] = [GraphVersion(position, iri, tuple(own_blank_nodes(triples, f"g{short_name(iri)}")))
-                          for position, (iri, triples) in enumerate(graphs.items(), 1)]
-    head += [Register(position, name, statement.text, position, _own(name))
-             for position, (name, statement) in enumerate(queries.items(), len(head) + 1)]
-    position = len(head)
-    yield encode(head)
+    head = [graph_rows(position, iri, own_blank_nodes(triples, f"g{short_name(iri)}"))
+            for position, (iri, triples) in enumerate(graphs.items(), 1)]
+    registered = [Control(position, Kind.REGISTER, name, None, {"text": statement.text, "since": position, "stream": _own(name)})
+                  for position, (name, statement) in enumerate(queries.items(), len(head) + 1)]
+    yield pa.concat_tables([*head, control_rows(*registered)]).combine_chunks()
+    position = len(head) + len(registered)
     for table in _items(streams, position + 1, batch_rows):
         position = table["position"][-1].as_py()
         yield table
-    yield encode([End(position + 1)])
+    yield control_rows(Control(position + 1, Kind.END, "", None, {}))
 
 
 def recorded_evidence(queries: Mapping[str, Statement], streams: Mapping[str, Recording], graphs: Mapping[str, Sequence[Triple]],

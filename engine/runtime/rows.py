@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 
 from engine.facts import FACTS
 from engine.functions.typed import typed_columns
-from engine.records import End, Event, GraphVersion, Idle, Mark, Pause, Record, Register, Resume, RulesVersion, Triple, Unregister, Verdict
+from engine.records import Triple, Verdict
 
 
 class Kind(IntEnum):
@@ -180,11 +180,6 @@ def short_name(iri: str) -> str:
     return blake2s(iri.encode(), digest_size=4).hexdigest()
 
 
-def encode(records: Iterable[Record]) -> pa.Table:
-    """The rows of a sequence of records, in order, positions and blank nodes as they are."""
-    return pa.concat_tables([ROWS.empty_table(), *(_encode_run(run) for run in _runs(records))]).combine_chunks()
-
-
 def controls(table: pa.Table) -> list[Control]:
     """The records of a part of the log that are not items, in order. One that cannot be read is a NOTE that says why (`UNREADABLE`)."""
     rows = table.filter(pc.and_(pc.not_equal(table["record"], int(Kind.EVENT)), pc.equal(table["row"], 0)))
@@ -266,54 +261,3 @@ def _own(column: pa.ChunkedArray, number: pa.Array, mark: str) -> pa.ChunkedArra
 
 def _repeat(value: Any, count: int, kind: pa.DataType) -> pa.Array:
     return pa.repeat(pa.scalar(value, kind), count)
-
-
-def _runs(records: Iterable[Record]) -> Iterator[list[Record]]:
-    """Runs of events of one stream, and single other records."""
-    run: list[Record] = []
-    for record in records:
-        if run and not (isinstance(record, Event) and isinstance(run[0], Event) and record.stream == run[0].stream):
-            yield run
-            run = []
-        run.append(record)
-    if run:
-        yield run
-
-
-def _encode_run(run: Sequence[Record]) -> pa.Table:
-    if isinstance(run[0], Event):
-        return _encode_events([record for record in run if isinstance(record, Event)])
-    match run[0]:
-        case Mark(position=position, stream=stream, watermark=watermark):
-            return control_rows(Control(position, Kind.MARK, stream, watermark, {}))
-        case Idle(position=position, stream=stream, watermark=watermark):
-            return control_rows(Control(position, Kind.IDLE, stream, watermark, {}))
-        case Register(position=position, query=query, text=text, since=since, stream=stream, media=media):
-            payload = {"text": text, "since": since, "stream": stream} | ({} if media is None else {"media": media})
-            return control_rows(Control(position, Kind.REGISTER, query, None, payload))
-        case Unregister(position=position, query=query):
-            return control_rows(Control(position, Kind.UNREGISTER, query, None, {}))
-        case Pause(position=position, query=query):
-            return control_rows(Control(position, Kind.PAUSE, query, None, {}))
-        case Resume(position=position, query=query, backlog=backlog):
-            return control_rows(Control(position, Kind.RESUME, query, None, {"backlog": backlog}))
-        case GraphVersion(position=position, graph=graph, triples=triples):
-            return graph_rows(position, graph, triples)
-        case RulesVersion(position=position, name=name, media=media, text=text):
-            return control_rows(Control(position, Kind.RULES, name, None, {"media": media, "text": text}))
-        case Verdict(position=position, query=query):
-            return control_rows(Control(position, Kind.VERDICT, query, None, verdict_payload(run[0])))
-        case End(position=position):
-            return control_rows(Control(position, Kind.END, "", None, {}))
-    raise TypeError(f"not a record: {run[0]!r}")
-
-
-def _encode_events(events: Sequence[Event]) -> pa.Table:
-    prepared = prepare([(event.t, event.graph, event.triples) for event in events])
-    item = prepared.table["item"].to_numpy()
-    positions, watermarks = (np.fromiter(values, np.int64, len(events))
-                             for values in ((e.position for e in events), (e.watermark for e in events)))
-    table, count = prepared.table, prepared.table.num_rows
-    return pa.table([pa.array(positions[item]), table["row"], _repeat(int(Kind.EVENT), count, pa.int8()),
-                     _repeat(events[0].stream, count, pa.string()), pa.array(prepared.times[item]),
-                     *(table[name] for name in _CONTENT), pa.array(watermarks[item]), pa.nulls(count, pa.string())], schema=ROWS)

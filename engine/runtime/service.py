@@ -19,7 +19,7 @@ from engine.ir.statement import GraphSource, Statement, TimedProgram
 from engine.limits import LimitExceeded
 from engine.runtime.backend import Backend, SparkBackend
 from engine.runtime.catalogue import usage
-from engine.runtime.clock import Clock, SystemClock
+from engine.runtime.clock import Clock
 from engine.runtime.describe import held_facts, held_text, variables
 from engine.runtime.errors import EngineError, unavailable
 from engine.runtime.evidence import Evidence, evidence_of
@@ -41,7 +41,7 @@ class Engine(UploadCommands):
 
     def __init__(self, settings: Settings, parse: Callable[[str], Statement], clock: Clock | None = None,
                  backend: Backend | None = None, parse_rules: ParseRules = reads_no_rules) -> None:
-        clock = clock or SystemClock()
+        clock = clock or Clock()
         machine = Machine(settings, parse, parse_rules, clock, backend or SparkBackend(settings))
         super().__init__(settings, clock, machine, parse, parse_rules)
 

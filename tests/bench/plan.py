@@ -25,7 +25,6 @@ from engine.ir.terms import RDF_TYPE, XSD
 from engine.records import Event, Register
 from engine.runtime.pump import Pump
 from engine.runtime.results import ResultLog
-from engine.runtime.rows import encode
 from engine.spark.executor import Executor
 from engine.spark.session import Session, start_session
 from engine.spark.settings import from_environment
@@ -33,6 +32,7 @@ from grammar import parse
 from tests.bench.figures import Figure, at_most, plain
 from tests.bench.observations import BENCH
 from tests.bench.settings import Settings
+from tests.encoded import encode
 from tests.sparks import compile_query
 
 STREAM = f"{BENCH}plans"

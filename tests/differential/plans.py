@@ -14,12 +14,13 @@ from engine.execution.own_process import own_process
 from engine.ir.spans import DiagnosticError
 from engine.records import Event
 from engine.reference.sparql import Result
-from engine.runtime.rows import encode, facts_of
+from engine.runtime.rows import facts_of
 from grammar import parse
 from tests.conformance.datasets import GRAPH, Dataset, over_graphs, over_windows
 from tests.conformance.executors import graphs_of, result_of
 from tests.differential.engines import triples
 from tests.differential.generator import STEM, Case
+from tests.encoded import encode
 
 READINGS = {"windows": over_windows, "graphs": over_graphs}
 TICK = 1000

@@ -18,10 +18,11 @@ from engine.execution.executor import SHARED_BY, Executor
 from engine.execution.own_process import own_process
 from engine.limits import LimitExceeded, Postponed
 from engine.records import Event
-from engine.runtime.rows import encode, facts_of, graph_table
+from engine.runtime.rows import facts_of, graph_table
 from engine.timeline import MIN
 from engine.worker import resident, resident as kept
 from grammar.statement import parse
+from tests.encoded import encode
 
 E, S, R, G = "http://ex.org/", "http://ex.org/s", "http://ex.org/r", "http://ex.org/g"
 WINDOW = "FROM NAMED WINDOW :w ON :s [RANGE 6s STEP 2s]"

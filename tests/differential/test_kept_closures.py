@@ -16,13 +16,14 @@ from engine.execution.executor import Executor
 from engine.execution.own_process import own_process
 from engine.ir.rules import RuleSet
 from engine.plan import dataset
-from engine.runtime.rows import encode, facts_of, graph_table
+from engine.runtime.rows import facts_of, graph_table
 from engine.timeline import MIN
 from engine.worker import closures as states
 from grammar.rif.parse import parse_rules
 from grammar.rule_sets import parse_program
 from grammar.statement import parse
 from tests.differential.test_kept import E, G, R, S, events, rows
+from tests.encoded import encode
 
 RDFS, OWL = "http://www.w3.org/2000/01/rdf-schema#", "http://www.w3.org/2002/07/owl#"
 TYPE = "<http://www.w3.org/1999/02/22-rdf-syntax-ns#type>"

@@ -17,9 +17,10 @@ from engine.execution.due import Answer, Due
 from engine.execution.executor import Executor
 from engine.execution.own_process import own_process
 from engine.records import Event
-from engine.runtime.rows import encode, facts_of, graph_table
+from engine.runtime.rows import facts_of, graph_table
 from engine.worker.bundles import QueryFailed, Task
 from grammar.statement import parse
+from tests.encoded import encode
 
 E, S, G = "http://ex.org/", "http://ex.org/s", "http://ex.org/g"
 INTEGER = "http://www.w3.org/2001/XMLSchema#integer"

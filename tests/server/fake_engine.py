@@ -17,7 +17,6 @@ import pyarrow as pa
 from engine.ir.spans import Diagnostic, DiagnosticError, Span
 from engine.ir.statement import GraphSource
 from engine.records import Triple
-from engine.runtime.clock import ManualClock
 from engine.runtime.errors import EngineError, conflict, not_found
 from engine.runtime.holding import Held, held_of
 from engine.output import payload
@@ -25,6 +24,7 @@ from engine.runtime.resources import (RESULT_KINDS, DeadLetter, GraphInfo, Item,
                                       ResultEvent, RuleSetInfo, StreamInfo, TailEvent, TailPart)
 from engine.runtime.results import Changes, ResultLog
 from engine.runtime.streams import check_name, describe
+from tests.clocks import ManualClock
 
 BASE = "http://localhost:8175"
 Check = Callable[[Any], None] | None

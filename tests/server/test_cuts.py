@@ -14,13 +14,14 @@ from engine.records import End
 from engine.runtime.append import Appender
 from engine.runtime.pump import Pump
 from engine.runtime.results import ResultLog
-from engine.runtime.rows import Kind, encode, prepare, prepare_table
+from engine.runtime.rows import Kind, prepare, prepare_table
 from engine.runtime.streams import Source
 from grammar import parse
 from server.formats import columns, media
 from server.formats.columns import read_columns
 from server.formats.items import Reader
 from server.formats.reading import read_items
+from tests.encoded import encode
 from tests.unit.runtime.reference_executor import ReferenceCompiled, ReferenceExecutor
 from tests.unit.runtime.test_pump import shown
 

@@ -18,10 +18,11 @@ from engine.execution.plan_job import CloseAhead, PlanJob, SqlPlans, Took
 from engine.ir.terms import RDF_TYPE
 from engine.limits import LimitExceeded, Postponed
 from engine.records import Event
-from engine.runtime.rows import encode, facts_of, graph_table
+from engine.runtime.rows import facts_of, graph_table
 from engine.sql import fixpoint
 from engine.worker.bundles import Found, Tables, Task
 from grammar.statement import parse
+from tests.encoded import encode
 
 S = "http://ex.org/s"
 

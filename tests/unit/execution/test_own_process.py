@@ -14,10 +14,11 @@ from engine.execution.executor import Executor
 from engine.execution.own_process import OwnProcess, own_process
 from engine.limits import UNLIMITED, Cancelled
 from engine.records import Event
-from engine.runtime.rows import encode, facts_of, graph_table
+from engine.runtime.rows import facts_of, graph_table
 from engine.worker import closures as states, database
 from engine.worker.bundles import Found, QueryFailed, Task
 from grammar import parse
+from tests.encoded import encode
 from tests.unit.spark.test_limits import PRODUCT, QUICK, due
 from tests.unit.spark.test_segments import CLOSED, Query, rows
 from tests.waiting import wait_until

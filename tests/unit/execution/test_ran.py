@@ -15,12 +15,12 @@ from engine.execution.own_process import OwnProcess, own_process
 from engine.execution.plan_job import Ran, users_of
 from engine.runtime.pump import Pump
 from engine.runtime.results import ResultLog
-from engine.runtime.rows import encode
 from engine.worker.bundles import Task
 from grammar import parse
 from grammar.rule_sets import parse_rules
 from tests.beside import beside
 from tests.case_files import Case, find_cases
+from tests.encoded import encode
 from tests.sparks import compile_query
 from tests.treatments import refused
 

@@ -18,10 +18,11 @@ from engine.reference.content import History, content_of, dataset_at, window_bou
 from engine.reference.dataset import Graph
 from engine.reference.sparql import evaluate
 from engine.rewrite.rule_text import OWL, rule_table
-from engine.runtime.rows import encode, facts_of, graph_table
+from engine.runtime.rows import facts_of, graph_table
 from engine.execution.executor import Executor
 from grammar import parse
 from tests.conformance.executors import result_of
+from tests.encoded import encode
 
 E = "http://ex.org/"
 STREAM, TICK = f"{E}s", 1000

@@ -12,9 +12,9 @@ from engine.records import Register
 from engine.runtime.pump import Pump
 from engine.runtime.resources import ResultEvent
 from engine.runtime.results import ResultLog
-from engine.runtime.rows import encode
 from tests.bags import same_bag
 from tests.case_files import Case, find_cases, parse, parse_rules
+from tests.encoded import encode
 from tests.sparks import answers
 from tests.unit.runtime.reference_executor import ReferenceCompiled, ReferenceExecutor
 

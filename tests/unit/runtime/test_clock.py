@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.runtime.clock import ManualClock, SystemClock
+from engine.runtime.clock import Clock
+from tests.clocks import ManualClock
 from tests.unit.runtime.test_engine import EVENTS, NOW, TEXT, Running, item
 
 HOUR = 3_600_000
@@ -23,7 +24,7 @@ class SteppedClock(ManualClock):
     def __init__(self, now_ms: int) -> None:
         super().__init__(now_ms)
         self._passed = 0
-        self._system = SystemClock(lambda: self._now, lambda: self._passed)
+        self._system = Clock(lambda: self._now, lambda: self._passed)
 
     def now_ms(self) -> int:
         return self._system.now_ms()
@@ -58,7 +59,7 @@ class Stepped(Running):
 @given(st.lists(st.tuples(st.integers(0, 10_000), st.integers(-5_000, 5_000)), max_size=30))
 def test_the_clock_never_runs_backwards_and_never_slower_than_time_passes_while_it_is_ahead(steps: list[tuple[int, int]]) -> None:
     wall, passed = [NOW], [0]
-    clock = SystemClock(lambda: wall[0], lambda: passed[0])
+    clock = Clock(lambda: wall[0], lambda: passed[0])
     before = clock.now_ms()
     assert before == NOW
     for elapsed, step in steps:
@@ -72,7 +73,7 @@ def test_the_clock_never_runs_backwards_and_never_slower_than_time_passes_while_
 
 def test_a_clock_that_was_set_back_is_told_once(caplog: pytest.LogCaptureFixture) -> None:
     wall, passed = [NOW], [0]
-    clock = SystemClock(lambda: wall[0], lambda: passed[0])
+    clock = Clock(lambda: wall[0], lambda: passed[0])
     clock.now_ms()
     with caplog.at_level(logging.WARNING):
         for _ in range(5):

@@ -15,7 +15,6 @@ import pytest
 from engine.execution.due import Answer
 from engine.ir.spans import DiagnosticError
 from engine.runtime import evaluator
-from engine.runtime.clock import ManualClock
 from engine.runtime.errors import EngineError
 from engine.runtime.machine import Machine
 from engine.runtime.resources import Item, Notice, Rejection, ResultEvent
@@ -23,6 +22,7 @@ from engine.runtime.service import Engine
 from engine.runtime.settings import Settings
 from grammar import parse
 from grammar.rule_sets import parse_rules
+from tests.clocks import ManualClock
 from tests.unit.runtime.memory_backend import MemoryBackend
 from tests.unit.runtime.settled import SettledEngine
 from tests.waiting import DEADLINE_S

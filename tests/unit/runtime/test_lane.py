@@ -22,9 +22,10 @@ from engine.runtime.batch import EvaluatorDownError, Limits
 from engine.runtime.pump import Pump
 from engine.runtime.query import LiveQuery
 from engine.runtime.results import ResultLog
-from engine.runtime.rows import ROWS, Kind, encode
+from engine.runtime.rows import ROWS, Kind
 from engine.runtime.threads import Lane, Task
 from engine.runtime.verdicts import Suspects
+from tests.encoded import encode
 from tests.unit.runtime.lanes import Beside, HeldLane, ImpatientExecutor
 from tests.unit.runtime.reference_executor import ReferenceCompiled, ReferenceExecutor
 from tests.unit.runtime.test_engine import EVENTS, NOW, TEXT, Running, item

@@ -18,8 +18,9 @@ from engine.runtime.data_folder import Room
 from engine.runtime.errors import EngineError
 from engine.runtime.log import LogFolder, newest_time
 from engine.runtime.log_threads import LogKeeper, LogWriter
-from engine.runtime.rows import Control, Kind, control_rows, encode, in_order, prepare
+from engine.runtime.rows import Control, Kind, control_rows, in_order, prepare
 from engine.runtime.streams import Source, Terms
+from tests.encoded import encode
 
 
 def notes(first: int, count: int = 1) -> pa.Table:

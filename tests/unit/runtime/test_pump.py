@@ -26,8 +26,8 @@ from engine.output import payloads
 from engine.runtime.pump import Pump
 from engine.runtime.resources import ResultEvent
 from engine.runtime.results import ResultLog
-from engine.runtime.rows import encode
 from engine.timeline import MIN
+from tests.encoded import encode
 from tests.unit.runtime.reference_executor import ReferenceCompiled, ReferenceExecutor, as_table
 
 A, B = "http://ex.org/a", "http://ex.org/b"

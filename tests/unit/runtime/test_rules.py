@@ -17,10 +17,11 @@ from engine.runtime.errors import EngineError
 from engine.runtime.pump import Pump
 from engine.runtime.resources import Item
 from engine.runtime.results import Changes, ResultLog
-from engine.runtime.rows import Control, Kind, controls, encode
+from engine.runtime.rows import Control, Kind, controls
 from engine.runtime.stores import checked, reads_no_rules
 from grammar import parse
 from grammar.rule_sets import parse_rules
+from tests.encoded import encode
 from tests.sparks import compile_query
 from tests.unit.runtime.reference_executor import ReferenceExecutor
 from tests.unit.runtime.test_engine import EVENTS, NOW, P, Running, S

@@ -9,13 +9,14 @@ from hypothesis import given, strategies as st
 
 from engine.records import Event
 from engine.runtime import kept
-from engine.runtime.clock import ManualClock, SystemClock
+from engine.runtime.clock import Clock
 from engine.runtime.errors import EngineError
 from engine.runtime.kept import Tail
 from engine.runtime.log_threads import waiting
 from engine.runtime.resources import iso
-from engine.runtime.rows import encode
 from engine.runtime.streams import Source, check_name, describe, duration_ms, duration_text
+from tests.clocks import ManualClock
+from tests.encoded import encode
 
 BASE = "http://localhost:8175"
 
@@ -95,7 +96,7 @@ def test_a_manual_clock_wakes_who_waits() -> None:
         clock.advance(1)
     thread.join()
     assert clock.now_ms() > 5
-    system = SystemClock()
+    system = Clock()
     before = system.now_ms()
     system.wait(wake, before)
     assert system.now_ms() >= before

@@ -19,7 +19,8 @@ from engine.runtime.errors import EngineError
 from engine.runtime.pump import Pump
 from engine.runtime.resources import Item
 from engine.runtime.results import ResultLog
-from engine.runtime.rows import ROWS, Control, Kind, control_rows, controls, encode, verdict_payload
+from engine.runtime.rows import ROWS, Control, Kind, control_rows, controls, verdict_payload
+from tests.encoded import encode
 from tests.unit.runtime.reference_executor import ReferenceCompiled, ReferenceExecutor
 from tests.unit.runtime.test_engine import EVENTS, NOW, TEXT, P, Running, S
 from tests.unit.runtime.test_pump import A, SELECT, items, shown

@@ -19,7 +19,7 @@ from engine.records import Event, Mark, Record, Register
 from engine.runtime.batch import Limits
 from engine.runtime.pump import Pump
 from engine.runtime.results import ResultLog
-from engine.runtime.rows import ROWS, encode
+from engine.runtime.rows import ROWS
 from engine.runtime.threads import Lane
 from engine.runtime.verdicts import Decide
 from engine.spark import beside as oneshot, executor as sql_plans
@@ -28,6 +28,7 @@ from engine.spark.executor import Executor as SparkExecutor, SqlPlans as SqlPlan
 from engine.spark.session import Session
 from engine.worker import closures as states
 from grammar import parse
+from tests.encoded import encode
 from tests.sparks import compile_query
 from tests.unit.runtime.test_pump import shown
 from tests.unit.spark.test_limits import PRODUCT, QUICK, STREAM, due

@@ -11,10 +11,11 @@ from engine.execution.content import StreamContent
 from engine.execution.due import Due
 from engine.ir.terms import RDF_TYPE
 from engine.records import Event, Triple
-from engine.runtime.rows import encode, facts_of, graph_table
+from engine.runtime.rows import facts_of, graph_table
 from engine.execution.executor import Executor
 from grammar import parse
 from tests.differential.plans import in_process
+from tests.encoded import encode
 
 E = "http://ex.org/"
 DISJOINT = (f"<{E}Open>", "<http://www.w3.org/2002/07/owl#disjointWith>", f"<{E}Closed>")

@@ -18,13 +18,14 @@ from engine.execution.own_process import own_process
 from engine.ir.rules import OWL_RL, STREAM, RuleSet
 from engine.ir.terms import RDF_TYPE, quote
 from engine.records import Event, Triple
-from engine.runtime.rows import encode, facts_of, graph_table
+from engine.runtime.rows import facts_of, graph_table
 from engine.sql import sources
 from engine.sql.sources import stream_table
 from grammar import parse
 from grammar.rif.parse import parse_rules
 from grammar.rif.xml import EXTENSION
 from grammar.rule_sets import parse_program
+from tests.encoded import encode
 
 S, G, P, Q = "http://ex.org/s", "http://ex.org/g", "http://ex.org/p", "http://ex.org/q"
 TEXT = f"""SELECT ?x ?p ?o FROM STREAM <{S}> [RANGE 2s STEP 1s] FROM <{G}> USING RULES attack

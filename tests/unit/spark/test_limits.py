@@ -20,7 +20,7 @@ from engine.execution.content import StreamContent
 from engine.execution.due import Answer, Due
 from engine.limits import Cancelled, EvaluationLimits, LimitExceeded
 from engine.records import Event
-from engine.runtime.rows import encode, facts_of
+from engine.runtime.rows import facts_of
 from engine.spark.executor import Executor
 from engine.spark.jobs import Jobs
 from engine.spark.session import Session
@@ -30,6 +30,7 @@ from engine.worker.bundles import Found, Task
 from engine.worker.guard import guarded, out_of_memory
 from grammar import parse
 from tests.differential.plans import in_process
+from tests.encoded import encode
 from tests.sparks import workers
 from tests.waiting import wait_until
 

@@ -18,13 +18,14 @@ from engine.execution.executor import Executor
 from engine.execution.own_process import own_process
 from engine.facts import FACTS
 from engine.records import Event
-from engine.runtime.rows import encode, facts_of
+from engine.runtime.rows import facts_of
 from engine.spark.executor import Executor as SparkExecutor
 from engine.spark.feed import Feed, FeedSettings
 from engine.spark.session import Session
 from engine.worker import closures as states
 from grammar import parse
 from grammar.rif.parse import parse_rules
+from tests.encoded import encode
 
 S = "http://ex.org/s"
 EDGE, REACHES = "<http://ex.org/edge>", "<http://ex.org/reaches>"

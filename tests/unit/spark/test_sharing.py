@@ -9,12 +9,13 @@ from engine.execution.content import StreamContent
 from engine.execution.due import Due
 from engine.ir.terms import RDF_TYPE
 from engine.records import Event
-from engine.runtime.rows import encode, facts_of, graph_table
+from engine.runtime.rows import facts_of, graph_table
 from engine.sql.closing import Closing
 from engine.worker import bundles, closures as rounds
 from engine.worker.bundles import Task
 from grammar import parse
 from tests.differential.plans import in_process
+from tests.encoded import encode
 
 E = "http://ex.org/"
 TEXT = f"PREFIX : <{E}> SELECT ?x FROM STREAM :s [RANGE 1s STEP %s] USING RULES owl2rl USING GRAPH :g WHERE {{ ?x a %s }}"

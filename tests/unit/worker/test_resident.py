@@ -14,11 +14,12 @@ from engine.ipc import unpack_text
 from engine.limits import EvaluationLimits, LimitExceeded
 from engine.output import select_json
 from engine.records import Event
-from engine.runtime.rows import encode, facts_of
+from engine.runtime.rows import facts_of
 from engine.worker import bundles, resident
 from engine.worker.bundles import WRITTEN_ROWS, Found, QueryFailed, Result, Shown, Task, run_bundled, run_bundles
 from engine.worker.database import close, connect
 from engine.worker.resident import Behind, Followed, Step, follow, held_of
+from tests.encoded import encode
 
 S, TABLE = "http://ex.org/s", "s_1"
 
