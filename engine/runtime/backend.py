@@ -1,88 +1,49 @@
-"""What evaluates: Spark with its session, executor and feed, behind an interface that tests fill with something smaller."""
+"""What evaluates: Spark with its session, executor and feed. Tests have something smaller in its place."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
-import pyarrow as pa
-
-from engine.compiler import Catalog, compile_statement
+from engine.compiler import Catalog, Compiled, compile_statement
 from engine.execution.due import Answer, Due
 from engine.ir.statement import Statement
-from engine.runtime.batch import BesideExecutor, Executor
-from engine.runtime.query import Compiled
 from engine.runtime.rows import ROWS
 from engine.runtime.settings import Settings
-from engine.supervision import Worker, filling
+from engine.supervision import filling
 
 if TYPE_CHECKING:
-    from engine.spark.beside import OneShots
-    from engine.spark.executor import Executor as SparkExecutor
-    from engine.spark.session import Session
+    from engine.spark.beside import Beside, OneShots
+    from engine.spark.executor import Executor
+    from engine.spark.feed import Feed, OnBatch
+    from engine.spark.session import Say, Session
 
-OnBatch = Callable[[Callable[[], pa.Table] | None], None]
 OnFailure = Callable[[BaseException], None]
-Say = Callable[[str], None]
 
 
-class Feed(Protocol):
-    """Hands the rows of new log files to the pump."""
-
-    worker: Worker
-
-    def start(self) -> None: ...
-    def stop(self) -> None: ...
-
-    def wake(self) -> None:
-        """Told that there is another file."""
-
-    def seen(self, files: int) -> None:
-        """Told how many files were removed from the log's folder."""
-
-
-class Backend(Protocol):
-    """An evaluator. `start` before anything else."""
-
-    def start(self, say: Say, on_death: OnFailure) -> Executor: ...
-    def warm_up(self, say: Say) -> None: ...
-    def compile(self, statement: Statement, name: str, catalog: Catalog) -> Compiled: ...
-    def feed(self, on_batch: OnBatch, on_failure: OnFailure) -> Feed: ...
-    def one_shot(self, due: Due, timeout_s: float) -> Answer: ...
-    def describe(self) -> Mapping[str, object]: ...
-
-    def beside(self) -> BesideExecutor | None:
-        """What evaluates registered queries beside the pump; None where nothing does."""
-
-    def alive(self) -> bool:
-        """Whether it answers, told within about two seconds."""
-
-    def stop(self) -> None:
-        """End it, whatever state it is in; calls that hang in it end too. It may be started again."""
-
-
-class SparkBackend:
-    """Spark in this process. PySpark is imported when it is needed: many tests of the runtime, and processes of theirs, do without it."""
+class Backend:
+    """Spark in this process; `start` before anything else. PySpark is imported when it is needed: many tests of the runtime, and processes
+    of theirs, do without it."""
 
     def __init__(self, settings: Settings, session: Session | None = None) -> None:
         """`session` is one that is running already, and is left running."""
         self._settings = settings
         self._session = session
         self._own = session is None
-        self._executor: SparkExecutor | None = None
+        self._executor: Executor | None = None
         self._one_shots: OneShots | None = None
 
     def start(self, say: Say, on_death: OnFailure) -> Executor:
         """Start the session; `on_death` is called if its JVM ends by itself."""
         from engine.spark.beside import OneShots
-        from engine.spark.executor import Executor as SparkExecutor
+        from engine.spark.executor import Executor
         from engine.spark.session import start_session
         if self._session is None:
             self._session = start_session(self._settings.spark, say)
         self._session.on_death(lambda: on_death(RuntimeError("Spark's JVM has died")))
         self._one_shots = OneShots(self._session)
-        self._executor = SparkExecutor(self._session, force_executor=self._settings.force_executor,
-                                       force_strategy=self._settings.force_strategy, states=self._settings.states_folder.resolve())
+        self._executor = Executor(self._session, force_executor=self._settings.force_executor,
+                                  force_strategy=self._settings.force_strategy, states=self._settings.states_folder.resolve())
         return self._executor
 
     def warm_up(self, say: Say) -> None:
@@ -93,21 +54,24 @@ class SparkBackend:
             return compile_statement(statement, catalog, identity=name)
 
     def feed(self, on_batch: OnBatch, on_failure: OnFailure) -> Feed:
-        from engine.spark.feed import Feed as SparkFeed, FeedSettings
+        """What hands the rows of new log files to the pump."""
+        from engine.spark.feed import Feed, FeedSettings
         own = self._settings
         settings = FeedSettings(own.log_folder, own.checkpoint_folder, ROWS, own.poll_ms, own.rotate_files)
-        return SparkFeed(self._running.spark, settings, on_batch, on_failure)
+        return Feed(self._running.spark, settings, on_batch, on_failure)
 
     def one_shot(self, due: Due, timeout_s: float) -> Answer:
         assert self._one_shots is not None
         return self._one_shots.evaluate(due, timeout_s)
 
-    def beside(self) -> BesideExecutor:
+    def beside(self) -> Beside | None:
+        """What evaluates registered queries beside the pump; None where nothing does (in tests)."""
         from engine.spark.beside import Beside
         assert self._executor is not None and self._one_shots is not None
         return Beside(self._executor.beside(), self._running, self._one_shots.free)
 
     def alive(self) -> bool:
+        """Whether it answers, told within about two seconds."""
         session = self._session
         return session is not None and session.alive and session.responds()
 
@@ -118,6 +82,7 @@ class SparkBackend:
                 "workerMemory": self._session.settings.worker_memory}
 
     def stop(self) -> None:
+        """End it, whatever state it is in; calls that hang in it end too. It may be started again."""
         session, executor, alive = self._session, self._executor, self.alive()
         self._executor = None
         if executor is not None:

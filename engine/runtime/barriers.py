@@ -12,6 +12,7 @@ from typing import Any
 import pyarrow as pa
 
 from engine.compiler import BUILT_IN_RULES
+from engine.execution.compiled import Compiled
 from engine.ir.rules import RuleSet
 from engine.ir.statement import Statement
 from engine.limits import LimitExceeded
@@ -19,7 +20,7 @@ from engine.runtime.batch import Compile, Executor, History, Limits, LostError, 
 from engine.runtime.catalogue import Key, plan_key
 from engine.runtime.data_folder import SetAside, Trouble
 from engine.runtime.kept import KeptStreams
-from engine.runtime.query import Compiled, LiveQuery
+from engine.runtime.query import LiveQuery
 from engine.runtime.registered import Definition, Queries, kept_statement, own_iri
 from engine.runtime.resources import Notice
 from engine.runtime.results import Changes

@@ -14,11 +14,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from engine.execution.compiled import Compiled
 from engine.execution.due import Answer, Due, ProgramPosition
 from engine.ir.rules import RuleSet
 from engine.ir.statement import Statement
 from engine.limits import UNLIMITED, EvaluationLimits
-from engine.runtime.query import Compiled
 from engine.runtime.resources import Notice, ResultEvent
 from engine.runtime.rows import Control, Kind, controls
 from engine.timeline import EARLIEST_MS, LATEST_MS, MIN, is_moment

@@ -14,10 +14,10 @@ from typing import Any
 import pyarrow as pa
 
 from engine.compiler import BUILT_IN_RULES
+from engine.execution.compiled import Compiled
 from engine.ir.rules import RuleSet
 from engine.ir.statement import Statement
 from engine.runtime.errors import EngineError
-from engine.runtime.query import Compiled
 from engine.runtime.registered import Definition, FixedQueries, Registered, own_iri
 from engine.runtime.settings import Settings
 from engine.runtime.stores import StoredRules

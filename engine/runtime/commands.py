@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 import pyarrow as pa
 
 from engine.compiler import Catalog
+from engine.execution.compiled import Compiled
 from engine.output import triples_in
 from engine.runtime.append import Appender
 from engine.runtime.catalogue import Catalogue, check_stream, plan_key
@@ -21,7 +22,6 @@ from engine.runtime.clock import Clock
 from engine.runtime.describe import made_info, stream_info
 from engine.runtime.errors import conflict, in_use, not_found, unavailable
 from engine.runtime.machine import Machine
-from engine.runtime.query import Compiled
 from engine.runtime.registered import Registered
 from engine.runtime.resources import DeadLetter, Item, Receipt, Rejection, StreamInfo, TailEvent, TailPart
 from engine.runtime.results import ResultLog

@@ -15,19 +15,18 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from engine.compiler import Catalog
+from engine.execution.compiled import Compiled
 from engine.ir.rules import RuleSet
 from engine.ir.statement import Statement
 from engine.limits import LimitExceeded
 from engine.records import Verdict
 from engine.runtime.append import Appender
-from engine.runtime.backend import Feed
 from engine.runtime.batch import Limits
 from engine.runtime.describe import progress
 from engine.runtime.errors import EngineError, is_full, unavailable
 from engine.runtime.log import LogFile
 from engine.runtime.log_threads import DecideAtEnd
 from engine.runtime.pump import Pump
-from engine.runtime.query import Compiled
 from engine.runtime.resources import Notice
 from engine.runtime.rows import ROWS, Control, Kind, controls, verdict_payload
 from engine.runtime.threads import Lane, Owner
@@ -36,6 +35,7 @@ from engine.runtime.view import View, snapshot_of
 
 if TYPE_CHECKING:
     from engine.runtime.machine import Machine
+    from engine.spark.feed import Feed
 
 _LOG = logging.getLogger(__name__)
 _WARM_UP_BATCHES = 6

@@ -20,6 +20,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from engine.execution.compiled import Compiled
 from engine.execution.due import ProgramPosition
 from engine.ir.statement import Statement
 from engine.runtime.batch import (BEYOND, Compile, EvaluatorDownError, Executor, History, Limits, LogGapError, Outcome, ProducerFailedError,
@@ -29,7 +30,7 @@ from engine.runtime.data_folder import SetAside, Trouble
 from engine.runtime.errors import is_full
 from engine.runtime.evaluations import Evaluations
 from engine.runtime.kept import StreamState
-from engine.runtime.query import Compiled, LiveQuery
+from engine.runtime.query import LiveQuery
 from engine.runtime.registered import Definition, Queries
 from engine.runtime.resources import Notice
 from engine.runtime.results import Changes, ResultLog

@@ -5,17 +5,16 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from engine.execution.compiled import Form
+from engine.execution.compiled import Compiled
 from engine.execution.content import StreamContent
 from engine.execution.due import ENDS, Answer, ProgramPosition
 from engine.ipc import pack
 from engine.ir.statement import Program, Statement, TimedProgram, TimeWindow
-from engine.ir.terms import Variable
 from engine.output import bindings, difference, first_rows, payloads
 from engine.runtime import holding
 from engine.runtime.registered import Definition, Reader
@@ -27,19 +26,6 @@ from engine.worker.bundles import Written
 
 MOST_INCONSISTENCIES = 100
 """So many a result lists."""
-
-
-class Compiled(Protocol):
-    """What the runtime needs of engine.compiler.Compiled."""
-
-    @property
-    def statement(self) -> Statement: ...
-
-    @property
-    def variables(self) -> tuple[Variable, ...]: ...
-
-    def tree(self) -> dict[str, Any] | None: ...
-    def explain(self, stage: str = "spark", form: Form = "plain") -> str: ...
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace as changed
 from typing import Any
 
+from engine.execution.compiled import Compiled
 from engine.ir.statement import Statement
 from engine.ir.windows import with_rule_windows
 from engine.limits import NAMES, EvaluationLimits
@@ -18,7 +19,6 @@ from engine.runtime.commands import Check, Commands, Decision, Rows, StaleError
 from engine.runtime.describe import query_info
 from engine.runtime.errors import EngineError, conflict, not_found
 from engine.runtime.machine import Machine
-from engine.runtime.query import Compiled
 from engine.runtime.registered import Registered, check_sources, given_name, own_iri, producers, read_statement
 from engine.runtime.resources import QueryInfo
 from engine.runtime.rows import Kind

@@ -12,12 +12,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace as changed
 from typing import Any
 
+from engine.execution.compiled import Compiled
 from engine.execution.due import Due
 from engine.execution.plan_job import users_of
 from engine.ir.spans import Diagnostic
 from engine.ir.statement import GraphSource, Statement, TimedProgram
 from engine.limits import LimitExceeded
-from engine.runtime.backend import Backend, SparkBackend
+from engine.runtime.backend import Backend
 from engine.runtime.catalogue import usage
 from engine.runtime.clock import Clock
 from engine.runtime.describe import held_facts, held_text, variables
@@ -25,7 +26,6 @@ from engine.runtime.errors import EngineError, unavailable
 from engine.runtime.evidence import Evidence, evidence_of
 from engine.runtime.holding import Held, held_of
 from engine.runtime.machine import Machine
-from engine.runtime.query import Compiled
 from engine.runtime.registered import Registered, own_iri
 from engine.runtime.resources import DEFAULT_GRAPH, Listener, OneShot
 from engine.runtime.settings import Settings
@@ -42,7 +42,7 @@ class Engine(UploadCommands):
     def __init__(self, settings: Settings, parse: Callable[[str], Statement], clock: Clock | None = None,
                  backend: Backend | None = None, parse_rules: ParseRules = reads_no_rules) -> None:
         clock = clock or Clock()
-        machine = Machine(settings, parse, parse_rules, clock, backend or SparkBackend(settings))
+        machine = Machine(settings, parse, parse_rules, clock, backend or Backend(settings))
         super().__init__(settings, clock, machine, parse, parse_rules)
 
     # --- life
@@ -174,7 +174,7 @@ class Engine(UploadCommands):
         reached += [query.reached for stream in streams for query in snapshot.queries.readers(stream)]  # that of an idle one stands still
         tick = max(reached, default=MIN) + 1 if streams else self.clock.now_ms()
         limits = changed(self.settings.evaluation, evaluation_ms=math.ceil(left_s * 1000))
-        due = Due("one-shot", compiled, (max(tick, 0),), -1, contents, view.graphs, limits)  # type: ignore[arg-type]
+        due = Due("one-shot", compiled, (max(tick, 0),), -1, contents, view.graphs, limits)
         for source in statement.streams:
             check_kept(source, contents[source.stream], snapshot.streams.get(source.stream), due.evaluation,
                        snapshot.queries.readers(source.stream))

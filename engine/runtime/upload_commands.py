@@ -10,6 +10,7 @@ from typing import TypeVar
 import pyarrow as pa
 
 from engine.compiler import BUILT_IN_RULES, triples as triples_of
+from engine.execution.compiled import Compiled
 from engine.ir.rules import RuleSet
 from engine.ir.spans import DiagnosticError
 from engine.ir.stages import timeline_of
@@ -19,7 +20,6 @@ from engine.runtime.append import Appender
 from engine.runtime.catalogue import check_graph, check_rederived, check_rules
 from engine.runtime.commands import Check, Decision, Rows, StaleError
 from engine.runtime.errors import EngineError, in_use
-from engine.runtime.query import Compiled
 from engine.runtime.query_commands import QueryCommands
 from engine.runtime.registered import Registered
 from engine.runtime.resources import GraphInfo, RuleSetInfo

@@ -12,6 +12,7 @@ from typing import Any
 import pyarrow as pa
 
 from engine.compiler import BUILT_IN_RULES, Catalog
+from engine.execution.compiled import Compiled
 from engine.execution.content import Chunk, StreamContent
 from engine.execution.due import ProgramPosition
 from engine.execution.plan_job import Ran
@@ -22,7 +23,6 @@ from engine.runtime.data_folder import Trouble
 from engine.runtime.errors import not_found
 from engine.runtime.kept import StreamState, Tail
 from engine.runtime.pump import Pump
-from engine.runtime.query import Compiled
 from engine.runtime.registered import Definition, FixedQueries, Reader, Registered
 from engine.runtime.resources import GraphInfo, RuleSetInfo, iso
 from engine.runtime.settings import Settings

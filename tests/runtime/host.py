@@ -14,7 +14,7 @@ import threading
 from pathlib import Path
 from typing import Any
 
-from engine.runtime.backend import Backend, SparkBackend
+from engine.runtime.backend import Backend
 from engine.runtime.resources import Item
 from engine.runtime.service import Engine
 from engine.runtime.settings import Settings
@@ -27,7 +27,7 @@ from tests.waiting import DEADLINE_S, wait_until
 
 def main(folder: str, evaluator: str, more: str = "{}") -> None:
     settings = Settings(data=Path(folder), warm_up=False, archive_files=8, commit_interval_ms=2, **json.loads(more))
-    backend: Backend = MemoryBackend(settings) if evaluator == "memory" else SparkBackend(settings)
+    backend: Backend = MemoryBackend(settings) if evaluator == "memory" else Backend(settings)
     engine = Engine(settings, parse, backend=backend, parse_rules=parse_rules)
     started = threading.Event()
     engine.subscribe(lambda notice: started.set() if engine.state != "starting" else None)

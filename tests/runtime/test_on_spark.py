@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 from engine.limits import EvaluationLimits
-from engine.runtime.backend import SparkBackend
+from engine.runtime.backend import Backend
 from engine.runtime.log import LogFolder
 from engine.runtime.resources import Item
 from engine.runtime.rows import ROWS, Control, Kind, control_rows
@@ -45,7 +45,7 @@ class Waiting:
 
 def start(folder: Path, session: Session, evaluation_ms: int = 20_000) -> tuple[Engine, Waiting]:
     settings = Settings(data=folder, archive_files=4, warm_up=False, evaluation=EvaluationLimits(evaluation_ms=evaluation_ms))
-    engine, waiting = Engine(settings, parse, backend=SparkBackend(settings, session), parse_rules=parse_rules), Waiting()
+    engine, waiting = Engine(settings, parse, backend=Backend(settings, session), parse_rules=parse_rules), Waiting()
     engine.subscribe(waiting)
     engine.start()
     waiting.until(lambda: engine.state != "starting")

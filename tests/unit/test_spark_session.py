@@ -174,7 +174,7 @@ def test_starts_without_graphframes_when_they_cannot_be_fetched(tmp_path: Path) 
                                         "</resolvers></ivysettings>", encoding="utf-8")
     output = run_alone(f"""
         import logging, sys
-        from engine.runtime.backend import SparkBackend
+        from engine.runtime.backend import Backend
         from engine.runtime.service import Engine
         from engine.runtime.settings import Settings
         from engine.spark import session as sessions
@@ -189,7 +189,7 @@ def test_starts_without_graphframes_when_they_cannot_be_fetched(tmp_path: Path) 
         edges = session.spark.createDataFrame([("a", "b"), ("b", "c"), ("d", "d")], "x string, y string")
         pairs, chosen = Graphs(session, "graphframes").reach(edges)
         print(chosen.way, sorted(row.x + row.y for row in pairs.collect()))
-        engine = Engine(Settings(), parse, backend=SparkBackend(Settings(), session))
+        engine = Engine(Settings(), parse, backend=Backend(Settings(), session))
         told = create_app(engine).test_client().get("/info", headers={{"Host": "localhost"}}).get_json()
         print("/info:", told["graphframes"], told["graphframesReason"])
         session.stop()

@@ -10,17 +10,18 @@ from pathlib import Path
 import pyarrow as pa
 
 from engine.compiler import Catalog, compile_statement
+from engine.execution.compiled import Compiled
 from engine.execution.due import Answer, Due
 from engine.ir.statement import Statement
 from engine.ir.windows import with_rule_windows
 from engine.rewrite.validate import validate
-from engine.runtime.backend import OnBatch
 from engine.runtime.log import LogFile, LogFolder
-from engine.runtime.query import Compiled
 from engine.runtime.rows import in_order
 from engine.runtime.settings import Settings
 from engine.supervision import Worker
 from tests.unit.runtime.reference_executor import ReferenceCompiled, ReferenceExecutor
+
+OnBatch = Callable[[Callable[[], pa.Table] | None], None]
 
 
 class MemoryBackend:
