@@ -41,23 +41,17 @@ class TimedPrograms:
         """What tells the programs that go on here from all others of a worker."""
         return frozenset(map(self._mark, list(self._plans)))
 
-    def step(self, due: Due) -> tuple[TimedStep, dict[str, pa.Table]]:
-        """The step that makes all points before the last T that is due final, and the tables that it reads."""
-        before, after = due.state or ProgramPosition(), _after(due)
-        streams, graphs = _tables(due, due.graphs)
-        step = TimedStep(self._mark(due.query), self._plan(due), before.number, before.until, str(self.folder / before.file), after.until,
-                         str(self.folder / after.file), tuple(streams), tuple(graphs), due.limits.state_rows)
-        return step, streams | graphs
-
-    def stages(self, due: Due) -> tuple[StagedStep, dict[str, pa.Table]]:
-        """The step of the chain of programs that a query needs to the last T that is due, and the tables that it reads."""
-        before, plan = due.state or ProgramPosition(), due.compiled.staged
-        assert plan is not None
-        streams, graphs = _tables(due, plan.graphs)
-        step = StagedStep(self._mark(due.query), self._plan(due), before.number, due.new_from_ms if before.number else MIN,
-                          str(self.folder / before.file), due.ticks, due.evaluation.on_change, str(self.folder / _after(due).file),
-                          tuple(streams), tuple(graphs), due.limits.state_rows, due.look)
-        return step, streams | graphs
+    def step(self, due: Due) -> tuple[TimedStep | StagedStep, dict[str, pa.Table]]:
+        """The step that takes a program, or the chain of programs that a query needs, on to the last T that is due, and the tables that it
+        reads."""
+        before, after, chain = due.state or ProgramPosition(), _after(due), due.compiled.staged
+        streams, graphs = _tables(due, due.graphs if chain is None else chain.graphs)
+        at = before.until if chain is None else due.new_from_ms if before.number else MIN
+        common = (self._mark(due.query), self._plan(due), before.number, at, str(self.folder / before.file), str(self.folder / after.file),
+                  tuple(streams), tuple(graphs), due.limits.state_rows)
+        if chain is None:
+            return TimedStep(*common, after.until), streams | graphs
+        return StagedStep(*common, due.ticks, due.evaluation.on_change, due.look), streams | graphs
 
     def seen(self, due: Due, table: pa.Table) -> Due:
         """The evaluations that count, with what a query's chain of programs derives, from what a task gave."""
@@ -67,7 +61,7 @@ class TimedPrograms:
         return replace(due, ticks=tuple(about["ticks"]), look=None, derived=table.replace_schema_metadata(None), reached=reached)
 
     def answer(self, due: Due, table: pa.Table) -> Answer:
-        """The answer at the last T that is due, from what a task gave (`labelled`)."""
+        """The answer at the last T that is due, from what a task gave (`timed_task.advance`)."""
         about = json.loads(table.schema.metadata[ABOUT])
         state = replace(_after(due), next=about["next"], held=about["held"])
         return Answer(due.query, due.ticks[-1], table.replace_schema_metadata(None), state=state)
@@ -143,7 +137,7 @@ def _tick(position: ProgramPosition) -> int:
 def _steps(dues: list[Due], programs: TimedPrograms, run: Callable[[list[PlanJob]], None]) -> list[tuple[Due, list[Answer]]]:
     jobs = []
     for due in dues:
-        step, own = programs.stages(due)
+        step, own = programs.step(due)
         rows = sum(table.num_rows for table in own.values()) + (due.state or ProgramPosition()).held
         jobs.append(PlanJob(due, due.evaluation, "local", str, frozenset(own), rows, own=own, step=step))
     run(jobs)

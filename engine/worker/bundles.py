@@ -28,7 +28,7 @@ from engine.worker.closures import close, drop_relation, forget, go_on
 from engine.worker.database import cursors, database, kept_beside, own_threads, register
 from engine.worker.guard import check_size, end_overdue, fetched, guarded, is_out_of_memory, out_of_memory
 from engine.worker.resident import Behind, Followed, KeptStep, follow, token_of
-from engine.worker.timed_task import StagedStep, TimedStep, labelled
+from engine.worker.timed_task import StagedStep, TimedStep
 
 if TYPE_CHECKING:
     import duckdb
@@ -244,10 +244,9 @@ def _advance(connection: duckdb.DuckDBPyConnection, number: int, task: Task, ste
              tables: Mapping[str, bytes]) -> Result:
     def work() -> tuple[bytes, None]:
         given = {name: unpack(tables[name]) for name in (*step.streams, *step.graphs)}
-        if isinstance(step, StagedStep):
-            return pack(timed_task.advance_chain(connection, step, given)), None
-        found = labelled(timed_task.advance(connection, step, given))
-        check_size(found.num_rows, found.nbytes, task.limits)
+        found = timed_task.advance(connection, step, given)
+        if isinstance(step, TimedStep):
+            check_size(found.num_rows, found.nbytes, task.limits)
         return pack(found), None
     return _within_limits(connection, number, task, work)
 

@@ -10,11 +10,10 @@ from __future__ import annotations
 import hashlib
 import json
 import pickle
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -35,23 +34,23 @@ from engine.worker.tables import table_of, tables
 if TYPE_CHECKING:
     import duckdb
 
+State = TypeVar("State", ProgramState, StagedState)
 CEASED = "ceased"
 ABOUT = b"program"
 
 
 @dataclass(frozen=True, slots=True)
-class TimedStep:
-    """Take the program `plan` (a pickled TimedPlan) on from the state `number`, whose last point is `past` and which `file` has, to the
-    point `until`; the next state goes to the file `out`. Number 0 is none: the program begins. The facts stand in the task's tables:
-    of `streams` rows FACTS, which are new, of `graphs` such that always hold, where the program begins. `mark` tells the program from
+class _Step:
+    """Take the program, or the chain, `plan` (pickled) on from the state `number`, which `file` has (of a chain those of file_of) and which
+    stands `at` a point, or an evaluation time; the next state goes to `out`. Number 0 is none: the program begins. The facts stand in the
+    task's tables: of `streams` rows FACTS, which are new, of `graphs` such that always hold, where the program begins. `mark` tells it from
     all others of this worker; a state of more than `state_rows` rows is too large."""
 
     mark: str
     plan: bytes
     number: int
-    past: int
+    at: int
     file: str
-    until: int
     out: str
     streams: tuple[str, ...]
     graphs: tuple[str, ...]
@@ -59,34 +58,19 @@ class TimedStep:
 
 
 @dataclass(frozen=True, slots=True)
-class TimedOutcome:
-    """What a step gives: `rows` with the program's columns, ``ceased`` (else the fact begins), and the points ``lo hi``; how many rows are
-    held; the first point at which something may begin or cease though nothing comes, None where nothing will."""
+class TimedStep(_Step):
+    """Of a program (TimedPlan), whose last point is `at`, to the point `until`."""
 
-    rows: pa.Table
-    held: int
-    next: int | None
+    until: int
 
 
 @dataclass(frozen=True, slots=True)
-class StagedStep:
-    """Take the chain `plan` (a pickled StagedPlan) on from the state `number`, which was made for the evaluation time `tick` and is in the
-    files of `file` (file_of), to the last of `ticks`; the next state goes to those of `out`. Number 0 is none: the chain begins. The facts
-    stand in the task's tables: of `streams` rows FACTS, which are new, of `graphs` such that always hold, where the chain begins. `mark`
-    tells the chain from all others of this worker; a state of more than `state_rows` rows is too large. `look`: which evaluation times
-    count, where that follows from what the rules derive."""
+class StagedStep(_Step):
+    """Of a chain (StagedPlan), which was taken on to the T `at`, to the last of `ticks`. `look`: which evaluation times count, where that
+    follows from what the rules derive."""
 
-    mark: str
-    plan: bytes
-    number: int
-    tick: int
-    file: str
     ticks: tuple[int, ...]
     on_change: bool
-    out: str
-    streams: tuple[str, ...]
-    graphs: tuple[str, ...]
-    state_rows: int
     look: Look | None = None
 
 
@@ -96,7 +80,7 @@ class _Resident:
 
     number: int
     at: int
-    state: ProgramState | StagedState
+    state: Any
 
 
 def _residents(connection: duckdb.DuckDBPyConnection) -> dict[str, _Resident]:
@@ -124,42 +108,43 @@ def _plan(packed: bytes) -> Any:
     return pickle.loads(packed)     # of the driver's own making, as all that a task is given
 
 
-@contextmanager
-def _read_again_if_it_fails(connection: duckdb.DuckDBPyConnection, mark: str) -> Iterator[None]:
+def advance(connection: duckdb.DuckDBPyConnection, step: TimedStep | StagedStep, given: Mapping[str, pa.Table]) -> pa.Table:
+    """Make a step. Of a program it gives rows with the program's columns, ``ceased`` (else the fact begins), and the points ``lo hi``; of a
+    chain rows SEEN with their typed columns. In their metadata is JSON under `ABOUT`: how many rows are held (of a chain, by each stage),
+    the first point at which something may begin or cease though nothing comes, null where nothing will, and of a chain the evaluation
+    times that count. Raises StateLost, growth.Unending, LimitExceeded."""
     try:
-        yield
+        rows, about = _advance_chain(connection, step, given) if isinstance(step, StagedStep) else _advance(connection, step, given)
+        return rows.replace_schema_metadata({ABOUT: json.dumps(about).encode()})
     except BaseException:   # whatever it was, and wherever: the state is read again from its file
-        _drop(connection, mark)
+        _drop(connection, step.mark)
         raise
 
 
-def _held(connection: duckdb.DuckDBPyConnection, step: TimedStep | StagedStep, at: int) -> ProgramState | StagedState | None:
-    """The state to go on from, if it is here. One that is held and not that, by its number and time, is of a step that came to nothing."""
+def _state(connection: duckdb.DuckDBPyConnection, step: _Step, begin: Callable[[str], State], restore: Callable[[State], None]) -> State:
+    """The state to go on from, as this worker holds it or its file has it; or one that begins, in tables with some prefix. One that is held
+    with another number or time is of a step that came to nothing."""
     held = _residents(connection).get(step.mark)
-    if held is not None and step.number and (held.number, held.at) == (step.number, at):
-        return held.state
+    if held is not None and step.number and (held.number, held.at) == (step.number, step.at):
+        found: State = held.state
+        return found
     _drop(connection, step.mark)
-    return None
+    state = begin(f"t_{hashlib.sha256(step.mark.encode()).hexdigest()[:12]}_")
+    _residents(connection)[step.mark] = _Resident(-1, MIN, state)    # so that it is dropped whatever happens
+    if step.number:
+        restore(state)
+    return state
 
 
-def advance(connection: duckdb.DuckDBPyConnection, step: TimedStep, given: Mapping[str, pa.Table]) -> TimedOutcome:
-    """Make a step. Raises StateLost, growth.Unending, LimitExceeded."""
-    with _read_again_if_it_fails(connection, step.mark):
-        return _advance(connection, step, given)
-
-
-def labelled(outcome: TimedOutcome) -> pa.Table:
-    """The rows of a step with what else it gives, as a task hands them back: JSON under `ABOUT` in their metadata."""
-    return outcome.rows.replace_schema_metadata({ABOUT: json.dumps({"held": outcome.held, "next": outcome.next}).encode()})
-
-
-def _advance(connection: duckdb.DuckDBPyConnection, step: TimedStep, given: Mapping[str, pa.Table]) -> TimedOutcome:
+def _advance(connection: duckdb.DuckDBPyConnection, step: TimedStep, given: Mapping[str, pa.Table]) -> tuple[pa.Table, dict[str, Any]]:
     plan: TimedPlan = _plan(step.plan)
-    state = _caught_up(connection, step, plan)
+    shown = list(dict.fromkeys(told.relation for told in plan.told))
+    state = _state(connection, step, lambda prefix: ProgramState(connection, statements_of(plan.program), shown, prefix),
+                   lambda state: state.restore(read_state(step.file)))
     facts, next_own = _facts(plan, step, given)
     begun: dict[str, list[pa.Table]] = {}
     ended: dict[str, list[pa.Table]] = {}
-    past = step.past
+    past = step.at
     for until in steps(facts, step_size(facts, plan.program), step.until, plan.program.granule):
         check_time()
         told = state.advance(_between(facts, past, until), until)
@@ -173,18 +158,7 @@ def _advance(connection: duckdb.DuckDBPyConnection, step: TimedStep, given: Mapp
     upcoming = [point for point in (state.upcoming(), next_own) if point is not None]
     write_state(step.out, state.snapshot())
     _residents(connection)[step.mark] = _Resident(step.number + 1, state.mark.past, state)
-    return TimedOutcome(rows, state.held, min(upcoming, default=None))
-
-
-def _caught_up(connection: duckdb.DuckDBPyConnection, step: TimedStep, plan: TimedPlan) -> ProgramState:
-    if isinstance(held := _held(connection, step, step.past), ProgramState):
-        return held
-    prefix = f"t_{hashlib.sha256(step.mark.encode()).hexdigest()[:12]}_"
-    state = ProgramState(connection, statements_of(plan.program), list(dict.fromkeys(told.relation for told in plan.told)), prefix)
-    _residents(connection)[step.mark] = _Resident(-1, MIN, state)    # so that it is dropped whatever happens
-    if step.number:
-        state.restore(read_state(step.file))
-    return state
+    return rows, {"held": state.held, "next": min(upcoming, default=None)}
 
 
 def _facts(plan: TimedPlan, step: TimedStep, given: Mapping[str, pa.Table]) -> tuple[dict[str, pa.Table], int | None]:
@@ -193,7 +167,7 @@ def _facts(plan: TimedPlan, step: TimedStep, given: Mapping[str, pa.Table]) -> t
     for fact in plan.facts:
         if fact.interval.lo > step.until:
             coming.append(fact.interval.lo)
-        elif fact.interval.lo > step.past:
+        elif fact.interval.lo > step.at:
             due.append(fact)
     found = {name: [table] for name, table in tables(due).items()}
     triples = [triples_of(given[name]) for name in step.streams] + [triples_of(given[name], always=True) for name in step.graphs]
@@ -238,15 +212,16 @@ def file_of(base: str, place: int) -> str:
     return f"{stem}.{place}.{end}"
 
 
-def advance_chain(connection: duckdb.DuckDBPyConnection, step: StagedStep, given: Mapping[str, pa.Table]) -> pa.Table:
-    """Make a step: rows SEEN with their typed columns, and as JSON under `ABOUT` in their metadata how many rows each stage holds, the
-    evaluation times that count, and the point of the next that may. Raises StateLost, growth.Unending, LimitExceeded."""
-    with _read_again_if_it_fails(connection, step.mark):
-        return _advance_chain(connection, step, given)
+def _advance_chain(connection: duckdb.DuckDBPyConnection, step: StagedStep,
+                   given: Mapping[str, pa.Table]) -> tuple[pa.Table, dict[str, Any]]:
+    plan: StagedPlan = _plan(step.plan)
 
+    def restore(state: StagedState) -> None:
+        *stages, passing = [read_state(file_of(step.file, place)) for place in range(len(plan.stages) + 1)]
+        [(_, table)] = passing.waiting
+        state.restore(StagedSnapshot(tuple(stages), step.at, table))
 
-def _advance_chain(connection: duckdb.DuckDBPyConnection, step: StagedStep, given: Mapping[str, pa.Table]) -> pa.Table:
-    state = _chain(connection, step, _plan(step.plan))
+    state = _state(connection, step, lambda prefix: StagedState(connection, plan, prefix), restore)
     events, static = (_together([given[name] for name in names]) for names in (step.streams, step.graphs))
     rows = state.advance(events, static, step.ticks, step.on_change, step.look)
     if (held := sum(state.held)) > step.state_rows:
@@ -258,20 +233,7 @@ def _advance_chain(connection: duckdb.DuckDBPyConnection, step: StagedStep, give
     _residents(connection)[step.mark] = _Resident(step.number + 1, state.tick, state)
     for name, column in zip(("kind", "number", "micros"), typed_columns(rows["o"])):
         rows = rows.append_column(name, column)
-    about = {"held": state.held, "ticks": state.ticks, "next": state.upcoming()}
-    return rows.replace_schema_metadata({ABOUT: json.dumps(about).encode()})
-
-
-def _chain(connection: duckdb.DuckDBPyConnection, step: StagedStep, plan: StagedPlan) -> StagedState:
-    if isinstance(held := _held(connection, step, step.tick), StagedState):
-        return held
-    state = StagedState(connection, plan, f"h_{hashlib.sha256(step.mark.encode()).hexdigest()[:12]}_")
-    _residents(connection)[step.mark] = _Resident(-1, MIN, state)    # so that it is dropped whatever happens
-    if step.number:
-        *stages, passing = [read_state(file_of(step.file, place)) for place in range(len(plan.stages) + 1)]
-        [(_, table)] = passing.waiting
-        state.restore(StagedSnapshot(tuple(stages), step.tick, table))
-    return state
+    return rows, {"held": state.held, "ticks": state.ticks, "next": state.upcoming()}
 
 
 def _together(tables: list[pa.Table]) -> pa.Table:

@@ -35,7 +35,7 @@ from engine.reference.sparql import Result, evaluate
 from engine.rewrite.owl2rl import RULES_OF
 from engine.timeline import closes
 from engine.worker.bundles import Found
-from engine.worker.timed_task import StagedStep, advance, advance_chain, labelled
+from engine.worker.timed_task import StagedStep, advance
 from tests import interval_runs
 
 
@@ -147,7 +147,7 @@ class ReferenceExecutor:
             return Answer(due.query, tick, None, LimitExceeded.of("evaluation_ms", due.limits.evaluation_ms, "it took longer"))
         step, tables = self.programs.step(due)
         try:
-            return self.programs.answer(due, labelled(advance(interval_runs.connection(), step, tables)))
+            return self.programs.answer(due, advance(interval_runs.connection(), step, tables))
         except Exception as failure:
             return Answer(due.query, tick, None, failure)
 
@@ -190,7 +190,7 @@ def _run(jobs: list[PlanJob]) -> None:
     for job in jobs:
         assert isinstance(job.step, StagedStep)
         try:
-            job.answer = Found(advance_chain(interval_runs.connection(), job.step, job.own))
+            job.answer = Found(advance(interval_runs.connection(), job.step, job.own))
         except Exception as failure:  # as in a worker
             job.answer = failure
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -24,7 +26,7 @@ from engine.timeline import MIN
 from engine.worker import timed_task
 from engine.worker.program import ProgramState
 from engine.worker.state_file import StateLost, read_state, write_state
-from engine.worker.timed_task import TimedOutcome, TimedStep, advance, packed_plan
+from engine.worker.timed_task import ABOUT, TimedStep, advance, packed_plan
 from grammar.rule_sets import parse_rules
 from tests.interval_runs import connection, planned
 from tests.random_programs import Program, programs
@@ -52,6 +54,15 @@ kept(b).
 """
 
 
+@dataclass(frozen=True)
+class Outcome:
+    """What a step gives."""
+
+    rows: pa.Table
+    held: int
+    next: int | None
+
+
 class Steps:
     """A program that is taken on, each step perhaps in a worker that has not seen it."""
 
@@ -65,14 +76,14 @@ class Steps:
     def step(self, watermark: int) -> TimedStep:
         until = 2 * (watermark // self.program.grain_ms * self.program.grain_ms) - 1
         out = str(self.folder / f"{self.mark}-{self.number + 1}-{until}.arrow")
-        return TimedStep(self.mark, self.plan, self.number, self.past, self.file, until, out, ("none",), (), self.state_rows)
+        return TimedStep(self.mark, self.plan, self.number, self.past, self.file, out, ("none",), (), self.state_rows, until)
 
-    def to(self, watermark: int) -> TimedOutcome:
+    def to(self, watermark: int) -> Outcome:
         """Make final what lies before a watermark (ms)."""
         step = self.step(watermark)
-        found = advance(connection(), step, {"none": FACTS.empty_table()})
+        rows = advance(connection(), step, {"none": FACTS.empty_table()})
         self.number, self.past, self.file = self.number + 1, step.until, step.out
-        return found
+        return Outcome(rows, **json.loads(rows.schema.metadata[ABOUT]))
 
     def told(self, rows: pa.Table) -> Told:
         """What a step tells, in order."""
