@@ -24,6 +24,7 @@ EARLIEST_MS, LATEST_MS = -62_135_596_800_000, 253_402_300_799_999
 # The step under REPORT ON CHANGE: every instant is a close.
 ON_CHANGE_STEP = 1
 
+Range = tuple[int, int]
 Ms = TypeVar("Ms", int, "npt.NDArray[np.int64]")
 
 
@@ -95,6 +96,17 @@ def coalesce(intervals: Iterable[Interval]) -> list[Interval]:
             merged[-1] = Interval(merged[-1].lo, max(merged[-1].hi, current.hi))
         else:
             merged.append(current)
+    return merged
+
+
+def merge(ranges: Iterable[Range]) -> list[Range]:
+    """The fewest disjoint half-open ranges with the same members, in order."""
+    merged: list[Range] = []
+    for begin, end in sorted(ranges):
+        if merged and begin <= merged[-1][1]:
+            merged[-1] = (merged[-1][0], max(merged[-1][1], end))
+        else:
+            merged.append((begin, end))
     return merged
 
 

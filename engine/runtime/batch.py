@@ -25,6 +25,9 @@ from engine.timeline import EARLIEST_MS, LATEST_MS, MIN, is_moment
 
 Compile = Callable[[Statement, str, Mapping[str, pa.Table], Mapping[str, RuleSet]], Compiled]
 History = Callable[[Mapping[str, int], int], Iterable[pa.Table]]
+Beside = Callable[[Due, Callable[[], bool]], tuple[list[Answer], float]]
+"""Evaluates beside the pump (threads.py), in any number of threads, a query in one of them at a time: the answers, and how many ms they
+took without what it waited for its turn. Nothing is begun once whoever waits for it has given up."""
 BARRIERS = frozenset((Kind.REGISTER, Kind.UNREGISTER, Kind.PAUSE, Kind.RESUME, Kind.GRAPH, Kind.RULES, Kind.STREAM, Kind.END))
 BEYOND = "its time is not within the years 1 to 9999"
 
@@ -43,13 +46,6 @@ class Executor(Protocol):
 
     def cancel(self, query: str) -> None:
         """End the evaluations of a query that is removed, now and later; its answers are then errors `Cancelled`. From any thread."""
-
-
-class BesideExecutor(Protocol):
-    """What evaluates beside the pump (threads.py); any number of threads, a query in one of them at a time."""
-
-    def evaluate(self, due: Due, given_up: Callable[[], bool]) -> tuple[list[Answer], float]:
-        """The answers, and how many ms they took without what it waited for its turn; nothing is begun once it is `given_up`."""
 
 
 class LogGapError(RuntimeError):

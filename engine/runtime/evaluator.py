@@ -74,7 +74,7 @@ class Evaluator:
                         evaluation=own.evaluation, commit=own.commit_evaluations, patience_ms=own.batch_patience_ms)
         owner = self.owner = Owner(self._broken)
         beside = machine.backend.beside()
-        lane = self._lane = None if beside is None else Lane(executor, executor.watch(beside), self._decide, self._wake)
+        lane = self._lane = None if beside is None else Lane(executor, executor.watched(beside.evaluate), self._decide, self._wake)
         pump = Pump(executor, machine.results, machine.parse, self._recompile, parse_rules=machine.parse_rules,
                     graph_folder=own.graph_folder, limits=limits, now=machine.clock.now_ms, alive=machine.backend.alive,
                     history=machine.folder.history, following=machine.folder.holes.after, aside=machine.aside, full=self._wait_for_room,

@@ -19,7 +19,7 @@ from typing import Any, TypeVar
 from engine.execution.due import Answer, Due, failures
 from engine.limits import LimitExceeded
 from engine.records import Verdict
-from engine.runtime.batch import BesideExecutor, EvaluatorDownError, Executor
+from engine.runtime.batch import Beside, EvaluatorDownError, Executor
 from engine.runtime.errors import EngineError, unavailable
 from engine.runtime.settings import Settings
 from engine.runtime.verdicts import Decide
@@ -165,7 +165,7 @@ class Lane:
     """At most one task of each query, by its epoch. Belongs to the pump's thread but for `close`; `wake` is called, from any thread, when
     a task has ended."""
 
-    def __init__(self, executor: Executor, beside: BesideExecutor, decide: Decide, wake: Callable[[], object]) -> None:
+    def __init__(self, executor: Executor, beside: Beside, decide: Decide, wake: Callable[[], object]) -> None:
         """`executor` is the pump's, which cancels and forgets for both; `decide` as the pump has it, from any thread."""
         self._executor, self._beside, self._decide, self._wake = executor, beside, decide, wake
         self._tasks: dict[str, Task] = {}
@@ -238,7 +238,7 @@ class Lane:
 
     def _work(self, task: Task) -> None:
         try:
-            answers, ms = self._beside.evaluate(task.due, lambda: task.given_up)
+            answers, ms = self._beside(task.due, lambda: task.given_up)
         except Exception as failure:  # that of a dead JVM, which is found out when the answers are taken
             answers, ms = failures(task.due, failure), 0.0
         if not task.given_up:

@@ -6,7 +6,7 @@ which a window has content are kept as a few intervals, so that a year without e
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from engine.ir.statement import AllWindow, Program, Statement, TimedProgram, TimeWindow, TupleWindow, Window
 from engine.plan.timed import Look
-from engine.timeline import MAX, MIN, ON_CHANGE_STEP, content, first_close_after, last_close_by
+from engine.timeline import MAX, MIN, ON_CHANGE_STEP, Range, content, first_close_after, last_close_by, merge
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +36,6 @@ KnownNeeds = dict[tuple[int, int], dict[str, Need]]
 
 
 Times = npt.NDArray[np.int64]
-Range = tuple[int, int]
 Known = dict[tuple[int, int, int, int], list[Range]]
 """What windows make of some times (`Timetable.seen`): found once for all queries that see these."""
 
@@ -345,17 +344,6 @@ def _joined(content: list[Range], ranges: list[Range]) -> list[Range]:
     if len(ranges) == 1 and content and content[-1][0] <= ranges[0][0] <= content[-1][1]:
         return [*content[:-1], (content[-1][0], max(content[-1][1], ranges[0][1]))]
     return merge([*content, *ranges]) if ranges else content
-
-
-def merge(ranges: Iterable[Range]) -> list[Range]:
-    """The fewest disjoint half-open ranges with the same members, in order."""
-    merged: list[Range] = []
-    for begin, end in sorted(ranges):
-        if merged and begin <= merged[-1][1]:
-            merged[-1] = (merged[-1][0], max(merged[-1][1], end))
-        else:
-            merged.append((begin, end))
-    return merged
 
 
 def _runs(begin: Times, end: Times) -> list[Range]:

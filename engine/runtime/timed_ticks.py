@@ -17,8 +17,8 @@ import numpy as np
 from engine.ir.programs import last_told_at
 from engine.ir.statement import TimedProgram
 from engine.plan.timed import Look
-from engine.runtime.ticks import Known, KnownNeeds, Mark, Need, Range, Ticker, Times, Timetable, merge
-from engine.timeline import MAX, MIN
+from engine.runtime.ticks import Known, KnownNeeds, Mark, Need, Ticker, Times, Timetable
+from engine.timeline import MAX, MIN, Range, merge
 
 
 class MixedTicker(Ticker):

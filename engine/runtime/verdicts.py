@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from engine.execution.due import Answer, Due, ProgramPosition, after
 from engine.limits import Cancelled, LimitExceeded, Postponed
 from engine.records import Verdict
-from engine.runtime.batch import BesideExecutor, EvaluatorDownError, Executor
+from engine.runtime.batch import Beside, EvaluatorDownError, Executor
 from engine.runtime.rows import Control, Kind, verdicts
 from engine.sql.sources import needed
 
@@ -199,9 +199,21 @@ class Suspects:
                               "task that does not end")
         return [Answer(dues[0].query, dues[0].ticks[0], None, error)]
 
-    def watch(self, beside: BesideExecutor) -> BesideExecutor:
+    def watched(self, beside: Beside) -> Beside:
         """What evaluates beside this executor, watched too."""
-        return _WatchedBeside(beside, self._note_death, self._beside)
+        def evaluate(due: Due, given_up: Callable[[], bool]) -> tuple[list[Answer], float]:
+            self._beside.add(due.query)
+            died = True
+            try:
+                found = beside(due, given_up)
+                died = _may_have_died(found[0])
+                return found
+            finally:
+                if died and not given_up():     # what is given up is ended from outside
+                    self._note_death([due.query])
+                self._beside.discard(due.query)
+
+        return evaluate
 
     def _note_death(self, queries: Collection[str]) -> bool:
         """Count an end of the evaluator, if there was one."""
@@ -210,25 +222,6 @@ class Suspects:
         for query in queries:
             self._deaths[query] = self._deaths.get(query, 0) + 1
         return True
-
-
-@dataclass(frozen=True, slots=True)
-class _WatchedBeside:
-    beside: BesideExecutor
-    note_death: Callable[[Collection[str]], bool]
-    running: set[str]
-
-    def evaluate(self, due: Due, given_up: Callable[[], bool]) -> tuple[list[Answer], float]:
-        self.running.add(due.query)
-        died = True
-        try:
-            found = self.beside.evaluate(due, given_up)
-            died = _may_have_died(found[0])
-            return found
-        finally:
-            if died and not given_up():     # what is given up is ended from outside
-                self.note_death([due.query])
-            self.running.discard(due.query)
 
 
 def _may_have_died(answers: Sequence[Answer]) -> bool:

@@ -19,7 +19,7 @@ from engine.ir.terms import Constant, Term
 from engine.plan.derivations import relation_name
 from engine.plan.timed import Look, PlannedStage, StagedPlan
 from engine.sql.steps import statements_of
-from engine.timeline import MAX, MIN
+from engine.timeline import MAX, MIN, Range, merge
 from engine.worker.program import ProgramState, Snapshot, Tables
 from engine.worker.tables import table_of, tables
 
@@ -265,7 +265,7 @@ def changed(plan: StagedPlan, rows: Rows, look: Look, past: int, ticks: Sequence
     reached = Reached(plan, look.grids, () if look.grids else ((begin,) if begin > MIN else ()) + tuple(t for t in ticks if t > begin))
     found = set[int]()
     for spans in _touched([_spans(reached, place, table) for place, table in rows], begin, last):
-        found.update(time for span in _bridged(spans) for time in span if begin < time <= last)
+        found.update(time for span in merge(spans) for time in span if begin < time <= last)
     return sorted(found.difference(sure))
 
 
@@ -281,7 +281,7 @@ def _spans(reached: Reached, place: int | None, table: pa.Table) -> pa.Table:
     return pa.table([*(table[name] for name in _CELLS), pa.array(on), pa.array(off)], names=names).filter(pa.array(on < off))
 
 
-def _touched(parts: Iterable[pa.Table], begin: int, last: int) -> Iterator[list[tuple[int, int]]]:
+def _touched(parts: Iterable[pa.Table], begin: int, last: int) -> Iterator[list[Range]]:
     """For each triple that comes or goes in ``(begin, last]`` all times for which it is seen."""
     rows = pa.concat_tables(parts)
     comes_or_goes = [pc.and_(pc.greater(rows[name], begin), pc.less_equal(rows[name], last)) for name in ("on", "off")]
@@ -293,17 +293,6 @@ def _touched(parts: Iterable[pa.Table], begin: int, last: int) -> Iterator[list[
                                                                              join_type="left semi").columns)):
         found[triple[0], triple[1], triple[2]].append((on, off))
     yield from found.values()
-
-
-def _bridged(spans: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Half-open spans of time without those ends that others bridge."""
-    found: list[tuple[int, int]] = []
-    for on, off in sorted(spans):
-        if found and on <= found[-1][1]:
-            found[-1] = found[-1][0], max(off, found[-1][1])
-        else:
-            found.append((on, off))
-    return found
 
 
 def upcoming(plan: StagedPlan, stages: Iterable[tuple[int, int | None]], own: Iterable[int], tick: int) -> int | None:

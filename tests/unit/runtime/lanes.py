@@ -46,7 +46,7 @@ class HeldLane(Lane):
     waited for."""
 
     def __init__(self, executor: ReferenceExecutor, beside: Beside | None = None, decide: Decide = lambda *given: 0) -> None:
-        super().__init__(executor, beside or Beside(executor), decide, lambda: None)
+        super().__init__(executor, (beside or Beside(executor)).evaluate, decide, lambda: None)
         self.begun: list[tuple[str, int]] = []
         self.waited: list[str] = []
 

@@ -344,7 +344,7 @@ def test_the_lane_forgets_a_query_when_its_evaluation_has_ended() -> None:
     executor.forget = forgotten.append  # type: ignore[method-assign]
     woken = threading.Event()
     gate = Gate(lambda: executor)
-    lane = Lane(executor, gate, lambda *given: 0, woken.set)
+    lane = Lane(executor, gate.evaluate, lambda *given: 0, woken.set)
     lane.begin(task("a"))
     lane.begin(task("b"))
     lane.forget("a")
@@ -358,7 +358,7 @@ def test_the_lane_forgets_a_query_when_its_evaluation_has_ended() -> None:
 
 
 def test_who_waits_for_a_lane_that_is_closed_is_let_go() -> None:
-    lane = Lane(ImpatientExecutor(), Gate(ImpatientExecutor), lambda *given: 0, lambda: None)
+    lane = Lane(ImpatientExecutor(), Gate(ImpatientExecutor).evaluate, lambda *given: 0, lambda: None)
     lane.begin(task("a"))
     closer = threading.Timer(0.05, lane.close, (True,))
     closer.start()
@@ -370,7 +370,7 @@ def test_who_waits_for_a_lane_that_is_closed_is_let_go() -> None:
 
 
 def test_what_is_begun_while_a_lane_is_closed_is_given_up_or_refused() -> None:
-    lane = Lane(ImpatientExecutor(), Gate(ImpatientExecutor), lambda *given: 0, lambda: None)
+    lane = Lane(ImpatientExecutor(), Gate(ImpatientExecutor).evaluate, lambda *given: 0, lambda: None)
     begun = task("a")
 
     class ClosedMeanwhile(dict[str, Task]):
@@ -393,7 +393,7 @@ def test_forgetting_a_query_waits_for_no_other_that_is_being_forgotten() -> None
         assert epoch != "a" or slow.wait(10)
 
     executor.forget = forget  # type: ignore[method-assign]
-    lane = Lane(executor, Gate(lambda: executor), lambda *given: 0, lambda: None)
+    lane = Lane(executor, Gate(lambda: executor).evaluate, lambda *given: 0, lambda: None)
     lane.begin(task("a"))
     lane.forget("a")
     wait_until(lambda: forgotten == ["a"])
@@ -429,7 +429,7 @@ def test_a_verdict_of_the_lane_is_recorded_even_where_the_evaluator_has_ended() 
 
     executor.over["a"] = 10
     gate = Gate(lambda: executor)
-    lane = Lane(executor, gate, decide, lambda: None)
+    lane = Lane(executor, gate.evaluate, decide, lambda: None)
     lane.begin(task("a"))
     lane.close(cancel=False)
     gate.opened.set()
@@ -440,7 +440,7 @@ def test_who_ends_the_evaluator_in_the_lane_is_evaluated_alone_and_without_haste
     alive, deaths, executor = [False], dict[str, int](), ImpatientExecutor(q=0)
     suspects = Suspects(executor, deaths, lambda: alive[0], lambda: True)
     executor.failing.add("q")
-    suspects.watch(Beside(executor)).evaluate(task("q").due, lambda: False)
+    suspects.watched(Beside(executor).evaluate)(task("q").due, lambda: False)
     assert deaths == {"q": 1}
     executor.failing.clear()
     alive[0] = True
@@ -478,7 +478,7 @@ def test_who_may_not_have_ended_the_evaluator_has_not_failed() -> None:
             raise ConnectionResetError("the JVM has died")
 
     with pytest.raises(ConnectionResetError):
-        suspects.watch(InLane(executor)).evaluate(task("beside").due, lambda: False)
+        suspects.watched(InLane(executor).evaluate)(task("beside").due, lambda: False)
     assert deaths == {"q": 2, "beside": 1}
     executor.alive, executor.mortal = True, False
     assert not isinstance(died(suspects, "q"), LimitExceeded), "it has not ended this time"
@@ -501,7 +501,7 @@ def test_who_ends_the_evaluator_again_has_failed_even_where_the_executor_gives_n
 def test_what_is_given_up_in_the_lane_ends_nothing() -> None:
     deaths, executor = dict[str, int](), ImpatientExecutor()
     executor.failing.add("q")
-    Suspects(executor, deaths, lambda: False, lambda: True).watch(Beside(executor)).evaluate(task("q").due, lambda: True)
+    Suspects(executor, deaths, lambda: False, lambda: True).watched(Beside(executor).evaluate)(task("q").due, lambda: True)
     assert deaths == {}
 
 

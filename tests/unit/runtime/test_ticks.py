@@ -7,8 +7,8 @@ import pytest
 
 from engine.ir.patterns import BGP, Project
 from engine.ir.statement import Select, Statement, StreamSource, TimeWindow, TupleWindow, Window
-from engine.runtime.ticks import Need, Ticker, Timetable, merge, query_watermark
-from engine.timeline import MAX, MIN
+from engine.runtime.ticks import Need, Ticker, Timetable, query_watermark
+from engine.timeline import MAX, MIN, merge
 
 
 def ticker(*windows: Window, events: tuple[int, ...] = (), floor: int = MIN, **statement: object) -> Ticker:

@@ -177,7 +177,7 @@ def test_on_spark_the_results_of_a_quick_query_go_on_beside_a_product(spark_sess
         verdicts.append(len(results.read("quick", 0)))
         return 1 << 40
 
-    lane = Lane(executor, Beside(executor.beside(), spark_session, OneShots(spark_session).free), decide, ended.set)
+    lane = Lane(executor, Beside(executor.beside(), spark_session, OneShots(spark_session).free).evaluate, decide, ended.set)
     running = pump(executor, results, texts(quick=QUICK, product=PRODUCT), lane, decide)
     table = encode(records(("quick", "product"), 5_000, 12))
     running.process(upto(table, 1, 4))
@@ -204,7 +204,7 @@ def test_on_spark_what_is_evaluated_beside_the_pump_is_the_same(kind: str, spark
         executor = SparkExecutor(spark_session, force_executor=kind, force_strategy="recompute")  # type: ignore[arg-type]
         results, ended = ResultLog(None), threading.Semaphore(0)
         alone = Beside(executor.beside(), spark_session, OneShots(spark_session).free) if beside else None
-        lane = Lane(executor, alone, no_verdict, ended.release) if alone else None
+        lane = Lane(executor, alone.evaluate, no_verdict, ended.release) if alone else None
         running = pump(executor, results, wanted, lane, no_verdict)
         running._limits = replace(running._limits, patience_ms=1, evaluation=EvaluationLimits(evaluation_ms=60_000))
         for position in range(1, last + 1, 3):
