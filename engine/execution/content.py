@@ -38,16 +38,19 @@ class StreamContent:
     def __init__(self, stream: str = "", chunks: tuple[Chunk, ...] = (), kinds: Kinds = frozenset()) -> None:
         """`chunks`, and the kinds so far, are those of another content."""
         self.stream = stream
-        self._chunks = list(chunks)
-        self._shown: tuple[Chunk, ...] | None = chunks
-        self._known: _Totals | None = None
         self._serial = max((chunk.serial for chunk in chunks), default=0)
         self.kinds: Kinds = kinds.union(*(chunk.kinds for chunk in chunks))
+        self._hold(chunks)
         self._begin()
 
-    @property
-    def rows(self) -> int:
-        return self._totals.rows
+    def _hold(self, chunks: tuple[Chunk, ...]) -> None:
+        """Hold these, with what every query on the stream asks for: how many rows there are, the time of the oldest, the position of the
+        first in the log, and whether some literal's value does not fit the typed columns, so that SQL must not compare by them."""
+        self.chunks = chunks
+        self.rows: int = sum(chunk.table.num_rows for chunk in chunks)
+        self.oldest: int = min((chunk.oldest for chunk in chunks), default=MAX)
+        self.first: int = min((chunk.first for chunk in chunks), default=MAX)
+        self.hard = any(Kind.HARD in chunk.kinds for chunk in chunks)
 
     def _begin(self) -> None:
         """What follows has nothing of what was there before."""
@@ -57,37 +60,24 @@ class StreamContent:
     @property
     def items(self) -> int:
         """How many items the facts are of."""
-        return sum(len(pc.unique(chunk.table["position"])) for chunk in self._chunks)
-
-    @property
-    def chunks(self) -> tuple[Chunk, ...]:
-        """All of it now; made anew only where it has changed."""
-        if self._shown is None:
-            self._shown = tuple(self._chunks)
-        return self._shown
-
-    @property
-    def _totals(self) -> _Totals:
-        """What every query on the stream asks for, from the chunks as they are."""
-        if self._known is None or self._known.chunks is not self.chunks:
-            self._known = _Totals(self.chunks)
-        return self._known
+        return sum(len(pc.unique(chunk.table["position"])) for chunk in self.chunks)
 
     def append(self, table: pa.Table) -> None:
         """Take the facts of a batch; `table` has the columns of FACTS."""
         if table.num_rows:
             self._serial += 1
             self.parts += 1
-            self._shown = None
             table = table.select(FACTS.names)
             pieces = table["position"].num_chunks
-            self._chunks.append(Chunk(self._serial, table if pieces * _PIECE < table.num_rows else table.combine_chunks(), self.parts))
-            self.kinds |= self._chunks[-1].kinds
+            chunk = Chunk(self._serial, table if pieces * _PIECE < table.num_rows else table.combine_chunks(), self.parts)
+            self.chunks, self.kinds, self.rows = (*self.chunks, chunk), self.kinds | chunk.kinds, self.rows + table.num_rows
+            self.oldest, self.first = min(self.oldest, chunk.oldest), min(self.first, chunk.first)
+            self.hard = self.hard or Kind.HARD in chunk.kinds
 
     def evict(self, before_ms: int) -> None:
         """Forget facts older than `before_ms`: whole chunks, and parts of a chunk once half of it is dead."""
         kept = []
-        for chunk in self._chunks:
+        for chunk in self.chunks:
             if chunk.newest < before_ms:
                 continue
             if chunk.oldest < before_ms:
@@ -96,29 +86,19 @@ class StreamContent:
                     self._serial += 1
                     chunk = Chunk(self._serial, chunk.table.filter(alive), chunk.part)
             kept.append(chunk)
-        if kept != self._chunks:
-            self._chunks, self._shown = kept, None
+        if tuple(kept) != self.chunks:
+            self._hold(tuple(kept))
             if not kept:
                 self._begin()
 
     def added_after(self, part: int) -> pa.Table:
         """What is here of the parts that were appended after part number `part`."""
-        parts = [chunk.table for chunk in self._chunks if chunk.part > part]
+        parts = [chunk.table for chunk in self.chunks if chunk.part > part]
         return pa.concat_tables(parts) if parts else FACTS.empty_table()
 
     def rows_after(self, part: int) -> int:
         """How many rows `added_after` has."""
-        return sum(chunk.table.num_rows for chunk in self._chunks if chunk.part > part)
-
-    @property
-    def oldest(self) -> int:
-        """The time of the oldest fact."""
-        return self._totals.oldest
-
-    @property
-    def first(self) -> int:
-        """The position of the first fact in the log."""
-        return self._totals.first
+        return sum(chunk.table.num_rows for chunk in self.chunks if chunk.part > part)
 
     def horizon(self, before_ms: int, count: int, unit: str) -> int:
         """The oldest time among the last `count` distinct triples, or items, before `before_ms`: what a tuple window needs kept."""
@@ -130,7 +110,7 @@ class StreamContent:
     def between(self, low_ms: int, high_ms: int, since: int) -> pa.Table:
         """Facts with ``low <= t < high`` and position > since."""
         parts = []
-        for chunk in self._chunks:
+        for chunk in self.chunks:
             if chunk.newest < low_ms or chunk.oldest >= high_ms or chunk.last <= since:
                 continue
             table = chunk.table
@@ -146,17 +126,12 @@ class StreamContent:
 
     def estimate(self) -> Estimate:
         """Live counts for the join order."""
-        return merge_estimates(chunk.estimate for chunk in self._chunks)
+        return merge_estimates(chunk.estimate for chunk in self.chunks)
 
     def mentions(self, words: frozenset[str]) -> bool:
         """Whether some of these properties, or of these classes as types, occur."""
-        estimates = [chunk.estimate for chunk in self._chunks]
+        estimates = [chunk.estimate for chunk in self.chunks]
         return any(not words.isdisjoint(e.predicates) or not words.isdisjoint(e.classes) for e in estimates)
-
-    @property
-    def hard(self) -> bool:
-        """Whether some literal's value does not fit the typed columns, so that SQL must not compare by them."""
-        return self._totals.hard
 
 
 class Chunk:
@@ -173,17 +148,6 @@ class Chunk:
     @cached_property
     def estimate(self) -> Estimate:
         return table_estimate(self.table)
-
-
-class _Totals:
-    """Of some chunks how many rows they have, the time of the oldest one, the first position, and whether there is a HARD value."""
-
-    def __init__(self, chunks: tuple[Chunk, ...]) -> None:
-        self.chunks = chunks
-        self.rows: int = sum(chunk.table.num_rows for chunk in chunks)
-        self.oldest: int = min((chunk.oldest for chunk in chunks), default=MAX)
-        self.first: int = min((chunk.first for chunk in chunks), default=MAX)
-        self.hard = any(Kind.HARD in chunk.kinds for chunk in chunks)
 
 
 def mapped(table: pa.Table) -> pa.Table:

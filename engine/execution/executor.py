@@ -144,10 +144,8 @@ class Executor:
             except Exception as failure:  # a plan that cannot be made is that query's failure
                 failed[number] = failure
         self._run(jobs)
-        self._run_undecided(jobs)
-        self._run_unkept(jobs)
-        self._run_too_large(jobs)
-        self._run_mended(jobs)
+        for again in (self._undecided, self._unkept, self._by_sql, self._mended):
+            self._run(list(again(jobs)))
         remaining = iter(jobs)
         return [answer for number, due in enumerate(dues)
                 for answer in (failures(due, failed[number]) if number in failed else self._answer(next(remaining)))]
@@ -271,7 +269,7 @@ class Executor:
             closings = tuple(closure.ready(source_texts(closure.source.base, windows, evaluation, DIALECTS[closer])) for closure in texts)
         else:
             new = {iri: f"{stream_table(iri)}_{closures.mark}" for iri in due.streams}
-            closings = closures.closings(texts, evaluation, new)
+            closings = tuple(closures.closing(text, evaluation, new) for text in texts)
             own |= {new[iri]: content.after(max(closures.seen, due.since)) for iri, content in due.streams.items()}
             rows = sum(own[name].num_rows for name in new.values())
         shape = compiled.shape if form == "shared" and not own and not closings else None
@@ -354,18 +352,17 @@ class Executor:
         if due.query in self.ran:
             self.ran[due.query] = replace(self.ran[due.query], ms=ms, together=together)
 
-    def _run_undecided(self, jobs: list[PlanJob]) -> None:
-        """Run the plans again whose text met a value that SQL does not decide; such a query is left to Python from then on."""
-        again = [number for number, job in enumerate(jobs) if isinstance(job.answer, BaseException) and UNDECIDED in str(job.answer)]
-        for number in again:
-            jobs[number].due.compiled.undecided = True
-            jobs[number] = self._job(jobs[number].due)
-        self._run([jobs[number] for number in again])
+    def _undecided(self, jobs: list[PlanJob]) -> Iterator[PlanJob]:
+        """Jobs in place of those whose text met a value that SQL does not decide; such a query is left to Python from then on."""
+        for number, job in enumerate(jobs):
+            if isinstance(job.answer, BaseException) and UNDECIDED in str(job.answer):
+                job.due.compiled.undecided = True
+                jobs[number] = self._job(job.due)
+                yield jobs[number]
 
-    def _run_unkept(self, jobs: list[PlanJob]) -> None:
-        """Run the plans again, over their windows alone, for which what is kept needed more time or memory than one evaluation has: other
+    def _unkept(self, jobs: list[PlanJob]) -> Iterator[PlanJob]:
+        """Jobs over their windows alone in place of those for which what is kept needed more time or memory than one evaluation has: other
         queries may need much more of a stream than these windows show. Nothing is kept for such a query from then on."""
-        again: list[PlanJob] = []
         for number, job in enumerate(jobs):
             query, failure = job.due.query, job.answer
             if not job.kept:
@@ -377,21 +374,18 @@ class Executor:
             elif isinstance(failure, LimitExceeded) and (
                     failure.limit == "worker_memory" or failure.limit == "evaluation_ms" and len(job.due.ticks) == 1):
                 self._over[query] = MOST_OVER
-                again += self._made_again(jobs, number, "what its patterns find needs more than an evaluation has")
-        self._run(again)
+                yield from self._made_again(jobs, number, "what its patterns find needs more than an evaluation has")
 
-    def _run_too_large(self, jobs: list[PlanJob]) -> None:
-        """Run the plans again by Spark SQL, which has the disk too, that needed more memory than a worker has; such a query stays there."""
+    def _by_sql(self, jobs: list[PlanJob]) -> Iterator[PlanJob]:
+        """Jobs of Spark SQL, which has the disk too, in place of those that needed more memory than a worker has; the query stays there."""
         if self.force_executor is not None:
             return
-        again: list[PlanJob] = []
         for number, job in enumerate(jobs):
             over = isinstance(job.answer, LimitExceeded) and job.answer.limit == "worker_memory"
             if over and job.executor == "local" and job.step is None:
                 self._too_large.add(job.due.query)
                 self._drop(job.due.query)
-                again += self._made_again(jobs, number, "it needs more memory than a worker has")
-        self._run(again)
+                yield from self._made_again(jobs, number, "it needs more memory than a worker has")
 
     def _made_again(self, jobs: list[PlanJob], number: int, why: str) -> list[PlanJob]:
         """The job in the place of one that failed; none where others wait: that one is postponed."""
@@ -402,12 +396,11 @@ class Executor:
         jobs[number] = self._job(due)
         return [jobs[number]]
 
-    def _run_mended(self, jobs: list[PlanJob]) -> None:
-        """Run the plans again, once, that failed since a segment cannot be read: it is written anew, or the closure that kept it begins
+    def _mended(self, jobs: list[PlanJob]) -> Iterator[PlanJob]:
+        """Jobs in place of those that failed since a segment cannot be read, once: it is written anew, or the closure that kept it begins
         anew. An answer does not depend on what became of a file; where it cannot be mended the failure names it."""
         failed = {number: str(job.answer) for number, job in enumerate(jobs) if isinstance(job.answer, BaseException)}
         mended = self._sql.mend({jobs[number].due.query: failure for number, failure in failed.items()})
-        again = []
         for number, failure in failed.items():
             job = jobs[number]
             if job.due.query in mended or job.closures is not None and job.closures.lacks(failure):
@@ -415,10 +408,9 @@ class Executor:
                 self._drop(job.due.query)
                 try:
                     jobs[number] = self._job(job.due)
-                    again.append(jobs[number])
+                    yield jobs[number]
                 except Exception as another:    # as in `evaluate`
                     job.answer = another
-        self._run(again)
 
     def _run_local(self, jobs: list[PlanJob], together: bool = True) -> None:
         """Run tasks in one go, those of one shape `together`."""

@@ -8,7 +8,7 @@ lost a justification, since each knows until when its best one lasts.
 from __future__ import annotations
 
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -38,11 +38,6 @@ class KeptClosures:
         """The names of the closures in workers."""
         return frozenset(self._segments)
 
-    def closings(self, texts: Sequence[ClosureText], evaluation: Evaluation, new: Mapping[str, str]) -> tuple[Closing, ...]:
-        """The closures to be made by a task for some evaluation times: those with intervals from what is new on the streams, which stands
-        in tables (stream IRI -> name), the others from all there is."""
-        return tuple(self._closing(text, evaluation, new) for text in texts)
-
     def adopt(self, position: int) -> None:
         """What was made has the facts up to a log position: count the segments that were written."""
         self.seen = max(self.seen, position)
@@ -57,7 +52,9 @@ class KeptClosures:
         """Forget the segments."""
         shutil.rmtree(self._folder, ignore_errors=True)
 
-    def _closing(self, text: ClosureText, evaluation: Evaluation, new: Mapping[str, str]) -> Closing:
+    def closing(self, text: ClosureText, evaluation: Evaluation, new: Mapping[str, str]) -> Closing:
+        """The closure to be made by a task for some evaluation times: one with intervals from what is new on the streams, which stands in
+        tables (stream IRI -> name), another from all there is."""
         streams = self.compiled.statement.windows
         if not text.source.has_intervals:
             return text.ready(source_texts(text.source.base, streams, evaluation, DUCKDB))

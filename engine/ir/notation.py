@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Mapping
-from datetime import date, datetime, timedelta, timezone
+from datetime import date, datetime, timezone
 
 from engine.ir.expressions import Aggregate, Call, Exists, Expression, walk
 from engine.ir.patterns import Alternative, Inverse, Link, NegatedSet, Path, Pattern, Repeat, Sequence
@@ -37,9 +37,9 @@ def duration(ms: int) -> str:
 
 def instant(ms: int) -> str:
     """An xsd:dateTime in UTC of the years 1 to 9999: ``2024-05-01T00:00:00Z``."""
-    moment = datetime(1970, 1, 1, tzinfo=timezone.utc) + timedelta(milliseconds=ms)
-    fraction = f".{ms % 1000:03d}" if ms % 1000 else ""
-    return f"{moment:%Y-%m-%dT%H:%M:%S}{fraction}Z".rjust(len("2024-05-01T00:00:00Z") + len(fraction), "0")
+    whole, rest = divmod(ms, 1000)
+    text = datetime.fromtimestamp(whole, timezone.utc).strftime("%Y-%m-%dT%H:%M:%S").rjust(19, "0")
+    return f"{text}.{rest:03d}Z" if rest else f"{text}Z"
 
 
 def date_time_ms(text: str) -> int | None:

@@ -222,9 +222,6 @@ class Appender:
         self.catalogue = self.catalogue.reached(position)
         return [], None
 
-    def forget_keys(self, now_ms: int) -> None:
-        self.keys.forget(now_ms)
-
     def follow(self, table: pa.Table, now_ms: int) -> None:
         """Take in rows that are on disk already: recovery of the log's end from its last files."""
         table = table.filter(pc.greater_equal(table["position"], self.position))

@@ -9,7 +9,7 @@ import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 
@@ -194,41 +194,37 @@ class Planned:
                 self._plans.pop(name, None)
 
 
-def check_stream(catalogue: Catalogue, settings: Settings) -> None:
-    """Refuse one more stream than there may be."""
-    count = len(catalogue.streams)
-    _check("quota-streams", "streams", count, count + 1, settings.max_streams)
+class _Quota(NamedTuple):
+    """Of what there may not be any number: the problem's slug, the words for it, the setting, and how much there is."""
+
+    slug: str
+    what: str
+    setting: str
+    count: Callable[[Catalogue], int]
 
 
-def check_graph(catalogue: Catalogue, settings: Settings, iri: str, triples: int) -> None:
-    """Refuse a static graph, or a version of it with so many triples, that makes too many."""
-    _check("quota-graphs", "static graphs", len(catalogue.graphs), len(catalogue.graphs.keys() | {iri}), settings.max_graphs)
-    sizes = {other: version.triples for other, version in catalogue.graphs.items()}
-    _check("quota-graphs", "triples in all static graphs together", sum(sizes.values()), sum({**sizes, iri: triples}.values()),
-           settings.max_graph_triples)
+_QUOTAS = {
+    "streams": _Quota("quota-streams", "streams", "max_streams", lambda known: len(known.streams)),
+    "queries": _Quota("quota-queries", "queries", "max_queries", lambda known: len(known.queries)),
+    "graphs": _Quota("quota-graphs", "static graphs", "max_graphs", lambda known: len(known.graphs)),
+    "graphTriples": _Quota("quota-graphs", "triples in all static graphs together", "max_graph_triples",
+                           lambda known: sum(version.triples for version in known.graphs.values())),
+    "ruleSets": _Quota("quota-rules", "rule sets", "max_rule_sets", lambda known: len(known.rules)),
+    "ruleText": _Quota("quota-rules", "characters in all rule sets together", "max_rule_text",
+                       lambda known: sum(len(stored.text) for stored in known.rules.values()))}
 
 
-def check_rules(catalogue: Catalogue, settings: Settings, name: str, text: str) -> None:
-    """Refuse a rule set, or a version of it, that makes too many or too much text."""
-    _check("quota-rules", "rule sets", len(catalogue.rules), len(catalogue.rules.keys() | {name}), settings.max_rule_sets)
-    sizes = {other: len(stored.text) for other, stored in catalogue.rules.items()}
-    _check("quota-rules", "characters in all rule sets together", sum(sizes.values()), sum({**sizes, name: len(text)}.values()),
-           settings.max_rule_text)
+def check_growth(before: Catalogue, after: Catalogue, settings: Settings) -> None:
+    """Refuse what makes more than there may be. What does not grow is allowed, though there may be too much already: the limit was
+    lowered."""
+    for slug, what, setting, count in _QUOTAS.values():
+        limit, wanted = getattr(settings, setting), count(after)
+        if wanted > max(limit, count(before)):
+            raise EngineError(slug, 429, f"There may be {limit} {what}; this would make {wanted}.", {"limit": limit, "current": wanted})
 
 
 def usage(catalogue: Catalogue, settings: Settings) -> dict[str, Any]:
-    found = {"streams": (len(catalogue.streams), settings.max_streams), "queries": (len(catalogue.queries), settings.max_queries),
-             "graphs": (len(catalogue.graphs), settings.max_graphs),
-             "graphTriples": (sum(version.triples for version in catalogue.graphs.values()), settings.max_graph_triples),
-             "ruleSets": (len(catalogue.rules), settings.max_rule_sets),
-             "ruleText": (sum(len(stored.text) for stored in catalogue.rules.values()), settings.max_rule_text)}
-    return {name: {"current": current, "limit": limit} for name, (current, limit) in found.items()}
-
-
-def _check(slug: str, what: str, current: int, wanted: int, limit: int) -> None:
-    """Refuse what grows beyond a limit. What does not grow is allowed, though there may be too much already: the limit was lowered."""
-    if wanted > max(limit, current):
-        raise EngineError(slug, 429, f"There may be {limit} {what}; this would make {wanted}.", {"limit": limit, "current": wanted})
+    return {name: {"current": quota.count(catalogue), "limit": getattr(settings, quota.setting)} for name, quota in _QUOTAS.items()}
 
 
 def check_rederived(catalogue: Catalogue, graph: str) -> None:

@@ -17,7 +17,7 @@ from engine.compiler import Catalog
 from engine.execution.compiled import Compiled
 from engine.output import triples_in
 from engine.runtime.append import Appender
-from engine.runtime.catalogue import Catalogue, check_stream, plan_key
+from engine.runtime.catalogue import Catalogue, check_growth, plan_key
 from engine.runtime.clock import Clock
 from engine.runtime.describe import made_info, stream_info
 from engine.runtime.errors import conflict, in_use, not_found, unavailable
@@ -117,8 +117,9 @@ class Commands:
                 check(self._pushed_info(name, view) if known is not None else None)
             if known is None:
                 _check_free(name, described["iri"], view.catalogue)
-                check_stream(view.catalogue, self.settings)
-                return end.put_stream(name, described, now), True
+                rows = end.put_stream(name, described, now)
+                check_growth(view.catalogue, end.catalogue, self.settings)
+                return rows, True
             if known != described:
                 raise conflict(f"The stream {name!r} has another descriptor.", name=name)
             return [], False
@@ -172,13 +173,9 @@ class Commands:
         share blank nodes."""
         return self._push(name, prepare_table(table), Terms(watermark_ms, idempotency_key, digest, skip))
 
-    def tail(self, name: str, limit: int = 100, since: int = 0) -> list[TailEvent]:
+    def tail_part(self, name: str, limit: int = 100, since: int = 0) -> TailPart:
         """The last items that the pump has taken in, after the position `since`, oldest first. The items of a stream that a query
         makes are its logged results, their positions the numbers of these."""
-        return self.tail_part(name, limit, since).events
-
-    def tail_part(self, name: str, limit: int = 100, since: int = 0) -> TailPart:
-        """The same, with whether all items after `since` are there."""
         view = self._view()
         if (maker := _makers(view).get(name)) is not None:
             bounds = self.results.bounds(name)

@@ -160,7 +160,7 @@ class LogWriter:
         self.appender.adopt(end)
         if now - self._swept > _SWEEP_MS:
             self._swept = now
-            self.appender.forget_keys(now)
+            self.appender.keys.forget(now)
         for future, reply in replies:
             future.set_result(reply)
         if rows:

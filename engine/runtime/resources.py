@@ -5,12 +5,12 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime, timezone
 from typing import Any, Literal
 
 import pyarrow as pa
 
 from engine.ipc import is_packed_table, size_of, unpack, unpack_text
+from engine.ir.notation import instant
 from engine.output import payload
 from engine.records import Triple
 from engine.timeline import is_moment
@@ -319,8 +319,4 @@ class Listeners:
 
 def iso(ms: int | None) -> str | None:
     """A time as xsd:dateTime in UTC, with milliseconds only where there are some; None for none (or beyond the calendar)."""
-    if ms is None or not is_moment(ms):
-        return None
-    whole, rest = divmod(ms, 1000)
-    text = datetime.fromtimestamp(whole, timezone.utc).strftime("%Y-%m-%dT%H:%M:%S").rjust(19, "0")
-    return f"{text}.{rest:03d}Z" if rest else f"{text}Z"
+    return instant(ms) if ms is not None and is_moment(ms) else None

@@ -136,8 +136,8 @@ def _one(timetable: Timetable) -> Timetable:
     return timetable
 
 
-Mark = tuple[Any, ...]
-"""Where a Ticker stands: its floor, and what it has seen and not passed."""
+Mark = dict[str, Any]
+"""Where a Ticker stands: all that it knows."""
 
 
 class Ticker:
@@ -189,11 +189,11 @@ class Ticker:
 
     def mark(self) -> Mark:
         """Where it stands, for `back`."""
-        return self.floor, self.filled, self._content, self._changes
+        return vars(self).copy()
 
     def back(self, mark: Mark) -> None:
         """Stand where it stood: what was due since is due again. Nothing may have been seen since."""
-        self.floor, self.filled, self._content, self._changes = mark
+        vars(self).update(mark)
 
     def _due_changes(self, watermark: int, limit: int) -> list[int]:
         ready = [int(t) for t in self._changes[:limit] if t <= watermark]

@@ -17,7 +17,7 @@ import numpy as np
 from engine.ir.programs import last_told_at
 from engine.ir.statement import TimedProgram
 from engine.plan.timed import Look
-from engine.runtime.ticks import Known, KnownNeeds, Mark, Need, Ticker, Times, Timetable
+from engine.runtime.ticks import Known, KnownNeeds, Need, Ticker, Times, Timetable
 from engine.timeline import MAX, MIN, Range, merge
 
 
@@ -62,13 +62,6 @@ class MixedTicker(Ticker):
         passed = self._changes[self._changes <= watermark]
         self.before = int(passed[-1]) if len(passed) else self.before
         super().skip(watermark)
-
-    def mark(self) -> Mark:
-        return *super().mark(), self.before
-
-    def back(self, mark: Mark) -> None:
-        *mark_of_windows, self.before = mark
-        super().back(tuple(mark_of_windows))
 
     def next(self) -> int | None:
         found = super().next()
@@ -157,12 +150,6 @@ class TimedTicker(Ticker):
 
     def is_silent(self, tick: int) -> bool:
         return any(begin <= tick < end for begin, end in self.silent)
-
-    def mark(self) -> Mark:
-        return self.floor, self.done, self._waiting
-
-    def back(self, mark: Mark) -> None:
-        self.floor, self.done, self._waiting = mark
 
     def next(self) -> int | None:
         """The next T at which there is something to do, if nothing else comes in."""

@@ -17,7 +17,7 @@ from engine.ir.stages import timeline_of
 from engine.ir.windows import rule_windows
 from engine.records import Triple
 from engine.runtime.append import Appender
-from engine.runtime.catalogue import check_graph, check_rederived, check_rules
+from engine.runtime.catalogue import check_growth, check_rederived
 from engine.runtime.commands import Check, Decision, Rows, StaleError
 from engine.runtime.errors import EngineError, in_use
 from engine.runtime.query_commands import QueryCommands
@@ -63,11 +63,12 @@ class UploadCommands(QueryCommands):
                 if made is None:
                     return [], False
                 check_rederived(view.catalogue, iri)
-                check_graph(view.catalogue, self.settings, iri, made[1].num_rows)
+                rows = end.graph(iri, made)
+                check_growth(view.catalogue, end.catalogue, self.settings)
                 self._machine.room.check()
                 if _basis(view.catalogue.queries.using_graph(iri), view) != basis:      # the pump makes the plans
                     plans.clear()
-                return end.graph(iri, made), iri not in view.graphs
+                return rows, iri not in view.graphs
 
             return decide
 
@@ -119,9 +120,9 @@ class UploadCommands(QueryCommands):
                 stored = view.catalogue.rules.get(name)
                 if (stored and stored.version, _basis(view.catalogue.queries.using_rules(name), view)) != basis:
                     raise StaleError
-                if not same:
-                    check_rules(view.catalogue, self.settings, name, text)
-                return [] if same else end.rules(name, StoredRules(media, text, 0, rules)), before is None
+                rows = [] if same else end.rules(name, StoredRules(media, text, 0, rules))
+                check_growth(view.catalogue, end.catalogue, self.settings)
+                return rows, before is None
 
             return decide
 

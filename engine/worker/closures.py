@@ -56,7 +56,7 @@ class Rounds:
 
     def start(self) -> None:
         """The table of what is found gets what the closure starts with."""
-        self.found = replace_table(self.connection, self.closing.all, self.closing.first)
+        [(self.found,)] = replace(self.connection, "TABLE", self.closing.all, self.closing.first).fetchall()
 
     def seen(self, table: str) -> list[SeenRow]:
         if table != self.closing.new or self._find_beside is None or self._rows.count > _FEW:
@@ -68,7 +68,7 @@ class Rounds:
 
     def begin(self) -> None:
         self._drop_new()
-        replace_view(self.connection, self.closing.new, f"SELECT * FROM {self.closing.all}")
+        replace(self.connection, "VIEW", self.closing.new, f"SELECT * FROM {self.closing.all}")
         self._new, self._rows = "VIEW", NewRows(self.found)
 
     def advance(self, due: Round) -> bool:
@@ -100,24 +100,15 @@ def close(connection: duckdb.DuckDBPyConnection, closing: Closing) -> pa.Table |
     return connection.sql(check).to_arrow_table() if check else None
 
 
-def replace_table(connection: duckdb.DuckDBPyConnection, name: str, text: str) -> int:
-    """Make a table, in the place of a table or view of this name that may have been left behind; how many rows it has."""
+def replace(connection: duckdb.DuckDBPyConnection, kind: Literal["TABLE", "VIEW"], name: str, text: str) -> duckdb.DuckDBPyConnection:
+    """Make a table or view, in the place of one of this name that may have been left behind."""
     from duckdb import CatalogException
+    statement = f"CREATE OR REPLACE TEMP {kind} {name} AS {text}"
     try:
-        return changed_rows(connection, f"CREATE OR REPLACE TEMP TABLE {name} AS {text}")
+        return connection.execute(statement)
     except CatalogException:
-        drop_relation(connection, name, is_view=True)
-        return changed_rows(connection, f"CREATE TEMP TABLE {name} AS {text}")
-
-
-def replace_view(connection: duckdb.DuckDBPyConnection, name: str, text: str) -> None:
-    """Make a view, in the place of a table or view of this name that may have been left behind."""
-    from duckdb import CatalogException
-    try:
-        connection.execute(f"CREATE OR REPLACE TEMP VIEW {name} AS {text}")
-    except CatalogException:
-        drop_relation(connection, name)
-        connection.execute(f"CREATE TEMP VIEW {name} AS {text}")
+        drop_relation(connection, name, is_view=kind == "TABLE")
+        return connection.execute(statement)
 
 
 def drop_relation(connection: duckdb.DuckDBPyConnection, name: str, *, is_view: bool = False) -> None:
@@ -326,7 +317,7 @@ def _find_beside(connection: duckdb.DuckDBPyConnection, closing: Closing, ends: 
     listed = ", ".join(closing.kept.columns)
     state = _states(connection)[closing.name]
     if new.count * _SCAN_BELOW > state.rows:
-        replace_view(connection, closing.beside, f"SELECT {listed} FROM {closing.state}")
+        replace(connection, "VIEW", closing.beside, f"SELECT {listed} FROM {closing.state}")
         return
     if state.ends is None:
         state.ends = Ends(_hashed(connection, closing.state))
@@ -336,6 +327,6 @@ def _find_beside(connection: duckdb.DuckDBPyConnection, closing: Closing, ends: 
         hashes = {end: read[end].to_numpy() for end in "so"}
     register(connection, _FOUND, state.ends.rows_at((pair[1], hashes[pair[0]]) for pair in ends))
     try:
-        replace_table(connection, closing.beside, f"SELECT {listed} FROM {_FOUND}")
+        replace(connection, "TABLE", closing.beside, f"SELECT {listed} FROM {_FOUND}")
     finally:
         connection.unregister(_FOUND)

@@ -275,7 +275,8 @@ def statements(compiled: Compiled, folder: Path, kinds: Sequence[tuple[str, bool
         if answering.keeps_closures and executor == "local":
             tables = {source.stream: stream_table(source.stream) for source in windows}
             asked = answering.with_own_closures("k1", static=False).text(executor, typed)
-            for closing in KeptClosures(answering, folder, "k1").closings(asked.closures, evaluation, tables):
+            kept = KeptClosures(answering, folder, "k1")
+            for closing in [kept.closing(text, evaluation, tables) for text in asked.closures]:
                 yield from ((executor, part) for part in _texts(closing))
             yield executor, asked.statement(source_texts(asked.sources, windows, evaluation, dialect))
 

@@ -114,7 +114,7 @@ def test_a_known_key_appends_nothing() -> None:
         for digest in ("one", "other"):
             push(end, [7], key="with digest", digest=digest)
     assert error.value.slug == "idempotency-key-reused"
-    end.forget_keys(NOW + 3_600_001)
+    end.keys.forget(NOW + 3_600_001)
     assert push(end, [6], key="k")[0] is not None
 
 

@@ -82,7 +82,7 @@ def test_streams_come_and_go_while_the_pump_stands(standing: Unsettled) -> None:
     engine = standing.engine
     assert engine.put_stream("t", {"iri": "http://ex.org/t"})[1] and not engine.put_stream("t", {"iri": "http://ex.org/t"})[1]
     assert [info.name for info in engine.streams()] == ["s", "t"]
-    assert engine.push("t", [item(None)]).accepted == 1 and engine.tail("t") == []
+    assert engine.push("t", [item(None)]).accepted == 1 and engine.tail_part("t").events == []
     engine.register(TEXT)
     engine.delete_stream("s", force=True)
     refused(lambda: engine.query("q"), "query-removed")
@@ -92,7 +92,7 @@ def test_streams_come_and_go_while_the_pump_stands(standing: Unsettled) -> None:
     assert engine.put_stream("s", {**EVENTS, "lateness": "PT1S"})[1] and engine.stream("s").state["items"] == 0
     standing.catch_up()
     assert [(name, found["lateness"]) for name, _, found in engine.results.streams()] == [("s", "PT1S"), ("t", "PT0S")]
-    assert len(engine.tail("t")) == 1
+    assert len(engine.tail_part("t").events) == 1
 
 
 def test_graphs_are_what_was_written_last_while_the_pump_stands(standing: Unsettled) -> None:

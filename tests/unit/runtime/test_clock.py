@@ -104,8 +104,8 @@ def test_an_arrival_stream_goes_on_when_the_clock_is_set_back_an_hour(tmp_path: 
         clock.step(-HOUR)  # type: ignore[attr-defined]
         clock.advance(500)
         engine.push("s", [item(None, "2")])
-        running.until(lambda: len(engine.tail("s")) == 2)
-        assert [event.t_ms for event in engine.tail("s")] == [NOW, NOW + 1_500]
+        running.until(lambda: len(engine.tail_part("s").events) == 2)
+        assert [event.t_ms for event in engine.tail_part("s").events] == [NOW, NOW + 1_500]
         clock.advance(500)
         assert running.ticks(2) == [NOW + 1_000, NOW + 2_000], "windows close as time passes"
         assert [(t["kind"], t["name"]) for t in engine.health()[1]["degraded"]] == [("clock", "server")]
@@ -132,8 +132,8 @@ def test_a_restart_with_a_clock_an_hour_behind_the_log_goes_on_after_it(tmp_path
         clock.advance(3_000)
         running.until(lambda: len(running.results()) >= 3)
         assert engine.push("s", [item(None, "3")]).accepted == 1
-        running.until(lambda: len(engine.tail("s")) >= 3)
-        assert [event.t_ms for event in engine.tail("s")][1:] == [begun, begun + 3_000]
+        running.until(lambda: len(engine.tail_part("s").events) >= 3)
+        assert [event.t_ms for event in engine.tail_part("s").events][1:] == [begun, begun + 3_000]
 
 
 def test_a_silent_stream_is_idle_when_its_time_has_passed_by_a_clock_that_was_set_back(tmp_path: Path) -> None:

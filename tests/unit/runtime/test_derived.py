@@ -53,10 +53,10 @@ def test_the_stream_of_a_query_is_in_the_catalogue(running: Running) -> None:
     assert made.iri == "http://ex.org/hot" and made.descriptor["source"] == {"type": "query", "query": "hot"}
     assert made.used_by == ("reader",)
     assert made.state["items"] == 1 and made.state["watermark"] == "2023-11-14T22:13:24Z"
-    assert [(event.position, event.t_ms) for event in engine.tail("hot")] == [(1, NOW + 2_000)]
-    assert engine.tail("hot", since=1) == [] and engine.dead_letters("hot") == []
-    assert engine.tail("hot")[0].triples == (("<http://ex.org/x>", "<http://www.w3.org/1999/02/22-rdf-syntax-ns#type>",
-                                              "<http://ex.org/Hot>"),)
+    assert [(event.position, event.t_ms) for event in engine.tail_part("hot").events] == [(1, NOW + 2_000)]
+    assert engine.tail_part("hot", since=1).events == [] and engine.dead_letters("hot") == []
+    assert engine.tail_part("hot").events[0].triples == (("<http://ex.org/x>", "<http://www.w3.org/1999/02/22-rdf-syntax-ns#type>",
+                                                         "<http://ex.org/Hot>"),)
     refused(lambda: engine.push("hot", [item(NOW)]), "method-not-allowed")
     refused(lambda: engine.delete_stream("hot"), "method-not-allowed")
 
@@ -174,11 +174,11 @@ def test_a_restart_finds_what_readers_may_still_see(tmp_path: Path) -> None:
     for second in range(10):
         engine.push("s", [item(NOW + second * 1_000 + 1, "5")])
     assert answers(before, "reader", 3) == [(4_000, 1), (6_000, 1), (8_000, 1)]
-    tail, state = engine.tail("hot"), engine.stream("hot").state
+    tail, state = engine.tail_part("hot").events, engine.stream("hot").state
     engine.stop()
     after = Running(tmp_path)
     engine = after.start()
-    assert engine.tail("hot") == tail and engine.stream("hot").state["items"] == state["items"] == 4
+    assert engine.tail_part("hot").events == tail and engine.stream("hot").state["items"] == state["items"] == 4
     assert sum(table.num_rows for table in engine.results.made("http://ex.org/hot")) == 4
     engine.push("s", [item(NOW + 40_000, "1")])
     assert answers(after, "reader", 15)[3:] == [*((tick, 1) for tick in range(10_000, 32_000, 2_000)), (32_000, 0)]

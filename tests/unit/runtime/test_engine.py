@@ -120,7 +120,7 @@ def test_from_push_to_result(running: Running) -> None:
     assert first.id == "q1c1-1" and first.windows == [{"stream": "http://ex.org/s", "open": NOW - 1_000, "close": NOW + 1_000}]
     assert json.loads(first.payload)["results"]["bindings"][0]["o"] == {"type": "literal", "value": "1"}
     assert engine.query("q").progress["lastEventId"] == "q1c1-1"
-    assert [event.t_ms for event in engine.tail("s")] == [NOW + 100, NOW + 1_100]
+    assert [event.t_ms for event in engine.tail_part("s").events] == [NOW + 100, NOW + 1_100]
 
 
 def test_a_pump_that_is_behind_reads_the_log_itself(running: Running, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -130,7 +130,7 @@ def test_a_pump_that_is_behind_reads_the_log_itself(running: Running, monkeypatc
     engine.put_stream("s", EVENTS)
     engine.register(TEXT)
     engine.push("s", [item(NOW)])
-    running.until(lambda: len(engine.tail("s")) == 1)
+    running.until(lambda: len(engine.tail_part("s").events) == 1)
     backend.fed.clear()
     for number in range(1, 12):
         engine.push("s", [item(NOW + number * 500, str(number))])
@@ -563,5 +563,5 @@ def test_an_item_by_arrival_waits_for_the_clock_alone(running: Running) -> None:
     engine.put_stream("s", BY_ARRIVAL)
     engine.register(TEXT)
     engine.push("s", [item(None)])
-    running.until(lambda: len(engine.tail("s")) == 1)
+    running.until(lambda: len(engine.tail_part("s").events) == 1)
     assert engine.query("q").progress["waits"] is None

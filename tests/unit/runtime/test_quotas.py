@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from engine.ir.rules import RuleSet
-from engine.runtime.catalogue import Catalogue, check_rules
+from engine.runtime.catalogue import Catalogue, check_growth
 from engine.runtime.errors import EngineError
 from engine.runtime.settings import Settings
 from engine.runtime.stores import StoredRules
@@ -49,13 +49,18 @@ def test_graphs_and_their_triples(running: Running) -> None:  # noqa: F811
     assert engine.info()["quotas"]["graphTriples"] == {"current": 7, "limit": 8}
 
 
+def set_rules(catalogue: Catalogue, settings: Settings, name: str, text: str) -> None:
+    """Set a rule set, if it may be."""
+    check_growth(catalogue, catalogue.with_rules(name, StoredRules("text/x-rif-ps", text, 2, RuleSet(name, ()))), settings)
+
+
 def test_rule_sets_and_their_text() -> None:
     catalogue = Catalogue(rules={"a": StoredRules("text/x-rif-ps", "x" * 60, 1, RuleSet("a", ()))})
     settings = Settings(max_rule_sets=2, max_rule_text=100)
-    check_rules(catalogue, settings, "a", "x" * 100)
-    check_rules(catalogue, settings, "b", "x" * 40)
-    assert refused("quota-rules", check_rules, catalogue, settings, "b", "x" * 41) == (100, 101)
-    assert refused("quota-rules", check_rules, catalogue, replace(settings, max_rule_sets=1), "b", "") == (1, 2)
+    set_rules(catalogue, settings, "a", "x" * 100)
+    set_rules(catalogue, settings, "b", "x" * 40)
+    assert refused("quota-rules", set_rules, catalogue, settings, "b", "x" * 41) == (100, 101)
+    assert refused("quota-rules", set_rules, catalogue, replace(settings, max_rule_sets=1), "b", "") == (1, 2)
 
 
 def test_what_is_over_a_limit_already_may_shrink_and_stay_but_not_grow(running: Running) -> None:  # noqa: F811
@@ -69,8 +74,8 @@ def test_what_is_over_a_limit_already_may_shrink_and_stay_but_not_grow(running: 
     assert refused("quota-graphs", engine.put_graph, "http://g/3", []) == (1, 3)
     assert refused("quota-streams", engine.put_stream, "a", {}) == (0, 1)
     catalogue = Catalogue(rules={"a": StoredRules("text/x-rif-ps", "x" * 60, 1, RuleSet("a", ()))})
-    check_rules(catalogue, engine.settings, "a", "x" * 60)
-    assert refused("quota-rules", check_rules, catalogue, engine.settings, "a", "x" * 61) == (10, 61)
+    set_rules(catalogue, engine.settings, "a", "x" * 60)
+    assert refused("quota-rules", set_rules, catalogue, engine.settings, "a", "x" * 61) == (10, 61)
 
 
 def test_bounds_are_shown(running: Running) -> None:  # noqa: F811

@@ -94,7 +94,7 @@ def test_what_the_streams_have_shown_counts(running: Running) -> None:
     text = f"REGISTER QUERY q AS SELECT ?s {STREAM} {{ ?s {P} ?o . ?s <http://ex.org/other> ?x }}"
     assert engine.warnings(text) == []
     engine.push("s", [item(NOW + 100)])
-    running.until(lambda: len(engine.tail("s")) == 1)
+    running.until(lambda: len(engine.tail_part("s").events) == 1)
     assert [one.code for one in engine.warnings(text)] == ["unknown-word"] == [one.code for one in engine.explain(text)["warnings"]]
     engine.put_graph("http://ex.org/g", [(S, "<http://ex.org/other>", '"1"')])
     assert engine.warnings(text.replace(STREAM, f"{STREAM} FROM <http://ex.org/g>")) == []

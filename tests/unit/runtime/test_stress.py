@@ -31,7 +31,7 @@ def reads(engine: Engine) -> list[Callable[[], object]]:
         found += [lambda name=name, read=read: read(name) for read in (engine.query, engine.plan, engine.plan_nodes, engine.stats)]
         found.append(lambda name=name: engine.results.latest(name))
     found += [lambda name=name, read=read: read(name) for name in ("s", "unread", "hot")
-              for read in (engine.stream, engine.tail, engine.dead_letters)]
+              for read in (engine.stream, engine.tail_part, engine.dead_letters)]
     found += [lambda: engine.graph(G), lambda: engine.rule_set("alarms"), lambda: engine.explain(READER.replace("reader", "new"))]
     found += [lambda stream=stream: engine.sparql(ASKED.format(stream)) for stream in ("s", "unread")]
     found.append(lambda: engine.sparql("SELECT ?o { ?s ?p ?o }"))

@@ -74,7 +74,7 @@ def test_a_lost_segment_of_a_closure(break_: Break, mends: bool, monkeypatch: py
         break_(segment)
         states._states(tasks._connection).clear()    # as in another worker
         if not mends:
-            monkeypatch.setattr(executor, "_run_mended", lambda jobs: None)
+            monkeypatch.setattr(executor, "_mended", lambda jobs: ())
             failed = query.next()
             assert failed.table is None and str(segment) in str(failed.error), failed
         else:
@@ -109,7 +109,7 @@ def test_a_lost_segment_of_a_stream(spark_session: Session, break_: Break, mends
     segment = list(mirror._segments.values())[1]
     break_(segment)
     if not mends:
-        monkeypatch.setattr(executor, "_run_mended", lambda jobs: None)
+        monkeypatch.setattr(executor, "_mended", lambda jobs: ())
         for _ in range(2):
             failed = query.next()
             assert failed.table is None and segment.name in str(failed.error), failed
