@@ -222,25 +222,8 @@ class Appender:
         self.catalogue = self.catalogue.reached(position)
         return [], None
 
-    def follow(self, table: pa.Table, now_ms: int) -> None:
-        """Take in rows that are on disk already: recovery of the log's end from its last files."""
-        table = table.filter(pc.greater_equal(table["position"], self.position))
-        if not table.num_rows:
-            return
-        self.position = pc.max(table["position"]).as_py() + 1
-        events = table.filter(pc.and_(pc.equal(table["record"], int(Kind.EVENT)), pc.equal(table["row"], 0)))
-        steps: list[tuple[int, str, int | None, Control | None]] = [
-            (position, stream, watermark, None) for position, stream, watermark in
-            zip(events["position"].to_pylist(), events["stream"].to_pylist(), events["watermark"].to_pylist(), strict=True)]
-        steps += [(control.position, control.stream, control.watermark, control) for control in controls(table)]
-        for position, stream, watermark, control in sorted(steps, key=lambda step: step[0]):
-            try:
-                self._step(stream, watermark, control, now_ms)
-            except Exception:  # one record must not keep the server from starting; the pump sets it aside
-                _LOG.exception("the record at %s, of %s, cannot be applied to the end of the log", position, stream)
-
-    def _step(self, stream: str, watermark: int | None, control: Control | None, now_ms: int) -> None:
-        """Take in one record that is on disk already; `control` is None for an item."""
+    def follow(self, stream: str, watermark: int | None, control: Control | None, now_ms: int) -> None:
+        """Take in one record of a stream that is on disk already; `control` is None for an item."""
         if control is not None and control.kind is Kind.STREAM:
             self.sources.pop(stream, None)
             self.keys.drop(stream)
@@ -278,8 +261,7 @@ class Recovery:
         for stream, text in results.receipts(now_ms):
             end.keys.add(stream, kept_receipt(json.loads(text)))
         for table in folder.recover(results.position):
-            end.follow(table, now_ms)
-            end.catalogue = self.follow(end.catalogue, table)
+            self.follow(end, table, now_ms)
         end.position = folder.holes.after(end.position - 1)
         return end
 
@@ -297,14 +279,24 @@ class Recovery:
             queries[definition.name] = Registered(definition, statement, Timetable.of(statement), wish, results.position, results.position)
         return replace(found, queries=FixedQueries(queries))
 
-    def follow(self, catalogue: Catalogue, table: pa.Table) -> Catalogue:
-        """After the records of `table`, rows of the log in order."""
-        for control in controls(table):
+    def follow(self, end: Appender, table: pa.Table, now_ms: int) -> None:
+        """Take in rows that are on disk already, in order: recovery of the log's end from its last files."""
+        table = table.filter(pc.greater_equal(table["position"], end.position))
+        if not table.num_rows:
+            return
+        end.position = pc.max(table["position"]).as_py() + 1
+        events = table.filter(pc.and_(pc.equal(table["record"], int(Kind.EVENT)), pc.equal(table["row"], 0)))
+        steps: list[tuple[int, str, int | None, Control | None]] = [
+            (position, stream, watermark, None) for position, stream, watermark in
+            zip(events["position"].to_pylist(), events["stream"].to_pylist(), events["watermark"].to_pylist(), strict=True)]
+        steps += [(control.position, control.stream, control.watermark, control) for control in controls(table)]
+        for position, stream, watermark, control in sorted(steps, key=lambda step: step[0]):
             try:
-                catalogue = self._step(catalogue, control, table)
+                end.follow(stream, watermark, control, now_ms)
+                if control is not None:
+                    end.catalogue = self._step(end.catalogue, control, table)
             except Exception:  # one record must not keep the server from starting; the pump sets it aside
-                _LOG.exception("the record at %s, of %s, cannot be applied to the catalogue", control.position, control.stream)
-        return catalogue
+                _LOG.exception("the record at %s, of %s, cannot be applied to the end of the log", position, stream)
 
     def _step(self, known: Catalogue, control: Control, table: pa.Table) -> Catalogue:
         name, payload, position = control.stream, control.payload, control.position

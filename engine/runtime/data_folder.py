@@ -8,7 +8,7 @@ import logging
 import shutil
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TextIO
+from typing import TextIO
 
 from engine.runtime.errors import EngineError, disk_full
 
@@ -67,9 +67,6 @@ class Trouble:
     kind: str
     name: str
     reason: str
-
-    def to_json(self) -> dict[str, Any]:
-        return {"kind": self.kind, "name": self.name, "reason": self.reason}
 
 
 class SetAside:

@@ -83,7 +83,7 @@ class Evaluator:
         if own.paused and self.life == 0:
             self._pause_all(pump)
         self.pump = pump
-        machine.reached(pump.position, snapshot_of(pump, machine.meters.measured()))
+        machine.reached(pump.position, snapshot_of(pump, machine.meters.measured))
         self._begin_feed()
 
     def end(self, within_s: float | None) -> None:
@@ -205,7 +205,7 @@ class Evaluator:
         self._due += outcome.ticks
         machine.meters.batch(outcome, machine.clock.now_ms())
         machine.timer.expect(pump.next_ticks())
-        machine.reached(position := pump.position, snapshot_of(pump, machine.meters.measured()))
+        machine.reached(position := pump.position, snapshot_of(pump, machine.meters.measured))
         for event in outcome.results:
             machine.listeners.notify(Notice("result", event.query, event))
         for notice in outcome.notices:

@@ -68,9 +68,6 @@ class LogWriter:
         self._stopped = False
         self.worker = Worker("log-writer", self._run, on_failure)
 
-    def start(self) -> None:
-        self.worker.start()
-
     def stop(self) -> None:
         """Write what waits, then end."""
         self._commands.put(_STOP)
@@ -203,9 +200,6 @@ class Timer:
         self._wake = threading.Event()
         self._stopping = threading.Event()
         self.worker = Worker("timer", self._run, on_failure)
-
-    def start(self) -> None:
-        self.worker.start()
 
     def stop(self) -> None:
         """End; nothing is appended afterwards."""

@@ -9,6 +9,7 @@ import logging
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from dataclasses import asdict
 from functools import partial
 from typing import Any
 
@@ -91,7 +92,7 @@ class Machine:
                                 lambda: self.position, self._fail, lambda: self._evaluator.wake())
         self.timer = Timer(self.clock, self.writer, self._fail)
         self.keeper = LogKeeper(self.folder, self.room, own.archive_files, lambda: self.position, self._needed, self._seen)
-        self.writer.start()
+        self.writer.worker.start()
         for stop in (self._stop_parts, self.writer.stop, self.timer.stop):     # the last one is stopped first
             self._opened.callback(stop)
         self._is_open = True
@@ -100,7 +101,7 @@ class Machine:
         try:
             self._evaluator.start()
             self.writer.call(lambda end, now: end.stay_awake(now))
-            self.timer.start()
+            self.timer.worker.start()
             self.keeper.worker.start()
             self._watch.worker.start()
             self._become("running", "ready")
@@ -310,7 +311,7 @@ class Machine:
         if self._is_open:
             reasons = [*self._watch.reasons(workers), *([self._without_room] if self._without_room is not None else [])]
         return self.state == "running" and not reasons, {
-            **({"reason": "; ".join(reasons)} if reasons else {}), "degraded": [trouble.to_json() for trouble in self._troubles()],
+            **({"reason": "; ".join(reasons)} if reasons else {}), "degraded": [asdict(trouble) for trouble in self._troubles()],
             "threads": {worker.name: worker.to_json() for worker in workers}}
 
     @property

@@ -4,7 +4,6 @@ end of the log and the last snapshot of the pump, taken once."""
 
 from __future__ import annotations
 
-from collections import defaultdict, deque
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -32,6 +31,7 @@ from engine.runtime.ticks import Timetable
 from engine.timeline import MIN
 
 _SPAN_MS = 10_000
+_BATCHES = 50
 _PROGRESS_MS = 500
 BUILT_IN = "built-in"
 """The version of a rule set that is built in."""
@@ -77,53 +77,45 @@ class Measured:
 
     def rows(self, iri: str, now_ms: int) -> float:
         """Triples per second of a stream over the last ten seconds."""
-        return sum(batch.rows.get(iri, 0) for batch in self._recent(now_ms)) * 1000 / _SPAN_MS
+        return sum(batch.rows.get(iri, 0) for batch in self.recent(now_ms)) * 1000 / _SPAN_MS
 
     def stream(self, iri: str, now_ms: int) -> float:
         """Items per second of a stream over the last ten seconds."""
-        return round(sum(batch.items.get(iri, 0) for batch in self._recent(now_ms)) * 1000 / _SPAN_MS, 1)
+        return round(sum(batch.items.get(iri, 0) for batch in self.recent(now_ms)) * 1000 / _SPAN_MS, 1)
 
-    def _recent(self, now_ms: int) -> list[_Came]:
+    def recent(self, now_ms: int) -> list[_Came]:
+        """What came in the last ten seconds."""
         return [batch for batch in self.came if batch.at_ms >= now_ms - _SPAN_MS]
 
 
 class Meters:
-    """The owner's."""
+    """The owner's: what was `measured` up to the last batch."""
 
-    def __init__(self, batches: int = 50) -> None:
-        self.batches: deque[dict[str, Any]] = deque(maxlen=batches)
-        self.totals: dict[str, int] = defaultdict(int)
-        self._came: deque[_Came] = deque()
-        self._latency: dict[str, int | None] = {}
-        self._answered: dict[str, int] = {}
+    def __init__(self) -> None:
+        self.measured = Measured()
         self._told: dict[str, _Told] = {}
 
     def batch(self, outcome: Outcome, now_ms: int) -> None:
         """Note a batch that ended at `now_ms`."""
-        self.batches.append({"at": iso(now_ms), "rows": outcome.rows, "ticks": outcome.ticks, "results": len(outcome.results),
-                             "evaluateMs": round(outcome.evaluate_ms, 1), "totalMs": round(outcome.total_ms, 1)})
-        self.totals["batches"] += 1
-        self.totals["rows"] += outcome.rows
-        self.totals["results"] += len(outcome.results)
-        self._came.append(_Came(now_ms, outcome.rows_by_stream, outcome.items_by_stream))
-        while self._came[0].at_ms < now_ms - _SPAN_MS:
-            self._came.popleft()
+        before, results = self.measured, len(outcome.results)
+        shown = {"at": iso(now_ms), "rows": outcome.rows, "ticks": outcome.ticks, "results": results,
+                 "evaluateMs": round(outcome.evaluate_ms, 1), "totalMs": round(outcome.total_ms, 1)}
+        totals = {name: before.totals.get(name, 0) + more
+                  for name, more in (("batches", 1), ("rows", outcome.rows), ("results", results))}
         begun = {notice.query: notice.data.get("epoch") for notice in outcome.notices
                  if notice.query is not None and notice.kind in ("epoch", "removed")}
-        for name in begun:
-            self._latency.pop(name, None)
-            self._answered.pop(name, None)
+        latency = {name: ms for name, ms in before.latency.items() if name not in begun}
+        answered = {name: at for name, at in before.answered.items() if name not in begun}
         for event in outcome.results:
             if event.epoch != begun.get(event.query, event.epoch):
                 continue
-            self._latency[event.query] = None if event.at_ms > now_ms else now_ms - event.at_ms
-            self._answered[event.query] = now_ms
+            latency[event.query] = None if event.at_ms > now_ms else now_ms - event.at_ms
+            answered[event.query] = now_ms
             told = self._told.setdefault(event.query, _Told())
             told.closed += 1
             told.empty += event.meta.get("rows") == 0
-
-    def measured(self) -> Measured:
-        return Measured(tuple(self.batches), dict(self.totals), tuple(self._came), dict(self._latency), dict(self._answered))
+        came = (*before.recent(now_ms), _Came(now_ms, outcome.rows_by_stream, outcome.items_by_stream))
+        self.measured = Measured((*before.batches, shown)[-_BATCHES:], totals, came, latency, answered)
 
     def news(self, name: str, watermark: int, now_ms: int) -> dict[str, Any] | None:
         """What a progress message says beside the query's progress; None if it has not moved, or was told of a moment ago."""

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, strategies as st
 
-from engine.runtime.append import Appender
+from engine.runtime.append import Appender, Recovery
 from engine.runtime.errors import EngineError
 from engine.runtime.resources import Rejection
 from engine.runtime.rows import Kind, controls, prepare
@@ -174,7 +174,7 @@ def test_the_end_of_a_log_is_found_again_from_its_rows() -> None:
     end = appender(idle_ms=1, keep_late=True)
     rows = [push(end, [5, 9, 3], key="k")[0], *end.declare_idle(NOW + 5), *end.mark("s", 11, NOW), *end.command(Kind.NOTE, "", {})[0]]
     found = appender(idle_ms=1, keep_late=True)
-    found.follow(pa.concat_tables(rows), 0)
+    Recovery(None, None).follow(found, pa.concat_tables(rows), 0)
     assert found.position == end.position and found.keys.get("s", "k").receipt == end.keys.get("s", "k").receipt  # type: ignore[union-attr]
     old, new = end.sources["s"], found.sources["s"]
     assert (new.watermark, new.idle, new.items, new.late) == (old.watermark, old.idle, old.items, old.late)

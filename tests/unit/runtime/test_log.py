@@ -40,7 +40,7 @@ def folder(tmp_path: Path) -> LogFolder:
 def writer(folder: LogFolder) -> Iterator[LogWriter]:
     end = Appender(1, {"a": Source("a"), "b": Source("b"), "e": Source("e", arrival=False)})
     found = LogWriter(folder, end, lambda: 1_000, 0, arrival_streams=lambda: ["a", "b", "e"])
-    found.start()
+    found.worker.start()
     yield found
     found.stop()
 
@@ -135,7 +135,7 @@ def test_commands_that_wait_together_are_one_file(writer: LogWriter, folder: Log
 def test_commits_are_further_apart_while_files_wait(folder: LogFolder) -> None:
     processed = 0
     writer = LogWriter(folder, Appender(), lambda: 0, 0, processed=lambda: processed)
-    writer.start()
+    writer.worker.start()
     for _ in range(40):
         writer.call(lambda end, now: ([notes(end.take())], None))
     assert writer._slowness() == 5

@@ -13,7 +13,7 @@ from hypothesis import given, strategies as st
 
 from engine.ir.statement import Statement
 from engine.runtime import replay
-from engine.runtime.append import Appender
+from engine.runtime.append import Appender, Recovery
 from engine.runtime.pump import Pump
 from engine.runtime.resources import Item, ResultEvent
 from engine.runtime.results import ResultLog
@@ -146,7 +146,7 @@ def test_what_was_done_stays_done_where_another_stream_comes_back() -> None:
     assert push(end, A, 8_499) == (0, 1)
     again = appender(fine, READER)
     again.sources[A] = replace(again.sources[A], idle=True)
-    again.follow(pa.concat_tables([control_rows(Control(again.position, Kind.IDLE, A, 8_500, {}))]), NOW)
+    Recovery(None, None).follow(again, pa.concat_tables([control_rows(Control(again.position, Kind.IDLE, A, 8_500, {}))]), NOW)
     assert (again.sources[A].watermark, again.sources[A].idle) == (8_500, True)
 
 
