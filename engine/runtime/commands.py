@@ -65,7 +65,9 @@ class Commands:
 
     def _names(self, options: Mapping[str, Any], view: View) -> Catalog:
         """What a statement may name."""
-        return view.names(self.settings, bool(options.get("mixedTime", False)))
+        own, known = self.settings, view.catalogue
+        return Catalog(known.times, view.graphs, known.rule_sets, own.max_window_ms, own.window_steps, own.window_items,
+                       bool(options.get("mixedTime", False)))
 
     def _hand(self, plans: Mapping[str, Compiled], end: Appender) -> None:
         """Give the pump these plans of queries, by name, as they are from the end of the log on."""

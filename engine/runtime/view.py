@@ -10,7 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from engine.compiler import BUILT_IN_RULES, Catalog
+from engine.compiler import BUILT_IN_RULES
 from engine.execution.compiled import Compiled
 from engine.execution.content import Chunk, StreamContent
 from engine.execution.due import ProgramPosition
@@ -24,7 +24,6 @@ from engine.runtime.kept import StreamState, Tail
 from engine.runtime.pump import Pump
 from engine.runtime.registered import Definition, FixedQueries, Reader, Registered
 from engine.runtime.resources import GraphInfo, RuleSetInfo, iso
-from engine.runtime.settings import Settings
 from engine.runtime.stores import StoredRules
 from engine.runtime.streams import Source
 from engine.runtime.ticks import Timetable
@@ -275,9 +274,3 @@ class View:
         if name in BUILT_IN_RULES:
             return RuleSetInfo(name, True, _ABOUT.get(name), None, None, BUILT_IN, users)
         raise not_found("rules", name)
-
-    # --- what a statement may name
-
-    def names(self, settings: Settings, mixed_time: bool) -> Catalog:
-        return Catalog(self.catalogue.times, self.graphs, self.catalogue.rule_sets, settings.max_window_ms, settings.window_steps,
-                       settings.window_items, mixed_time)
