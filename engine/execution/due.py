@@ -4,7 +4,7 @@ and a plan's table as that: of rule programs what begins to hold at each T, and 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -39,11 +39,9 @@ class ProgramPosition:
     file: str = ""
     stages: tuple[int, ...] = ()
 
-    def to_json(self) -> dict[str, Any]:
-        return asdict(self)
-
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> ProgramPosition:
+        """Of what `asdict` gave."""
         return cls(**{**value, "stages": tuple(value.get("stages", ()))})
 
 

@@ -284,11 +284,10 @@ class Executor:
 
     def _timed_job(self, due: Due) -> PlanJob:
         """A step of a program with a time of its own, from what is new."""
-        step, own = self.programs.step(due)
+        job = self.programs.job(due)
         self.choices[due.query] = ("local", "incremental")
-        rows = sum(table.num_rows for table in own.values()) + (due.state.held if due.state is not None else 0)
-        self.ran[due.query] = Ran("local", "incremental", "plain", "a program goes on from what it holds", rows)
-        return PlanJob(due, due.evaluation, "local", str, frozenset(own), rows, own=own, step=step)
+        self.ran[due.query] = Ran("local", "incremental", "plain", "a program goes on from what it holds", job.cost)
+        return job
 
     def _keeps(self, due: Due, keeping: Compiled, rows: int) -> bool:
         """Whether its closures with intervals are kept, in the form of the query that is best for that; a program's are."""

@@ -41,6 +41,12 @@ class TimedPrograms:
         """What tells the programs that go on here from all others of a worker."""
         return frozenset(map(self._mark, list(self._plans)))
 
+    def job(self, due: Due) -> PlanJob:
+        """The step of a program, or chain, as it is run."""
+        step, own = self.step(due)
+        rows = sum(table.num_rows for table in own.values()) + (due.state or ProgramPosition()).held
+        return PlanJob(due, due.evaluation, "local", str, frozenset(own), rows, own=own, step=step)
+
     def step(self, due: Due) -> tuple[TimedStep | StagedStep, dict[str, pa.Table]]:
         """The step that takes a program, or the chain of programs that a query needs, on to the last T that is due, and the tables that it
         reads."""
@@ -135,11 +141,7 @@ def _tick(position: ProgramPosition) -> int:
 
 
 def _steps(dues: list[Due], programs: TimedPrograms, run: Callable[[list[PlanJob]], None]) -> list[tuple[Due, list[Answer]]]:
-    jobs = []
-    for due in dues:
-        step, own = programs.step(due)
-        rows = sum(table.num_rows for table in own.values()) + (due.state or ProgramPosition()).held
-        jobs.append(PlanJob(due, due.evaluation, "local", str, frozenset(own), rows, own=own, step=step))
+    jobs = [programs.job(due) for due in dues]
     run(jobs)
     return [_stepped(due, job.answer, programs, run) for due, job in zip(dues, jobs)]
 

@@ -52,10 +52,6 @@ class Catalogue:
 
     # --- what others ask
 
-    def stands(self, epoch: str) -> bool:
-        """Whether this generation of a query is neither removed nor replaced."""
-        return epoch in self._epochs
-
     def done(self, pushed: Callable[[str], tuple[int, bool]]) -> dict[str, int]:
         """The last evaluation time that each query may have done, by its epoch, given (watermark, idle) of pushed streams."""
         reaches = self.queries.reaches(pushed)
@@ -97,7 +93,8 @@ class Catalogue:
         return tuple((iri, self.times.get(iri)) for iri in streams), *_versions(statement, graphs, self.rules)
 
     @cached_property
-    def _epochs(self) -> frozenset[str]:
+    def epochs(self) -> frozenset[str]:
+        """The generations of queries that are neither removed nor replaced."""
         return frozenset(query.epoch for query in self.queries.values())
 
     # --- what the records of commands make of it
@@ -131,12 +128,9 @@ class Catalogue:
         """With the next version of a rule set, or without the rule set."""
         return replace(self, rules=_with(self.rules, name, stored))
 
-    def waits_for(self, position: int) -> bool:
-        """Whether something is kept here until the pump reaches a position up to this one."""
-        return self._waiting <= position
-
     @cached_property
-    def _waiting(self) -> int:
+    def waits_for(self) -> int:
+        """The first position until whose processing something is kept here; MAX where there is none."""
         versions = (version.position for version in self.graphs.values() if version.facts is not None)
         return min((*versions, *self.removed.values()), default=MAX)
 

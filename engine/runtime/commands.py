@@ -59,10 +59,6 @@ class Commands:
     def results(self) -> ResultLog:
         return self._machine.results
 
-    def _view(self) -> View:
-        """What there is now; 503 where the engine does not run."""
-        return self._machine.view
-
     def _names(self, options: Mapping[str, Any], view: View) -> Catalog:
         """What a statement may name."""
         own, known = self.settings, view.catalogue
@@ -102,7 +98,7 @@ class Commands:
         for number in range(_TRIES):
             with self._turn if number >= _FREE_TRIES else nullcontext():    # who lost often waits for the others who did, not for luck
                 try:
-                    return self._write(prepare(self._view()), plans)
+                    return self._write(prepare(self._machine.view), plans)
                 except StaleError:
                     continue
         raise unavailable("engine-overloaded", "What the command depends on changes faster than it can be prepared.", 1)
@@ -131,11 +127,11 @@ class Commands:
 
     def streams(self) -> list[StreamInfo]:
         """All streams, those that queries make under the names of the queries."""
-        view = self._view()
+        view = self._machine.view
         return [self._stream(name, view) for name in sorted([*view.catalogue.streams, *_makers(view)])]
 
     def stream(self, name: str) -> StreamInfo:
-        return self._stream(name, self._view())
+        return self._stream(name, self._machine.view)
 
     def _stream(self, name: str, view: View) -> StreamInfo:
         maker = _makers(view).get(name)
@@ -178,7 +174,7 @@ class Commands:
     def tail_part(self, name: str, limit: int = 100, since: int = 0) -> TailPart:
         """The last items that the pump has taken in, after the position `since`, oldest first. The items of a stream that a query
         makes are its logged results, their positions the numbers of these."""
-        view = self._view()
+        view = self._machine.view
         if (maker := _makers(view).get(name)) is not None:
             bounds = self.results.bounds(name)
             since = since if since <= bounds.newest else 0
@@ -196,7 +192,7 @@ class Commands:
         return self.results.letters(self.stream(name).iri, self.settings.letters_shown)
 
     def _push(self, name: str, prepared: Prepared, terms: Terms) -> Receipt:
-        view = self._view()
+        view = self._machine.view
         check_pushable(name, self._stream(name, view).descriptor)
         iri = _descriptor(name, view)["iri"]
         if self._machine.backlog > self.settings.max_backlog_items:

@@ -210,7 +210,7 @@ class Evaluator:
             machine.listeners.notify(Notice("result", event.query, event))
         for notice in outcome.notices:
             machine.listeners.notify(notice)
-        if machine.writer.appender.catalogue.waits_for(position):
+        if machine.writer.appender.catalogue.waits_for <= position:
             machine.writer.submit(lambda end, now: end.reached(position))
         self._tell_progress()
         pump.results.retain(machine.clock.now_ms())
@@ -261,7 +261,7 @@ class Evaluator:
 
     def _stands(self, epoch: str) -> bool:
         """Whether a generation of a query is neither removed nor replaced by what is in the log."""
-        return self._machine.writer.appender.catalogue.stands(epoch)
+        return epoch in self._machine.writer.appender.catalogue.epochs
 
     def _recompile(self, statement: Statement, name: str, graphs: Mapping[str, pa.Table], rules: Mapping[str, RuleSet]) -> Compiled:
         """Compile a statement that was accepted when it was registered: the limits of then do not matter now."""

@@ -17,6 +17,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -91,12 +92,10 @@ class LogWriter:
 
     def _run(self) -> None:
         while not self._stopped:
-            group, more = self._gather(self._last), True
-            while more:
-                try:
+            group = self._gather(self._last)
+            with suppress(queue.Empty):
+                while True:
                     group.append(self._commands.get_nowait())
-                except queue.Empty:
-                    more = False
             self._last = time.monotonic()
             self._stopped = any(command is _STOP for command in group)
             commands = [command for command in group if command is not _STOP]

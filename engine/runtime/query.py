@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -254,7 +254,7 @@ class LiveQuery(Reader):
         """The state as JSON, without the relation."""
         return {"state": self.state, "error": self.error, "seq": self.seq, "ticker": self.ticker.snapshot(),
                 "failedWith": self.failed_with, "evaluated": self.evaluated,
-                "program": self.program.to_json() if self.program is not None else None, "overrun": self.overrun}
+                "program": asdict(self.program) if self.program is not None else None, "overrun": self.overrun}
 
     def restore(self, state: Mapping[str, Any], relation: pa.Table | None) -> None:
         self.state, self.error, self.seq, self.relation = state["state"], state["error"], state["seq"], relation

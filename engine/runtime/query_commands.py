@@ -113,11 +113,11 @@ class QueryCommands(Commands):
         return self._info(view.catalogue.queries[chosen], view), created
 
     def queries(self) -> list[QueryInfo]:
-        view = self._view()
+        view = self._machine.view
         return [self._info(query, view) for _, query in sorted(view.catalogue.queries.items())]
 
     def query(self, name: str) -> QueryInfo:
-        view = self._view()
+        view = self._machine.view
         return self._info(self._query(name, view), view)
 
     def delete_query(self, name: str, force: bool = False, check: Check[QueryInfo] = None) -> None:

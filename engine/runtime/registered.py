@@ -67,8 +67,7 @@ class Definition:
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> Definition:
-        return cls(value["name"], value["text"], value["number"], value["generation"], value["since"], value["options"],
-                   value["registered"], value["restarts"], value.get("stream"), value.get("media"))
+        return cls.of(value["name"], value, value.get("stream"), None, 0)
 
 
 def read_statement(text: str, media: str | None, parse: Callable[[str], Statement], parse_rules: ParseRules) -> Statement:

@@ -77,7 +77,8 @@ class Engine(UploadCommands):
         return {"backlog": self._machine.backlog if self.ready else None, "reserveBytes": self._machine.reserve,
                 "watch": {"silenceSeconds": self.settings.silence_s, "stallSeconds": self.settings.stall_s,
                           "restartsInARow": self.settings.restarts_in_a_row},
-                "engineLimits": self.settings.bounds(), "quotas": usage(self._view().catalogue, self.settings) if self.ready else None,
+                "engineLimits": self.settings.bounds(),
+                "quotas": usage(self._machine.view.catalogue, self.settings) if self.ready else None,
                 "totals": dict(self._machine.snapshot.measured.totals), **self._machine.backend.describe()}
 
     def subscribe(self, listener: Listener) -> Callable[[], None]:
@@ -89,7 +90,7 @@ class Engine(UploadCommands):
     def explain(self, text: str, stage: str = "logical", media: str | None = None) -> dict[str, Any]:
         """What would become of a text: its plan at `stage` as text and as nodes. Nothing is registered. `media` is the type of a program
         with a time of its own."""
-        view = self._view()
+        view = self._machine.view
         statement = _with_data(self._statement(text, media), view)
         name = self._query_name(statement, None, view) if statement.registered else ""
         compiled = self._compile(statement, name, {}, view, own_iri(statement, f"{self.settings.base_url}/queries/{name}"))
@@ -99,12 +100,12 @@ class Engine(UploadCommands):
 
     def warnings(self, text: str, media: str | None = None) -> list[Diagnostic]:
         """What may keep a valid text from ever answering, by what there is now."""
-        view = self._view()
+        view = self._machine.view
         return _warnings(_with_data(self._statement(text, media), view), view)
 
     def plan(self, name: str, stage: str = "logical") -> str:
         """The plan of a query at `stage` as text."""
-        view = self._view()
+        view = self._machine.view
         query = self._query(name, view)
         if stage != "logical":
             return self._compiled(query, view).explain(stage)
@@ -115,7 +116,7 @@ class Engine(UploadCommands):
 
     def plan_nodes(self, name: str) -> dict[str, Any]:
         """The plan as nested nodes, with executor, strategy and graph problems of the last evaluation."""
-        view = self._view()
+        view = self._machine.view
         query = self._query(name, view)
         problems = [{"problem": chosen.problem, "edges": chosen.edges, "way": chosen.way}
                     for chosen in view.snapshot.graph_choices.get(query.epoch, ())]
@@ -124,7 +125,7 @@ class Engine(UploadCommands):
 
     def stats(self, name: str) -> dict[str, Any]:
         """Progress and lag of a query, and the last batches of the pump."""
-        view = self._view()
+        view = self._machine.view
         query = self._query(name, view)
         info, bounds, seen = self._info(query, view), self.results.bounds(name), view.seen(query)
         kept = {"oldest": bounds.oldest, "newest": bounds.newest} if bounds.epoch == query.epoch else {"oldest": 0, "newest": 0}
@@ -144,12 +145,12 @@ class Engine(UploadCommands):
 
     def evidence(self, name: str, result_id: str) -> Evidence:
         """What the evaluation of a result saw: 404 ``no-such-result``, 410 ``no-longer-kept`` where some of it is no longer there."""
-        view = self._view()
+        view = self._machine.view
         return evidence_of(self.results, self._machine.folder, view, self._query(name, view), result_id)
 
     def held(self, name: str) -> Held:
         """What a rule program has told to hold and not to cease, as it is committed."""
-        query = self._query(name, self._view())
+        query = self._query(name, self._machine.view)
         return held_of(self.results.relation(name), query.epoch, variables(query.statement),
                        isinstance(query.statement.query, TimedProgram), self.settings.max_result_rows)
 
@@ -161,7 +162,7 @@ class Engine(UploadCommands):
         self._machine.check_evaluating()
         timeout_s = timeout_s or self.settings.one_shot_timeout_s
         deadline = time.monotonic() + timeout_s
-        view = self._view()
+        view = self._machine.view
         snapshot = view.snapshot
         statement = self._parse(text)
         statement = changed(statement, graphs=tuple(graphs)) if graphs else _with_data(statement, view)

@@ -197,10 +197,7 @@ class Ticker:
 
     def _due_changes(self, watermark: int, limit: int) -> list[int]:
         ready = [int(t) for t in self._changes[:limit] if t <= watermark]
-        if len(ready) < limit:
-            self.floor = watermark
-        else:
-            self.floor = ready[-1]
+        self.floor = watermark if len(ready) < limit else ready[-1]
         self._changes = self._changes[self._changes > self.floor]
         return self._reported(ready)
 

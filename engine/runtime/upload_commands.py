@@ -87,11 +87,11 @@ class UploadCommands(QueryCommands):
         return plans
 
     def graphs(self) -> list[GraphInfo]:
-        view = self._view()
+        view = self._machine.view
         return [view.graph(iri)[0] for iri in sorted(view.graphs)]
 
     def graph(self, iri: str) -> tuple[GraphInfo, list[Triple]]:
-        info, facts = self._view().graph(iri)
+        info, facts = self._machine.view.graph(iri)
         return info, triples_of(facts)
 
     def delete_graph(self, iri: str, check: Check[GraphInfo] = None) -> None:
@@ -137,11 +137,11 @@ class UploadCommands(QueryCommands):
 
     def rule_sets(self) -> list[RuleSetInfo]:
         """All rule sets, the built-in ones first."""
-        view = self._view()
+        view = self._machine.view
         return [view.rule_set(name) for name in view.catalogue.rule_sets]
 
     def rule_set(self, name: str) -> RuleSetInfo:
-        return self._view().rule_set(name)
+        return self._machine.view.rule_set(name)
 
     def delete_rules(self, name: str, check: Check[RuleSetInfo] = None) -> None:
         """Remove a rule set that no query uses."""
