@@ -35,9 +35,8 @@ class StreamContent:
     some were appended since it was empty; `token` is another one each time that it was. `kinds` are those of all objects so far, also of
     facts that have gone: so they seldom change."""
 
-    def __init__(self, stream: str = "", chunks: tuple[Chunk, ...] = (), kinds: Kinds = frozenset()) -> None:
+    def __init__(self, chunks: tuple[Chunk, ...] = (), kinds: Kinds = frozenset()) -> None:
         """`chunks`, and the kinds so far, are those of another content."""
-        self.stream = stream
         self._serial = max((chunk.serial for chunk in chunks), default=0)
         self.kinds: Kinds = kinds.union(*(chunk.kinds for chunk in chunks))
         self._hold(chunks)

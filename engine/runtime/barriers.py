@@ -219,7 +219,7 @@ class Barriers:
 
     def overruns(self, query: LiveQuery) -> bool:
         """Whether more rows have come since its rules were taken on than they may have to see at once."""
-        contents, most = {stream: self.kept.content(stream) for stream in query.streams}, self._state_rows(query)
+        contents, most = {stream: self.kept.contents[stream] for stream in query.streams}, self._state_rows(query)
         return sum(content.rows for content in contents.values()) > most and query.unseen(contents) > most
 
     def _state_rows(self, query: LiveQuery) -> int:

@@ -92,7 +92,7 @@ class Evaluations(Barriers):
 
     def _due(self, query: LiveQuery, ticks: Sequence[int]) -> Due:
         self._outcome.ticks += len(ticks)
-        contents = {stream: self.kept.content(stream) for stream in query.streams}
+        contents = {stream: self.kept.contents[stream] for stream in query.streams}
         graphs = {graph: self.graphs[graph] for graph in query.graphs if graph in self.graphs}
         limits = self._limits.evaluation.own(query.definition.options.get("limits", {}))
         shown = self._limits.rows if query.shows_answers and query.statement.form == "SELECT" else None
@@ -232,7 +232,7 @@ class Evaluations(Barriers):
         ticker = self._of_epoch(due.query).ticker
         floor = ticker.floor
         ticker.back(self._marks[due.query])
-        fixed = {iri: StreamContent(iri, content.chunks, content.kinds) for iri, content in due.streams.items()}
+        fixed = {iri: StreamContent(content.chunks, content.kinds) for iri, content in due.streams.items()}
         lane.begin(Task(self._of_epoch(due.query).name, replace(to_try, streams=fixed), floor, known))
         return True
 
@@ -271,7 +271,7 @@ class Evaluations(Barriers):
         for verdict in self.ahead.verdicts(position):
             self._settle([query for query in self.queries.values() if query.definition.epoch == verdict.epoch])
         for query in [query for query in self.queries.values() if self.is_beside(query)]:
-            if sum(self.kept.content(stream).rows for stream in query.streams) > self._limits.evaluation.state_rows:
+            if sum(self.kept.contents[stream].rows for stream in query.streams) > self._limits.evaluation.state_rows:
                 self._settle([query])
 
     def _fail(self, query: LiveQuery, error: BaseException, producer: str | None = None) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple
@@ -59,19 +60,15 @@ class _Part(NamedTuple):
 class Tail:
     """The last items of a stream; fewer where they are large. `gone` is the position of the last one that is no longer here."""
 
-    def __init__(self, items: int, most_bytes: int = 8 << 20, parts: Sequence[_Part] = (), gone: int = 0) -> None:
-        self._parts = tuple(parts)
+    def __init__(self, items: int, most_bytes: int = 8 << 20) -> None:
+        self._parts: tuple[_Part, ...] = ()
         self._items, self._bytes = items, most_bytes
-        self.gone = gone
+        self.gone = 0
 
     @property
     def tables(self) -> list[pa.Table]:
         """The rows of the items, in order."""
         return [part.rows for part in self._parts]
-
-    def fixed(self) -> Tail:
-        """The tail as it is now, which does not change."""
-        return Tail(self._items, self._bytes, self._parts, self.gone)
 
     def add(self, rows: pa.Table) -> None:
         """Take rows of the log, of this stream's items only, in order."""
@@ -132,7 +129,7 @@ class KeptStreams:
 
     def __init__(self, tail_items: int, tail_bytes: int = 8 << 20) -> None:
         self.states: dict[str, StreamState] = {}
-        self.contents: dict[str, StreamContent] = {}
+        self.contents = defaultdict[str, StreamContent](StreamContent)
         self.tails: dict[str, Tail] = {}
         self._tail = tail_items, tail_bytes
 
@@ -142,12 +139,6 @@ class KeptStreams:
 
     def state(self, stream: str) -> StreamState:
         return self.states.setdefault(stream, StreamState())
-
-    def content(self, stream: str) -> StreamContent:
-        found = self.contents.get(stream)
-        if found is None:
-            found = self.contents[stream] = StreamContent(stream)
-        return found
 
     def watermark(self, streams: Iterable[str]) -> int:
         """The time up to which a query on these streams may be evaluated."""
@@ -180,7 +171,7 @@ class KeptStreams:
             state.whole_from = max(state.whole_from, (pc.max(rows["t"]).as_py() or 0) + 1)
         if not used or not facts.num_rows:
             return np.empty(0, np.int64)
-        self.content(stream).append(facts)
+        self.contents[stream].append(facts)
         return np.unique(facts["t"].to_numpy())
 
     def times(self, stream: str, since: int) -> Times:
@@ -203,18 +194,18 @@ class KeptStreams:
                 rows = table.filter(pc.equal(table["stream"], stream))
                 self.tails.setdefault(stream, Tail(*self._tail)).add(rows)
                 if stream in needed:
-                    self.content(stream).append(facts_of(rows.filter(pc.greater_equal(rows["t"], needed[stream]))))
+                    self.contents[stream].append(facts_of(rows.filter(pc.greater_equal(rows["t"], needed[stream]))))
 
     def refill(self, streams: Sequence[str], tables: Iterable[pa.Table]) -> None:
         """Make the contents of `streams` anew from all their items."""
         for stream in streams:
-            self.content(stream).evict(MAX)
+            self.contents[stream].evict(MAX)
         for table in tables:
             for stream in streams:
-                self.content(stream).append(facts_of(table.filter(pc.equal(table["stream"], stream))))
+                self.contents[stream].append(facts_of(table.filter(pc.equal(table["stream"], stream))))
         for stream in streams:      # the log may have forgotten what is older
             state = self.state(stream)
-            state.whole_from = min((chunk.oldest for chunk in self.content(stream).chunks), default=state.whole_from)
+            state.whole_from = min((chunk.oldest for chunk in self.contents[stream].chunks), default=state.whole_from)
 
     def to_json(self) -> dict[str, dict[str, Any]]:
         return {stream: asdict(state) for stream, state in self.states.items()}
@@ -223,7 +214,7 @@ class KeptStreams:
         """A stream was removed. Its content stays as an empty one: what mirrors it goes by its serial numbers."""
         self.states.pop(stream, None)
         self.tails.pop(stream, None)
-        self.content(stream).evict(MAX)
+        self.contents[stream].evict(MAX)
 
 
 def _horizon(content: StreamContent, need: Need) -> int:

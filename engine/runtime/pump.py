@@ -310,7 +310,7 @@ class Pump(Evaluations):
         self.kept.recall(self._history(needed, self.position), needed)
         for stream, from_ms in made.items():
             for table in self.results.made(stream):
-                self.kept.content(stream).append(table.filter(pc.greater_equal(table["t"], from_ms)))
+                self.kept.contents[stream].append(table.filter(pc.greater_equal(table["t"], from_ms)))
         self._see_again(list(self.queries.values()))
         for query in self.queries.values():     # its state is as it was when it was written last
             if query.state == "running":

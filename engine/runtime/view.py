@@ -5,6 +5,7 @@ end of the log and the last snapshot of the pump, taken once."""
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from copy import copy
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -167,7 +168,7 @@ class Snapshot:
 
     def content(self, stream: str) -> StreamContent:
         """What is kept of a stream; nothing of one that no query reads."""
-        return StreamContent(stream, self.chunks.get(stream, ()))
+        return StreamContent(self.chunks.get(stream, ()))
 
 
 def snapshot_of(pump: Pump, measured: Measured) -> Snapshot:
@@ -179,7 +180,7 @@ def snapshot_of(pump: Pump, measured: Measured) -> Snapshot:
     kept, executor = pump.kept, pump.executor
     return Snapshot(pump.position, FixedQueries(queries), {stream: replace(state) for stream, state in kept.states.items()},
                     {stream: content.chunks for stream, content in kept.contents.items()},
-                    {stream: tail.fixed() for stream, tail in kept.tails.items()}, dict(pump.store.tables), dict(pump.store.versions),
+                    {stream: copy(tail) for stream, tail in kept.tails.items()}, dict(pump.store.tables), dict(pump.store.versions),
                     dict(pump.rule_store.stored), dict(getattr(executor, "choices", {})), dict(getattr(executor, "ran", {})),
                     dict(getattr(executor, "graph_choices", {})), (*pump.troubles(), *pump.set_aside), pump.oldest_needed, measured)
 

@@ -234,7 +234,7 @@ def evaluations(construct: Construct, data: Observed, share: float, steps: int) 
 
     def evaluate(executor: Executor) -> Iterator[Rows]:
         compiled = compile_statement(parse(text), Catalog(dict.fromkeys(iris.values(), "event"), graphs), "q")
-        contents = {iri: StreamContent(iri) for iri in iris.values()}
+        contents = {iri: StreamContent() for iri in iris.values()}
         for tick, come, _ in data.moves(share, steps):
             for stream, iri in iris.items():
                 contents[iri].append(data.facts(stream, max(come, tick - data.range_ms), tick))

@@ -57,7 +57,7 @@ def due(name: str, case: Case, reading: str) -> Due:
     statement = replace(statement, streams=tuple(replace(source, stream=own[source.stream]) for source in statement.streams),
                         graphs=tuple(replace(graph, iri=own.get(graph.iri, graph.iri)) for graph in statement.graphs))
     graphs = {own.get(iri, iri): table for iri, table in graphs_of(set_up.log).items()}
-    contents = {source.stream: StreamContent(source.stream) for source in statement.streams}
+    contents = {source.stream: StreamContent() for source in statement.streams}
     for event in set_up.log:
         if isinstance(event, Event) and set_up.times == (TICK,):
             contents[own[event.stream]].append(facts_of(encode([event])))

@@ -98,7 +98,7 @@ def test_what_is_kept_is_what_windows_hold(name: str, seed: int, monkeypatch: py
     monkeypatch.setattr(executor_module, "AHEAD_ROWS", 1)
     chance = random.Random(f"{name} {seed}")
     monkeypatch.setattr(kept, "_MOST_NEW", chance.choice((1, 3)))
-    contents = {S: StreamContent(S), R: StreamContent(R)}
+    contents = {S: StreamContent(), R: StreamContent()}
     with own_process() as keeping, own_process() as sharing, own_process() as plain:
         ways = {"incremental": Executor(keeping, force_strategy="incremental"),
                 "shared": Executor(sharing, force_strategy="incremental"),
@@ -133,7 +133,7 @@ def test_what_is_kept_is_what_windows_hold(name: str, seed: int, monkeypatch: py
 
 def test_what_comes_is_taken_in_before_it_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(executor_module, "AHEAD_ROWS", 10)
-    chance, content, after = random.Random(3), StreamContent(S), list[int]()
+    chance, content, after = random.Random(3), StreamContent(), list[int]()
     whole = kept._advance
     with own_process() as tasks:
         executor = Executor(tasks, force_strategy="incremental")
@@ -178,7 +178,7 @@ def test_a_stream_that_was_empty_is_taken_in_ahead(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(kept, "_MOST_NEW", 1)
     text = TWO.replace("9s", "60s").replace("6s", "60s")
     query = compiled(f"SELECT ?s ?a ?b {text} WHERE {{ WINDOW :w {{ ?s :p ?a }} WINDOW :v {{ ?s :q ?b }} }}", "q")
-    contents = {S: StreamContent(S), R: StreamContent(R)}
+    contents = {S: StreamContent(), R: StreamContent()}
     position = 0
 
     def come(stream: str, word: str, first: int, count: int, t_ms: int) -> None:
@@ -208,7 +208,7 @@ def test_a_stream_that_was_empty_is_taken_in_ahead(monkeypatch: pytest.MonkeyPat
 def test_what_others_would_wait_for_is_not_taken_in_ahead(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(executor_module, "AHEAD_ROWS", 1)
     whole, tried = kept._advance, list[int]()
-    chance, content = random.Random(3), StreamContent(S)
+    chance, content = random.Random(3), StreamContent()
 
     def advance(*given: object) -> None:
         tried.append(content.parts)
@@ -231,7 +231,7 @@ def test_what_others_would_wait_for_is_not_taken_in_ahead(monkeypatch: pytest.Mo
 
 def test_a_query_whose_patterns_find_more_than_can_be_kept_is_evaluated_over_its_windows(monkeypatch: pytest.MonkeyPatch) -> None:
     """Another query may need much more of the stream, and what patterns find is kept for all of it."""
-    content = StreamContent(S)
+    content = StreamContent()
     content.append(facts_of(encode([event for to, event in events(random.Random(1), 0, 1) if to == S])))
     for limit, told in (("evaluation_ms", "it took longer"), ("worker_memory", "it needs more memory")):
         begun: list[str] = []
@@ -256,7 +256,7 @@ def test_a_query_whose_patterns_find_more_than_can_be_kept_is_evaluated_over_its
 
 
 def test_a_query_for_whose_patterns_others_wait_in_vain_again_is_evaluated_over_its_windows(monkeypatch: pytest.MonkeyPatch) -> None:
-    content = StreamContent(S)
+    content = StreamContent()
     content.append(facts_of(encode([event for to, event in events(random.Random(1), 0, 1) if to == S])))
     whole, waits = kept._advance, iter((True, False, True, True))
 

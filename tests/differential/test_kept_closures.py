@@ -78,7 +78,7 @@ def test_what_is_kept_of_closures(name: str, using: str, monkeypatch: pytest.Mon
         own["each T"] = compiled(text)
     keeping = own["incremental"].with_goal or own["incremental"]
     assert keeping.keeps_closures and not (own["each T"].with_goal or own["each T"]).keeps_closures, "one has intervals, the other has none"
-    contents = {source.stream: StreamContent(source.stream) for source in own["each T"].statement.streams}
+    contents = {source.stream: StreamContent() for source in own["each T"].statement.streams}
     since, position = chance.choice((-1, 20)), 1
     with own_process() as process, own_process() as plain:
         ways = {"incremental": Executor(process, force_strategy="incremental"), "recompute": Executor(plain, force_strategy="recompute"),
@@ -110,7 +110,7 @@ PROGRAM = f"""Document( Import(<{S}> <https://w3id.org/rsp/vocals#RDFStream>) Wi
 def test_what_begins_in_a_program_that_is_kept(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Every prolongation is reported, whatever is merged, and however evaluations come together."""
     monkeypatch.setattr(kept, "MOST_SEGMENTS", 2)
-    chance, content, position = random.Random(f"program {seed}"), StreamContent(S), 1
+    chance, content, position = random.Random(f"program {seed}"), StreamContent(), 1
     made = compile_statement(parse_program(PROGRAM, "text/x-rif-ps"), Catalog({S: "event"}), "q")
     with own_process() as one, own_process() as other:
         keeping, plain = Executor(one, force_strategy="incremental"), Executor(other, force_strategy="recompute")

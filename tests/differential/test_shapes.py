@@ -99,7 +99,7 @@ def test_queries_of_one_shape_are_as_each_by_itself(name: str, hard: bool) -> No
     chance, graphs = random.Random(f"{name} {hard}"), {G: graph_table([(f"<{E}n{n}>", f"<{E}kind>", f'"{n % 2}"') for n in range(4)])}
     catalog = Catalog({S: "event"}, graphs)
     texts = {f"q{k}": SHAPES[name].format(k=k, range=2 * (1 + k % 3)) for k in range(COUNT)}
-    content, position, grouped = StreamContent(S), 1, 0
+    content, position, grouped = StreamContent(), 1, 0
     with own_process() as together, own_process() as alone:
         ways = {"grouped": Executor(together), "alone": Executor(alone, force_strategy="recompute", forgets=False)}
         own = {way: {query: compile_statement(parse(f"PREFIX : <{E}> PREFIX xsd: <{XSD}> REGISTER QUERY {query} AS {text}"), catalog, query)
@@ -128,7 +128,7 @@ def test_groups_of_one_shape_have_constants_of_their_own(most: int, monkeypatch:
     monkeypatch.setattr(shapes, "MOST_LOTS", most)
     text = "SELECT ?s ?x " + WINDOW + " WHERE {{ VALUES ?x {{ 'v{same}' }} ?s :p ?a ; :q ?b FILTER (?a > {same} && ?b != '{k}') }}"
     texts = {f"q{same}-{k}": text.format(same=same, k=k, range=4) for same in (1, 3) for k in range(4)}
-    content, catalog = StreamContent(S), Catalog({S: "event"}, {})
+    content, catalog = StreamContent(), Catalog({S: "event"}, {})
     content.append(facts_of(encode([one for seed in range(4) for one in events(random.Random(seed), 0, 1 + 20 * seed, False)])))
     with own_process() as together, own_process() as alone:
         ways = {"grouped": Executor(together), "alone": Executor(alone, force_strategy="recompute", forgets=False)}
@@ -147,7 +147,7 @@ def test_groups_of_one_shape_have_constants_of_their_own(most: int, monkeypatch:
 def test_what_several_shapes_see_of_a_relation_is_found_once(rows: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Groups of other shapes over one kept relation, with windows of several lengths and several evaluation times in one batch."""
     monkeypatch.setattr(shapes, "MOST_ROWS", rows)
-    chance, catalog, content, position = random.Random(5), Catalog({S: "event"}, {}), StreamContent(S), 1
+    chance, catalog, content, position = random.Random(5), Catalog({S: "event"}, {}), StreamContent(), 1
     texts = {f"{name.replace(' ', '-')}{k}": SHAPES[name].format(k=k, range=2 * (1 + k % 3))
              for name in ("filter", "text", "bind", "order", "construct", "limit", "extremes") for k in range(3)}
     views: set[str] = set()
@@ -182,7 +182,7 @@ def test_a_query_that_is_removed_is_ended_alone(removed: int) -> None:
     """The others of its group are evaluated one by one, then, and together later."""
     catalog = Catalog({S: "event"}, {})
     texts = {f"q{k}": SHAPES["filter"].format(k=k, range=4) for k in range(COUNT)}
-    content = StreamContent(S)
+    content = StreamContent()
     content.append(facts_of(encode(events(random.Random(2), 0, 1, False))))
     with own_process() as tasks:
         executor = Executor(tasks)
@@ -201,7 +201,7 @@ def test_a_query_that_is_removed_is_ended_alone(removed: int) -> None:
 
 def test_a_group_that_fails_is_tried_again_later(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(shapes, "ALONE", 2)
-    catalog, content = Catalog({S: "event"}, {}), StreamContent(S)
+    catalog, content = Catalog({S: "event"}, {}), StreamContent()
     content.append(facts_of(encode(events(random.Random(2), 0, 1, False))))
     sizes: list[int] = []
     with own_process() as tasks:

@@ -26,7 +26,7 @@ def facts(first: int, rows: int = ROWS) -> pa.Table:
 
 
 def test_large_chunks_take_no_memory() -> None:
-    content, before, descriptors = StreamContent("s"), pa.total_allocated_bytes(), len(os.listdir("/proc/self/fd"))
+    content, before, descriptors = StreamContent(), pa.total_allocated_bytes(), len(os.listdir("/proc/self/fd"))
     for number in range(10):
         content.append(facts(number * ROWS))
     gc.collect()
@@ -36,7 +36,7 @@ def test_large_chunks_take_no_memory() -> None:
 
 
 def test_what_is_read_stays_when_chunks_go() -> None:
-    content = StreamContent("s")
+    content = StreamContent()
     content.append(facts(0))
     shown = content.between(0, ROWS, -1)
     content.evict(0)
@@ -51,7 +51,7 @@ def test_a_full_disk_keeps_them_in_memory(monkeypatch: pytest.MonkeyPatch, caplo
     def full(**_options: object) -> None:
         raise OSError(28, "No space left on device")
 
-    content = StreamContent("s")
+    content = StreamContent()
     monkeypatch.setattr(tempfile, "NamedTemporaryFile", full)
     content.append(facts(0))
     assert content.added_after(0).equals(facts(0))

@@ -53,7 +53,7 @@ class Sql(SqlPlans):
 
 
 def evaluated(executor: Executor, patience_ms: int | None = None) -> Answer:
-    content = StreamContent(S)
+    content = StreamContent()
     content.append(facts_of(encode([Event(1, S, 500, None, (("<n>", "<p>", '"1"'),), 0)])))
     text = "PREFIX : <http://ex.org/> REGISTER QUERY q AS SELECT ?s FROM STREAM :s [RANGE 1s STEP 1s] WHERE { ?s ?p ?o }"
     compiled = compile_statement(parse(text), Catalog({S: "event"}, {}), "q")
@@ -84,7 +84,7 @@ def test_a_schema_that_entails_very_much_is_joined_where_nobody_waits(tmp_path: 
     with own_process() as tasks:
         executor = Executor(tasks)
         for patience_ms in (None, 60_000):
-            content = StreamContent(S)
+            content = StreamContent()
             content.append(facts_of(encode([Event(1, S, 500, None, (("<n>", RDF_TYPE, "<a>"),), 0)])))
             [answer] = executor.evaluate([Due("q", compiled, (1000,), 0, {S: content}, graphs, patience_ms=patience_ms)])
             if patience_ms is None:

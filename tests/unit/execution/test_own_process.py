@@ -88,7 +88,7 @@ def test_what_an_executor_left_in_a_worker_is_not_another_s(tmp_path: Path) -> N
     """Two that go on one after the other, as where a server stops and starts: each has its own version of a static graph."""
     tasks, graph = OwnProcess(tmp_path), "http://ex.org/g"
     text = f"REGISTER QUERY q AS SELECT ?o FROM STREAM <http://ex.org/s> [RANGE 1s] FROM <{graph}> WHERE {{ ?s <urn:p> ?o }}"
-    content = StreamContent("http://ex.org/s")
+    content = StreamContent()
     content.append(facts_of(encode([Event(1, "http://ex.org/s", 500, None, (("<urn:a>", "<urn:q>", "<urn:b>"),), 500)])))
     for value in ("<urn:one>", "<urn:two>"):
         graphs = {graph: graph_table([("<urn:a>", "<urn:p>", value)])}

@@ -69,7 +69,7 @@ def compiled(query: str, data: Data, rules: Mapping[str, RuleSet]) -> Compiled:
 
 def planned(executor: Executor, query: str, data: Data, rules: Mapping[str, RuleSet]) -> Counter[tuple[tuple[str, str], ...]]:
     """The answers of the plan, as a bag."""
-    content = StreamContent(STREAM)
+    content = StreamContent()
     if data.items:
         content.append(facts_of(encode(data.events)))
     made = compiled(query, data, rules)

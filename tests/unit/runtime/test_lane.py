@@ -285,11 +285,11 @@ def test_what_a_query_in_the_lane_has_not_seen_is_kept_and_bounded() -> None:
     slowed = WithLane([*HEAD, *events(3, [5, 15, 25, 35, 45])])
     for position in range(3, 7):
         slowed.process(position)
-    assert [chunk.oldest for chunk in slowed.pump.kept.content(A).chunks][0] == 5
+    assert [chunk.oldest for chunk in slowed.pump.kept.contents[A].chunks][0] == 5
     slowed.pump._limits = replace(slowed.pump._limits, evaluation=EvaluationLimits(state_rows=3))
     slowed.process()
     assert slowed.lane.waited == [SLOW] and slowed.ticks("slow") == [10, 20, 30, 40]
-    assert [chunk.oldest for chunk in slowed.pump.kept.content(A).chunks] == [35, 45]
+    assert [chunk.oldest for chunk in slowed.pump.kept.contents[A].chunks] == [35, 45]
 
 
 @given(logs(), st.data())

@@ -34,7 +34,7 @@ def typed(door: str, *classes: str) -> list[Triple]:
 
 def found(executor: Executor, graph: list[Triple], *seconds: list[Triple]) -> list[list[str]]:
     """The rules that fire, with the subject, at the end of each second."""
-    content = StreamContent(f"{E}s")
+    content = StreamContent()
     content.append(facts_of(encode([Event(n + 1, f"{E}s", n * 1000, None, tuple(item), n * 1000) for n, item in enumerate(seconds)])))
     graphs = {f"{E}g": graph_table(graph)}
     compiled = compile_statement(parse(TEXT), Catalog({f"{E}s": "event"}, graphs), "q")
@@ -58,7 +58,7 @@ def test_in_a_static_graph_at_every_evaluation(executor: Executor) -> None:
 def test_all_are_counted_however_the_evaluations_are_cut(executor: Executor) -> None:
     """A result lists a hundred at most, the first in the order of their texts, and counts the rest."""
     doors = [triple for number in range(150) for triple in typed(f"door{number}", "Open", "Closed")]
-    content = StreamContent(f"{E}s")
+    content = StreamContent()
     content.append(facts_of(encode([Event(n, f"{E}s", n * 1000, None, tuple(doors), n * 1000) for n in (1, 2)])))
     graphs = {f"{E}g": graph_table([DISJOINT])}
     compiled = compile_statement(parse(TEXT), Catalog({f"{E}s": "event"}, graphs), "q")

@@ -61,7 +61,7 @@ def executor() -> Iterator[Executor]:
 
 def evaluated(executor: Executor, own: RuleSet) -> Answer:
     """The answer over a stream with one triple that the query asks for, and a graph with some of the rule's."""
-    content, graphs = StreamContent(S), {G: graph_table([("<http://ex.org/b>", f"<{P}>", '"known"')])}
+    content, graphs = StreamContent(), {G: graph_table([("<http://ex.org/b>", f"<{P}>", '"known"')])}
     content.append(facts_of(encode([Event(1, S, 500, None, (SEEN,), 500)])))
     compiled = compile_statement(parse(TEXT), Catalog({S: "event"}, graphs, {"attack": own}), "q")
     [answer] = executor.evaluate([Due("q", compiled, (1000,), 0, {S: content}, graphs)])
@@ -130,7 +130,7 @@ def test_a_literal_keeps_what_is_the_name_of_a_relation() -> None:
             for closing in compiled.text("local").closures:
                 names.append(closing.name)
             text = TEXT.replace("attack", "own").replace("?o }", f"?o FILTER(?o IN ({', '.join(map(quote, names))})) }}")
-            content = StreamContent(S)
+            content = StreamContent()
             content.append(facts_of(encode([Event(1, S, 500, None, tuple((f"<urn:{n}>", f"<{P}>", quote(name))
                                                                          for n, name in enumerate(names)), 500)])))
             compiled = compile_statement(parse(text), Catalog({S: "event"}, graphs, {"own": own}), "q")
@@ -142,7 +142,7 @@ def test_a_literal_keeps_what_is_the_name_of_a_relation() -> None:
 def test_a_query_may_have_any_name(executor: Executor) -> None:
     """Its relations have names made of a digest."""
     text = f"SELECT ?x ?o ?v FROM STREAM <{S}> [RANGE 2s STEP 1s] WHERE {{ ?x <{P}> ?o ; <{Q}> ?v }}"
-    content = StreamContent(S)
+    content = StreamContent()
     content.append(facts_of(encode([Event(1, S, 500, None, (("<urn:x>", f"<{P}>", '"o"'), ("<urn:x>", f"<{Q}>", '"v"')), 500)])))
     for name in ("a-b.c", "'; SELECT 1 --"):
         compiled = compile_statement(parse(text), Catalog({S: "event"}), name)
@@ -163,7 +163,7 @@ def test_a_rule_named_as_one_of_ours_is_a_document_s(executor: Executor, name: s
     imports = "".join(f"<directive><Import><location>{iri}</location><profile>{profile}</profile></Import></directive>"
                       for iri, profile in ((S, STREAM), (G, OWL_RL)))
     document = rif(name, Q).replace("<payload>", f'<Window xmlns="{EXTENSION}">1 s</Window>{imports}<payload>')
-    content = StreamContent(S)
+    content = StreamContent()
     content.append(facts_of(encode([Event(1, S, 500, None, (("<urn:x>", f"<{P}>", "<urn:o>"),), 500)])))
     statement, graphs = parse_program(document, "application/rif+xml"), {G: graph_table([("<urn:q>", RDF_TYPE, "<urn:C>")])}
     compiled = compile_statement(statement, Catalog({S: "event"}, graphs), "program")

@@ -41,7 +41,7 @@ JOINED = f'SELECT (GROUP_CONCAT(?y; SEPARATOR="{"-" * 50}") AS ?all) {{ ?a <urn:
 
 
 def content(rows: int) -> StreamContent:
-    found = StreamContent(STREAM)
+    found = StreamContent()
     found.append(facts_of(encode([Event(1, STREAM, 1, None, tuple((f"<urn:s{n}>", "<urn:p>", f'"{n}"') for n in range(rows)), 1)])))
     return found
 

@@ -45,7 +45,7 @@ class Query:
     def __init__(self, executor: Executor, text: str) -> None:
         self._executor = executor
         self._compiled = compile_statement(parse(text), Catalog({S: "event"}, {}, {"reach": REACH}), "q")
-        self._content, self._seconds = StreamContent(S), 0
+        self._content, self._seconds = StreamContent(), 0
 
     def next(self) -> Answer:
         edge = (f"<urn:{self._seconds}>", EDGE, f"<urn:{self._seconds + 1}>")

@@ -24,7 +24,7 @@ SCHEMA = [(f"<{E}A>", "<http://www.w3.org/2000/01/rdf-schema#subClassOf>", f"<{E
 
 def test_equal_closures_are_made_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """The name of a query and what it asks make no difference; its window does."""
-    content, graphs = StreamContent(f"{E}s"), {f"{E}g": graph_table(SCHEMA)}
+    content, graphs = StreamContent(), {f"{E}g": graph_table(SCHEMA)}
     content.append(facts_of(encode([Event(1, f"{E}s", 0, None, ((f"<{E}a>", RDF_TYPE, f"<{E}A>"),), 0)])))
     made: list[str] = []
 

@@ -47,7 +47,7 @@ def times(connection: duckdb.DuckDBPyConnection) -> list[int]:
 
 
 def test_only_what_is_new_is_brought(connection: duckdb.DuckDBPyConnection) -> None:
-    content, following = StreamContent(S), Following()
+    content, following = StreamContent(), Following()
     for time in (1, 2, 3):
         add(content, time)
         found = step(following, content)
@@ -62,12 +62,12 @@ def test_only_what_is_new_is_brought(connection: duckdb.DuckDBPyConnection) -> N
 
 
 def test_a_stream_without_facts_is_a_table(connection: duckdb.DuckDBPyConnection) -> None:
-    follow(connection, {TABLE: step(Following(), StreamContent(S))}, None)
+    follow(connection, {TABLE: step(Following(), StreamContent())}, None)
     assert times(connection) == []
 
 
 def test_a_worker_that_lacks_something_says_so_and_is_given_all(connection: duckdb.DuckDBPyConnection) -> None:
-    content, following = StreamContent(S), Following()
+    content, following = StreamContent(), Following()
     add(content, 1)
     step(following, content)    # another worker had this
     add(content, 2)
@@ -80,7 +80,7 @@ def test_a_worker_that_lacks_something_says_so_and_is_given_all(connection: duck
 
 def test_a_content_that_was_empty_is_another_one(connection: duckdb.DuckDBPyConnection) -> None:
     """A stream that is removed and made again has nothing of what it had."""
-    content, following = StreamContent(S), Following()
+    content, following = StreamContent(), Following()
     add(content, 1, 2)
     follow(connection, {TABLE: step(following, content)}, None)
     content.evict(10)
@@ -91,7 +91,7 @@ def test_a_content_that_was_empty_is_another_one(connection: duckdb.DuckDBPyConn
 
 def test_what_is_too_old_goes_in_the_end(connection: duckdb.DuckDBPyConnection, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(resident, "_FEW", 2)
-    content, following = StreamContent(S), Following()
+    content, following = StreamContent(), Following()
     for time in range(1, 40):
         add(content, time)
         content.evict(time - 4)
@@ -101,7 +101,7 @@ def test_what_is_too_old_goes_in_the_end(connection: duckdb.DuckDBPyConnection, 
 
 
 def test_tables_that_nobody_reads_go(connection: duckdb.DuckDBPyConnection) -> None:
-    content, following = StreamContent(S), Following()
+    content, following = StreamContent(), Following()
     add(content, 1)
     follow(connection, {TABLE: step(following, content)}, frozenset((TABLE,)))
     follow(connection, {}, frozenset((TABLE,)))
@@ -112,7 +112,7 @@ def test_tables_that_nobody_reads_go(connection: duckdb.DuckDBPyConnection) -> N
 
 
 def test_tasks_go_on_with_a_worker_that_has_nothing() -> None:
-    content, following = StreamContent(S), Following()
+    content, following = StreamContent(), Following()
     workers = [connect(), connect()]
     bundles = 0
 
@@ -136,7 +136,7 @@ def test_tasks_go_on_with_a_worker_that_has_nothing() -> None:
 
 def test_tasks_go_on_with_another_worker_each_time() -> None:
     """One that lacks what the one before it had."""
-    contents, following = {name: StreamContent(S) for name in ("s_1", "s_2")}, Following()
+    contents, following = {name: StreamContent() for name in ("s_1", "s_2")}, Following()
     first, second, third = workers = [connect(), connect(), connect()]
 
     def tables() -> dict[str, Followed]:
@@ -158,7 +158,7 @@ def test_tasks_go_on_with_another_worker_each_time() -> None:
 
 
 def test_a_table_that_cannot_be_brought_fails_the_tasks_that_read_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    content, following, worker = StreamContent(S), Following(), connect()
+    content, following, worker = StreamContent(), Following(), connect()
     add(content, 1)
     tables = {TABLE: following.stream(TABLE, content)}
     tasks = [Task(f"SELECT count(*) AS n FROM {TABLE}", frozenset(tables), 1), Task("SELECT 1 AS n", frozenset(), 1)]
@@ -179,7 +179,7 @@ def test_a_table_that_cannot_be_brought_fails_the_tasks_that_read_it(monkeypatch
     ("s AS c0, o AS c1", Shown(("x", "y"), 9_000), 50), ("s AS c0, o AS c1", None, 5_000),
     ("s AS c0, t AS ord", Shown(("x",), 9_000), 5_000), ("s AS c0", Shown((), 9_000), 5_000)])
 def test_large_answers_are_written_where_that_will_do(select: str, shown: Shown | None, rows: int) -> None:
-    worker, content, following = connect(), StreamContent(S), Following()
+    worker, content, following = connect(), StreamContent(), Following()
     add(content, *range(1, rows + 1))
     tables = {TABLE: following.stream(TABLE, content)}
     text = f"SELECT CAST(7 AS BIGINT) AS tick, {select} FROM {TABLE}"
@@ -201,7 +201,7 @@ def test_tasks_over_tables_that_stay_run_side_by_side(monkeypatch: pytest.Monkey
     worker = connect(threads=2)
     monkeypatch.setattr(bundles, "database", lambda: worker)
     monkeypatch.setattr(bundles, "own_threads", lambda: 2)
-    content, following = StreamContent(S), Following()
+    content, following = StreamContent(), Following()
     add(content, *range(1, 50))
     tables = {TABLE: following.stream(TABLE, content)}
     texts = [f"SELECT count(*) AS n FROM {TABLE} WHERE t > {n}" if n % 5 else "SELECT nothing" for n in range(40)]
