@@ -202,7 +202,7 @@ class Barriers:
         if control.kind is Kind.PAUSE and query.state == "running":
             query.state = "paused"
             if query.makes is not None:
-                self.kept.state(query.makes).idle = False
+                self.kept.states[query.makes].idle = False
         elif control.kind is Kind.RESUME and query.state == "failed":
             self._restart(query, control.position)
             self._restart_dependents(query, control.position)

@@ -186,8 +186,8 @@ class Evaluations(Barriers):
                 reader.ticker.see(stream, times)
             if users:
                 self._changes.made.append((stream, facts))
-        self.kept.state(stream).advance(query.ticker.evaluated)
-        self.kept.state(stream).idle = self.kept.all_idle(query.streams)
+        self.kept.states[stream].advance(query.ticker.evaluated)
+        self.kept.states[stream].idle = self.kept.all_idle(query.streams)
 
     def _users(self, stream: str) -> list[LiveQuery]:
         return [query for query in self.queries.readers(stream) if query.state != "failed"]

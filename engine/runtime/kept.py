@@ -125,10 +125,10 @@ def _sizes(rows: pa.Table) -> np.typing.NDArray[np.int64]:
 
 
 class KeptStreams:
-    """By IRI: `states`, `contents` (only of streams that some query reads), `tails`."""
+    """By IRI: `states` and `contents` (those of streams that some query reads), made where they are first asked for, and `tails`."""
 
     def __init__(self, tail_items: int, tail_bytes: int = 8 << 20) -> None:
-        self.states: dict[str, StreamState] = {}
+        self.states = defaultdict[str, StreamState](StreamState)
         self.contents = defaultdict[str, StreamContent](StreamContent)
         self.tails: dict[str, Tail] = {}
         self._tail = tail_items, tail_bytes
@@ -136,9 +136,6 @@ class KeptStreams:
     @property
     def idle(self) -> list[str]:
         return [stream for stream, state in self.states.items() if state.idle]
-
-    def state(self, stream: str) -> StreamState:
-        return self.states.setdefault(stream, StreamState())
 
     def watermark(self, streams: Iterable[str]) -> int:
         """The time up to which a query on these streams may be evaluated."""
@@ -154,7 +151,7 @@ class KeptStreams:
 
     def take(self, stream: str, rows: pa.Table, used: bool) -> Times:
         """Take in items of one stream; where it is `used`, their distinct times in order."""
-        state = self.state(stream)
+        state = self.states[stream]
         state.advance(pc.max(rows["watermark"]).as_py())
         state.items += int(pc.sum(pc.equal(rows["row"], 0)).as_py() or 0)
         self.tails.setdefault(stream, Tail(*self._tail)).add(rows)
@@ -162,11 +159,11 @@ class KeptStreams:
 
     def make(self, stream: str, facts: pa.Table, items: int, used: bool) -> Times:
         """Take in items of a stream that a query makes; where it is `used`, their distinct times in order."""
-        self.state(stream).items += items
+        self.states[stream].items += items
         return self._keep(stream, facts, used)
 
     def _keep(self, stream: str, rows: pa.Table, used: bool) -> Times:
-        state, facts = self.state(stream), facts_of(rows)
+        state, facts = self.states[stream], facts_of(rows)
         if not used and rows.num_rows:
             state.whole_from = max(state.whole_from, (pc.max(rows["t"]).as_py() or 0) + 1)
         if not used or not facts.num_rows:
@@ -204,7 +201,7 @@ class KeptStreams:
             for stream in streams:
                 self.contents[stream].append(facts_of(table.filter(pc.equal(table["stream"], stream))))
         for stream in streams:      # the log may have forgotten what is older
-            state = self.state(stream)
+            state = self.states[stream]
             state.whole_from = min((chunk.oldest for chunk in self.contents[stream].chunks), default=state.whole_from)
 
     def to_json(self) -> dict[str, dict[str, Any]]:

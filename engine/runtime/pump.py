@@ -172,12 +172,12 @@ class Pump(Evaluations):
     def _take_control(self, control: Control) -> None:
         match control.kind:
             case Kind.MARK:
-                self.kept.state(control.stream).advance(sound_watermark(control.watermark))
+                self.kept.states[control.stream].advance(sound_watermark(control.watermark))
             case Kind.IDLE:
-                self.kept.state(control.stream).sleep(sound_watermark(control.watermark))
+                self.kept.states[control.stream].sleep(sound_watermark(control.watermark))
             case Kind.REFUSED:
                 letters = storable_letters(control.payload["letters"])
-                self.kept.state(control.stream).refuse(control.payload)
+                self.kept.states[control.stream].refuse(control.payload)
                 self._changes.letters.append((control.stream, control.position, letters))
             case Kind.KEY:
                 self._changes.receipts.append((control.stream, storable_receipt(control.payload)))
@@ -212,9 +212,9 @@ class Pump(Evaluations):
 
     def _take_events(self, stream: str, rows: pa.Table) -> None:
         users = self._users(stream)
-        before = self.kept.state(stream).items
+        before = self.kept.states[stream].items
         times = self.kept.take(stream, rows, bool(users))
-        self._outcome.count(stream, rows.num_rows, self.kept.state(stream).items - before)
+        self._outcome.count(stream, rows.num_rows, self.kept.states[stream].items - before)
         known: Known = {}
         for query in users:
             query.ticker.see(stream, times, known)
@@ -299,7 +299,7 @@ class Pump(Evaluations):
         """Take up where the result log ends."""
         self.position = self.results.position
         self._numbers = self.results.meta("numbers", 0)
-        self.kept.states = {iri: StreamState(**state) for iri, state in self.results.stream_states().items()}
+        self.kept.states |= {iri: StreamState(**state) for iri, state in self.results.stream_states().items()}
         self.store.restore(self.results.graphs())
         self.rule_store.restore(self.results.rules())
         for definition, state, relation in self.results.queries():
