@@ -17,7 +17,7 @@ from engine.compiler import BUILT_IN_RULES
 from engine.execution.compiled import Compiled
 from engine.ir.rules import RuleSet
 from engine.ir.statement import Statement
-from engine.runtime.errors import EngineError
+from engine.runtime.errors import EngineError, in_use
 from engine.runtime.registered import Definition, FixedQueries, Registered, own_iri
 from engine.runtime.settings import Settings
 from engine.runtime.stores import StoredRules
@@ -225,5 +225,5 @@ def check_rederived(catalogue: Catalogue, graph: str) -> None:
     """Refuse another version of a graph that such a query uses: 409 ``in-use``."""
     users = sorted(query.name for query in catalogue.queries.using_graph(graph) if query.statement.keeps_state)
     if users:
-        raise EngineError("in-use", 409, f"The query {users[0]!r} has derived facts from the graph <{graph}>, which stay: "
-                          "remove it first, or register it anew afterwards.", {"usedBy": users})
+        raise in_use(f"The query {users[0]!r} has derived facts from the graph <{graph}>, which stay: remove it first, or register it anew "
+                     "afterwards.", users)

@@ -151,7 +151,7 @@ class Commands:
             if name in _makers(view):
                 raise made_by_a_query(name, f"Remove the query {name!r}.")
             if info.used_by and not force:
-                raise in_use(f"the stream {name!r}", info.used_by)
+                raise in_use(f"Queries use the stream {name!r}.", info.used_by)
             removed = [rows for query in reversed(view.catalogue.queries.below(info.iri))
                        for rows in end.change(Kind.UNREGISTER, query.name, {})]
             return [*removed, *end.remove_stream(name)], None

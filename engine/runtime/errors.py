@@ -34,9 +34,9 @@ def conflict(detail: str, **extra: Any) -> EngineError:
     return EngineError("name-exists", 409, detail, extra)
 
 
-def in_use(what: str, users: Sequence[str]) -> EngineError:
-    """409: queries use `what`."""
-    return EngineError("in-use", 409, f"Queries use {what}.", {"usedBy": list(users)})
+def in_use(detail: str, users: Sequence[str]) -> EngineError:
+    """409: queries use what a command would change."""
+    return EngineError("in-use", 409, detail, {"usedBy": list(users)})
 
 
 def unavailable(slug: str, detail: str, retry_after_s: int = 2) -> EngineError:

@@ -17,7 +17,7 @@ from engine.runtime.append import Appender
 from engine.runtime.clock import Clock
 from engine.runtime.commands import Check, Commands, Decision, Rows, StaleError
 from engine.runtime.describe import query_info
-from engine.runtime.errors import EngineError, conflict, not_found
+from engine.runtime.errors import EngineError, conflict, in_use, not_found
 from engine.runtime.machine import Machine
 from engine.runtime.registered import Registered, check_sources, given_name, own_iri, producers, read_statement
 from engine.runtime.resources import QueryInfo
@@ -252,7 +252,7 @@ def _check_producers(statement: Statement, name: str, view: View, wish: Wish | N
 def _check_readers(query: Registered, view: View, change: str, force: bool) -> None:
     readers = sorted(reader.name for reader in view.catalogue.queries.readers(query.makes)) if query.makes is not None else []
     if readers and not force:
-        raise EngineError("in-use", 409, f"Queries read the stream of {query.name!r}; it is not {change} under them.", {"usedBy": readers})
+        raise in_use(f"Queries read the stream of {query.name!r}; it is not {change} under them.", readers)
 
 
 def _makes(statement: Statement, stream: str | None) -> str | None:

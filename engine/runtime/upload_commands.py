@@ -155,7 +155,7 @@ class UploadCommands(QueryCommands):
             if check is not None:
                 check(info)
             if info.used_by:
-                raise in_use(what, info.used_by)
+                raise in_use(f"Queries use {what}.", info.used_by)
             return end_of(end), None
 
         self._write(decide)
@@ -167,18 +167,17 @@ class UploadCommands(QueryCommands):
             if view.standing(query) == "failed":
                 continue
             if (old := view.catalogue.rule_sets.get(name)) is not None and rule_windows([rules]) != rule_windows([old]):
-                raise EngineError("in-use", 409, f"The query {query.name!r} uses these rules with another Window: what they have to see is "
-                                  "not kept.", {"usedBy": [query.name]})
+                raise in_use(f"The query {query.name!r} uses these rules with another Window: what they have to see is not kept.",
+                             [query.name])
             if query.statement.timed_rules or timeline_of(rules) is not None:
-                raise EngineError("in-use", 409, f"The query {query.name!r} uses these rules with a time of their own: what was derived "
-                                  "cannot be taken back.", {"usedBy": [query.name]})
+                raise in_use(f"The query {query.name!r} uses these rules with a time of their own: what was derived cannot be taken back.",
+                             [query.name])
             names = self._names(query.definition.options, view)
             try:
                 found = self._machine.backend.compile(query.statement, query.name, changed(names, rules={**names.rules, name: rules}))
             except (DiagnosticError, ValueError) as error:
                 reason = error.diagnostics[0].message if isinstance(error, DiagnosticError) else str(error)
-                raise EngineError("in-use", 409, f"The query {query.name!r} cannot be planned with these rules: {reason}",
-                                  {"usedBy": [query.name]}) from error
+                raise in_use(f"The query {query.name!r} cannot be planned with these rules: {reason}", [query.name]) from error
             plans[query.name] = found
         return plans
 
