@@ -19,8 +19,9 @@ from engine.ir.rules import Table as Values
 from engine.ir.terms import Constant, Term, Variable
 from engine.plan import intervals as plan
 from engine.sql.codes import write_call
-from engine.sql.tree import (Value, above, ascending, at_least, at_most, begins, below, both, column, end_of_run, equal, flag, greatest,
-                             last_end, least, number, parameter, plus, running_max, same, select, text, union_all, when)
+from engine.sql.tree import (Value, above, aliased, ascending, at_least, at_most, begins, below, bigint, column, end_of_run, equal,
+                             first_known, flag, greatest, last_end, least, number, parameter, plus, running_max, same, select, text,
+                             union_all, when)
 from engine.timeline import MAX, MIN, Interval
 
 _INTEGER = integer(0)[2:]       # what follows the digits of an xsd:integer
@@ -47,7 +48,7 @@ class Emitter:
         """Rows ``a1 a2 ... lo hi`` for a relation."""
         rows = self.rows(derivation.input)
         cells = [self._term(term, rows.columns).as_(f"a{place}") for place, term in enumerate(derivation.terms, 1)]
-        return select(*cells, "lo", "hi").from_(rows.query.subquery("f"))
+        return select(*cells, "lo", "hi", source=aliased(rows.query, "f"))
 
     def rows(self, node: plan.Node) -> Rows:
         match node:
@@ -77,7 +78,7 @@ class Emitter:
             case plan.Filter(input=inner, condition=condition):
                 rows = self.rows(inner)
                 called = self._call("tw_test", condition, rows.columns)
-                return Rows(_all(rows).where(called), rows.columns)
+                return Rows(_all(rows, called), rows.columns)
             case plan.Extend():
                 return self._extend(node)
             case Values():
@@ -108,14 +109,13 @@ class Emitter:
             table += "_round"
             tests += pending("taken")
             first = "lo" if scan.whole else plus("taken", 1).as_("lo")
-        query = select(*cells, first, "hi").from_(table)
-        return Rows(query.where(*tests) if tests else query, columns)
+        return Rows(select(*cells, first, "hi", source=table, where=tests), columns)
 
     def _inside(self, rows: Rows, lo: exp.Expr, hi: exp.Expr, *more: exp.Expr) -> Rows:
         """The same rows with other points, those without any left out."""
-        made = select(*rows.columns.values(), lo.as_("lo"), hi.as_("hi")).from_(rows.query.subquery("f"))
-        found = select(*rows.columns.values(), "lo", "hi").from_((made.where(*more) if more else made).subquery("g"))
-        return Rows(found.where(at_most("lo", "hi")), rows.columns)
+        made = select(*rows.columns.values(), lo.as_("lo"), hi.as_("hi"), source=aliased(rows.query, "f"), where=more)
+        found = select(*rows.columns.values(), "lo", "hi", source=aliased(made, "g"), where=[at_most("lo", "hi")])
+        return Rows(found, rows.columns)
 
     def _join(self, left: Rows, right: Rows, hi: exp.Expr | None) -> Rows:
         """Rows that agree on the variables of both, where both hold (or up to `hi`)."""
@@ -124,11 +124,11 @@ class Emitter:
                  for v, name in columns.items()]
         agree = [equal(column(left.columns[v], "l"), column(right.columns[v], "r")) for v in left.columns if v in right.columns]
         if "lo" not in right.query.named_selects:       # a table of constants
-            listed = select(*cells, column("lo", "l"), column("hi", "l")).from_(left.query.subquery("l"))
-            return Rows(listed.join(right.query.subquery("r"), on=both(*agree)), columns)
+            return Rows(select(*cells, column("lo", "l"), column("hi", "l"), source=aliased(left.query, "l"),
+                               joined=aliased(right.query, "r"), on=agree), columns)
         met = [at_most(column("lo", "l"), column("hi", "r")), at_most(column("lo", "r"), column("hi", "l"))]
         points = [greatest(column("lo", "l"), column("lo", "r")).as_("lo"), (hi or least(column("hi", "l"), column("hi", "r"))).as_("hi")]
-        query = select(*cells, *points).from_(left.query.subquery("l")).join(right.query.subquery("r"), on=both(*agree, *met))
+        query = select(*cells, *points, source=aliased(left.query, "l"), joined=aliased(right.query, "r"), on=[*agree, *met])
         return Rows(query, columns)
 
     def _run_on(self, rows: Rows, guard: Rows | None, distance: Interval) -> Rows:
@@ -139,25 +139,25 @@ class Emitter:
         again = at_most(moved(lo, distance.lo, -1, MAX), plus(hi, 1))
         if guard is not None:
             return self._join(rows, guard, when(again, end, hi))
-        query = select(*rows.columns.values(), "lo", when(again, end, hi).as_("hi")).from_(rows.query.subquery("f"))
+        query = select(*rows.columns.values(), "lo", when(again, end, hi).as_("hi"), source=aliased(rows.query, "f"))
         return Rows(query, rows.columns)
 
     def _without(self, rows: Rows, without: Sequence[Rows]) -> Rows:
         """The gaps that are left of each row: before each row that is taken away, and after the last."""
         cells = list(rows.columns.values())
-        pieces: list[exp.Query] = [select(*cells, "lo", plus("hi", 1).as_("first"), exp.cast(exp.null(), "BIGINT").as_("last"))
-                                   .from_(rows.query.subquery("f"))]
+        pieces: list[exp.Query] = [select(*cells, "lo", plus("hi", 1).as_("first"), bigint(exp.null()).as_("last"),
+                                          source=aliased(rows.query, "f"))]
         for other in without:
             agree = [equal(column(rows.columns[v], "f"), column(name, "n")) for v, name in other.columns.items()]
             met = [at_most(column("lo", "n"), column("hi", "f")), at_least(column("hi", "n"), column("lo", "f"))]
             pieces.append(select(*(column(cell, "f") for cell in cells), column("lo", "f"), column("lo", "n").as_("first"),
-                                 column("hi", "n").as_("last")).from_(rows.query.subquery("f"))
-                          .join(other.query.subquery("n"), on=both(*agree, *met)))
+                                 column("hi", "n").as_("last"), source=aliased(rows.query, "f"), joined=aliased(other.query, "n"),
+                                 on=[*agree, *met]))
         together = union_all(pieces)
         before = running_max("last", [*cells, "lo"], [ascending("first")])
-        gaps = select(*cells, greatest(column("lo"), exp.func("coalesce", plus(before, 1), column("lo"))).as_("begin"),
-                      plus("first", -1).as_("hi")).from_(together.subquery("p"))
-        left = select(*cells, column("begin").as_("lo"), "hi").from_(gaps.subquery("g")).where(at_most("begin", "hi"))
+        gaps = select(*cells, greatest(column("lo"), first_known(plus(before, 1), column("lo"))).as_("begin"),
+                      plus("first", -1).as_("hi"), source=aliased(together, "p"))
+        left = select(*cells, column("begin").as_("lo"), "hi", source=aliased(gaps, "g"), where=[at_most("begin", "hi")])
         return Rows(left, rows.columns)
 
     def _box(self, box: plan.Box) -> Rows:
@@ -174,54 +174,55 @@ class Emitter:
         cells = list(rows.columns.values())
         begin = exp.Mul(this=self._instant(box.instant, late.columns), expression=number(self.granule))
         named = select(*(column(late.columns[v]).as_(name) for v, name in rows.columns.items()), column("lo").as_("known"),
-                       begin.as_("lo"), plus(begin.copy(), self.granule - 1).as_("hi")).from_(late.query.subquery("l"))
+                       begin.as_("lo"), plus(begin.copy(), self.granule - 1).as_("hi"), source=aliased(late.query, "l"))
         there = at_least("lo", parameter("start"))
-        told = select(*cells, "known", "lo", "hi").from_(named.subquery("l")).where(there)
-        changes = select(*cells, "known").distinct().from_(told.subquery("t"))
+        told = select(*cells, "known", "lo", "hi", source=aliased(named, "l"), where=[there])
+        changes = select(*cells, "known", source=aliased(told, "t")).distinct(copy=False)
 
         def known(query: exp.Query, *more: exp.Expr) -> exp.Query:
-            return select(*(column(cell, "c") for cell in cells), column("known", "c"), column("lo", "r"), column("hi", "r")).from_(
-                changes.copy().subquery("c")).join(query.subquery("r"), on=both(*same(cells, "c", "r"), *more))
+            return select(*(column(cell, "c") for cell in cells), column("known", "c"), column("lo", "r"), column("hi", "r"),
+                          source=aliased(changes, "c"), joined=aliased(query, "r"), on=[*same(cells, "c", "r"), *more])
 
         pieces = union_all([known(rows.query), known(told.copy(), at_most(column("known", "r"), column("known", "c")))])
         columns = {**rows.columns, Variable(".known"): "known"}
         whole = _from_start(Rows(coalesced(pieces, [*cells, "known"]), columns))
         lo, hi, reached = eroded(box.distance)
         held = self._inside(whole, greatest(lo, parameter("start"), column("known")), hi, reached)
-        return Rows(select(*cells, "lo", "hi").from_(held.query.subquery("h")), rows.columns)
+        return Rows(select(*cells, "lo", "hi", source=aliased(held.query, "h")), rows.columns)
 
     def _at(self, node: plan.At) -> Rows:
         """Rows with instants: of a constant the row that has it; of a variable one row for each of the granules, or punctual rows."""
         rows = self.rows(node.input)
         cells = list(rows.columns.values())
-        inner = rows.query.subquery("f")
+        inner = aliased(rows.query, "f")
         if isinstance(node.instant, Constant):
             value = number_of(node.instant.token)
             if value is None:
-                return Rows(select(*cells, "lo", "hi").from_(inner).where(flag(False)), rows.columns)
+                return Rows(select(*cells, "lo", "hi", source=inner, where=[flag(False)]), rows.columns)
             length = self.granule or 2
             lo, hi = value * length, (value + 1 + node.window) * length - 1 if self.granule else value * length
             held = [at_most("lo", number(lo)), at_least("hi", number(lo))]
-            return Rows(select(*cells, number(lo).as_("lo"), number(hi).as_("hi")).from_(inner).where(*held), rows.columns)
+            return Rows(select(*cells, number(lo).as_("lo"), number(hi).as_("hi"), source=inner, where=held), rows.columns)
         if not self.granule:
             point = when(equal("lo", "hi"), column("lo"), exp.func("error", text("@ of a fact with a duration has endless instants")))
             even = equal(exp.paren(exp.BitwiseAnd(this=column("lo"), expression=number(1))), number(0))
-            made = select(*cells, _divided("lo", 2).as_("k"), exp.cast(point, "BIGINT").as_("lo"), "hi").from_(inner).where(even)
+            made = select(*cells, _divided("lo", 2).as_("k"), bigint(point).as_("lo"), "hi", source=inner, where=[even])
             return self._bound(Rows(made, rows.columns), node.instant)
         listed = exp.Explode(this=exp.GenerateSeries(start=_divided("lo", self.granule), end=_divided(plus("hi", 1), self.granule),
                                                      is_end_exclusive=True))
-        spread = select(*cells, listed.as_("k")).from_(inner)
+        spread = select(*cells, listed.as_("k"), source=inner)
         lo_at = exp.Mul(this=column("k"), expression=number(self.granule))
-        made = select(*cells, "k", lo_at.as_("lo"), plus(lo_at.copy(), (1 + node.window) * self.granule - 1).as_("hi"))
-        return self._bound(Rows(made.from_(spread.subquery("k")), rows.columns), node.instant)
+        made = select(*cells, "k", lo_at.as_("lo"), plus(lo_at.copy(), (1 + node.window) * self.granule - 1).as_("hi"),
+                      source=aliased(spread, "k"))
+        return self._bound(Rows(made, rows.columns), node.instant)
 
     def _bound(self, rows: Rows, instant: Variable) -> Rows:
         """Rows with a column ``k``: the variable is bound to its token, or tested."""
         token = exp.DPipe(this=exp.DPipe(this=text('"'), expression=column("k")), expression=text(_INTEGER))
         if instant in rows.columns:
-            return Rows(_all(rows).where(equal(rows.columns[instant], token)), rows.columns)
+            return Rows(_all(rows, equal(rows.columns[instant], token)), rows.columns)
         columns = {**rows.columns, instant: f"v{len(rows.columns)}"}
-        query = select(*rows.columns.values(), token.as_(columns[instant]), "lo", "hi").from_(rows.query.subquery("b"))
+        query = select(*rows.columns.values(), token.as_(columns[instant]), "lo", "hi", source=aliased(rows.query, "b"))
         return Rows(query, columns)
 
     def _recall(self, node: plan.Recall) -> Rows:
@@ -237,34 +238,36 @@ class Emitter:
         cells = list(rows.columns.values())
         # A row that began in a step before has placed its atom then.
         begun = above(greatest(column("lo"), parameter("start")), parameter("past"))
-        named = select(*cells, "lo", "hi", self._instant(node.instant, rows.columns).as_("k")).from_(rows.query.subquery("f")).where(begun)
+        named = select(*cells, "lo", "hi", self._instant(node.instant, rows.columns).as_("k"), source=aliased(rows.query, "f"),
+                       where=[begun])
         lo = exp.Mul(this=column("k"), expression=number(self.granule))
         if node.late:
             kept: exp.Expr = number(MAX) if node.keep == MAX else greatest(column("lo"), plus(lo, node.keep + self.granule - 1))
-            query = select(*cells, "lo", kept.as_("hi")).from_(named.subquery("k")).where(exp.LT(this=lo.copy(), expression=column("lo")))
+            query = select(*cells, "lo", kept.as_("hi"), source=aliased(named, "k"), where=[below(lo.copy(), "lo")])
             return Rows(query, rows.columns)
-        query = select(*cells, lo.as_("lo"), plus(lo.copy(), self.granule - 1).as_("hi")).from_(named.subquery("k"))
-        return Rows(query.where(at_least(lo.copy(), "lo")), rows.columns)
+        query = select(*cells, lo.as_("lo"), plus(lo.copy(), self.granule - 1).as_("hi"), source=aliased(named, "k"),
+                       where=[at_least(lo.copy(), "lo")])
+        return Rows(query, rows.columns)
 
     def _instant(self, term: Term, columns: Mapping[Variable, str]) -> exp.Expr:
         """The number of a granule; NULL where a token is none."""
         if isinstance(term, Constant):
             value = number_of(term.token)
-            return exp.cast(exp.null(), "BIGINT") if value is None else number(value)
+            return bigint(exp.null()) if value is None else number(value)
         lexical = exp.SplitPart(this=column(columns[term]), delimiter=text('"'), part_index=number(2))
         digits = exp.RegexpFullMatch(this=lexical, expression=text(_DIGITS))
-        return exp.Case(ifs=[exp.If(this=digits, true=exp.TryCast(this=lexical.copy(), to=exp.DataType.build("BIGINT")))])
+        return exp.Case(ifs=[exp.If(this=digits, true=exp.TryCast(this=lexical.copy(), to=exp.DataType.build(exp.DType.BIGINT)))])
 
     def _extend(self, node: plan.Extend) -> Rows:
         rows = self.rows(node.input)
         value = self._call("tw_eval", node.expression, rows.columns)
         if node.variable in rows.columns:
-            return Rows(_all(rows).where(equal(column(rows.columns[node.variable]), value)), rows.columns)
+            return Rows(_all(rows, equal(rows.columns[node.variable], value)), rows.columns)
         name = f"v{len(rows.columns)}"
-        made = select(*rows.columns.values(), value.as_(name), "lo", "hi").from_(rows.query.subquery("f"))
+        made = select(*rows.columns.values(), value.as_(name), "lo", "hi", source=aliased(rows.query, "f"))
         columns = {**rows.columns, node.variable: name}
         there = exp.Not(this=exp.Is(this=column(name), expression=exp.null()))
-        return Rows(select(*columns.values(), "lo", "hi").from_(made.subquery("g")).where(there), columns)
+        return Rows(select(*columns.values(), "lo", "hi", source=aliased(made, "g"), where=[there]), columns)
 
     def _call(self, function: str, expression: Expression, columns: Mapping[Variable, str]) -> exp.Expr:
         """A call of a Python function (engine/worker/functions.py) over the variables of an expression."""
@@ -272,7 +275,7 @@ class Emitter:
         code = write_call(expression, [v.name for v in names], [], self.identity, 0)
         listed = exp.Array(expressions=[column(columns[v]) for v in names], value_constructor=False)
         tokens = exp.cast(listed, "VARCHAR[]", dialect="duckdb")
-        return exp.Anonymous(this=function, expressions=[text(code), exp.cast(number(0), "BIGINT"), tokens])
+        return exp.Anonymous(this=function, expressions=[text(code), bigint(number(0)), tokens])
 
     def _term(self, term: Term, columns: Mapping[Variable, str]) -> exp.Expr:
         return text(term.token) if isinstance(term, Constant) else column(columns[term])
@@ -281,14 +284,14 @@ class Emitter:
 def _from_start(rows: Rows) -> Rows:
     """Rows of the first point of the timeline hold before it too."""
     first = when(at_most("lo", parameter("start")), number(MIN), column("lo"))
-    return Rows(select(*rows.columns.values(), first.as_("lo"), "hi").from_(rows.query.subquery("s")), rows.columns)
+    return Rows(select(*rows.columns.values(), first.as_("lo"), "hi", source=aliased(rows.query, "s")), rows.columns)
 
 
 def coalesced(rows: exp.Query, keys: Sequence[str]) -> exp.Query:
     """Rows of the same keys that overlap or touch as one."""
-    ordered = select(*keys, "lo", running_max("hi", keys, [ascending("lo")]).as_("before"), last_end(keys)).from_(rows.subquery("p"))
-    starts = select(*keys, "lo", "before", "last").from_(ordered.subquery("o")).where(begins())
-    return select(*keys, "lo", end_of_run(keys)).from_(starts.subquery("s"))
+    ordered = select(*keys, "lo", running_max("hi", keys, [ascending("lo")]).as_("before"), last_end(keys), source=aliased(rows, "p"))
+    starts = select(*keys, "lo", "before", "last", source=aliased(ordered, "o"), where=[begins()])
+    return select(*keys, "lo", end_of_run(keys), source=aliased(starts, "s"))
 
 
 def pending(mark: str) -> list[exp.Expr]:
@@ -296,8 +299,8 @@ def pending(mark: str) -> list[exp.Expr]:
     return [below(mark, "hi"), below(mark, parameter("until"))]
 
 
-def _all(rows: Rows) -> exp.Select:
-    return select(*rows.columns.values(), "lo", "hi").from_(rows.query.subquery("f"))
+def _all(rows: Rows, condition: exp.Expr) -> exp.Select:
+    return select(*rows.columns.values(), "lo", "hi", source=aliased(rows.query, "f"), where=[condition])
 
 
 def _values(table: Values) -> Rows:
@@ -305,8 +308,9 @@ def _values(table: Values) -> Rows:
     names = [f"v{place}" for place in range(len(table.variables))]
     rows = [select(*(text(cell.token).as_(name) for cell, name in zip(row, names)), *([] if names else [number(1).as_("one")]))
             for row in table.rows]
-    empty = select(*(exp.cast(exp.null(), "VARCHAR").as_(name) for name in names), *([] if names else [number(1).as_("one")]))
-    return Rows(union_all(rows) if rows else empty.where(flag(False)), dict(zip(table.variables, names)))
+    empty = select(*(exp.cast(exp.null(), "VARCHAR").as_(name) for name in names), *([] if names else [number(1).as_("one")]),
+                   where=[flag(False)])
+    return Rows(union_all(rows) if rows else empty, dict(zip(table.variables, names)))
 
 
 def moved(end: Value, distance: int, towards: int, infinite: int, even: bool = False) -> exp.Expr:

@@ -17,8 +17,9 @@ from sqlglot import exp
 from engine.plan import intervals as plan
 from engine.plan.analyses import Watched, shared
 from engine.sql.intervals import Emitter, pending
-from engine.sql.tree import (above, ascending, at_least, at_most, begins, below, both, column, end_of_run, equal, greatest, last_end,
-                             number, parameter, parameters, plus, running_max, same, select, union_all, when, written)
+from engine.sql.tree import (above, aliased, ascending, at_least, at_most, begins, below, both, column, delete, end_of_run, equal, greatest,
+                             insert, last_end, number, parameter, parameters, plus, running_max, same, select, table_of, union_all, update,
+                             when, with_first, written)
 from engine.timeline import MAX
 
 PREFIX = f"p{secrets.token_hex(8)}_"    # no text of a document has it
@@ -56,14 +57,14 @@ class Statements:
 
     def create(self, relation: plan.Relation) -> list[exp.Expr]:
         """The tables of a relation; they take the place of such as a step left that was ended while it made them."""
-        terms = [(name, "VARCHAR") for name in _terms(relation)]
-        points = [(name, "BIGINT") for name in ("lo", "hi", "seen", "taken")]
+        terms = [(name, exp.DType.VARCHAR) for name in _terms(relation)]
+        points = [(name, exp.DType.BIGINT) for name in _POINTS]
         table = self.tables[relation.name]
-        return [_create(table, [*terms, *points]), _create(f"{table}_round", [*terms, *points, ("turn", "BIGINT")])]
+        return [_create(table, [*terms, *points]), _create(f"{table}_round", [*terms, *points, ("turn", exp.DType.BIGINT)])]
 
     def clear(self, relation: plan.Relation) -> exp.Expr:
         """Forget the round before."""
-        return exp.delete(f"{self.tables[relation.name]}_round", where=below("turn", parameter("turn")))
+        return delete(f"{self.tables[relation.name]}_round", below("turn", parameter("turn")))
 
     def merge(self, relation: plan.Relation, derivations: Sequence[plan.Derivation], given: bool) -> exp.Expr:
         """What is derived (and, from the table ``_given``, what came in), coalesced with the rows of the same terms, into ``_round``."""
@@ -72,57 +73,55 @@ class Statements:
         if given:
             new.append(self._given(relation))
         seen = plus("lo", -1)
-        agreeing = select(number(1)).from_("new AS n")
-        there = exp.Exists(this=agreeing.where(*same(terms, "n", "k")) if terms else agreeing)
+        there = exp.Exists(this=select(number(1), source=aliased("new", "n"), where=same(terms, "n", "k")))
         pieces = union_all([
-            select(*terms, "lo", "hi", seen.as_("seen"), seen.copy().as_("taken")).from_("new"),
-            select(*(column(c, "k") for c in (*terms, *_POINTS))).from_(f"{table} AS k").where(there)])
+            select(*terms, "lo", "hi", seen.as_("seen"), seen.copy().as_("taken"), source="new"),
+            select(*(column(c, "k") for c in (*terms, *_POINTS)), source=aliased(table, "k"), where=[there])])
         order = [ascending("lo"), *(exp.Ordered(this=column(name), desc=True, nulls_first=True) for name in ("seen", "taken"))]
-        ordered = select(*terms, *_POINTS, running_max("hi", terms, order).as_("before"), last_end(terms)).from_("pieces")
-        starts = select(*terms, "lo", "seen", "taken", "before", "last").from_("ordered").where(begins())
-        coalesced = select(*terms, "lo", end_of_run(terms), "seen", "taken", parameter("turn").as_("turn")).from_("starts")
-        for name, query in (("new", union_all(new)), ("pieces", pieces), ("ordered", ordered), ("starts", starts)):
-            coalesced = coalesced.with_(name, as_=query, copy=False)
-        return exp.insert(coalesced, f"{table}_round", columns=[*terms, *_POINTS, "turn"])
+        ordered = select(*terms, *_POINTS, running_max("hi", terms, order).as_("before"), last_end(terms), source="pieces")
+        starts = select(*terms, "lo", "seen", "taken", "before", "last", source="ordered", where=[begins()])
+        coalesced = select(*terms, "lo", end_of_run(terms), "seen", "taken", parameter("turn").as_("turn"), source="starts")
+        first = with_first(coalesced, {"new": union_all(new), "pieces": pieces, "ordered": ordered, "starts": starts})
+        return insert(f"{table}_round", [*terms, *_POINTS, "turn"], first)
 
     def replace(self, relation: plan.Relation) -> list[exp.Expr]:
         """The rows of ``_round`` take the place of those of the same terms; the next round takes them in."""
         table, terms = self.tables[relation.name], _terms(relation)
-        touched = exp.Exists(this=select(number(1)).from_(f"{table}_round AS n").where(both(*same(terms, "n", table))))
+        touched = exp.Exists(this=select(number(1), source=aliased(f"{table}_round", "n"), where=same(terms, "n", table)))
         taken = when(below("taken", parameter("until")), column("hi"), column("taken"))
-        rows = select(*terms, "lo", "hi", "seen", taken.as_("taken")).from_(f"{table}_round")
-        return [exp.delete(table, where=touched), exp.insert(rows, table, columns=[*terms, *_POINTS])]
+        rows = select(*terms, "lo", "hi", "seen", taken.as_("taken"), source=f"{table}_round")
+        return [delete(table, touched), insert(table, [*terms, *_POINTS], rows)]
 
     def fresh(self, relation: plan.Relation) -> exp.Expr:
         """How many rows are new to the next round."""
-        return select(exp.Count(this=exp.Star())).from_(f"{self.tables[relation.name]}_round").where(*pending("taken"))
+        return select(exp.Count(this=exp.Star()), source=f"{self.tables[relation.name]}_round", where=pending("taken"))
 
     def news(self, relation: plan.Relation) -> exp.Expr:
         """What is new in the step: terms and the new points."""
-        return select(*_terms(relation), plus("seen", 1).as_("lo"), "hi").from_(self.tables[relation.name]).where(*pending("seen"))
+        return select(*_terms(relation), plus("seen", 1).as_("lo"), "hi", source=self.tables[relation.name], where=pending("seen"))
 
     def rows(self, relation: plan.Relation) -> exp.Expr:
         """All rows that are held."""
-        return select(*_terms(relation), "lo", "hi").from_(self.tables[relation.name])
+        return select(*_terms(relation), "lo", "hi", source=self.tables[relation.name])
 
     def kept(self, relation: plan.Relation) -> exp.Expr:
         """All rows with how far they are read."""
-        return select(*_terms(relation), *_POINTS).from_(self.tables[relation.name])
+        return select(*_terms(relation), *_POINTS, source=self.tables[relation.name])
 
     def load(self, relation: plan.Relation) -> exp.Expr:
         """Take in such rows, from the table ``_given``."""
         table, columns = self.tables[relation.name], [*_terms(relation), *_POINTS]
-        return exp.insert(select(*columns).from_(f"{table}_given"), table, columns=columns)
+        return insert(table, columns, select(*columns, source=f"{table}_given"))
 
     def ended(self, relation: plan.Relation) -> exp.Expr:
         """Rows that are final: nothing can extend them any more. Those of steps before that are kept are not told again."""
         where = [below("hi", parameter("until")), *([at_least("hi", parameter("past"))] if relation.keep else [])]
-        return select(*_terms(relation), "lo", "hi").from_(self.tables[relation.name]).where(*where)
+        return select(*_terms(relation), "lo", "hi", source=self.tables[relation.name], where=where)
 
     def begun(self, relation: plan.Relation) -> exp.Expr:
         """Rows that begin in the step: nothing that is derived later can extend them backwards."""
         where = [above("lo", parameter("past")), at_most("lo", parameter("until"))]
-        return select(*_terms(relation), "lo", "hi").from_(self.tables[relation.name]).where(*where)
+        return select(*_terms(relation), "lo", "hi", source=self.tables[relation.name], where=where)
 
     def upcoming(self, relation: plan.Relation, watched: Watched) -> exp.Expr:
         """The first point behind the step at which a row begins, or no longer holds, or a box over it begins."""
@@ -133,39 +132,39 @@ class Statements:
         boxes = [exp.Case(ifs=[exp.If(this=both(equal("hi", until.copy()), above(plus("lo", far), until.copy())),
                                       true=plus("lo", far))]) for far in watched.boxes]
         firsts = [exp.Min(this=case) for case in (exp.Case(ifs=[ahead, ends_at]), *boxes)]
-        return select(*(first.as_(f"n{place}") for place, first in enumerate(firsts))).from_(self.tables[relation.name])
+        return select(*(first.as_(f"n{place}") for place, first in enumerate(firsts)), source=self.tables[relation.name])
 
     def evict(self, relation: plan.Relation) -> exp.Expr:
         """Forget what ended and is not looked back at."""
-        return exp.delete(self.tables[relation.name], where=below("hi", plus(parameter("until"), -relation.keep)))
+        return delete(self.tables[relation.name], below("hi", plus(parameter("until"), -relation.keep)))
 
     def begin(self, relation: plan.Relation) -> exp.Expr:
         """The first round takes in what has waited for this step."""
-        return exp.update(self.tables[relation.name], {"taken": column("hi")}, where=both(*pending("taken")))
+        return update(self.tables[relation.name], "taken", "hi", pending("taken"))
 
     def settle(self, relation: plan.Relation, recursive: bool) -> exp.Expr:
         """All readers have taken in what the step had; the rounds of a recursive relation nothing that lies beyond it."""
         table = self.tables[relation.name]
         if recursive:
-            return exp.update(table, {"seen": column("taken")}, where=below("seen", "taken"))
-        return exp.update(table, {"seen": column("hi")}, where=both(*pending("seen")))
+            return update(table, "seen", "taken", [below("seen", "taken")])
+        return update(table, "seen", "hi", pending("seen"))
 
     def size(self, relation: plan.Relation) -> exp.Expr:
         """The number of rows, the last point that is seen of one that reaches beyond, and the first point at which one ends."""
         waiting = exp.Min(this=exp.Case(ifs=[exp.If(this=below("seen", "hi"), true=column("seen"))]))
-        return select(exp.Count(this=exp.Star()), waiting, exp.Min(this=column("hi"))).from_(self.tables[relation.name])
+        return select(exp.Count(this=exp.Star()), waiting, exp.Min(this=column("hi")), source=self.tables[relation.name])
 
     def _given(self, relation: plan.Relation) -> exp.Query:
         """What came in; on a timeline of granules whole ones from its first on."""
         table, terms, granule = f"{self.tables[relation.name]}_given", _terms(relation), self.program.granule
         if not granule:
-            return select(*terms, "lo", "hi").from_(table)
+            return select(*terms, "lo", "hi", source=table)
         lo, hi = (exp.Sub(this=column(end), expression=exp.Mod(this=exp.paren(plus(exp.Mod(this=column(end), expression=number(granule)),
                                                                                    granule)), expression=number(granule)))
                   for end in ("lo", "hi"))
         ends = when(above("hi", number(MAX - 1)), column("hi"), plus(hi, granule - 1))
-        aligned = select(*terms, greatest(lo, parameter("start")).as_("lo"), ends.as_("hi")).from_(table)
-        return select(*terms, "lo", "hi").from_(aligned.subquery("g")).where(at_most("lo", "hi"))
+        aligned = select(*terms, greatest(lo, parameter("start")).as_("lo"), ends.as_("hi"), source=table)
+        return select(*terms, "lo", "hi", source=aliased(aligned, "g"), where=[at_most("lo", "hi")])
 
 
 @lru_cache(maxsize=64)
@@ -189,6 +188,6 @@ def _terms(relation: plan.Relation) -> list[str]:
     return [f"a{place}" for place in range(1, relation.arity + 1)]
 
 
-def _create(table: str, columns: Sequence[tuple[str, str]]) -> exp.Expr:
-    listed = [exp.ColumnDef(this=exp.to_identifier(name), kind=exp.DataType.build(kind, dialect="duckdb")) for name, kind in columns]
-    return exp.Create(this=exp.Schema(this=exp.to_table(table), expressions=listed), kind="TABLE", replace=True)
+def _create(table: str, columns: Sequence[tuple[str, exp.DType]]) -> exp.Expr:
+    listed = [exp.ColumnDef(this=exp.to_identifier(name), kind=exp.DataType.build(kind)) for name, kind in columns]
+    return exp.Create(this=exp.Schema(this=table_of(table), expressions=listed), kind="TABLE", replace=True)

@@ -1,9 +1,13 @@
-"""Small pieces of syntax trees (sqlglot). Values are literals; names of columns and tables are Thalweg's own."""
+"""Small pieces of syntax trees (sqlglot). Values are literals; names of columns and tables are Thalweg's own.
+
+Nodes are made by their constructors: sqlglot's builders parse each name and copy all that they are given, which takes most of the time of
+making a statement. A tree that is part of another one already is copied.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from functools import partial, reduce
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import reduce
 
 from sqlglot import exp
 
@@ -12,7 +16,11 @@ Value = str | exp.Expr
 """A column by its name, or a tree."""
 
 
-column, text = exp.column, exp.Literal.string
+text = exp.Literal.string
+
+
+def column(name: str, table: str | None = None) -> exp.Column:
+    return exp.Column(this=exp.to_identifier(name), table=exp.to_identifier(table))
 
 
 def number(value: int) -> exp.Expr:
@@ -28,9 +36,53 @@ def parameter(name: str) -> exp.Placeholder:
     return exp.Placeholder(this=name)
 
 
-def select(*columns: Value) -> exp.Select:
-    """A SELECT of columns and of trees with names."""
-    return exp.Select(expressions=[_tree(c) for c in columns])
+def bigint(value: exp.Expr) -> exp.Cast:
+    return exp.Cast(this=value, to=exp.DataType.build(exp.DType.BIGINT))
+
+
+def table_of(name: str) -> exp.Table:
+    return exp.Table(this=exp.to_identifier(name))
+
+
+def aliased(source: str | exp.Expr, name: str) -> exp.Expr:
+    """A table, or a query for one, by another name."""
+    alias = exp.TableAlias(this=exp.to_identifier(name))
+    if isinstance(source, str):
+        return exp.Table(this=exp.to_identifier(source), alias=alias)
+    return exp.Subquery(this=_tree(source), alias=alias)
+
+
+def select(*columns: Value, source: str | exp.Expr | None = None, joined: exp.Expr | None = None, on: Sequence[exp.Expr] = (),
+           where: Sequence[exp.Expr] = ()) -> exp.Select:
+    """A SELECT of columns and of trees with names, from a table or a subquery, perhaps `joined` with another one."""
+    made = exp.Select(expressions=[_tree(c) for c in columns])
+    if source is not None:
+        made.set("from_", exp.From(this=table_of(source) if isinstance(source, str) else _tree(source)))
+    if joined is not None:
+        made.set("joins", [exp.Join(this=joined, on=both(*on))])
+    if where:
+        made.set("where", exp.Where(this=both(*where)))
+    return made
+
+
+def with_first(query: exp.Query, named: Mapping[str, exp.Query]) -> exp.Query:
+    """A query that reads others by their names."""
+    query.set("with_", exp.With(expressions=[exp.CTE(this=_tree(one), alias=exp.TableAlias(this=exp.to_identifier(name)))
+                                             for name, one in named.items()]))
+    return query
+
+
+def insert(table: str, columns: Sequence[str], rows: exp.Query) -> exp.Insert:
+    into = exp.Schema(this=table_of(table), expressions=[exp.to_identifier(name) for name in columns])
+    return exp.Insert(this=into, expression=rows)
+
+
+def delete(table: str, where: exp.Expr) -> exp.Delete:
+    return exp.Delete(this=table_of(table), where=exp.Where(this=where))
+
+
+def update(table: str, name: str, value: Value, where: Sequence[exp.Expr]) -> exp.Update:
+    return exp.Update(this=table_of(table), expressions=[equal(name, value)], where=exp.Where(this=both(*where)))
 
 
 def plus(value: Value, distance: int) -> exp.Expr:
@@ -41,7 +93,20 @@ def plus(value: Value, distance: int) -> exp.Expr:
     return operation(this=_tree(value), expression=number(abs(distance)))
 
 
-greatest, least = partial(exp.func, "greatest"), partial(exp.func, "least")
+def greatest(*values: exp.Expr) -> exp.Expr:
+    first, *others = map(_tree, values)
+    return exp.Greatest(this=first, expressions=others, ignore_nulls=True)
+
+
+def least(*values: exp.Expr) -> exp.Expr:
+    first, *others = map(_tree, values)
+    return exp.Least(this=first, expressions=others, ignore_nulls=True)
+
+
+def first_known(*values: exp.Expr) -> exp.Expr:
+    """The first value that is not NULL."""
+    first, *others = map(_tree, values)
+    return exp.Coalesce(this=first, expressions=others)
 
 
 def _compared(kind: type[exp.Expr]) -> Callable[[Value, Value], exp.Expr]:
@@ -57,16 +122,16 @@ def same(names: Iterable[str], left: str, right: str) -> list[exp.Expr]:
 
 
 def both(*conditions: exp.Expr) -> exp.Expr:
-    return exp.and_(*conditions, wrap=False) if conditions else flag(True)
+    return exp.and_(*map(_tree, conditions), copy=False, wrap=False) if conditions else flag(True)
 
 
 def when(condition: exp.Expr, then: exp.Expr, otherwise: exp.Expr) -> exp.Case:
-    return exp.Case(ifs=[exp.If(this=condition, true=then)], default=otherwise)
+    return exp.Case(ifs=[exp.If(this=_tree(condition), true=_tree(then))], default=_tree(otherwise))
 
 
 def union_all(queries: Sequence[exp.Query]) -> exp.Query:
     """The rows of one or more queries."""
-    return reduce(lambda one, two: exp.union(one, two, distinct=False), queries)
+    return reduce(lambda one, two: exp.Union(this=_tree(one), expression=_tree(two), distinct=False), queries)
 
 
 def running_max(value: str, keys: Sequence[str], order: Sequence[exp.Ordered]) -> exp.Window:
@@ -86,14 +151,14 @@ def last_end(keys: Sequence[str]) -> exp.Expr:
 
 def begins() -> exp.Expr:
     """That a row touches none of those before it, whose greatest end is ``before``."""
-    return exp.or_(exp.Is(this=column("before"), expression=exp.null()), above("lo", plus("before", 1)))
+    return exp.Or(this=exp.Is(this=column("before"), expression=exp.null()), expression=above("lo", plus("before", 1)))
 
 
 def end_of_run(keys: Sequence[str]) -> exp.Expr:
     """Of rows that begin a run where the run ends, as ``hi``: with what is before the next one, or with the ``last``."""
     following = exp.Window(this=exp.Lead(this=column("before")), partition_by=[column(key) for key in keys],
                            order=exp.Order(expressions=[ascending("lo")]))
-    return exp.func("coalesce", following, column("last")).as_("hi")
+    return first_known(following, column("last")).as_("hi")
 
 
 def written(tree: exp.Expr) -> str:
