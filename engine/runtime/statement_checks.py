@@ -91,13 +91,13 @@ def _unbound(statement: Statement) -> Iterator[Diagnostic]:
             for term in triple.terms:
                 if isinstance(term, Variable) and not term.name.startswith("_:") and term not in known:
                     yield Diagnostic("unbound-variable", f"No pattern binds ?{term.name}: this triple is never made.", triple.span)
-    everything = frozenset().union(*(ir.scope(pattern) for pattern in _patterns(query.pattern)))
-    for pattern in _patterns(query.pattern):
+    everything = frozenset().union(*(ir.scope(pattern) for pattern in ir.walk(query.pattern)))
+    for pattern in ir.walk(query.pattern):
         if isinstance(pattern, ir.Project):
             yield from _unselected(statement, pattern.variables, ir.scope(pattern.pattern))
         if isinstance(pattern, ir.Filter):
             for part in ex.conjuncts(pattern.condition):
-                if any(call.function in _OF_UNBOUND for call in _calls(part)):
+                if any(isinstance(call, ex.Call) and call.function in _OF_UNBOUND for call in ex.walk(part)):
                     continue
                 for variable in sorted(ex.variables_of(part) - everything):
                     yield Diagnostic("unbound-variable", f"No pattern binds ?{variable.name}: this condition is never true.",
@@ -117,9 +117,9 @@ def _place(statement: Statement, variable: Variable) -> Span | None:
 
 
 def _functions(statement: Statement) -> Iterator[Diagnostic]:
-    for pattern in _patterns(statement.query.pattern):
+    for pattern in ir.walk(statement.query.pattern):
         for expression in ir.expressions(pattern):
-            for call in _calls(expression):
+            for call in (part for part in ex.walk(expression) if isinstance(part, ex.Call)):
                 if call.function.startswith("<") and call.function not in FUNCTIONS and call.function not in OF_RULES:
                     message = f"No function {call.function} is known: a call of it is always an error."
                     yield Diagnostic("unknown-function", message, call.span, hint=_CASTS)
@@ -129,7 +129,7 @@ def _words(statement: Statement, graphs: Mapping[str, pa.Table], rules: Mapping[
            shown: frozenset[str]) -> Iterator[Diagnostic]:
     """Properties and classes that neither the graphs, the heads of the rules, nor the streams have."""
     asked: dict[str, tuple[str, Span | None]] = {}
-    for pattern in _patterns(statement.query.pattern):
+    for pattern in ir.walk(statement.query.pattern):
         for triple in pattern.triples if isinstance(pattern, ir.BGP) else ():
             word, kind = (triple.object, "class") if triple.predicate == Constant(RDF_TYPE) else (triple.predicate, "property")
             if isinstance(word, Constant) and word.token.startswith("<") and not word.token.startswith(_STANDARD):
@@ -169,27 +169,6 @@ def _heads(rules: RuleSet) -> set[str] | None:
                 return None
             found.add(word.token)
     return found
-
-
-def _patterns(pattern: ir.Pattern) -> Iterator[ir.Pattern]:
-    """A pattern with all below it, those of EXISTS included."""
-    waiting = [pattern]
-    while waiting:
-        found = waiting.pop()
-        yield found
-        waiting += ir.children(found)
-        waiting += [test.pattern for expression in ir.expressions(found) for test in ex.exists_in(expression)]
-
-
-def _calls(expression: ex.Expression) -> Iterator[ex.Call]:
-    waiting: list[ex.Expression] = [expression]
-    while waiting:
-        match waiting.pop():
-            case ex.Call(args=args) as call:
-                yield call
-                waiting += args
-            case ex.Aggregate(expression=inner) if inner is not None:
-                waiting.append(inner)
 
 
 @dataclass(frozen=True, slots=True)
