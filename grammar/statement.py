@@ -31,7 +31,7 @@ MAX_CELLS = 20_000      # of VALUES; 64 KiB have fewer rows of one column
 TEXT_LIMITS = {"depth": MAX_DEPTH, "patterns": MAX_PATTERNS, "template_triples": MAX_TEMPLATE, "variables": MAX_VARIABLES,
                "order_conditions": MAX_ORDER, "values_cells": MAX_CELLS}
 
-_LEAVES = (TriplePattern, Variable, Constant, Span, str, int)
+_LEAVES = (TriplePattern, Variable, Constant, Span, str, int, type(None))
 
 
 def parse(text: str) -> Statement:

@@ -32,13 +32,15 @@ def create_app(engine: Any, own: Site | None = None) -> Flask:
     return app
 
 
-def _check() -> None:
-    """Refuse foreign hosts and sites, unknown parameters, an engine that is not there yet; preflights are answered before (asgi.py)."""
+def _check() -> Response | None:
+    """Refuse foreign hosts and sites, unknown parameters, an engine that is not there yet. Preflights are answered here."""
     own = site()
     view: Any = current_app.view_functions[request.endpoint] if request.endpoint else None
+    if (answer := guard.preflight(request.method, request.headers.get, own.hosts, own.origins)) is not None:
+        return Response(status=204, headers=answer)
     guard.check(request.method, request.headers.get, own.hosts, own.origins, view is not None and view.page, own.base_url)
     if view is None:
-        return
+        return None
     for name in request.args if not view.other_parameters else ():
         if name not in view.query_parameters:
             raise unknown_parameter(name, view.query_parameters)
@@ -47,6 +49,7 @@ def _check() -> None:
                           extra={"parameter": name})
     if not own.engine.ready and not view.while_starting:
         raise unavailable(own.engine)
+    return None
 
 
 def unavailable(engine: Any) -> Problem:

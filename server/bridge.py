@@ -113,13 +113,16 @@ class Bridge:
                 self.spooled -= body.size
 
     async def _kind(self, scope: Scope, body: _Body) -> Kind:
-        """The kind of work. Large bodies are bulk, also those that are large once they are decompressed."""
-        limit = self._limits.large_upload
+        """The kind of work. Large bodies of what would be quick, or change the catalogue, are bulk, also those that are large once they are
+        decompressed."""
+        kind, limit = self._kind_of(scope), self._limits.large_upload
+        if kind not in ("quick", "catalogue"):      # has few threads, whatever is sent
+            return kind
         large, coded = body.size > limit, (header(scope, "content-encoding") or "identity").strip().lower() != "identity"
         if coded and body.size and not large:
             body.file.seek(0)
             large = await self.pools["quick"].run(lambda: inflates_past(body.file, limit))
-        return "bulk" if large else self._kind_of(scope)
+        return "bulk" if large else kind
 
     async def _spool(self, receive: Receive, body: _Body, length: str | None) -> None:
         """Take the body in, at most as large as any route allows, and while there is room for it."""

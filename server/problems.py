@@ -7,7 +7,6 @@ unforeseen exceptions into one.
 from __future__ import annotations
 
 import html
-import json
 import logging
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
@@ -32,6 +31,8 @@ SLUGS: dict[str, tuple[int, str]] = {
     "bad-name": (400, "The name cannot be used"),
     "bad-request": (400, "The request cannot be read"),
     "two-queries": (400, "The request holds two queries"),
+    "token-missing": (401, "A token is needed"),
+    "token-scope": (403, "The token does not allow this"),
     "cross-site-request": (403, "The request comes from another site"),
     "not-found": (404, "There is nothing at this address"),
     "no-such-stream": (404, "There is no such stream"),
@@ -66,6 +67,7 @@ SLUGS: dict[str, tuple[int, str]] = {
     "idempotency-key-reused": (422, "The idempotency key belongs to another request"),
     "missing-timestamp": (422, "An item has no time stamp"),
     "remote-context-disabled": (422, "A JSON-LD context would have to be fetched"),
+    "fetch-not-allowed": (422, "Nothing is fetched from the network"),
     "service-disabled": (422, "SERVICE is disabled"),
     **{code: (422, meaning) for code, meaning in OWN_PROBLEMS.items()},
     "rules-unsafe": (422, "A rule is not safe"),
@@ -157,13 +159,14 @@ def dumps(value: Any) -> bytes:
     try:
         return orjson.dumps(value, default=str)
     except (TypeError, ValueError):
-        return json.dumps(value, default=str, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace")
+        return orjson.dumps(_encodable(value), default=str)
 
 
 def diagnostic_json(diagnostic: Diagnostic) -> dict[str, Any]:
     """A diagnostic as a member of ``errors``."""
     error: dict[str, Any] = {"code": diagnostic.code, "detail": diagnostic.message}
-    if (span := diagnostic.span) is not None:
+    if diagnostic.span is not None:
+        span = diagnostic.span
         error["location"] = {"line": span.line, "column": span.column, "endLine": span.end_line, "endColumn": span.end_column}
         error["snippet"] = span.snippet()
     for name in ("note", "hint"):
@@ -224,3 +227,13 @@ def _error_lines(error: Mapping[str, Any]) -> list[str]:
     if "snippet" in error:
         lines.append(str(error["snippet"]))
     return lines + [f"{name}: {error[name]}" for name in ("note", "hint") if name in error]
+
+
+def _encodable(value: Any) -> Any:
+    if isinstance(value, str):
+        return value.encode("utf-8", "replace").decode("utf-8")
+    if isinstance(value, Mapping):
+        return {_encodable(str(k)): _encodable(v) for k, v in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_encodable(v) for v in value]
+    return value

@@ -7,8 +7,6 @@ import json
 import logging
 import sys
 import time
-from dataclasses import fields
-from typing import Any
 
 from engine.limits import NAMES, EvaluationLimits
 from engine.runtime.resources import Notice
@@ -110,9 +108,11 @@ class Process:
 
 def _settings(given: argparse.Namespace, limits: Limits, base_url: str) -> Settings:
     spark = from_environment(master=given.master, memory=given.memory)
-    shared: dict[str, Any] = {field.name: getattr(limits, field.name) for field in fields(Settings) if hasattr(limits, field.name)}
     return Settings(data=given.data, base_url=base_url, force_executor=given.executor, force_strategy=given.strategy, spark=spark,
-                    paused=given.paused, evaluation=EvaluationLimits(**{name: getattr(limits, name) for name in NAMES}), **shared)
+                    paused=given.paused, evaluation=EvaluationLimits(**{name: getattr(limits, name) for name in NAMES}),
+                    max_queries=limits.max_queries, commit_evaluations=limits.commit_evaluations,
+                    batch_patience_ms=limits.batch_patience_ms, window_steps=limits.window_steps, window_items=limits.window_items,
+                    product_rows=limits.product_rows)
 
 
 def _log(given: argparse.Namespace) -> None:

@@ -92,7 +92,7 @@ def spark(name: str, *, shuffle: int | None = None, concerns: Callable[[Case], b
     """The pump on Spark, run as `sparks.pumped` says."""
     def run(records: Sequence[Record]) -> Answers:
         return sparks.answers(sparks.pumped(records, parse, read_rules=parse_rules, **how), registered(records))
-    return Treatment(name, run, shuffle, refused, True, True, concerns, how.get("strategy") == "recompute")
+    return Treatment(name, run, shuffle, refused, True, True, concerns, how.get("strategy") == "recompute" and "batches" not in how)
 
 
 def process(name: str, *, shuffle: int | None = None, others: int = 0, concerns: Callable[[Case], bool] = lambda case: True,

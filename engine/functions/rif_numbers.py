@@ -77,7 +77,8 @@ def modulo(first: str, second: str) -> str:
 
 def integer_modulo(first: str, second: str) -> str:
     """op:numeric-mod of integers."""
-    whole_number(first), whole_number(second)
+    for token in (first, second):
+        whole_number(token)
     return modulo(first, second)
 
 

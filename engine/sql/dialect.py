@@ -36,30 +36,6 @@ class Dialect:
     inline = "NOT MATERIALIZED "
     """What stands before a common table expression that is not to be made: DuckDB makes those that are read more than once."""
 
-    # Templates: what stands for each text that they are given.
-    order_key = "tw_key({})".format
-    """The text that ORDER BY compares for a column of tokens."""
-    collect = "list(coalesce({}, '')) FILTER (WHERE {} IS NOT NULL)".format
-    """The list of a group's tokens in a column, '' for an error, without the rows where the second text, a guard, is null."""
-    sorted_text = "array_to_string(list_sort(list(DISTINCT {})), chr(1))".format
-    """The distinct texts of a group, sorted and joined by a character below all others in them."""
-    sorted = "list_sort({})".format
-    """A list in ascending order."""
-    each = "list_transform({}, lambda e: e.{})".format
-    """Of a list of structs one field of each."""
-    joined = "array_to_string({}, {})".format
-    """The texts of a list as one, with a separator."""
-    sum_in_order = "list_aggregate({}, 'sum')".format
-    """The sum of doubles, one after the other."""
-    after_quote = "split_part({}, '\"', -1)".format
-    """What follows a literal's last quote."""
-    starts = "starts_with({}, {})".format
-    """Whether a text starts with another."""
-    ends = "ends_with({}, {})".format
-    """Whether a text ends with another."""
-    octets = "strlen({})".format
-    """The length in UTF-8."""
-
     def sort_key(self, parts: Sequence[tuple[str, bool]]) -> str:
         """One value in whose order columns stand in theirs; True for those that descend."""
         return f"create_sort_key({', '.join(f'{name}, {self.quote(self._direction(descends))}' for name, descends in parts)})"
@@ -78,9 +54,21 @@ class Dialect:
         """A call of one of the Python functions of worker/functions.py over the tokens in `columns`."""
         return f"{function}({self.quote(code)}, {at}, CAST([{', '.join(columns)}] AS VARCHAR[]))"
 
+    def order_key(self, column: str) -> str:
+        """The text that ORDER BY compares for a column of tokens."""
+        return f"tw_key({column})"
+
+    def collect(self, column: str, guard: str) -> str:
+        """The list of a group's tokens, '' for an error, without the rows where `guard` is null."""
+        return f"list(coalesce({column}, '')) FILTER (WHERE {guard} IS NOT NULL)"
+
     def aggregate(self, code: str, tokens: str) -> str:
         """The call of an aggregate of worker/functions.py over a list of tokens."""
         return f"tw_agg({self.quote(code)}, {tokens})"
+
+    def sorted_text(self, column: str) -> str:
+        """The distinct texts of a group, sorted and joined by a character below all others in them."""
+        return f"array_to_string(list_sort(list(DISTINCT {column})), chr(1))"
 
     def undecided(self, kind: str) -> str:
         """What ends the plan where SQL cannot tell: it is run again without types."""
@@ -98,9 +86,41 @@ class Dialect:
         """The list of a group's values where `condition` is true."""
         return f"list({'DISTINCT ' if distinct else ''}{value}) FILTER (WHERE {condition})"
 
+    def sorted(self, values: str) -> str:
+        """A list in ascending order."""
+        return f"list_sort({values})"
+
+    def each(self, values: str, field: str) -> str:
+        """A field of each struct of a list."""
+        return f"list_transform({values}, lambda e: e.{field})"
+
+    def joined(self, values: str, separator: str) -> str:
+        """The texts of a list as one."""
+        return f"array_to_string({values}, {separator})"
+
+    def sum_in_order(self, values: str) -> str:
+        """The sum of doubles, one after the other."""
+        return f"list_aggregate({values}, 'sum')"
+
     def unescaped(self, quoted: str) -> str:
         """The characters of a string in quotes: canonical N-Triples escapes as JSON does."""
         return f"json_extract_string({quoted}, '$')"
+
+    def after_quote(self, token: str) -> str:
+        """What follows a literal's last quote."""
+        return f"split_part({token}, '\"', -1)"
+
+    def starts(self, text: str, start: str) -> str:
+        """Whether a text starts with another."""
+        return f"starts_with({text}, {start})"
+
+    def ends(self, text: str, end: str) -> str:
+        """Whether a text ends with another."""
+        return f"ends_with({text}, {end})"
+
+    def octets(self, text: str) -> str:
+        """The length in UTF-8."""
+        return f"strlen({text})"
 
     def matches(self, text: str, pattern: str) -> str:
         """Whether a part of the text matches a pattern that both engines read alike."""
@@ -118,23 +138,18 @@ class SparkDialect(Dialect):
     steps = False
     inline = ""
 
-    collect = "collect_list(CASE WHEN {1} IS NOT NULL THEN coalesce({0}, '') END)".format
-    sorted_text = "array_join(array_sort(collect_set({})), chr(1))".format
-    sorted = "array_sort({})".format
-    each = "transform({}, e -> e.{})".format
-    joined = "array_join({}, {})".format
-    sum_in_order = "aggregate({}, CAST(0 AS DOUBLE), (a, e) -> a + e)".format
-    after_quote = "substring_index({}, '\"', -1)".format
-    starts = "startswith({}, {})".format
-    ends = "endswith({}, {})".format
-    octets = "octet_length({})".format
-
     def quote(self, text: str) -> str:
         """A string literal. NUL is three digits, lest those that follow be read as a part of it."""
         return "'" + text.replace("\\", "\\\\").replace("'", "\\'").replace("${", "$\\{").replace(_NUL, "\\000") + "'"
 
     def call(self, function: str, code: str, at: str, columns: Sequence[str]) -> str:
         return f"{function}({', '.join((self.quote(code), at, *columns))})"
+
+    def collect(self, column: str, guard: str) -> str:
+        return f"collect_list(CASE WHEN {guard} IS NOT NULL THEN coalesce({column}, '') END)"
+
+    def sorted_text(self, column: str) -> str:
+        return f"array_join(array_sort(collect_set({column})), chr(1))"
 
     def undecided(self, kind: str) -> str:
         return f"CAST(raise_error({fixed(UNDECIDED)}) AS {kind})"
@@ -149,8 +164,32 @@ class SparkDialect(Dialect):
     def gathered(self, value: str, condition: str, distinct: bool) -> str:
         return f"collect_{'set' if distinct else 'list'}(CASE WHEN {condition} THEN {value} END)"
 
+    def sorted(self, values: str) -> str:
+        return f"array_sort({values})"
+
+    def each(self, values: str, field: str) -> str:
+        return f"transform({values}, e -> e.{field})"
+
+    def joined(self, values: str, separator: str) -> str:
+        return f"array_join({values}, {separator})"
+
+    def sum_in_order(self, values: str) -> str:
+        return f"aggregate({values}, CAST(0 AS DOUBLE), (a, e) -> a + e)"
+
     def unescaped(self, quoted: str) -> str:
         return f"from_json('{{\"a\":' || {quoted} || '}}', 'a string').a"
+
+    def after_quote(self, token: str) -> str:
+        return f"substring_index({token}, '\"', -1)"
+
+    def starts(self, text: str, start: str) -> str:
+        return f"startswith({text}, {start})"
+
+    def ends(self, text: str, end: str) -> str:
+        return f"endswith({text}, {end})"
+
+    def octets(self, text: str) -> str:
+        return f"octet_length({text})"
 
     def matches(self, text: str, pattern: str) -> str:
         return f"({text} RLIKE {self.quote(pattern)})"

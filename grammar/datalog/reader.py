@@ -204,8 +204,8 @@ class Reader(TokenReader):
             else:
                 if word in self._given:
                     self.report.error(f"{word} is given twice.", self.report.span(start, start + len(word)), hint="give one of them")
-                self._given.add(word)
                 self.directive(word, start)
+                self._given.add(word)
 
     def clauses(self) -> Iterator[Rule | Fact]:
         """The rules and facts, in the order of the text; what is read beside them is in the members."""

@@ -1,4 +1,4 @@
-"""What a feed's connection is sent and when: first bytes, news, signs of life, goodbye (server/hub.py). And the
+"""What every host of a feed sends and when: first bytes, news, signs of life, goodbye (server/hub.py, server/routes/results.py). And the
 feeds beside that of one query: of several (``/events``), with the changes of state of all, and of a stream's input.
 
 Pure of sockets and clocks, as the feeds are: the host gives the monotonic time in seconds, and polls, sends and waits.
@@ -224,6 +224,13 @@ class Driver:
     @property
     def headers(self) -> dict[str, str]:
         return headers(self._media, self.feed.position)
+
+    def begin(self, now_s: float) -> bytes:
+        return b"".join(self.opening(now_s))
+
+    def due(self, frames: list[Frame], now_s: float, closing: bool = False) -> bytes:
+        """What to send (`news`) as one."""
+        return b"".join(self.news(frames, now_s, closing))
 
     def opening(self, now_s: float) -> list[bytes]:
         """The first bytes, in pieces that feeds share. Connections end after `feed_seconds`, spread so that not all come back at once."""
