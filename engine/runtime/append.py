@@ -17,6 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from engine.ir.statement import Statement
+from engine.runtime.batch import sound_watermark
 from engine.runtime.catalogue import Catalogue, GraphVersion
 from engine.runtime.errors import EngineError, not_found
 from engine.runtime.log import LogFolder
@@ -223,7 +224,7 @@ class Appender:
         return [], None
 
     def follow(self, stream: str, watermark: int | None, control: Control | None, now_ms: int) -> None:
-        """Take in one record of a stream that is on disk already; `control` is None for an item."""
+        """Take in one record of a stream that is on disk already; `control` is None for an item. Raises ValueError where the pump does."""
         if control is not None and control.kind is Kind.STREAM:
             self.sources.pop(stream, None)
             self.keys.drop(stream)
@@ -231,7 +232,7 @@ class Appender:
                 self.sources[stream] = Source.of(descriptor, {}, now_ms)
             return
         if stream in self.sources:
-            self.sources[stream] = self.sources[stream].after(watermark, control, now_ms)
+            self.sources[stream] = self.sources[stream].after(sound_watermark(watermark), control, now_ms)
         if control is not None and control.kind is Kind.KEY:
             self.keys.add(stream, kept_receipt(control.payload))
 

@@ -11,7 +11,7 @@ from hypothesis import given, strategies as st
 from engine.runtime.append import Appender, Recovery
 from engine.runtime.errors import EngineError
 from engine.runtime.resources import Rejection
-from engine.runtime.rows import Kind, controls, prepare
+from engine.runtime.rows import Control, Kind, control_rows, controls, prepare
 from engine.runtime.streams import KeptKeys, LetterLimits, Source, Terms
 from engine.timeline import MIN
 
@@ -189,6 +189,14 @@ def test_a_watermark_far_beyond_the_clock_is_refused(arrival: bool) -> None:
     assert error.value.slug == "watermark-ahead"
     taken = push(appender(arrival=arrival, ahead_ms=100), [5], watermark_ms=NOW + 100)[1]
     assert taken.watermark_ms == NOW + 100  # type: ignore[attr-defined]
+
+
+def test_a_mark_that_is_no_time_is_passed_over_when_the_end_of_the_log_is_found_again() -> None:
+    """As the pump does, which sets it aside: else all that comes after it would be late."""
+    end = appender()
+    marks = [control_rows(Control(position, Kind.MARK, "s", watermark, {})) for position, watermark in ((1, 500), (2, 1 << 60), (3, 600))]
+    Recovery(None, None).follow(end, pa.concat_tables(marks), NOW)  # type: ignore[arg-type]
+    assert (end.sources["s"].watermark, end.position) == (600, 4)
 
 
 def test_dead_letters_that_are_not_kept_whole_or_at_all_say_so() -> None:
