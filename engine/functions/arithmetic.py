@@ -6,7 +6,6 @@ import math
 import operator
 from collections.abc import Callable
 from decimal import Decimal
-from functools import partial
 from typing import Any
 
 from engine.functions import dates, numeric
@@ -15,26 +14,16 @@ from engine.functions.numeric import EXACT
 from engine.functions.terms import Kind, Value, decode, number, numeric_value, promote
 
 
-Operation = Callable[[Any, Any], Any]
+def add(first: str, second: str) -> str:
+    return _calculate(first, second, operator.add, EXACT.add, dates.add)
 
 
-def _calculate(plain: Operation, exact: Operation, dated: Callable[[Value, Value], str], first: str, second: str) -> str:
-    left, right = decode(first), decode(second)
-    if not (left.numeric and right.numeric):
-        if left.kind >= Kind.DATETIME or right.kind >= Kind.DATETIME:
-            return dated(left, right)
-        raise ExpressionError("not a number")
-    kind, one, two = promote(left, right)
-    if kind is Kind.DECIMAL:
-        return number(kind, exact(one, two))
-    if kind is Kind.INTEGER:
-        return number(kind, plain(one, two))
-    return _float(kind, plain(one, two))
+def subtract(first: str, second: str) -> str:
+    return _calculate(first, second, operator.sub, EXACT.subtract, dates.subtract)
 
 
-add = partial(_calculate, operator.add, EXACT.add, dates.add)
-subtract = partial(_calculate, operator.sub, EXACT.subtract, dates.subtract)
-multiply = partial(_calculate, operator.mul, EXACT.multiply, dates.multiply)
+def multiply(first: str, second: str) -> str:
+    return _calculate(first, second, operator.mul, EXACT.multiply, dates.multiply)
 
 
 def divide(first: str, second: str) -> str:
@@ -63,17 +52,41 @@ def absolute(operand: str) -> str:
     return number(value.kind, value.value.copy_abs() if value.kind is Kind.DECIMAL else abs(value.value))
 
 
-def _whole(of_decimal: Callable[[Any], Any], of_double: Callable[[float], float], operand: str) -> str:
+def rounded(operand: str) -> str:
+    """ROUND: to the nearest whole number, ties towards positive infinity."""
+    return _whole(operand, numeric.round_decimal, numeric.round_double)
+
+
+def ceiling(operand: str) -> str:
+    return _whole(operand, lambda value: Decimal(math.ceil(value)), numeric.ceil_double)
+
+
+def floor(operand: str) -> str:
+    return _whole(operand, lambda value: Decimal(math.floor(value)), numeric.floor_double)
+
+
+def _whole(operand: str, of_decimal: Callable[[Any], Any], of_double: Callable[[float], float]) -> str:
     value = numeric_value(operand)
     if value.kind is Kind.INTEGER:
         return number(Kind.INTEGER, value.value)
     return number(value.kind, of_decimal(value.value) if value.kind is Kind.DECIMAL else of_double(value.value))
 
 
-rounded = partial(_whole, numeric.round_decimal, numeric.round_double)
-"""ROUND: to the nearest whole number, ties towards positive infinity."""
-ceiling = partial(_whole, lambda value: Decimal(math.ceil(value)), numeric.ceil_double)
-floor = partial(_whole, lambda value: Decimal(math.floor(value)), numeric.floor_double)
+Operation = Callable[[Any, Any], Any]
+
+
+def _calculate(first: str, second: str, plain: Operation, exact: Operation, dated: Callable[[Value, Value], str]) -> str:
+    left, right = decode(first), decode(second)
+    if not (left.numeric and right.numeric):
+        if left.kind >= Kind.DATETIME or right.kind >= Kind.DATETIME:
+            return dated(left, right)
+        raise ExpressionError("not a number")
+    kind, one, two = promote(left, right)
+    if kind is Kind.DECIMAL:
+        return number(kind, exact(one, two))
+    if kind is Kind.INTEGER:
+        return number(kind, plain(one, two))
+    return _float(kind, plain(one, two))
 
 
 def _float(kind: Kind, value: float) -> str:

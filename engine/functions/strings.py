@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from urllib.parse import quote
 
 from engine.functions.context import ExpressionError
@@ -29,15 +28,16 @@ def substr(source: str, start: str, length: str | None = None) -> str:
     return literal(text[low:high], lang=tag)
 
 
-def _cased(case: Callable[[str], str]) -> Callable[[str], str]:
-    """UCASE or LCASE by Unicode's full case mapping."""
-    def cased(source: str) -> str:
-        text, tag = text_of(source)
-        return literal(case(text), lang=tag)
-    return cased
+def ucase(source: str) -> str:
+    """UCASE by Unicode's full case mapping."""
+    text, tag = text_of(source)
+    return literal(text.upper(), lang=tag)
 
 
-ucase, lcase = map(_cased, (str.upper, str.lower))
+def lcase(source: str) -> str:
+    """LCASE by Unicode's full case mapping."""
+    text, tag = text_of(source)
+    return literal(text.lower(), lang=tag)
 
 
 def compatible(first: str, second: str) -> tuple[str, str, str]:
@@ -49,15 +49,19 @@ def compatible(first: str, second: str) -> tuple[str, str, str]:
     return text, other, tag
 
 
-def _test(holds: Callable[[str, str], bool]) -> Callable[[str, str], bool]:
-    """A test of two compatible strings."""
-    def test(text: str, part: str) -> bool:
-        one, two, _ = compatible(text, part)
-        return holds(one, two)
-    return test
+def strstarts(text: str, start: str) -> bool:
+    one, two, _ = compatible(text, start)
+    return one.startswith(two)
 
 
-strstarts, strends, contains = map(_test, (str.startswith, str.endswith, str.__contains__))
+def strends(text: str, end: str) -> bool:
+    one, two, _ = compatible(text, end)
+    return one.endswith(two)
+
+
+def contains(text: str, part: str) -> bool:
+    one, two, _ = compatible(text, part)
+    return two in one
 
 
 def strbefore(text: str, mark: str) -> str:

@@ -6,7 +6,7 @@ making a statement. A tree that is part of another one already is copied.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import reduce
 
 from sqlglot import exp
@@ -109,11 +109,24 @@ def first_known(*values: exp.Expr) -> exp.Expr:
     return exp.Coalesce(this=first, expressions=others)
 
 
-def _compared(kind: type[exp.Expr]) -> Callable[[Value, Value], exp.Expr]:
-    return lambda left, right: kind(this=_tree(left), expression=_tree(right))
+def above(left: Value, right: Value) -> exp.Expr:
+    return exp.GT(this=_tree(left), expression=_tree(right))
 
 
-above, below, equal, at_most, at_least = map(_compared, (exp.GT, exp.LT, exp.EQ, exp.LTE, exp.GTE))
+def below(left: Value, right: Value) -> exp.Expr:
+    return exp.LT(this=_tree(left), expression=_tree(right))
+
+
+def equal(left: Value, right: Value) -> exp.Expr:
+    return exp.EQ(this=_tree(left), expression=_tree(right))
+
+
+def at_most(left: Value, right: Value) -> exp.Expr:
+    return exp.LTE(this=_tree(left), expression=_tree(right))
+
+
+def at_least(left: Value, right: Value) -> exp.Expr:
+    return exp.GTE(this=_tree(left), expression=_tree(right))
 
 
 def same(names: Iterable[str], left: str, right: str) -> list[exp.Expr]:

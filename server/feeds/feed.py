@@ -27,7 +27,9 @@ def streams_of(info: QueryInfo, options: Options) -> str:
     if options.stream is not None and (whole or not program):
         why = "says which changes are told; mode=full is all that holds" if program else "is for rule programs"
         raise Problem("unknown-parameter", f"stream= {why}.", extra={"parameter": "stream"})
-    return "" if not program else "pn" if whole else options.stream or "p"
+    if not program:
+        return ""
+    return "pn" if whole else options.stream or "p"
 
 
 class Feed(Ending):
