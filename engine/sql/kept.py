@@ -48,8 +48,8 @@ class Delta:
 @dataclass(frozen=True, slots=True)
 class KeptText:
     """The statements of a kept relation over the `tables` of its windows and those of its `graphs`. The `deltas` have the parameters
-    ``seen0 ...`` (the batch of each window's table that was seen last) and ``from0 ...`` (the time before which nothing of it is
-    needed). `key` is the hash of a solution. Two statements make the macro that shows what windows see: `once` serves where no solution is
+    ``seen0 ...`` (the batch of each window's table that was seen last), ``near0 ...`` (the least batch that may have facts about the
+    subjects of those after it) and ``from0 ...`` (the time before which nothing of it is needed). `key` is the hash of a solution. Two statements make the macro that shows what windows see: `once` serves where no solution is
     kept twice, `again` gives each solution once where its facts may have come more than once."""
 
     name: str
@@ -216,7 +216,9 @@ class KeptWriter:
                 rows = self._rows(source, new=True)
             else:
                 news = self._looked_up(scans, "hs", lambda leaf: f"part > $seen{leaf.index}" if isinstance(leaf, WindowSource) else None)
-                rows = self._rows(source, lambda table: f"hs IN ({news})")
+                # Another table, too, may have facts about these subjects, and says nothing of which batches.
+                near = f"part >= $near{source.index} AND " if isinstance(source, WindowSource) else ""
+                rows = self._rows(source, lambda table: f"{near}hs IN ({news})")
             if len(scans) == 1:
                 found = self._facts(scans[0], f"({rows}) AS r")
             else:

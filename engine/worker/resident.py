@@ -13,21 +13,23 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import numpy as np
 import pyarrow as pa
 
 from engine.ipc import pack, unpack
 from engine.sql.kept import Delta, KeptText, KeptView
 from engine.worker.database import changed_rows, count_rows, kept_beside, parsed, register
+from engine.worker.subjects import Hashes, Subjects
 
 if TYPE_CHECKING:
     import duckdb
 
 _DEAD = 2           # a table, or relation, is written anew when it has so many times the rows that are needed, or that it had then
 _FEW = 1_000        # and so many more
-_BATCHES = 64       # of so many it is remembered how many rows they brought
+_BATCHES = 1_024    # of so many it is remembered what they brought
 _NEW = "rows_brought"
 _MOST_NEW = 3       # a relation is made anew where one in so many facts is new
-_MANY = 10_000      # of so many rows it is worth to know whether some are the same solution
+_MANY = 10_000      # of so many rows it is worth to know whether some are the same solution, and which subjects they have
 _MAKINGS = itertools.count(1)
 _BRINGING = threading.Lock()
 _LOCKS: dict[str, threading.Lock] = {}      # by relation
@@ -75,21 +77,41 @@ class Step:
     data: bytes
 
 
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """How many rows a batch brought, and the least batch that may have facts about one of their subjects."""
+
+    rows: int
+    nearest: int
+
+
 @dataclass(slots=True)
 class Held:
-    """What a table of this process holds; `making` tells it from what was there before it was made anew. `brought` has the rows of the last
-    batches by number."""
+    """What a table of this process holds; `making` tells it from what was there before it was made anew. `brought` has the last batches
+    by number; the `subjects` are known from when a relation asked for them."""
 
     token: str
     upto: int
     rows: int
     making: int
-    brought: dict[int, int]
+    brought: dict[int, Batch]
+    subjects: Subjects | None = None
 
     def since(self, batch: int) -> int:
         """How many rows came after a batch, if that is known: else all may have."""
-        later = [number for number in self.brought if number > batch]
-        return sum(self.brought[number] for number in later) if batch in self.brought or batch == self.upto else self.rows
+        later = self._later(batch)
+        return self.rows if later is None else sum(one.rows for one in later)
+
+    def nearest(self, batch: int) -> int:
+        """The least batch that may have facts about the subjects of what came after a batch (0: any)."""
+        later = self._later(batch)
+        return 0 if later is None else min((one.nearest for one in later), default=batch)
+
+    def _later(self, batch: int) -> list[Batch] | None:
+        """What came after a batch; None where that is not known."""
+        if batch not in self.brought and batch != self.upto:
+            return None
+        return [one for number, one in self.brought.items() if number > batch]
 
 
 def follow(connection: duckdb.DuckDBPyConnection, steps: Mapping[str, Step], alive: frozenset[str] | None) -> dict[str, Exception]:
@@ -139,27 +161,35 @@ def _take(connection: duckdb.DuckDBPyConnection, held: dict[str, Held], name: st
     hashes = ", hash(s) AS hs, hash(o) AS ho" if given is not None and "s" in given.schema.names else ""   # of facts, not of constants
     rows = f"SELECT *, CAST({step.upto} AS BIGINT) AS part{hashes} FROM {_NEW}"
     if not step.after:
-        _write(connection, f"CREATE OR REPLACE TABLE {name} AS {rows}", given)
+        brought = _write(connection, f"CREATE OR REPLACE TABLE {name} AS {rows}", given)
         known = held[name] = Held(step.token, step.upto, 0, next(_MAKINGS), {})
     else:
         assert known is not None
-        _write(connection, f"INSERT INTO {name} {rows}", given)
-    before, known.upto, known.rows = known.rows, step.upto, count_rows(connection, name)
-    known.brought[step.upto] = known.rows - before
+        brought = _write(connection, f"INSERT INTO {name} {rows}", given)
+    known.upto, known.rows = step.upto, known.rows + brought
+    nearest = 0 if known.subjects is None else known.subjects.add(step.upto, _subjects(connection, name, f" WHERE part = {step.upto}"))
+    known.brought[step.upto] = Batch(brought, nearest)
     while len(known.brought) > _BATCHES:
         del known.brought[min(known.brought)]
     if step.from_ms is not None and known.rows > _DEAD * step.rows + _FEW:
-        connection.execute(f"CREATE OR REPLACE TABLE {name} AS SELECT * FROM {name} WHERE t >= {step.from_ms}")
-        known.rows = count_rows(connection, name)
+        known.rows = changed_rows(connection, f"CREATE OR REPLACE TABLE {name} AS SELECT * FROM {name} WHERE t >= {step.from_ms}")
+        if known.subjects is not None and known.subjects.count > known.rows:
+            known.subjects = None   # made anew from what is left, if they are asked for
 
 
-def _write(connection: duckdb.DuckDBPyConnection, statement: str, given: pa.Table | None) -> None:
-    if given is not None:
-        register(connection, _NEW, given)
-        try:
-            connection.execute(statement)
-        finally:
-            connection.unregister(_NEW)
+def _write(connection: duckdb.DuckDBPyConnection, statement: str, given: pa.Table | None) -> int:
+    """Run a statement that reads what is given; how many rows it wrote."""
+    if given is None:
+        return 0
+    register(connection, _NEW, given)
+    try:
+        return changed_rows(connection, statement)
+    finally:
+        connection.unregister(_NEW)
+
+
+def _subjects(connection: duckdb.DuckDBPyConnection, table: str, where: str = "") -> Hashes:
+    return np.asarray(connection.execute(f"SELECT hs FROM {table}{where}").fetchnumpy()["hs"], np.uint64)
 
 
 def _drop(connection: duckdb.DuckDBPyConnection, held: dict[str, Held], name: str) -> None:
@@ -254,6 +284,7 @@ def _advance(connection: duckdb.DuckDBPyConnection, kept: dict[str, _Kept], step
         return
     given = {f"seen{n}": batch for n, (_, batch) in enumerate(known.seen[:len(text.tables)])}
     given |= {f"from{n}": time for n, time in enumerate(step.from_ms)}
+    given |= {f"near{n}": _nearest(connection, text.tables[n], batch) for n, (_, batch) in enumerate(known.seen[:len(text.tables)])}
     known.steps += 1
     added = sum(_added(connection, text, delta, given | {"step": known.steps}) for delta in text.deltas)
     known.seen, known.rows = now, known.rows + added
@@ -263,6 +294,14 @@ def _advance(connection: duckdb.DuckDBPyConnection, kept: dict[str, _Kept], step
         alive = " AND ".join(f"first{n} >= {time}" for n, time in enumerate(step.from_ms))
         connection.execute(f"CREATE OR REPLACE TABLE {text.name} AS SELECT * FROM {text.name} WHERE {alive}")
         _settle(connection, text, known)
+
+
+def _nearest(connection: duckdb.DuckDBPyConnection, name: str, batch: int) -> int:
+    """The least batch of a table that may have facts about the subjects of what came after a batch (0: any)."""
+    table = held_of(connection, name)
+    if table.subjects is None and table.rows > _MANY:
+        table.subjects = Subjects(_subjects(connection, name))
+    return table.nearest(batch)
 
 
 def _settle(connection: duckdb.DuckDBPyConnection, text: KeptText, known: _Kept) -> None:

@@ -98,6 +98,7 @@ def test_what_is_kept_is_what_windows_hold(name: str, seed: int, monkeypatch: py
     monkeypatch.setattr(executor_module, "AHEAD_ROWS", 1)
     chance = random.Random(f"{name} {seed}")
     monkeypatch.setattr(kept, "_MOST_NEW", chance.choice((1, 3)))
+    monkeypatch.setattr(kept, "_MANY", chance.choice((0, 10_000)))
     contents = {S: StreamContent(), R: StreamContent()}
     with own_process() as keeping, own_process() as sharing, own_process() as plain:
         ways = {"incremental": Executor(keeping, force_strategy="incremental"),

@@ -1,0 +1,53 @@
+"""Which batches may have brought facts about a subject: the hashes of a table's subjects in sorted runs, of some batches each.
+
+New facts mostly come together with all others about their subjects. So a look for what they join with need not read what came long before:
+where a run has none of their hashes, none of its batches has facts about them. Runs are merged as in a log-structured merge tree (O'Neil et
+al., "The Log-Structured Merge-Tree", 1996); a run has twice as many hashes as the next, or more.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+Hashes = np.typing.NDArray[np.uint64]
+
+
+@dataclass(frozen=True, slots=True)
+class _Run:
+    """The sorted hashes of what batch number `first`, and those up to the next run, brought."""
+
+    first: int
+    hashes: Hashes
+
+
+class Subjects:
+    """The hashes of subjects by the batches of one table."""
+
+    def __init__(self, hashes: Hashes) -> None:
+        """Those that are there, whichever batches brought them."""
+        self._runs = [_Run(0, np.unique(hashes))]
+
+    @property
+    def count(self) -> int:
+        """How many hashes are kept."""
+        return sum(len(run.hashes) for run in self._runs)
+
+    def add(self, batch: int, hashes: Hashes) -> int:
+        """Take in what a batch brought; the least batch that may have facts about one of its subjects: itself, where none before has."""
+        new = np.unique(hashes)
+        nearest = next((run.first for run in self._runs if _meet(run.hashes, new)), batch)
+        self._runs.append(_Run(batch, new))
+        while len(self._runs) > 1 and len(self._runs[-2].hashes) < 2 * len(self._runs[-1].hashes):
+            later, earlier = self._runs.pop(), self._runs.pop()
+            self._runs.append(_Run(earlier.first, np.unique(np.concatenate((earlier.hashes, later.hashes)))))
+        return nearest
+
+
+def _meet(hashes: Hashes, wanted: Hashes) -> bool:
+    """Whether two sorted arrays have an element in common."""
+    if not len(hashes):
+        return False
+    places = np.searchsorted(hashes, wanted)
+    return bool((hashes[np.minimum(places, len(hashes) - 1)] == wanted).any())
