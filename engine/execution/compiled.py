@@ -23,7 +23,7 @@ from engine.plan.explain import explain_plan, explain_staged, plan_tree
 from engine.plan.graphs import growing, with_chains
 from engine.plan.kept import with_kept
 from engine.plan.memory import describe, memory
-from engine.plan.nodes import (AtomsSource, Begun, ClosedSource, KeptSource, Plan, Project, Sample, Scan, TimedSource, closures, own_leaves,
+from engine.plan.nodes import (AtomsSource, Begun, ClosedSource, Plan, Project, Sample, Scan, TimedSource, closures, own_leaves,
                                sources, with_names)
 from engine.plan.order import Estimate
 from engine.plan.shape import Shape, shape_of
@@ -184,7 +184,7 @@ class Compiled:
 
     def kept_texts(self, text: PlanText, typed: bool) -> tuple[KeptText, ...]:
         """The statements of the kept relations that a text samples."""
-        made = {source.name: source for source in text.sources if isinstance(source, KeptSource)}
+        made = text.kept
         for name, source in made.items():
             if (name, typed) not in self._kept:
                 lowering = Lowering(DIALECTS["local"], name, self._label_offset, quick=typed)
@@ -200,7 +200,7 @@ class Compiled:
         if text is None:
             if len(self.texts) >= MOST_TEXTS:
                 self.texts.clear()
-            text = self.texts[key] = self._emit(executor, typed, self.plan_in(form), kinds)
+            text = self.texts[key] = self._emit(executor, typed, self.plan_in(form), kinds, by_panes=form in ("sampled", "shared"))
         return text
 
     def plan_in(self, form: Form) -> Plan:
@@ -217,10 +217,10 @@ class Compiled:
         query = self.statement.query
         return describe(memory(self.passes[-1].rules, query.rules.granularity_ms)) if isinstance(query, TimedProgram) else ""
 
-    def _emit(self, executor: str, typed: bool, plan: Plan, kinds: Kinds) -> PlanText:
+    def _emit(self, executor: str, typed: bool, plan: Plan, kinds: Kinds, by_panes: bool = False) -> PlanText:
         dialect = DIALECTS[executor]
         lowering = Lowering(dialect, self.identity, self._label_offset, quick=typed)
-        emitter = Emitter(dialect, lowering, typed_variables(plan) if typed else frozenset(), kinds)
+        emitter = Emitter(dialect, lowering, typed_variables(plan) if typed else frozenset(), kinds, by_panes=by_panes)
         query = self.rewritten.query
         if isinstance(self.plan, Begun):
             text = PlanText((), begun_text(self.plan), (self.plan.source,))

@@ -28,15 +28,17 @@ from engine.execution.plan_job import ExecutorName, PlanJob, Ran, SqlPlans, Task
 from engine.execution.program_steps import TimedPrograms, behind, state_at, taken_on
 from engine.execution.shapes import Shapes, Sharing
 from engine.functions.typed import ANY_KIND, Kinds
-from engine.ir.statement import Program
+from engine.ir.statement import Program, StreamSource
 from engine.limits import Cancelled, LimitExceeded, Postponed
 from engine.plan.graphs import Chosen, Way
 from engine.plan.nodes import ValiditySource
 from engine.plan.order import Estimate
 from engine.sql.dialect import DIALECTS, UNDECIDED
+from engine.sql.emit import PlanText
 from engine.sql.kept import KeptText
-from engine.sql.sources import graph_table, needed, source_texts, stream_table, tables, timed_table
+from engine.sql.sources import Evaluation, graph_table, needed, source_texts, stream_table, tables, timed_table
 from engine.worker.bundles import Found, QueryFailed, Shown, Task
+from engine.worker.panes import PaneStep
 from engine.worker.resident import Followed, KeptStep
 
 StrategyName = Literal["recompute", "incremental"]
@@ -251,14 +253,18 @@ class Executor:
         text = compiled.text(executor, typed, form)
         kinds: Kinds = frozenset().union(*(content.kinds for content in due.streams.values())) if executor == "local" else ANY_KIND
 
-        def below() -> list[str]:
-            return source_texts(text.sources, windows, evaluation, DIALECTS[executor])
+        def below(text: PlanText) -> list[str]:
+            return [*source_texts(text.sources, windows, evaluation, DIALECTS[executor]),
+                    *(panes.text(windows, evaluation) for panes in text.panes)]
+
+        def written() -> PlanText:
+            return compiled.text(executor, typed, form, kinds)
 
         kept = self._steps(due, compiled.kept_texts(text, typed))
         names = {table for step in kept for table in (*step.text.tables, *step.text.graphs)}
         names |= text.tables
         own = {} if due.derived is None or compiled.derived is None else {timed_table(compiled.derived): due.derived}
-        rounds = tuple((part, *text.pairs(below(), part)) for part in text.rounds)
+        rounds = tuple((part, *text.pairs(below(text), part)) for part in text.rounds)
         ahead = executor == "sql" and rows <= self.closed_rows
         closer: ExecutorName = "local" if ahead else executor
         texts = compiled.text(closer, typed).closures
@@ -273,9 +279,10 @@ class Executor:
             own |= {new[iri]: content.after(max(closures.seen, due.since)) for iri, content in due.streams.items()}
             rows = sum(own[name].num_rows for name in new.values())
         shape = compiled.shape if form == "shared" and not own and not closings else None
-        job = PlanJob(due, evaluation, executor, lambda: compiled.text(executor, typed, form, kinds).statement(below()),
+        job = PlanJob(due, evaluation, executor, lambda: written().statement(below(written())),
                       frozenset(names | own.keys() | constants.keys()), rows * len(due.ticks), closures, own, constants, rounds=rounds,
-                      closings=closings, ahead=ahead, kept=kept, shape=shape, typed=typed, kinds=kinds)
+                      closings=closings, ahead=ahead, kept=kept, panes=lambda: _pane_steps(written(), windows, evaluation), shape=shape,
+                      typed=typed, kinds=kinds)
         self.ran[due.query] = Ran(executor, strategy, form, why, rows * len(due.ticks), tuple(step.text.name for step in kept))
         self._sampled.pop(due.query, None)
         if kept and not own and not closings:
@@ -417,7 +424,7 @@ class Executor:
             return
         groups, alone = self._shapes.divided(jobs) if together else ([], jobs)
         tasks = [Task(job.write(), job.tables, job.cost, job.closings, job.due.query, job.due.limits, job.due.patience_ms, job.step,
-                      job.kept, shown=_shown(job.due)) for job in alone]
+                      job.kept, job.panes(), shown=_shown(job.due)) for job in alone]
         found = self._in_one_job(jobs, [*(group.task for group in groups), *tasks])
         for job, answer in zip(alone, found[len(groups):]):
             job.answer = answer
@@ -515,6 +522,12 @@ class Executor:
             return answers
         return [replace(answer, inconsistencies=inconsistencies_at(answer.tick, job.answer.findings), state=state_at(job.due, answer.tick))
                 for answer in answers]
+
+
+def _pane_steps(text: PlanText, windows: Sequence[StreamSource], evaluation: Evaluation) -> tuple[PaneStep, ...]:
+    """What a text asks of panes at each T."""
+    return tuple(PaneStep(one.table(windows), tuple(one.windows(windows, tick, evaluation) for tick in evaluation.ticks), evaluation.since)
+                 for one in text.panes)
 
 
 def _shown(due: Due) -> Shown | None:

@@ -22,6 +22,7 @@ from engine.sql.closing import Closing
 from engine.sql.leaves import Rounds
 from engine.sql.sources import Evaluation
 from engine.worker.bundles import Found, Tables, Task
+from engine.worker.panes import PaneStep
 from engine.worker.resident import KeptStep
 from engine.worker.timed_task import StagedStep, TimedStep
 
@@ -30,7 +31,8 @@ ExecutorName = Literal["local", "sql"]
 
 @dataclass(slots=True)
 class PlanJob:
-    """A plan as it is run once, in a job of its own or together with others in one: `write` gives its text, `answer` is there when it was.
+    """A plan as it is run once, in a job of its own or together with others in one: `write` gives its text, `panes` what that asks of
+    panes, `answer` is there when it was.
     A program with a time of its own has a `step` in place of a text. Its `closures` are kept, or made for it alone (None). Those of one
     `shape` can be evaluated together, with typed columns where they are `typed`. Its windows have objects of these `kinds` only. Its `own`
     tables are of this evaluation, those of `constants` are the same in each."""
@@ -49,6 +51,7 @@ class PlanJob:
     ahead: bool = False     # the closures are made in one job before the plan's own
     step: TimedStep | StagedStep | None = None
     kept: tuple[KeptStep, ...] = ()
+    panes: Callable[[], tuple[PaneStep, ...]] = tuple
     shape: Shape | None = None
     typed: bool = True
     kinds: Kinds = ANY_KIND

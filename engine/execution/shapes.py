@@ -165,8 +165,8 @@ def _group(draft: _Draft, views: Mapping[tuple[str, str], KeptView]) -> Group:
     kept: dict[str, KeptStep] = {step.text.name: step for job in jobs for step in job.kept}
     task = Task(draft.text.statement(lot_texts(draft.given, draft.lots, draft.shown, views)),
                 frozenset().union(*(job.tables for job in jobs)), sum(job.cost for job in jobs), (),
-                first.due.query, first.due.limits, first.due.patience_ms, None, tuple(kept.values()),
-                frozenset(job.due.query for job in jobs), tuple(views[key] for key in draft.reads if key in views))
+                first.due.query, first.due.limits, first.due.patience_ms, kept=tuple(kept.values()),
+                beside=frozenset(job.due.query for job in jobs), views=tuple(views[key] for key in draft.reads if key in views))
     return Group(jobs, task)
 
 

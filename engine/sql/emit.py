@@ -15,7 +15,7 @@ from engine.functions.typed import ANY_KIND, Kinds
 from engine.ir.expressions import Call, Expression
 from engine.ir.terms import Constant, Term, Variable
 from engine.plan import nodes
-from engine.plan.nodes import BoundsSource, Plan, Source
+from engine.plan.nodes import BoundsSource, KeptSource, Plan, Source
 from engine.sql import joins, leaves, modifiers
 from engine.sql.calls import Columns, is_volatile
 from engine.sql.codes import write_call
@@ -23,6 +23,7 @@ from engine.sql.dialect import Dialect
 from engine.sql.functions.values import NULL_STRING
 from engine.sql.leaves import Rounds
 from engine.sql.lower import Lowering
+from engine.sql.panes import Panes
 from engine.sql.relation import Constants, Namer, Relation, columns
 from engine.sql.sources import source_name
 
@@ -44,7 +45,7 @@ class PlanText:
     """The text of a plan: `relations` stand on those of the ticks and windows (sources.py), `select` on them. Its last columns are the
     answer's, in order; before them stand ``tick`` and, where the plan orders its rows, ``ord``. Spark computes `rounds` before, in this
     order. Before anything else, `closures` are computed. `tables` are the relations with the facts of windows and graphs that it reads,
-    beside those of its closures."""
+    beside those of its closures. Beside its sources it reads `panes`."""
 
     relations: tuple[str, ...]
     select: str
@@ -53,6 +54,13 @@ class PlanText:
     recursive: bool = False
     closures: tuple[ClosureText, ...] = ()
     tables: frozenset[str] = frozenset()
+    panes: tuple[Panes, ...] = ()
+
+    @property
+    def kept(self) -> dict[str, KeptSource]:
+        """The kept relations that it reads, by name."""
+        read = [*(source for source in self.sources if isinstance(source, KeptSource)), *(one.source for one in self.panes)]
+        return {source.name: source for source in read}
 
     @property
     def body(self) -> str:
@@ -76,19 +84,22 @@ class Emitter:
     """Emits one plan; create anew for each."""
 
     def __init__(self, dialect: Dialect, lowering: Lowering, typed: frozenset[Variable], kinds: Kinds = ANY_KIND,
-                 constants: dict[str, Constants] | None = None) -> None:
+                 constants: dict[str, Constants] | None = None, by_panes: bool = False) -> None:
         """`typed` are the variables that should have companions; the objects in windows have no other `kinds`. `constants` gets the inline
-        data with many rows, which are to be given as tables (None: they stay in the text)."""
+        data with many rows, which are to be given as tables (None: they stay in the text). What kept relations have is gathered `by_panes`
+        where that serves."""
         self.dialect = dialect
         self.lowering = lowering
         self.typed = typed
         self.constants = constants
+        self.by_panes = by_panes
         self._kinds = kinds
         self.name = Namer()
         self._texts: list[tuple[str, str]] = []     # names and what they are
         self._made: set[str] = set()                # names of what is made once, however often it is read
         self._done: dict[int, tuple[Plan, Relation]] = {}
         self._sources: dict[Source, None] = {}
+        self._panes: dict[Panes, None] = {}
         self._rounds: list[Rounds] = []
         self.most: dict[int, int] = {}      # of what ordered plans (by id) give, so many rows are asked for
         self._recursive = False
@@ -117,7 +128,8 @@ class Emitter:
         return self._finish(f"SELECT DISTINCT tick, s, p, o FROM ({union}) AS made WHERE {good}")
 
     def _finish(self, select: str) -> PlanText:
-        return PlanText(tuple(self._relations()), select, tuple(self._sources), tuple(self._rounds), self._recursive)
+        return PlanText(tuple(self._relations()), select, tuple(self._sources), tuple(self._rounds), self._recursive,
+                        panes=tuple(self._panes))
 
     def _numbered(self, relation: Relation, listed: list[str]) -> Relation:
         """A solution's identity: its values, and its number among equal ones."""
@@ -146,6 +158,11 @@ class Emitter:
             self._texts.append((source_name(source), self._star(source)))
         self._sources.setdefault(source)
         return source_name(source), _keys(source), _repeats(source)
+
+    def read_panes(self, panes: Panes) -> str:
+        """Name of the relation of what is gathered by panes."""
+        self._panes.setdefault(panes)
+        return panes.name
 
     def kinds_in(self, source: Source) -> Kinds:
         """The kinds that objects of a source may have."""

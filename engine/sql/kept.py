@@ -49,8 +49,9 @@ class Delta:
 class KeptText:
     """The statements of a kept relation over the `tables` of its windows and those of its `graphs`. The `deltas` have the parameters
     ``seen0 ...`` (the batch of each window's table that was seen last), ``near0 ...`` (the least batch that may have facts about the
-    subjects of those after it) and ``from0 ...`` (the time before which nothing of it is needed). `key` is the hash of a solution. Two statements make the macro that shows what windows see: `once` serves where no solution is
-    kept twice, `again` gives each solution once where its facts may have come more than once."""
+    subjects of those after it) and ``from0 ...`` (the time before which nothing of it is needed). `key` is the hash of a solution, `newest`
+    the time of its newest fact. The statements make the macros that show what windows see: those of `once` serve where no solution is kept
+    twice, `again` ones give each solution once where its facts may have come more than once."""
 
     name: str
     tables: tuple[str, ...]
@@ -58,8 +59,9 @@ class KeptText:
     whole: str
     deltas: tuple[Delta, ...]
     key: str
-    once: str
-    again: str
+    once: tuple[str, ...]
+    again: tuple[str, ...]
+    newest: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +101,7 @@ class KeptWriter:
         deltas = tuple(self._delta(number) for number, group in enumerate(self._groups) if _windows(self._source.scans[group[0]]))
         names = ", ".join(variable.name for variable in self._variables)
         return KeptText(self._source.name, tuple(map(stream_table, self._source.streams)), tuple(map(graph_table, graphs)), whole, deltas,
-                        f"hash({names})" if names else "0", self._shown(False), self._shown(True))
+                        f"hash({names})" if names else "0", self._shown(False), self._shown(True), newest(len(self._source.streams)))
 
     # --- facts
 
@@ -184,21 +186,27 @@ class KeptWriter:
         columns = Columns(lambda v: v.name if v in variables else None, dict.fromkeys(objects, ANY_KIND), frozenset(), None, variables)
         return [self._lowering.condition(condition, columns) for condition in filters]
 
-    def _shown(self, again: bool) -> str:
-        """The macro of the relation's name that gives what is shown; where solutions are kept `again` one row of each."""
+    def _shown(self, again: bool) -> tuple[str, ...]:
+        """The macros that give what is shown: all of it, and what is left without the solutions whose newest facts lie between two times;
+        where solutions are kept `again` one row of each."""
         tokens = [variable.name for variable in self._variables]
         typed = [f"{variable.name}{suffix}" for variable in self._objects for suffix in COMPANIONS]
         windows = range(len(self._source.streams))
         given = [f"{name}{window}" for window in windows for name in ("low", "high")]
         where = [f"first{window} >= low{window} AND last{window} < high{window}" for window in windows]
-        rows = f"FROM {self._source.name} WHERE {' AND '.join([*where, 'born > since'])}"
-        if not tokens:
-            rows = f"SELECT DISTINCT 1 AS u {rows}"
-        elif again:
-            rows = f"SELECT {', '.join([*tokens, *(f'any_value({c}) AS {c}' for c in typed)])} {rows} GROUP BY {', '.join(tokens)}"
-        else:
-            rows = f"SELECT {', '.join([*tokens, *typed])} {rows}"
-        return f"CREATE OR REPLACE MACRO {self._source.name}({', '.join([*given, 'since'])}) AS TABLE {rows}"
+
+        def rows(more: Sequence[str] = ()) -> str:
+            found = f"FROM {self._source.name} WHERE {' AND '.join([*where, 'born > since', *more])}"
+            if not tokens:
+                return f"SELECT DISTINCT 1 AS u {found}"
+            if again:
+                return f"SELECT {', '.join([*tokens, *(f'any_value({c}) AS {c}' for c in typed)])} {found} GROUP BY {', '.join(tokens)}"
+            return f"SELECT {', '.join([*tokens, *typed])} {found}"
+
+        last = newest(len(windows))
+        return (_macro(self._source.name, [*given, "since"], rows()),
+                _macro(rest_macro(self._source.name), [*given, "since", "from_ms", "until_ms"],
+                       rows([f"NOT ({last} >= from_ms AND {last} < until_ms)"])))
 
     # --- what is new
 
@@ -297,6 +305,20 @@ def _hashed(scan: Scan) -> list[Variable]:
 
 def _windows(scan: Scan) -> list[int]:
     return [leaf.index for leaf in leaves(scan.source) or () if isinstance(leaf, WindowSource)]
+
+
+def newest(windows: int) -> str:
+    """The time of the newest fact of a solution that so many windows find, in the columns of a relation."""
+    return _extreme("greatest", [f"last{window}" for window in range(windows)])
+
+
+def rest_macro(relation: str) -> str:
+    """Name of the macro that gives what windows see of a relation but for the solutions whose newest facts lie between two times."""
+    return f"{relation}_rest"
+
+
+def _macro(name: str, given: Sequence[str], rows: str) -> str:
+    return f"CREATE OR REPLACE MACRO {name}({', '.join(given)}) AS TABLE {rows}"
 
 
 def _extreme(function: str, columns: Sequence[str]) -> str:

@@ -78,17 +78,24 @@ def _graph(emitter: Emitter, graph: Term | None) -> tuple[tuple[Variable, ...], 
 
 def sample(emitter: Emitter, plan: nodes.Sample) -> Relation:
     """What is kept and seen at T."""
+    read, listed, relation = sampled(emitter, plan)
+    source, keys, _ = emitter.read(read)
+    return replace(relation, name=emitter.add(f"SELECT {', '.join([*keys, *listed])} FROM {source}"))
+
+
+def sampled(emitter: Emitter, plan: nodes.Sample) -> tuple[nodes.KeptSource, tuple[str, ...], Relation]:
+    """The source of a sample, its columns under their names in the plan, and what relation these are."""
     names = dict(zip(plan.source.variables, plan.variables))
     typed = {own: emitter.kinds_in(plan.source.scans[number].source) for own, number in plan.source.objects.items()
              if names[own] in emitter.typed}
-    source, keys, _ = emitter.read(replace(plan.source, typed=frozenset(typed)))
-    select = [*keys]
+    listed = []
     for own, variable in names.items():
         column = emitter.name(variable)
-        select.append(f"{own.name} AS {column}")
-        select += [f"{own.name}{suffix} AS {column}{suffix}" for suffix in COMPANIONS if own in typed]
-    name = emitter.add(f"SELECT {', '.join(select)} FROM {source}")
-    return Relation(name, keys, "ticks", plan.variables, frozenset(plan.variables), {names[own]: kinds for own, kinds in typed.items()})
+        listed.append(f"{own.name} AS {column}")
+        listed += [f"{own.name}{suffix} AS {column}{suffix}" for suffix in COMPANIONS if own in typed]
+    kinds = {names[own]: found for own, found in typed.items()}
+    return replace(plan.source, typed=frozenset(typed)), tuple(listed), Relation(
+        "", ("tick",), "ticks", plan.variables, frozenset(plan.variables), kinds)
 
 
 def ends(emitter: Emitter, plan: nodes.Nodes) -> Relation:

@@ -10,12 +10,14 @@ from typing import TYPE_CHECKING
 from engine.ir.expressions import Aggregate as AggregateCall, Expression
 from engine.ir.terms import Constant, Variable
 from engine.plan import nodes
+from engine.sql import leaves
 from engine.sql.calls import Columns
 from engine.sql.codes import write_aggregate
 from engine.sql.functions.aggregates import Gathered, by_function, count, extreme, group_concat, number_of, sample, total
 from engine.sql.functions.arithmetic import arithmetic_in
 from engine.sql.functions.order import order_keys, rough_key
 from engine.sql.functions.values import INTEGER, NULL_STRING
+from engine.sql.panes import Panes
 from engine.sql.relation import COMPANIONS, Relation, columns, key_condition, padded
 
 if TYPE_CHECKING:
@@ -64,11 +66,10 @@ def _in_steps(emitter: Emitter, name: str, expression: Expression, spelling: Col
 
 def aggregate(emitter: Emitter, plan: nodes.Aggregate) -> Relation:
     """Groups per evaluation time: what is gathered of each, and the tokens made of it."""
-    relation = emitter.relation(plan.input)
+    relation, found, columns = _by_panes(emitter, plan) or _by_rows(emitter, plan)
     keys = [emitter.name(v) for v in plan.keys if v in relation.variables]
     missing = [v for v in plan.keys if v not in relation.variables]
-    found = {v: _gathered(emitter, call, relation, f"a{number}") for number, (v, call) in enumerate(plan.aggregates)}
-    grouped, held = _groups(emitter, plan, relation, keys, [f"{sql} AS {name}" for g in found.values() for name, sql in g.columns.items()])
+    grouped, held = _groups(emitter, plan, relation, keys, [f"{sql} AS {name}" for name, sql in columns.items()])
     counted = frozenset(v for v, call in plan.aggregates if call.function == "COUNT")
     typed = {v: frozenset((INTEGER,)) for v in counted & emitter.typed} if emitter.lowering.quick else {}
     made = [*held, *keys]
@@ -80,6 +81,33 @@ def aggregate(emitter: Emitter, plan: nodes.Aggregate) -> Relation:
     name = emitter.add(f"SELECT {', '.join(made) or '1 AS u'} FROM {grouped}")
     variables = (*plan.keys, *found)
     return Relation(name, relation.keys, relation.spine, variables, counted | (frozenset(plan.keys) & relation.certain), typed)
+
+
+def _all_gathered(emitter: Emitter, plan: nodes.Aggregate, relation: Relation) -> dict[Variable, Gathered]:
+    return {v: _gathered(emitter, call, relation, f"a{number}") for number, (v, call) in enumerate(plan.aggregates)}
+
+
+def _by_rows(emitter: Emitter, plan: nodes.Aggregate) -> tuple[Relation, dict[Variable, Gathered], dict[str, str]]:
+    """The rows of the groups, what is gathered of them, and the aggregates by name that gather it."""
+    relation = emitter.relation(plan.input)
+    found = _all_gathered(emitter, plan, relation)
+    return relation, found, {name: sql for gathered in found.values() for name, sql in gathered.columns.items()}
+
+
+def _by_panes(emitter: Emitter, plan: nodes.Aggregate) -> tuple[Relation, dict[Variable, Gathered], dict[str, str]] | None:
+    """The same where the rows are what a kept relation has, which panes have gathered already; None where they cannot."""
+    if not emitter.by_panes or not isinstance(plan.input, nodes.Sample):
+        return None
+    source, listed, relation = leaves.sampled(emitter, plan.input)
+    found = _all_gathered(emitter, plan, relation)
+    merged: dict[str, str] = {}
+    for gathered in found.values():
+        if (own := gathered.merged()) is None:
+            return None
+        merged |= own
+    keys = tuple(emitter.name(v) for v in plan.keys if v in relation.variables)
+    columns = tuple((name, sql) for gathered in found.values() for name, sql in gathered.columns.items())
+    return replace(relation, name=emitter.read_panes(Panes(source, listed, keys, columns))), found, merged
 
 
 def _groups(emitter: Emitter, plan: nodes.Aggregate, relation: Relation, keys: list[str], gathered: list[str]) -> tuple[str, list[str]]:

@@ -27,6 +27,7 @@ from engine.worker import resident, timed_task
 from engine.worker.closures import close, drop_relation, forget, go_on
 from engine.worker.database import cursors, database, kept_beside, own_threads, register
 from engine.worker.guard import check_size, end_overdue, fetched, guarded, is_out_of_memory, out_of_memory
+from engine.worker.panes import PaneStep
 from engine.worker.resident import Behind, Followed, KeptStep, follow, token_of
 from engine.worker.timed_task import StagedStep, TimedStep
 
@@ -68,9 +69,9 @@ failed."""
 @dataclass(frozen=True, slots=True)
 class Task:
     """One plan text to run over named tables for a `query`, once its closures are computed; in place of a text the `step` of a program
-    with a time of its own. Relations that are `kept` are brought up to date before, and the `views` made that other tasks read too. `cost`
-    is its estimated rows. `patience_ms` is as in Due. It may answer the queries `beside` it, too. A large answer is written as it is
-    `shown`."""
+    with a time of its own. Relations that are `kept` are brought up to date before, their `panes` filled, and the `views` made that other
+    tasks read too. `cost` is its estimated rows. `patience_ms` is as in Due. It may answer the queries `beside` it, too. A large answer is
+    written as it is `shown`."""
 
     text: str
     tables: frozenset[str]
@@ -81,6 +82,7 @@ class Task:
     patience_ms: int | None = None
     step: TimedStep | StagedStep | None = None
     kept: tuple[KeptStep, ...] = ()
+    panes: tuple[PaneStep, ...] = ()
     beside: frozenset[str] = frozenset()
     views: tuple[KeptView, ...] = ()
     shown: Shown | None = None
@@ -225,9 +227,10 @@ def _run_bundle(connection: duckdb.DuckDBPyConnection, tables: dict[str, bytes],
 def _run(connection: duckdb.DuckDBPyConnection, number: int, task: Task, closures: Closures) -> Result:
     def work() -> tuple[bytes | Written, bytes | None]:
         resident.bring_up_to_date(connection, task.kept)
+        given = resident.fill_panes(connection, task.panes)
         resident.show(connection, task.views)
         made = [findings for closing in task.closings if (findings := closures.make(closing)) is not None]
-        answer = _given(fetched(connection, task.text, task.limits), task.shown)
+        answer = _given(fetched(connection, task.text, given, task.limits), task.shown)
         return answer, pack(pa.concat_tables(made)) if made else None
     return _within_limits(connection, number, task, work)
 

@@ -14,7 +14,7 @@ import sys
 import threading
 import time
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -101,9 +101,9 @@ def out_of_memory(failure: Exception) -> LimitExceeded:
                          f"{': ' + found[0].strip() if found else ''}; the limit workerMemory is set by THALWEG_WORKER_MEMORY")
 
 
-def fetched(connection: duckdb.DuckDBPyConnection, text: str, limits: EvaluationLimits) -> pa.Table:
-    """The answer of a plan text, read for as long as it is within its limits."""
-    reader = connection.execute(text).to_arrow_reader(BATCH_ROWS)
+def fetched(connection: duckdb.DuckDBPyConnection, text: str, given: Mapping[str, int], limits: EvaluationLimits) -> pa.Table:
+    """The answer of a plan text with the parameters `given`, read for as long as it is within its limits."""
+    reader = connection.execute(text, given or None).to_arrow_reader(BATCH_ROWS)
     assert reader is not None, "a plan gives rows"
     batches, rows, size = [], 0, 0
     try:

@@ -10,15 +10,16 @@ from __future__ import annotations
 import itertools
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 
 from engine.ipc import pack, unpack
-from engine.sql.kept import Delta, KeptText, KeptView
+from engine.sql.kept import Delta, KeptText, KeptView, rest_macro
 from engine.worker.database import changed_rows, count_rows, kept_beside, parsed, register
+from engine.worker.panes import Filled, PaneStep, cut, drop, fill, trim
 from engine.worker.subjects import Hashes, Subjects
 
 if TYPE_CHECKING:
@@ -214,6 +215,7 @@ class _Kept:
     settled: int = 0
     steps: int = 0
     once: bool | None = None    # whether it is known that no solution is kept twice
+    panes: dict[str, Filled] = field(default_factory=dict)
 
 
 def bring_up_to_date(connection: duckdb.DuckDBPyConnection, steps: Sequence[KeptStep]) -> None:
@@ -226,6 +228,16 @@ def bring_up_to_date(connection: duckdb.DuckDBPyConnection, steps: Sequence[Kept
             except BaseException:
                 _drop_kept(connection, kept, step.text.name)
                 raise
+
+
+def fill_panes(connection: duckdb.DuckDBPyConnection, steps: Sequence[PaneStep]) -> dict[str, int]:
+    """Fill the panes of relations that are up to date; the parameters of the text that reads them."""
+    given: dict[str, int] = {}
+    for step in steps:
+        with _lock_of(step.text.relation):
+            known = _kept(connection)[step.text.relation]
+            given |= fill(connection, known.panes, step, known.rows if known.once else None, known.steps)
+    return given
 
 
 def _lock_of(relation: str) -> threading.Lock:
@@ -277,6 +289,8 @@ def _advance(connection: duckdb.DuckDBPyConnection, kept: dict[str, _Kept], step
     if known is not None and known.seen == now:
         return
     if known is None or [making for making, _ in known.seen] != [making for making, _ in now] or _mostly_new(known, tables):
+        if known is not None:
+            drop(connection, known.panes)
         connection.execute(f"CREATE OR REPLACE TABLE {text.name} AS SELECT *, {text.key} AS key, CAST(0 AS BIGINT) AS step "
                            f"FROM ({text.whole}) AS w")
         known = kept[text.name] = _Kept(now)
@@ -288,12 +302,16 @@ def _advance(connection: duckdb.DuckDBPyConnection, kept: dict[str, _Kept], step
     known.steps += 1
     added = sum(_added(connection, text, delta, given | {"step": known.steps}) for delta in text.deltas)
     known.seen, known.rows = now, known.rows + added
-    if known.once and added and not _only_new(connection, text.name, known.steps):
-        _show_once(connection, text, known, False)
+    if known.once and added:
+        same, oldest = _same(connection, text, known.steps)
+        cut(connection, known.panes, None if same else oldest)
+        if same:
+            _show_once(connection, text, known, False)
     if known.rows > _DEAD * known.settled + _FEW:
         alive = " AND ".join(f"first{n} >= {time}" for n, time in enumerate(step.from_ms))
         connection.execute(f"CREATE OR REPLACE TABLE {text.name} AS SELECT * FROM {text.name} WHERE {alive}")
         _settle(connection, text, known)
+        trim(connection, known.panes, min(step.from_ms))
 
 
 def _nearest(connection: duckdb.DuckDBPyConnection, name: str, batch: int) -> int:
@@ -313,15 +331,18 @@ def _settle(connection: duckdb.DuckDBPyConnection, text: KeptText, known: _Kept)
 
 def _show_once(connection: duckdb.DuckDBPyConnection, text: KeptText, known: _Kept, once: bool) -> None:
     if known.once is not once:
-        connection.execute(text.once if once else text.again)
+        for statement in text.once if once else text.again:
+            connection.execute(statement)
         known.once = once
 
 
-def _only_new(connection: duckdb.DuckDBPyConnection, relation: str, step: int) -> bool:
-    """Whether what a step has added was not there before, and is not there twice; a hash that two have in common counts as one."""
-    text = (f"SELECT count(*) - count(DISTINCT key) + (SELECT count(*) FROM {relation} WHERE step < $step AND "
-            f"key IN (SELECT key FROM {relation} WHERE step = $step)) FROM {relation} WHERE step = $step")
-    return changed_rows(connection, parsed(connection, text), {"step": step}) == 0
+def _same(connection: duckdb.DuckDBPyConnection, text: KeptText, step: int) -> tuple[int, int]:
+    """How much of what a step has added was there before, or is there twice; and the time of the newest fact of a solution that it added,
+    the least of them. A hash that two have in common counts as one."""
+    counted = (f"SELECT count(*) - count(DISTINCT key) + (SELECT count(*) FROM {text.name} WHERE step < $step AND "
+               f"key IN (SELECT key FROM {text.name} WHERE step = $step)), min({text.newest}) FROM {text.name} WHERE step = $step")
+    [(same, oldest)] = connection.execute(parsed(connection, counted), {"step": step}).fetchall()
+    return same, oldest
 
 
 def _added(connection: duckdb.DuckDBPyConnection, text: KeptText, delta: Delta, given: Mapping[str, int]) -> int:
@@ -348,6 +369,8 @@ def _mostly_new(known: _Kept, tables: Sequence[Held]) -> bool:
 
 
 def _drop_kept(connection: duckdb.DuckDBPyConnection, kept: dict[str, _Kept], name: str) -> None:
-    kept.pop(name, None)
-    connection.execute(f"DROP MACRO TABLE IF EXISTS {name}")
+    if (known := kept.pop(name, None)) is not None:
+        drop(connection, known.panes)
+    for macro in (name, rest_macro(name)):
+        connection.execute(f"DROP MACRO TABLE IF EXISTS {macro}")
     connection.execute(f"DROP TABLE IF EXISTS {name}")

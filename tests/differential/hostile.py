@@ -268,7 +268,7 @@ def statements(compiled: Compiled, folder: Path, kinds: Sequence[tuple[str, bool
             sampled = compiled.text(executor, typed, "sampled")
             yield executor, sampled.statement(source_texts(sampled.sources, windows, evaluation, dialect))
             for written in compiled.kept_texts(sampled, typed):
-                yield from ((executor, part) for part in (written.whole, written.once, written.again))
+                yield from ((executor, part) for part in (written.whole, *written.once, *written.again))
                 for delta in written.deltas:
                     yield from ((executor, part) for part in (*(part.text for part in delta.parts), delta.joined))
         answering = compiled.with_goal or compiled

@@ -8,8 +8,8 @@ doubles one after the other in the order of their tokens.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 
 from engine.functions.typed import Kind, Kinds
 from engine.ir.expressions import Aggregate
@@ -20,28 +20,39 @@ from engine.sql.functions.values import (DECIMAL, DOUBLE, DOUBLE_END, HARD, INTE
                                          STRING, TEXT, ZERO, decimal_token, integer_token, listed)
 
 LARGEST_DOUBLE = "1.7976931348623157e308"
+COUNTS = "counts"   # numbers of parts, which are added; 0 where there are none
 Calls = Callable[[str, list[str]], str]
 """SQL that applies an operator of engine/functions to tokens."""
 
 
 @dataclass(frozen=True, slots=True)
 class Gathered:
-    """`columns` are aggregates over the group, named; `token` is the answer over these names, `count` its number where it is one."""
+    """`columns` are aggregates over the group, named; `token` is the answer over these names, `count` its number where it is one. Where
+    parts of a group have been gathered these are merged by the functions `merges`, by name; columns without one cannot be merged."""
 
     columns: dict[str, str]
     token: str
     count: str | None = None
+    merges: Mapping[str, str] = field(default_factory=dict)
+
+    def merged(self) -> dict[str, str] | None:
+        """The columns of a group over those of its parts, None where these do not give them."""
+        if not self.columns.keys() <= self.merges.keys():
+            return None
+        return {name: f"CAST(coalesce(sum({name}), 0) AS BIGINT)" if self.merges[name] == COUNTS else f"{self.merges[name]}({name})"
+                for name in self.columns}
 
 
 def count(dialect: Dialect, call: Aggregate, counted: str, name: str) -> Gathered:
     """COUNT of what `counted` is not null for."""
     number = f"{name}_c"
-    return Gathered({number: f"count({'DISTINCT ' if call.distinct else ''}{counted})"}, integer_token(number), number)
+    return Gathered({number: f"count({'DISTINCT ' if call.distinct else ''}{counted})"}, integer_token(number), number,
+                    {} if call.distinct else {number: COUNTS})
 
 
 def sample(dialect: Dialect, call: Aggregate, column: str, name: str) -> Gathered:
     """SAMPLE: the least token."""
-    return Gathered({f"{name}_s": f"min({column})"}, f"{name}_s")
+    return Gathered({f"{name}_s": f"min({column})"}, f"{name}_s", None, {f"{name}_s": "min"})
 
 
 def group_concat(dialect: Dialect, call: Aggregate, column: str, name: str) -> Gathered:
@@ -89,7 +100,8 @@ def total(dialect: Dialect, call: Aggregate, column: str, name: str, kinds: Kind
     if call.function == "AVG":
         rows = a + ("u" if call.distinct else "0")
         token = f"CASE WHEN {a}0 = 0 THEN {ZERO} ELSE {calls('/', [token, integer_token(rows)])} END"
-    return Gathered({a + part: sql for part, sql in columns.items()}, token)
+    merges = {} if call.distinct else {"0": COUNTS, "v": COUNTS, "k": "max", "i": "sum", "d": "sum", "x": "bool_or"}
+    return Gathered({a + part: sql for part, sql in columns.items()}, token, None, {a + part: merge for part, merge in merges.items()})
 
 
 def extreme(dialect: Dialect, call: Aggregate, column: str, name: str, kinds: Kinds) -> Gathered:
@@ -111,13 +123,15 @@ def extreme(dialect: Dialect, call: Aggregate, column: str, name: str, kinds: Ki
     known = frozenset().union(*(group for group, _ in groups.values()))
     a = f"{name}_"
     columns = {a + part: sql for part, sql in parts.items()} | {f"{a}0": "count(here)", f"{a}v": f"count({column})"}
+    merges = {a + part: best if part in ("b", "r", "t") else "min" for part in parts} | {
+        f"{a}0": COUNTS, f"{a}v": COUNTS, f"{a}x": "bool_or"}
     cases = [f"WHEN {a}v < {a}0 THEN NULL"]
     if not kinds <= known:
         columns[f"{a}x"] = f"bool_or({k} NOT IN ({listed(known)}))"
         cases.append(f"WHEN {a}x THEN {dialect.undecided('STRING')}")
     order = [f"{a}b" if part == "b" else f"'<' || {a}r || '>'" if part == "r" else f"{a}{part}.c" for part in parts]
     found = ", ".join([*(reversed(order) if highest else order), NULL_STRING])
-    return Gathered(columns, f"CASE {' '.join(cases)} ELSE coalesce({found}) END")
+    return Gathered(columns, f"CASE {' '.join(cases)} ELSE coalesce({found}) END", None, merges)
 
 
 def number_of(count_column: str) -> list[str]:

@@ -1,0 +1,124 @@
+"""Aggregates by panes against those of whole windows: random streams whose facts come late, at the edges of panes, and sometimes twice."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from engine.execution.content import StreamContent
+from engine.execution.due import Due
+from engine.execution.executor import Executor
+from engine.execution.own_process import own_process
+from engine.records import Event
+from engine.runtime.rows import facts_of
+from engine.timeline import MIN
+from engine.worker import panes, resident
+from tests.differential.test_kept import R, S, E, compiled, rows
+from tests.encoded import encode
+
+XSD = "http://www.w3.org/2001/XMLSchema#"
+WINDOW = "FROM NAMED WINDOW :w ON :s [RANGE 6s STEP 2s]"
+TWO = f"{WINDOW} FROM NAMED WINDOW :v ON :r [RANGE 9s STEP 2s]"
+STAR = "WINDOW :w { ?s :p ?a ; :q ?b }"
+QUERIES = {
+    "count": f"SELECT (COUNT(*) AS ?n) (COUNT(?a) AS ?m) {WINDOW} WHERE {{ {STAR} }}",
+    "by group": f"SELECT ?b (COUNT(*) AS ?n) (SUM(?a) AS ?x) (AVG(?a) AS ?y) {WINDOW} WHERE {{ {STAR} }} GROUP BY ?b",
+    "extremes": f"SELECT ?b (MIN(?a) AS ?x) (MAX(?a) AS ?y) (MAX(?s) AS ?z) (SAMPLE(?a) AS ?w) {WINDOW} WHERE {{ {STAR} }} GROUP BY ?b",
+    "in a sub-query": f"SELECT ?s ?m {WINDOW} WHERE {{ WINDOW :w {{ ?s :p ?m ; :q ?b {{ SELECT (MAX(?a) AS ?m) "
+                      f"WHERE {{ ?s :p ?a ; :q ?b }} }} }} }}",
+    "two windows": f"SELECT ?b (COUNT(*) AS ?n) (MIN(?c) AS ?x) {TWO} WHERE {{ {STAR} WINDOW :v {{ ?s :p ?c ; :q ?d }} }} GROUP BY ?b",
+    "moved window": f"SELECT ?b (SUM(?a) AS ?x) FROM NAMED WINDOW :w ON :s [FROM NOW-9s TO NOW-3s STEP 2s] WHERE {{ {STAR} }} GROUP BY ?b",
+    "many groups": f"SELECT ?s (COUNT(*) AS ?n) {WINDOW} WHERE {{ {STAR} }} GROUP BY ?s",
+    "one of each": f"SELECT ?b (COUNT(DISTINCT ?a) AS ?n) (SUM(DISTINCT ?a) AS ?x) {WINDOW} WHERE {{ {STAR} }} GROUP BY ?b",
+    "texts": f"SELECT (GROUP_CONCAT(?b) AS ?x) (COUNT(*) AS ?n) {WINDOW} WHERE {{ {STAR} }}",
+}
+NEVER = {"one of each", "texts"}
+
+
+def events(chance: random.Random, begin: int, position: int, known: list[str], again: float) -> Iterator[tuple[str, Event]]:
+    """Some seconds of two streams, of which so many in one are `again` about known subjects."""
+    for number in range(chance.randint(0, 12)):
+        subject = chance.choice(known) if known and chance.random() < again else f"<{E}n{position}_{number}>"
+        known.append(subject)
+        value = f'"{chance.randint(-3, 9)}"^^<{XSD}integer>' if chance.random() < 0.6 else f'"{chance.randint(0, 99) / 8}"^^<{XSD}decimal>'
+        triples = ((subject, f"<{E}p>", value), (subject, f"<{E}q>", f'"{chance.choice("abc")}"'))
+        late = -3_000 if chance.random() < 0.2 else 0
+        time = max(0, begin + chance.choice((chance.randint(late, 2_000), 187 * chance.randint(0, 10), 0)))
+        yield chance.choice((S, S, R)), Event(position + number, S, time, None, triples[:chance.choice((1, 2, 2, 2))], 0)
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("name", QUERIES)
+def test_panes_give_what_windows_hold(name: str, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(resident, "_FEW", 40)
+    monkeypatch.setattr(resident, "_MANY", 0)
+    monkeypatch.setattr(panes, "FEWER", 0 if name != "many groups" else 1)
+    monkeypatch.setattr(panes, "UNUSED", 3)
+    chance = random.Random(f"{name} {seed}")
+    contents, known = {S: StreamContent(), R: StreamContent()}, list[str]()
+    read, position, whole = 0, 1, panes.fill
+
+    def fill(*given: Any) -> dict[str, int]:
+        nonlocal read
+        found = whole(*given)
+        read += sum(until - first for first, until in zip(*[iter(found.values())] * 2))
+        return found
+
+    monkeypatch.setattr(resident, "fill", fill)
+    with own_process() as keeping, own_process() as plain:
+        ways = {"incremental": Executor(keeping, force_strategy="incremental"),
+                "recompute": Executor(plain, force_strategy="recompute", forgets=False)}
+        queries = {strategy: [compiled(QUERIES[one], one) for one in dict.fromkeys((name, "count"))] for strategy in ways}
+        step = since = 0
+        while step < 24:
+            for stream, content in contents.items():
+                made = [event for to, event in events(chance, step * 2_000, position, known, 0.1 * (seed % 2)) if to == stream]
+                position += 20
+                if made:
+                    content.append(facts_of(encode(made)))
+                content.evict((step - 7) * 2_000 if chance.random() < 0.9 else MIN)
+            if chance.random() < 0.05:
+                resident._held(keeping._connection).clear()     # the worker is another one
+            since = position if chance.random() < 0.03 else since
+            ticks = tuple(2_000 * (step + more) for more in range(chance.choice((1, 1, 1, 3))))
+            asked = [number for number in range(len(queries["recompute"])) if number == 0 or chance.random() < 0.3]
+            found = {}
+            for strategy, executor in ways.items():
+                dues = [Due(f"q{number}", query, ticks, since, {iri: contents[iri] for iri in
+                        {source.stream for source in query.statement.streams}}, {}) for number in asked
+                        for query in [queries[strategy][number]]]
+                found[strategy] = executor.evaluate(dues)
+            for one, other in zip(found["incremental"], found["recompute"], strict=True):
+                assert rows(one) == rows(other), (name, seed, step, one.tick)
+            step += len(ticks)
+        for executor in ways.values():
+            executor.close()
+    assert seed % 2 or name in NEVER or name == "many groups" or read, "panes were read"
+
+
+def test_panes_are_filled_once() -> None:
+    """What an evaluation adds to panes are those that are over since the one before it."""
+    content, subject = StreamContent(), 0
+    with own_process() as tasks:
+        executor = Executor(tasks, force_strategy="incremental")
+        query = compiled(QUERIES["by group"], "q")
+        for step in range(1, 16):
+            made = []
+            for number in range(2_000):
+                subject += 1
+                made.append(Event(subject, S, (step - 1) * 2_000 + number, None, (
+                    (f"<{E}n{subject}>", f"<{E}p>", f'"{number}"^^<{XSD}integer>'), (f"<{E}n{subject}>", f"<{E}q>", '"a"')), 0))
+            content.append(facts_of(encode(made)))
+            content.evict((step - 6) * 2_000)
+            with pytest.MonkeyPatch.context() as patch:
+                patch.setattr(resident, "_MANY", 100)
+                [answer] = executor.evaluate([Due("q", query, (step * 2_000,), -1, {S: content}, {})])
+            assert answer.error is None
+            [kept] = resident._kept(tasks._connection).values()
+            [filled] = kept.panes.values()
+            assert filled.until == step * 2_000 // 187
+            assert filled.rows <= 4 * panes.IN_WINDOW, "panes that no window shows go with the solutions in them"
+        executor.close()
