@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from engine.ir import strata
 from server import demo
 from server.cli import main
 
@@ -182,8 +183,6 @@ def test_options_that_do_not_go_together(run: Run, arguments: str, complaint: st
     ("p.dmtl --derived ,", {}, "--derived names no predicate; there are ShortStop, Speed_n."),
     ("p.lars --facts f.txt", {"p_lars": "q(X) <- p(X).", "f_txt": "p(a)@[3,inf)\n"}, "A fact of p has a begin or an end only"),
     ("p.dmtl --facts f.txt", {"p_dmtl": "A(Y) :- A(X), Y = X + 1", "f_txt": "A(1)@1\n"}, "after 1000 rounds"),
-    ("p.dmtl --facts f.txt", {"p_dmtl": "% first\nB(X) :- A(X)\nA(Y) :- B(X), Y = X + 1", "f_txt": "A(1)@1\n"},
-     "by a rule without a name (line 3):"),
     ("p.lars --facts f.txt", {"p_lars": "q(X) <- p(X).", "f_txt": "p(a)@1\np(a)@[3,inf)\n"}, "f.txt: A fact of p has a begin or an end"),
     ("p.lars --facts f.txt", {"p_lars": "q(X) <- p(X).", "f_txt": "p(a)@1\np(a)@[3,inf)\n"}, "line 2, column 1: A fact of p"),
     ("p.lars --facts f.txt", {"p_lars": "q(X) <- p(X).", "f_txt": "p(_:b)@(-inf, 3]\n"}, "line 1, column 1: A fact of p"),
@@ -193,6 +192,13 @@ def test_options_that_do_not_go_together(run: Run, arguments: str, complaint: st
 def test_mistakes(run: Run, arguments: str, files: dict[str, str], complaint: str) -> None:
     status, shown, told = run(arguments, **{"p_dmtl": SHORT_STOP, **files})
     assert (status, shown) == (1, "") and complaint in told and "Traceback" not in told
+
+
+def test_the_rule_that_derives_for_ever_is_told_by_its_line(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(strata, "MOST_ROUNDS", 40)      # `test_mistakes` has the thousand
+    status, shown, told = run("p.dmtl --facts f.txt", p_dmtl="% first\nB(X) :- A(X)\nA(Y) :- B(X), Y = X + 1", f_txt="A(1)@1\n")
+    assert (status, shown) == (1, "") and "after 40 rounds" in told and "Traceback" not in told
+    assert "by a rule without a name (line 3):" in told
 
 
 def test_facts_of_lars_are_explained_in_its_own_notation(run: Run) -> None:
