@@ -125,7 +125,7 @@ def test_folders_of_killed_processes_are_removed_and_no_others(tmp_path: Path, m
     assert not held.path.exists()
 
 
-def run_alone(code: str, tmp_path: Path, within_s: int = 150) -> str:
+def run_alone(code: str, tmp_path: Path, within_s: int = 250) -> str:
     """Run `code` in a new Python; returns its standard output."""
     done = subprocess.run([sys.executable, "-W", "error::RuntimeWarning", "-c", textwrap.dedent(code)], capture_output=True,
                           text=True, timeout=within_s, check=False, cwd=Path(__file__).parents[2],
@@ -134,46 +134,14 @@ def run_alone(code: str, tmp_path: Path, within_s: int = 150) -> str:
     return done.stdout
 
 
-def test_killed_noticed_and_started_again(tmp_path: Path) -> None:
-    """kill -9 of the JVM: the callback comes, `stop` returns, a second session runs in the same process, nothing is left over."""
-    output = run_alone("""
-        import os, signal, threading
-        from engine.spark.session import SparkStartError, from_environment, start_session
-        settings = from_environment(memory="512m", graphframes="")
-        first = start_session(settings)
-        print(first.spark.range(3).count(), first.graphframes, first.graphframes_reason)
-        try:
-            start_session(settings)
-        except SparkStartError as refused:
-            print("second refused:", refused)
-        died = threading.Event()
-        first.on_death(died.set)
-        os.kill(first.jvm_pid, signal.SIGKILL)
-        print("noticed", died.wait(20), first.alive, first.responds(5))
-        first.stop()
-        first.stop()
-        second = start_session(settings)
-        second.on_death(lambda: print("never"))
-        print(second.spark.range(4).count())
-        os.kill(second.jvm_pid, signal.SIGSTOP)
-        print("halted responds", second.responds(1))
-        os.kill(second.jvm_pid, signal.SIGCONT)
-        second.stop()
-        print(second.work.exists(), second.alive)
-        """, tmp_path)
-    assert output.splitlines() == [
-        "3 False switched off", "second refused: a Spark session is running in this process already: stop it first",
-        "noticed True False False", "4", "halted responds False", "False False"]
-    assert not list(tmp_path.glob("thalweg-spark-*"))
-
-
-def test_starts_without_graphframes_when_they_cannot_be_fetched(tmp_path: Path) -> None:
-    """No such artifact stands for no network: Ivy fails either way, and the JVM with it. The twins answer; log and /info say so."""
+def test_starts_without_graphframes_is_killed_noticed_and_started_again(tmp_path: Path) -> None:
+    """No such artifact stands for no network: Ivy fails either way, and the JVM with it. The twins answer; log and /info say so. Then kill
+    -9 of the JVM: the callback comes, `stop` returns, a second session runs in the same process, nothing is left over."""
     (tmp_path / "empty.xml").write_text('<ivysettings><settings defaultResolver="none"/><resolvers><filesystem name="none">'
                                         f'<artifact pattern="{tmp_path}/none/[artifact]-[revision].[ext]"/></filesystem>'
                                         "</resolvers></ivysettings>", encoding="utf-8")
     output = run_alone(f"""
-        import logging, sys
+        import logging, os, signal, sys, threading
         from engine.runtime.backend import Backend
         from engine.runtime.service import Engine
         from engine.runtime.settings import Settings
@@ -184,23 +152,46 @@ def test_starts_without_graphframes_when_they_cannot_be_fetched(tmp_path: Path) 
         logging.basicConfig(stream=sys.stdout, format="%(levelname)s %(message)s")
         settings = sessions.from_environment(memory="512m", cache="{tmp_path}/cache",
                                              extra={{"spark.jars.ivySettings": "{tmp_path}/empty.xml"}} | {INTERPRETED})
-        session = sessions.start_session(settings, print)
-        print("lacking:", sessions._lacking(session.spark, settings))
-        edges = session.spark.createDataFrame([("a", "b"), ("b", "c"), ("d", "d")], "x string, y string")
-        pairs, chosen = Graphs(session, "graphframes").reach(edges)
+        first = sessions.start_session(settings, print)
+        print("lacking:", sessions._lacking(first.spark, settings))
+        edges = first.spark.createDataFrame([("a", "b"), ("b", "c"), ("d", "d")], "x string, y string")
+        pairs, chosen = Graphs(first, "graphframes").reach(edges)
         print(chosen.way, sorted(row.x + row.y for row in pairs.collect()))
-        engine = Engine(Settings(), parse, backend=Backend(Settings(), session))
+        engine = Engine(Settings(), parse, backend=Backend(Settings(), first))
         told = create_app(engine).test_client().get("/info", headers={{"Host": "localhost"}}).get_json()
         print("/info:", told["graphframes"], told["graphframesReason"])
-        session.stop()
+
+        switched_off = sessions.from_environment(memory="512m", graphframes="")
+        try:
+            sessions.start_session(switched_off)
+        except sessions.SparkStartError as refused:
+            print("second refused:", refused)
+        died = threading.Event()
+        first.on_death(died.set)
+        os.kill(first.jvm_pid, signal.SIGKILL)
+        print("noticed", died.wait(20), first.alive, first.responds(5))
+        first.stop()
+        first.stop()
+        second = sessions.start_session(switched_off)
+        second.on_death(lambda: print("never"))
+        print(second.spark.range(4).count(), second.graphframes, second.graphframes_reason)
+        os.kill(second.jvm_pid, signal.SIGSTOP)
+        print("halted responds", second.responds(1))
+        os.kill(second.jvm_pid, signal.SIGCONT)
+        second.stop()
+        print(second.work.exists(), second.alive)
         """, tmp_path)
     lines, name = output.splitlines(), GRAPHFRAMES
     reason = f"{name} could not be fetched"
     assert lines[1].startswith("fetching GraphFrames once")
     assert f"WARNING GraphFrames not loaded ({reason}): their plain Spark twins run instead" in lines
-    assert lines[-4:] == [f"lacking: {name} has no GraphFrames",
-                          f"WARNING reachability by the twin in Spark SQL: GraphFrames not loaded ({reason})",
-                          "sql ['ab', 'ac', 'bc', 'dd']", f"/info: False {reason}"]
+    assert lines[-10:] == [
+        f"lacking: {name} has no GraphFrames", f"WARNING reachability by the twin in Spark SQL: GraphFrames not loaded ({reason})",
+        "sql ['ab', 'ac', 'bc', 'dd']", f"/info: False {reason}",
+        "second refused: a Spark session is running in this process already: stop it first", "noticed True False False",
+        "WARNING GraphFrames not loaded (switched off): their plain Spark twins run instead", "4 False switched off",
+        "halted responds False", "False False"]
+    assert not list(tmp_path.glob("thalweg-spark-*"))
 
 
 def test_a_failed_start_says_what_the_jvm_said(tmp_path: Path) -> None:
