@@ -13,7 +13,7 @@ from selenium.webdriver.chrome.webdriver import WebDriver
 
 from tests.browser.answering import AnsweringEngine, serving
 from tests.browser.page import Page
-from tests.browser.standin import Standin
+from tests.browser.standin import Address, Standin
 
 OPTIONS = ("--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
            "--disable-component-update", "--disable-sync", "--window-size=1280,800")
@@ -44,11 +44,20 @@ def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[WebDriver]:
     driver.quit()
 
 
+@pytest.fixture(scope="session")
+def address() -> Iterator[Address]:
+    """Where the stand-ins answer, one after another: the browser keeps the console's files from test to test."""
+    found = Address(keeps=True)
+    yield found
+    found.close()
+
+
 @pytest.fixture
-def standin() -> Iterator[Standin]:
+def standin(address: Address) -> Iterator[Standin]:
     """A server of canned answers, empty."""
-    with Standin() as server:
-        yield server
+    server = Standin().begin(address)
+    yield server
+    server.end()
     assert not server.unknown, f"the console asked for what is not documented: {server.unknown}"
 
 
@@ -57,6 +66,7 @@ def opened(browser: WebDriver, base: str) -> Iterator[Page]:
     page = Page(browser, base)
     page.size(1280, 800)
     page.scheme("light")
+    page.forget()
     page.errors()
     yield page
     errors = page.errors()

@@ -120,6 +120,11 @@ class Page:
     def scheme(self, name: str) -> None:
         self.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [{"name": "prefers-color-scheme", "value": name}]})
 
+    def forget(self) -> None:
+        """Drop what a test before may have left in the browser for this server, but for files."""
+        self.driver.execute_cdp_cmd("Storage.clearDataForOrigin", {
+            "origin": self.base.rstrip("/"), "storageTypes": "cookies,local_storage,indexeddb,service_workers,cache_storage"})
+
     def offline(self, cut: bool) -> None:
         """Whether the network is cut: no request reaches the server."""
         self.driver.execute_cdp_cmd("Network.enable", {})

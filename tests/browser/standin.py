@@ -44,7 +44,10 @@ def frame(event: str, data: dict[str, Any], event_id: str | None = None) -> byte
 
 
 class Standin:
-    """The catalogue, the feeds and the log of requests; a test scripts it directly. Start with `with Standin() as server`."""
+    """The catalogue, the feeds and the log of requests; a test scripts it directly. Start with `with Standin() as server`, or let it answer
+    behind an `Address`."""
+
+    base: str
 
     def __init__(self) -> None:
         self.streams: dict[str, dict[str, Any]] = {}
@@ -65,20 +68,22 @@ class Standin:
         self.lock = threading.RLock()
 
     def __enter__(self) -> Standin:
-        server = ThreadingHTTPServer(("127.0.0.1", 0), type("Handler", (Handler,), {"standin": self}))
-        server.daemon_threads = True
-        self.server = server
-        self.base = f"http://127.0.0.1:{server.server_address[1]}/"
-        self.thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True)
-        self.thread.start()
-        return self
+        self.address = Address()
+        return self.begin(self.address)
 
     def __exit__(self, *_: object) -> None:
+        self.end()
+        self.address.close()
+
+    def begin(self, address: Address) -> Standin:
+        """Answer what comes to an address from now on."""
+        address.standin, self.base = self, address.base
+        return self
+
+    def end(self) -> None:
+        """End the feeds."""
         for name in list(self.feeds):
             self.cut(name)
-        self.server.shutdown()
-        self.thread.join()
-        self.server.server_close()
 
     def feed(self, name: str) -> Feed:
         return self.feeds.setdefault(name, Feed())
@@ -137,9 +142,29 @@ class Standin:
         raise Refused(404, "not-found", f"There is nothing at {request.method} {request.path}.")
 
 
+class Address(ThreadingHTTPServer):
+    """A port behind which one stand-in after another may answer. A browser that `keeps` the console's files loads fifty of them once, which
+    is half the work of opening a page."""
+
+    daemon_threads = True
+
+    def __init__(self, keeps: bool = False) -> None:
+        super().__init__(("127.0.0.1", 0), Handler)
+        self.standin = Standin()
+        self.keeps = keeps
+        self.base = f"http://127.0.0.1:{self.server_address[1]}/"
+        self._thread = threading.Thread(target=self.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True)
+        self._thread.start()
+
+    def close(self) -> None:
+        self.shutdown()
+        self._thread.join()
+        self.server_close()
+
+
 class Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
-    standin: Standin
+    server: Address
 
     def log_message(self, *_: object) -> None:
         """Quiet: the tests read `requests` instead."""
@@ -149,6 +174,7 @@ class Handler(BaseHTTPRequestHandler):
         parameters = {name: values[-1] for name, values in parse_qs(url.query).items()}
         body = self.rfile.read(int(self.headers.get("Content-Length") or 0)).decode()
         request = Request(self.command, url.path, parameters, dict(self.headers), body)
+        self.standin = self.server.standin
         self.standin.requests.append(request)
         match = re.fullmatch("/queries/([^/]+)/results", url.path)
         try:
@@ -166,7 +192,9 @@ class Handler(BaseHTTPRequestHandler):
     def reply(self, reply: Reply) -> None:
         data = reply.encoded()
         self.send_response(reply.status)
-        headers = {"Content-Type": reply.type, "Content-Security-Policy": POLICY, "Cache-Control": "no-store", **reply.headers}
+        kept = self.server.keeps and reply.status == 200 and self.path.startswith("/static/")
+        headers = {"Content-Type": reply.type, "Content-Security-Policy": POLICY, "Cache-Control": "max-age=3600" if kept else "no-store",
+                   **reply.headers}
         for name, value in headers.items():
             self.send_header(name, value)
         self.send_header("Content-Length", str(len(data)))
