@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cache
 from random import Random
 from unittest.mock import patch
 
@@ -16,7 +17,7 @@ from engine.runtime.pump import Pump
 from engine.runtime.results import ResultLog
 from engine.runtime.rows import Kind, prepare, prepare_table
 from engine.runtime.streams import Source
-from grammar import parse
+from grammar import parse as read
 from server.formats import columns, media
 from server.formats.columns import read_columns
 from server.formats.items import Reader
@@ -32,6 +33,7 @@ TEXTS = [f"REGISTER QUERY {name} AS SELECT {head} FROM STREAM <{STREAM}> {window
          for name, head, window, more in (
              ("items", "*", "[ITEMS 3]", ""), ("joined", "*", "[RANGE 20ms STEP 10ms]", "; <http://q> ?c"),
              ("one", "(SAMPLE(?b) AS ?v) (COUNT(*) AS ?n)", "[RANGE 30ms STEP 15ms]", ""))]
+parse = cache(read)      # the same texts in each log
 Item = tuple[int, Sequence[str]]
 """A time stamp (ms), and triples in N-Triples without their dots."""
 
