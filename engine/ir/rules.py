@@ -246,5 +246,7 @@ def variables_in(part: Formula | Head) -> Iterator[Variable]:
 
 def rule_variables(formula: Formula | Head) -> frozenset[Variable]:
     """Variables of the atoms, instants and tables inside a formula or head."""
+    if isinstance(formula, Atom):       # most are
+        return frozenset(term for term in formula.terms if isinstance(term, Variable))
     computes = any(isinstance(inner, (Test, Assign)) for inner in nested(formula))
     return frozenset() if computes else frozenset(variables_in(formula))

@@ -28,15 +28,17 @@ def in_quick_order(body: Iterable[Formula], known: Iterable[str] = ()) -> list[F
 
 
 def _in_order(body: Iterable[Formula], bound: set[str], choose: Callable[[list[Formula], set[str]], Formula]) -> list[Formula]:
-    waiting, found = list(body), list[Formula]()
+    waiting, found = [(formula, needs(formula)) for formula in body], list[Formula]()
     while waiting:
-        ready = [formula for formula in waiting if needs(formula) <= bound]
+        ready = [formula for formula, needed in waiting if needed <= bound]
         if not ready:
-            missing = sorted(set().union(*map(needs, waiting)) - bound)
+            missing = sorted(set().union(*(needed for _, needed in waiting)) - bound)
             raise ValueError(f"unsafe rule: nothing binds {', '.join('?' + name for name in missing)}")
-        chosen = choose(ready, bound)
-        waiting.remove(chosen)
+        chosen = choose(ready, bound) if len(ready) > 1 else ready[0]
+        del waiting[next(place for place, (formula, _) in enumerate(waiting) if formula is chosen)]
         found.append(chosen)
+        if not waiting:
+            break
         bound |= {v.name for v in rule_variables(chosen)} | ({chosen.variable.name} if isinstance(chosen, Assign) else set())
     return found
 
@@ -58,6 +60,8 @@ def _bound_part(formula: Formula, bound: set[str]) -> float:
 def needs(formula: Formula) -> set[str]:
     """The variables that must be bound before a formula can be looked at."""
     match formula:
+        case Atom() | Table():
+            return set()
         case Negation(body=body):
             return {v.name for v in rule_variables(body)} | needs(body)
         case Test(condition=expression) | Assign(expression=expression):

@@ -35,15 +35,17 @@ class Index:
 
     def facts(self, atom: Atom, row: Row) -> Sequence[Ground]:
         """The facts that agree with an atom in all that is a constant or bound."""
+        shape = atom.predicate, len(atom.terms)
+        if shape not in self._all:
+            return ()
         tokens = [term.token if isinstance(term, Constant) else row.get(term.name) for term in atom.terms]
         places = tuple(place for place, token in enumerate(tokens) if token is not None)
-        shape = atom.predicate, len(tokens)
         if not places:
-            return tuple(self._all.get(shape, ()))
+            return tuple(self._all[shape])
         name = *shape, places
         if name not in self._by:
             self._by[name] = defaultdict(list)
-            for fact in self._all.get(shape, ()):
+            for fact in self._all[shape]:
                 self._by[name][tuple(fact[1][place] for place in places)].append(fact)
         return tuple(self._by[name].get(tuple(token for token in tokens if token is not None), ()))
 

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import lru_cache
 
 from engine.functions.expressions import Context
 from engine.ir.rules import TRIPLE, Assign, Atom, Falsum, Formula, Negation, Rule, Table, Test, rule_variables
@@ -25,11 +26,30 @@ Key = tuple[str, ...]
 
 @dataclass(frozen=True, slots=True)
 class _Trigger:
-    """A rule and the atom of its body that something new is looked for with."""
+    """A rule and the atom of its body that something new is looked for with; `orders` are known by what a group of facts binds."""
 
     rule: Rule
     atom: Atom
     rest: tuple[Formula, ...]
+    orders: dict[tuple[str, ...], tuple[list[Formula], list[Formula]]] = field(default_factory=dict, repr=False, compare=False)
+
+    def order(self, common: Row) -> tuple[list[Formula], list[Formula]]:
+        """What of the rest is joined with what a group has in common, and what with each of its facts, in order."""
+        key = tuple(common)
+        if key not in self.orders:
+            own = {v.name for v in rule_variables(self.atom)} - common.keys()
+            shared = _about(self.rest, set(common), own)
+            rest = [part for part in self.rest if part not in shared]
+            bound = {v.name for part in shared for v in rule_variables(part)}
+            self.orders[key] = shared, in_quick_order(rest, {*key, *bound, *own})
+        return self.orders[key]
+
+
+@lru_cache(maxsize=64)
+def _layers(rules: tuple[Rule, ...]) -> list[tuple[list[Rule], list[_Trigger]]]:
+    """Rules layer by layer (strata.strata), with their triggers: those of the built-in sets come again for each answer."""
+    return [(layer, [_Trigger(rule, part, (*rule.body[:place], *rule.body[place + 1:]))
+                     for rule in layer for place, part in enumerate(rule.body) if isinstance(part, Atom)]) for layer in strata(rules)]
 
 
 class Ranked:
@@ -46,8 +66,8 @@ class Ranked:
         self._index = Index()
         self._note(self.rank)
         self._rounds = 0
-        for layer in strata(rule for rule in rules if not isinstance(rule.head, Falsum)):
-            self._close(layer)
+        for layer, triggers in _layers(tuple(rule for rule in rules if not isinstance(rule.head, Falsum))):
+            self._close(layer, triggers)
 
     def graph(self) -> Graph:
         """The triples that are RDF."""
@@ -59,9 +79,7 @@ class Ranked:
 
     # --- rounds
 
-    def _close(self, layer: Sequence[Rule]) -> None:
-        triggers = [_Trigger(rule, part, (*rule.body[:place], *rule.body[place + 1:]))
-                    for rule in layer for place, part in enumerate(rule.body) if isinstance(part, Atom)]
+    def _close(self, layer: Sequence[Rule], triggers: Sequence[_Trigger]) -> None:
         new: Iterable[Ground] = list(self.rank)
         found = {head for rule in layer if not any(isinstance(part, Atom) for part in rule.body)
                  for head in self._heads(rule, self.solutions(rule.body, {}))}
@@ -85,16 +103,13 @@ class Ranked:
         common = _bound_by(trigger.atom, key)
         if common is None:
             return
-        own = {v.name for v in rule_variables(trigger.atom)} - common.keys()
-        shared = _about(trigger.rest, set(common), own)
-        rest = [part for part in trigger.rest if part not in shared]
+        shared, rest = trigger.order(common)
         for row in self._extended(shared, common):
-            plan = in_quick_order(rest, {*row, *own})
             self._spend(len(facts))
             for fact in facts:
                 begun = unify(trigger.atom, fact, row)
                 if begun is not None:
-                    yield from self._heads(trigger.rule, self._extended(plan, begun))
+                    yield from self._heads(trigger.rule, self._extended(rest, begun))
 
     @staticmethod
     def _heads(rule: Rule, rows: Iterable[Row]) -> Iterator[Ground]:
