@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
 
 from engine.functions.expressions import Context
 from engine.ir.rules import TRIPLE, Assign, Atom, Falsum, Formula, Negation, Rule, RuleSet, Table, Test
@@ -32,9 +33,8 @@ def closure(graph: Graph, rules: RuleSet, facts: Iterable[Ground] = (), context:
     def seen(rule: Rule) -> Known:
         return known if rule.window_ms is None else through.get(rule.window_ms, known)
 
-    for layer in strata(r for r in rules.rules if not isinstance(r.head, Falsum)):
-        bodies = [(rule, in_quick_order(rule.body)) for rule in layer]
-        for _ in rounds(endless(layer)):
+    for bodies, unending in _layers(rules.rules):
+        for _ in rounds(unending):
             found = [atom for rule, body in bodies for atom in _derived(seen(rule), rule, body)]
             if not any([one.add(iter(found)) for one in (known, *through.values())]):
                 break
@@ -42,6 +42,13 @@ def closure(graph: Graph, rules: RuleSet, facts: Iterable[Ground] = (), context:
                                     for row in seen(rule).solutions(in_quick_order(rule.body)))
     shown = Graph(filter(is_rdf, known.graph.triples), graph.times)
     return shown, tuple(Inconsistency(name, dict(row), (ALWAYS,)) for name, row in inconsistencies)
+
+
+@lru_cache(maxsize=64)
+def _layers(rules: tuple[Rule, ...]) -> list[tuple[list[tuple[Rule, list[Formula]]], Sequence[str]]]:
+    """Rules layer by layer with their bodies in order, and what may derive for ever: the same sets close one graph after the other."""
+    return [([(rule, in_quick_order(rule.body)) for rule in layer], endless(layer))
+            for layer in strata(rule for rule in rules if not isinstance(rule.head, Falsum))]
 
 
 def saturated(graph: Graph, rules: RuleSet) -> Known:

@@ -9,6 +9,7 @@ node, are not RDF and are left out too.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping
+from functools import lru_cache
 
 from engine.ir.rules import RuleSet
 from engine.ir.terms import RDF, RDF_TYPE, RDFS
@@ -55,7 +56,13 @@ def closing(names: Collection[str], rules: Mapping[str, RuleSet]) -> Close:
         return rdfs_closure
     used = [rules[name] for name in names if name in rules]
     together = RuleSet("+".join(names), tuple(r for own in used for r in own.rules), tuple(f for own in used for f in own.facts))
-    return lambda graph, views=None: closure(graph, together, views=views)[0]
+    return lambda graph, views=None: Graph(_closure(graph.triples, together, tuple((n, v.triples) for n, v in (views or {}).items())))
+
+
+@lru_cache(maxsize=512)
+def _closure(triples: frozenset[Triple], rules: RuleSet, views: tuple[tuple[int, frozenset[Triple]], ...]) -> frozenset[Triple]:
+    """The same graphs come again at each evaluation."""
+    return closure(Graph(triples), rules, views={length: Graph(seen) for length, seen in views})[0].triples
 
 
 SUB_CLASS, SUB_PROPERTY = f"<{RDFS}subClassOf>", f"<{RDFS}subPropertyOf>"
