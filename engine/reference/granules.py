@@ -14,8 +14,8 @@ from typing import Generic, TypeVar
 
 from engine.functions.expressions import Context
 from engine.functions.terms import integer, number_of
-from engine.ir.rules import (Assign, At, Atom, BoxMinus, BoxPlus, DiamondMinus, Fact, Falsum, Formula, Head, Negation, Rule, RuleSet, Table,
-                             Test, WindowFormula)
+from engine.ir.rules import (TRIPLE, Assign, At, Atom, BoxMinus, BoxPlus, DiamondMinus, Fact, Falsum, Formula, Head, Negation, Rule, RuleSet,
+                             Table, Test, WindowFormula, relation_of)
 from engine.ir.strata import endless, rounds, strata
 from engine.ir.terms import Variable
 from engine.reference.formulas import (Ground, Inconsistency, Intervals, Model, Row, computed, ground, headed, in_safe_order, unify,
@@ -125,7 +125,8 @@ class Granules(Timeline[View]):
         self.context = context
         self.length = program.granularity_ms
         self.known: dict[Ground, dict[int, int]] = {}
-        self.always: set[Ground] = set()
+        self.always: dict[Ground, None] = {}
+        self._about: dict[tuple[str, str | None], dict[Ground, None]] = {}   # what is known or always holds (_shapes)
         self.events: list[tuple[int, Ground]] = []
         start = None if program.start_at_ms is None else program.start_at_ms // self.length
         for fact in (*program.facts, *facts):
@@ -133,7 +134,7 @@ class Granules(Timeline[View]):
         self.start = min((k for k, _ in self.events), default=0) if start is None else start
         for fact in derived:
             atom = ground(fact.atom, {})
-            self.known.setdefault(atom, {}).update((k, k) for k in self._covered(fact) if k >= self.start)
+            self._points(atom).update((k, k) for k in self._covered(fact) if k >= self.start)
         self.inconsistencies: dict[tuple[str, tuple[tuple[str, str], ...]], list[Interval]] = {}
 
     def run(self, until: int) -> Model:
@@ -159,11 +160,12 @@ class Granules(Timeline[View]):
         """An input fact, at every granule that it covers; events before the start are not on the timeline."""
         atom = ground(fact.atom, {})
         if fact.interval == ALWAYS:
-            self.always.add(atom)
+            self.always[atom] = None
+            self._note(atom)
             return
         for k in self._covered(fact):
             if start is None or k >= start:
-                self.known.setdefault(atom, {})[k] = k
+                self._points(atom)[k] = k
                 self.events.append((k, atom))
 
     def _covered(self, fact: Fact) -> Iterable[int]:
@@ -181,17 +183,34 @@ class Granules(Timeline[View]):
                 continue
             atom = ground(headed(rule.head), row)
             for k in self._told(rule.head, row, now):
-                if k not in self.known.setdefault(atom, {}):
-                    self.known[atom][k] = now
+                points = self._points(atom)
+                if k not in points:
+                    points[k] = now
                     new = True
         return new
+
+    def _points(self, atom: Ground) -> dict[int, int]:
+        """The granules at which an atom is known to hold."""
+        if atom not in self.known:
+            self.known[atom] = {}
+            self._note(atom)
+        return self.known[atom]
+
+    def _note(self, atom: Ground) -> None:
+        for key in _shapes(*atom):
+            self._about.setdefault(key, {})[atom] = None
 
     def _atom(self, pattern: Atom, row: Row, k: int, view: View) -> Iterator[Row]:
         if view.first is not None and k < view.first:
             return
-        for atom in {*self.always, *self.known}:
+        for atom in tuple(self._about.get(relation_of(pattern), ())):
             holds = k in self.known.get(atom, ()) and self.known[atom][k] <= view.now and (view.only is None or (k, atom) in view.only)
             if holds or atom in self.always:
                 extended = unify(pattern, atom, row)
                 if extended is not None:
                     yield extended
+
+
+def _shapes(predicate: str, terms: Sequence[str]) -> list[tuple[str, str | None]]:
+    """What patterns may be about that meet an atom (rules.relation_of)."""
+    return [(predicate, None), *([(predicate, terms[1])] if predicate == TRIPLE else [])]
