@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 from engine.functions.expressions import Context, ExpressionError, evaluate, test
 from engine.ir.expressions import variables_of
-from engine.ir.rules import (Assign, At, Atom, BoxMinus, BoxPlus, DiamondMinus, Fact, Formula, Head, Negation, Table, Test, WindowFormula,
-                             atoms, rule_variables)
+from engine.ir.rules import (TRIPLE, Assign, At, Atom, BoxMinus, BoxPlus, DiamondMinus, Fact, Formula, Head, Negation, Rule, Table, Test,
+                             WindowFormula, atoms, rule_variables)
+from engine.ir.strata import endless, strata
 from engine.ir.terms import Constant, Term
 from engine.timeline import Interval, instant
 
@@ -25,6 +27,13 @@ def in_quick_order(body: Iterable[Formula], known: Iterable[str] = ()) -> list[F
     """A safe order of a body (`needs`) in which few rows come up: tests at once, then what is bound most. The variables `known`
     are bound before. Raises ValueError where there is none."""
     return _in_order(body, set(known), lambda ready, bound: max(ready, key=lambda formula: _bound_part(formula, bound)))
+
+
+@lru_cache(maxsize=64)
+def layers(rules: tuple[Rule, ...]) -> list[tuple[list[tuple[Rule, list[Formula]]], Sequence[str]]]:
+    """Rules layer by layer (strata.strata), each with its body in a safe order, and what may derive for ever: the same rules are evaluated
+    time after time."""
+    return [([(rule, in_safe_order(rule.body)) for rule in layer], endless(layer)) for layer in strata(rules)]
 
 
 def _in_order(body: Iterable[Formula], bound: set[str], choose: Callable[[list[Formula], set[str]], Formula]) -> list[Formula]:
@@ -84,6 +93,11 @@ def unify(pattern: Atom, atom: Ground, row: Row) -> Row | None:
         if not isinstance(term, Constant) and extended.setdefault(term.name, token) != token:
             return None
     return extended
+
+
+def shapes(predicate: str, terms: Sequence[str]) -> list[tuple[str, str | None]]:
+    """What the patterns that meet an atom may be about (rules.relation_of)."""
+    return [(predicate, None), *([(predicate, terms[1])] if predicate == TRIPLE else [])]
 
 
 def ground(atom: Atom, row: Mapping[str, str]) -> Ground:

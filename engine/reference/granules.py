@@ -14,12 +14,12 @@ from typing import Generic, TypeVar
 
 from engine.functions.expressions import Context
 from engine.functions.terms import integer, number_of
-from engine.ir.rules import (TRIPLE, Assign, At, Atom, BoxMinus, BoxPlus, DiamondMinus, Fact, Falsum, Formula, Head, Negation, Rule, RuleSet,
+from engine.ir.rules import (Assign, At, Atom, BoxMinus, BoxPlus, DiamondMinus, Fact, Falsum, Formula, Head, Negation, Rule, RuleSet,
                              Table, Test, WindowFormula, relation_of)
-from engine.ir.strata import endless, rounds, strata
+from engine.ir.strata import rounds
 from engine.ir.terms import Variable
-from engine.reference.formulas import (Ground, Inconsistency, Intervals, Model, Row, computed, ground, headed, in_safe_order, unify,
-                                       value_of)
+from engine.reference.formulas import (Ground, Inconsistency, Intervals, Model, Row, computed, ground, headed, layers, shapes,
+                                       unify, value_of)
 from engine.timeline import ALWAYS, MAX, Interval, coalesce, granule
 
 
@@ -126,7 +126,7 @@ class Granules(Timeline[View]):
         self.length = program.granularity_ms
         self.known: dict[Ground, dict[int, int]] = {}
         self.always: dict[Ground, None] = {}
-        self._about: dict[tuple[str, str | None], dict[Ground, None]] = {}   # what is known or always holds (_shapes)
+        self._about: dict[tuple[str, str | None], dict[Ground, None]] = {}   # what is known or always holds (formulas.shapes)
         self.events: list[tuple[int, Ground]] = []
         start = None if program.start_at_ms is None else program.start_at_ms // self.length
         for fact in (*program.facts, *facts):
@@ -139,11 +139,11 @@ class Granules(Timeline[View]):
 
     def run(self, until: int) -> Model:
         """The model after granule `until`. Raises Unending."""
-        layers = [(layer, endless(layer)) for layer in strata(self.program.rules)]
+        ordered = layers(self.program.rules)
         for now in range(self.start, until + 1):
-            for layer, unending in layers:
+            for layer, unending in ordered:
                 for _ in rounds(unending):
-                    if not any([self._apply(rule, now) for rule in layer]):
+                    if not any([self._apply(rule, body, now) for rule, body in layer]):
                         break
         facts = {atom: tuple(coalesce(granule(k, self.length) for k in points)) for atom, points in self.known.items()}
         facts |= {atom: (ALWAYS,) for atom in self.always}
@@ -171,9 +171,9 @@ class Granules(Timeline[View]):
     def _covered(self, fact: Fact) -> Iterable[int]:
         return range(fact.interval.lo // (2 * self.length), fact.interval.hi // (2 * self.length) + 1)
 
-    def _apply(self, rule: Rule, now: int) -> bool:
+    def _apply(self, rule: Rule, body: Sequence[Formula], now: int) -> bool:
         rows: list[Row] = [{}]
-        for formula in in_safe_order(rule.body):
+        for formula in body:
             rows = [extended for row in rows for extended in self._solve(formula, row, now, View(now))]
         new = False
         for row in rows:
@@ -197,7 +197,7 @@ class Granules(Timeline[View]):
         return self.known[atom]
 
     def _note(self, atom: Ground) -> None:
-        for key in _shapes(*atom):
+        for key in shapes(*atom):
             self._about.setdefault(key, {})[atom] = None
 
     def _atom(self, pattern: Atom, row: Row, k: int, view: View) -> Iterator[Row]:
@@ -209,8 +209,3 @@ class Granules(Timeline[View]):
                 extended = unify(pattern, atom, row)
                 if extended is not None:
                     yield extended
-
-
-def _shapes(predicate: str, terms: Sequence[str]) -> list[tuple[str, str | None]]:
-    """What patterns may be about that meet an atom (rules.relation_of)."""
-    return [(predicate, None), *([(predicate, terms[1])] if predicate == TRIPLE else [])]

@@ -8,13 +8,14 @@ timeline of granules those that have ended, and so of all that follows from it.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from functools import lru_cache
 
 from engine.functions.expressions import Context
 from engine.ir.rules import TRIPLE, Atom, Fact, Falsum, Formula, Rule, RuleSet, Table, atoms, rule_variables
 from engine.ir.stages import Division, Placed, Stage, divide, stages
 from engine.ir.substitution import replaced
 from engine.ir.terms import RDF, RDF_TYPE, RDFS, Constant, Variable
-from engine.records import Event
+from engine.records import Event, Triple
 from engine.reference.closure import Known, is_rdf, saturated
 from engine.reference.dataset import EMPTY, Graph
 from engine.reference.formulas import Ground, Intervals, Row, as_fact, ground, in_quick_order, point_of, unify
@@ -27,6 +28,7 @@ Origin = tuple[Rule, Row]
 OWL = "http://www.w3.org/2002/07/owl#"
 _OF_DATA = frozenset(f"<{OWL}{name}>" for name in ("sameAs", "differentFrom", "Thing", "Nothing"))
 _OF_LISTS = frozenset(("list-member", "list-pair"))
+_stages = lru_cache(maxsize=64)(stages)     # they are the same at each evaluation time
 
 
 def seen_at(tick: int, on_change: bool, sets: Sequence[RuleSet], events: Iterable[Event], static: Graph) -> Graph:
@@ -41,7 +43,7 @@ def seen_at(tick: int, on_change: bool, sets: Sequence[RuleSet], events: Iterabl
     now = 2 * tick - (2 if on_change else 1)
     shown = {ground(fact.atom, {}) for fact in division.facts if now in fact.interval}
     held, ends = list[Held](), list[int]()
-    for stage in stages([*rules, *division.timed]):
+    for stage in _stages((*rules, *division.timed)):
         end = stage.timeline.ended(min((ends[place] for place in stage.reads), default=tick))
         derived = [as_fact(atom, when) for place in stage.reads for atom, found in held[place].items() for when in found]
         model = _model(stage, end, streamed, division.facts, always, derived)
@@ -80,11 +82,18 @@ def plain_rules(division: Division, static: Graph) -> tuple[list[Placed], list[F
     """The rules without time as they are applied to data, and what follows from the schema alone. Built-in ones know the schema of the
     static graphs; those that speak of any property or class, as equality does, are for what a query sees and not for the model. Those
     that were made for a schema are told with what they come from."""
+    rules, always, origins = _plain_rules(division.plain, static.triples)
+    return list(rules), list(always), origins
+
+
+@lru_cache(maxsize=64)
+def _plain_rules(plain: tuple[RuleSet, ...], static: frozenset[Triple]) -> tuple[tuple[Placed, ...], list[Fact], dict[Rule, Origin]]:
+    """They are the same at each evaluation time."""
     rules, origins = list[Placed](), dict[Rule, Origin]()
-    always = [fact for one in division.plain for fact in one.facts]
-    built_in = [rule for one in division.plain for rule in one.rules if rule.role == "built-in"]
-    known = saturated(static, RuleSet("schema", tuple(rule for rule in built_in if not isinstance(rule.head, Falsum))))
-    for one in division.plain:
+    always = [fact for one in plain for fact in one.facts]
+    built_in = [rule for one in plain for rule in one.rules if rule.role == "built-in"]
+    known = saturated(Graph(static), RuleSet("schema", tuple(rule for rule in built_in if not isinstance(rule.head, Falsum))))
+    for one in plain:
         for rule in one.rules:
             if isinstance(rule.head, Falsum):
                 continue
@@ -98,7 +107,7 @@ def plain_rules(division: Division, static: Graph) -> tuple[list[Placed], list[F
                 elif not any(map(_is_open, (made.head, *made.body))):
                     rules.append(Placed(made, None, one.name))
                     origins.setdefault(made, (rule, row))
-    return list(dict.fromkeys(rules)), always, origins
+    return tuple(dict.fromkeys(rules)), always, origins
 
 
 def _about_data(rule: Rule, known: Known) -> Iterator[tuple[Rule, Row]]:

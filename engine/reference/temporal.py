@@ -8,17 +8,17 @@ in docs/architecture.md, "Temporal operators".
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
 from engine.functions.expressions import Context
 from engine.functions.terms import integer, number_of
 from engine.ir.rules import (Assign, At, Atom, BoxMinus, BoxPlus, DiamondMinus, Fact, Falsum, Formula, Head, Negation, Rule, RuleSet, Table,
-                             Test, WindowFormula)
-from engine.ir.strata import endless, rounds, strata
+                             Test, WindowFormula, relation_of)
+from engine.ir.strata import rounds
 from engine.ir.terms import Term, Variable
-from engine.reference.formulas import (Ground, Inconsistency, Intervals, Model, Row, computed, ground, headed, in_safe_order, point_of,
+from engine.reference.formulas import (Ground, Inconsistency, Intervals, Model, Row, computed, ground, headed, layers, point_of, shapes,
                                        unify, value_of)
 from engine.reference.granules import Granules
 from engine.timeline import ALWAYS, MIN, Interval, box_minus, coalesce, common, complement, diamond_minus, instant, intersect, interval
@@ -44,9 +44,14 @@ class Store:
 
     facts: dict[Ground, Intervals] = field(default_factory=dict)
     events: dict[Ground, Intervals] = field(default_factory=dict)
+    about: dict[tuple[str, str | None], list[Ground]] = field(default_factory=dict)
+    """The atoms that patterns about something meet (rules.relation_of)."""
 
     def add(self, atom: Ground, intervals: Iterable[Interval]) -> bool:
         """Add what an atom holds during; whether that is new."""
+        if atom not in self.facts:
+            for key in shapes(*atom):
+                self.about.setdefault(key, []).append(atom)
         before = self.facts.get(atom, ())
         after = tuple(coalesce([*before, *intervals]))
         self.facts[atom] = after
@@ -74,12 +79,12 @@ def evaluate_intervals(program: RuleSet, facts: Iterable[Fact], until_ms: int | 
         if fact.interval.lo == fact.interval.hi:
             store.events[atom] = (*store.events.get(atom, ()), fact.interval)
     inconsistencies: list[Inconsistency] = []
-    for layer in strata(program.rules):
+    for layer, unending in layers(program.rules):
         derivation = Derivation(store, context, horizon)
-        for _ in rounds(endless(layer)):
-            if not any([derivation.apply(rule) for rule in layer]):
+        for _ in rounds(unending):
+            if not any([derivation.apply(rule, body) for rule, body in layer]):
                 break
-        inconsistencies += [i for rule in layer if isinstance(rule.head, Falsum) for i in derivation.inconsistencies(rule)]
+        inconsistencies += [i for rule, body in layer if isinstance(rule.head, Falsum) for i in derivation.inconsistencies(rule, body)]
     return Model(dict(sorted(store.facts.items())), tuple(inconsistencies))
 
 
@@ -136,31 +141,31 @@ class Derivation(DenseTime[int | None]):
         self.context = context
         self.horizon = horizon
 
-    def apply(self, rule: Rule) -> bool:
+    def apply(self, rule: Rule, body: Sequence[Formula]) -> bool:
         """Add what a rule derives; whether anything is new."""
         if isinstance(rule.head, Falsum):
             return False
         new = False
-        for row, intervals in self.body(rule):
+        for row, intervals in self.solutions(rule, body):
             inside = [i for r in reached(rule.head, row, intervals) if (i := intersect(r, self.horizon)) is not None]
             new |= bool(inside) and self.store.add(ground(headed(rule.head), row), inside)
         return new
 
-    def inconsistencies(self, rule: Rule) -> Iterable[Inconsistency]:
+    def inconsistencies(self, rule: Rule, body: Sequence[Formula]) -> Iterable[Inconsistency]:
         """Where the body of a rule with head ``false`` holds."""
-        for row, intervals in self.body(rule):
+        for row, intervals in self.solutions(rule, body):
             yield Inconsistency(rule.name or "", row, intervals)
 
-    def body(self, rule: Rule) -> Solutions:
-        """The solutions of a body within the horizon."""
+    def solutions(self, rule: Rule, body: Sequence[Formula]) -> Solutions:
+        """The solutions of the body of a rule, in a safe order, within the horizon."""
         solutions: Solutions = [({}, (self.horizon,))]
-        for formula in in_safe_order(rule.body):
+        for formula in body:
             solutions = [(extended, both) for row, held in solutions for extended, found in self.solve(formula, row, rule.window_ms)
                          if (both := common(held, found))]
         return solutions
 
     def _atom(self, pattern: Atom, row: Row, view: int | None) -> Solutions:
-        return [(extended, self.store.intervals(atom, view)) for atom in self.store.facts
+        return [(extended, self.store.intervals(atom, view)) for atom in self.store.about.get(relation_of(pattern), ())
                 if (extended := unify(pattern, atom, row)) is not None]
 
 
