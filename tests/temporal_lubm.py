@@ -147,6 +147,7 @@ def collected(tables: Iterable[Mapping[str, pa.Table]], names: Iterable[str]) ->
     return {key: coalesce(when) for key, when in found.items()}
 
 
+@lru_cache(maxsize=2)
 def heads(name: str) -> list[str]:
     """The relations that the rules with time derive."""
     rules = program(name)
