@@ -62,6 +62,7 @@ class _Builder:
     def __init__(self, program: RuleSet, rules: Sequence[Rule]) -> None:
         self.source = program
         self.rules = rules
+        self.places = {rule: place for place, rule in reversed(list(enumerate(rules)))}
         self.granule = 2 * program.granularity_ms
         self.relations = Relations(rules)
         self.rules_of: dict[str, list[Rule]] = defaultdict(list)
@@ -168,7 +169,7 @@ class _Builder:
         unbound = {t for t in terms if isinstance(t, Variable)} - set(plan.variables(node))
         if unbound:
             raise _unsafe(rule, unbound)
-        return plan.Derivation(terms, node, delta, part, self.rules.index(rule))
+        return plan.Derivation(terms, node, delta, part, self.places[rule])
 
     def kept(self, name: str) -> int:
         """How long (in points) an operator looks back at atoms of a relation."""
