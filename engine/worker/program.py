@@ -198,9 +198,8 @@ class ProgramState:
         self.sizes[name] = _Size(rows, *(MAX if point is None else point for point in (waiting, ending)))
 
     def drop(self) -> None:
-        for table in self.tables.values():
-            self.connection.execute(f"DROP TABLE IF EXISTS {table}")
-            self.connection.execute(f"DROP TABLE IF EXISTS {table}_round")
+        if names := [name for table in self.tables.values() for name in (table, f"{table}_round")]:
+            self.connection.execute(";\n".join(f"DROP TABLE IF EXISTS {name}" for name in names))
 
     def run(self, key: object, make: Callable[[], Tree], point: Mapping[str, int]) -> list[tuple[int, ...]]:
         """The rows of a statement, which is written and parsed once."""
@@ -210,7 +209,7 @@ class ProgramState:
     def table(self, key: object, make: Callable[[], Tree], point: Mapping[str, int]) -> pa.Table:
         """The same as an Arrow table."""
         prepared, names = self._statement(key, make)
-        return self.connection.sql(prepared, params={name: point[name] for name in names}).to_arrow_table()
+        return self.connection.execute(prepared, {name: point[name] for name in names}).to_arrow_table()
 
     def _statement(self, key: object, make: Callable[[], Tree]) -> tuple[duckdb.Statement, frozenset[str]]:
         if key not in self._prepared:
