@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from engine.functions.expressions import Context
 from engine.functions.terms import number_of
-from engine.ir.rules import Assign, At, Atom, BoxMinus, BoxPlus, DiamondMinus, Falsum, Formula, Head, Negation, Rule, Table, Test, atoms
+from engine.ir.rules import Assign, At, Atom, BoxMinus, BoxPlus, DiamondMinus, Formula, Head, Negation, Rule, Table, Test, atoms
 from engine.ir.strata import endless, rounds, strata
 from engine.reference.formulas import Ground, Row, ground, headed, in_quick_order, unify, value_of
 from engine.reference.temporal import DenseTime, Solutions, reached
@@ -35,10 +35,6 @@ class Moment:
     point: int
     window_ms: int | None = None
 
-    @property
-    def key(self) -> Moment:
-        return self
-
 
 class Dense(Search[Moment], DenseTime[View]):
     """All that follows from `given` up to the point `until`, and its proofs; these may reach further, where nothing must be absent.
@@ -47,16 +43,12 @@ class Dense(Search[Moment], DenseTime[View]):
     def __init__(self, rules: Iterable[Rule], given: Iterable[Given], until: int, context: Context, budget: Budget,
                  derived: Iterable[Given] = ()) -> None:
         """What is `derived` by others is no event, for rules with a Window."""
-        super().__init__(budget)
+        super().__init__(rules, budget)
         self.held = Held(given, derived)
         self.context = context
         self._horizon = Interval(MIN, until)
-        listed = [rule for rule in rules if not isinstance(rule.head, Falsum)]
-        self._by_head: dict[str, list[Rule]] = defaultdict(list)
-        for rule in listed:
-            self._by_head[headed(rule.head).predicate].append(rule)
         self._last = 0
-        for layer in strata(listed):
+        for layer in strata(self.rules):
             self._close(layer)
 
     def all(self) -> Iterable[Ground]:
@@ -120,9 +112,8 @@ class Dense(Search[Moment], DenseTime[View]):
 
     def ways(self, goal: Moment, number: int | None) -> Iterator[Way]:
         by = LAST if number is None else number
-        for rule in self._by_head.get(goal.fact[0], ()):
-            begun = unify(headed(rule.head), goal.fact, {})
-            for row, held in self.body(rule, begun, by) if begun is not None else ():
+        for rule, begun in self.about(goal.fact):
+            for row, held in self.body(rule, begun, by):
                 where = _origin(rule.head, row, held, goal.point)
                 if where is not None:
                     yield Way(rule, tuple(sorted(row.items())), where, self._least(rule, row, where, min(by, self._last)))

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 
 from engine.functions.expressions import Context
 from engine.functions.terms import number_of
-from engine.ir.rules import (Assign, At, Atom, BoxMinus, BoxPlus, DiamondMinus, Falsum, Formula, Negation, Rule, RuleSet, Table, Test,
+from engine.ir.rules import (Assign, At, Atom, BoxMinus, BoxPlus, DiamondMinus, Formula, Negation, Rule, RuleSet, Table, Test,
                              WindowFormula)
 from engine.ir.strata import endless, rounds, strata
 from engine.reference import granules
@@ -34,10 +34,6 @@ class Point:
     k: int
     by: int
 
-    @property
-    def key(self) -> tuple[Ground, int]:
-        return self.fact, self.k
-
 
 @dataclass(frozen=True, slots=True)
 class View(granules.View):
@@ -53,7 +49,7 @@ class Granular(Search[Point], Timeline[View]):
     def __init__(self, program: RuleSet, given: Iterable[Given], until: int, context: Context, budget: Budget,
                  since: int | None = None, derived: Iterable[Given] = ()) -> None:
         """What is `derived` by others is no event, for windows of tuples."""
-        super().__init__(budget)
+        super().__init__(program.rules, budget)
         self.length, self.context = program.granularity_ms, context
         self.given: dict[Ground, dict[Interval, tuple[Source, ...]]] = defaultdict(dict)
         self._known: dict[Ground, dict[int, tuple[int, int]]] = defaultdict(dict)
@@ -67,12 +63,8 @@ class Granular(Search[Point], Timeline[View]):
         self.start = self.events[0][0] if self.events and start is None else start or 0
         for fact, source in derived:
             self._take(ground(fact.atom, {}), fact.interval, source, self.start, is_event=False)
-        self._by_head: dict[str, list[Rule]] = defaultdict(list)
-        rules = [rule for rule in program.rules if not isinstance(rule.head, Falsum)]
-        for rule in rules:
-            self._by_head[headed(rule.head).predicate].append(rule)
         first = self.start if since is None else max(self.start, since)
-        self._derive([(layer, endless(layer)) for layer in strata(rules)], range(first, until + 1))
+        self._derive([(layer, endless(layer)) for layer in strata(self.rules)], range(first, until + 1))
 
     def _take(self, fact: Ground, when: Interval, source: Source, start: int | None, is_event: bool = True) -> None:
         """An input fact at every granule that it covers; events before the start are not on the timeline."""
@@ -162,6 +154,9 @@ class Granular(Search[Point], Timeline[View]):
 
     # --- proofs
 
+    def key(self, goal: Point) -> tuple[Ground, int]:
+        return goal.fact, goal.k
+
     def round_of(self, goal: Point) -> int | None:
         if any(when == ALWAYS for when in self.given.get(goal.fact, ())):
             return 0
@@ -176,10 +171,9 @@ class Granular(Search[Point], Timeline[View]):
 
     def ways(self, goal: Point, number: int | None) -> Iterator[Way]:
         by = LAST if number is None else number
-        for rule in self._by_head.get(goal.fact[0], ()):
-            begun = unify(headed(rule.head), goal.fact, {})
-            for now in self._presents(rule, goal, number) if begun is not None else ():
-                for row in self.body(rule, begun or {}, View(now, known=by)):
+        for rule, begun in self.about(goal.fact):
+            for now in self._presents(rule, goal, number):
+                for row in self.body(rule, begun, View(now, known=by)):
                     if (goal.fact, goal.k) in self._heads(rule, row, now):
                         yield Way(rule, tuple(sorted(row.items())), now, self._least(rule, row, now, min(by, self._last)))
 

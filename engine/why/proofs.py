@@ -10,114 +10,75 @@ trees that are shown the copies are the facts again, and the Window is a step.
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from engine.functions.expressions import Context
 from engine.ir.notation import duration
 from engine.ir.printer import show
-from engine.ir.rules import TRIPLE, Atom, Falsum, Formula, Negation, Rule, Test, relation_of
+from engine.ir.rules import Atom, Formula, Negation, Rule, Test
 from engine.ir.terms import Constant, Variable
-from engine.reference.formulas import Ground, Row, ground, unify
+from engine.reference.formulas import Ground, ground
 from engine.reference.substitution import expression
 from engine.timeline import Interval
 from engine.why.ranks import Ranked
-from engine.why.trees import (MOST_DEEP, Absent, Asserted, Budget, Derived, Holds, Lazy, Proof, Source, Step, Streamed, TooMuchError,
-                              asserted, choices, depth, shortest)
+from engine.why.timed import Path, Search, Way
+from engine.why.trees import (MOST_DEEP, Absent, Asserted, Budget, Derived, Holds, Proof, Source, Step, Streamed, TooMuchError, asserted,
+                              depth)
 
 Given = Mapping[Ground, tuple[Source, ...]]
 
 
-@dataclass(frozen=True, slots=True)
-class _Instance:
-    """A rule with its variables replaced, whose premises all hold."""
-
-    rule: Rule
-    row: Row
-    parts: tuple[Ground | Absent | Holds, ...]
-    rank: int
-
-
-class Prover:
+class Prover(Search[Ground]):
     """Proofs of what follows from `given` by `rules`."""
 
     def __init__(self, given: Given, rules: Iterable[Rule], context: Context, budget: Budget) -> None:
-        self.given, self._budget = given, budget
-        listed = [rule for rule in rules if not isinstance(rule.head, Falsum)]
-        self.known = Ranked(given, listed, context, budget.spend)
-        self._heads: dict[tuple[str, str | None], list[Rule]] = defaultdict(list)
-        for rule in listed:
-            if isinstance(rule.head, Atom):
-                self._heads[relation_of(rule.head)].append(rule)
-        self._instances: dict[Ground, list[_Instance]] = {}
+        super().__init__(rules, budget)
+        self.given = given
+        self.known = Ranked(given, self.rules, context, budget.spend)
 
-    def proofs(self, fact: Ground) -> Iterator[Proof]:
+    def proofs(self, goal: Ground) -> Iterator[Proof]:
         """All proofs of a fact, the shortest first; none of a fact that does not follow. Raises TooMuchError where the shortest is too
         deep, or the search too long."""
-        rank = self.known.rank.get(fact)
-        if rank is None:
-            return
+        rank = self.known.rank.get(goal, 0)
         if rank > MOST_DEEP:
             raise TooMuchError(f"The shortest proof has {rank} steps one above the other; {MOST_DEEP} are shown.")
-        yield from self._trees(fact, frozenset())
+        return super().proofs(goal)
 
-    def _trees(self, fact: Ground, above: frozenset[Ground]) -> Iterator[Proof]:
-        """The proofs of a fact that use nothing of what stands above it."""
-        self._budget.spend()
-        if fact in self.given:
-            yield from asserted(fact, self.given[fact])
-        if len(above) >= MOST_DEEP or self._same(fact) in above:
-            return
-        path = above | {self._same(fact)}
-        yield from shortest((instance.rank, self._derived(fact, instance, path)) for instance in self._instances_of(fact)
-                            if path.isdisjoint(part for part in instance.parts if isinstance(part, tuple)))
+    def round_of(self, goal: Ground) -> int | None:
+        return self.known.rank.get(goal)
 
-    def _same(self, fact: Ground) -> Ground:
-        """What must not be derived below itself."""
-        return fact
+    def leaves(self, goal: Ground) -> Iterator[Proof]:
+        return asserted(goal, self.given.get(goal, ()))
 
-    def _derived(self, fact: Ground, instance: _Instance, path: frozenset[Ground]) -> Iterator[Derived]:
-        premises = [Lazy(self._trees(part, path) if isinstance(part, tuple) else iter([part])) for part in instance.parts]
-        for trees in choices(premises):
-            self._budget.spend()
-            yield Derived(fact, instance.rule, instance.row, trees, 1 + depth(trees), 1 + sum(t.size for t in trees))
+    def listed(self, goal: Ground, number: int | None) -> list[Way]:
+        """All ways: the facts that one uses tell how deep its trees are at least."""
+        return super().listed(goal, None)
 
-    def _instances_of(self, fact: Ground) -> list[_Instance]:
-        """The ways in which rules give a fact from what is known."""
-        if fact not in self._instances:
-            predicate, terms = fact
-            rules = list(self._heads[predicate, None])
-            if predicate == TRIPLE:
-                rules += self._heads[predicate, terms[1]]
-            found: dict[object, _Instance] = {}
-            for rule in rules:
-                for instance in self._by_rule(rule, fact):
-                    found.setdefault((instance.rule, tuple(sorted(instance.row.items()))), instance)
-            self._instances[fact] = sorted(found.values(), key=lambda instance: instance.rank)
-        return self._instances[fact]
+    def ways(self, goal: Ground, number: int | None) -> Iterator[Way]:
+        for rule, begun in self.about(goal):
+            for row in self.known.solutions(rule.body, begun):
+                self.budget.spend()
+                uses = tuple((place, ground(part, row)) for place, part in enumerate(rule.body) if isinstance(part, Atom))
+                yield Way(rule, tuple(sorted(row.items())), 0, max((self.known.rank[fact] for _, fact in uses), default=0), uses)
 
-    def _by_rule(self, rule: Rule, fact: Ground) -> Iterator[_Instance]:
-        assert isinstance(rule.head, Atom)
-        begun = unify(rule.head, fact, {})
-        for row in self.known.solutions(rule.body, begun) if begun is not None else ():
-            self._budget.spend()
-            parts = tuple(part for formula in rule.body if (part := _part(formula, row)) is not None)
-            ranks = [self.known.rank[part] for part in parts if isinstance(part, tuple)]
-            yield _Instance(rule, row, parts, 1 + max(ranks, default=0))
+    def by(self, goal: Ground, way: Way, path: Path) -> Iterator[Proof]:
+        return super().by(goal, way, path) if path.isdisjoint(fact for _, fact in way.uses) else iter(())
 
+    def part(self, formula: Formula, way: Way, path: Path) -> Iterator[Proof] | None:
+        row = dict(way.row)
+        match formula:
+            case Atom():
+                return self.trees(ground(formula, row), path)
+            case Negation(body=Atom() as body):
+                terms = tuple(Constant(row[t.name]) if isinstance(t, Variable) else t for t in body.terms)
+                return iter([Absent(show(Rule(Atom(body.predicate, terms), ())).removesuffix(" ."))])
+            case Test(condition=condition):
+                return iter([Holds(show(expression(condition, row)))])
+        return None
 
-def _part(formula: Formula, row: Row) -> Ground | Absent | Holds | None:
-    """A part of a body as a premise; None for what only binds."""
-    match formula:
-        case Atom():
-            return ground(formula, row)
-        case Negation(body=Atom() as body):
-            terms = tuple(Constant(row[t.name]) if isinstance(t, Variable) else t for t in body.terms)
-            return Absent(show(Rule(Atom(body.predicate, terms), ())).removesuffix(" ."))
-        case Test(condition=condition):
-            return Holds(show(expression(condition, row)))
-    return None
+    def conclude(self, goal: Ground, way: Way, premises: tuple[Proof, ...]) -> Proof:
+        return Derived(goal, way.rule, dict(way.row), premises, 1 + depth(premises), 1 + sum(premise.size for premise in premises))
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,11 +106,15 @@ class ViewProver(Prover):
                 self._written[replace(rule, head=head, body=body)] = rule
         super().__init__({**given, **seen}, self._written, context, budget)
 
-    def proofs(self, fact: Ground) -> Iterator[Proof]:
-        return map(self._shown, super().proofs(fact))
+    def proofs(self, goal: Ground) -> Iterator[Proof]:
+        return map(self._shown, super().proofs(goal))
 
-    def _same(self, fact: Ground) -> Ground:
-        return fact[0][len(self._prefix(fact)):], fact[1]
+    def trees(self, goal: Ground, above: Path) -> Iterator[Proof]:
+        """Below itself a fact may be what was given to another of its copies."""
+        return self.leaves(goal) if self.key(goal) in above else super().trees(goal, above)
+
+    def key(self, goal: Ground) -> Ground:
+        return goal[0][len(self._prefix(goal)):], goal[1]
 
     def _prefix(self, fact: Ground) -> str:
         return next((name for name in self._views if fact[0].startswith(name)), "")
@@ -158,14 +123,14 @@ class ViewProver(Prover):
         """A tree with the facts themselves in place of their copies."""
         match proof:
             case Asserted(fact=fact, sources=sources):
-                leaf, prefix = Asserted(self._same(fact), sources), self._prefix(fact)
+                leaf, prefix = Asserted(self.key(fact), sources), self._prefix(fact)
                 if not prefix or not any(isinstance(source, Streamed) for source in sources):
                     return leaf
                 view = self._views[prefix]
                 return Step("window", f"window {duration(view.length_ms)}", (leaf,), 0, 2, None, view.over)
             case Derived(fact=fact, premises=premises):
                 inner = tuple(map(self._shown, premises))
-                return replace(proof, fact=self._same(fact), rule=self._written[proof.rule], premises=inner,
+                return replace(proof, fact=self.key(fact), rule=self._written[proof.rule], premises=inner,
                                size=1 + sum(part.size for part in inner))
         return proof
 

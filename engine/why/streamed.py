@@ -5,13 +5,13 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from engine.functions.expressions import Context
 from engine.ir.rules import Assign, Atom, Formula, Rule, Table, Test, atoms
 from engine.ir.strata import endless, rounds
-from engine.reference.formulas import Ground, Row, computed, ground, in_quick_order, unify
+from engine.reference.formulas import Ground, Row, computed, ground, headed, in_quick_order, unify
 from engine.timeline import MAX, MIN, Interval
 from engine.why import timed
 from engine.why.held import LAST, Index
@@ -26,10 +26,6 @@ class Instance:
     fact: Ground
     begin: int
     end: int
-
-    @property
-    def key(self) -> tuple[Ground, int]:
-        return self.fact, self.begin
 
     @property
     def during(self) -> Interval:
@@ -48,9 +44,8 @@ class Streamed(Search[Instance]):
 
     def __init__(self, rules: Sequence[Rule], given: Mapping[Instance, tuple[Proof, ...]], context: Context, budget: Budget) -> None:
         """`given` has the leaves of each instance of the input."""
-        super().__init__(budget)
+        super().__init__(rules, budget)
         self.given, self._context = given, context
-        self._rules = [rule for rule in rules if isinstance(rule.head, Atom)]
         self._index = Index()
         self._known: dict[Ground, dict[int, tuple[list[int], list[int]]]] = defaultdict(dict)
         self._last = 0
@@ -71,12 +66,11 @@ class Streamed(Search[Instance]):
     # --- rounds
 
     def _derive(self) -> None:
-        triggers = [(rule, atom) for rule in self._rules for part in rule.body for atom in atoms(part)]
+        triggers = [(rule, atom) for rule in self.rules for part in rule.body for atom in atoms(part)]
         changed: list[Ground] = []
-        for number in rounds(endless(self._rules)):
-            rows = timed.touched(triggers, changed) if number else ((rule, dict[str, str]()) for rule in self._rules)
-            found = [(ground(rule.head, bound), begin, end) for rule, row in rows if isinstance(rule.head, Atom)
-                     for bound, begin, end, _ in self.body(rule, row)]
+        for number in rounds(endless(self.rules)):
+            rows = timed.touched(triggers, changed) if number else ((rule, dict[str, str]()) for rule in self.rules)
+            found = [(ground(headed(rule.head), bound), begin, end) for rule, row in rows for bound, begin, end, _ in self.body(rule, row)]
             self._last += 1
             changed = list(dict.fromkeys(fact for fact, begin, end in found if self._know(fact, begin, end)))
             if not changed:
@@ -114,8 +108,12 @@ class Streamed(Search[Instance]):
 
     def reported(self, goal: Instance, rules: Sequence[Rule]) -> Iterator[Proof]:
         """The trees of an instance whose last rule is one of these."""
-        for way in self._by(goal, rules, LAST):
-            yield from self.by(goal, way, frozenset())
+        for way in self.ways(goal, None):
+            if way.rule in rules:
+                yield from self.by(goal, way, frozenset())
+
+    def key(self, goal: Instance) -> tuple[Ground, int]:
+        return goal.fact, goal.begin
 
     def round_of(self, goal: Instance) -> int | None:
         numbers, ends = self._known.get(goal.fact, {}).get(goal.begin, ([], []))
@@ -125,15 +123,11 @@ class Streamed(Search[Instance]):
         yield from self.given.get(goal, ())
 
     def ways(self, goal: Instance, number: int | None) -> Iterator[Way]:
-        return self._by(goal, self._rules, LAST if number is None else number)
-
-    def _by(self, goal: Instance, rules: Iterable[Rule], by: int) -> Iterator[Way]:
-        for rule in rules:
-            begun = unify(rule.head, goal.fact, {}) if isinstance(rule.head, Atom) else None
-            for row, begin, end, used in self.body(rule, begun, by) if begun is not None else ():
+        for rule, begun in self.about(goal.fact):
+            for row, begin, end, used in self.body(rule, begun, LAST if number is None else number):
                 if (begin, end) == (goal.begin, goal.end):
-                    number = max((self.round_of(one) or 0 for _, one in used), default=0)
-                    yield Way(rule, tuple(sorted(row.items())), goal.begin, number, used)
+                    after = max((self.round_of(one) or 0 for _, one in used), default=0)
+                    yield Way(rule, tuple(sorted(row.items())), goal.begin, after, used)
 
     def part(self, formula: Formula, way: Way, path: Path) -> Iterator[Proof] | None:
         match formula:

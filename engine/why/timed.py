@@ -1,4 +1,4 @@
-"""Proof trees of facts that hold at times: what the timelines (dense.py, granular.py, streamed.py) have in common.
+"""Proof trees of facts, and of such that hold at times: what proofs.py and the timelines (dense.py, granular.py, streamed.py) share.
 
 A goal is a fact at a point. Its trees come the shortest first as far as rounds tell: those by what was known before the fact itself was,
 then those by all that is known. Each node says during which interval it is a proof, and no goal stands below itself.
@@ -10,14 +10,14 @@ from abc import ABC, abstractmethod
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Generic, TypeVar
 
 from engine.ir.notation import duration, show_formula
 from engine.ir.printer import show_group
-from engine.ir.rules import Assign, Atom, Formula, Head, Rule, Table
+from engine.ir.rules import TRIPLE, Assign, Atom, Falsum, Formula, Head, Rule, Table, relation_of
 from engine.ir.substitution import mapped
 from engine.ir.terms import Constant, Term, Variable
-from engine.reference.formulas import Ground, Row, unify
+from engine.reference.formulas import Ground, Row, headed, unify
 from engine.reference.substitution import expression
 from engine.timeline import ALWAYS, Interval, intersect
 from engine.why.trees import MOST_DEEP, Asserted, Budget, Lazy, Operator, Proof, Step, TooMuchError, choices, depth, shortest
@@ -26,17 +26,7 @@ MOST_NODES = 10_000
 """Nodes of a tree that is shown."""
 
 
-class Goal(Protocol):
-    """A fact to prove; `key` is what must not stand below itself."""
-
-    @property
-    def fact(self) -> Ground: ...
-
-    @property
-    def key(self) -> Hashable: ...
-
-
-G = TypeVar("G", bound=Goal)
+G = TypeVar("G", bound=Hashable)
 Path = frozenset[Hashable]
 
 
@@ -53,13 +43,28 @@ class Way:
 
 
 class Search(ABC, Generic[G]):
-    """Finds the trees of goals."""
+    """Finds the trees of goals; what rules with head ``false`` find is none."""
 
-    def __init__(self, budget: Budget) -> None:
+    def __init__(self, rules: Iterable[Rule], budget: Budget) -> None:
         self.budget = budget
+        self.rules = [rule for rule in rules if not isinstance(rule.head, Falsum)]
+        self._by_head: dict[tuple[str, str | None], list[Rule]] = defaultdict(list)
+        for rule in self.rules:
+            self._by_head[relation_of(headed(rule.head))].append(rule)
         self._ways: dict[tuple[G, bool], list[Way]] = {}
 
+    def about(self, fact: Ground) -> Iterator[tuple[Rule, Row]]:
+        """The rules whose heads may be a fact, with what it binds."""
+        predicate, terms = fact
+        for rule in (*self._by_head[predicate, None], *(self._by_head[predicate, terms[1]] if predicate == TRIPLE else ())):
+            if (begun := unify(headed(rule.head), fact, {})) is not None:
+                yield rule, begun
+
     # --- what a timeline says
+
+    def key(self, goal: G) -> Hashable:
+        """What must not stand below itself."""
+        return goal
 
     @abstractmethod
     def round_of(self, goal: G) -> int | None:
@@ -99,22 +104,23 @@ class Search(ABC, Generic[G]):
         """The trees of a goal that use nothing of what stands above it."""
         self.budget.spend()
         number = self.round_of(goal)
-        if number is None or goal.key in above:
+        if number is None or self.key(goal) in above:
             return
         yield from self.leaves(goal)
         if len(above) >= MOST_DEEP:
             return
-        path = above | {goal.key}
-        known = self._listed(goal, number - 1) if number else []
+        path = above | {self.key(goal)}
+        known = self.listed(goal, number - 1) if number else []
         yield from shortest((way.number + 1, self.by(goal, way, path)) for way in known)
         seen = {(way.rule, way.row, way.uses) for way in known}
-        more = [way for way in self._listed(goal, None) if (way.rule, way.row, way.uses) not in seen]
+        more = [way for way in self.listed(goal, None) if (way.rule, way.row, way.uses) not in seen]
         yield from shortest((way.number + 1, self.by(goal, way, path)) for way in more)
 
-    def _listed(self, goal: G, number: int | None) -> list[Way]:
+    def listed(self, goal: G, number: int | None) -> list[Way]:
+        """The `ways`, by their numbers."""
         key = goal, number is None
         if key not in self._ways:
-            self._ways[key] = sorted(self.ways(goal, number), key=lambda way: way.number)
+            self._ways[key] = sorted(dict.fromkeys(self.ways(goal, number)), key=lambda way: way.number)
         return self._ways[key]
 
     def by(self, goal: G, way: Way, path: Path) -> Iterator[Proof]:
