@@ -55,6 +55,20 @@ class Dense(Search[Moment], DenseTime[View]):
         """Everything that holds at some time."""
         return self.held.all()
 
+    def during(self, fact: Ground) -> Intervals:
+        """When a fact holds."""
+        return self.held.during(fact)
+
+    final = during
+
+    def goal(self, fact: Ground, point: int) -> Moment:
+        """A fact at a point, by all that is known then."""
+        return Moment(fact, point)
+
+    def whole(self, fact: Ground, when: Interval) -> Iterator[tuple[Proof, ...]]:
+        """Proofs that one after the other show that a fact holds during all of an interval."""
+        return self.pieces(lambda point: self.proofs(Moment(fact, point)), when)
+
     # --- rounds
 
     def _close(self, layer: Sequence[Rule]) -> None:

@@ -63,7 +63,7 @@ class Granular(Search[Point], Timeline[View]):
         self.start = self.events[0][0] if self.events and start is None else start or 0
         for fact, source in derived:
             self._take(ground(fact.atom, {}), fact.interval, source, self.start, is_event=False)
-        first = self.start if since is None else max(self.start, since)
+        self._until, first = until, self.start if since is None else max(self.start, since)
         self._derive([(layer, endless(layer)) for layer in strata(self.rules)], range(first, until + 1))
 
     def _take(self, fact: Ground, when: Interval, source: Source, start: int | None, is_event: bool = True) -> None:
@@ -101,6 +101,20 @@ class Granular(Search[Point], Timeline[View]):
     def all(self) -> Iterable[Ground]:
         """Everything that holds at some time."""
         return dict.fromkeys((*self._known, *self.given))
+
+    def goal(self, fact: Ground, point: int) -> Point:
+        """A fact at the granule of a point, as known there."""
+        k = point // (2 * self.length)
+        return Point(fact, k, k)
+
+    def whole(self, fact: Ground, when: Interval) -> Iterator[tuple[Proof, ...]]:
+        """Proofs that one after the other show that a fact holds during all of an interval, as known in the end."""
+        def following(tree: Proof) -> int | None:
+            end = timed.during(tree).hi
+            return None if end >= when.hi else (end + 1) // (2 * self.length)
+
+        first = max(when.lo // (2 * self.length), self.start)
+        return self.cover(lambda k: self.proofs(Point(fact, k, self._until)), first, following)
 
     def final(self, fact: Ground) -> tuple[Interval, ...]:
         """When a fact holds, as known in each granule itself; what always does, from the first one on."""

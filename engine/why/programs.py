@@ -15,11 +15,11 @@ from engine.ir.strata import Known, Predicate, heads, predicate_of, reachable
 from engine.ir.terms import Constant, unescape
 from engine.records import Event, Triple
 from engine.reference.formulas import Ground, Row, as_fact, point_of
-from engine.timeline import ALWAYS, MAX, MIN, Interval, instant
+from engine.timeline import ALWAYS, MAX, MIN, Interval, granule, instant
 from engine.why import timed
 from engine.why.dataset import stated
-from engine.why.dense import Dense, Moment
-from engine.why.granular import Granular, Point
+from engine.why.dense import Dense
+from engine.why.granular import Granular
 from engine.why.held import Given
 from engine.why.streamed import Instance, Streamed
 from engine.why.trees import STEPS, Asserted, Budget, Proof, Source, Stated, Static, Step, Streamed as OnStream, depth, taken
@@ -45,36 +45,15 @@ def explain_fact(program: RuleSet, given: Sequence[Given], fact: Ground, when: I
     ends = [end for f, _ in facts for end in (f.interval.lo, f.interval.hi) if end not in (MIN, MAX)]
     wanted = [] if when is None else [end for end in (when.lo, when.hi) if end not in (MIN, MAX)]
     until = max([*ends, *wanted, *([] if until_ms is None else [instant(until_ms)])], default=0)
-    budget = Budget(STEPS)
-    if program.granularity_ms:
-        return _on_granules(RuleSet(program.name, rules, (), program.granularity_ms, program.start_at_ms), facts, fact, when, until, most,
-                            budget)
-    search = Dense(rules, facts, until, Context(until // 2), budget)
-    held = search.held.during(fact)
-    if (when := when or _first(held)) is None or not any(one.lo <= when.lo and when.hi <= one.hi for one in held):
-        return Proved(when or ALWAYS, (), False, held)
-    found = search.pieces(lambda point: search.proofs(Moment(fact, point)), when)
-    return Proved(when, *taken(map(_together, found), most, budget))
-
-
-def _on_granules(program: RuleSet, facts: Sequence[Given], fact: Ground, when: Interval | None, until: int, most: int,
-                 budget: Budget) -> Proved:
-    length = 2 * program.granularity_ms
-    last = until // length
-    search = Granular(program, facts, last, Context(until // 2), budget)
+    budget, length = Budget(STEPS), 2 * program.granularity_ms
+    timeline = RuleSet(program.name, rules, (), program.granularity_ms, program.start_at_ms)
+    search = (Granular(timeline, facts, until // length, Context(until // 2), budget) if length
+              else Dense(rules, facts, until, Context(until // 2), budget))
     held = search.during(fact)
-    if when is None and (first := _first(held)) is not None:
-        when = ALWAYS if first == ALWAYS else search.granules(first.lo // length, first.lo // length)
+    when = when or _first(held, length)
     if when is None or not any(one.lo <= when.lo and when.hi <= one.hi for one in held):
         return Proved(when or ALWAYS, (), False, held)
-    end = when.hi
-
-    def following(tree: Proof) -> int | None:
-        after = (timed.during(tree).hi + 1) // length
-        return None if timed.during(tree).hi >= end else after
-
-    found = search.cover(lambda k: search.proofs(Point(fact, k, last)), max(when.lo // length, search.start), following)
-    return Proved(when, *taken(map(_together, found), most, budget))
+    return Proved(when, *taken(map(_together, search.whole(fact, when)), most, budget))
 
 
 def explain_told(statement: Statement, row: Row, events: Sequence[Event], graphs: Mapping[str, Iterable[Triple]], makers: Mapping[str, str],
@@ -96,15 +75,15 @@ def explain_told(statement: Statement, row: Row, events: Sequence[Event], graphs
     if not length:
         search = Dense(rules, given, instant(begin) + 1, Context(begin), budget)
         for point in (instant(begin), instant(begin) + 1):
-            if search.round_of(Moment(fact, point)) is not None:
-                return Proved(Interval(point, point), *taken(search.proofs(Moment(fact, point)), most, budget))
+            if search.round_of(goal := search.goal(fact, point)) is not None:
+                return Proved(Interval(point, point), *taken(search.proofs(goal), most, budget))
         return Proved(point_of(begin), (), False)
     k, starts = instant(begin) // length, [event.t for event in events] + ([] if first_ms is None else [first_ms])
     start_ms = min(starts, default=begin) if program.rules.start_at_ms is None else program.rules.start_at_ms
     own = [fact.interval.lo // 2 for fact in program.rules.facts if fact.interval != ALWAYS and program.rules.start_at_ms is None]
     timeline = RuleSet(program.rules.name, rules, (), program.rules.granularity_ms, min([start_ms, *own]))
     granular = Granular(timeline, given, k, Context(begin), budget, None if back is None else since // length)
-    return Proved(granular.granules(k, k), *taken(granular.proofs(Point(fact, k, k)), most, budget))
+    return Proved(granular.granules(k, k), *taken(granular.proofs(granular.goal(fact, instant(begin))), most, budget))
 
 
 def asked(rules: Iterable[Rule], fact: Ground) -> tuple[Rule, ...]:
@@ -175,11 +154,11 @@ def moment_of(token: str) -> int:
     return int(found.instant * 1_000)
 
 
-def _first(held: Sequence[Interval]) -> Interval | None:
-    """The first point at which a fact holds."""
+def _first(held: Sequence[Interval], length: int) -> Interval | None:
+    """The first point at which a fact holds, or granule, where these have so many points."""
     if not held:
         return None
-    return ALWAYS if held[0] == ALWAYS else Interval(held[0].lo, held[0].lo)
+    return ALWAYS if held[0] == ALWAYS else granule(held[0].lo // length, length // 2) if length else Interval(held[0].lo, held[0].lo)
 
 
 def _together(pieces: tuple[Proof, ...]) -> Proof:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from typing import Any
 
 from engine.functions.expressions import Context
 from engine.ir.rules import TRIPLE, Atom, Fact, Rule, RuleSet, Table
@@ -20,8 +21,8 @@ from engine.reference.formulas import Ground, as_fact, ground, point_of
 from engine.reference.mixed import Origin, clipped, is_head, is_of_schema, plain_rules
 from engine.timeline import ALWAYS, MIN, Interval, granule, instant, intersect
 from engine.why import timed
-from engine.why.dense import Dense, Moment
-from engine.why.granular import Granular, Point
+from engine.why.dense import Dense
+from engine.why.granular import Granular
 from engine.why.held import Given
 from engine.why.proofs import Prover
 from engine.why.trees import Budget, Derived, Proof, Proven, Source, Stated, Step, Streamed, depth
@@ -60,16 +61,14 @@ class Staged:
             point = now if end == tick and not stage.timeline.granularity_ms else 2 * end - 1
             for fact, held in self._held(len(self._made) - 1, stage.timed):
                 if any(point in when for when in held):
-                    self._shown.setdefault(fact, []).append(Proven(partial(self._shown_at, len(self._made) - 1, fact, point)))
+                    proofs = partial(self._proofs, len(self._made) - 1, fact, point)
+                    self._shown.setdefault(fact, []).append(Proven(lambda _, proofs=proofs: proofs()))  # type: ignore[misc]
         self._hidden = frozenset(graph.triples)
 
     def given(self) -> dict[Ground, tuple[Source, ...]]:
         """What the query sees of it."""
         return {fact: tuple(sources) for fact, sources in self._shown.items()
                 if fact[0] == TRIPLE and is_rdf(_triple(fact)) and _triple(fact) not in self._hidden}
-
-    def _shown_at(self, place: int, fact: Ground, point: int, _: int) -> Iterator[Proof]:
-        return self._proofs(place, fact, point)
 
     def _search(self, stage: Stage, end: int) -> Dense | Granular | None:
         derived = [(as_fact(fact, when), Proven(partial(self._proofs, place, fact)))
@@ -96,18 +95,12 @@ class Staged:
             return
         for fact in search.all():
             if is_head(fact, rules):
-                yield fact, search.held.during(fact) if isinstance(search, Dense) else search.final(fact)
+                yield fact, search.final(fact)
 
     def _proofs(self, place: int, fact: Ground, point: int) -> Iterator[Proof]:
         """The trees of a fact in a stage, at a point of its timeline."""
-        stage, search = self._made[place]
-        if isinstance(search, Dense):
-            found = search.trees(Moment(fact, point), frozenset())
-        else:
-            assert search is not None
-            k = point // (2 * stage.timeline.granularity_ms)
-            found = search.trees(Point(fact, k, k), frozenset())
-        return map(self._as_written, found)
+        search: Any = self._made[place][1]      # of either timeline
+        return map(self._as_written, search.trees(search.goal(fact, point), frozenset()))
 
     @staticmethod
     def _in_granule(source: Proven, when: Interval, length: int, k: int) -> Iterator[Proof]:
