@@ -162,9 +162,6 @@ class Tail(Ending):
         """The id of the last item sent, or ``none``."""
         return str(self._position or "none")
 
-    def close(self) -> None:
-        """Nothing to leave."""
-
     def open(self, now_ms: int) -> list[Frame]:
         """Hello; the first items come with the first `poll`."""
         return [message("hello", stream=self.name, iri=self._iri, heartbeatSeconds=self._limits.heartbeat_seconds, serverTime=iso(now_ms))]
@@ -193,10 +190,6 @@ class Tail(Ending):
     def due_in(self, now_s: float) -> float | None:
         return None if self._due is None else max(0.0, self._due - now_s)
 
-    def progress(self) -> list[Frame]:
-        """There is none."""
-        return []
-
 
 def item_frame(event: TailEvent) -> Frame:
     """An item as an event; its id is the position in the input log."""
@@ -224,13 +217,6 @@ class Driver:
     @property
     def headers(self) -> dict[str, str]:
         return headers(self._media, self.feed.position)
-
-    def begin(self, now_s: float) -> bytes:
-        return b"".join(self.opening(now_s))
-
-    def due(self, frames: list[Frame], now_s: float, closing: bool = False) -> bytes:
-        """What to send (`news`) as one."""
-        return b"".join(self.news(frames, now_s, closing))
 
     def opening(self, now_s: float) -> list[bytes]:
         """The first bytes, in pieces that feeds share. Connections end after `feed_seconds`, spread so that not all come back at once."""

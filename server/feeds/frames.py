@@ -97,6 +97,13 @@ class Ending:
         self.done = True
         return [bye(reason, reconnect)]
 
+    def progress(self) -> list[Frame]:
+        """The newest progress again; none where there is none."""
+        return []
+
+    def close(self) -> None:
+        """Leave what is followed."""
+
 
 def result_frames(event: ResultEvent, before: bytes | None, variant: Variant, cap: int) -> list[Frame]:
     """The event of one evaluation. `before`, the relation at the one before (None: there was none), is read for differences only."""

@@ -105,11 +105,11 @@ def plain_feed(name: str, media: str) -> Response:
 
 
 def _generate(driver: Driver, news: threading.Event) -> Iterator[bytes]:
-    yield driver.begin(time.monotonic())
+    yield b"".join(driver.opening(time.monotonic()))
     while not driver.feed.done:
         news.clear()
         now = time.monotonic()
-        data = driver.due(driver.feed.poll(now, blocking=True) or [], now)
+        data = b"".join(driver.news(driver.feed.poll(now, blocking=True) or [], now))
         if data:
             yield data
         else:

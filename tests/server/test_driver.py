@@ -47,7 +47,7 @@ class Still:
 def begun(media: str = SSE) -> tuple[Still, Driver]:
     feed = Still()
     driver = Driver(cast(AnyFeed, feed), media, LIMITS)
-    first = driver.begin(0.0)
+    first = b"".join(driver.opening(0.0))
     assert first.startswith(b"retry: 3000\n") == (media == SSE) and b"hello" in first
     return feed, driver
 
@@ -55,16 +55,16 @@ def begun(media: str = SSE) -> tuple[Still, Driver]:
 @pytest.mark.parametrize(("media", "beat"), [(SSE, b": hb\n\n"), (JSONL, b"\n")])
 def test_a_sign_of_life_after_a_silence(media: str, beat: bytes) -> None:
     feed, driver = begun(media)
-    assert driver.due([], 14.0) == b"" and driver.patience(14.0) == 1.0
-    assert driver.due([], 15.0) == beat and driver.patience(15.0) == 15.0
+    assert b"".join(driver.news([], 14.0)) == b"" and driver.patience(14.0) == 1.0
+    assert b"".join(driver.news([], 15.0)) == beat and driver.patience(15.0) == 15.0
     feed.told = [message("progress")]
-    assert b"progress" in driver.due([], 30.0)
+    assert b"progress" in b"".join(driver.news([], 30.0))
 
 
 def test_news_put_the_sign_of_life_off() -> None:
     feed, driver = begun()
-    assert b"event: result" in driver.due([message("result")], 10.0)
-    assert driver.due([], 20.0) == b"" and driver.patience(20.0) == 5.0
+    assert b"event: result" in b"".join(driver.news([message("result")], 10.0))
+    assert b"".join(driver.news([], 20.0)) == b"" and driver.patience(20.0) == 5.0
     feed.soon = 0.0
     assert driver.patience(20.0) == 0.0
 
@@ -72,9 +72,9 @@ def test_news_put_the_sign_of_life_off() -> None:
 @pytest.mark.parametrize(("now", "closing", "reason"), [(100.0, False, b"rotate"), (1.0, True, b"shutdown")])
 def test_a_goodbye_comes_after_the_news(now: float, closing: bool, reason: bytes) -> None:
     feed, driver = begun()
-    sent = driver.due([message("result")], now, closing)
+    sent = b"".join(driver.news([message("result")], now, closing))
     assert sent.index(b"result") < sent.index(b"bye") and reason in sent and feed.done
-    assert b"bye" not in driver.due([message("result")], now, closing)
+    assert b"bye" not in b"".join(driver.news([message("result")], now, closing))
 
 
 def test_a_feed_that_cannot_be_opened_is_closed() -> None:
