@@ -17,6 +17,7 @@ from pyparsing import Keyword, MatchFirst, Optional, Regex, Suppress, ZeroOrMore
 from rdflib.plugins.sparql import parser as sparql
 from rdflib.plugins.sparql.parserutils import Comp, Param, ParamList
 
+from engine.ir.notation import STRENGTH
 from engine.ir.windows import TIME_FUNCTIONS
 from grammar.combinators import FAILED, FOREIGN, Function, Run
 from grammar.machine import Element, LeafPlan, Machine, Plan
@@ -47,7 +48,6 @@ _NODES = {
     "Collection": "Collection", "CollectionPath": "Collection",
 }
 _OPERATOR = re.compile(rf"\|\||&&|!=|(?!{IRI_REFERENCE})<=?|>=?|[=*/+-]|(?:NOT[ \t\r\n]+)?IN(?![A-Za-z0-9_:.-])", re.IGNORECASE)
-_STRENGTH = {"||": 1, "&&": 2, "=": 3, "!=": 3, "<": 3, ">": 3, "<=": 3, ">=": 3, "IN": 3, "NOT IN": 3, "+": 4, "-": 4, "*": 5, "/": 5}
 
 
 @dataclass(eq=False)
@@ -138,9 +138,9 @@ def _expression(machine: Machine) -> Function:
             run.note(start, "an operator")
             found = _OPERATOR.match(run.text, start)
             operator = " ".join(found[0].upper().split()) if found else ""
-            strength = _STRENGTH.get(operator, 0)
-            while operators and _STRENGTH[operators[-1]] >= strength:
-                if _STRENGTH[operators[-1]] == strength == 3:   # comparisons do not chain: what follows is not ours
+            strength = STRENGTH.get(operator, 0)
+            while operators and STRENGTH[operators[-1]] >= strength:
+                if STRENGTH[operators[-1]] == strength == 3:   # comparisons do not chain: what follows is not ours
                     found = None
                     strength = 0
                 _reduce(operands, operators.pop())

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import math
 import re
+from calendar import monthrange
+from datetime import date
 from decimal import Decimal
 from typing import NamedTuple
 
@@ -35,6 +37,7 @@ FORMS = {
 _DEFAULTS = {form: (1972, 12, 31) if form == "time" else (1972, 12, 1) if form == "gDay" else (1972, 1, 1) for form in FORMS}
 FOURTEEN_HOURS = 14 * 3600
 _DAY_SECONDS = 86400
+_EPOCH, _CYCLE_DAYS = 719_163, 146_097     # of 1970-01-01 the ordinal; of 400 years the days, after which the calendar is the same
 _LONGEST_DURATION = 200  # characters: no calendar needs more
 _DURATION = re.compile(
     r"(?P<sign>-)?P(?:(?P<years>[0-9]+)Y)?(?:(?P<months>[0-9]+)M)?(?:(?P<days>[0-9]+)D)?"
@@ -195,26 +198,21 @@ def add_months(year: int, month: int, months: int) -> tuple[int, int]:
 
 def days_in_month(year: int, month: int) -> int:
     """28 to 31."""
-    if month == 2:
-        return 29 if year % 4 == 0 and (year % 100 != 0 or year % 400 == 0) else 28
-    return 30 if month in (4, 6, 9, 11) else 31
+    return monthrange(2000 + year % 400, month)[1]
 
 
 def days_from_civil(year: int, month: int, day: int) -> int:
-    """Days from 1970-01-01 to a date of the proleptic Gregorian calendar, of any year (there is a year 0)."""
-    year -= month <= 2
-    day_of_year = (153 * (month + (-3 if month > 2 else 9)) + 2) // 5 + day - 1
-    return 365 * year + year // 4 - year // 100 + year // 400 + day_of_year - 719468
+    """Days from 1970-01-01 to a date of the proleptic Gregorian calendar, of any year (there is a year 0). ValueError where there is no
+    such date."""
+    cycles, base = divmod(year - 1, 400)
+    return date(base + 1, month, day).toordinal() - _EPOCH + cycles * _CYCLE_DAYS
 
 
 def civil(days: int) -> tuple[int, int, int]:
     """The inverse of days_from_civil."""
-    era, day_of_era = divmod(days + 719468, 146097)
-    year_of_era = (day_of_era - day_of_era // 1460 + day_of_era // 36524 - day_of_era // 146096) // 365
-    day_of_year = day_of_era - (365 * year_of_era + year_of_era // 4 - year_of_era // 100)
-    index = (5 * day_of_year + 2) // 153
-    month = index + 3 if index < 10 else index - 9
-    return year_of_era + era * 400 + (month <= 2), month, day_of_year - (153 * index + 2) // 5 + 1
+    cycles, base = divmod(days + _EPOCH - 1, _CYCLE_DAYS)
+    found = date.fromordinal(base + 1)
+    return found.year + 400 * cycles, found.month, found.day
 
 
 def _zone(text: str | None) -> int | None:

@@ -21,7 +21,8 @@ NUMBERS = {"integer": r"[+-]?[0-9]+", "decimal": r"[+-]?[0-9]+\.[0-9]+", "double
            "boolean": "true|false"}
 """What stands without quotes in languages of rules, by the local names of its XSD types."""
 _TYPED = re.compile(rf'"([^"\\]*)"\^\^<{re.escape(XSD)}(\w+)>')
-_STRENGTH = {"||": 1, "&&": 2, "=": 3, "!=": 3, "<": 3, ">": 3, "<=": 3, ">=": 3, "IN": 3, "NOT IN": 3, "+": 4, "-": 4, "*": 5, "/": 5}
+STRENGTH = {"||": 1, "&&": 2, "=": 3, "!=": 3, "<": 3, ">": 3, "<=": 3, ">=": 3, "IN": 3, "NOT IN": 3, "+": 4, "-": 4, "*": 5, "/": 5}
+"""How strongly binary operators bind (SPARQL 1.1 grammar, rules 110 to 117)."""
 _UNARY = {"!": "!", "U+": "+", "U-": "-"}
 _OPERAND, _PRIMARY = 6, 7
 _DATE_TIME = re.compile(r"(-?\d{4,9})-(\d\d)-(\d\d)T(\d\d):(\d\d):(\d\d)(?:\.(\d+))?(Z|[+-]\d\d:\d\d)?", re.ASCII)
@@ -162,7 +163,7 @@ class Expressions:
             if operand[0] in "0123456789.+-":   # -1 would be a number, not the minus of one
                 operand = f"({operand})"
             return f"{_UNARY[function]}{operand}", _OPERAND
-        own = _STRENGTH.get(function)
+        own = STRENGTH.get(function)
         if function == "IRI":
             args = args[:1]     # the second is the text's BASE, which the statement prints
         if own is None:
@@ -180,11 +181,11 @@ class Expressions:
         return f"{item.function}({'DISTINCT ' if item.distinct else ''}{inner}{separator})"
 
 
-def arithmetic(expression: Expression, operators: Collection[str], written: Callable[[Term], str]) -> str | None:
-    """An expression with its terms as a language writes them; None where there is more in it than these operators."""
+def arithmetic(expression: Expression, operators: Collection[str], written: Callable[[Term], str]) -> str:
+    """An expression with its terms as a language writes them. Raises ValueError where there is more in it than these operators."""
     inside = list(walk(expression))
     if any(part.function not in operators if isinstance(part, Call) else not isinstance(part, (Variable, Constant)) for part in inside):
-        return None
+        raise ValueError(f"not in this language: {expression}")
     named = {part: written(part) for part in inside if isinstance(part, (Variable, Constant))}
     return Expressions(lambda pattern: "", named).show(expression)
 

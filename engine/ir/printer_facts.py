@@ -10,9 +10,9 @@ import re
 from collections import defaultdict
 from collections.abc import Collection, Iterable
 from fractions import Fraction
-from functools import lru_cache
+from functools import lru_cache, partial
 
-from engine.ir.expressions import Call, Expression
+from engine.ir.expressions import Call
 from engine.ir.notation import NUMBERS, arithmetic, bare, duration, interval, name_and_terms
 from engine.ir.rules import (STREAM, TRIPLE, Assign, Atom, BoxMinus, BoxPlus, DiamondMinus, Fact, Formula, Head, Negation, Rule, RuleSet,
                              Test)
@@ -88,6 +88,7 @@ def number(ms: int, unit_ms: int) -> str:
 
 
 _OPERATORS = frozenset(("=", "!=", "<", "<=", ">", ">=", "+", "-", "*", "/", "U+", "U-"))
+_in_rule = partial(show_term, plain=CONSTANT)
 
 
 def show_metric_rules(rules: RuleSet) -> str:
@@ -113,18 +114,10 @@ def _formula(formula: Formula | Head, unit_ms: int) -> str:
         case Negation(body=body):
             return f"not {_formula(body, unit_ms)}"
         case Test(condition=Call() as condition):
-            return _expression(condition)
+            return arithmetic(condition, _OPERATORS, _in_rule)
         case Assign(variable=variable, expression=expression):
-            return f"{show_term(variable, CONSTANT)} = {_expression(expression)}"
+            return f"{_in_rule(variable)} = {arithmetic(expression, _OPERATORS, _in_rule)}"
     raise ValueError(f"not in this language: {formula}")
-
-
-def _expression(expression: Expression) -> str:
-    """Comparisons and arithmetic, as SPARQL writes them but for the variables."""
-    shown = arithmetic(expression, _OPERATORS, lambda term: show_term(term, CONSTANT))
-    if shown is None:
-        raise ValueError(f"not in this language: {expression}")
-    return shown
 
 
 def _unit(ms: int) -> str:

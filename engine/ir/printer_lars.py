@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from engine.ir.expressions import Call, Expression
+from engine.ir.expressions import Call
 from engine.ir.notation import NUMBERS, arithmetic, bare, duration, instant, name_and_terms
 from engine.ir.rules import (SIMPLE, STREAM, TRIPLE, Assign, At, Atom, BoxMinus, DiamondMinus, Fact, Formula, Head, Import, Negation, Rule,
                              RuleSet, Test, WindowFormula)
@@ -17,14 +17,10 @@ _COMPARISONS, _OPERATORS = ("=", "!=", "<", ">", "<=", ">="), ("+", "-", "*", "/
 EVER = Interval(0, MAX)
 
 
-class NotLars(ValueError):
-    """What a rule set holds that no LARS program says."""
-
-
 def show_lars(rules: RuleSet) -> str:
-    """The rule set as a LARS program: sources and timeline, facts, rules, one a line. Raises NotLars."""
+    """The rule set as a LARS program, one part a line. Raises ValueError for what the language does not have."""
     if rules.granularity_ms <= 0:
-        raise NotLars("dense time")
+        raise ValueError("dense time")
     lines = [_source(imp) for imp in rules.imports]
     lines.append(f"GRANULARITY {duration(rules.granularity_ms)}")
     if rules.start_at_ms is not None:
@@ -35,15 +31,15 @@ def show_lars(rules: RuleSet) -> str:
 
 
 def show_lars_rule(rule: Rule, granularity_ms: int) -> str:
-    """One rule on one line. Raises NotLars."""
+    """One rule on one line. Raises ValueError as above."""
     if rule.window_ms is not None or not rule.body:
-        raise NotLars("a rule with a Window of its own, or without body")
+        raise ValueError("a rule with a Window of its own, or without body")
     return f"{_head(rule.head)} <- {', '.join(_formula(part, granularity_ms) for part in rule.body)}."
 
 
 def _source(imp: Import) -> str:
     if imp.profile not in (STREAM, SIMPLE):
-        raise NotLars(f"an import under {imp.profile}")
+        raise ValueError(f"an import under {imp.profile}")
     return f"FROM {'STREAM ' if imp.profile == STREAM else ''}<{imp.iri}>"
 
 
@@ -52,13 +48,13 @@ def _fact(fact: Fact, granularity_ms: int) -> str:
         return f"{_atom(fact.atom)}."
     k = fact.interval.lo // (2 * granularity_ms)
     if fact.interval != granule(k, granularity_ms):
-        raise NotLars("a fact that holds neither always nor during one granule")
+        raise ValueError("a fact that holds neither always nor during one granule")
     return f"@{k} {_atom(fact.atom)}."
 
 
 def _head(head: Head) -> str:
     if not isinstance(head, (Atom, At)):
-        raise NotLars(f"the head {type(head).__name__}")
+        raise ValueError(f"the head {type(head).__name__}")
     return _quantified(head)
 
 
@@ -67,13 +63,13 @@ def _formula(formula: Formula, granularity_ms: int) -> str:
         case Negation(body=body) if not isinstance(body, (Negation, Test, Assign)):
             return f"not {_formula(body, granularity_ms)}"
         case Test(condition=Call(function=function, args=(left, right))) if function in _COMPARISONS:
-            return f"{_expression(left)} {function} {_expression(right)}"
+            return f"{arithmetic(left, _OPERATORS, _term)} {function} {arithmetic(right, _OPERATORS, _term)}"
         case Assign(variable=variable, expression=expression):
-            return f"{_term(variable)} = {_expression(expression)}"
+            return f"{_term(variable)} = {arithmetic(expression, _OPERATORS, _term)}"
         case DiamondMinus(distance=distance, body=Atom()) | BoxMinus(distance=distance, body=Atom()) if distance != EVER:
             steps, rest = divmod(distance.hi, 2 * granularity_ms)
             if distance.lo or rest:
-                raise NotLars("a distance that is no window")
+                raise ValueError("a distance that is no window")
             return f"[{duration(steps * granularity_ms)}] {_quantified(formula)}"
         case WindowFormula(unit="time", size=size, body=Atom() | At() as body):
             return f"[{duration(size * granularity_ms)}] {_quantified(body)}"
@@ -93,29 +89,22 @@ def _quantified(formula: Formula) -> str:
             return f"diamond {_atom(atom)}"
         case BoxMinus(body=Atom() as atom):
             return f"box {_atom(atom)}"
-    raise NotLars(f"{type(formula).__name__} there")
+    raise ValueError(f"{type(formula).__name__} there")
 
 
 def _atom(atom: Atom) -> str:
     name, terms = name_and_terms(atom)
     plain = name[0] != "<" and (_NAME.fullmatch(name) is None or name.lower() in WORDS)
     if atom.predicate != TRIPLE and (name[0] == "<" and len(terms) in (1, 2) or plain):
-        raise NotLars(f"the predicate {name} of {len(terms)} arguments")
+        raise ValueError(f"the predicate {name} of {len(terms)} arguments")
     return f"{name}({', '.join(map(_term, terms))})" if terms else name
 
 
 def _term(term: Term) -> str:
     if isinstance(term, Variable):
         if _NAME.fullmatch(term.name) is None:
-            raise NotLars(f"the variable {term.name}")
+            raise ValueError(f"the variable {term.name}")
         return term.name if term.name[0].isupper() else f"?{term.name}"
     if term.token[0] == "_":
-        raise NotLars("a blank node")
+        raise ValueError("a blank node")
     return bare(term.token, NUMBERS)
-
-
-def _expression(expression: Expression) -> str:
-    shown = arithmetic(expression, _OPERATORS, _term)
-    if shown is None:
-        raise NotLars("an expression that is not arithmetic")
-    return shown
