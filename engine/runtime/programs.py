@@ -10,8 +10,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from engine.compiler import interval_plan
+from engine.ir.programs import fits
 from engine.ir.rules import TRIPLE, Atom, Fact, RuleSet, atoms
-from engine.ir.terms import RDF_TYPE, Constant, Variable
+from engine.ir.terms import RDF_TYPE, Constant
 from engine.plan import derivations, intervals
 from engine.plan.explain import explain_program
 from engine.plan.memory import describe, memory
@@ -79,8 +80,8 @@ def run(program: RuleSet, given: Mapping[str, pa.Table], until_ms: int | None = 
     found = recording.run(plan, facts, list(wanted), until_ms, size)
     held: Held = {}
     for name, table in found.rows.items():
-        rows = _rows(name, table)
-        held |= {atom: coalesce(when) for atom, when in rows.items() if any(_fits(atom, head) for head in wanted[name])}
+        held |= {Atom(predicate, tuple(map(Constant, terms))): coalesce(when) for (predicate, terms), when in _rows(name, table).items()
+                 if any(fits(terms, head) for head in wanted[name])}
     return Derived(held, found.of, found.cut)
 
 
@@ -96,23 +97,14 @@ def _called(atom: Atom) -> str:
     return class_.token if link.token == RDF_TYPE and isinstance(class_, Constant) else link.token
 
 
-def _fits(atom: Atom, head: Atom) -> bool:
-    """Whether a head may derive an atom."""
-    return all(isinstance(asked, Variable) or asked == term for asked, term in zip(head.terms, atom.terms))
-
-
-def _rows(relation: str, table: pa.Table) -> dict[Atom, list[Interval]]:
-    predicate = relation.rpartition("/")[0]
-    fixed = [Constant(token) for token in predicate.split(" ")[1:]] if predicate.startswith(f"{TRIPLE} ") else []
+def _rows(relation: str, table: pa.Table) -> dict[tuple[str, tuple[str, ...]], list[Interval]]:
+    """When atoms hold, by predicate and tokens."""
+    predicate, *fixed = relation.rpartition("/")[0].split(" ") if relation.startswith(f"{TRIPLE} ") else [relation.rpartition("/")[0]]
     cells = [table[name].to_pylist() for name in table.column_names[:-2]]
-    found: dict[tuple[str, ...], list[Interval]] = defaultdict(list)
+    found: dict[tuple[str, tuple[str, ...]], list[Interval]] = defaultdict(list)
     for *tokens, lo, hi in zip(*cells, table["lo"].to_pylist(), table["hi"].to_pylist()):
-        found[tuple(tokens)].append(Interval(lo, hi))
-    made: dict[Atom, list[Interval]] = {}
-    for key, held in found.items():
-        terms = tuple(map(Constant, key))
-        made[Atom(TRIPLE, (terms[0], *fixed, *terms[1:])) if fixed else Atom(predicate, terms)] = held
-    return made
+        found[predicate, (*tokens[:1], *fixed, *tokens[1:])].append(Interval(lo, hi))
+    return found
 
 
 def _check_ends(facts: Mapping[str, pa.Table]) -> None:

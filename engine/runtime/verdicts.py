@@ -7,7 +7,7 @@ ends the evaluator fails so too (`Suspects`)."""
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -89,17 +89,10 @@ class Verdicts:
 
     def evaluate(self, dues: Sequence[Due]) -> list[Answer]:
         """The answers, in the order of `dues`; an evaluation of which the log says that it failed by a limit is not tried."""
-        tried, decided = [], dict[str, Answer]()
-        for due in dues:
-            to_try, known = self.known(due)
-            if known is not None:
-                decided[due.query] = known
-            if to_try.ticks:
-                tried.append(to_try)
-        found: dict[str, list[Answer]] = {due.query: [] for due in dues}
-        for answer in self._executor.evaluate(tried) if tried else ():
-            found[answer.query].append(answer)
-        return [answer for due in dues for answer in (*found[due.query], *((decided[due.query],) if due.query in decided else ()))]
+        looked = [self.known(due) for due in dues]
+        tried = [to_try for to_try, _ in looked if to_try.ticks]
+        found = self._executor.evaluate(tried) if tried else []
+        return _in_order([*found, *(known for _, known in looked if known is not None)], dues)
 
     def log(self, answers: Sequence[Answer], names: Mapping[str, str]) -> None:
         """Log which evaluations failed by a limit, each query's first failure; `names` are the queries' by epoch."""
@@ -108,6 +101,12 @@ class Verdicts:
             if isinstance(error := answer.error, LimitExceeded) and self._ahead.verdict(epoch, (answer.tick,)) is None:
                 position = self._decide(names[epoch], epoch, answer.tick, error)
                 self._ahead.add(Verdict(position, names[epoch], epoch, answer.tick, error.limit, error.detail))
+
+
+def _in_order(answers: Iterable[Answer], dues: Sequence[Due]) -> list[Answer]:
+    """The answers of each query together, in the order of `dues`."""
+    places = {due.query: place for place, due in enumerate(dues)}
+    return sorted(answers, key=lambda answer: places[answer.query])
 
 
 def _over_state(due: Due) -> LimitExceeded | None:
@@ -139,15 +138,9 @@ class Suspects:
     def evaluate(self, dues: Sequence[Due]) -> list[Answer]:
         """The answers, in the order of `dues`: those of suspects up to the first failure."""
         suspects = [due for due in dues if due.query in self._deaths]
-        if not suspects:
-            return self._tried(dues)
-        found: dict[str, list[Answer]] = {due.query: [] for due in dues}
-        if others := [due for due in dues if due.query not in self._deaths]:
-            for answer in self._tried(others):
-                found[answer.query].append(answer)
-        for due in suspects:
-            found[due.query] = self._alone(due)
-        return [answer for due in dues for answer in found[due.query]]
+        others = [due for due in dues if due.query not in self._deaths]
+        found = self._tried(others) if others else []
+        return _in_order([*found, *(answer for due in suspects for answer in self._alone(due))], dues)
 
     def forget(self, query: str) -> None:
         self._deaths.pop(query, None)
