@@ -52,7 +52,7 @@ def explained(seen: Evidence, row: int, most: int, mode: str = "full", triples: 
     if not proofs.proofs:
         raise Problem("internal", "The reference evaluation does not give this row: one of the two evaluations is wrong.",
                       extra={"query": event.query, "result": event.id, "row": row})
-    return {"query": event.query, "result": event.id, "row": row, "at": iso(event.at_ms) or event.at_ms,
+    return {"query": event.query, "result": event.id, "row": row, "at": clock(event.at_ms),
             "window": [{**window, "open": iso(window["open"]), "close": iso(window["close"])} for window in event.windows],
             "answer": {name: term(value) for name, value in found.items()}, "proofs": as_json(proofs.proofs, rules),
             "more": proofs.more}

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import chain
 
@@ -80,7 +80,7 @@ def evidence_of(results: ResultLog, folder: LogFolder, view: View, query: Regist
         events += _made(results, stream, maker, min(rules_from, _begin(table, stream, first)), event.tick, since, position)
     cut = None
     if looked is not None and looked > MIN:
-        older = chain(_older(folder, pushed, looked, since, position),
+        older = chain(_logged(folder, dict.fromkeys(pushed, MIN), looked, since, position),
                       *(_made(results, stream, maker, MIN, looked, since, position) for stream, maker in makers.items()))
         cut = looked if last > since or next(older, None) is not None else None
     return Evidence(query.statement, event, tuple(events), graphs, rules, makers, cut)
@@ -147,8 +147,7 @@ def _of_timed(results: ResultLog, folder: LogFolder, program: TimedProgram, stre
         raise _gone("Items that its rules look at are no longer in the input log.")
     begin = MIN if program.rules.granularity_ms and program.rules.start_at_ms is None else first
     pushed = [stream for stream in streams if stream not in makers]
-    events = [event for rows in folder.history(dict.fromkeys(pushed, max(begin, newest + 1)), position) for event in events_of(rows)
-              if event.stream in pushed and event.position > since and begin <= event.t < tick]
+    events = list(_logged(folder, dict.fromkeys(pushed, begin), tick, since, position, newest))
     for stream, maker in makers.items():
         events += _made(results, stream, maker, first, tick, since, position)
     return events, first if first > MIN and (last > since or makers or begin > MIN) else None
@@ -165,14 +164,6 @@ def _looked_since(query: Registered, view: View, rules: Mapping[str, RuleSet], t
     return MIN if since is None else since
 
 
-def _older(folder: LogFolder, pushed: Sequence[str], before: int, since: int, position: int) -> Iterator[Event]:
-    """The items of pushed streams that are older."""
-    for rows in folder.history(dict.fromkeys(pushed, MIN), position):
-        for event in events_of(rows.filter(pc.less(rows["t"], before))):
-            if event.stream in pushed and event.position > since:
-                yield event
-
-
 def _before(statement: Statement) -> int:
     """How long before what ceases now may have begun, in ms."""
     return max((source.window.range_ms for source in statement.streams if isinstance(source.window, TimeWindow)), default=0)
@@ -185,10 +176,8 @@ def _pushed(folder: LogFolder, table: Timetable, streams: list[str], first: int,
     needed = {stream: min(rules_from, _begin(table, stream, first)) for stream in streams}
     newest, last = folder.expired()
     seen: dict[str, list[Event]] = defaultdict(list)
-    for rows in folder.history({stream: max(begin, newest + 1) for stream, begin in needed.items()}, position):
-        for event in events_of(rows):
-            if event.stream in needed and event.position > since and needed[event.stream] <= event.t < tick:
-                seen[event.stream].append(event)
+    for event in _logged(folder, needed, tick, since, position, newest):
+        seen[event.stream].append(event)
     for stream, window in table.windows:
         if stream in needed and last > since and not _whole(table, window, first, newest, seen[stream]):
             raise _gone(f"Items that its window on <{stream}> showed are no longer in the input log.")
@@ -209,6 +198,14 @@ def _whole(table: Timetable, window: Window, tick: int, newest: int, events: lis
         case NowWindow():
             return bool(later)
     return False
+
+
+def _logged(folder: LogFolder, begins: Mapping[str, int], until: int, since: int, position: int, expired: int = MIN) -> Iterator[Event]:
+    """The items of pushed streams from `begins[stream]` to before `until`, from the input log; files that end by `expired` are left out."""
+    for rows in folder.history({stream: max(begin, expired + 1) for stream, begin in begins.items()}, position):
+        for event in events_of(rows.filter(pc.less(rows["t"], until))):
+            if event.position > since and event.t >= begins.get(event.stream, until):
+                yield event
 
 
 def events_of(rows: pa.Table) -> Iterator[Event]:
