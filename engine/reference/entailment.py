@@ -80,12 +80,10 @@ def rdfs_closure(graph: Graph) -> Graph:
 
 
 def _consequences(graph: Graph) -> Iterator[Triple]:
-    for x in {x for x, _, _ in graph.match(None, RDF_TYPE, PROPERTY)} | _named(graph, SUB_PROPERTY) | {
-            x for relation in (DOMAIN, RANGE) for x, _, _ in graph.match(None, relation, None)}:
-        yield x, SUB_PROPERTY, x                                                         # rdfs6
-    for x in {x for x, _, _ in graph.match(None, RDF_TYPE, CLASS)} | _named(graph, SUB_CLASS) | {
-            x for relation in (DOMAIN, RANGE) for _, _, x in graph.match(None, relation, None)}:
-        yield x, SUB_CLASS, x                                                            # rdfs10
+    for kind, below, place in ((PROPERTY, SUB_PROPERTY, 0), (CLASS, SUB_CLASS, 2)):
+        spoken_of = {triple[place] for relation in (DOMAIN, RANGE) for triple in graph.match(None, relation, None)}
+        members = {x for x, _, _ in graph.match(None, RDF_TYPE, kind)}
+        yield from ((x, below, x) for x in members | spoken_of | _named(graph, below))   # rdfs6, rdfs10
     for a, p, b in graph.match(None, SUB_CLASS, None):
         yield from ((a, p, c) for _, _, c in graph.match(b, SUB_CLASS, None))            # rdfs11
         yield from ((x, RDF_TYPE, b) for x, _, _ in graph.match(None, RDF_TYPE, a))      # rdfs9
