@@ -253,7 +253,7 @@ class Barriers:
         query.fail(error, producer)
         self._forget_epoch(query.definition.epoch)
         self._status(query, before, "failure")
-        for reader in self.queries.readers(query.makes) if query.makes is not None else ():
+        for reader in self.queries.readers(query.makes):
             if reader.state != "failed":
                 self._fail(reader, ProducerFailedError(f"the query {query.name!r}, whose stream it reads, has failed"), query.name)
 

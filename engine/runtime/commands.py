@@ -35,11 +35,15 @@ Info = TypeVar("Info")
 Rows = list[pa.Table]
 Decision = Callable[[Appender, View, int], tuple[Rows, Reply]]
 """Checks a command against the end of the log, appends its records there, and replies; at a time in ms."""
-Check = Callable[[Info | None], None] | None
+Check = Callable[[Info | None], None]
 """Refuses a command by raising, after a look at what it is to change (None: nothing is there)."""
 NO_PLANS: Mapping[str, Compiled] = MappingProxyType({})
 _TRIES, _FREE_TRIES = 20, 2
 LARGE_PUSH = 4_096     # rows: it is worth a file, and does not wait for others to share one while the pump is slow
+
+
+def unchecked(info: object) -> None:
+    """The check that refuses nothing."""
 
 
 class StaleError(Exception):
@@ -105,14 +109,13 @@ class Commands:
 
     # --- streams
 
-    def put_stream(self, name: str, descriptor: dict[str, Any], check: Check[StreamInfo] = None) -> tuple[StreamInfo, bool]:
+    def put_stream(self, name: str, descriptor: dict[str, Any], check: Check[StreamInfo] = unchecked) -> tuple[StreamInfo, bool]:
         """Register a stream; the same descriptor again is no change, another one is 409."""
         described = describe(check_name(name), descriptor, self.settings.base_url)
 
         def decide(end: Appender, view: View, now: int) -> tuple[Rows, bool]:
             known = view.catalogue.streams.get(name)
-            if check is not None:
-                check(self._pushed_info(name, view) if known is not None else None)
+            check(self._pushed_info(name, view) if known is not None else None)
             if known is None:
                 _check_free(name, described["iri"], view.catalogue)
                 rows = end.put_stream(name, described, now)
@@ -142,12 +145,11 @@ class Commands:
     def _pushed_info(self, name: str, view: View) -> StreamInfo:
         return stream_info(name, _descriptor(name, view), view, self.clock.now_ms())
 
-    def delete_stream(self, name: str, force: bool = False, check: Check[StreamInfo] = None) -> None:
+    def delete_stream(self, name: str, force: bool = False, check: Check[StreamInfo] = unchecked) -> None:
         """Remove a stream; `force` removes the queries on it too, and those on theirs; otherwise they are 409."""
         def decide(end: Appender, view: View, now: int) -> tuple[Rows, None]:
             info = self._stream(name, view)
-            if check is not None:
-                check(info)
+            check(info)
             if name in _makers(view):
                 raise made_by_a_query(name, f"Remove the query {name!r}.")
             if info.used_by and not force:

@@ -341,7 +341,7 @@ class Pump(Evaluations):
         lost = [query for query in self.queries.values() if query.state == "failed"]
         while lost:
             maker = lost.pop()
-            for reader in self.queries.readers(maker.definition.stream) if maker.definition.stream is not None else ():
+            for reader in self.queries.readers(maker.definition.stream):
                 if reader.state != "failed":
                     reader.fail(ProducerFailedError(f"the query {maker.name!r}, whose stream it reads, has failed"), maker.name)
                     lost.append(reader)

@@ -14,8 +14,9 @@ from engine.ir.statement import Statement
 from engine.ir.windows import with_rule_windows
 from engine.limits import NAMES, EvaluationLimits
 from engine.runtime.append import Appender
+from engine.runtime.catalogue import check_growth
 from engine.runtime.clock import Clock
-from engine.runtime.commands import Check, Commands, Decision, Rows, StaleError
+from engine.runtime.commands import Check, Commands, Decision, Rows, StaleError, unchecked
 from engine.runtime.describe import query_info
 from engine.runtime.errors import EngineError, conflict, in_use, not_found
 from engine.runtime.machine import Machine
@@ -69,7 +70,7 @@ class QueryCommands(Commands):
         self._parse, self._parse_rules = parse, parse_rules
 
     def register(self, text: str, name: str | None = None, options: dict[str, Any] | None = None,
-                 check: Check[QueryInfo] = None) -> tuple[QueryInfo, bool]:
+                 check: Check[QueryInfo] = unchecked) -> tuple[QueryInfo, bool]:
         """Register a continuous query under `name`, the name in its text, or a new one. The same again is no change; another text
         under a name is 409, or with ``replace`` a new generation (``force``: also of a query that others read). Options: ``mixedTime``,
         ``limits`` of its evaluations (engine/limits.py), ``since``: ``earliest`` or the id of an item, after which its windows see
@@ -90,8 +91,7 @@ class QueryCommands(Commands):
                 if view.catalogue.basis(statement) != basis or self._query_name(statement, name, view) != chosen:
                     raise StaleError
                 old = view.catalogue.queries.get(chosen)
-                if check is not None:
-                    check(None if old is None else self._info(old, view))
+                check(None if old is None else self._info(old, view))
                 self._own_stream(statement, chosen, view)
                 check_sources(statement, chosen, _makes(statement, stream), view.catalogue.queries, self.settings.base_url)
                 same = old is not None and (old.definition.text, old.definition.media) == (text, wish.media)
@@ -99,13 +99,12 @@ class QueryCommands(Commands):
                     return [], (chosen, False)
                 if old is not None and not wish.replace:
                     raise conflict(f"The query {chosen!r} has another text.", name=chosen)
-                if old is None and len(view.catalogue.queries) >= self.settings.max_queries:
-                    raise EngineError("quota-queries", 429, f"There may be {self.settings.max_queries} queries.",
-                                      {"limit": self.settings.max_queries, "current": len(view.catalogue.queries)})
                 _check_producers(statement, chosen, view, wish)
                 if old is not None:
                     _check_readers(old, view, "replaced", wish.force and _makes(statement, stream) == old.makes)
-                return _register(end, chosen, text, statement, wish, stream, now), (chosen, True)
+                rows = _register(end, chosen, text, statement, wish, stream, now)
+                check_growth(view.catalogue, end.catalogue, self.settings)
+                return rows, (chosen, True)
 
             return decide
 
@@ -120,7 +119,7 @@ class QueryCommands(Commands):
         view = self._machine.view
         return self._info(self._query(name, view), view)
 
-    def delete_query(self, name: str, force: bool = False, check: Check[QueryInfo] = None) -> None:
+    def delete_query(self, name: str, force: bool = False, check: Check[QueryInfo] = unchecked) -> None:
         """Stop a query and remove it with its results; `force` removes those that read it too, otherwise they are 409."""
         def decide(end: Appender, view: View, now: int) -> tuple[Rows, None]:
             query = self._checked(name, view, check)
@@ -130,7 +129,8 @@ class QueryCommands(Commands):
 
         self._write(decide)
 
-    def patch_query(self, name: str, state: str, resume: str = "now", force: bool = False, check: Check[QueryInfo] = None) -> QueryInfo:
+    def patch_query(self, name: str, state: str, resume: str = "now", force: bool = False,
+                    check: Check[QueryInfo] = unchecked) -> QueryInfo:
         """Pause a running query (`state` ``paused``; `force` pauses those that read it too), or let a paused one go on (``running``)
         with its ``backlog`` or from ``now``."""
         def decide(end: Appender, view: View, now: int) -> tuple[Rows, None]:
@@ -151,7 +151,7 @@ class QueryCommands(Commands):
         _, view = self._write(decide)
         return self._info(view.catalogue.queries[name], view)
 
-    def restart_query(self, name: str, reset: bool = False, force: bool = False, check: Check[QueryInfo] = None) -> QueryInfo:
+    def restart_query(self, name: str, reset: bool = False, force: bool = False, check: Check[QueryInfo] = unchecked) -> QueryInfo:
         """Start a query again after a failure, with the readers that failed with it; `reset` forgets what it saw and begins a new
         generation (`force`: also of a query that others read)."""
         def decide(end: Appender, view: View, now: int) -> tuple[Rows, None]:
@@ -184,8 +184,7 @@ class QueryCommands(Commands):
     def _checked(self, name: str, view: View, check: Check[QueryInfo]) -> Registered:
         """The query that a command is for, if it may be carried out."""
         query = self._query(name, view)
-        if check is not None:
-            check(self._info(query, view))
+        check(self._info(query, view))
         return query
 
     def _info(self, query: Registered, view: View) -> QueryInfo:
@@ -250,7 +249,7 @@ def _check_producers(statement: Statement, name: str, view: View, wish: Wish | N
 
 
 def _check_readers(query: Registered, view: View, change: str, force: bool) -> None:
-    readers = sorted(reader.name for reader in view.catalogue.queries.readers(query.makes)) if query.makes is not None else []
+    readers = sorted(reader.name for reader in view.catalogue.queries.readers(query.makes))
     if readers and not force:
         raise in_use(f"Queries read the stream of {query.name!r}; it is not {change} under them.", readers)
 

@@ -147,8 +147,8 @@ class Queries(dict[str, Query]):
         """The queries whose results are streams, by the IRI of the stream."""
         return {query.makes: query for query in self.values() if query.makes is not None}
 
-    def readers(self, stream: str) -> list[Query]:
-        """The queries with a window on a stream."""
+    def readers(self, stream: str | None) -> list[Query]:
+        """The queries with a window on a stream, if there is one."""
         return [query for query in self.values() if stream in query.streams]
 
     def using_graph(self, iri: str) -> list[Query]:
@@ -159,15 +159,19 @@ class Queries(dict[str, Query]):
 
     def dependents(self, query: Query) -> list[Query]:
         """All that read what a query makes, directly or through others; each after those that it reads."""
+        return self.below(query.makes)
+
+    def below(self, stream: str | None) -> list[Query]:
+        """All that read a stream, directly or through others; each after those that it reads."""
         found: dict[str, Query] = {}
 
-        def visit(producer: Query) -> None:
-            for reader in self.readers(producer.makes) if producer.makes is not None else ():
+        def visit(stream: str | None) -> None:
+            for reader in self.readers(stream):
                 if reader.name not in found:
-                    visit(reader)
+                    visit(reader.makes)
                     found[reader.name] = reader     # after all that read it
 
-        visit(query)
+        visit(stream)
         return list(reversed(found.values()))
 
     def levels(self) -> list[list[Query]]:
@@ -209,8 +213,7 @@ class Queries(dict[str, Query]):
         while before != reach:
             before = dict(reach)
             for query in reversed(waiting):
-                readers = self.readers(query.makes) if query.makes is not None else ()
-                reach[query.name] = max(reach[query.name], *(reach[reader.name] for reader in readers), MIN)
+                reach[query.name] = max(reach[query.name], *(reach[reader.name] for reader in self.readers(query.makes)), MIN)
             for query in waiting:
                 reach[query.name] = max(reach[query.name], *(known(iri)[0] for iri in query.streams), MIN)
         return reach
@@ -249,7 +252,7 @@ class FixedQueries(Queries[Query]):
     def __init__(self, queries: Mapping[str, Query] = MappingProxyType({})) -> None:
         super().__init__(queries)
         self._makers = super().makers
-        self._readers: dict[str, list[Query]] = {}
+        self._readers: dict[str | None, list[Query]] = {}
         for query in self.values():
             for stream in query.streams:
                 self._readers.setdefault(stream, []).append(query)
@@ -258,17 +261,8 @@ class FixedQueries(Queries[Query]):
     def makers(self) -> dict[str, Query]:
         return self._makers
 
-    def readers(self, stream: str) -> list[Query]:
+    def readers(self, stream: str | None) -> list[Query]:
         return self._readers.get(stream, [])
-
-    def below(self, stream: str) -> list[Query]:
-        """All that read a stream, directly or through others; each after those that it reads."""
-        found: dict[str, Query] = {}
-        for reader in self.readers(stream):
-            for query in (reader, *self.dependents(reader)):
-                found.pop(query.name, None)
-                found[query.name] = query
-        return list(found.values())
 
 
 def given_name(statement: Statement) -> str | None:

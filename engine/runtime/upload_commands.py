@@ -18,7 +18,7 @@ from engine.ir.windows import rule_windows
 from engine.records import Triple
 from engine.runtime.append import Appender
 from engine.runtime.catalogue import check_growth, check_rederived
-from engine.runtime.commands import Check, Decision, Rows, StaleError
+from engine.runtime.commands import Check, Decision, Rows, StaleError, unchecked
 from engine.runtime.errors import EngineError, in_use
 from engine.runtime.query_commands import QueryCommands
 from engine.runtime.registered import Registered
@@ -37,7 +37,7 @@ class UploadCommands(QueryCommands):
     # --- static graphs
 
     def put_graph(self, iri: str, triples: Sequence[Triple], replace: bool = True,
-                  check: Check[GraphInfo] = None) -> tuple[GraphInfo, bool]:
+                  check: Check[GraphInfo] = unchecked) -> tuple[GraphInfo, bool]:
         """Replace a static graph, or add to it; the queries that use it are planned anew."""
         plans = dict[str, Compiled]()
 
@@ -56,8 +56,7 @@ class UploadCommands(QueryCommands):
 
             def decide(end: Appender, view: View, now: int) -> tuple[Rows, bool]:
                 known = view.catalogue.graphs.get(iri)
-                if check is not None:
-                    check(view.graph(iri)[0] if iri in view.graphs else None)
+                check(view.graph(iri)[0] if iri in view.graphs else None)
                 if (known and known.position) != (version and version.position) and (made is None or not replace):
                     raise StaleError
                 if made is None:
@@ -94,13 +93,13 @@ class UploadCommands(QueryCommands):
         info, facts = self._machine.view.graph(iri)
         return info, triples_of(facts)
 
-    def delete_graph(self, iri: str, check: Check[GraphInfo] = None) -> None:
+    def delete_graph(self, iri: str, check: Check[GraphInfo] = unchecked) -> None:
         """Remove a static graph that no query uses."""
         self._remove(f"the graph <{iri}>", lambda view: view.graph(iri)[0], lambda end: end.graph(iri, None), check)
 
     # --- rule sets
 
-    def put_rules(self, name: str, media: str, text: str, check: Check[RuleSetInfo] = None) -> tuple[RuleSetInfo, bool]:
+    def put_rules(self, name: str, media: str, text: str, check: Check[RuleSetInfo] = unchecked) -> tuple[RuleSetInfo, bool]:
         """Set a rule set, or replace it: the queries that use it are planned anew. The same text again is no change."""
         _check_writable(check_name(name))
         rules = checked(self._parse_rules(text, media, name), self.settings.max_window_ms)
@@ -115,8 +114,7 @@ class UploadCommands(QueryCommands):
                 plans.update(self._plans(name, rules, view))
 
             def decide(end: Appender, view: View, now: int) -> tuple[Rows, bool]:
-                if check is not None:
-                    check(view.rule_set(name) if name in view.catalogue.rules else None)
+                check(view.rule_set(name) if name in view.catalogue.rules else None)
                 stored = view.catalogue.rules.get(name)
                 if (stored and stored.version, _basis(view.catalogue.queries.using_rules(name), view)) != basis:
                     raise StaleError
@@ -143,7 +141,7 @@ class UploadCommands(QueryCommands):
     def rule_set(self, name: str) -> RuleSetInfo:
         return self._machine.view.rule_set(name)
 
-    def delete_rules(self, name: str, check: Check[RuleSetInfo] = None) -> None:
+    def delete_rules(self, name: str, check: Check[RuleSetInfo] = unchecked) -> None:
         """Remove a rule set that no query uses."""
         _check_writable(name)
         self._remove(f"the rule set {name!r}", lambda view: view.rule_set(name), lambda end: end.rules(name, None), check)
@@ -152,8 +150,7 @@ class UploadCommands(QueryCommands):
         """Remove something that no query uses."""
         def decide(end: Appender, view: View, now: int) -> tuple[Rows, None]:
             info = find(view)
-            if check is not None:
-                check(info)
+            check(info)
             if info.used_by:
                 raise in_use(f"Queries use {what}.", info.used_by)
             return end_of(end), None

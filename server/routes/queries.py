@@ -10,6 +10,7 @@ from urllib.parse import unquote_plus
 from flask import Blueprint, Response
 
 from engine.ir.spans import Diagnostic, DiagnosticError
+from engine.runtime.commands import unchecked
 from engine.runtime.errors import EngineError
 from engine.runtime.query_commands import OPTIONS
 from engine.runtime.resources import QueryInfo
@@ -166,7 +167,7 @@ def _register(text: str, name: str | None, options: dict[str, Any]) -> Response:
         raise Problem("bad-name", "The name must be a string.")
     media = options.get("media")
     site().registrations.take()
-    info, created = site().engine.register(text, name, options, check=condition(_etag) if name is not None else None)
+    info, created = site().engine.register(text, name, options, check=condition(_etag) if name is not None else unchecked)
     shown = {**query_json(info), "warnings": [diagnostic_json(warning) for warning in site().engine.warnings(text, media)]}
     return json_reply(shown, 201 if created else 200, etag=_etag(info), headers={"Location": path("queries", info.name)})
 
