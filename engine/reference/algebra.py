@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from engine.functions.aggregates import aggregate
@@ -15,7 +15,7 @@ from engine.ir.patterns import (BGP, Distinct, Extend, Filter, GraphPattern, Gro
 from engine.ir.statement import OWN_WINDOW
 from engine.ir.terms import Constant, OneOf, PatternTerm, Variable
 from engine.reference import solutions
-from engine.reference.dataset import Content, Dataset, Graph
+from engine.reference.dataset import Dataset, Graph
 from engine.reference.paths import routes
 from engine.reference.solutions import Bag, Row
 from engine.reference.substitution import substitute
@@ -62,10 +62,8 @@ class Algebra:
                 return self._extend(pattern, scope)
             case Values(variables=variables, rows=rows):
                 return [{v.name: cell.token for v, cell in zip(variables, row) if cell is not None} for row in rows]
-            case GraphPattern():
-                return self._graph(pattern, scope)
-            case WindowPattern():
-                return self._window(pattern)
+            case GraphPattern() | WindowPattern():
+                return self._named(pattern, scope)
             case Group():
                 return self._group(pattern, scope)
             case Project():
@@ -90,29 +88,28 @@ class Algebra:
         found = (bind((pattern.subject, pattern.object), (x, y), {}) for x, y, _ in routes(scope.graph, start, pattern.path, end))
         return [row for row in found if row is not None]
 
-    def _graph(self, pattern: GraphPattern, scope: Scope) -> Bag:
+    def _named(self, pattern: GraphPattern | WindowPattern, scope: Scope) -> Bag:
         if isinstance(pattern.name, Constant):
-            graph = scope.named.get(pattern.name.token)
-            return [] if graph is None else self.solutions(pattern.pattern, Scope(graph, scope.named, scope.in_window))
+            inside = self._inside(pattern, pattern.name.token, scope)
+            return [] if inside is None else self.solutions(pattern.pattern, inside)
         name = pattern.name.name
-        return [row for token, graph in sorted(scope.named.items())
-                for row in solutions.join(self.solutions(pattern.pattern, Scope(graph, scope.named, scope.in_window)), [{name: token}])]
+        scopes = ((token, self._inside(pattern, token, scope)) for token in sorted(self._names(pattern, scope)))
+        return [row for token, inside in scopes if inside is not None
+                for row in solutions.join(self.solutions(pattern.pattern, inside), [{name: token}])]
 
-    def _window(self, pattern: WindowPattern) -> Bag:
-        if isinstance(pattern.name, Constant):
-            return self._inside(self.dataset.windows.get(pattern.name.token), pattern.pattern)
-        name = pattern.name.name
-        return [row for token, content in sorted(self.windows.items())
-                for row in solutions.join(self._inside(content, pattern.pattern), [{name: token}])]
+    def _names(self, pattern: GraphPattern | WindowPattern, scope: Scope) -> Collection[str]:
+        """What the variable of a GRAPH or WINDOW may be."""
+        return scope.named.keys() if isinstance(pattern, GraphPattern) else self.windows.keys()
 
-    def _inside(self, content: Content | None, pattern: Pattern) -> Bag:
-        return [] if content is None else self.solutions(pattern, Scope(content.graph, content.items, True))
+    def _inside(self, pattern: GraphPattern | WindowPattern, token: str, scope: Scope) -> Scope | None:
+        """Where GRAPH or WINDOW with this name leads to."""
+        if isinstance(pattern, GraphPattern):
+            return replace(scope, graph=scope.named[token]) if token in scope.named else None
+        content = self.dataset.windows.get(token)
+        return None if content is None else Scope(content.graph, content.items, True)
 
     def _extend(self, pattern: Extend, scope: Scope) -> Bag:
-        """BINDs that follow each other extend one solution: ``BNODE("x")`` is the same node in all of them (section 17.4.2.9)."""
-        chain, inner = [pattern], pattern.pattern
-        while isinstance(inner, Extend):
-            chain, inner = [inner, *chain], inner.pattern
+        chain, inner = chain_of(pattern)
         rows = []
         for row in self.solutions(inner, scope):
             solution = row_key(row)
@@ -191,6 +188,15 @@ def _stamp(arguments: tuple[str, ...], scope: Scope) -> int | None:
         return scope.graph.times.get((arguments[0], arguments[1], arguments[2]))
     item = scope.named.get(arguments[0]) if scope.in_window else None
     return max(item.times.values(), default=None) if item is not None else None
+
+
+def chain_of(pattern: Extend) -> tuple[list[Extend], Pattern]:
+    """BINDs that follow each other, first to last, and what is before them. They extend one solution: ``BNODE("x")`` is the same node in
+    all of them (section 17.4.2.9)."""
+    chain, inner = [pattern], pattern.pattern
+    while isinstance(inner, Extend):
+        chain, inner = [inner, *chain], inner.pattern
+    return chain, inner
 
 
 def basic_graph_pattern(graph: Graph, triples: Iterable[TriplePattern]) -> Bag:

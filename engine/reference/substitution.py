@@ -27,11 +27,11 @@ def substitute(pattern: Pattern, row: Row) -> Pattern:
         case BGP(triples=triples):
             return BGP(tuple(_triple(triple, row) for triple in triples))
         case PathPattern():
-            return PathPattern(_term(pattern.subject, row), pattern.path, _term(pattern.object, row))
+            return PathPattern(bound(pattern.subject, row), pattern.path, bound(pattern.object, row))
         case Values():
             return _values(pattern, row)
         case GraphPattern() | WindowPattern():
-            pattern = replace(pattern, name=_term(pattern.name, row))
+            pattern = replace(pattern, name=bound(pattern.name, row))
         case Group(keys=keys):
             pattern = replace(pattern, keys=tuple(key for key in keys if key.name not in row))
         case Project(variables=variables):
@@ -48,7 +48,7 @@ def expression(node: Expression, row: Row) -> Expression:
     """`node` with bound variables replaced; ``BOUND(?x)`` of a replaced variable is true."""
     match node:
         case Variable():
-            return _term(node, row)
+            return bound(node, row)
         case Call(function="BOUND", args=(Variable(name=name),)) if name in row:
             return TRUE
         case Exists(pattern=pattern):
@@ -63,10 +63,11 @@ def _values(pattern: Values, row: Row) -> Values:
     return Values(tuple(v for _, v in columns), tuple(tuple(cells[i] for i, _ in columns) for cells in agreeing))
 
 
-def _term(term: Term, row: Row) -> Term:
+def bound(term: Term, row: Row) -> Term:
+    """A term, or what the row binds it to."""
     return Constant(row[term.name]) if isinstance(term, Variable) and term.name in row else term
 
 
 def _triple(triple: TriplePattern, row: Row) -> TriplePattern:
-    subject, predicate, object_ = (_term(term, row) if isinstance(term, Variable) else term for term in triple.terms)
+    subject, predicate, object_ = (bound(term, row) if isinstance(term, Variable) else term for term in triple.terms)
     return TriplePattern(subject, predicate, object_)

@@ -6,7 +6,7 @@ with its supports: triples needed, conditions that hold, what is absent. `bound`
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 
@@ -18,7 +18,7 @@ from engine.ir.patterns import (BGP, Distinct, Extend, Filter, GraphPattern, Gro
 from engine.ir.printer import show, show_group
 from engine.ir.terms import Constant, Variable
 from engine.records import Triple
-from engine.reference.algebra import Algebra, Scope, bind, matches, openness
+from engine.reference.algebra import Algebra, Scope, bind, chain_of, matches, openness
 from engine.reference.dataset import Dataset
 from engine.reference.paths import routes
 from engine.reference.solutions import Row, compatible
@@ -111,7 +111,7 @@ class Tracer(Algebra):
                 found = ({v.name: cell.token for v, cell in zip(variables, row) if cell is not None} for row in rows)
                 return (Trace(row, (Holds(show(Values(variables, (cells,)))),)) for row, cells in zip(found, rows))
             case GraphPattern() | WindowPattern():
-                return self._named(pattern, place, bound)
+                return self._within(pattern, place, bound)
             case Group():
                 return self._groups(pattern, place, bound)
             case Project(pattern=inner, variables=variables):
@@ -177,10 +177,7 @@ class Tracer(Algebra):
         return Chosen(lambda: self.traces(inside, place))
 
     def _extended(self, pattern: Extend, place: Place, bound: Row) -> Iterator[Trace]:
-        """As Algebra does: BINDs that follow each other extend one solution."""
-        chain, inner = [pattern], pattern.pattern
-        while isinstance(inner, Extend):
-            chain, inner = [inner, *chain], inner.pattern
+        chain, inner = chain_of(pattern)
         made = {link.variable.name for link in chain}
         for trace in self.traces(inner, place, {name: token for name, token in bound.items() if name not in made}):
             row, solution, supports = trace.row, row_key(trace.row), trace.supports
@@ -191,29 +188,26 @@ class Tracer(Algebra):
                     row = {**row, link.variable.name: value}
             yield Trace(row, supports)
 
-    def _named(self, pattern: GraphPattern | WindowPattern, place: Place, bound: Row) -> Iterator[Trace]:
-        known: Mapping[str, object] = place.scope.named if isinstance(pattern, GraphPattern) else self.windows
+    def _within(self, pattern: GraphPattern | WindowPattern, place: Place, bound: Row) -> Iterator[Trace]:
         if isinstance(pattern.name, Constant):
-            token = pattern.name.token
-            inside = self._inside_of(pattern, token, place)
+            inside = self._place_in(pattern, pattern.name.token, place)
             yield from self.traces(pattern.pattern, inside, bound) if inside is not None else ()
             return
-        name = pattern.name.name
+        name, known = pattern.name.name, self._names(pattern, place.scope)
         for token in [bound[name]] if name in bound else sorted(known):
-            inside = self._inside_of(pattern, token, place) if token in known else None
+            inside = self._place_in(pattern, token, place) if token in known else None
             for trace in self.traces(pattern.pattern, inside, {**bound, name: token}) if inside is not None else ():
                 yield Trace({**trace.row, name: token}, trace.supports)
 
-    def _inside_of(self, pattern: GraphPattern | WindowPattern, token: str, place: Place) -> Place | None:
+    def _place_in(self, pattern: GraphPattern | WindowPattern, token: str, place: Place) -> Place | None:
         """The place that GRAPH or WINDOW with this name leads to."""
-        if isinstance(pattern, WindowPattern):
-            content = self.dataset.windows.get(token)
-            return None if content is None else Place(Scope(content.graph, content.items, True), ("window", token))
-        scope = place.scope
-        if token not in scope.named:
+        inside = self._inside(pattern, token, place.scope)
+        if inside is None:
             return None
-        kind: Name = ("item", place.name[1]) if scope.in_window else ("graph",) if token in self.dataset.named else ("window",)
-        return Place(Scope(scope.named[token], scope.named, scope.in_window), (*kind, token))
+        if isinstance(pattern, GraphPattern) and place.scope.in_window:
+            return Place(inside, ("item", place.name[1], token))
+        kind = "graph" if isinstance(pattern, GraphPattern) and token in self.dataset.named else "window"
+        return Place(inside, (kind, token))
 
     def _groups(self, pattern: Group, place: Place, bound: Row) -> Iterator[Trace]:
         names = [key.name for key in pattern.keys]

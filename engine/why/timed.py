@@ -16,9 +16,8 @@ from engine.ir.notation import duration, show_formula
 from engine.ir.printer import show_group
 from engine.ir.rules import TRIPLE, Assign, Atom, Falsum, Formula, Head, Rule, Table, relation_of
 from engine.ir.substitution import mapped
-from engine.ir.terms import Constant, Term, Variable
 from engine.reference.formulas import Ground, Row, headed, unify
-from engine.reference.substitution import expression
+from engine.reference.substitution import bound, expression
 from engine.timeline import ALWAYS, Interval, intersect
 from engine.why.trees import MOST_DEEP, Asserted, Budget, Lazy, Operator, Proof, Step, TooMuchError, choices, depth, shortest
 
@@ -210,7 +209,6 @@ def shown(formula: Formula | Head, row: Row) -> str:
 
 def replaced(formula: Any, row: Row) -> Any:
     """A formula, or a head, with what the row binds."""
-    def term(given: Term) -> Term:
-        return Constant(row[given.name]) if isinstance(given, Variable) and given.name in row else given
-
-    return formula if isinstance(formula, (Assign, Table)) else mapped(formula, term, lambda part: expression(part, row))
+    if isinstance(formula, (Assign, Table)):
+        return formula
+    return mapped(formula, lambda term: bound(term, row), lambda part: expression(part, row))
