@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from decimal import Decimal
+from fractions import Fraction
 
 from engine.functions import arithmetic, dates
 from engine.functions.compare import compare_values
@@ -53,10 +54,7 @@ def integer_divide(first: str, second: str) -> str:
 
 def _quotient(one: Decimal | int, two: Decimal | int) -> int:
     """Towards zero, exactly."""
-    above, below = one.as_integer_ratio()
-    over, under = two.as_integer_ratio()
-    found = abs(above * under) // abs(below * over)
-    return found if (one < 0) == (two < 0) else -found
+    return math.trunc(Fraction(one) / Fraction(two))
 
 
 def modulo(first: str, second: str) -> str:

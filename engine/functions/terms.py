@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from decimal import Decimal
 from enum import IntEnum
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any, Literal, NamedTuple
 
 from engine.functions import datetimes, numeric
@@ -154,20 +154,16 @@ def _integer_reader(name: str) -> Callable[[str], int | None]:
     return read
 
 
-def _moment_reader(name: str) -> Callable[[str], datetimes.Moment | None]:
-    return lambda lexical: datetimes.parse_moment(name, lexical)
-
-
 READERS: dict[str, tuple[Kind, Callable[[str], Any]]] = {
     **{name: (Kind.INTEGER, _integer_reader(name)) for name in _INTEGER_RANGES},
     "decimal": (Kind.DECIMAL, numeric.parse_decimal),
     "float": (Kind.FLOAT, numeric.parse_float),
     "double": (Kind.DOUBLE, numeric.parse_double),
     "boolean": (Kind.BOOLEAN, _BOOLEANS.get),
-    **{name: (Kind.GREGORIAN, _moment_reader(name)) for name in ("gYear", "gYearMonth", "gMonth", "gMonthDay", "gDay")},
-    "dateTime": (Kind.DATETIME, _moment_reader("dateTime")),
-    "date": (Kind.DATE, _moment_reader("date")),
-    "time": (Kind.TIME, _moment_reader("time")),
+    **{name: (Kind.GREGORIAN, partial(datetimes.parse_moment, name)) for name in ("gYear", "gYearMonth", "gMonth", "gMonthDay", "gDay")},
+    "dateTime": (Kind.DATETIME, partial(datetimes.parse_moment, "dateTime")),
+    "date": (Kind.DATE, partial(datetimes.parse_moment, "date")),
+    "time": (Kind.TIME, partial(datetimes.parse_moment, "time")),
     "duration": (Kind.DURATION, datetimes.parse_duration),
     "dayTimeDuration": (Kind.DURATION, datetimes.parse_day_time),
     "yearMonthDuration": (Kind.DURATION, datetimes.parse_year_month),
