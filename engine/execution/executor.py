@@ -49,6 +49,7 @@ SHARED_BY = 4           # so many queries share what patterns find without their
 MOST_NEW = 0.25         # the share of a window that may be new at each evaluation, where what its patterns find is kept
 KEPT_ROWS = 4_000       # the same of closures, where nothing changes
 AHEAD_ROWS = 4_000      # so many new rows are brought to workers before an evaluation is due: fewer are not worth a job
+AT_ONCE_ROWS = 15_000   # where an evaluation takes in no more, nothing is brought before: a job costs more than the evaluation waits
 WIDEST_ROWS = 4_000_000     # what the windows of all evaluations that are made together may have
 MOST_CONSTANTS = 200_000    # rows of what a schema entails: to bring workers more, and to join it, takes half a second and more
 NO_LIMIT = 1 << 60
@@ -168,7 +169,8 @@ class Executor:
             due = sampled.due
             contents = {name: content for iri, content in due.streams.items() if (name := stream_table(iri)) in sampled.tables}
             lacking |= {name: following.lacking(name, content) for name, content in contents.items() if name not in lacking}
-            if sum(lacking[name] for name in contents) < AHEAD_ROWS:
+            new, rows = sum(lacking[name] for name in contents), sum(content.rows for content in contents.values())
+            if new < AHEAD_ROWS or max(new, due.compiled.changing * rows) <= AT_ONCE_ROWS:
                 continue
             tables |= {name: following.stream(name, content) for name, content in contents.items()}
             tasks |= {step.text.name: Task(_NOTHING, frozenset(contents), 0, query=query, limits=due.limits, patience_ms=patience_ms,

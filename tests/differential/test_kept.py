@@ -96,6 +96,7 @@ def rows(answer: Answer) -> object:
 def test_what_is_kept_is_what_windows_hold(name: str, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(resident, "_FEW", 5)
     monkeypatch.setattr(executor_module, "AHEAD_ROWS", 1)
+    monkeypatch.setattr(executor_module, "AT_ONCE_ROWS", 0)
     chance = random.Random(f"{name} {seed}")
     monkeypatch.setattr(kept, "_MOST_NEW", chance.choice((1, 3)))
     monkeypatch.setattr(kept, "_MANY", chance.choice((0, 10_000)))
@@ -134,6 +135,7 @@ def test_what_is_kept_is_what_windows_hold(name: str, seed: int, monkeypatch: py
 
 def test_what_comes_is_taken_in_before_it_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(executor_module, "AHEAD_ROWS", 10)
+    monkeypatch.setattr(executor_module, "AT_ONCE_ROWS", 0)
     chance, content, after = random.Random(3), StreamContent(), list[int]()
     whole = kept._advance
     with own_process() as tasks:
@@ -159,6 +161,10 @@ def test_what_comes_is_taken_in_before_it_is_asked_for(monkeypatch: pytest.Monke
         executor.bring_ahead({"q"}, 10_000)
         assert after == [1], "too little has come"
         monkeypatch.setattr(executor_module, "AHEAD_ROWS", 1)
+        monkeypatch.setattr(executor_module, "AT_ONCE_ROWS", 1_000)
+        executor.bring_ahead({"q"}, 10_000)
+        assert after == [1], "an evaluation takes so little in by itself"
+        monkeypatch.setattr(executor_module, "AT_ONCE_ROWS", 0)
         executor.bring_ahead({"q"}, 10_000)
         assert after == [1, 2]
         executor.bring_ahead({"q"}, 10_000)
@@ -176,6 +182,7 @@ def test_what_comes_is_taken_in_before_it_is_asked_for(monkeypatch: pytest.Monke
 def test_a_stream_that_was_empty_is_taken_in_ahead(monkeypatch: pytest.MonkeyPatch) -> None:
     """What is needed of a stream is what is there now, not what was when the query was evaluated last."""
     monkeypatch.setattr(executor_module, "AHEAD_ROWS", 1)
+    monkeypatch.setattr(executor_module, "AT_ONCE_ROWS", 0)
     monkeypatch.setattr(kept, "_MOST_NEW", 1)
     text = TWO.replace("9s", "60s").replace("6s", "60s")
     query = compiled(f"SELECT ?s ?a ?b {text} WHERE {{ WINDOW :w {{ ?s :p ?a }} WINDOW :v {{ ?s :q ?b }} }}", "q")
@@ -208,6 +215,7 @@ def test_a_stream_that_was_empty_is_taken_in_ahead(monkeypatch: pytest.MonkeyPat
 
 def test_what_others_would_wait_for_is_not_taken_in_ahead(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(executor_module, "AHEAD_ROWS", 1)
+    monkeypatch.setattr(executor_module, "AT_ONCE_ROWS", 0)
     whole, tried = kept._advance, list[int]()
     chance, content = random.Random(3), StreamContent()
 

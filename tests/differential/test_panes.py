@@ -14,6 +14,7 @@ from engine.execution.executor import Executor
 from engine.execution.own_process import own_process
 from engine.records import Event
 from engine.runtime.rows import facts_of
+from engine.sql.panes import IN_WINDOW
 from engine.timeline import MIN
 from engine.worker import panes, resident
 from tests.differential.test_kept import R, S, E, compiled, rows
@@ -120,5 +121,5 @@ def test_panes_are_filled_once() -> None:
             [kept] = resident._kept(tasks._connection).values()
             [filled] = kept.panes.values()
             assert filled.until == step * 2_000 // 187
-            assert filled.rows <= 4 * panes.IN_WINDOW, "panes that no window shows go with the solutions in them"
+            assert filled.rows <= 4 * IN_WINDOW, "panes that no window shows go with the solutions in them"
         executor.close()
