@@ -70,9 +70,9 @@ def site() -> Site:
     return cast(Site, current_app.extensions["thalweg"])
 
 
-def route(blueprint: Blueprint, rules: str | Sequence[str], *methods: str, query: Collection[str] = (), starting: bool = False,
+def route(blueprint: Blueprint, rule: str, *methods: str, query: Collection[str] = (), starting: bool = False,
           page: bool = False, others: bool = False, kind: Kind | None = None) -> Callable[[View], View]:
-    """Register a view for `methods` of `rules` with the query parameters that it knows. `starting` marks those that work while the engine
+    """Register a view for `methods` of `rule` with the query parameters that it knows. `starting` marks those that work while the engine
     starts, `page` those that links of other sites may lead to, `others` those where unknown parameters are passed over and known ones may
     come again. `kind` is the kind of work (server/bridge.py): reads are quick, writes are the catalogue's, if nothing else is said."""
     def register(view: View) -> View:
@@ -81,8 +81,7 @@ def route(blueprint: Blueprint, rules: str | Sequence[str], *methods: str, query
         view.while_starting = starting  # type: ignore[attr-defined]
         view.page = page  # type: ignore[attr-defined]
         view.kind = kind or ("catalogue" if set(methods) - {"GET"} else "quick")  # type: ignore[attr-defined]
-        for rule in (rules,) if isinstance(rules, str) else rules:
-            blueprint.add_url_rule(rule, view_func=view, methods=list(methods) or ["GET"])
+        blueprint.add_url_rule(rule, view_func=view, methods=list(methods) or ["GET"])
         return view
     return register
 
@@ -156,10 +155,12 @@ def etag_of(value: Any) -> str:
     return hashlib.sha256(orjson.dumps(value, option=orjson.OPT_SORT_KEYS, default=str)).hexdigest()[:16]
 
 
-def condition(etag_of_info: Callable[[Any], str]) -> Callable[[Any], None]:
-    """What ``If-Match`` and ``If-None-Match`` of a write ask of what is there when the engine decides (None: nothing)."""
+def condition(etag_of_info: Callable[[Any], str]) -> Callable[[Any], None] | None:
+    """What ``If-Match`` and ``If-None-Match`` of a write ask of what is there when the engine decides (None: nothing), if anything."""
     match = request.if_match if "If-Match" in request.headers else None
     none_match = request.if_none_match if "If-None-Match" in request.headers else None
+    if match is None and none_match is None:
+        return None
 
     def check(info: Any) -> None:
         etag = None if info is None else etag_of_info(info)

@@ -149,6 +149,8 @@ class Queries(dict[str, Query]):
 
     def readers(self, stream: str | None) -> list[Query]:
         """The queries with a window on a stream, if there is one."""
+        if stream is None:
+            return []
         return [query for query in self.values() if stream in query.streams]
 
     def using_graph(self, iri: str) -> list[Query]:

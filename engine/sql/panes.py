@@ -46,34 +46,35 @@ class Panes:
     @property
     def name(self) -> str:
         """Name of the relation under a plan: what is gathered for each T in one or more rows a group, to be merged."""
-        said = repr((self.source.name, self.source.windows, self.listed, self.keys, self.gathered))
-        return f"p_{hashlib.sha256(said.encode()).hexdigest()[:16]}"
+        said = (self.source.name, *map(str, self.source.windows), *self.listed, *self.keys, *(" ".join(one) for one in self.gathered))
+        return f"p_{hashlib.sha256(chr(0).join(said).encode()).hexdigest()[:16]}"
 
     @property
     def _columns(self) -> list[str]:
         return [*self.keys, *(name for name, _ in self.gathered)]
 
-    def _grouped(self, rows: str, also: Sequence[tuple[str, str]] = (), by: Sequence[str] = ()) -> str:
-        """What is gathered of some rows, by these columns and the keys."""
+    def _grouped(self, from_: str, also: Sequence[tuple[str, str]] = (), by: Sequence[str] = ()) -> str:
+        """What is gathered, and `also` is, of the rows of a FROM clause, by these columns and the keys: nothing where there are none."""
         keys = [*by, *self.keys]
         made = [*keys, *(f"{aggregate} AS {name}" for name, aggregate in (*self.gathered, *also))]
         read = [*by, *self.listed, "1 AS here", *(column for column, _ in also)]
-        grouping = f" GROUP BY {', '.join(keys)}" if keys else ""
-        return f"SELECT {', '.join(made)} FROM (SELECT {', '.join(read)} {rows}) AS r{grouping}"
+        grouping = f"GROUP BY {', '.join(keys)}" if keys else "HAVING count(here) > 0"
+        return f"SELECT {', '.join(made)} FROM (SELECT {', '.join(read)} {from_}) AS r {grouping}"
 
     def table(self, streams: Sequence[StreamSource]) -> PaneText:
         """The table for a statement's windows."""
         window = streams[self.source.windows[0]].window
         assert isinstance(window, TimeWindow)
         width = max(1, window.range_ms // IN_WINDOW)
-        name, last = f"{self.name}_{width}", newest(len(self.source.windows))
+        name, time = f"{self.name}_{width}", newest(len(self.source.windows))
         least = [(column, f"min({column})") for column in (*(f"first{n}" for n in range(len(self.source.windows))), "born")]
-        rows = f"FROM (SELECT *, {last} // {width} AS pane FROM {self.source.name} WHERE {last} >= "
-        made = self._grouped(f"{rows}$from * {width} AND {last} < $until * {width})", least, ("pane",))
-        none = self._grouped(f"{rows}0 AND {last} < 0)", least, ("pane",))
-        listed = ", ".join(aggregate for _, aggregate in least)
-        return PaneText(name, self.source.name, width, f"CREATE OR REPLACE TABLE {name} AS {none}", f"INSERT INTO {name} {made}",
-                        f"SELECT pane, {listed} FROM {name} WHERE pane >= $from GROUP BY pane")
+
+        def made(where: str) -> str:
+            return self._grouped(f"FROM (SELECT *, {time} // {width} AS pane FROM {self.source.name} WHERE {where})", least, ("pane",))
+
+        added = made(f"{time} >= $from * {width} AND {time} < $until * {width}")
+        return PaneText(name, self.source.name, width, f"CREATE OR REPLACE TABLE {name} AS {made('FALSE')}", f"INSERT INTO {name} {added}",
+                        f"SELECT pane, {', '.join(sql for _, sql in least)} FROM {name} WHERE pane >= $from GROUP BY pane")
 
     def windows(self, streams: Sequence[StreamSource], tick: int, evaluation: Evaluation) -> tuple[tuple[int, int], ...]:
         """The times ``low <= t < high`` that each window of the relation shows at T."""

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any
 
 from engine.functions.expressions import Context
 from engine.ir.rules import TRIPLE, Atom, Fact, Rule, RuleSet, Table
@@ -21,7 +20,7 @@ from engine.reference.formulas import Ground, as_fact, ground, point_of
 from engine.reference.mixed import Origin, clipped, is_head, is_of_schema, plain_rules
 from engine.timeline import ALWAYS, MIN, Interval, granule, instant, intersect
 from engine.why import timed
-from engine.why.dense import Dense
+from engine.why.dense import Dense, Moment
 from engine.why.granular import Granular
 from engine.why.held import Given
 from engine.why.proofs import Prover
@@ -61,14 +60,16 @@ class Staged:
             point = now if end == tick and not stage.timeline.granularity_ms else 2 * end - 1
             for fact, held in self._held(len(self._made) - 1, stage.timed):
                 if any(point in when for when in held):
-                    proofs = partial(self._proofs, len(self._made) - 1, fact, point)
-                    self._shown.setdefault(fact, []).append(Proven(lambda _, proofs=proofs: proofs()))  # type: ignore[misc]
+                    self._shown.setdefault(fact, []).append(Proven(partial(self._shown_at, len(self._made) - 1, fact, point)))
         self._hidden = frozenset(graph.triples)
 
     def given(self) -> dict[Ground, tuple[Source, ...]]:
         """What the query sees of it."""
         return {fact: tuple(sources) for fact, sources in self._shown.items()
                 if fact[0] == TRIPLE and is_rdf(_triple(fact)) and _triple(fact) not in self._hidden}
+
+    def _shown_at(self, place: int, fact: Ground, point: int, _: int) -> Iterator[Proof]:
+        return self._proofs(place, fact, point)
 
     def _search(self, stage: Stage, end: int) -> Dense | Granular | None:
         derived = [(as_fact(fact, when), Proven(partial(self._proofs, place, fact)))
@@ -99,8 +100,11 @@ class Staged:
 
     def _proofs(self, place: int, fact: Ground, point: int) -> Iterator[Proof]:
         """The trees of a fact in a stage, at a point of its timeline."""
-        search: Any = self._made[place][1]      # of either timeline
-        return map(self._as_written, search.trees(search.goal(fact, point), frozenset()))
+        search = self._made[place][1]
+        assert search is not None
+        found = search.trees(Moment(fact, point), frozenset()) if isinstance(search, Dense) else search.trees(
+            search.goal(fact, point), frozenset())
+        return map(self._as_written, found)
 
     @staticmethod
     def _in_granule(source: Proven, when: Interval, length: int, k: int) -> Iterator[Proof]:

@@ -16,8 +16,8 @@ from engine.worker.database import changed_rows, parsed
 if TYPE_CHECKING:
     import duckdb
 
-MOST_PANES = 8 * IN_WINDOW      # are filled at once; what is older is read from the relation
-UNUSED = 256    # steps of a relation: panes that nobody asked for meanwhile go
+MOST_PANES = 8 * IN_WINDOW      # so many are filled in one go, and remembered beside those of a window
+UNUSED = 256    # a table that no query has asked for goes when so many batches have come
 FEWER = 4       # panes serve where they have so many times fewer rows than the solutions that they stand for
 Windows = Sequence[tuple[int, int]]
 
@@ -33,8 +33,9 @@ class PaneStep:
 
 
 @dataclass(slots=True)
-class Filled:
-    """The panes of one table up to number `until`: of each the least ``first0 ... born``, None where no solution is in it."""
+class PaneTable:
+    """What is known of a table of panes that are filled up to number `until`: of each the least ``first0 ... born``, None where no solution
+    is in it. It was `used` last after so many batches."""
 
     text: PaneText
     until: int = 0
@@ -44,85 +45,95 @@ class Filled:
     used: int = 0
 
 
-def fill(connection: duckdb.DuckDBPyConnection, tables: dict[str, Filled], step: PaneStep, solutions: int | None,
-         now: int) -> dict[str, int]:
+def fill(connection: duckdb.DuckDBPyConnection, tables: dict[str, PaneTable], asked: PaneStep, solutions: int | None,
+         batches: int) -> dict[str, int]:
     """Fill the panes of a table that its windows show; the values of the parameters that say which are read. `tables` are those of the
-    relation, by name, which has so many `solutions` (None: some perhaps twice) at its step number `now`."""
-    name = step.text.name
-    known = tables.get(name)
-    if known is None:
-        connection.execute(step.text.empty)
-        known = tables[name] = Filled(step.text)
-    known.used = now
-    for other in [other for other, filled in tables.items() if now - filled.used > UNUSED]:
-        drop(connection, {other: tables.pop(other)})
-    if solutions is not None and known.serves:
-        _fill(connection, known, step, solutions)
+    relation, by name, which has so many `solutions` (None: some perhaps twice) after so many batches. What other tasks of this batch read
+    stays: they run side by side."""
+    name = asked.text.name
+    for other in [other for other, table in tables.items() if batches - table.used > UNUSED]:
+        drop(connection, tables, other)
+    if name not in tables:
+        connection.execute(asked.text.empty)
+        tables[name] = PaneTable(asked.text)
+    table = tables[name]
+    if not table.serves and table.rows and table.used < batches:
+        _clear(connection, table)
+    table.used = batches
+    if solutions is None:
+        return dict.fromkeys((part for number in range(len(asked.ticks)) for part in parameters(name, number)), 0)
+    if table.serves:
+        _fill(connection, table, asked, solutions)
     given = dict[str, int]()
-    for number, windows in enumerate(step.ticks):
-        until = min(known.until, _whole(windows, known.text))
-        first = until
-        while first - 1 in known.least and _is_shown(known.least[first - 1], windows, step.since):
+    for number, windows in enumerate(asked.ticks):
+        first = until = min(table.until, _whole(windows, table.text)) if table.serves else 0
+        while first > _oldest(windows, table.text) and first - 1 in table.least and _is_shown(table.least[first - 1], windows, asked.since):
             first -= 1
         given |= zip(parameters(name, number), (first, until))
     return given
 
 
 def _whole(windows: Windows, text: PaneText) -> int:
-    """The pane that is the first not to be over when all windows end."""
+    """The first pane that is not over when all windows end."""
     return min(high for _, high in windows) // text.width_ms
+
+
+def _oldest(windows: Windows, text: PaneText) -> int:
+    """The first pane that is not over when all windows begin."""
+    return min(low for low, _ in windows) // text.width_ms
 
 
 def _is_shown(least: tuple[int, ...] | None, windows: Windows, since: int) -> bool:
     return least is None or least[-1] > since and all(first >= low for first, (low, _) in zip(least, windows))
 
 
-def _fill(connection: duckdb.DuckDBPyConnection, known: Filled, step: PaneStep, solutions: int) -> None:
-    until = max(_whole(windows, known.text) for windows in step.ticks)
-    oldest = min(low for windows in step.ticks for low, _ in windows) // known.text.width_ms
-    first = max(known.until, oldest, until - MOST_PANES, 0)
+def _fill(connection: duckdb.DuckDBPyConnection, table: PaneTable, asked: PaneStep, solutions: int) -> None:
+    until = max(_whole(windows, table.text) for windows in asked.ticks)
+    oldest = min(_oldest(windows, table.text) for windows in asked.ticks)
+    first = max(table.until, oldest, until - MOST_PANES, 0)
     if first >= until:
         return
-    known.rows += changed_rows(connection, parsed(connection, known.text.added), {"from": first, "until": until})
-    found = connection.execute(parsed(connection, known.text.least), {"from": first}).fetchall()
+    table.rows += changed_rows(connection, parsed(connection, table.text.added), {"from": first, "until": until})
+    found = connection.execute(parsed(connection, table.text.least), {"from": first}).fetchall()
     least = {pane: tuple(columns) for pane, *columns in found}
-    known.least |= {pane: least.get(pane) for pane in range(first, until)}
-    known.until = until
-    if known.rows * FEWER > solutions:
-        known.serves = False
-        _clear(connection, known)
+    table.least = {pane: columns for pane, columns in table.least.items() if pane >= oldest - MOST_PANES}
+    table.least |= {pane: least.get(pane) for pane in range(first, until)}
+    table.until = until
+    table.serves = table.rows * FEWER <= solutions
 
 
-def _clear(connection: duckdb.DuckDBPyConnection, known: Filled) -> None:
-    connection.execute(known.text.empty)
-    known.least.clear()
-    known.until = known.rows = 0
+def _clear(connection: duckdb.DuckDBPyConnection, table: PaneTable) -> None:
+    connection.execute(table.text.empty)
+    table.least.clear()
+    table.until = table.rows = 0
 
 
-def cut(connection: duckdb.DuckDBPyConnection, tables: Mapping[str, Filled], from_ms: int | None) -> None:
+def cut(connection: duckdb.DuckDBPyConnection, tables: Mapping[str, PaneTable], from_ms: int | None = None) -> None:
     """Solutions have come whose newest facts are of this time and later (None: of any): the panes from there on are not complete."""
-    for known in tables.values():
-        pane = 0 if from_ms is None else from_ms // known.text.width_ms
-        if pane < known.until:
-            if pane <= min(known.least, default=pane):
-                _clear(connection, known)
-                continue
-            connection.execute(f"DELETE FROM {known.text.name} WHERE pane >= {pane}")
-            known.least = {number: least for number, least in known.least.items() if number < pane}
-            known.until = pane
+    for table in tables.values():
+        pane = 0 if from_ms is None else from_ms // table.text.width_ms
+        if pane >= table.until:
+            continue
+        if pane <= min(table.least, default=pane):
+            _clear(connection, table)
+        else:
+            table.rows -= changed_rows(connection, f"DELETE FROM {table.text.name} WHERE pane >= {pane}")
+            table.least = {number: least for number, least in table.least.items() if number < pane}
+            table.until = pane
 
 
-def trim(connection: duckdb.DuckDBPyConnection, tables: Mapping[str, Filled], from_ms: int) -> None:
-    """No window shows what is older than this time."""
-    for known in tables.values():
-        pane = from_ms // known.text.width_ms
-        if known.least and min(known.least) < pane:
-            known.rows = changed_rows(connection, f"CREATE OR REPLACE TABLE {known.text.name} AS SELECT * FROM {known.text.name} "
-                                                  f"WHERE pane >= {pane}")
-            known.least = {number: least for number, least in known.least.items() if number >= pane}
+def trim(connection: duckdb.DuckDBPyConnection, tables: Mapping[str, PaneTable], from_ms: int) -> None:
+    """The relation was written anew, without what is older than this time: no window shows that. Panes that did not serve may do so now."""
+    for name, table in tables.items():
+        if not table.serves:
+            _clear(connection, table)
+            table.serves = True
+        pane = from_ms // table.text.width_ms
+        table.rows = changed_rows(connection, f"CREATE OR REPLACE TABLE {name} AS SELECT * FROM {name} WHERE pane >= {pane}")
+        table.least = {number: least for number, least in table.least.items() if number >= pane}
 
 
-def drop(connection: duckdb.DuckDBPyConnection, tables: Mapping[str, Filled]) -> None:
-    """Drop tables of panes."""
-    for name in tables:
-        connection.execute(f"DROP TABLE IF EXISTS {name}")
+def drop(connection: duckdb.DuckDBPyConnection, tables: dict[str, PaneTable], name: str) -> None:
+    """Drop a table of panes."""
+    connection.execute(f"DROP TABLE IF EXISTS {name}")
+    tables.pop(name, None)

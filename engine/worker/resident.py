@@ -19,7 +19,7 @@ import pyarrow as pa
 from engine.ipc import pack, unpack
 from engine.sql.kept import Delta, KeptText, KeptView, rest_macro
 from engine.worker.database import changed_rows, count_rows, kept_beside, parsed, register
-from engine.worker.panes import Filled, PaneStep, cut, drop, fill, trim
+from engine.worker.panes import PaneStep, PaneTable, cut, drop, fill, trim
 from engine.worker.subjects import Hashes, Subjects
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ _FEW = 1_000        # and so many more
 _BATCHES = 1_024    # of so many it is remembered what they brought
 _NEW = "rows_brought"
 _MOST_NEW = 3       # a relation is made anew where one in so many facts is new
-_MANY = 10_000      # of so many rows it is worth to know whether some are the same solution, and which subjects they have
+_MANY = 10_000      # of so many rows it is worth knowing whether some are the same solution, and which subjects they have
 _MAKINGS = itertools.count(1)
 _BRINGING = threading.Lock()
 _LOCKS: dict[str, threading.Lock] = {}      # by relation
@@ -215,7 +215,7 @@ class _Kept:
     settled: int = 0
     steps: int = 0
     once: bool | None = None    # whether it is known that no solution is kept twice
-    panes: dict[str, Filled] = field(default_factory=dict)
+    panes: dict[str, PaneTable] = field(default_factory=dict)
 
 
 def bring_up_to_date(connection: duckdb.DuckDBPyConnection, steps: Sequence[KeptStep]) -> None:
@@ -236,7 +236,11 @@ def fill_panes(connection: duckdb.DuckDBPyConnection, steps: Sequence[PaneStep])
     for step in steps:
         with _lock_of(step.text.relation):
             known = _kept(connection)[step.text.relation]
-            given |= fill(connection, known.panes, step, known.rows if known.once else None, known.steps)
+            try:
+                given |= fill(connection, known.panes, step, known.rows if known.once else None, known.steps)
+            except BaseException:
+                drop(connection, known.panes, step.text.name)   # it may be half filled
+                raise
     return given
 
 
@@ -290,7 +294,7 @@ def _advance(connection: duckdb.DuckDBPyConnection, kept: dict[str, _Kept], step
         return
     if known is None or [making for making, _ in known.seen] != [making for making, _ in now] or _mostly_new(known, tables):
         if known is not None:
-            drop(connection, known.panes)
+            _drop_panes(connection, known)
         connection.execute(f"CREATE OR REPLACE TABLE {text.name} AS SELECT *, {text.key} AS key, CAST(0 AS BIGINT) AS step "
                            f"FROM ({text.whole}) AS w")
         known = kept[text.name] = _Kept(now)
@@ -304,7 +308,7 @@ def _advance(connection: duckdb.DuckDBPyConnection, kept: dict[str, _Kept], step
     known.seen, known.rows = now, known.rows + added
     if known.once and added:
         same, oldest = _same(connection, text, known.steps)
-        cut(connection, known.panes, None if same else oldest)
+        cut(connection, known.panes, oldest)
         if same:
             _show_once(connection, text, known, False)
     if known.rows > _DEAD * known.settled + _FEW:
@@ -330,6 +334,8 @@ def _settle(connection: duckdb.DuckDBPyConnection, text: KeptText, known: _Kept)
 
 
 def _show_once(connection: duckdb.DuckDBPyConnection, text: KeptText, known: _Kept, once: bool) -> None:
+    if not once:
+        cut(connection, known.panes)
     if known.once is not once:
         for statement in text.once if once else text.again:
             connection.execute(statement)
@@ -368,9 +374,14 @@ def _mostly_new(known: _Kept, tables: Sequence[Held]) -> bool:
     return any(table.since(batch) * _MOST_NEW > table.rows for table, (_, batch) in zip(tables, known.seen))
 
 
+def _drop_panes(connection: duckdb.DuckDBPyConnection, known: _Kept) -> None:
+    for name in [*known.panes]:
+        drop(connection, known.panes, name)
+
+
 def _drop_kept(connection: duckdb.DuckDBPyConnection, kept: dict[str, _Kept], name: str) -> None:
     if (known := kept.pop(name, None)) is not None:
-        drop(connection, known.panes)
+        _drop_panes(connection, known)
     for macro in (name, rest_macro(name)):
         connection.execute(f"DROP MACRO TABLE IF EXISTS {macro}")
     connection.execute(f"DROP TABLE IF EXISTS {name}")

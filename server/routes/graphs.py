@@ -12,37 +12,63 @@ from grammar.rule_sets import RULE_SET_TYPES
 from server.formats.media import GRAPH_TYPES, JSON, JSONLD, NQUADS, NTRIPLES, RDFXML, TEXT, TRIG, TURTLE, content_type
 from server.formats.reading import read_graph
 from server.formats.results import graph_of
-from server.problems import Problem, unknown_parameter
+from server.problems import Problem
 from server.web import best, body, body_type, condition, json_reply, no_content, path, reply, route, site, text_body
 
 blueprint = Blueprint("graphs", __name__)
-_PLACES = ("/graphs", "/graphs/<name>")     # ?graph=<iri> or ?default, or the address itself
 _OUT = (TURTLE, NTRIPLES, JSONLD, TRIG, NQUADS, RDFXML)
 
 
-@route(blueprint, _PLACES, "GET", query=("graph", "default"), kind="bulk")
-def get(name: str | None = None) -> Response:
-    """One graph, or the list of them."""
-    if name is None and not request.args:
+@route(blueprint, "/graphs", "GET", query=("graph", "default"), kind="bulk")
+def get() -> Response:
+    """One graph (``?graph=<iri>``, ``?default``), or the list of them."""
+    if not request.args:
         return json_reply({"graphs": [info.to_json() for info in site().engine.graphs()]})
-    info, triples = site().engine.graph(_iri(name))
+    return _get(_named())
+
+
+@route(blueprint, "/graphs", "PUT", "POST", query=("graph", "default"))
+def put() -> Response:
+    """Replace a graph, or add triples to it; the queries that use it are planned anew."""
+    return _write(_named())
+
+
+@route(blueprint, "/graphs", "DELETE", query=("graph", "default"))
+def delete() -> Response:
+    """Remove a graph that no query uses."""
+    return _delete(_named())
+
+
+@route(blueprint, "/graphs/<name>", "GET", kind="bulk")
+def get_direct(name: str) -> Response:
+    """The graph that has this address as its IRI (Graph Store Protocol, section 4.1)."""
+    return _get(_direct(name))
+
+
+@route(blueprint, "/graphs/<name>", "PUT", "POST")
+def put_direct(name: str) -> Response:
+    return _write(_direct(name))
+
+
+@route(blueprint, "/graphs/<name>", "DELETE")
+def delete_direct(name: str) -> Response:
+    return _delete(_direct(name))
+
+
+def _get(iri: str) -> Response:
+    info, triples = site().engine.graph(iri)
     media = best(*_OUT)
     return reply(graph_of(triples, media), media, etag=info.etag)
 
 
-@route(blueprint, _PLACES, "PUT", "POST", query=("graph", "default"))
-def put(name: str | None = None) -> Response:
-    """Replace a graph, or add triples to it; the queries that use it are planned anew."""
-    iri = _iri(name)
+def _write(iri: str) -> Response:
     triples = _uploaded(iri)
     info, created = site().engine.put_graph(iri, triples, replace=request.method == "PUT", check=condition(attrgetter("etag")))
     return json_reply(info.to_json(), 201 if created else 200, etag=info.etag)
 
 
-@route(blueprint, _PLACES, "DELETE", query=("graph", "default"))
-def delete(name: str | None = None) -> Response:
-    """Remove a graph that no query uses."""
-    site().engine.delete_graph(_iri(name), check=condition(attrgetter("etag")))
+def _delete(iri: str) -> Response:
+    site().engine.delete_graph(iri, check=condition(attrgetter("etag")))
     return no_content()
 
 
@@ -65,12 +91,8 @@ def _uploaded(iri: str) -> list[Triple]:
     return read_graph(body(limits.graph_upload), media, limits, iri)
 
 
-def _iri(name: str | None) -> str:
-    """The graph that has this address as its IRI (Graph Store Protocol, section 4.1), or that the query string names."""
-    if name is not None:
-        if request.args:
-            raise unknown_parameter(next(iter(request.args)), ())
-        return f"{site().base_url}/graphs/{name}"
+def _named() -> str:
+    """The graph that the query string names."""
     if ("graph" in request.args) == ("default" in request.args):
         raise Problem("unknown-parameter", "Name one graph: ?graph=<iri>, or ?default.", extra={"parameter": "graph"})
     if "default" in request.args:
@@ -81,6 +103,10 @@ def _iri(name: str | None) -> str:
     if ":" not in iri or any(c in iri for c in '<>"{}|^`\\') or any(ord(c) <= 32 for c in iri):
         raise Problem("bad-name", f"{iri[:200]!r} is not an absolute IRI.", extra={"name": iri[:200]})
     return iri
+
+
+def _direct(name: str) -> str:
+    return f"{site().base_url}/graphs/{name}"
 
 
 @route(blueprint, "/rules", "GET")

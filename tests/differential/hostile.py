@@ -266,7 +266,10 @@ def statements(compiled: Compiled, folder: Path, kinds: Sequence[tuple[str, bool
             yield from ((executor, part) for part in _texts(made))
         if compiled.sampled is not None and executor == "local":
             sampled = compiled.text(executor, typed, "sampled")
-            yield executor, sampled.statement(source_texts(sampled.sources, windows, evaluation, dialect))
+            panes = [one.text(windows, evaluation) for one in sampled.panes]
+            yield executor, sampled.statement([*source_texts(sampled.sources, windows, evaluation, dialect), *panes])
+            for table in (one.table(windows) for one in sampled.panes):
+                yield from ((executor, part) for part in (table.empty, table.added, table.least))
             for written in compiled.kept_texts(sampled, typed):
                 yield from ((executor, part) for part in (written.whole, *written.once, *written.again))
                 for delta in written.deltas:
