@@ -155,12 +155,10 @@ def etag_of(value: Any) -> str:
     return hashlib.sha256(orjson.dumps(value, option=orjson.OPT_SORT_KEYS, default=str)).hexdigest()[:16]
 
 
-def condition(etag_of_info: Callable[[Any], str]) -> Callable[[Any], None] | None:
-    """What ``If-Match`` and ``If-None-Match`` of a write ask of what is there when the engine decides (None: nothing), if anything."""
+def condition(etag_of_info: Callable[[Any], str]) -> Callable[[Any], None]:
+    """What ``If-Match`` and ``If-None-Match`` of a write ask of what is there when the engine decides (None: nothing)."""
     match = request.if_match if "If-Match" in request.headers else None
     none_match = request.if_none_match if "If-None-Match" in request.headers else None
-    if match is None and none_match is None:
-        return None
 
     def check(info: Any) -> None:
         etag = None if info is None else etag_of_info(info)
