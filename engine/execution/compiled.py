@@ -200,7 +200,7 @@ class Compiled:
         if text is None:
             if len(self.texts) >= MOST_TEXTS:
                 self.texts.clear()
-            text = self.texts[key] = self._emit(executor, typed, self.plan_in(form), kinds, by_panes=form in ("sampled", "shared"))
+            text = self.texts[key] = self._emit(executor, typed, self.plan_in(form), kinds, by_panes=True)
         return text
 
     def plan_in(self, form: Form) -> Plan:

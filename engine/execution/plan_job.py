@@ -32,10 +32,9 @@ ExecutorName = Literal["local", "sql"]
 @dataclass(slots=True)
 class PlanJob:
     """A plan as it is run once, in a job of its own or together with others in one: `write` gives its text, `panes` what that asks of
-    panes, `answer` is there when it was.
-    A program with a time of its own has a `step` in place of a text. Its `closures` are kept, or made for it alone (None). Those of one
-    `shape` can be evaluated together, with typed columns where they are `typed`. Its windows have objects of these `kinds` only. Its `own`
-    tables are of this evaluation, those of `constants` are the same in each."""
+    panes, `answer` is there when it was. A program with a time of its own has a `step` in place of a text. Its `closures` are kept, or made
+    for it alone (None). Those of one `shape` can be evaluated together, with typed columns where they are `typed`. Its windows have objects
+    of these `kinds` only. Its `own` tables are of this evaluation, those of `constants` are the same in each."""
 
     due: Due
     evaluation: Evaluation

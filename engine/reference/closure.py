@@ -9,15 +9,14 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import lru_cache
 
 from engine.functions.expressions import Context
 from engine.ir.rules import TRIPLE, Assign, Atom, Falsum, Formula, Negation, Rule, RuleSet, Table, Test
-from engine.ir.strata import endless, rounds, strata
+from engine.ir.strata import rounds
 from engine.ir.terms import Constant, Term
 from engine.records import Triple
 from engine.reference.dataset import Graph
-from engine.reference.formulas import Ground, Inconsistency, Row, computed, ground, in_quick_order, unify
+from engine.reference.formulas import Ground, Inconsistency, Row, computed, ground, in_quick_order, layers, unify
 from engine.timeline import ALWAYS
 
 
@@ -33,7 +32,7 @@ def closure(graph: Graph, rules: RuleSet, facts: Iterable[Ground] = (), context:
     def seen(rule: Rule) -> Known:
         return known if rule.window_ms is None else through.get(rule.window_ms, known)
 
-    for bodies, unending in _layers(rules.rules):
+    for bodies, unending in layers(tuple(rule for rule in rules.rules if not isinstance(rule.head, Falsum)), in_quick_order):
         for _ in rounds(unending):
             found = [atom for rule, body in bodies for atom in _derived(seen(rule), rule, body)]
             if not any([one.add(iter(found)) for one in (known, *through.values())]):
@@ -42,13 +41,6 @@ def closure(graph: Graph, rules: RuleSet, facts: Iterable[Ground] = (), context:
                                     for row in seen(rule).solutions(in_quick_order(rule.body)))
     shown = Graph(filter(is_rdf, known.graph.triples), graph.times)
     return shown, tuple(Inconsistency(name, dict(row), (ALWAYS,)) for name, row in inconsistencies)
-
-
-@lru_cache(maxsize=64)
-def _layers(rules: tuple[Rule, ...]) -> list[tuple[list[tuple[Rule, list[Formula]]], Sequence[str]]]:
-    """Rules layer by layer with their bodies in order, and what may derive for ever: the same sets close one graph after the other."""
-    return [([(rule, in_quick_order(rule.body)) for rule in layer], endless(layer))
-            for layer in strata(rule for rule in rules if not isinstance(rule.head, Falsum))]
 
 
 def saturated(graph: Graph, rules: RuleSet) -> Known:

@@ -29,11 +29,12 @@ def in_quick_order(body: Iterable[Formula], known: Iterable[str] = ()) -> list[F
     return _in_order(body, set(known), lambda ready, bound: max(ready, key=lambda formula: _bound_part(formula, bound)))
 
 
-@lru_cache(maxsize=64)
-def layers(rules: tuple[Rule, ...]) -> list[tuple[list[tuple[Rule, list[Formula]]], Sequence[str]]]:
-    """Rules layer by layer (strata.strata), each with its body in a safe order, and what may derive for ever: the same rules are evaluated
-    time after time."""
-    return [([(rule, in_safe_order(rule.body)) for rule in layer], endless(layer)) for layer in strata(rules)]
+@lru_cache(maxsize=128)
+def layers(rules: tuple[Rule, ...], order: Callable[[Iterable[Formula]], list[Formula]] = in_safe_order
+           ) -> list[tuple[list[tuple[Rule, list[Formula]]], Sequence[str]]]:
+    """Rules layer by layer (strata.strata), each with its body in order, and what may derive for ever: the same rules are evaluated time
+    after time."""
+    return [([(rule, order(rule.body)) for rule in layer], endless(layer)) for layer in strata(rules)]
 
 
 def _in_order(body: Iterable[Formula], bound: set[str], choose: Callable[[list[Formula], set[str]], Formula]) -> list[Formula]:

@@ -11,11 +11,12 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 from engine.ir.statement import StreamSource, TimeWindow
 from engine.plan.nodes import KeptSource
 from engine.sql.kept import newest, rest_macro
-from engine.sql.sources import Evaluation, bounds
+from engine.sql.sources import MOST_NAMES, Evaluation, bounds
 
 IN_WINDOW = 32      # panes in a window
 
@@ -65,7 +66,10 @@ class Panes:
         """The table for a statement's windows."""
         window = streams[self.source.windows[0]].window
         assert isinstance(window, TimeWindow)
-        width = max(1, window.range_ms // IN_WINDOW)
+        return self._table(max(1, window.range_ms // IN_WINDOW))
+
+    @lru_cache(maxsize=MOST_NAMES)      # it is the same in each evaluation
+    def _table(self, width: int) -> PaneText:
         name, time = f"{self.name}_{width}", newest(len(self.source.windows))
         least = [(column, f"min({column})") for column in (*(f"first{n}" for n in range(len(self.source.windows))), "born")]
 

@@ -14,9 +14,9 @@ from typing import Any, Generic, TypeVar
 
 from engine.ir.notation import duration, show_formula
 from engine.ir.printer import show_group
-from engine.ir.rules import TRIPLE, Assign, Atom, Falsum, Formula, Head, Rule, Table, relation_of
+from engine.ir.rules import Assign, Atom, Falsum, Formula, Head, Rule, Table, relation_of
 from engine.ir.substitution import mapped
-from engine.reference.formulas import Ground, Row, headed, unify
+from engine.reference.formulas import Ground, Row, headed, shapes, unify
 from engine.reference.substitution import bound, expression
 from engine.timeline import ALWAYS, Interval, intersect
 from engine.why.trees import MOST_DEEP, Asserted, Budget, Lazy, Operator, Proof, Step, TooMuchError, choices, depth, shortest
@@ -54,8 +54,7 @@ class Search(ABC, Generic[G]):
 
     def about(self, fact: Ground) -> Iterator[tuple[Rule, Row]]:
         """The rules whose heads may be a fact, with what it binds."""
-        predicate, terms = fact
-        for rule in (*self._by_head[predicate, None], *(self._by_head[predicate, terms[1]] if predicate == TRIPLE else ())):
+        for rule in (rule for key in shapes(*fact) for rule in self._by_head[key]):
             if (begun := unify(headed(rule.head), fact, {})) is not None:
                 yield rule, begun
 

@@ -51,8 +51,7 @@ def fill(connection: duckdb.DuckDBPyConnection, tables: dict[str, PaneTable], as
     relation, by name, which has so many `solutions` (None: some perhaps twice) after so many batches. What other tasks of this batch read
     stays: they run side by side."""
     name = asked.text.name
-    for other in [other for other, table in tables.items() if batches - table.used > UNUSED]:
-        drop(connection, tables, other)
+    drop(connection, tables, [other for other, table in tables.items() if batches - table.used > UNUSED])
     if name not in tables:
         connection.execute(asked.text.empty)
         tables[name] = PaneTable(asked.text)
@@ -133,7 +132,8 @@ def trim(connection: duckdb.DuckDBPyConnection, tables: Mapping[str, PaneTable],
         table.least = {number: least for number, least in table.least.items() if number >= pane}
 
 
-def drop(connection: duckdb.DuckDBPyConnection, tables: dict[str, PaneTable], name: str) -> None:
-    """Drop a table of panes."""
-    connection.execute(f"DROP TABLE IF EXISTS {name}")
-    tables.pop(name, None)
+def drop(connection: duckdb.DuckDBPyConnection, tables: dict[str, PaneTable], names: Sequence[str]) -> None:
+    """Drop some tables of panes."""
+    for name in names:
+        connection.execute(f"DROP TABLE IF EXISTS {name}")
+        tables.pop(name, None)

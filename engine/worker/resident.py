@@ -239,7 +239,7 @@ def fill_panes(connection: duckdb.DuckDBPyConnection, steps: Sequence[PaneStep])
             try:
                 given |= fill(connection, known.panes, step, known.rows if known.once else None, known.steps)
             except BaseException:
-                drop(connection, known.panes, step.text.name)   # it may be half filled
+                drop(connection, known.panes, [step.text.name])   # it may be half filled
                 raise
     return given
 
@@ -294,7 +294,7 @@ def _advance(connection: duckdb.DuckDBPyConnection, kept: dict[str, _Kept], step
         return
     if known is None or [making for making, _ in known.seen] != [making for making, _ in now] or _mostly_new(known, tables):
         if known is not None:
-            _drop_panes(connection, known)
+            drop(connection, known.panes, [*known.panes])
         connection.execute(f"CREATE OR REPLACE TABLE {text.name} AS SELECT *, {text.key} AS key, CAST(0 AS BIGINT) AS step "
                            f"FROM ({text.whole}) AS w")
         known = kept[text.name] = _Kept(now)
@@ -374,14 +374,9 @@ def _mostly_new(known: _Kept, tables: Sequence[Held]) -> bool:
     return any(table.since(batch) * _MOST_NEW > table.rows for table, (_, batch) in zip(tables, known.seen))
 
 
-def _drop_panes(connection: duckdb.DuckDBPyConnection, known: _Kept) -> None:
-    for name in [*known.panes]:
-        drop(connection, known.panes, name)
-
-
 def _drop_kept(connection: duckdb.DuckDBPyConnection, kept: dict[str, _Kept], name: str) -> None:
     if (known := kept.pop(name, None)) is not None:
-        _drop_panes(connection, known)
+        drop(connection, known.panes, [*known.panes])
     for macro in (name, rest_macro(name)):
         connection.execute(f"DROP MACRO TABLE IF EXISTS {macro}")
     connection.execute(f"DROP TABLE IF EXISTS {name}")
