@@ -230,8 +230,8 @@ class KeptWriter:
             if len(scans) == 1:
                 found = self._facts(scans[0], f"({rows}) AS r")
             else:
-                parts.append(Part(f"{name}_facts", rows))
-                found = self._joined([(f"({self._facts(number, f'{name}_facts')})", [number]) for number in scans], within=True)
+                joined = self._joined([(f"({self._facts(number, f'{name}_facts')})", [number]) for number in scans], within=True)
+                found = f"WITH {name}_facts AS MATERIALIZED ({rows}) {joined}"
             variables = set(scan_variables(*(self._source.scans[number] for number in scans)))
             objects = [v for v, number in self._objects.items() if number in scans]
             own = [f for f in filters if (read := variables_of(f)) <= variables and (read & self._objects.keys()) <= set(objects)]

@@ -93,6 +93,12 @@ def changed_rows(connection: duckdb.DuckDBPyConnection, statement: str | duckdb.
     return int(count)
 
 
+def columns_of(connection: duckdb.DuckDBPyConnection, statement: str | duckdb.Statement, given: Mapping[str, int] | None = None
+               ) -> dict[str, Any]:
+    """Run a statement that gives rows, or returns those that it adds; NumPy's array of each column."""
+    return connection.execute(statement, given).fetchnumpy()
+
+
 def count_rows(connection: duckdb.DuckDBPyConnection, source: str) -> int:
     [(count,)] = connection.execute(f"SELECT count(*) FROM {source}").fetchall()
     return int(count)

@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from engine.ipc import pack, unpack
 from engine.sql.kept import Delta, KeptText, KeptView, rest_macro
-from engine.worker.database import changed_rows, count_rows, kept_beside, parsed, register
+from engine.worker.database import changed_rows, columns_of, count_rows, kept_beside, parsed, register
 from engine.worker.panes import PaneStep, PaneTable, cut, drop, fill, trim
 from engine.worker.subjects import Hashes, Subjects
 
@@ -158,18 +158,26 @@ def _take(connection: duckdb.DuckDBPyConnection, held: dict[str, Held], name: st
     known = held.get(name)
     if known is not None and known.token == step.token and known.upto == step.upto:
         return      # a task that is run again
-    given = unpack(step.data) if step.data else None
-    hashes = ", hash(s) AS hs, hash(o) AS ho" if given is not None and "s" in given.schema.names else ""   # of facts, not of constants
+    given = unpack(step.data)
+    hashes = ", hash(s) AS hs, hash(o) AS ho" if "s" in given.schema.names else ""   # of facts, not of constants
     rows = f"SELECT *, CAST({step.upto} AS BIGINT) AS part{hashes} FROM {_NEW}"
-    if not step.after:
-        brought = _write(connection, f"CREATE OR REPLACE TABLE {name} AS {rows}", given)
-        known = held[name] = Held(step.token, step.upto, 0, next(_MAKINGS), {})
-    else:
-        assert known is not None
-        brought = _write(connection, f"INSERT INTO {name} {rows}", given)
-    known.upto, known.rows = step.upto, known.rows + brought
-    nearest = 0 if known.subjects is None else known.subjects.add(step.upto, _subjects(connection, name, f" WHERE part = {step.upto}"))
-    known.brought[step.upto] = Batch(brought, nearest)
+    nearest = 0
+    register(connection, _NEW, given)
+    try:
+        if not step.after:
+            changed_rows(connection, f"CREATE OR REPLACE TABLE {name} AS {rows}")
+            known = held[name] = Held(step.token, step.upto, 0, next(_MAKINGS), {})
+        else:
+            assert known is not None
+            insert = f"INSERT INTO {name} {rows}"
+            if known.subjects is None:
+                changed_rows(connection, insert)
+            else:
+                nearest = known.subjects.add(step.upto, _subjects(connection, f"{insert} RETURNING hs"))
+    finally:
+        connection.unregister(_NEW)
+    known.upto, known.rows = step.upto, known.rows + given.num_rows
+    known.brought[step.upto] = Batch(given.num_rows, nearest)
     while len(known.brought) > _BATCHES:
         del known.brought[min(known.brought)]
     if step.from_ms is not None and known.rows > _DEAD * step.rows + _FEW:
@@ -178,19 +186,8 @@ def _take(connection: duckdb.DuckDBPyConnection, held: dict[str, Held], name: st
             known.subjects = None   # made anew from what is left, if they are asked for
 
 
-def _write(connection: duckdb.DuckDBPyConnection, statement: str, given: pa.Table | None) -> int:
-    """Run a statement that reads what is given; how many rows it wrote."""
-    if given is None:
-        return 0
-    register(connection, _NEW, given)
-    try:
-        return changed_rows(connection, statement)
-    finally:
-        connection.unregister(_NEW)
-
-
-def _subjects(connection: duckdb.DuckDBPyConnection, table: str, where: str = "") -> Hashes:
-    return np.asarray(connection.execute(f"SELECT hs FROM {table}{where}").fetchnumpy()["hs"], np.uint64)
+def _subjects(connection: duckdb.DuckDBPyConnection, statement: str) -> Hashes:
+    return np.asarray(columns_of(connection, statement)["hs"], np.uint64)
 
 
 def _drop(connection: duckdb.DuckDBPyConnection, held: dict[str, Held], name: str) -> None:
@@ -216,6 +213,17 @@ class _Kept:
     steps: int = 0
     once: bool | None = None    # whether it is known that no solution is kept twice
     panes: dict[str, PaneTable] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class _Added:
+    """The hashes of the solutions that a step has added, and the times of their newest facts."""
+
+    keys: Hashes
+    newest: np.typing.NDArray[np.int64]
+
+
+_NOTHING = _Added(np.empty(0, np.uint64), np.empty(0, np.int64))
 
 
 def bring_up_to_date(connection: duckdb.DuckDBPyConnection, steps: Sequence[KeptStep]) -> None:
@@ -304,12 +312,13 @@ def _advance(connection: duckdb.DuckDBPyConnection, kept: dict[str, _Kept], step
     given |= {f"from{n}": time for n, time in enumerate(step.from_ms)}
     given |= {f"near{n}": _nearest(connection, text.tables[n], batch) for n, (_, batch) in enumerate(known.seen[:len(text.tables)])}
     known.steps += 1
-    added = sum(_added(connection, text, delta, given | {"step": known.steps}) for delta in text.deltas)
-    known.seen, known.rows = now, known.rows + added
-    if known.once and added:
-        same, oldest = _same(connection, text, known.steps)
-        cut(connection, known.panes, oldest)
-        if same:
+    added = [_add(connection, text, delta, given | {"step": known.steps}) for delta in text.deltas]
+    keys = np.concatenate([one.keys for one in added])
+    known.seen, known.rows = now, known.rows + len(keys)
+    if known.once and len(keys):
+        cut(connection, known.panes, min(int(one.newest.min()) for one in added if len(one.keys)))
+        earlier = any(given[f"near{n}"] <= given[f"seen{n}"] for n in range(len(text.tables)))   # facts about the same subjects
+        if len(np.unique(keys)) < len(keys) or earlier and _was_there(connection, text, known.steps):
             _show_once(connection, text, known, False)
     if known.rows > _DEAD * known.settled + _FEW:
         alive = " AND ".join(f"first{n} >= {time}" for n, time in enumerate(step.from_ms))
@@ -322,7 +331,7 @@ def _nearest(connection: duckdb.DuckDBPyConnection, name: str, batch: int) -> in
     """The least batch of a table that may have facts about the subjects of what came after a batch (0: any)."""
     table = held_of(connection, name)
     if table.subjects is None and table.rows > _MANY:
-        table.subjects = Subjects(_subjects(connection, name))
+        table.subjects = Subjects(_subjects(connection, f"SELECT hs FROM {name}"))
     return table.nearest(batch)
 
 
@@ -342,29 +351,30 @@ def _show_once(connection: duckdb.DuckDBPyConnection, text: KeptText, known: _Ke
         known.once = once
 
 
-def _same(connection: duckdb.DuckDBPyConnection, text: KeptText, step: int) -> tuple[int, int]:
-    """How much of what a step has added was there before, or is there twice; and the time of the newest fact of a solution that it added,
-    the least of them. A hash that two have in common counts as one."""
-    counted = (f"SELECT count(*) - count(DISTINCT key) + (SELECT count(*) FROM {text.name} WHERE step < $step AND "
-               f"key IN (SELECT key FROM {text.name} WHERE step = $step)), min({text.newest}) FROM {text.name} WHERE step = $step")
-    [(same, oldest)] = connection.execute(parsed(connection, counted), {"step": step}).fetchall()
-    return same, oldest
+def _was_there(connection: duckdb.DuckDBPyConnection, text: KeptText, step: int) -> bool:
+    """Whether a solution that a step has added was there before. A hash that two have in common counts as one."""
+    found = (f"SELECT EXISTS (SELECT 1 FROM {text.name} WHERE step < $step AND key IN (SELECT key FROM {text.name} WHERE step = $step))")
+    [(same,)] = connection.execute(parsed(connection, found), {"step": step}).fetchall()
+    return bool(same)
 
 
-def _added(connection: duckdb.DuckDBPyConnection, text: KeptText, delta: Delta, given: Mapping[str, int]) -> int:
-    """Add what some new facts find; how many rows. Each part is a statement of its own, so that DuckDB knows how few rows it has."""
+def _add(connection: duckdb.DuckDBPyConnection, text: KeptText, delta: Delta, given: Mapping[str, int]) -> _Added:
+    """Add what some new facts find. Each part is a statement of its own, so that DuckDB knows how few rows it has."""
     made = list[str]()
 
-    def changed(written: str) -> int:
+    def prepared(written: str) -> tuple[duckdb.Statement, dict[str, int]]:
         statement = parsed(connection, written)
-        return changed_rows(connection, statement, {name: given[name] for name in statement.named_parameters})
+        return statement, {name: given[name] for name in statement.named_parameters}
 
     try:
         for part in delta.parts:
             made.append(part.name)
-            if not changed(f"CREATE OR REPLACE TEMP TABLE {part.name} AS {part.text}"):
-                return 0
-        return changed(f"INSERT INTO {text.name} BY NAME SELECT *, {text.key} AS key, $step AS step FROM ({delta.joined}) AS d")
+            if not changed_rows(connection, *prepared(f"CREATE OR REPLACE TEMP TABLE {part.name} AS {part.text}")):
+                return _NOTHING
+        found = columns_of(connection, *prepared(
+            f"INSERT INTO {text.name} BY NAME SELECT *, {text.key} AS key, $step AS step FROM ({delta.joined}) AS d "
+            f"RETURNING key, {text.newest} AS newest"))
+        return _Added(found["key"], found["newest"])
     finally:
         for name in made:
             connection.execute(f"DROP TABLE IF EXISTS {name}")

@@ -166,7 +166,7 @@ def test_a_table_that_cannot_be_brought_fails_the_tasks_that_read_it(monkeypatch
         with monkeypatch.context() as patched:
             def fail(*_: object, failure: Exception = failure) -> None:
                 raise failure
-            patched.setattr(resident, "_write", fail)
+            patched.setattr(resident, "register", fail)
             failed, other = run_bundled(tasks, tables, 1, None, lambda bundles: run_bundles(bundles, worker))
         assert isinstance(failed, told) and isinstance(other, Found)
     found, _ = run_bundled(tasks, tables, 1, None, lambda bundles: run_bundles(bundles, worker))
