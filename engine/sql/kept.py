@@ -9,7 +9,7 @@ of its hashes, which are found without comparing terms.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from engine.functions.typed import ANY_KIND
@@ -38,11 +38,23 @@ class Part:
 
 
 @dataclass(frozen=True, slots=True)
+class Meeting:
+    """A hash that new facts of a window (by number) have in a column is one that facts of a window have in another."""
+
+    new: int
+    new_column: str
+    old: int
+    old_column: str
+
+
+@dataclass(frozen=True, slots=True)
 class Delta:
-    """What some new facts add: the rows that `joined` gives over its parts, which are made in this order."""
+    """What some new facts add: the rows that `joined` gives over its parts, which are made in this order. There are none unless each of the
+    `meetings` is."""
 
     parts: tuple[Part, ...]
     joined: str
+    meetings: tuple[Meeting, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +74,12 @@ class KeptText:
     once: tuple[str, ...]
     again: tuple[str, ...]
     newest: str
+
+    @property
+    def hashed(self) -> tuple[frozenset[str], ...]:
+        """Of each window's table the columns whose hashes are to be known."""
+        asked = [(meeting.old, meeting.old_column) for delta in self.deltas for meeting in delta.meetings]
+        return tuple(frozenset(("hs", *(column for old, column in asked if old == number))) for number in range(len(self.tables)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,21 +126,21 @@ class KeptWriter:
     def _rows(self, source: Source, condition: Callable[[str], str] | None = None, *, whole: bool = False, new: bool = False) -> str:
         """The facts of a source: what they say, the least log position, whether they are new, and their time as the oldest and newest of
         their window; a fact of another window, or of a graph, bounds nothing. All of them (`whole`), or those that are needed: of these
-        the `new` ones, or those for which a condition on their table holds, of which alone more than the hashes are read."""
+        the `new` ones, or those for which a condition on their table holds."""
         texts = []
         for leaf in leaves(source) or ():
-            where = []
+            where, table = [], self._table(leaf)
             if isinstance(leaf, WindowSource):
-                table, born = stream_table(self._source.streams[leaf.index]), "position"
+                born = "position"
                 fresh = "TRUE" if whole else f"part > $seen{leaf.index}"
                 where += [] if whole else [f"t >= $from{leaf.index}"]
                 where += [fresh] if new else []
             elif new:
                 continue
             else:
-                table, born, fresh = graph_table(leaf.iri), f"CAST({MAX} AS BIGINT)", "FALSE"
+                born, fresh = f"CAST({MAX} AS BIGINT)", "FALSE"
             if condition is not None:
-                where.append(f"rowid IN (SELECT rowid FROM {table} WHERE {condition(table)})")
+                where.append(condition(table))
             times = []
             for window in range(len(self._source.streams)):
                 own = isinstance(leaf, WindowSource) and leaf.index == window
@@ -219,18 +237,23 @@ class KeptWriter:
             scans, name = self._groups[group], f"{self._source.name}_{group}"
             source = self._source.scans[scans[0]].source
             if group != first:
-                rows = self._rows(source, self._near(group, hashes))
+                near = self._near(group, hashes)
+                if near is not None:
+                    parts.append(Part(f"{name}_rows", self._row_numbers(source, near)))
+                rows = self._rows(source, near and (lambda table: f"rowid IN (SELECT number FROM {name}_rows WHERE of_table = '{table}')"))
             elif len(scans) == 1:
                 rows = self._rows(source, new=True)
             else:
                 news = self._looked_up(scans, "hs", lambda leaf: f"part > $seen{leaf.index}" if isinstance(leaf, WindowSource) else None)
                 # Another table, too, may have facts about these subjects, and says nothing of which batches.
-                near = f"part >= $near{source.index} AND " if isinstance(source, WindowSource) else ""
-                rows = self._rows(source, lambda table: f"{near}hs IN ({news})")
-            if len(scans) == 1:
+                since = f"part >= $near{source.index} AND " if isinstance(source, WindowSource) else ""
+                # More than the hashes is read of few rows alone.
+                rows = self._rows(source, lambda table: f"rowid IN (SELECT rowid FROM {table} WHERE {since}hs IN ({news}))")
+            if len(scans) == 1 and group == first:
                 found = self._facts(scans[0], f"({rows}) AS r")
-            else:
-                joined = self._joined([(f"({self._facts(number, f'{name}_facts')})", [number]) for number in scans], within=True)
+            else:   # materialised, so that what the scans ask is not asked of the whole table
+                facts = [self._facts(number, f"{name}_facts") for number in scans]
+                joined = facts[0] if len(scans) == 1 else self._joined([(f"({f})", [n]) for f, n in zip(facts, scans)], within=True)
                 found = f"WITH {name}_facts AS MATERIALIZED ({rows}) {joined}"
             variables = set(scan_variables(*(self._source.scans[number] for number in scans)))
             objects = [v for v, number in self._objects.items() if number in scans]
@@ -243,17 +266,37 @@ class KeptWriter:
                 hashes |= {v: name for v in _hashed(self._source.scans[number]) if v not in hashes}
         if len(scans) > 1:      # one statement less; of a scan alone DuckDB would not know how few rows it has
             relations[group] = f"({parts.pop().text})"
-        return Delta(tuple(parts), self._kept([(relations[group], self._groups[group]) for group in sorted(relations)], filters))
+        return Delta(tuple(parts), self._kept([(relations[group], self._groups[group]) for group in sorted(relations)], filters),
+                     tuple(self._meetings(first)))
+
+    def _meetings(self, first: int) -> Iterator[Meeting]:
+        """What new facts of a group have in common with those of others. Where a group has several scans, the new fact may be one of any:
+        only its subject is sure."""
+        scans = [self._source.scans[number] for number in self._groups[first]]
+        shared = {v for scan in scans for v in _hashed(scan) if len(scans) == 1 or v == scan.subject}
+        others = [self._source.scans[number] for place, group in enumerate(self._groups) if place != first for number in group]
+        for old in others:
+            if isinstance(scans[0].source, WindowSource) and isinstance(old.source, WindowSource):
+                for variable in shared.intersection(_hashed(old)):
+                    yield Meeting(scans[0].source.index, _column(scans[0], variable), old.source.index, _column(old, variable))
 
     def _looked_up(self, scans: Sequence[int], column: str, condition: Callable[[WindowSource | StaticSource], str | None]) -> str:
         """A column of the facts that some scans of a group may find, where a condition on their leaf says so."""
         tests = " OR ".join(f"({' AND '.join(_conditions(self._source.scans[number])) or 'TRUE'})" for number in scans)
         texts = []
         for leaf in leaves(self._source.scans[scans[0]].source) or ():
-            table = stream_table(self._source.streams[leaf.index]) if isinstance(leaf, WindowSource) else graph_table(leaf.iri)
             if (where := condition(leaf)) is not None:
-                texts.append(f"SELECT {column} FROM {table} WHERE {where} AND ({tests})")
+                texts.append(f"SELECT {column} FROM {self._table(leaf)} WHERE {where} AND ({tests})")
         return " UNION ALL ".join(texts)
+
+    def _row_numbers(self, source: Source, near: Callable[[str], str]) -> str:
+        """The row numbers of the facts of a source for which a condition on their table holds: made a table, so that DuckDB knows how few
+        rows it is to read more of."""
+        tables = dict.fromkeys(map(self._table, leaves(source) or ()))
+        return " UNION ALL ".join(f"SELECT '{table}' AS of_table, rowid AS number FROM {table} WHERE {near(table)}" for table in tables)
+
+    def _table(self, leaf: WindowSource | StaticSource) -> str:
+        return stream_table(self._source.streams[leaf.index]) if isinstance(leaf, WindowSource) else graph_table(leaf.iri)
 
     def _near(self, group: int, hashes: Mapping[Variable, str]) -> Callable[[str], str] | None:
         """The condition on the facts that may join with what is found, by a hash; None where no variable has one."""
@@ -301,6 +344,11 @@ def _conditions(scan: Scan) -> list[str]:
 def _hashed(scan: Scan) -> list[Variable]:
     """The variables whose hashes the rows of a scan have."""
     return [t for t in (scan.subject, scan.object) if isinstance(t, Variable) and t != scan.predicate]
+
+
+def _column(scan: Scan, variable: Variable) -> str:
+    """The column of hashes that a variable has."""
+    return HASHES["s" if scan.subject == variable else "o"]
 
 
 def _windows(scan: Scan) -> list[int]:

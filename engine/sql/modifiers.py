@@ -17,7 +17,7 @@ from engine.sql.functions.aggregates import Gathered, by_function, count, extrem
 from engine.sql.functions.arithmetic import arithmetic_in
 from engine.sql.functions.order import order_keys, rough_key
 from engine.sql.functions.values import INTEGER, NULL_STRING
-from engine.sql.panes import Panes
+from engine.sql.panes import FirstPanes, GatheredPanes
 from engine.sql.relation import COMPANIONS, Relation, columns, key_condition, padded
 
 if TYPE_CHECKING:
@@ -71,6 +71,7 @@ def aggregate(emitter: Emitter, plan: nodes.Aggregate) -> Relation:
     missing = [v for v in plan.keys if v not in relation.variables]
     grouped, held = _groups(emitter, plan, relation, keys, [f"{sql} AS {name}" for name, sql in columns.items()])
     counted = frozenset(v for v, call in plan.aggregates if call.function == "COUNT")
+    certain = counted | frozenset(v for v, gathered in found.items() if gathered.certain and not plan.implicit)
     typed = {v: frozenset((INTEGER,)) for v in counted & emitter.typed} if emitter.lowering.quick else {}
     made = [*held, *keys]
     for variable, gathered in found.items():
@@ -80,7 +81,7 @@ def aggregate(emitter: Emitter, plan: nodes.Aggregate) -> Relation:
     made += [f"{NULL_STRING} AS {emitter.name(v)}" for v in missing]
     name = emitter.add(f"SELECT {', '.join(made) or '1 AS u'} FROM {grouped}")
     variables = (*plan.keys, *found)
-    return Relation(name, relation.keys, relation.spine, variables, counted | (frozenset(plan.keys) & relation.certain), typed)
+    return Relation(name, relation.keys, relation.spine, variables, certain | (frozenset(plan.keys) & relation.certain), typed)
 
 
 def _all_gathered(emitter: Emitter, plan: nodes.Aggregate, relation: Relation) -> dict[Variable, Gathered]:
@@ -107,7 +108,7 @@ def _by_panes(emitter: Emitter, plan: nodes.Aggregate) -> tuple[Relation, dict[V
         merged |= own
     keys = tuple(emitter.name(v) for v in plan.keys if v in relation.variables)
     columns = tuple((name, sql) for gathered in found.values() for name, sql in gathered.columns.items())
-    return replace(relation, name=emitter.read_panes(Panes(source, listed, keys, columns))), found, merged
+    return replace(relation, name=emitter.read_panes(GatheredPanes(source, listed, keys, columns))), found, merged
 
 
 def _groups(emitter: Emitter, plan: nodes.Aggregate, relation: Relation, keys: list[str], gathered: list[str]) -> tuple[str, list[str]]:
@@ -132,19 +133,20 @@ def _gathered(emitter: Emitter, call: AggregateCall, relation: Relation, name: s
     if argument is not None:
         assert isinstance(argument, Variable)
         column = emitter.name(argument) if argument in relation.variables else column
+    certain = argument in relation.certain
     kinds = relation.typed.get(argument) if isinstance(argument, Variable) and emitter.lowering.quick else None
     match call.function:
         case "COUNT":
             return count(dialect, call, _counted(emitter, call, relation, column), name)
         case "SAMPLE":
-            return sample(dialect, call, column, name)
+            return sample(column, name, certain)
         case "GROUP_CONCAT":
             return group_concat(dialect, call, column, name)
         case "SUM" | "AVG" if kinds is not None:
             at = "tick" if "tick" in relation.keys else None
             return total(dialect, call, column, name, kinds, lambda operator, tokens: emitter.lowering.apply(operator, tokens, at))
         case "MIN" | "MAX" if kinds is not None:
-            return extreme(dialect, call, column, name, kinds)
+            return extreme(dialect, call, column, name, kinds, certain)
     return by_function(dialect, write_aggregate(call.function, call.distinct, call.separator), column, name)
 
 
@@ -181,9 +183,9 @@ def distinct(emitter: Emitter, plan: nodes.Distinct) -> Relation:
 
 def order(emitter: Emitter, plan: nodes.Order) -> Relation:
     """A rank by the conditions' keys, equal for ties."""
-    relation = emitter.relation(plan.input)
-    typed = list(takewhile(lambda condition: condition[0] in relation.typed, plan.conditions))
-    if (most := emitter.most.get(id(plan))) is not None and typed:
+    most = emitter.most.get(id(plan))
+    relation = most and _first_by_panes(emitter, plan, most) or emitter.relation(plan.input)
+    if most is not None and (typed := _typed_conditions(relation, plan)):
         relation = _first(emitter, relation, typed, most)
     keys = _keys(emitter, relation, plan.conditions)
     partition = f"PARTITION BY {', '.join(relation.keys)} " if relation.keys else ""
@@ -192,6 +194,22 @@ def order(emitter: Emitter, plan: nodes.Order) -> Relation:
     order = ", ".join(f"{name}{' DESC' if descending else ''}" for name, _, descending in keys)
     ranked = emitter.add(f"SELECT *, dense_rank() OVER ({partition}ORDER BY {order}) AS ord FROM {keyed}")
     return replace(relation, name=ranked, ordered=True)
+
+
+def _typed_conditions(relation: Relation, plan: nodes.Order) -> list[tuple[Expression, bool]]:
+    """The first conditions, as far as SQL decides them."""
+    return list(takewhile(lambda condition: condition[0] in relation.typed, plan.conditions))
+
+
+def _first_by_panes(emitter: Emitter, plan: nodes.Order, most: int) -> Relation | None:
+    """Where the rows are what a kept relation has: the first `most` of each pane and some others; None where no pane can tell."""
+    if not emitter.by_panes or not isinstance(plan.input, nodes.Sample):
+        return None
+    source, listed, relation = leaves.sampled(emitter, plan.input)
+    if not (typed := _typed_conditions(relation, plan)):
+        return None
+    key, descending = _number_key(emitter, relation, typed) or (_sort_key(emitter, relation, typed), False)
+    return replace(relation, name=emitter.read_panes(FirstPanes(source, listed, key, descending, most)))
 
 
 def _keys(emitter: Emitter, relation: Relation, conditions: Sequence[tuple[Expression, bool]]) -> list[tuple[str, str, bool]]:
@@ -209,13 +227,22 @@ def _keys(emitter: Emitter, relation: Relation, conditions: Sequence[tuple[Expre
 def _first(emitter: Emitter, relation: Relation, conditions: Sequence[tuple[Expression, bool]], most: int) -> Relation:
     """Of the rows of each evaluation time the first `most` by the first conditions, and those that have the last one's keys: a heap finds
     them, so that few rows have to be ranked by all. A heap of numbers is much quicker than one of keys, and leaves few to it."""
+    if (rough := _number_key(emitter, relation, conditions)) is not None:
+        relation = _first_by(emitter, relation, *rough, most)
+    return _first_by(emitter, relation, _sort_key(emitter, relation, conditions), False, most)
+
+
+def _number_key(emitter: Emitter, relation: Relation, conditions: Sequence[tuple[Expression, bool]]) -> tuple[str, bool] | None:
+    """A number that rows are ordered by but for ties, and whether it descends; None where the first condition has no numbers."""
     condition, descending = conditions[0]
     assert isinstance(condition, Variable)
-    rough = rough_key(emitter.dialect, emitter.name(condition), relation.typed[condition])
-    if rough is not None:
-        relation = _first_by(emitter, relation, rough, descending, most)
-    keys = _keys(emitter, relation, conditions)
-    return _first_by(emitter, relation, emitter.dialect.sort_key([(sql, down) for _, sql, down in keys]), False, most)
+    key = rough_key(emitter.dialect, emitter.name(condition), relation.typed[condition])
+    return None if key is None else (key, descending)
+
+
+def _sort_key(emitter: Emitter, relation: Relation, conditions: Sequence[tuple[Expression, bool]]) -> str:
+    """The key of all conditions; it ascends."""
+    return emitter.dialect.sort_key([(sql, down) for _, sql, down in _keys(emitter, relation, conditions)])
 
 
 def _first_by(emitter: Emitter, relation: Relation, key: str, descending: bool, most: int) -> Relation:

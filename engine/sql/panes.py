@@ -1,14 +1,16 @@
-"""Aggregates of a kept relation by panes: what is gathered of its solutions is kept for each stretch of time in which their newest facts
-lie. At T the panes that the windows show whole are merged, and only the other solutions are read (Li et al., "No Pane, No Gain: Efficient
-Evaluation of Sliding-Window Aggregates over Data Streams", 2005). A pane is as wide as a part of the first window, whatever STEP says.
+"""What is asked of a kept relation by panes: for each stretch of time in which the newest facts of solutions lie it is kept what aggregates
+gather of these, or the first of them by a key. At T the panes that the windows show whole are read, and all other solutions (Li et al.,
+"No Pane, No Gain: Efficient Evaluation of Sliding-Window Aggregates over Data Streams", 2005). A pane is as wide as a part of the first
+window, whatever STEP says.
 
-The table of some panes has a row for each pane and group: the number ``pane``, the keys, what is gathered, and the least ``first0 ...`` and
-``born`` of the solutions. Which panes are read says the worker: the numbers from ``$..._from`` to before ``$..._until``, for each T.
+The table of some panes has in each row the number ``pane``, its columns, and the least ``first0 ...`` and ``born`` of the pane's solutions,
+or of some of them. Which panes are read says the worker: the numbers from ``$..._from`` to before ``$..._until``, for each T.
 """
 
 from __future__ import annotations
 
 import hashlib
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -35,32 +37,36 @@ class PaneText:
 
 
 @dataclass(frozen=True, slots=True)
-class Panes:
-    """What is gathered of the solutions of a kept relation, as columns `listed` of it: for each group of the `keys` the aggregates
-    `gathered`, by name."""
+class Panes(ABC):
+    """What is kept of the solutions of a kept relation, as columns `listed` of it."""
 
     source: KeptSource
     listed: tuple[str, ...]
-    keys: tuple[str, ...]
-    gathered: tuple[tuple[str, str], ...]
 
     @property
     def name(self) -> str:
-        """Name of the relation under a plan: what is gathered for each T in one or more rows a group, to be merged."""
-        said = (self.source.name, *map(str, self.source.windows), *self.listed, *self.keys, *(" ".join(one) for one in self.gathered))
+        """Name of the relation under a plan: what panes have for each T, and what of the other solutions stands beside it."""
+        said = (self.source.name, *map(str, self.source.windows), *self.listed, *self._said)
         return f"p_{hashlib.sha256(chr(0).join(said).encode()).hexdigest()[:16]}"
 
     @property
-    def _columns(self) -> list[str]:
-        return [*self.keys, *(name for name, _ in self.gathered)]
+    @abstractmethod
+    def _said(self) -> tuple[str, ...]:
+        """What tells it from others over the same columns."""
 
-    def _grouped(self, from_: str, also: Sequence[tuple[str, str]] = (), by: Sequence[str] = ()) -> str:
-        """What is gathered, and `also` is, of the rows of a FROM clause, by these columns and the keys: nothing where there are none."""
-        keys = [*by, *self.keys]
-        made = [*keys, *(f"{aggregate} AS {name}" for name, aggregate in (*self.gathered, *also))]
-        read = [*by, *self.listed, "1 AS here", *(column for column, _ in also)]
-        grouping = f"GROUP BY {', '.join(keys)}" if keys else "HAVING count(here) > 0"
-        return f"SELECT {', '.join(made)} FROM (SELECT {', '.join(read)} {from_}) AS r {grouping}"
+    @property
+    @abstractmethod
+    def _columns(self) -> list[str]:
+        """Names of its columns."""
+
+    @abstractmethod
+    def _made(self, rows: str, least: Sequence[tuple[str, str]]) -> str:
+        """What panes have of the `rows` of a FROM clause, which have the number ``pane``: that, the columns, and what is `least` (names and
+        aggregates)."""
+
+    @abstractmethod
+    def _other(self, rows: str) -> str:
+        """The columns of other solutions, the rows of a FROM clause."""
 
     def table(self, streams: Sequence[StreamSource]) -> PaneText:
         """The table for a statement's windows."""
@@ -74,7 +80,7 @@ class Panes:
         least = [(column, f"min({column})") for column in (*(f"first{n}" for n in range(len(self.source.windows))), "born")]
 
         def made(where: str) -> str:
-            return self._grouped(f"FROM (SELECT *, {time} // {width} AS pane FROM {self.source.name} WHERE {where})", least, ("pane",))
+            return self._made(f"FROM (SELECT *, {time} // {width} AS pane FROM {self.source.name} WHERE {where})", least)
 
         added = made(f"{time} >= $from * {width} AND {time} < $until * {width}")
         return PaneText(name, self.source.name, width, f"CREATE OR REPLACE TABLE {name} AS {made('FALSE')}", f"INSERT INTO {name} {added}",
@@ -94,9 +100,67 @@ class Panes:
             times = [str(time) for window in self.windows(streams, tick, evaluation) for time in window]
             given = [*times, str(evaluation.since), *(f"{end} * {table.width_ms}" for end in (from_, until))]
             texts.append(f"SELECT {', '.join([at, *self._columns])} FROM {table.name} WHERE pane >= {from_} AND pane < {until}")
-            rest = self._grouped(f"FROM {rest_macro(self.source.name)}({', '.join(given)})")
-            texts.append(f"SELECT {', '.join([at, *self._columns])} FROM ({rest}) AS g")
+            other = self._other(f"FROM {rest_macro(self.source.name)}({', '.join(given)})")
+            texts.append(f"SELECT {', '.join([at, *self._columns])} FROM ({other}) AS g")
         return f"{self.name} AS ({' UNION ALL '.join(texts)})"
+
+
+@dataclass(frozen=True, slots=True)
+class GatheredPanes(Panes):
+    """Of each pane and group of the `keys` the aggregates `gathered`, by name; of the others, too. To be merged."""
+
+    keys: tuple[str, ...]
+    gathered: tuple[tuple[str, str], ...]
+
+    @property
+    def _said(self) -> tuple[str, ...]:
+        return (*self.keys, *(" ".join(one) for one in self.gathered))
+
+    @property
+    def _columns(self) -> list[str]:
+        return [*self.keys, *(name for name, _ in self.gathered)]
+
+    def _made(self, rows: str, least: Sequence[tuple[str, str]]) -> str:
+        return self._grouped(rows, least, ("pane",))
+
+    def _other(self, rows: str) -> str:
+        return self._grouped(rows)
+
+    def _grouped(self, rows: str, also: Sequence[tuple[str, str]] = (), by: Sequence[str] = ()) -> str:
+        """What is gathered, and `also` is, by these columns and the keys: nothing where there are no rows."""
+        keys = [*by, *self.keys]
+        made = [*keys, *(f"{aggregate} AS {name}" for name, aggregate in (*self.gathered, *also))]
+        read = [*by, *self.listed, "1 AS here", *(column for column, _ in also)]
+        grouping = f"GROUP BY {', '.join(keys)}" if keys else "HAVING count(here) > 0"
+        return f"SELECT {', '.join(made)} FROM (SELECT {', '.join(read)} {rows}) AS r {grouping}"
+
+
+@dataclass(frozen=True, slots=True)
+class FirstPanes(Panes):
+    """Of each pane the first `most` solutions by the value of `key`, and those that have the last one's; all of the others."""
+
+    key: str
+    descending: bool
+    most: int
+
+    @property
+    def _said(self) -> tuple[str, ...]:
+        return self.key, str(self.descending), str(self.most)
+
+    @property
+    def _columns(self) -> list[str]:
+        return [column.rsplit(" ", 1)[-1] for column in self.listed]
+
+    def _made(self, rows: str, least: Sequence[tuple[str, str]]) -> str:
+        best, compared = ("max", ">=") if self.descending else ("min", "<=")
+        ends = [name for name, _ in least]      # of each row: what is not among the first may be shown or not
+        return (f"WITH r AS (SELECT *, {self.key} AS sort_key FROM (SELECT {', '.join(['pane', *self.listed, *ends])} {rows})), "
+                f"f AS (SELECT pane AS of_pane, {best}(sort_key, {self.most}) AS firsts FROM r GROUP BY pane) "
+                f"SELECT {', '.join(['pane', *self._columns, *ends])} FROM r JOIN f ON pane = of_pane "
+                f"WHERE len(firsts) < {self.most} OR sort_key {compared} firsts[{self.most}]")
+
+    def _other(self, rows: str) -> str:
+        return f"SELECT {', '.join(self.listed)} {rows}"
 
 
 def parameters(table: str, number: int) -> tuple[str, str]:

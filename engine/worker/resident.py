@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import itertools
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -17,10 +17,10 @@ import numpy as np
 import pyarrow as pa
 
 from engine.ipc import pack, unpack
-from engine.sql.kept import Delta, KeptText, KeptView, rest_macro
+from engine.sql.kept import Delta, KeptText, KeptView, Meeting, rest_macro
 from engine.worker.database import changed_rows, columns_of, count_rows, kept_beside, parsed, register
+from engine.worker.hash_runs import NO_HASHES, Hashes, HashRuns
 from engine.worker.panes import PaneStep, PaneTable, cut, drop, fill, trim
-from engine.worker.subjects import Hashes, Subjects
 
 if TYPE_CHECKING:
     import duckdb
@@ -30,7 +30,8 @@ _FEW = 1_000        # and so many more
 _BATCHES = 1_024    # of so many it is remembered what they brought
 _NEW = "rows_brought"
 _MOST_NEW = 3       # a relation is made anew where one in so many facts is new
-_MANY = 10_000      # of so many rows it is worth knowing whether some are the same solution, and which subjects they have
+_MANY = 10_000      # of so many rows it is worth knowing whether some are the same solution, and which hashes they have
+_ASKED = 10_000     # of so many new facts it is worth asking whether one has a partner
 _MAKINGS = itertools.count(1)
 _BRINGING = threading.Lock()
 _LOCKS: dict[str, threading.Lock] = {}      # by relation
@@ -89,14 +90,16 @@ class Batch:
 @dataclass(slots=True)
 class Held:
     """What a table of this process holds; `making` tells it from what was there before it was made anew. `brought` has the last batches
-    by number; the `subjects` are known from when a relation asked for them."""
+    by number. The hashes in its columns are known from when a relation asked for them: `runs` of all, the `new` ones of the last batches by
+    number."""
 
     token: str
     upto: int
     rows: int
     making: int
     brought: dict[int, Batch]
-    subjects: Subjects | None = None
+    runs: dict[str, HashRuns] = field(default_factory=dict)
+    new: dict[int, Mapping[str, Hashes]] = field(default_factory=dict)
 
     def since(self, batch: int) -> int:
         """How many rows came after a batch, if that is known: else all may have."""
@@ -107,6 +110,25 @@ class Held:
         """The least batch that may have facts about the subjects of what came after a batch (0: any)."""
         later = self._later(batch)
         return 0 if later is None else min((one.nearest for one in later), default=batch)
+
+    def new_hashes(self, batch: int, column: str) -> Hashes | None:
+        """The hashes in a column of what came after a batch; None where they are not known."""
+        later = [number for number in self.brought if number > batch]
+        if self._later(batch) is None or not self.new.keys() >= set(later):
+            return None
+        return np.unique(np.concatenate([NO_HASHES, *(self.new[number][column] for number in later)]))
+
+    def take(self, batch: int, rows: int, hashes: Mapping[str, Hashes]) -> None:
+        """Note what a batch has brought; `hashes` by column where any are known."""
+        nearest = {column: runs.add(batch, hashes[column]) for column, runs in self.runs.items()}
+        self.upto, self.rows = batch, self.rows + rows
+        self.brought[batch] = Batch(rows, nearest.get("hs", 0))
+        while len(self.brought) > _BATCHES:
+            del self.brought[min(self.brought)]
+        if hashes:
+            self.new[batch] = hashes
+        while self.new and sum(self.brought[number].rows for number in self.new) > _ASKED:
+            del self.new[min(self.new)]
 
     def _later(self, batch: int) -> list[Batch] | None:
         """What came after a batch; None where that is not known."""
@@ -159,9 +181,9 @@ def _take(connection: duckdb.DuckDBPyConnection, held: dict[str, Held], name: st
     if known is not None and known.token == step.token and known.upto == step.upto:
         return      # a task that is run again
     given = unpack(step.data)
-    hashes = ", hash(s) AS hs, hash(o) AS ho" if "s" in given.schema.names else ""   # of facts, not of constants
-    rows = f"SELECT *, CAST({step.upto} AS BIGINT) AS part{hashes} FROM {_NEW}"
-    nearest = 0
+    hashed = ", hash(s) AS hs, hash(o) AS ho" if "s" in given.schema.names else ""   # of facts, not of constants
+    rows = f"SELECT *, CAST({step.upto} AS BIGINT) AS part{hashed} FROM {_NEW}"
+    hashes = dict[str, Hashes]()
     register(connection, _NEW, given)
     try:
         if not step.after:
@@ -170,24 +192,22 @@ def _take(connection: duckdb.DuckDBPyConnection, held: dict[str, Held], name: st
         else:
             assert known is not None
             insert = f"INSERT INTO {name} {rows}"
-            if known.subjects is None:
-                changed_rows(connection, insert)
+            if known.runs:
+                hashes = _hashes(connection, f"{insert} RETURNING hs, ho")
             else:
-                nearest = known.subjects.add(step.upto, _subjects(connection, f"{insert} RETURNING hs"))
+                changed_rows(connection, insert)
     finally:
         connection.unregister(_NEW)
-    known.upto, known.rows = step.upto, known.rows + given.num_rows
-    known.brought[step.upto] = Batch(given.num_rows, nearest)
-    while len(known.brought) > _BATCHES:
-        del known.brought[min(known.brought)]
+    known.take(step.upto, given.num_rows, hashes)
     if step.from_ms is not None and known.rows > _DEAD * step.rows + _FEW:
         known.rows = changed_rows(connection, f"CREATE OR REPLACE TABLE {name} AS SELECT * FROM {name} WHERE t >= {step.from_ms}")
-        if known.subjects is not None and known.subjects.count > known.rows:
-            known.subjects = None   # made anew from what is left, if they are asked for
+        if any(runs.count > known.rows for runs in known.runs.values()):
+            known.runs.clear()      # made anew from what is left, if they are asked for
 
 
-def _subjects(connection: duckdb.DuckDBPyConnection, statement: str) -> Hashes:
-    return np.asarray(columns_of(connection, statement)["hs"], np.uint64)
+def _hashes(connection: duckdb.DuckDBPyConnection, statement: str) -> dict[str, Hashes]:
+    """The columns of hashes that a statement gives, sorted, each hash once."""
+    return {column: np.unique(np.asarray(found, np.uint64)) for column, found in columns_of(connection, statement).items()}
 
 
 def _drop(connection: duckdb.DuckDBPyConnection, held: dict[str, Held], name: str) -> None:
@@ -310,10 +330,13 @@ def _advance(connection: duckdb.DuckDBPyConnection, kept: dict[str, _Kept], step
         return
     given = {f"seen{n}": batch for n, (_, batch) in enumerate(known.seen[:len(text.tables)])}
     given |= {f"from{n}": time for n, time in enumerate(step.from_ms)}
-    given |= {f"near{n}": _nearest(connection, text.tables[n], batch) for n, (_, batch) in enumerate(known.seen[:len(text.tables)])}
+    for name, table, columns in zip(text.tables, tables, text.hashed):
+        _know_hashes(connection, name, table, columns)
+    given |= {f"near{n}": tables[n].nearest(batch) for n, (_, batch) in enumerate(known.seen[:len(text.tables)])}
     known.steps += 1
-    added = [_add(connection, text, delta, given | {"step": known.steps}) for delta in text.deltas]
-    keys = np.concatenate([one.keys for one in added])
+    added = [_add(connection, text, delta, given | {"step": known.steps}) for delta in text.deltas
+             if all(_may_meet(tables, known.seen, meeting) for meeting in delta.meetings)]
+    keys = np.concatenate([_NOTHING.keys, *(one.keys for one in added)])
     known.seen, known.rows = now, known.rows + len(keys)
     if known.once and len(keys):
         cut(connection, known.panes, min(int(one.newest.min()) for one in added if len(one.keys)))
@@ -327,12 +350,18 @@ def _advance(connection: duckdb.DuckDBPyConnection, kept: dict[str, _Kept], step
         trim(connection, known.panes, min(step.from_ms))
 
 
-def _nearest(connection: duckdb.DuckDBPyConnection, name: str, batch: int) -> int:
-    """The least batch of a table that may have facts about the subjects of what came after a batch (0: any)."""
-    table = held_of(connection, name)
-    if table.subjects is None and table.rows > _MANY:
-        table.subjects = Subjects(_subjects(connection, f"SELECT hs FROM {name}"))
-    return table.nearest(batch)
+def _know_hashes(connection: duckdb.DuckDBPyConnection, name: str, table: Held, columns: Collection[str]) -> None:
+    """Have the hashes in some columns of a table that is not small."""
+    if table.rows > _MANY and (missing := [column for column in columns if column not in table.runs]):
+        found = _hashes(connection, f"SELECT {', '.join(missing)} FROM {name}")
+        table.runs |= {column: HashRuns(hashes) for column, hashes in found.items()}
+
+
+def _may_meet(tables: Sequence[Held], seen: Sequence[tuple[int, int]], meeting: Meeting) -> bool:
+    """Whether new facts of one table and facts of another may have a hash in common."""
+    new = tables[meeting.new].new_hashes(seen[meeting.new][1], meeting.new_column)
+    runs = tables[meeting.old].runs.get(meeting.old_column)
+    return new is None or runs is None or runs.have(new)
 
 
 def _settle(connection: duckdb.DuckDBPyConnection, text: KeptText, known: _Kept) -> None:

@@ -57,10 +57,10 @@ QUERIES = {
 }
 
 
-def events(chance: random.Random, begin: int, position: int) -> Iterator[tuple[str, Event]]:
-    """Some seconds of two streams, in which little differs, so that facts come again."""
+def events(chance: random.Random, begin: int, position: int, nodes: int = 5) -> Iterator[tuple[str, Event]]:
+    """Some seconds of two streams about so many nodes: where these are few, facts come again."""
     for number in range(chance.randint(0, 12)):
-        subject, other = (f"<{E}n{chance.randint(0, 4)}>" for _ in range(2))
+        subject, other = (f"<{E}n{chance.randrange(nodes)}>" for _ in range(2))
         triples = [(subject, f"<{E}p>", f'"{chance.randint(0, 5)}"^^<http://www.w3.org/2001/XMLSchema#integer>'),
                    (subject, f"<{E}q>", f'"{chance.choice("ab")}"'), (subject, f"<{E}next>", other),
                    (f"<{E}next>", f"<{E}next>", other)]
@@ -97,8 +97,9 @@ def test_what_is_kept_is_what_windows_hold(name: str, seed: int, monkeypatch: py
     monkeypatch.setattr(resident, "_FEW", 5)
     monkeypatch.setattr(executor_module, "AHEAD_ROWS", 1)
     monkeypatch.setattr(executor_module, "AT_ONCE_ROWS", 0)
-    chance = random.Random(f"{name} {seed}")
+    chance, nodes = random.Random(f"{name} {seed}"), (5, 30)[seed % 2]
     monkeypatch.setattr(kept, "_MOST_NEW", chance.choice((1, 3)))
+    monkeypatch.setattr(kept, "_ASKED", chance.choice((10, 10_000)))
     monkeypatch.setattr(kept, "_MANY", chance.choice((0, 10_000)))
     contents = {S: StreamContent(), R: StreamContent()}
     with own_process() as keeping, own_process() as sharing, own_process() as plain:
@@ -112,7 +113,7 @@ def test_what_is_kept_is_what_windows_hold(name: str, seed: int, monkeypatch: py
         for step in range(14):
             for stream, content in contents.items():
                 if chance.random() < 0.7:
-                    made = [event for to, event in events(chance, step * 2_000, position) if to == stream]
+                    made = [event for to, event in events(chance, step * 2_000, position, nodes) if to == stream]
                     position += 20
                     content.append(facts_of(encode(made))) if made else None
                     if chance.random() < 0.5:
@@ -131,6 +132,21 @@ def test_what_is_kept_is_what_windows_hold(name: str, seed: int, monkeypatch: py
                 assert rows(one) == rows(shared) == rows(other), (name, seed, step, one.tick)
         for executor in ways.values():
             executor.close()
+
+
+def test_a_new_fact_finds_partners_through_older_ones_about_its_subject(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its own object leads nowhere, that of an older one does."""
+    monkeypatch.setattr(resident, "_MANY", 0)
+    said = [(("x", "next", f"<{E}y>"), ("y", "q", '"a"')), (("x", "p", '"1"'),), (("z", "p", '"1"'),)]
+    content = StreamContent()
+    with own_process() as tasks:
+        executor = Executor(tasks, force_strategy="incremental")
+        query = compiled(f"SELECT ?s ?c {WINDOW} WHERE {{ WINDOW :w {{ ?s :p ?a ; :next ?b . ?b :q ?c }} }}", "q")
+        for step, triples in enumerate(said):
+            facts = tuple((f"<{E}{s}>", f"<{E}{p}>", o) for s, p, o in triples)
+            content.append(facts_of(encode([Event(step + 1, S, 2_000 * step, None, facts, 0)])))
+            [answer] = executor.evaluate([Due("q", query, (2_000 * step + 2_000,), -1, {S: content}, {})])
+            assert len(list(rows(answer))) == min(step, 1)   # type: ignore[call-overload]
 
 
 def test_what_comes_is_taken_in_before_it_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,4 +1,5 @@
-"""Aggregates by panes against those of whole windows: random streams whose facts come late, at the edges of panes, and sometimes twice."""
+"""Aggregates, and first solutions, by panes against those of whole windows: random streams whose facts come late, at the edges of panes,
+and sometimes twice."""
 
 from __future__ import annotations
 
@@ -34,6 +35,11 @@ QUERIES = {
     "moved window": f"SELECT ?b (SUM(?a) AS ?x) FROM NAMED WINDOW :w ON :s [FROM NOW-9s TO NOW-3s STEP 2s] WHERE {{ {STAR} }} GROUP BY ?b",
     "many groups": f"SELECT ?s (COUNT(*) AS ?n) {WINDOW} WHERE {{ {STAR} }} GROUP BY ?s",
     "nothing binds the key": f"SELECT ?z (COUNT(*) AS ?n) {WINDOW} WHERE {{ {STAR} }} GROUP BY ?z",
+    "first": f"SELECT ?s ?a {WINDOW} WHERE {{ {STAR} }} ORDER BY DESC(?a) ?s LIMIT 2",
+    "first texts": f"SELECT ?s ?a {WINDOW} WHERE {{ {STAR} }} ORDER BY ?b ?a LIMIT 1 OFFSET 1",
+    "first of two windows": f"SELECT ?b ?c {TWO} WHERE {{ {STAR} WINDOW :v {{ ?s :p ?c ; :q ?d }} }} ORDER BY ?c DESC(?b) LIMIT 2",
+    "latest of each": f"SELECT ?s ?b ?a {WINDOW} WHERE {{ {STAR} {{ SELECT ?b (MAX(?c) AS ?a) WHERE {{ WINDOW :w {{ ?t :p ?c ; :q ?b }} }} "
+                      f"GROUP BY ?b }} }}",
     "one of each": f"SELECT ?b (COUNT(DISTINCT ?a) AS ?n) (SUM(DISTINCT ?a) AS ?x) {WINDOW} WHERE {{ {STAR} }} GROUP BY ?b",
     "texts": f"SELECT (GROUP_CONCAT(?b) AS ?x) (COUNT(*) AS ?n) {WINDOW} WHERE {{ {STAR} }}",
 }

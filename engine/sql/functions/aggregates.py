@@ -28,12 +28,14 @@ Calls = Callable[[str, list[str]], str]
 @dataclass(frozen=True, slots=True)
 class Gathered:
     """`columns` are aggregates over the group, named; `token` is the answer over these names, `count` its number where it is one. Where
-    parts of a group have been gathered these are merged by the functions `merges`, by name; columns without one cannot be merged."""
+    parts of a group have been gathered these are merged by the functions `merges`, by name; columns without one cannot be merged. Where the
+    answer is `certain` every group that has rows has one."""
 
     columns: dict[str, str]
     token: str
     count: str | None = None
     merges: Mapping[str, str] = field(default_factory=dict)
+    certain: bool = False
 
     def merged(self) -> dict[str, str] | None:
         """The columns of a group over those of its parts, None where these do not give them."""
@@ -47,12 +49,12 @@ def count(dialect: Dialect, call: Aggregate, counted: str, name: str) -> Gathere
     """COUNT of what `counted` is not null for."""
     number = f"{name}_c"
     return Gathered({number: f"count({'DISTINCT ' if call.distinct else ''}{counted})"}, integer_token(number), number,
-                    {} if call.distinct else {number: COUNTS})
+                    {} if call.distinct else {number: COUNTS}, certain=True)
 
 
-def sample(dialect: Dialect, call: Aggregate, column: str, name: str) -> Gathered:
-    """SAMPLE: the least token."""
-    return Gathered({f"{name}_s": f"min({column})"}, f"{name}_s", None, {f"{name}_s": "min"})
+def sample(column: str, name: str, certain: bool) -> Gathered:
+    """SAMPLE: the least token. `certain`: every row has a value."""
+    return Gathered({f"{name}_s": f"min({column})"}, f"{name}_s", None, {f"{name}_s": "min"}, certain)
 
 
 def group_concat(dialect: Dialect, call: Aggregate, column: str, name: str) -> Gathered:
@@ -104,8 +106,9 @@ def total(dialect: Dialect, call: Aggregate, column: str, name: str, kinds: Kind
     return Gathered({a + part: sql for part, sql in columns.items()}, token, None, {a + part: merge for part, merge in merges.items()})
 
 
-def extreme(dialect: Dialect, call: Aggregate, column: str, name: str, kinds: Kinds) -> Gathered:
-    """MIN and MAX of a column of these kinds, in the order of ORDER BY; among equal extremes the least token."""
+def extreme(dialect: Dialect, call: Aggregate, column: str, name: str, kinds: Kinds, certain: bool) -> Gathered:
+    """MIN and MAX of a column of these kinds, in the order of ORDER BY; among equal extremes the least token. `certain`: every row has a
+    value."""
     k, n, m = (f"{column}_{suffix}" for suffix in "knm")
     highest, sign = (True, "-") if call.function == "MAX" else (False, "")
     best = "max" if highest else "min"
@@ -122,16 +125,19 @@ def extreme(dialect: Dialect, call: Aggregate, column: str, name: str, kinds: Ki
     parts = {part: sql for part, (group, sql) in groups.items() if group & kinds}
     known = frozenset().union(*(group for group, _ in groups.values()))
     a = f"{name}_"
-    columns = {a + part: sql for part, sql in parts.items()} | {f"{a}0": "count(here)", f"{a}v": f"count({column})"}
+    columns = {a + part: sql for part, sql in parts.items()}
     merges = {a + part: best if part in ("b", "r", "t") else "min" for part in parts} | {
         f"{a}0": COUNTS, f"{a}v": COUNTS, f"{a}x": "bool_or"}
-    cases = [f"WHEN {a}v < {a}0 THEN NULL"]
+    cases = []
+    if not certain or not columns:      # a group has some column
+        columns |= {f"{a}0": "count(here)", f"{a}v": f"count({column})"}
+        cases.append(f"WHEN {a}v < {a}0 THEN NULL")
     if not kinds <= known:
         columns[f"{a}x"] = f"bool_or({k} NOT IN ({listed(known)}))"
         cases.append(f"WHEN {a}x THEN {dialect.undecided('STRING')}")
     order = [f"{a}b" if part == "b" else f"'<' || {a}r || '>'" if part == "r" else f"{a}{part}.c" for part in parts]
-    found = ", ".join([*(reversed(order) if highest else order), NULL_STRING])
-    return Gathered(columns, f"CASE {' '.join(cases)} ELSE coalesce({found}) END", None, merges)
+    found = f"coalesce({', '.join([*(reversed(order) if highest else order), NULL_STRING])})"
+    return Gathered(columns, f"CASE {' '.join(cases)} ELSE {found} END" if cases else found, None, merges, certain)
 
 
 def number_of(count_column: str) -> list[str]:

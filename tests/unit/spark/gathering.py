@@ -33,9 +33,9 @@ def gathered(dialect: Dialect, call: Aggregate, name: str, kinds: Kinds = ANY_KI
         case "SUM" | "AVG":
             return aggregates.total(dialect, call, "c", name, kinds, lambda operator, args: lowering.apply(operator, args, None))
         case "MIN" | "MAX":
-            return aggregates.extreme(dialect, call, "c", name, kinds)
+            return aggregates.extreme(dialect, call, "c", name, kinds, certain=False)
         case "COUNT":
             return aggregates.count(dialect, call, "c", name)
         case "SAMPLE":
-            return aggregates.sample(dialect, call, "c", name)
+            return aggregates.sample("c", name, certain=False)
     return aggregates.group_concat(dialect, call, "c", name)

@@ -1,8 +1,9 @@
-"""Which batches may have brought facts about a subject: the hashes of a table's subjects in sorted runs, of some batches each.
+"""Which batches may have brought facts with some hashes of their subjects, or objects: the hashes of a column in sorted runs, each of some
+batches.
 
 New facts mostly come together with all others about their subjects. So a look for what they join with need not read what came long before:
-where a run has none of their hashes, none of its batches has facts about them. Runs are merged as in a log-structured merge tree (O'Neil et
-al., "The Log-Structured Merge-Tree", 1996); a run has twice as many hashes as the next, or more.
+where a run has none of their hashes, none of its batches has such facts. Runs are merged as in a log-structured merge tree (O'Neil et al.,
+"The Log-Structured Merge-Tree", 1996); a run has twice as many hashes as the next, or more.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 Hashes = np.typing.NDArray[np.uint64]
+NO_HASHES: Hashes = np.empty(0, np.uint64)
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,12 +24,12 @@ class _Run:
     hashes: Hashes
 
 
-class Subjects:
-    """The hashes of subjects by the batches of one table."""
+class HashRuns:
+    """The hashes in a column of a table by its batches. All that is given is sorted, each hash once."""
 
     def __init__(self, hashes: Hashes) -> None:
         """Those that are there, whichever batches brought them."""
-        self._runs = [_Run(0, np.unique(hashes))]
+        self._runs = [_Run(0, hashes)]
 
     @property
     def count(self) -> int:
@@ -35,17 +37,20 @@ class Subjects:
         return sum(len(run.hashes) for run in self._runs)
 
     def add(self, batch: int, hashes: Hashes) -> int:
-        """Take in what a batch brought; the least batch that may have facts about one of its subjects: itself, where none before has."""
-        new = np.unique(hashes)
-        nearest = next((run.first for run in self._runs if _meet(run.hashes, new)), batch)
-        self._runs.append(_Run(batch, new))
+        """Take in what a batch brought; the least batch that may have one of its hashes: itself, where none before has."""
+        nearest = next((run.first for run in self._runs if have_common(run.hashes, hashes)), batch)
+        self._runs.append(_Run(batch, hashes))
         while len(self._runs) > 1 and len(self._runs[-2].hashes) < 2 * len(self._runs[-1].hashes):
             later, earlier = self._runs.pop(), self._runs.pop()
             self._runs.append(_Run(earlier.first, np.unique(np.concatenate((earlier.hashes, later.hashes)))))
         return nearest
 
+    def have(self, hashes: Hashes) -> bool:
+        """Whether one of these may be in the column."""
+        return any(have_common(run.hashes, hashes) for run in self._runs)
 
-def _meet(hashes: Hashes, wanted: Hashes) -> bool:
+
+def have_common(hashes: Hashes, wanted: Hashes) -> bool:
     """Whether two sorted arrays have an element in common."""
     if not len(hashes):
         return False
