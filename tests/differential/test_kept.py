@@ -137,6 +137,7 @@ def test_what_is_kept_is_what_windows_hold(name: str, seed: int, monkeypatch: py
 def test_a_new_fact_finds_partners_through_older_ones_about_its_subject(monkeypatch: pytest.MonkeyPatch) -> None:
     """Its own object leads nowhere, that of an older one does."""
     monkeypatch.setattr(resident, "_MANY", 0)
+    monkeypatch.setattr(resident, "_MOST_NEW", 0)   # never made anew
     said = [(("x", "next", f"<{E}y>"), ("y", "q", '"a"')), (("x", "p", '"1"'),), (("z", "p", '"1"'),)]
     content = StreamContent()
     with own_process() as tasks:
