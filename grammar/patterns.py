@@ -41,7 +41,7 @@ class Expressions:
         outer, self.aggregate = self.aggregate, None
         pattern = self._group(node.parts["graph"])
         self.aggregate = outer
-        return Exists(pattern, node.name == "Builtin_NOTEXISTS", self._names.span(node))
+        return Exists(pattern, node.name == "Builtin_NOTEXISTS", span=self._names.span(node))
 
     def _binary(self, node: Node) -> Expression:
         operator = node.parts["operator"]
@@ -55,11 +55,11 @@ class Expressions:
             span = self._names.span(link)
             if operator.endswith("IN"):
                 items = right if isinstance(right, list) else []
-                result = Call(operator, (result, *map(self.translate, items)), span)
+                result = Call(operator, (result, *map(self.translate, items)), span=span)
             elif operator == "&&":
                 result = conj(result, self.translate(right))
             else:
-                result = Call(operator, (result, self.translate(right)), span)
+                result = Call(operator, (result, self.translate(right)), span=span)
         return result
 
     def _unary(self, node: Node) -> Expression:
@@ -69,7 +69,7 @@ class Expressions:
         if sign != "!" and number and operand.text[0] not in "+-":
             return literal(sign + operand.text, XSD + operand.kind)
         function = "!" if sign == "!" else f"U{sign}"
-        return Call(function, (self.translate(operand),), self._names.span(node))
+        return Call(function, (self.translate(operand),), span=self._names.span(node))
 
     def _function(self, node: Node) -> Expression:
         span = self._names.span(node)
@@ -77,7 +77,7 @@ class Expressions:
             self._names.error("DISTINCT stands in aggregates only, and an IRI does not name one here.", node.start, node.end,
                               hint="COUNT, SUM, MIN, MAX, AVG, SAMPLE and GROUP_CONCAT take DISTINCT")
         iri = self._names.iri(node.parts["iri"])
-        return Call("TIMESTAMP" if iri in TIMESTAMP_IRIS else f"<{iri}>", tuple(map(self.translate, node.all("expr"))), span)
+        return Call("TIMESTAMP" if iri in TIMESTAMP_IRIS else f"<{iri}>", tuple(map(self.translate, node.all("expr"))), span=span)
 
     def _builtin(self, node: Node) -> Expression:
         name = node.name.removeprefix("Builtin_").upper()
@@ -91,7 +91,7 @@ class Expressions:
         translated = tuple(map(self.translate, args))
         if name == "IRI" and self._names.base is not None:
             translated += (Constant(f"<{self._names.base}>"),)
-        return Call(name, translated, self._names.span(node))
+        return Call(name, translated, span=self._names.span(node))
 
     def _aggregate(self, node: Node) -> Expression:
         function = _AGGREGATES[node.name.removeprefix("Aggregate_")]
@@ -105,7 +105,7 @@ class Expressions:
         self.aggregate = outer
         separator = node.get("separator")
         return outer(Aggregate(function, expression, bool(node.get("distinct")),
-                               string_value(separator.text) if separator else " ", self._names.span(node)))
+                               string_value(separator.text) if separator else " ", span=self._names.span(node)))
 
 
 class Patterns:
@@ -124,7 +124,7 @@ class Patterns:
     def group(self, node: Node) -> Pattern:
         """The pattern of a group, its filters applied."""
         pattern, condition = self._group(node)
-        return pattern if condition is None else Filter(condition, pattern, self._names.span(node))
+        return pattern if condition is None else Filter(condition, pattern, span=self._names.span(node))
 
     def values(self, node: Node) -> Values:
         written = node.all("var")
@@ -140,7 +140,7 @@ class Patterns:
                                   hint="write UNDEF for a value that is not given")
                 continue
             rows.append(tuple(None if isinstance(cell, str) else self._constant(cell) for cell in cells))
-        return Values(variables, tuple(rows), self._names.span(node))
+        return Values(variables, tuple(rows), span=self._names.span(node))
 
     def _constant(self, cell: Leaf | Node) -> Constant:
         term = self._names.term(cell)
@@ -171,15 +171,15 @@ class Patterns:
         match part.name:
             case "OptionalGraphPattern":
                 inner, condition = self._group(part.parts["graph"])
-                return LeftJoin(before, inner, condition, span)
+                return LeftJoin(before, inner, condition, span=span)
             case "MinusGraphPattern":
-                return Minus(before, self.group(part.parts["graph"]), span)
+                return Minus(before, self.group(part.parts["graph"]), span=span)
             case "Bind":
                 return self._bind(before, part)
             case "GroupOrUnionGraphPattern":
                 self._refuse_if_long(part.all("graph"), "A UNION")
                 branches = [self.group(branch) for branch in part.all("graph")]
-                return join(before, reduce(lambda left, right: Union(left, right, span), branches), span)
+                return join(before, reduce(lambda left, right: Union(left, right, span=span), branches), span)
             case "InlineData":
                 return join(before, self.values(part), span)
             case "GraphGraphPattern":
@@ -201,7 +201,7 @@ class Patterns:
         if variable in scope(before):
             self._names.error(f"BIND to {leaf.text}, which the group before it uses already.", leaf.start, leaf.end,
                               hint="bind to a new variable, or test with FILTER")
-        return Extend(before, variable, self.expressions.translate(part.parts["expr"]), self._names.span(part))
+        return Extend(before, variable, self.expressions.translate(part.parts["expr"]), span=self._names.span(part))
 
     def _graph(self, part: Node) -> Pattern:
         leaf = part.parts["term"]
@@ -210,13 +210,13 @@ class Patterns:
         if part.start in self._windows:
             generated = self._windows[part.start]
             if generated is not None:
-                return WindowPattern(Constant(f"<{generated}>"), inner, self._names.span(part))
+                return WindowPattern(Constant(f"<{generated}>"), inner, span=self._names.span(part))
             if isinstance(name, Constant) and self._named is not None and name.token[1:-1] not in self._named:
                 self._undeclared(leaf, self._named)
-            return WindowPattern(name, inner, self._names.span(part))
+            return WindowPattern(name, inner, span=self._names.span(part))
         if isinstance(name, Constant) and (self._streams is None or name.token[1:-1] in self._streams):
-            return WindowPattern(name, inner, self._names.span(part))
-        return GraphPattern(name, inner, self._names.span(part))
+            return WindowPattern(name, inner, span=self._names.span(part))
+        return GraphPattern(name, inner, span=self._names.span(part))
 
     def _undeclared(self, leaf: Leaf, named: frozenset[str]) -> None:
         declared = ", ".join(f"<{name}>" for name in sorted(named) if not name.startswith(OWN_WINDOW))
@@ -236,7 +236,7 @@ class Patterns:
                                   hint=f"write a variable, such as ?{label[2:]}, to mean the same node in both")
             self.labels[label] = leaf
         span = self._names.text.span(nodes[0].start, nodes[-1].end)
-        result = join(before, BGP(tuple(block.triples), span), span)
+        result = join(before, BGP(tuple(block.triples), span=span), span)
         for path in block.paths:
             result = join(result, path, span)
         return result
@@ -246,4 +246,4 @@ def join(left: Pattern, right: Pattern, span: Span | None = None) -> Pattern:
     """Join, without the empty pattern."""
     if left == EMPTY:
         return right
-    return left if right == EMPTY else Join(left, right, span)
+    return left if right == EMPTY else Join(left, right, span=span)

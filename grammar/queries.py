@@ -64,9 +64,9 @@ class Queries:
                 self._names.error("SELECT * of a grouped query: its variables must be named.", node.start, node.start + len("SELECT"),
                                   hint="name the keys of GROUP BY, and (COUNT(?x) AS ?n)")
             variables = visible(pattern)
-        pattern = Project(pattern, variables, self._names.span(node))
+        pattern = Project(pattern, variables, span=self._names.span(node))
         if node.get("modifier"):
-            pattern = Distinct(pattern, pattern.span)
+            pattern = Distinct(pattern, span=pattern.span)
         return _sliced(pattern, node), variables
 
 
@@ -98,18 +98,18 @@ class _Level:
         self.grouped = groupby is not None or bool(self._aggregates)
         if self.grouped:
             aggregates = tuple((variable, aggregate) for aggregate, variable in self._aggregates.items())
-            self._pattern = Group(self._pattern, self._keys, aggregates, groupby is None, self._names.span(groupby or node))
+            self._pattern = Group(self._pattern, self._keys, aggregates, groupby is None, span=self._names.span(groupby or node))
         if conditions:
             named = {Variable(item.parts["evar"].text[1:]): expression for item, expression in columns}
             condition = conj(*(_substitute(c, named, self._where_scope) for c in conditions))
-            self._pattern = Filter(condition, self._pattern, self._names.span(having))
+            self._pattern = Filter(condition, self._pattern, span=self._names.span(having))
         values = node.get("valuesClause")
         if values is not None:
             self._pattern = join(self._pattern, patterns.values(values), self._names.span(values))
         self._extend(projection, dict((id(item), expression) for item, expression in columns))
 
     def ordered(self) -> Pattern:
-        return OrderBy(self._pattern, self._orders, self._names.span(self._node.parts["orderby"])) if self._orders else self._pattern
+        return OrderBy(self._pattern, self._orders, span=self._names.span(self._node.parts["orderby"])) if self._orders else self._pattern
 
     def _group_keys(self, groupby: Node) -> None:
         keys: list[Variable] = []
@@ -124,7 +124,7 @@ class _Level:
             variable = Variable(written.text[1:]) if written else Variable(f".key{len(keys)}")
             if written is not None:
                 self._refuse_if_used(written, variable, scope(self._pattern))
-            self._pattern = Extend(self._pattern, variable, expression, self._names.span(condition))
+            self._pattern = Extend(self._pattern, variable, expression, span=self._names.span(condition))
             keys.append(variable)
         self._keys = tuple(keys)
 
@@ -141,7 +141,7 @@ class _Level:
                 self._refuse_if_not_grouped(item, read, named)
             self._refuse_if_used(leaf, variable, self._where_scope | named | frozenset(self._keys))
             named.add(variable)
-            self._pattern = Extend(self._pattern, variable, expression, self._names.span(item))
+            self._pattern = Extend(self._pattern, variable, expression, span=self._names.span(item))
 
     def _refuse_if_used(self, leaf: Leaf, variable: Variable, used: frozenset[Variable]) -> None:
         if variable in used:
@@ -159,7 +159,7 @@ def _sliced(pattern: Pattern, node: Node) -> Pattern:
     if clause is None:
         return pattern
     limit, offset = clause.get("limit"), clause.get("offset")
-    return Slice(pattern, _count(offset) if offset else 0, _count(limit) if limit else None, pattern.span)
+    return Slice(pattern, _count(offset) if offset else 0, _count(limit) if limit else None, span=pattern.span)
 
 
 def _count(leaf: Leaf) -> int:
@@ -172,7 +172,7 @@ def _substitute(expression: Expression, named: Mapping[Variable, Expression], us
         case Variable() if expression in named and expression not in used:
             return _substitute(named[expression], {k: v for k, v in named.items() if k != expression}, used)
         case Call(function=function, args=args):
-            return Call(function, tuple(_substitute(a, named, used) for a in args), expression.span)
+            return Call(function, tuple(_substitute(a, named, used) for a in args), span=expression.span)
     return expression
 
 

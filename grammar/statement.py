@@ -112,12 +112,12 @@ class _Assembler:
                     if clause.get("named") and not clause.get("window"):
                         by_graph.add(source.stream)
             elif graph is not None:
-                self._graphs.append(GraphSource(self._names.iri(graph), bool(clause.get("named")), self._names.span(graph)))
+                self._graphs.append(GraphSource(self._names.iri(graph), bool(clause.get("named")), span=self._names.span(graph)))
             elif clause.get("reasoning") is not None:
                 leaf = clause.parts["reasoning"]
-                self._reasoning.append(GraphSource(self._names.iri(leaf), False, self._names.span(leaf)))
+                self._reasoning.append(GraphSource(self._names.iri(leaf), False, span=self._names.span(leaf)))
             else:
-                self._rules.extend(RuleSource(self._name(leaf), self._names.span(leaf)) for leaf in clause.get("rule") or ())
+                self._rules.extend(RuleSource(self._name(leaf), span=self._names.span(leaf)) for leaf in clause.get("rule") or ())
         self.window_names = frozenset(source.name for source in self._streams if source.name is not None)
         self.graph_names = frozenset(by_graph)
 
@@ -158,7 +158,7 @@ class _Assembler:
         place = written or leaf
         if name is not None and any(other.name == name for other in self._streams):
             self._error(f"Window {place.text} is declared twice.", place, "give each window a name of its own")
-        return None if window is None else StreamSource(stream, window, name, self._text.span(leaf.start, clause.end))
+        return None if window is None else StreamSource(stream, window, name, span=self._text.span(leaf.start, clause.end))
 
     def _window(self, clause: Clause) -> Window | None:
         if clause.get("now") or clause.errors:      # with a wrong amount nothing will come of it anyway

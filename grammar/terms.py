@@ -157,7 +157,7 @@ class Block:
                 span = self._names.text.span(start if first else verb.start, item.end)
                 first = False
                 if isinstance(verb, Leaf):
-                    self.triples.append(TriplePattern(subject, self._names.term(verb), object_, span))
+                    self.triples.append(TriplePattern(subject, self._names.term(verb), object_, span=span))
                 else:
                     self._connect(subject, self._path(verb), object_, span)
 
@@ -179,16 +179,16 @@ class Block:
         cells = [self._labels.fresh("b") for _ in node.items]
         span = self._names.span(node)
         for index, item in enumerate(node.items):
-            self.triples.append(TriplePattern(cells[index], _FIRST, self._term(item), span))
+            self.triples.append(TriplePattern(cells[index], _FIRST, self._term(item), span=span))
             after = cells[index + 1] if index + 1 < len(cells) else _NIL
-            self.triples.append(TriplePattern(cells[index], _REST, after, span))
+            self.triples.append(TriplePattern(cells[index], _REST, after, span=span))
         return cells[0]
 
     def _connect(self, subject: Term, path: Path, object_: Term, span: Span) -> None:
         """Section 18.2.2.4: sequences and inverses of plain links are triples."""
         match path:
             case Link(predicate=predicate):
-                self.triples.append(TriplePattern(subject, predicate, object_, span))
+                self.triples.append(TriplePattern(subject, predicate, object_, span=span))
             case Inverse(path=inner):
                 self._connect(object_, inner, subject, span)
             case Sequence(first=first, second=second):
@@ -196,7 +196,7 @@ class Block:
                 self._connect(subject, first, middle, span)
                 self._connect(middle, second, object_, span)
             case _:
-                self.paths.append(PathPattern(subject, path, object_, span))
+                self.paths.append(PathPattern(subject, path, object_, span=span))
 
     def _path(self, item: Leaf | Node) -> Path:
         if isinstance(item, Leaf):

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from engine.ir.spans import Span
+from engine.ir.spans import Placed
 from engine.ir.terms import Constant, Variable
 
 if TYPE_CHECKING:
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class Call(Placed):
     """A function applied to expressions. `function` is the upper-case SPARQL 1.1 name (``REGEX``, ``STRLEN``, ``IF``, ``COALESCE``,
     ``BOUND``, ``IN``, ``NOT IN``; ``IRI`` and ``ISIRI`` also for URI), an operator (``|| && ! = != < > <= >= + - * /``, unary ``U+ U-``),
     or ``<iri>`` for a cast or an extension function. ``IN``'s first argument is the tested one; ``IRI`` has the BASE of the text as its
@@ -22,27 +22,24 @@ class Call:
 
     function: str
     args: tuple[Expression, ...]
-    span: Span | None = field(default=None, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
-class Exists:
+class Exists(Placed):
     """EXISTS / NOT EXISTS (SPARQL 1.1 section 18.6, substitution)."""
 
     pattern: Pattern
     negated: bool = False
-    span: Span | None = field(default=None, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
-class Aggregate:
+class Aggregate(Placed):
     """COUNT, SUM, MIN, MAX, AVG, SAMPLE or GROUP_CONCAT; `expression` None is ``COUNT(*)``."""
 
     function: str
     expression: Expression | None
     distinct: bool = False
     separator: str = " "
-    span: Span | None = field(default=None, compare=False, repr=False)
 
 
 Expression = Variable | Constant | Call | Exists | Aggregate

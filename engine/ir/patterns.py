@@ -7,22 +7,17 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from engine.ir.expressions import Aggregate, Expression, exists_in
-from engine.ir.spans import Span
+from engine.ir.spans import Placed
 from engine.ir.terms import Constant, PatternTerm, Term, Variable
 
 
-def _span() -> Span | None:
-    return field(default=None, compare=False, repr=False)
-
-
 @dataclass(frozen=True, slots=True)
-class TriplePattern:
+class TriplePattern(Placed):
     """``s p o``; `origin` names the passes and rules it came through (``("rdfs9",)``)."""
 
     subject: PatternTerm
     predicate: PatternTerm
     object: PatternTerm
-    span: Span | None = _span()
     origin: tuple[str, ...] = field(default=(), compare=False)
 
     @property
@@ -86,86 +81,77 @@ Path = Link | Inverse | Sequence | Alternative | Repeat | NegatedSet
 
 
 @dataclass(frozen=True, slots=True)
-class PathPattern:
+class PathPattern(Placed):
     """A property path between two terms that is not a plain sequence or inverse of links (section 18.2.2.4)."""
 
     subject: Term
     path: Path
     object: Term
-    span: Span | None = _span()
 
 
 @dataclass(frozen=True, slots=True)
-class BGP:
+class BGP(Placed):
     """A basic graph pattern; the empty one has the single empty solution."""
 
     triples: tuple[TriplePattern, ...]
-    span: Span | None = _span()
 
 
 @dataclass(frozen=True, slots=True)
-class Join:
+class Join(Placed):
     """Two groups one after the other (SPARQL 1.1 section 18.2.2.6)."""
 
     left: Pattern
     right: Pattern
-    span: Span | None = _span()
 
 
 @dataclass(frozen=True, slots=True)
-class LeftJoin:
+class LeftJoin(Placed):
     """OPTIONAL; `condition` None is true."""
 
     left: Pattern
     right: Pattern
     condition: Expression | None = None
-    span: Span | None = _span()
 
 
 @dataclass(frozen=True, slots=True)
-class Union:
+class Union(Placed):
     """``{ } UNION { }``."""
 
     left: Pattern
     right: Pattern
-    span: Span | None = _span()
 
 
 @dataclass(frozen=True, slots=True)
-class Minus:
+class Minus(Placed):
     """``MINUS { }``: solutions of `left` that no solution of `right` with a shared variable is compatible with (section 8.3)."""
 
     left: Pattern
     right: Pattern
-    span: Span | None = _span()
 
 
 @dataclass(frozen=True, slots=True)
-class Filter:
+class Filter(Placed):
     """FILTER, and HAVING over a Group."""
 
     condition: Expression
     pattern: Pattern
-    span: Span | None = _span()
 
 
 @dataclass(frozen=True, slots=True)
-class Extend:
+class Extend(Placed):
     """BIND, and expressions of SELECT and GROUP BY: an error leaves the variable unbound."""
 
     pattern: Pattern
     variable: Variable
     expression: Expression
-    span: Span | None = _span()
 
 
 @dataclass(frozen=True, slots=True)
-class Values:
+class Values(Placed):
     """Inline data; None is UNDEF."""
 
     variables: tuple[Variable, ...]
     rows: tuple[tuple[Constant | None, ...], ...]
-    span: Span | None = _span()
 
     def __post_init__(self) -> None:
         if any(len(row) != len(self.variables) for row in self.rows):
@@ -173,25 +159,23 @@ class Values:
 
 
 @dataclass(frozen=True, slots=True)
-class GraphPattern:
+class GraphPattern(Placed):
     """``GRAPH name { }``. Inside a window, the graphs are the window's items (by graph name)."""
 
     name: Term
     pattern: Pattern
-    span: Span | None = _span()
 
 
 @dataclass(frozen=True, slots=True)
-class WindowPattern:
+class WindowPattern(Placed):
     """``WINDOW w { }``: the content of a named window; a variable ranges over all named windows."""
 
     name: Term
     pattern: Pattern
-    span: Span | None = _span()
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
+class Group(Placed):
     """GROUP BY: `keys` are variables of `pattern` (key expressions are Extends below). `implicit` is an aggregate query without
     GROUP BY: one group even of nothing."""
 
@@ -199,43 +183,38 @@ class Group:
     keys: tuple[Variable, ...]
     aggregates: tuple[tuple[Variable, Aggregate], ...]
     implicit: bool = False
-    span: Span | None = _span()
 
 
 @dataclass(frozen=True, slots=True)
-class Project:
+class Project(Placed):
     """The variables of a SELECT level."""
 
     pattern: Pattern
     variables: tuple[Variable, ...]
-    span: Span | None = _span()
 
 
 @dataclass(frozen=True, slots=True)
-class Distinct:
+class Distinct(Placed):
     """DISTINCT, and REDUCED, which we evaluate the same way."""
 
     pattern: Pattern
-    span: Span | None = _span()
 
 
 @dataclass(frozen=True, slots=True)
-class OrderBy:
+class OrderBy(Placed):
     """Conditions are (expression, descending)."""
 
     pattern: Pattern
     conditions: tuple[tuple[Expression, bool], ...]
-    span: Span | None = _span()
 
 
 @dataclass(frozen=True, slots=True)
-class Slice:
+class Slice(Placed):
     """OFFSET and LIMIT; `limit` None is no limit."""
 
     pattern: Pattern
     offset: int = 0
     limit: int | None = None
-    span: Span | None = _span()
 
 
 Pattern = (BGP | PathPattern | Join | LeftJoin | Union | Minus | Filter | Extend | Values | GraphPattern | WindowPattern

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from engine.ir.expressions import Expression, variables_of
-from engine.ir.spans import Span
+from engine.ir.spans import Placed, Span
 from engine.ir.terms import Constant, Term, Variable
 from engine.timeline import Interval
 
@@ -40,12 +40,11 @@ Role = Literal["written", "built-in", "goal"]
 
 
 @dataclass(frozen=True, slots=True)
-class Atom:
+class Atom(Placed):
     """``predicate(terms)``."""
 
     predicate: str
     terms: tuple[Term, ...]
-    span: Span | None = field(default=None, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         if self.predicate == TRIPLE and len(self.terms) != 3:
@@ -135,7 +134,7 @@ Head = Atom | BoxPlus | At | Falsum
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
+class Rule(Placed):
     """``head <- body``; a conjunction holds where all its parts do. `window_ms` is Streaming RIF-Core's Window: it stretches
     each event of the input over the time from its instant on. `name` is for people: any document may write any; what a rule is to
     Thalweg stands in `role`."""
@@ -144,7 +143,6 @@ class Rule:
     body: tuple[Formula, ...]
     name: str | None = None
     window_ms: int | None = None
-    span: Span | None = field(default=None, compare=False, repr=False)
     origin: tuple[str, ...] = field(default=(), compare=False)
     role: Role = "written"
 
@@ -166,12 +164,11 @@ class Fact:
 
 
 @dataclass(frozen=True, slots=True)
-class Import:
+class Import(Placed):
     """Another document of a rule set: a rule set (no `profile`), or an RDF graph or stream taken under an entailment profile."""
 
     iri: str
     profile: str | None = None
-    span: Span | None = field(default=None, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)

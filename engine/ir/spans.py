@@ -58,6 +58,13 @@ class Span:
 
 
 @dataclass(frozen=True, slots=True)
+class Placed:
+    """What stands at a place in a text, or nowhere; two are the same wherever they stand."""
+
+    span: Span | None = field(default=None, compare=False, repr=False, kw_only=True)
+
+
+@dataclass(frozen=True, slots=True)
 class Diagnostic:
     """A message about a text: `code` is a problem slug of docs/http-api.md, `hint` says how to write it instead."""
 

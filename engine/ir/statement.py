@@ -7,7 +7,7 @@ from typing import Literal
 
 from engine.ir.patterns import BGP, Pattern, TriplePattern
 from engine.ir.rules import RuleSet
-from engine.ir.spans import Span
+from engine.ir.spans import Placed
 from engine.ir.terms import Term, Variable
 
 
@@ -56,30 +56,27 @@ Window = TimeWindow | TupleWindow | NowWindow | AllWindow | Instants
 
 
 @dataclass(frozen=True, slots=True)
-class StreamSource:
+class StreamSource(Placed):
     """A window on a stream: into the default graph where `name` is None, else the named window `name` (an IRI, no brackets)."""
 
     stream: str
     window: Window
     name: str | None = None
-    span: Span | None = field(default=None, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
-class GraphSource:
+class GraphSource(Placed):
     """``FROM iri`` or ``FROM NAMED iri``: a static graph of the catalog."""
 
     iri: str
     named: bool = False
-    span: Span | None = field(default=None, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
-class RuleSource:
+class RuleSource(Placed):
     """A rule set named by ``USING RULES``."""
 
     name: str
-    span: Span | None = field(default=None, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)

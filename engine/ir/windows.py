@@ -61,7 +61,7 @@ def with_rule_windows(statement: Statement, rules: Mapping[str, RuleSet]) -> Sta
     if not lengths and not statement.rule_windows:
         return statement
     step = statement.compute_every_ms or math.gcd(*steps) or 1
-    windows = tuple(StreamSource(source.stream, TimeWindow(length, step), source.name, source.span)
+    windows = tuple(StreamSource(source.stream, TimeWindow(length, step), source.name, span=source.span)
                     for length in lengths for source in statement.streams)
     return replace(statement, timed_rules=timed, rule_windows=windows)
 

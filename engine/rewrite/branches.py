@@ -76,7 +76,7 @@ class Branches:
         """The solutions of an atom, each once. `joined`: it is part of a join, whose parts may be of either graph and any term."""
         plain = self.plain(asked)
         if plain is not None and not self._may_be_behind(*next(iter(asked.single.items())), joined):
-            return BGP((plain,), self.span)
+            return BGP((plain,), span=self.span)
         found: Pattern | None = None
         for branch in self._all(asked, joined):
             found = branch if found is None else Union(found, branch)
@@ -95,11 +95,11 @@ class Branches:
         shape, rows = _with_constants(shape, rows, asked.visible)
         triple = _triple(shape, rows, asked.visible, self.span, origins)
         if triple is not None:
-            branch = self._either(BGP((triple,), self.span), self._may_be_behind(shape, rows, joined))
+            branch = self._either(BGP((triple,), span=self.span), self._may_be_behind(shape, rows, joined))
         else:
             subject, property_, object_ = shape.atom.terms
-            named = TriplePattern(subject, property_, object_, self.span, tuple(sorted(origins)))
-            branch = self._either(BGP((named,), self.span), self._may_be_behind(shape, rows, joined))
+            named = TriplePattern(subject, property_, object_, span=self.span, origin=tuple(sorted(origins)))
+            branch = self._either(BGP((named,), span=self.span), self._may_be_behind(shape, rows, joined))
             if shape.columns:
                 branch = Join(branch, _values(Choices(shape.columns, rows)))
         return _equal(_tested(branch, shape.tests), shape.equal)
@@ -115,7 +115,7 @@ class Branches:
         literals = [part for part in body.parts if isinstance(part, (Atom, Negation))]
         unfolded = [self.pattern(asked, True) for part, asked in zip(literals, body.atoms) if isinstance(part, Atom)]
         triples = tuple(triple for part in unfolded if isinstance(part, BGP) for triple in part.triples)
-        parts: list[Pattern] = [BGP(triples, self.span)] if triples else []
+        parts: list[Pattern] = [BGP(triples, span=self.span)] if triples else []
         parts += [part for part in unfolded if not isinstance(part, BGP)]
         if body.choices.columns:
             parts.append(_values(body.choices))
@@ -171,7 +171,7 @@ def _triple(shape: Shape, rows: Rows, visible: Sequence[Variable], span: Span | 
             return None
         terms = tuple(one_of({token for token, in rows}) if t == column else t for t in terms)
     subject, property_, object_ = terms
-    return TriplePattern(subject, property_, object_, span, tuple(sorted(origin)))
+    return TriplePattern(subject, property_, object_, span=span, origin=tuple(sorted(origin)))
 
 
 def _values(choices: Choices) -> Values:
@@ -207,4 +207,4 @@ def as_atom(triple: TriplePattern) -> Atom:
         if not isinstance(term, (Variable, Constant)):
             raise ValueError("a pattern that is unfolded already")
         terms.append(term)
-    return Atom(TRIPLE, tuple(terms), triple.span)
+    return Atom(TRIPLE, tuple(terms), span=triple.span)

@@ -125,7 +125,7 @@ class _Unfolder:
                 plain += found.triples
             else:
                 unfolded.append(found)
-        result: Pattern | None = BGP(tuple(plain), pattern.span) if plain or not unfolded else None
+        result: Pattern | None = BGP(tuple(plain), span=pattern.span) if plain or not unfolded else None
         for part in unfolded:
             result = part if result is None else Join(result, part)
         assert result is not None

@@ -94,7 +94,7 @@ def _expression(parts: Any) -> Expression:
         case [str() as function, None, *args]:
             return Call(function, tuple(map(_expression, args)))
         case [str() as function, int() as place, *args]:
-            return Call(function, tuple(map(_expression, args)), Span("", place, place))
+            return Call(function, tuple(map(_expression, args)), span=Span("", place, place))
     raise ValueError("no expression")
 
 

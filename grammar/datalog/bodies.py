@@ -63,7 +63,7 @@ class BodyReader(Reader):
         if self.at(*COMPARED, "==", "<>"):
             self.fail("',' or '.'", "compare two at a time: 1 < X, X < 3")
         span = self.span(start)
-        return Equality(left, right, span) if operator == "=" else Test(Call(operator, (left, right), span))
+        return Equality(left, right, span) if operator == "=" else Test(Call(operator, (left, right), span=span))
 
     def _sum(self) -> Expression:
         found = self._product()
@@ -111,7 +111,7 @@ def resolved(parts: Sequence[Formula | Equality]) -> tuple[tuple[Formula, ...], 
     bound = {v for part in parts if not isinstance(part, (Equality, Negation, Test)) for v in rule_variables(part)}
     waiting = {place: part for place, part in enumerate(parts) if isinstance(part, Equality)}
     found = bind(waiting, lambda part: part.variables, lambda part, known: assigned(part.left, part.right, known), bound)
-    made = {place: Test(Call("=", (part.left, part.right), part.span)) for place, part in waiting.items()}
+    made = {place: Test(Call("=", (part.left, part.right), span=part.span)) for place, part in waiting.items()}
     body = tuple(part if not isinstance(part, Equality) else found.get(place, (made[place],))[0] for place, part in enumerate(parts))
     return body, frozenset(bound)
 

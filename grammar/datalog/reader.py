@@ -153,15 +153,15 @@ class Reader(TokenReader):
             if token.text == TRIPLE and len(terms) != 3:
                 self.report.error(f"triple takes 3 arguments, subject, property and object; found {len(terms)}.", span,
                                   hint="another predicate needs another name")
-                return Atom("", terms, span)
-            return Atom(token.text, terms, span)
+                return Atom("", terms, span=span)
+            return Atom(token.text, terms, span=span)
         iri = f"<{self.iri_of(token)}>"
         match terms:
             case (subject,):
-                return Atom(TRIPLE, (subject, Constant(RDF_TYPE), Constant(iri)), span)
+                return Atom(TRIPLE, (subject, Constant(RDF_TYPE), Constant(iri)), span=span)
             case (subject, object_):
-                return Atom(TRIPLE, (subject, Constant(iri), object_), span)
-        return Atom(iri, terms, span)
+                return Atom(TRIPLE, (subject, Constant(iri), object_), span=span)
+        return Atom(iri, terms, span=span)
 
     def _arguments(self) -> tuple[Term, ...]:
         terms: list[Term] = []
@@ -200,7 +200,7 @@ class Reader(TokenReader):
             elif word == "FROM":
                 profile = STREAM if self.token.word == "STREAM" and self.next() else SIMPLE
                 iri = self.iri("STREAM or an IRI" if profile == SIMPLE else "an IRI such as <http://ex.org/s>")
-                self.imports.append(Import(iri, profile, self.span(start)))
+                self.imports.append(Import(iri, profile, span=self.span(start)))
             else:
                 if word in self._given:
                     self.report.error(f"{word} is given twice.", self.report.span(start, start + len(word)), hint="give one of them")

@@ -129,7 +129,7 @@ class Reader(BodyReader):
         terms = tuple(map(self._ground, metric.atom.terms))
         ground = tuple(term for term in terms if isinstance(term, Constant))
         if len(ground) == len(terms) and interval is not None and metric.atom.predicate not in CONSTANTS:
-            yield Fact(Atom(metric.atom.predicate, ground, self.span(start)), interval)
+            yield Fact(Atom(metric.atom.predicate, ground, span=self.span(start)), interval)
         elif metric.atom.predicate in CONSTANTS:
             self.report.error(f"{metric.atom.predicate} is no predicate of facts.", self.span(start))
 
@@ -245,7 +245,7 @@ class Reader(BodyReader):
         if not self._named_plainly():
             return super().atom(expected)
         token = self.next()
-        return Atom(token.text, self._arguments(), self.span(token.start))
+        return Atom(token.text, self._arguments(), span=self.span(token.start))
 
     def term(self) -> Term:
         """As all languages of this kind have them, blank nodes, and without PREFIX ``a1:b`` as a string."""

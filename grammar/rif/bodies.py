@@ -62,5 +62,5 @@ def _ready(conjunct: Conjunct, bound: Set[Variable]) -> tuple[Formula, ...] | No
 def _iri_string(call: Call, first: Expression, second: Expression, bound: Set[Variable]) -> tuple[Formula, ...] | None:
     for side, other, function in ((first, second, "IRI"), (second, first, "STR")):
         if isinstance(side, Variable) and side not in bound and variables_of(other) <= bound:
-            return Assign(side, Call(function, (other,), call.span)), Test(call)
+            return Assign(side, Call(function, (other,), span=call.span)), Test(call)
     return None

@@ -81,7 +81,7 @@ class Parser(Reader):
         location = self.iri()
         profile = None if self.at(")") else self.iri("the IRI of a profile, or ')'")
         self.expect(")")
-        return Import(location, profile, self.span(start))
+        return Import(location, profile, span=self.span(start))
 
     def _window(self) -> int | None:
         """``Window 10 s``, in brackets or not; the papers' grammar has no key word."""

@@ -56,7 +56,7 @@ class Translator:
                 if not body and all(isinstance(t, Constant) for t in atom.terms):
                     yield Fact(atom, ALWAYS)
                 else:
-                    yield Rule(atom, _without_idle(body, atom, calls), clause.name, window_ms, clause.span)
+                    yield Rule(atom, _without_idle(body, atom, calls), clause.name, window_ms, span=clause.span)
 
     def _safe(self, conjuncts: tuple[Conjunct, ...], head: tuple[Atom, ...]) -> tuple[BodyFormula, ...]:
         body, unbound = in_order(conjuncts, {t for atom in head for t in atom.terms if isinstance(t, Variable)})
@@ -128,7 +128,7 @@ class Translator:
                 return (Equality(self._expression(left, scope), self._expression(right, scope)),)
             case Pair(operator, left, right):
                 link = Constant(RDF_TYPE if operator == "#" else SUBCLASS)
-                return (Atom(TRIPLE, (self._term(left, scope), link, self._term(right, scope)), formula.span),)
+                return (Atom(TRIPLE, (self._term(left, scope), link, self._term(right, scope)), span=formula.span),)
             case External(call):
                 found = self._external(call, "predicate", scope, formula.span)
                 return (Test(found),) if found is not None else ()
@@ -137,11 +137,11 @@ class Translator:
     def _relations(self, formula: Apply | Frame, scope: Scope) -> list[Atom]:
         if isinstance(formula, Frame):
             subject = self._term(formula.subject, scope)
-            return [Atom(TRIPLE, (subject, self._term(slot, scope), self._term(value, scope)), formula.span)
+            return [Atom(TRIPLE, (subject, self._term(slot, scope), self._term(value, scope)), span=formula.span)
                     for slot, value in formula.slots]
         predicate = self._symbol(formula, "A variable as predicate")
         terms = tuple(self._term(arg, scope) for arg in formula.args)
-        return [Atom(predicate, terms, formula.span)] if predicate else []
+        return [Atom(predicate, terms, span=formula.span)] if predicate else []
 
     def _symbol(self, call: Apply, higher_order: str) -> str | None:
         """The token of what is applied."""
@@ -196,7 +196,7 @@ class Translator:
         members = [self._expression(member, scope) for member in term.members]
         if all(isinstance(member, Constant) for member in members):
             return Constant(lists.write(member.token for member in members if isinstance(member, Constant)))
-        return Call(MAKE_LIST, tuple(members), term.span)
+        return Call(MAKE_LIST, tuple(members), span=term.span)
 
     def _external(self, call: Apply, kind: str, scope: Scope, span: Span) -> Call | None:
         """A call of a built-in, which must be of this kind."""
@@ -215,7 +215,7 @@ class Translator:
         elif len(args) < builtin.least or (builtin.most is not None and len(args) > builtin.most):
             self.report.error(f"{builtin.short} takes {_count(builtin.least, builtin.most)}, found {len(args)}.", span)
         else:
-            return Call(symbol, args, span)
+            return Call(symbol, args, span=span)
         return None
 
     def _declare(self, scope: Scope, variables: tuple[Var, ...]) -> Scope:

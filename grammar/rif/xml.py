@@ -81,7 +81,7 @@ class Parser:
 
     def _import(self, element: Element) -> Import:
         location, profile = self._role(element, "location"), [c for c in _content(element) if c.name == "profile"]
-        return Import(self._iri(location), self._iri(profile[0]) if profile else None, element.span)
+        return Import(self._iri(location), self._iri(profile[0]) if profile else None, span=element.span)
 
     def _iri(self, element: Element) -> str:
         return constants.checked(self.report, element.span, constants.iri, element.text.strip(_SPACES), self.base)[1:-1]

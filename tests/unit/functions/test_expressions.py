@@ -128,9 +128,9 @@ def test_an_aggregate_has_no_value_in_a_row() -> None:
 
 
 def test_calls_at_two_places_and_rows_give_two_random_numbers() -> None:
-    one, two = (Call("RAND", (), Span("RAND() RAND()", start, start + 6)) for start in (0, 7))
+    one, two = (Call("RAND", (), span=Span("RAND() RAND()", start, start + 6)) for start in (0, 7))
     context = Context(5, "query")
-    assert value(one, {}, context) == value(one, {}, context) == value(Call("RAND", (), Span("RAND() RAND()", 0, 6)), {}, context)
+    assert value(one, {}, context) == value(one, {}, context) == value(Call("RAND", (), span=Span("RAND() RAND()", 0, 6)), {}, context)
     assert value(one, {}, context) != value(two, {}, context)
     assert value(one, {"x": '"a"'}, context) != value(one, {"x": '"b"'}, context)
     assert value(one, {"x": '"a"'}, Context(5, "query", "row")) == value(one, {"x": '"b"'}, Context(5, "query", "row"))
