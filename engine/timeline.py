@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from datetime import date
 from typing import TYPE_CHECKING, TypeVar
 
 if TYPE_CHECKING:
@@ -23,6 +24,7 @@ LONGEST_MS = 1_000 * 366 * 86_400_000
 EARLIEST_MS, LATEST_MS = -62_135_596_800_000, 253_402_300_799_999
 # The step under REPORT ON CHANGE: every instant is a close.
 ON_CHANGE_STEP = 1
+EPOCH, CYCLE_DAYS = 719_163, 146_097    # of 1970-01-01 the ordinal; of 400 years the days, after which the calendar is the same
 
 Range = tuple[int, int]
 Ms = TypeVar("Ms", int, "npt.NDArray[np.int64]")
@@ -180,6 +182,13 @@ def content(tick_ms: int, range_ms: int, step_ms: int, start_ms: int = 0, delay_
     """What such a window shows at T: events with ``first <= t < second``, those of its last close at or before T."""
     end = last_close_by(tick_ms, step_ms, start_ms) - delay_ms
     return end - range_ms, end
+
+
+def days_from_civil(year: int, month: int, day: int) -> int:
+    """Days from 1970-01-01 to a date of the proleptic Gregorian calendar, of any year (there is a year 0). ValueError where there is no
+    such date."""
+    cycles, base = divmod(year - 1, 400)
+    return date(base + 1, month, day).toordinal() - EPOCH + cycles * CYCLE_DAYS
 
 
 def evaluation_point(tick_ms: int) -> int:

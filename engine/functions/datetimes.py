@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 from engine.functions.context import ExpressionError
 from engine.functions.numeric import EXACT, format_decimal
+from engine.timeline import CYCLE_DAYS, EPOCH, days_from_civil
 
 _YEAR = r"(?P<year>-?(?:[1-9][0-9]{3,17}|0[0-9]{3}))"
 _MONTH = r"(?P<month>0[1-9]|1[0-2])"
@@ -37,7 +38,6 @@ FORMS = {
 _DEFAULTS = {form: (1972, 12, 31) if form == "time" else (1972, 12, 1) if form == "gDay" else (1972, 1, 1) for form in FORMS}
 FOURTEEN_HOURS = 14 * 3600
 _DAY_SECONDS = 86400
-_EPOCH, _CYCLE_DAYS = 719_163, 146_097     # of 1970-01-01 the ordinal; of 400 years the days, after which the calendar is the same
 _LONGEST_DURATION = 200  # characters: no calendar needs more
 _DURATION = re.compile(
     r"(?P<sign>-)?P(?:(?P<years>[0-9]+)Y)?(?:(?P<months>[0-9]+)M)?(?:(?P<days>[0-9]+)D)?"
@@ -201,16 +201,9 @@ def days_in_month(year: int, month: int) -> int:
     return monthrange(2000 + year % 400, month)[1]
 
 
-def days_from_civil(year: int, month: int, day: int) -> int:
-    """Days from 1970-01-01 to a date of the proleptic Gregorian calendar, of any year (there is a year 0). ValueError where there is no
-    such date."""
-    cycles, base = divmod(year - 1, 400)
-    return date(base + 1, month, day).toordinal() - _EPOCH + cycles * _CYCLE_DAYS
-
-
 def civil(days: int) -> tuple[int, int, int]:
     """The inverse of days_from_civil."""
-    cycles, base = divmod(days + _EPOCH - 1, _CYCLE_DAYS)
+    cycles, base = divmod(days + EPOCH - 1, CYCLE_DAYS)
     found = date.fromordinal(base + 1)
     return found.year + 400 * cycles, found.month, found.day
 

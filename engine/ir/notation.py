@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Mapping
-from datetime import date, datetime, timezone
+from datetime import datetime, timezone
 
 from engine.ir.expressions import Aggregate, Call, Exists, Expression, walk
 from engine.ir.patterns import Alternative, Inverse, Link, NegatedSet, Path, Pattern, Repeat, Sequence
 from engine.ir.rules import (TRIPLE, Assign, At, Atom, BoxMinus, BoxPlus, DiamondMinus, Fact, Falsum, Formula, Head, Negation, Rule,
                              RuleSet, Table, Test, WindowFormula)
 from engine.ir.terms import RDF_TYPE, XSD, Constant, OneOf, PatternTerm, Term, Variable
-from engine.timeline import MAX, MIN, Interval
+from engine.timeline import MAX, MIN, Interval, days_from_civil
 
 UNITS = (("d", 86_400_000), ("h", 3_600_000), ("m", 60_000), ("s", 1_000), ("ms", 1))
 
@@ -50,23 +50,17 @@ def date_time_ms(text: str) -> int | None:
     if found is None:
         return None
     year, month, day, hour, minute, second = (int(part) for part in found.groups()[:6])
-    days = _days(year, month, day)
-    if days is None or minute > 59 or second > 59 or hour > 24 or (hour == 24 and (minute or second or (found[7] or "0").strip("0"))):
+    try:
+        days = days_from_civil(year, month, day)
+    except ValueError:
+        return None
+    if minute > 59 or second > 59 or hour > 24 or (hour == 24 and (minute or second or (found[7] or "0").strip("0"))):
         return None
     offset = _offset_minutes(found[8])
     if offset is None:
         return None
     ms = int((found[7] or "0").ljust(3, "0")[:3])
     return days * _DAY_MS + ((hour * 60 + minute - offset) * 60 + second) * 1000 + ms
-
-
-def _days(year: int, month: int, day: int) -> int | None:
-    """Days from 1970-01-01; years are brought into Python's range by whole 400-year cycles of 146,097 days."""
-    cycles, base = divmod(year - 1, 400)
-    try:
-        return date(base + 1, month, day).toordinal() - 719_163 + cycles * 146_097
-    except ValueError:
-        return None
 
 
 def _offset_minutes(zone: str | None) -> int | None:
