@@ -200,8 +200,8 @@ def test_graphframes_solve_nothing_in_a_plan() -> None:
     from engine.plan.graphs import choose
 
     source = (ROOT / "engine/spark/executor.py").read_text(encoding="utf-8")
-    assert set(re.findall(r"self\._graphs\.(\w+)\(", source)) == {"chains", "reach"}
-    assert {choose("reachability", 10.0**power) for power in range(13)} | {choose("chains", 1e12)} == {"task", "sql"}
+    assert set(re.findall(r"self\._graphs\.(\w+)\(", source)) == {"reach"}
+    assert {choose(10.0**power) for power in range(13)} == {"task", "sql"}
     assert "GraphFrames" not in (ROOT / "setup.cfg").read_text(encoding="utf-8").split("[options]")[0]
 
 

@@ -192,8 +192,8 @@ def _plans(name: str, without: frozenset[str] = frozenset()) -> list[object]:
 
 
 def has_graph_problem(case: Case) -> bool:
-    """Cases with a path that repeats and with chains for motif finding; each such problem takes seconds in rounds and on GraphX."""
-    return case.name in ("patterns/chains", "patterns/closure")
+    """The case with a path that repeats; each such problem takes seconds in rounds and on GraphX."""
+    return case.name == "patterns/closure"
 
 
 TREATMENTS = (

@@ -20,7 +20,7 @@ from engine.ir.statement import Construct, Describe, Program, Select, Statement,
 from engine.ir.terms import Variable
 from engine.plan.build import TRIPLE
 from engine.plan.explain import explain_plan, explain_staged, plan_tree
-from engine.plan.graphs import growing, with_chains
+from engine.plan.graphs import growing
 from engine.plan.kept import with_kept
 from engine.plan.memory import describe, memory
 from engine.plan.nodes import (AtomsSource, Begun, ClosedSource, Plan, Project, Sample, Scan, TimedSource, closures, own_leaves,
@@ -42,7 +42,7 @@ STAGES = ("parsed", "validated", "rewritten", "logical", "spark")
 LOCAL_ROWS = 60_000         # of the windows of a query, where they are shipped with each evaluation
 RESIDENT_ROWS = 4_000_000   # where they stay in a worker: some 250 bytes each
 MOST_TEXTS = 32     # of one statement: there are as many as sets of kinds that its streams have had
-Form = Literal["plain", "motifs", "sampled", "shared"]
+Form = Literal["plain", "sampled", "shared"]
 ClosureKey = tuple[str, str, bool, int, Role | None, bool]
 _WRITTEN: WeakValueDictionary[ClosureKey, ClosureText] = WeakValueDictionary()
 """The texts of closures that some statement has, and recent ones; the name of a closure follows from all that it is."""
@@ -193,8 +193,7 @@ class Compiled:
 
     def text(self, executor: str, typed: bool = True, form: Form = "plain", kinds: Kinds = ANY_KIND) -> PlanText:
         """The plan's text for the executor `sql` or `local`; without `typed`, values are compared by Python alone. It serves as long as the
-        objects in windows have no other kinds. In the form `motifs` chains of free predicates are found by motif finding before; in
-        `sampled` what can be kept is, in `shared` in relations that serve other queries, too."""
+        objects in windows have no other kinds. In the form `sampled` what can be kept is, in `shared` in relations for others, too."""
         key = (executor, typed, form, kinds)
         text = self.texts.get(key)
         if text is None:
@@ -205,8 +204,7 @@ class Compiled:
 
     def plan_in(self, form: Form) -> Plan:
         """The plan in one of its forms, where it has that."""
-        plan = (self.sampled if form == "sampled" else self.shared if form == "shared" else None) or self.plan
-        return with_chains(plan) if form == "motifs" else plan
+        return (self.sampled if form == "sampled" else self.shared if form == "shared" else None) or self.plan
 
     @property
     def _label_offset(self) -> int:
@@ -281,7 +279,7 @@ class Compiled:
                 either = "incremental or recompute, by cost" if keeps else "recompute"
                 kept = "incremental in tasks, recompute by Spark SQL" if isinstance(self.plan, Begun) else either
                 text = own.text("sql")
-                graphs = f"-- paths: {growing('reachability')}\n" if text.rounds else ""
+                graphs = f"-- paths: {growing()}\n" if text.rounds else ""
                 return (f"-- executor: local below {RESIDENT_ROWS} rows, sql above\n-- strategy: {kept}\n{graphs}"
                         f"WITH ticks, windows (for each evaluation),\n{text.body}")
         raise ValueError(f"no stage '{stage}'; there are {', '.join(STAGES)}")

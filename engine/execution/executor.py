@@ -310,7 +310,7 @@ class Executor:
         """The form of a plan of Spark SQL, and why it is one: `most` rows are evaluated in tasks."""
         why = ("it is made to be one of Spark SQL" if self.force_executor is not None
                else "it needs more memory than a worker has" if due.query in self._too_large else f"{rows} rows are more than {most}")
-        return "plain" if self.force_graphs is None else "motifs", why
+        return "plain", why
 
     def _sampling(self, due: Due, rows: int) -> tuple[Form, str]:
         """Whether what its patterns find is kept, and in which relations, and why: those that many queries share cost little, however few

@@ -121,9 +121,7 @@ def _label(plan: Plan, estimate: Estimate) -> str:
         case nodes.Reach(step=step, first=first, last=last, seed=seed):
             begin = f"from what binds {_term(first)}" if seed else "all pairs"
             edges = max((estimate.rows(scan) for scan in scans_of(step)), default=0.0)
-            return f"Reach {_term(first)} to {_term(last)}, {begin}, {WORDS[choose('reachability', edges)]}  ~{edges:.0f} edges"
-        case nodes.Chain(scans=scans):
-            return f"Chain from {_term(scans[0].subject)} to {_term(scans[-1].object)} ({len(scans)} patterns), by motif finding"
+            return f"Reach {_term(first)} to {_term(last)}, {begin}, {WORDS[choose(edges)]}  ~{edges:.0f} edges"
         case nodes.Otherwise():
             return "LeftJoin with a condition: what passes, and the left rows of which nothing does"
         case nodes.Lookup(table=table, keys=keys):

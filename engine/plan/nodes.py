@@ -284,13 +284,6 @@ class Star:
 
 
 @dataclass(frozen=True, slots=True)
-class Chain:
-    """Scans of one source, all of whose terms are variables, each beginning where the one before ends: answered by motif finding."""
-
-    scans: tuple[Scan, ...]
-
-
-@dataclass(frozen=True, slots=True)
 class Join:
     """The pairs of compatible solutions (section 18.5)."""
 
@@ -454,7 +447,7 @@ class Begun:
     variables: tuple[Variable, ...]
 
 
-Plan = (Unit | Begun | TimedPlan | Scan | Sample | Nodes | Reach | Stamps | WindowTimes | Star | Chain | Join | LeftJoin | Otherwise
+Plan = (Unit | Begun | TimedPlan | Scan | Sample | Nodes | Reach | Stamps | WindowTimes | Star | Join | LeftJoin | Otherwise
         | Lookup | Minus | Filter | Extend | Union | Values | Given | Aggregate | Project | Distinct | Order | Slice | Seed | Mark)
 
 
@@ -463,7 +456,7 @@ def inputs(plan: Plan) -> tuple[Plan, ...]:
     match plan:
         case Unit() | Begun() | TimedPlan() | Scan() | Sample() | Nodes() | Values() | Given() | Seed() | Stamps() | WindowTimes():
             return ()
-        case Star(scans=scans) | Chain(scans=scans):
+        case Star(scans=scans):
             return scans
         case Reach(step=step):
             return (step,)

@@ -168,10 +168,7 @@ class SqlPlans(plan_job.SqlPlans):
         spark = self._session.spark
         chosen = []
         for rounds, edges, base in job.rounds:
-            if rounds.length:
-                closed, how = self._graphs.chains(spark.sql(edges), rounds.length, rounds.within)
-            else:
-                closed, how = self._graphs.reach(spark.sql(edges), spark.sql(base) if rounds.seeded else None, rounds.within)
+            closed, how = self._graphs.reach(spark.sql(edges), spark.sql(base) if rounds.seeded else None, rounds.within)
             closed.createOrReplaceTempView(rounds.view)
             chosen.append(how)
         self.graph_choices[job.due.query] = tuple(chosen)

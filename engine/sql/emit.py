@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 EMITTERS: dict[type[Plan], Callable[[Any, Any], Relation]] = {
     nodes.Unit: leaves.unit, nodes.Scan: leaves.scan, nodes.Sample: leaves.sample,
     nodes.Nodes: leaves.ends, nodes.Star: leaves.star, nodes.Values: leaves.values, nodes.Given: leaves.given,
-    nodes.Stamps: leaves.stamps, nodes.WindowTimes: leaves.window_times, nodes.Reach: leaves.reach, nodes.Chain: leaves.chain,
+    nodes.Stamps: leaves.stamps, nodes.WindowTimes: leaves.window_times, nodes.Reach: leaves.reach,
     nodes.Join: joins.join, nodes.LeftJoin: joins.left_join, nodes.Otherwise: joins.otherwise, nodes.Minus: joins.minus,
     nodes.Lookup: joins.lookup, nodes.Union: joins.union, nodes.Seed: joins.seed, nodes.Mark: joins.mark,
     nodes.Filter: modifiers.filtered, nodes.Extend: modifiers.extend, nodes.Aggregate: modifiers.aggregate,
@@ -207,12 +207,8 @@ class Emitter:
             self._texts.append((name, leaves.recursion(name, edges, base, within)))
             self._recursive = True
             return name
-        return self.before(edges, within, base=base, seeded=seeded)
-
-    def before(self, edges: str, within: tuple[str, ...], *, base: str = "", seeded: bool = False, length: int = 0) -> str:
-        """What is found in a graph before the text is run (Rounds), as a relation."""
         digest = hashlib.sha256(self.lowering.context[0].encode()).hexdigest()[:16]
-        rounds = Rounds(f"r{len(self._rounds)}_{digest}", len(self._texts), edges, base or edges, within, seeded, length)
+        rounds = Rounds(f"r{len(self._rounds)}_{digest}", len(self._texts), edges, base, within, seeded)
         self._rounds.append(rounds)
         return self.add(f"SELECT * FROM {rounds.view}")
 

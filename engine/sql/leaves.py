@@ -218,15 +218,14 @@ def given(emitter: Emitter, plan: nodes.Given) -> Relation:
 class Rounds:
     """A closure that Spark computes before the rest of the text runs. `edges` and `base` name relations among the first `before` ones of
     the text: pairs ``x y`` within the `within` columns. The result is read from the view `view`. `seeded` closures are extended at their
-    end only. With a `length`, edges are ``x p y``, and wanted are the paths of so many."""
+    end only."""
 
     view: str
     before: int
     edges: str
     base: str
     within: tuple[str, ...]
-    seeded: bool = False
-    length: int = 0
+    seeded: bool
 
 
 def reach(emitter: Emitter, plan: nodes.Reach) -> Relation:
@@ -254,23 +253,6 @@ def _seeded(emitter: Emitter, plan: nodes.Reach, edges: str, keys: tuple[str, ..
     same = " AND ".join(["a.x = b.v", *key_condition(keys, seed.keys)])
     starts = f"SELECT DISTINCT {', '.join([*common, f'{start} AS v'])} FROM {seed.name}"
     return emitter.add(f"SELECT a.* FROM {edges} a JOIN ({starts}) AS b ON {same}")
-
-
-def chain(emitter: Emitter, plan: nodes.Chain) -> Relation:
-    """The paths of as many edges as there are scans."""
-    first = plan.scans[0]
-    source, keys, _ = emitter.read(first.source)
-    edges = emitter.add(f"SELECT DISTINCT {', '.join([*keys, 's AS x', 'p', 'o AS y'])} FROM {source}")
-    found = emitter.before(edges, keys, length=len(plan.scans))
-    terms = [first.subject, *(term for scan in plan.scans for term in (scan.predicate, scan.object))]
-    bound = tuple(term for term in terms if isinstance(term, Variable))
-    renamed = [f"{column} AS {emitter.name(variable)}" for column, variable in zip(chain_columns(len(plan.scans)), bound)]
-    return Relation(emitter.add(f"SELECT {', '.join([*keys, *renamed])} FROM {found}"), keys, spine(source, keys), bound, frozenset(bound))
-
-
-def chain_columns(length: int) -> list[str]:
-    """The columns of a path of so many edges, in order: ``x0 p1 x1 p2 x2 ...``."""
-    return ["x0", *(name for number in range(1, length + 1) for name in (f"p{number}", f"x{number}"))]
 
 
 def recursion(name: str, edges: str, base: str, within: tuple[str, ...]) -> str:

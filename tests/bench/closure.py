@@ -1,4 +1,4 @@
-"""Graph problems: one task, rounds of Spark SQL and GraphFrames side by side, for graphs of growing size.
+"""Closures: one task, rounds of Spark SQL and GraphFrames side by side, for graphs of growing size.
 
 Spark runs in this process. The graph has eight layers; each node but those of the last has an edge into the next. Times are medians.
 """
@@ -64,10 +64,10 @@ def layered(spark: SparkSession, edges: int) -> DataFrame:
 
 def _measured(session: Session, way: Way, operation: Operation, edges: DataFrame) -> dict[str, Any]:
     """Seconds until the whole result is there, its rows, and the rounds that Spark SQL needed."""
-    with patch.object(rounds, "_later", wraps=rounds._later) as steps, patch.object(rounds, "_untidy", wraps=rounds._untidy) as turns:
+    with patch.object(rounds, "with_piece", wraps=rounds.with_piece) as steps:
         began = time.perf_counter()
         rows = operation(Graphs(session, way), edges)[0].count()
-        return {"seconds": round(time.perf_counter() - began, 3), "rows": rows, "rounds": steps.call_count + turns.call_count}
+        return {"seconds": round(time.perf_counter() - began, 3), "rows": rows, "rounds": steps.call_count + 1}
 
 
 def _from_starts(graphs: Graphs, edges: DataFrame) -> tuple[DataFrame, Chosen]:
@@ -78,6 +78,4 @@ def _from_starts(graphs: Graphs, edges: DataFrame) -> tuple[DataFrame, Chosen]:
 OPERATIONS: dict[str, Operation] = {
     "all pairs": lambda graphs, edges: graphs.reach(edges),
     "from 10 nodes": _from_starts,
-    "components": lambda graphs, edges: graphs.components(edges),
-    "strong components": lambda graphs, edges: graphs.strong_components(edges),
 }
