@@ -237,10 +237,12 @@ class KeptWriter:
             scans, name = self._groups[group], f"{self._source.name}_{group}"
             source = self._source.scans[scans[0]].source
             if group != first:
-                near = self._near(group, hashes)
-                if near is not None:
+                if (near := self._near(group, hashes)) is None:
+                    rows = self._rows(source)
+                else:
+                    found = f"SELECT number FROM {name}_rows WHERE of_table ="
                     parts.append(Part(f"{name}_rows", self._row_numbers(source, near)))
-                rows = self._rows(source, near and (lambda table: f"rowid IN (SELECT number FROM {name}_rows WHERE of_table = '{table}')"))
+                    rows = self._rows(source, lambda table: f"rowid IN ({found} {DUCKDB.quote(table)})")
             elif len(scans) == 1:
                 rows = self._rows(source, new=True)
             else:
@@ -293,7 +295,8 @@ class KeptWriter:
         """The row numbers of the facts of a source for which a condition on their table holds: made a table, so that DuckDB knows how few
         rows it is to read more of."""
         tables = dict.fromkeys(map(self._table, leaves(source) or ()))
-        return " UNION ALL ".join(f"SELECT '{table}' AS of_table, rowid AS number FROM {table} WHERE {near(table)}" for table in tables)
+        return " UNION ALL ".join(f"SELECT {DUCKDB.quote(table)} AS of_table, rowid AS number FROM {table} WHERE {near(table)}"
+                                  for table in tables)
 
     def _table(self, leaf: WindowSource | StaticSource) -> str:
         return stream_table(self._source.streams[leaf.index]) if isinstance(leaf, WindowSource) else graph_table(leaf.iri)
