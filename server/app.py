@@ -1,4 +1,4 @@
-"""The Flask application: everything but the live feeds (server/hub.py).
+"""The Flask application: everything but the live feeds (server/hub.py), which a WSGI host cannot serve to many.
 
 Everything is resolved before the response starts; every error ends in the one problem body.
 """

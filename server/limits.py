@@ -57,6 +57,7 @@ class Limits:
     subscribers_per_query: int = 2_000
     subscribers: int = 5_000
     queries_per_feed: int = 100
+    plain_wsgi_feeds: int = 8
     tail_seconds: float = 0.25
     max_queries: int = _ENGINE.max_queries
     registrations_per_minute: int = 300

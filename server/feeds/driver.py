@@ -1,5 +1,5 @@
-"""What a host sends of a feed and when: first bytes, news, signs of life, goodbye (server/hub.py). And the feeds beside that of one query:
-of several (``/events``), with the changes of state of all, and of a stream's input.
+"""What every host of a feed sends and when: first bytes, news, signs of life, goodbye (server/hub.py, server/routes/results.py). And the
+feeds beside that of one query: of several (``/events``), with the changes of state of all, and of a stream's input.
 
 Pure of sockets and clocks, as the feeds are: the host gives the monotonic time in seconds, and polls, sends and waits.
 """

@@ -1,27 +1,37 @@
 """``/queries/{name}/results`` as a document: the last complete result in the format that the client accepts.
 
-The live feeds of the same address (``text/event-stream``, ``application/jsonl``) are served by server/hub.py.
+The live feeds of the same address (``text/event-stream``, ``application/jsonl``) are served by server/hub.py; on a plain WSGI host
+a few clients get them here, by a generator and a thread for each.
 """
 
 from __future__ import annotations
 
+import threading
+import time
+from collections.abc import Iterator
+
 import pyarrow as pa
-from flask import Blueprint, Response, request
+from flask import Blueprint, Response, current_app, request
 
 from engine.output import payload
 from engine.runtime.resources import QueryInfo, ResultEvent, iso
-from server.feeds.feed import streams_of
+from server.feeds.driver import Driver
+from server.feeds.exchange import Exchange
+from server.feeds.feed import Feed, streams_of
 from server.feeds.options import PARAMETERS, parse_options
 from server.feeds.whole import latest_whole
 from server.formats import results as formats
-from server.formats.media import GRAPH_RESULT_TYPES, HTML, JSON, TABLE_TYPES, TEXT
+from server.formats.media import GRAPH_RESULT_TYPES, HTML, JSON, JSONL, SSE, TABLE_TYPES, TEXT
 from server.formats.values import choice, count
+from server.problems import Problem
 from server.routes.info import console
 from server.web import best, json_reply, parameter, path, reply, route, site
 from server.why import as_text, explained
 
 blueprint = Blueprint("results", __name__)
 GRAPH_FORMS = ("CONSTRUCT", "DESCRIBE")
+_EXTENSION = "thalweg-exchange"
+_starting = threading.Lock()
 
 
 @route(blueprint, "/queries/<name>/results", "GET", query=PARAMETERS, page=True)
@@ -29,9 +39,12 @@ def latest(name: str) -> Response:
     """The relation at the last evaluation; empty, with ``RSP-Event-Id: none``, where there was none yet."""
     info: QueryInfo = site().engine.query(name)
     graph = info.form in GRAPH_FORMS
-    media = best(*(GRAPH_RESULT_TYPES if graph else TABLE_TYPES), HTML)
+    feeds = () if site().audience else (SSE, JSONL)
+    media = best(*(GRAPH_RESULT_TYPES if graph else TABLE_TYPES), HTML, *feeds)
     if media == HTML:
         return console()
+    if media in feeds:
+        return reply(b"", media) if request.method == "HEAD" else plain_feed(name, media)
     options, _ = parse_options(request.query_string.decode(), None)
     streams = streams_of(info, options)
     event: ResultEvent | None
@@ -73,3 +86,42 @@ def _headers(name: str, event: ResultEvent | None) -> dict[str, str]:
     if event and event.meta.get("truncated"):
         headers["RSP-Truncated"] = str(event.meta.get("limit", "true"))
     return headers
+
+
+def plain_feed(name: str, media: str) -> Response:
+    """The feed of one query; everything that can be refused is refused before it begins."""
+    exchange = _exchange()
+    if exchange.total >= site().limits.plain_wsgi_feeds:
+        raise Problem("quota-subscribers", "This host serves only a few live feeds.", status=503,
+                      extra={"limit": site().limits.plain_wsgi_feeds, "current": exchange.total})
+    news = threading.Event()
+    options, _ = parse_options(request.query_string.decode("latin-1"), request.headers.get("Last-Event-ID"))
+    links = {kind: path("queries", name, kind) for kind in ("results", "plan", "stats")}
+    driver = Driver(Feed(exchange, name, options, news.set, links), media, exchange.limits)
+    response = Response(_generate(driver, news))
+    response.call_on_close(driver.feed.close)
+    response.headers.update(driver.headers)
+    return response
+
+
+def _generate(driver: Driver, news: threading.Event) -> Iterator[bytes]:
+    yield b"".join(driver.opening(time.monotonic()))
+    while not driver.feed.done:
+        news.clear()
+        now = time.monotonic()
+        data = b"".join(driver.news(driver.feed.poll(now, blocking=True) or [], now))
+        if data:
+            yield data
+        else:
+            news.wait(driver.patience(now))
+
+
+def _exchange() -> Exchange:
+    """The exchange of a plain WSGI host, started when first needed."""
+    with _starting:
+        if _EXTENSION not in current_app.extensions:
+            exchange = Exchange(site().engine, site().limits)
+            exchange.start()
+            current_app.extensions[_EXTENSION] = exchange
+        found: Exchange = current_app.extensions[_EXTENSION]
+        return found

@@ -11,8 +11,10 @@ import pytest
 import requests
 
 from engine.runtime.resources import Notice
+from server.app import create_app
 from server.feeds.channel import Channel
 from server.limits import Limits
+from server.web import Site
 from tests.server.conftest import QUICK, TEXT, Live
 from tests.waiting import wait_until
 from tests.server.fake_engine import FakeEngine, rows
@@ -275,6 +277,25 @@ def test_the_input_can_be_followed(live: Live) -> None:
         assert requests.get(url + query, headers={"Accept": "text/event-stream"}, timeout=10).status_code == 400
     assert requests.get(url, headers={"Accept": "text/turtle"}, timeout=10).status_code == 406
     assert requests.get(f"{live.base}/streams/no/items", headers={"Accept": "text/event-stream"}, timeout=10).status_code == 404
+
+
+def test_a_plain_wsgi_host_serves_a_few_feeds_too() -> None:
+    engine = FakeEngine()
+    hot(engine)
+    answer(engine, 1)
+    client = create_app(engine, Site(engine, replace(QUICK, plain_wsgi_feeds=1))).test_client()
+    headers = {"Host": "localhost", "Accept": "text/event-stream"}
+    with client.get("/queries/hot/results?limit=2", headers=headers) as reply:
+        assert reply.headers["RSP-Last-Event-ID"] == "q1c1-1"
+        pieces = iter(reply.response)
+        assert b"event: snapshot" in next(pieces)  # type: ignore[operator]
+        assert client.get("/queries/hot/results", headers=headers).status_code == 503
+        answer(engine, 2)
+        rest = b"".join(pieces)  # type: ignore[arg-type]
+        assert b"id: q1c1-2" in rest and b'"reason":"limit"' in rest
+    lines = client.get("/queries/hot/results?since=earliest&limit=2", headers={**headers, "Accept": "application/jsonl"})
+    assert len(lines.text.splitlines()) == 4
+    client.application.extensions["thalweg-exchange"].stop()
 
 
 def test_limits_default() -> None:
