@@ -62,8 +62,9 @@ class KeptText:
     """The statements of a kept relation over the `tables` of its windows and those of its `graphs`. The `deltas` have the parameters
     ``seen0 ...`` (the batch of each window's table that was seen last), ``near0 ...`` (the least batch that may have facts about the
     subjects of those after it) and ``from0 ...`` (the time before which nothing of it is needed). `key` is the hash of a solution, `newest`
-    the time of its newest fact. The statements make the macros that show what windows see: those of `once` serve where no solution is kept
-    twice, `again` ones give each solution once where its facts may have come more than once."""
+    the time of its newest fact. Where tables are `apart` each pattern finds facts of one window alone. The statements make the macros that
+    show what windows see: those of `once` serve where no solution is kept twice, `again` ones give each solution once where its facts may
+    have come more than once."""
 
     name: str
     tables: tuple[str, ...]
@@ -74,6 +75,7 @@ class KeptText:
     once: tuple[str, ...]
     again: tuple[str, ...]
     newest: str
+    apart: bool
 
     @property
     def hashed(self) -> tuple[frozenset[str], ...]:
@@ -119,7 +121,8 @@ class KeptWriter:
         deltas = tuple(self._delta(number) for number, group in enumerate(self._groups) if _windows(self._source.scans[group[0]]))
         names = ", ".join(variable.name for variable in self._variables)
         return KeptText(self._source.name, tuple(map(stream_table, self._source.streams)), tuple(map(graph_table, graphs)), whole, deltas,
-                        f"hash({names})" if names else "0", self._shown(False), self._shown(True), newest(len(self._source.streams)))
+                        f"hash({names})" if names else "0", self._shown(False), self._shown(True), newest(len(self._source.streams)),
+                        all(isinstance(scan.source, WindowSource) for scan in self._source.scans))
 
     # --- facts
 

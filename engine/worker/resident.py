@@ -124,7 +124,8 @@ class Held:
         self.upto, self.rows = batch, self.rows + rows
         self.brought[batch] = Batch(rows, nearest.get("hs", 0))
         while len(self.brought) > _BATCHES:
-            del self.brought[min(self.brought)]
+            self.new.pop(first := min(self.brought), None)
+            del self.brought[first]
         if hashes:
             self.new[batch] = hashes
         while self.new and sum(self.brought[number].rows for number in self.new) > _ASKED:
@@ -203,6 +204,7 @@ def _take(connection: duckdb.DuckDBPyConnection, held: dict[str, Held], name: st
         known.rows = changed_rows(connection, f"CREATE OR REPLACE TABLE {name} AS SELECT * FROM {name} WHERE t >= {step.from_ms}")
         if any(runs.count > known.rows for runs in known.runs.values()):
             known.runs.clear()      # made anew from what is left, if they are asked for
+            known.new.clear()
 
 
 def _hashes(connection: duckdb.DuckDBPyConnection, statement: str) -> dict[str, Hashes]:
@@ -340,7 +342,8 @@ def _advance(connection: duckdb.DuckDBPyConnection, kept: dict[str, _Kept], step
     known.seen, known.rows = now, known.rows + len(keys)
     if known.once and len(keys):
         cut(connection, known.panes, min(int(one.newest.min()) for one in added if len(one.keys)))
-        earlier = any(given[f"near{n}"] <= given[f"seen{n}"] for n in range(len(text.tables)))   # facts about the same subjects
+        # Facts about the same subjects; those of another table may say the same.
+        earlier = not text.apart or any(given[f"near{n}"] <= given[f"seen{n}"] for n in range(len(text.tables)))
         if len(np.unique(keys)) < len(keys) or earlier and _was_there(connection, text, known.steps):
             _show_once(connection, text, known, False)
     if known.rows > _DEAD * known.settled + _FEW:

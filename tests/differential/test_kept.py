@@ -100,6 +100,7 @@ def test_what_is_kept_is_what_windows_hold(name: str, seed: int, monkeypatch: py
     chance, nodes = random.Random(f"{name} {seed}"), (5, 30)[seed % 2]
     monkeypatch.setattr(kept, "_MOST_NEW", chance.choice((1, 3)))
     monkeypatch.setattr(kept, "_ASKED", chance.choice((10, 10_000)))
+    monkeypatch.setattr(kept, "_BATCHES", chance.choice((4, 1_024)))
     monkeypatch.setattr(kept, "_MANY", chance.choice((0, 10_000)))
     contents = {S: StreamContent(), R: StreamContent()}
     with own_process() as keeping, own_process() as sharing, own_process() as plain:
@@ -148,6 +149,32 @@ def test_a_new_fact_finds_partners_through_older_ones_about_its_subject(monkeypa
             content.append(facts_of(encode([Event(step + 1, S, 2_000 * step, None, facts, 0)])))
             [answer] = executor.evaluate([Due("q", query, (2_000 * step + 2_000,), -1, {S: content}, {})])
             assert len(list(rows(answer))) == step // 2   # type: ignore[call-overload]
+
+
+ONE, A = '"1"^^<http://www.w3.org/2001/XMLSchema#integer>', '"a"'
+
+
+@pytest.mark.parametrize(("name", "said"), [
+    ("what graph and stream say alike", [[(S, "x", "p", A)], [(S, "y", "p", A)], [(S, "n1", "p", ONE)]]),
+    ("two streams as one", [[(S, "x", "p", A), (R, "n1", "p", ONE), (R, "n1", "q", A)], [(S, "y", "p", A), (R, "z", "p", A)],
+                            [(S, "n1", "p", ONE), (R, "zz", "p", A)]])])
+def test_a_solution_that_another_table_gave_before_is_given_once(name: str, said: list[list[tuple[str, str, str, str]]],
+                                                                 monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(resident, "_MANY", 0)
+    monkeypatch.setattr(resident, "_MOST_NEW", 0)   # never made anew
+    contents, query = {S: StreamContent(), R: StreamContent()}, compiled(QUERIES[name], "q")
+    graphs = {G: graph_table([(f"<{E}n1>", f"<{E}p>", ONE), (f"<{E}n1>", f"<{E}q>", A)])} if ":g" in QUERIES[name] else {}
+    given = {iri: contents[iri] for iri in {source.stream for source in query.statement.streams}}
+    with own_process() as tasks:
+        executor = Executor(tasks, force_strategy="incremental")
+        for step, facts in enumerate(said):
+            for stream in given:
+                triples = tuple((f"<{E}{s}>", f"<{E}{p}>", o) for to, s, p, o in facts if to == stream)
+                if triples:
+                    contents[stream].append(facts_of(encode([Event(step * 2 + 1, stream, 2_000 * step, None, triples, 0)])))
+            [answer] = executor.evaluate([Due("q", query, (2_000 * step + 2_000,), -1, given, graphs)])
+            assert rows(answer) == Counter([(f"<{E}n1>", ONE, A)]), step
+        executor.close()
 
 
 def test_what_comes_is_taken_in_before_it_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
