@@ -39,7 +39,7 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class Meeting:
-    """A hash that new facts of a window (by number) have in a column is one that facts of a window have in another."""
+    """That a hash in a column of one window's new facts is in a column of another window's facts (windows by number)."""
 
     new: int
     new_column: str
@@ -49,8 +49,8 @@ class Meeting:
 
 @dataclass(frozen=True, slots=True)
 class Delta:
-    """What some new facts add: the rows that `joined` gives over its parts, which are made in this order. There are none unless each of the
-    `meetings` is."""
+    """What some new facts add: the rows that `joined` gives over its parts, which are made in this order. Where one of the
+    `meetings` does not hold there are none."""
 
     parts: tuple[Part, ...]
     joined: str
@@ -79,9 +79,9 @@ class KeptText:
 
     @property
     def hashed(self) -> tuple[frozenset[str], ...]:
-        """Of each window's table the columns whose hashes are to be known."""
-        asked = [(meeting.old, meeting.old_column) for delta in self.deltas for meeting in delta.meetings]
-        return tuple(frozenset(("hs", *(column for old, column in asked if old == number))) for number in range(len(self.tables)))
+        """Of each window's table the columns whose hashes are to be known: those of subjects always, which tell how far back to look."""
+        asked = {end for delta in self.deltas for one in delta.meetings for end in ((one.new, one.new_column), (one.old, one.old_column))}
+        return tuple(frozenset(("hs", *(column for number, column in asked if number == window))) for window in range(len(self.tables)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -243,9 +243,9 @@ class KeptWriter:
                 if (near := self._near(group, hashes)) is None:
                     rows = self._rows(source)
                 else:
-                    found = f"SELECT number FROM {name}_rows WHERE of_table ="
+                    numbers = f"SELECT number FROM {name}_rows WHERE of_table ="
                     parts.append(Part(f"{name}_rows", self._row_numbers(source, near)))
-                    rows = self._rows(source, lambda table: f"rowid IN ({found} {DUCKDB.quote(table)})")
+                    rows = self._rows(source, lambda table: f"rowid IN ({numbers} {DUCKDB.quote(table)})")
             elif len(scans) == 1:
                 rows = self._rows(source, new=True)
             else:

@@ -13,7 +13,7 @@ from engine.plan import nodes
 from engine.plan.nodes import Plan
 from engine.sql.dialect import Dialect
 from engine.sql.functions.values import NULL_STRING
-from engine.sql.relation import COMPANIONS, MOST_INLINE, Constants, Relation, key_condition, typed_columns
+from engine.sql.relation import COMPANIONS, MOST_INLINE, Constants, Relation, key_condition, named, typed_columns
 
 if TYPE_CHECKING:
     from engine.sql.emit import Emitter
@@ -80,19 +80,18 @@ def sample(emitter: Emitter, plan: nodes.Sample) -> Relation:
     """What is kept and seen at T."""
     read, listed, relation = sampled(emitter, plan)
     source, keys, _ = emitter.read(read)
-    return replace(relation, name=emitter.add(f"SELECT {', '.join([*keys, *listed])} FROM {source}"))
+    return replace(relation, name=emitter.add(f"SELECT {', '.join([*keys, *named(listed)])} FROM {source}"))
 
 
-def sampled(emitter: Emitter, plan: nodes.Sample) -> tuple[nodes.KeptSource, tuple[str, ...], Relation]:
-    """The source of a sample, its columns under their names in the plan, and what relation these are."""
+def sampled(emitter: Emitter, plan: nodes.Sample) -> tuple[nodes.KeptSource, tuple[tuple[str, str], ...], Relation]:
+    """The source of a sample, its columns with their names in the plan, and what relation these are."""
     names = dict(zip(plan.source.variables, plan.variables))
     typed = {own: emitter.kinds_in(plan.source.scans[number].source) for own, number in plan.source.objects.items()
              if names[own] in emitter.typed}
     listed = []
     for own, variable in names.items():
         column = emitter.name(variable)
-        listed.append(f"{own.name} AS {column}")
-        listed += [f"{own.name}{suffix} AS {column}{suffix}" for suffix in COMPANIONS if own in typed]
+        listed += [(own.name + suffix, column + suffix) for suffix in ("", *(COMPANIONS if own in typed else ()))]
     kinds = {names[own]: found for own, found in typed.items()}
     return replace(plan.source, typed=frozenset(typed)), tuple(listed), Relation(
         "", ("tick",), "ticks", plan.variables, frozenset(plan.variables), kinds)

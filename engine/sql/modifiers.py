@@ -15,7 +15,7 @@ from engine.sql.calls import Columns
 from engine.sql.codes import write_aggregate
 from engine.sql.functions.aggregates import Gathered, by_function, count, extreme, group_concat, number_of, sample, total
 from engine.sql.functions.arithmetic import arithmetic_in
-from engine.sql.functions.order import order_keys, rough_key
+from engine.sql.functions.order import heap, order_keys, rough_key
 from engine.sql.functions.values import INTEGER, NULL_STRING
 from engine.sql.panes import FirstPanes, GatheredPanes
 from engine.sql.relation import COMPANIONS, Relation, columns, key_condition, padded
@@ -137,7 +137,7 @@ def _gathered(emitter: Emitter, call: AggregateCall, relation: Relation, name: s
     kinds = relation.typed.get(argument) if isinstance(argument, Variable) and emitter.lowering.quick else None
     match call.function:
         case "COUNT":
-            return count(dialect, call, _counted(emitter, call, relation, column), name)
+            return count(call, _counted(emitter, call, relation, column), name)
         case "SAMPLE":
             return sample(column, name, certain)
         case "GROUP_CONCAT":
@@ -184,7 +184,8 @@ def distinct(emitter: Emitter, plan: nodes.Distinct) -> Relation:
 def order(emitter: Emitter, plan: nodes.Order) -> Relation:
     """A rank by the conditions' keys, equal for ties."""
     most = emitter.most.get(id(plan))
-    relation = most and _first_by_panes(emitter, plan, most) or emitter.relation(plan.input)
+    by_panes = None if most is None else _first_by_panes(emitter, plan, most)
+    relation = by_panes or emitter.relation(plan.input)
     if most is not None and (typed := _typed_conditions(relation, plan)):
         relation = _first(emitter, relation, typed, most)
     keys = _keys(emitter, relation, plan.conditions)
@@ -247,14 +248,13 @@ def _sort_key(emitter: Emitter, relation: Relation, conditions: Sequence[tuple[E
 
 def _first_by(emitter: Emitter, relation: Relation, key: str, descending: bool, most: int) -> Relation:
     """The same by one key."""
-    by, (best, compared) = relation.keys, ("max", ">=") if descending else ("min", "<=")
+    by, (firsts, is_first) = relation.keys, heap("sort_key", descending, most)
     keyed = emitter.add(f"SELECT *, {key} AS sort_key FROM {relation.name}")
     grouped = f" GROUP BY {', '.join(by)}" if by else ""
-    first = emitter.add(f"SELECT {', '.join([*by, f'{best}(sort_key, {most}) AS firsts'])} FROM {keyed}{grouped}")
+    first = emitter.add(f"SELECT {', '.join([*by, firsts])} FROM {keyed}{grouped}")
     same = " AND ".join(f"k.{name} IS NOT DISTINCT FROM f.{name}" for name in by) or "TRUE"
     listed = ", ".join(columns(relation, emitter.name, "k"))
-    few = emitter.add(f"SELECT {listed} FROM {keyed} k JOIN {first} f ON {same} "
-                      f"WHERE len(f.firsts) < {most} OR k.sort_key {compared} f.firsts[{most}]")
+    few = emitter.add(f"SELECT {listed} FROM {keyed} k JOIN {first} f ON {same} WHERE {is_first}")
     return replace(relation, name=few)
 
 

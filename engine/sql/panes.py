@@ -17,7 +17,9 @@ from functools import lru_cache
 
 from engine.ir.statement import StreamSource, TimeWindow
 from engine.plan.nodes import KeptSource
+from engine.sql.functions.order import heap
 from engine.sql.kept import newest, rest_macro
+from engine.sql.relation import named
 from engine.sql.sources import MOST_NAMES, Evaluation, bounds
 
 IN_WINDOW = 32      # panes in a window
@@ -38,15 +40,15 @@ class PaneText:
 
 @dataclass(frozen=True, slots=True)
 class Panes(ABC):
-    """What is kept of the solutions of a kept relation, as columns `listed` of it."""
+    """What is kept of the solutions of a kept relation, as columns `listed` of it with their names in the plan."""
 
     source: KeptSource
-    listed: tuple[str, ...]
+    listed: tuple[tuple[str, str], ...]
 
     @property
     def name(self) -> str:
         """Name of the relation under a plan: what panes have for each T, and what of the other solutions stands beside it."""
-        said = (self.source.name, *map(str, self.source.windows), *self.listed, *self._said)
+        said = (self.source.name, *map(str, self.source.windows), *named(self.listed), *self._said)
         return f"p_{hashlib.sha256(chr(0).join(said).encode()).hexdigest()[:16]}"
 
     @property
@@ -130,7 +132,7 @@ class GatheredPanes(Panes):
         """What is gathered, and `also` is, by these columns and the keys: nothing where there are no rows."""
         keys = [*by, *self.keys]
         made = [*keys, *(f"{aggregate} AS {name}" for name, aggregate in (*self.gathered, *also))]
-        read = [*by, *self.listed, "1 AS here", *(column for column, _ in also)]
+        read = [*by, *named(self.listed), "1 AS here", *(column for column, _ in also)]
         grouping = f"GROUP BY {', '.join(keys)}" if keys else "HAVING count(here) > 0"
         return f"SELECT {', '.join(made)} FROM (SELECT {', '.join(read)} {rows}) AS r {grouping}"
 
@@ -149,18 +151,17 @@ class FirstPanes(Panes):
 
     @property
     def _columns(self) -> list[str]:
-        return [column.rsplit(" ", 1)[-1] for column in self.listed]
+        return [name for _, name in self.listed]
 
     def _made(self, rows: str, least: Sequence[tuple[str, str]]) -> str:
-        best, compared = ("max", ">=") if self.descending else ("min", "<=")
         ends = [name for name, _ in least]      # of each row: what is not among the first may be shown or not
-        return (f"WITH r AS (SELECT *, {self.key} AS sort_key FROM (SELECT {', '.join(['pane', *self.listed, *ends])} {rows})), "
-                f"f AS (SELECT pane AS of_pane, {best}(sort_key, {self.most}) AS firsts FROM r GROUP BY pane) "
-                f"SELECT {', '.join(['pane', *self._columns, *ends])} FROM r JOIN f ON pane = of_pane "
-                f"WHERE len(firsts) < {self.most} OR sort_key {compared} firsts[{self.most}]")
+        firsts, is_first = heap("sort_key", self.descending, self.most)
+        return (f"WITH r AS (SELECT *, {self.key} AS sort_key FROM (SELECT {', '.join(['pane', *named(self.listed), *ends])} {rows})), "
+                f"f AS (SELECT pane AS of_pane, {firsts} FROM r GROUP BY pane) "
+                f"SELECT {', '.join(['pane', *self._columns, *ends])} FROM r JOIN f ON pane = of_pane WHERE {is_first}")
 
     def _other(self, rows: str) -> str:
-        return f"SELECT {', '.join(self.listed)} {rows}"
+        return f"SELECT {', '.join(named(self.listed))} {rows}"
 
 
 def parameters(table: str, number: int) -> tuple[str, str]:

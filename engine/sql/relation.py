@@ -102,6 +102,11 @@ def key_condition(left: tuple[str, ...], right: tuple[str, ...]) -> list[str]:
     return [f"a.{key} = b.{key}" if key == "tick" else f"a.{key} IS NOT DISTINCT FROM b.{key}" for key in left if key in right]
 
 
+def named(columns: Iterable[tuple[str, str]]) -> list[str]:
+    """A select list of columns, each with the name that it gets."""
+    return [f"{column} AS {name}" for column, name in columns]
+
+
 def compatible(left: Relation, right: Relation, name: Namer, shared: Iterable[Variable]) -> list[str]:
     """SPARQL's compatibility of the shared variables, as plain equality where both are certainly bound."""
     conditions = []

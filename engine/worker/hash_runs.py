@@ -1,4 +1,4 @@
-"""Which batches may have brought facts with some hashes of their subjects, or objects: the hashes of a column in sorted runs, each of some
+"""Which batches may have brought facts that have some hashes in a column, of subjects or objects: its hashes in sorted runs, each of some
 batches.
 
 New facts mostly come together with all others about their subjects. So a look for what they join with need not read what came long before:
@@ -38,7 +38,7 @@ class HashRuns:
 
     def add(self, batch: int, hashes: Hashes) -> int:
         """Take in what a batch brought; the least batch that may have one of its hashes: itself, where none before has."""
-        nearest = next((run.first for run in self._runs if have_common(run.hashes, hashes)), batch)
+        nearest = next((run.first for run in self._runs if _have_common(run.hashes, hashes)), batch)
         self._runs.append(_Run(batch, hashes))
         while len(self._runs) > 1 and len(self._runs[-2].hashes) < 2 * len(self._runs[-1].hashes):
             later, earlier = self._runs.pop(), self._runs.pop()
@@ -47,10 +47,10 @@ class HashRuns:
 
     def have(self, hashes: Hashes) -> bool:
         """Whether one of these may be in the column."""
-        return any(have_common(run.hashes, hashes) for run in self._runs)
+        return any(_have_common(run.hashes, hashes) for run in self._runs)
 
 
-def have_common(hashes: Hashes, wanted: Hashes) -> bool:
+def _have_common(hashes: Hashes, wanted: Hashes) -> bool:
     """Whether two sorted arrays have an element in common."""
     if not len(hashes):
         return False

@@ -31,7 +31,7 @@ _BATCHES = 1_024    # of so many it is remembered what they brought
 _NEW = "rows_brought"
 _MOST_NEW = 3       # a relation is made anew where one in so many facts is new
 _MANY = 10_000      # of so many rows it is worth knowing whether some are the same solution, and which hashes they have
-_ASKED = 10_000     # of so many new facts it is worth asking whether one has a partner
+_ASKED = 10_000     # of so many new facts the hashes are remembered, to ask whether one has a partner
 _MAKINGS = itertools.count(1)
 _BRINGING = threading.Lock()
 _LOCKS: dict[str, threading.Lock] = {}      # by relation
@@ -104,17 +104,17 @@ class Held:
     def since(self, batch: int) -> int:
         """How many rows came after a batch, if that is known: else all may have."""
         later = self._later(batch)
-        return self.rows if later is None else sum(one.rows for one in later)
+        return self.rows if later is None else sum(one.rows for one in later.values())
 
     def nearest(self, batch: int) -> int:
         """The least batch that may have facts about the subjects of what came after a batch (0: any)."""
         later = self._later(batch)
-        return 0 if later is None else min((one.nearest for one in later), default=batch)
+        return 0 if later is None else min((one.nearest for one in later.values()), default=batch + 1)
 
     def new_hashes(self, batch: int, column: str) -> Hashes | None:
         """The hashes in a column of what came after a batch; None where they are not known."""
-        later = [number for number in self.brought if number > batch]
-        if self._later(batch) is None or not self.new.keys() >= set(later):
+        later = self._later(batch)
+        if later is None or not all(column in self.new.get(number, ()) for number in later):
             return None
         return np.unique(np.concatenate([NO_HASHES, *(self.new[number][column] for number in later)]))
 
@@ -131,11 +131,11 @@ class Held:
         while self.new and sum(self.brought[number].rows for number in self.new) > _ASKED:
             del self.new[min(self.new)]
 
-    def _later(self, batch: int) -> list[Batch] | None:
-        """What came after a batch; None where that is not known."""
+    def _later(self, batch: int) -> dict[int, Batch] | None:
+        """The batches after one, by number; None where that is not known."""
         if batch not in self.brought and batch != self.upto:
             return None
-        return [one for number, one in self.brought.items() if number > batch]
+        return {number: one for number, one in self.brought.items() if number > batch}
 
 
 def follow(connection: duckdb.DuckDBPyConnection, steps: Mapping[str, Step], alive: frozenset[str] | None) -> dict[str, Exception]:
@@ -194,7 +194,7 @@ def _take(connection: duckdb.DuckDBPyConnection, held: dict[str, Held], name: st
             assert known is not None
             insert = f"INSERT INTO {name} {rows}"
             if known.runs:
-                hashes = _hashes(connection, f"{insert} RETURNING hs, ho")
+                hashes = _hashes(connection, f"{insert} RETURNING {', '.join(known.runs)}")
             else:
                 changed_rows(connection, insert)
     finally:
@@ -245,7 +245,7 @@ class _Added:
     newest: np.typing.NDArray[np.int64]
 
 
-_NOTHING = _Added(np.empty(0, np.uint64), np.empty(0, np.int64))
+_NOTHING = _Added(NO_HASHES, np.empty(0, np.int64))
 
 
 def bring_up_to_date(connection: duckdb.DuckDBPyConnection, steps: Sequence[KeptStep]) -> None:
@@ -338,7 +338,7 @@ def _advance(connection: duckdb.DuckDBPyConnection, kept: dict[str, _Kept], step
     known.steps += 1
     added = [_add(connection, text, delta, given | {"step": known.steps}) for delta in text.deltas
              if all(_may_meet(tables, known.seen, meeting) for meeting in delta.meetings)]
-    keys = np.concatenate([_NOTHING.keys, *(one.keys for one in added)])
+    keys = np.concatenate([NO_HASHES, *(one.keys for one in added)])
     known.seen, known.rows = now, known.rows + len(keys)
     if known.once and len(keys):
         cut(connection, known.panes, min(int(one.newest.min()) for one in added if len(one.keys)))
@@ -385,7 +385,7 @@ def _show_once(connection: duckdb.DuckDBPyConnection, text: KeptText, known: _Ke
 
 def _was_there(connection: duckdb.DuckDBPyConnection, text: KeptText, step: int) -> bool:
     """Whether a solution that a step has added was there before. A hash that two have in common counts as one."""
-    found = (f"SELECT EXISTS (SELECT 1 FROM {text.name} WHERE step < $step AND key IN (SELECT key FROM {text.name} WHERE step = $step))")
+    found = f"SELECT EXISTS (SELECT 1 FROM {text.name} WHERE step < $step AND key IN (SELECT key FROM {text.name} WHERE step = $step))"
     [(same,)] = connection.execute(parsed(connection, found), {"step": step}).fetchall()
     return bool(same)
 

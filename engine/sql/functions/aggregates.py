@@ -45,7 +45,7 @@ class Gathered:
                 for name in self.columns}
 
 
-def count(dialect: Dialect, call: Aggregate, counted: str, name: str) -> Gathered:
+def count(call: Aggregate, counted: str, name: str) -> Gathered:
     """COUNT of what `counted` is not null for."""
     number = f"{name}_c"
     return Gathered({number: f"count({'DISTINCT ' if call.distinct else ''}{counted})"}, integer_token(number), number,
@@ -129,7 +129,7 @@ def extreme(dialect: Dialect, call: Aggregate, column: str, name: str, kinds: Ki
     merges = {a + part: best if part in ("b", "r", "t") else "min" for part in parts} | {
         f"{a}0": COUNTS, f"{a}v": COUNTS, f"{a}x": "bool_or"}
     cases = []
-    if not certain or not columns:      # a group has some column
+    if not certain or not columns:      # else nothing would be gathered
         columns |= {f"{a}0": "count(here)", f"{a}v": f"count({column})"}
         cases.append(f"WHEN {a}v < {a}0 THEN NULL")
     if not kinds <= known:

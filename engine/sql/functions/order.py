@@ -39,3 +39,9 @@ def rough_key(dialect: Dialect, column: str, kinds: Kinds) -> str | None:
     known = NUMERIC | MOMENT | TEXT | {BLANK, IRI}
     rest = f"WHEN {kind} IN ({BLANK}, {IRI}) THEN {LOWEST} ELSE {dialect.undecided('DOUBLE')}" if kinds - known else f"ELSE {LOWEST}"
     return f"CASE WHEN {kind} IS NULL THEN {LOWEST} WHEN {kind} {NUMBERS} THEN {column}_n {after} {rest} END"
+
+
+def heap(key: str, descending: bool, most: int) -> tuple[str, str]:
+    """The aggregate ``firsts`` of the first `most` values of a column, and the condition on a row that its value is one of these."""
+    best, compared = ("max", ">=") if descending else ("min", "<=")
+    return f"{best}({key}, {most}) AS firsts", f"(len(firsts) < {most} OR {key} {compared} firsts[{most}])"

@@ -35,7 +35,7 @@ def gathered(dialect: Dialect, call: Aggregate, name: str, kinds: Kinds = ANY_KI
         case "MIN" | "MAX":
             return aggregates.extreme(dialect, call, "c", name, kinds, certain=False)
         case "COUNT":
-            return aggregates.count(dialect, call, "c", name)
+            return aggregates.count(call, "c", name)
         case "SAMPLE":
             return aggregates.sample("c", name, certain=False)
     return aggregates.group_concat(dialect, call, "c", name)

@@ -7,7 +7,9 @@ from collections import Counter
 from collections.abc import Iterator
 
 import duckdb
+import numpy as np
 import pytest
+from hypothesis import given, strategies as st
 
 from engine.execution.content import Following, StreamContent
 from engine.ipc import unpack_text
@@ -18,7 +20,8 @@ from engine.runtime.rows import facts_of
 from engine.worker import bundles, resident
 from engine.worker.bundles import WRITTEN_ROWS, Found, QueryFailed, Result, Shown, Task, run_bundled, run_bundles
 from engine.worker.database import close, connect
-from engine.worker.resident import Behind, Followed, Step, follow, held_of
+from engine.worker.hash_runs import HashRuns
+from engine.worker.resident import Behind, Followed, Held, Step, follow, held_of
 from tests.encoded import encode
 
 S, TABLE = "http://ex.org/s", "s_1"
@@ -157,6 +160,21 @@ def test_tasks_go_on_with_another_worker_each_time() -> None:
         close(worker)
 
 
+@given(st.lists(st.lists(st.integers(0, 9), max_size=4), max_size=12), st.integers(0, 12), st.integers(1, 4), st.integers(0, 10))
+def test_the_hashes_of_what_came_are_known_or_not(batches: list[list[int]], seen: int, most: int, asked: int) -> None:
+    held = Held("c", 0, 0, 1, {}, {"hs": HashRuns(np.empty(0, np.uint64))})
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(resident, "_BATCHES", most)
+        patch.setattr(resident, "_ASKED", asked)
+        for number, brought in enumerate(batches, 1):
+            held.take(number, len(brought), {"hs": np.unique(np.array(brought, np.uint64))})
+            assert len(held.brought) <= most and held.new.keys() <= held.brought.keys()
+            assert sum(held.brought[known].rows for known in held.new) <= asked
+            if seen <= number and (found := held.new_hashes(seen, "hs")) is not None:
+                assert set(found.tolist()) == {one for batch in batches[seen:number] for one in batch}
+            assert held.new_hashes(seen, "ho") is None or seen == number, "that column is not known"
+
+
 def test_a_table_that_cannot_be_brought_fails_the_tasks_that_read_it(monkeypatch: pytest.MonkeyPatch) -> None:
     content, following, worker = StreamContent(), Following(), connect()
     add(content, 1)
@@ -164,9 +182,10 @@ def test_a_table_that_cannot_be_brought_fails_the_tasks_that_read_it(monkeypatch
     tasks = [Task(f"SELECT count(*) AS n FROM {TABLE}", frozenset(tables), 1), Task("SELECT 1 AS n", frozenset(), 1)]
     for failure, told in ((duckdb.OutOfMemoryException("(2 MiB used)"), LimitExceeded), (duckdb.InterruptException("now"), QueryFailed)):
         with monkeypatch.context() as patched:
-            def fail(*_: object, failure: Exception = failure) -> None:
+            def fail(connection: duckdb.DuckDBPyConnection, statement: str, failure: Exception = failure) -> None:
+                connection.execute(statement)
                 raise failure
-            patched.setattr(resident, "register", fail)
+            patched.setattr(resident, "changed_rows", fail)
             failed, other = run_bundled(tasks, tables, 1, None, lambda bundles: run_bundles(bundles, worker))
         assert isinstance(failed, told) and isinstance(other, Found)
     found, _ = run_bundled(tasks, tables, 1, None, lambda bundles: run_bundles(bundles, worker))
