@@ -14,8 +14,8 @@ from typing import Any
 
 from engine.limits import Cancelled
 from engine.worker.bundles import Found, Tables, Task, run_bundled, run_bundles
-from engine.worker.database import close, connect, given_memory
-from engine.worker.guard import GRACE_S, end_at
+from engine.worker.database import close, connect, given_memory, interrupt
+from engine.worker.guard import GRACE_S, end_all
 
 _LOOK_S = 0.1
 
@@ -55,8 +55,8 @@ class OwnProcess:
         """End what runs, again and again: an interrupt between two statements ends nothing."""
         until = time.monotonic() + GRACE_S
         while not future.done() and time.monotonic() < until:
-            self._connection.interrupt()
-            end_at(0)
+            interrupt(self._connection)
+            end_all()
             wait([future], _LOOK_S)
         self._stuck = not future.done()
 
@@ -91,7 +91,7 @@ class OwnProcess:
         self._cancelled.add(query)
         with self._ending:
             if query in self._running:
-                self._connection.interrupt()
+                interrupt(self._connection)
 
     def forget(self, query: str) -> None:
         self._cancelled.discard(query)

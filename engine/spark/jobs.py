@@ -9,18 +9,20 @@ import itertools
 import logging
 import threading
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 from py4j.protocol import Py4JJavaError
 
 from engine.limits import Cancelled, EvaluationLimits, LimitExceeded, Postponed
+from engine.spark.workers import TooLarge, WorkerDied, run_in_pool
 from engine.supervision import deadline
-from engine.worker.bundles import Found, QueryFailed, Result, Tables, Task, follows, run_bundled, run_bundles
-from engine.worker.database import THREADS_VARIABLE
+from engine.worker.bundles import Found, QueryFailed, Tables, Task, follows, run_bundled, run_bundles
 from engine.worker.guard import GRACE_S, check_size, is_out_of_memory, out_of_memory
 
 if TYPE_CHECKING:
@@ -28,13 +30,11 @@ if TYPE_CHECKING:
 
     from engine.spark.session import Session
 
-Made = TypeVar("Made")
 MOST_DEATHS = 2
 _LOG = logging.getLogger(__name__)
 _NUMBERS = itertools.count(1)
 _DEATHS = ("Python worker exited unexpectedly", "java.io.EOFException", "java.net.SocketException")
 _CANCELLED = "[SPARK_JOB_CANCELLED]"
-_ENVIRONMENT = threading.Lock()
 _TOO_LARGE = "spark.driver.maxResultSize"
 
 
@@ -43,7 +43,7 @@ class Jobs:
 
     def __init__(self, session: Session) -> None:
         self._session = session
-        self._running: dict[str, frozenset[str]] = {}
+        self._running: dict[str, _Running] = {}
         self._cancelled: set[str] = set()
 
     @property
@@ -54,17 +54,18 @@ class Jobs:
     def cancel(self, query: str) -> None:
         """End the jobs of a query; what runs beside it in one is run again. It runs no more until it is forgotten."""
         self._cancelled.add(query)
-        tags = [tag for tag, queries in list(self._running.items()) if query in queries]
+        tags = [tag for tag, running in list(self._running.items()) if query in running.queries]
         if tags:
             threading.Thread(target=self._end, args=(tags,), name="job-ender", daemon=True).start()
 
     def _end(self, tags: Sequence[str]) -> None:
-        """Cancel what has such a tag, again and again until nothing will: Spark does not remember it for a job that is about to begin."""
-        context = self._session.spark.sparkContext
-        while left := [tag for tag in tags if tag in self._running]:
+        """End what has such a tag, again and again until nothing will: Spark does not remember it for a job that is about to begin, and an
+        interrupt between two statements ends nothing."""
+        until = time.monotonic() + GRACE_S
+        while left := [running for tag in tags if (running := self._running.get(tag)) is not None]:
             try:
-                for tag in left:
-                    context.cancelJobsWithTag(tag)
+                for running in left:
+                    (running.end if time.monotonic() < until else running.kill)()
             except Exception:  # a dead JVM raises any of Py4J's and the socket's errors
                 if self._session.alive:
                     _LOG.warning("a job cannot be cancelled", exc_info=True)
@@ -84,18 +85,32 @@ class Jobs:
         if not tasks:
             return []
         try:
-            with self._tagged({query for task in tasks for query in (task.query, *task.beside)}, _new_tag()):
+            if follows(tables):
+                return self._run_resident(tasks, tables, alive, deaths)
+            with self._tagged(_queries(tasks), _new_tag()):
                 return run_local(self._session.spark, tasks, tables, self._session.settings.partitions, alive)
         except Exception as failure:  # Spark's and Py4J's errors have no common base
             return self._again(failure, tasks, tables, alive, deaths)
+
+    def _run_resident(self, tasks: Sequence[Task], tables: Tables, alive: frozenset[str] | None, deaths: int) -> list[Found | Exception]:
+        """What the tasks give in the worker that has the tables."""
+        number, resident, ended = next(_NUMBERS), self._session.resident, threading.Event()
+
+        def end() -> None:
+            ended.set()
+            resident.interrupt(number)
+
+        with self._noted(_queries(tasks), f"resident-{number}", end, resident.close):
+            found = run_bundled(tasks, tables, 1, alive, lambda bundles: resident.run(number, bundles[0]))
+        return self.run(tasks, tables, alive, deaths) if ended.is_set() else found
 
     def _again(self, failure: Exception, tasks: Sequence[Task], tables: Tables,
                alive: frozenset[str] | None, deaths: int) -> list[Found | Exception]:
         if any(task.is_of(self._cancelled) for task in tasks):
             return self.run(tasks, tables, alive, deaths)
-        if len(tasks) == 1 and _TOO_LARGE in str(failure):
+        if len(tasks) == 1 and (isinstance(failure, TooLarge) or _TOO_LARGE in str(failure)):
             return [LimitExceeded.of("evaluation_bytes", tasks[0].limits.evaluation_bytes, "the answer has more bytes")]
-        died = isinstance(failure, Py4JJavaError) and any(sign in str(failure) for sign in _DEATHS)
+        died = isinstance(failure, WorkerDied) or isinstance(failure, Py4JJavaError) and any(sign in str(failure) for sign in _DEATHS)
         if not self._session.alive or not died and len(tasks) == 1:
             cancelled = _CANCELLED in str(failure)      # by whoever waited for it, who knows
             _LOG.log(logging.DEBUG if cancelled else logging.ERROR, "a job of %d tasks failed: %s", len(tasks), failure)
@@ -114,7 +129,7 @@ class Jobs:
         """What some Spark SQL gives, if it does in time."""
         over, tag = threading.Event(), _new_tag()
         try:
-            with self._tagged({query}, tag):
+            with self._tagged(frozenset({query}), tag):
                 def end() -> None:
                     over.set()
                     self._end([tag])
@@ -158,43 +173,45 @@ class Jobs:
         return any(stage.numActiveTasks for stage in stages if stage is not None)
 
     @contextmanager
-    def _tagged(self, queries: Collection[str], tag: str) -> Iterator[None]:
-        """Tag what this thread starts."""
+    def _tagged(self, queries: frozenset[str], tag: str) -> Iterator[None]:
+        """Tag the jobs that this thread starts."""
         context = self._session.spark.sparkContext
         context.addJobTag(tag)
-        self._running[tag] = frozenset(queries)
         try:
-            if any(query in self._cancelled for query in queries):     # since the tag was known
+            with self._noted(queries, tag, cancel := partial(context.cancelJobsWithTag, tag), cancel):
+                yield
+        finally:
+            context.removeJobTag(tag)
+
+    @contextmanager
+    def _noted(self, queries: frozenset[str], tag: str, end: Callable[[], object], kill: Callable[[], object]) -> Iterator[None]:
+        """Know what runs, and how it is ended; `kill` is for what does not end."""
+        self._running[tag] = _Running(queries, end, kill)
+        try:
+            if queries & self._cancelled:     # since the tag was known
                 raise Cancelled("its query is removed")
             yield
         finally:
             del self._running[tag]
-            context.removeJobTag(tag)
+
+
+@dataclass(frozen=True, slots=True)
+class _Running:
+    """Tasks that run for some queries."""
+
+    queries: frozenset[str]
+    end: Callable[[], object]
+    kill: Callable[[], object]
+
+
+def _queries(tasks: Sequence[Task]) -> frozenset[str]:
+    return frozenset(query for task in tasks for query in (task.query, *task.beside))
 
 
 def run_local(spark: SparkSession, tasks: Sequence[Task], tables: Tables, workers: int,
               alive: frozenset[str] | None = frozenset()) -> list[Found | Exception]:
-    """Run every task in one Spark job of at most so many `workers`. Tasks over tables that are followed run in a worker of their own, with
-    so many threads, which no other job takes from them."""
-    def run(bundles: list[bytes]) -> list[Result]:
-        return run_in_pool(spark, run_bundles, bundles, workers if follows(tables) else None)
-
-    return run_bundled(tasks, tables, workers, alive, run)
-
-
-def run_in_pool(spark: SparkSession, work: Callable[[Iterable[bytes]], Iterator[Made]], bundles: Sequence[bytes],
-                threads: int | None) -> list[Made]:
-    """What `work` makes of the bundles, each in a worker that has so many threads (None: of those that have one). Spark keeps a pool of
-    workers, and a process that they are forked from, for each environment."""
-    context = spark.sparkContext
-    made = context.parallelize(bundles, len(bundles)).mapPartitions(work)
-    with _ENVIRONMENT:
-        own = {} if threads is None else {THREADS_VARIABLE: str(threads)}
-        context.environment.update(own)
-        made._jrdd      # takes the environment as it is now
-        for name in own:
-            del context.environment[name]
-    return list(made.collect())
+    """Run every task in one Spark job of at most so many `workers`."""
+    return run_bundled(tasks, tables, workers, alive, lambda bundles: run_in_pool(spark, run_bundles, bundles, None))
 
 
 def _new_tag() -> str:

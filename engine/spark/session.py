@@ -29,6 +29,7 @@ from engine.spark.java import Java, JavaNotFound, ensure_java
 from engine.spark.launch import Scratch, SparkStartError, end_jvm, launch, reset_pyspark, send_engine
 from engine.spark.settings import SparkSettings, configuration, from_environment
 from engine.spark.warm import exercise, warm_up
+from engine.spark.workers import ResidentTask
 
 __all__ = ["JavaNotFound", "Session", "SparkSettings", "SparkStartError", "from_environment", "prepare", "start_session"]
 
@@ -49,6 +50,7 @@ class Session:
         self._scratch = scratch
         self.graphframes = not graphframes_reason
         self.graphframes_reason = graphframes_reason
+        self.resident = ResidentTask(spark, settings.partitions)
         self._context = spark.sparkContext
         self._gateway = gateway
         self._process: subprocess.Popen[bytes] = gateway.proc
@@ -106,7 +108,8 @@ class Session:
 
     def warm_up(self, say: Say | None = None) -> None:
         """Run a few tiny jobs: classes are loaded, code is compiled and a Python worker forked before the first real answer."""
-        warm_up(self.spark, say or _silent, self.settings.partitions)
+        warm_up(self.spark, say or _silent)
+        self.resident.start()
 
     def stop(self, within_s: float = 3.0) -> None:
         """Stop Spark, its JVM and workers, and reset PySpark's globals; safe to call twice and after the JVM's death."""
@@ -116,6 +119,7 @@ class Session:
         if not first:
             self._stopped.wait(within_s + 10)
             return
+        self.resident.close()
         try:
             if self._process.poll() is None:
                 _within(within_s + 5, self.spark.stop)

@@ -82,7 +82,7 @@ def configuration(settings: SparkSettings, work: Path) -> dict[str, str]:
     """Spark's configuration, without the jars of GraphFrames. `work` is an existing folder."""
     java_options = f"{_JAVA_OPTIONS} -Dlog4j2.configurationFile={LOGGING.as_uri()} {settings.java_options}"
     entries = {
-        "spark.master": settings.master,
+        "spark.master": _with_slot(settings.master),
         "spark.app.name": settings.app_name,
         "spark.driver.memory": settings.memory,
         "spark.driver.maxResultSize": "512m",   # of a job; answers have limits of their own (engine/limits.py)
@@ -98,6 +98,15 @@ def configuration(settings: SparkSettings, work: Path) -> dict[str, str]:
     if settings.local:
         entries |= _LOOPBACK | {"spark.python.daemon.module": "engine.spark.daemon", "spark.executorEnv.PYTHONPATH": str(PROJECT)}
     return entries | _SEMANTICS | _SPEED | _STREAMING | _QUIET | dict(settings.extra)
+
+
+def _with_slot(master: str) -> str:
+    """A master with one slot more where all slots are this process's, for the task that does not end (workers.py)."""
+    found = re.fullmatch(r"local(?:\[([0-9]+|\*)(,[0-9]+)?\])?", master)
+    if found is None:
+        return master
+    slots = (os.cpu_count() or 1) if found[1] == "*" else int(found[1] or 1)
+    return f"local[{slots + 1}{found[2] or ''}]"
 
 
 # Forking a JVM of gigabytes to start the Python daemon or chmod is slow; VFORK does not copy page tables. A JVM without memory left

@@ -11,13 +11,13 @@ from pyarrow import parquet
 from pyspark.sql import SparkSession
 
 from ..facts import FACTS
-from .jobs import run_in_pool
+from .workers import run_in_pool
 
 ROUNDS = 3
 
 
-def warm_up(spark: SparkSession, say: Callable[[str], None], threads: int = 1) -> None:
-    """Run each kind of small job that answers are made of, `ROUNDS` times over, also in workers that have so many `threads`."""
+def warm_up(spark: SparkSession, say: Callable[[str], None]) -> None:
+    """Run each kind of small job that answers are made of, `ROUNDS` times over."""
     facts = _facts(64)
     for number in range(ROUNDS):
         say(f"warming up, round {number + 1} of {ROUNDS}")
@@ -27,7 +27,6 @@ def warm_up(spark: SparkSession, say: Callable[[str], None], threads: int = 1) -
             spark.sql(_STAR).toArrow()
             spark.sql(_JOIN).toArrow()
             run_in_pool(spark, _load, [b"", b""], None)
-            run_in_pool(spark, _load, [b""], threads)      # one: of several workers Spark takes another one each time
         finally:
             spark.catalog.dropTempView("warm_up")
 

@@ -119,6 +119,12 @@ def cursors(connection: duckdb.DuckDBPyConnection, count: int) -> list[duckdb.Du
     return found[:count]
 
 
+def interrupt(connection: duckdb.DuckDBPyConnection) -> None:
+    """End the statements that run in a database, on all its connections. From any thread."""
+    for each in (connection, *list(kept_beside(connection, __name__).get("cursors", ()))):
+        each.interrupt()
+
+
 def close(connection: duckdb.DuckDBPyConnection) -> None:
     """Drop a database and all that is known of it."""
     for cursor in _KEPT.pop(connection, {}).get(__name__, {}).get("cursors", ()):

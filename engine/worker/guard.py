@@ -33,14 +33,23 @@ BATCH_ROWS = 50_000
 warnings.filterwarnings("ignore", "Arrow output on a DB-API result", UserWarning)
 _IN_FUNCTION = re.compile(r"(?:executing the UDF: |\n)MemoryError\b")
 _ends_at: dict[int, float] = {}     # by thread
+_ends_lock = threading.Lock()
 
 
 def end_at(moment: float | None = None) -> None:
     """Let the task of this thread have time up to a moment of the monotonic clock, in seconds; None: it is done."""
-    if moment is None:
-        _ends_at.pop(threading.get_ident(), None)
-    else:
-        _ends_at[threading.get_ident()] = moment
+    with _ends_lock:
+        if moment is None:
+            _ends_at.pop(threading.get_ident(), None)
+        else:
+            _ends_at[threading.get_ident()] = moment
+
+
+def end_all() -> None:
+    """Let the tasks of all threads have no more time. From any thread."""
+    with _ends_lock:
+        for thread in _ends_at:
+            _ends_at[thread] = 0.0
 
 
 def check_time() -> None:

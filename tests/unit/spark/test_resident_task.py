@@ -1,0 +1,187 @@
+"""The task of Spark that does not end: its worker answers bundles one after another, is interrupted, dies, and is there again."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import threading
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from engine.facts import FACTS
+from engine.limits import Cancelled, EvaluationLimits, LimitExceeded
+from engine.spark import workers as module
+from engine.spark.jobs import Jobs
+from engine.spark.session import Session
+from engine.spark.settings import SparkSettings, configuration
+from engine.spark.workers import ResidentTask
+from engine.worker.bundles import Found, QueryFailed, Task
+from engine.worker.resident import Followed
+from tests.sparks import workers
+from tests.waiting import wait_until
+
+ENDLESS = "SELECT count(*) AS n FROM range(10_000_000) a, range(10_000_000) b WHERE a.range + b.range = 3"
+ROWS = pa.table({name: pa.nulls(3, FACTS.field(name).type) for name in FACTS.names}, FACTS)
+
+
+class Stream:
+    """A table of three rows that stays in the worker; `given` has how the worker was asked to take it."""
+
+    def __init__(self) -> None:
+        self.brought = 0
+        self.given: list[int] = []
+
+    def tables(self) -> dict[str, pa.Table | Followed]:
+        def after(number: int) -> pa.Table:
+            self.given.append(number)
+            return ROWS if number == 0 else ROWS.slice(0, 0)
+
+        return {"followed": Followed("a token", self.brought, 1, 3, after)}
+
+
+def task(query: str, text: str = "SELECT count(*) AS n FROM followed", **limits: int) -> Task:
+    return Task(text, frozenset({"followed"}), 1, query=query, limits=EvaluationLimits(**limits))
+
+
+def rows(found: Found | Exception) -> list[dict[str, object]]:
+    assert isinstance(found, Found), found
+    rows: list[dict[str, object]] = found.table.to_pylist()
+    return rows
+
+
+@pytest.fixture
+def resident(spark_session: Session) -> Iterator[ResidentTask]:
+    resident = ResidentTask(spark_session.spark, 1)
+    spark_session.resident, shared = resident, spark_session.resident
+    shared.close()      # there is one slot for such a task
+    yield resident
+    resident.close()
+    spark_session.resident = shared
+
+
+def test_bundles_are_answered_by_one_worker_that_keeps_its_tables(spark_session: Session, resident: ResidentTask) -> None:
+    jobs, stream = Jobs(spark_session), Stream()
+    assert [rows(found) for found in jobs.run([task("a"), task("b")], stream.tables(), None)] == [[{"n": 3}]] * 2
+    stream.brought = 1
+    assert rows(jobs.run([task("a")], stream.tables(), None)[0]) == [{"n": 3}]
+    assert stream.given == [0], "it was sent once"
+    failed, found = jobs.run([task("b", "SELECT missing"), task("a")], stream.tables(), None)
+    assert isinstance(failed, QueryFailed) and rows(found) == [{"n": 3}]
+
+
+def test_a_worker_that_was_killed_between_bundles_is_replaced_and_given_what_it_lacks(
+        spark_session: Session, resident: ResidentTask) -> None:
+    jobs, stream = Jobs(spark_session), Stream()
+    jobs.run([task("a")], stream.tables(), None)
+    stream.brought = 1
+    for worker in workers(spark_session.jvm_pid):
+        os.kill(worker, signal.SIGKILL)
+    assert rows(jobs.run([task("a")], stream.tables(), None)[0]) == [{"n": 3}]
+    assert stream.given == [0, 0]
+
+
+def test_what_ends_its_worker_twice_is_given_up_and_the_others_are_answered(spark_session: Session, resident: ResidentTask) -> None:
+    deadly = Task("SELECT 1", frozenset({"followed"}), 1, (Deadly(),), "deadly")  # type: ignore[arg-type]
+    found = Jobs(spark_session).run([task("a"), deadly, task("b")], Stream().tables(), None)
+    assert [rows(found[0]), rows(found[2])] == [[{"n": 3}]] * 2
+    assert isinstance(found[1], LimitExceeded) and found[1].limit == "worker_deaths"
+
+
+class Deadly:
+    """Kills the worker that unpickles it."""
+
+    static = True
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return eval, ("__import__('os').kill(__import__('os').getpid(), 9)",)
+
+
+def test_a_query_that_is_removed_is_interrupted_and_the_worker_keeps_its_tables(spark_session: Session, resident: ResidentTask) -> None:
+    jobs, stream = Jobs(spark_session), Stream()
+    jobs.run([task("a")], stream.tables(), None)
+    stream.brought = 1
+    with ThreadPoolExecutor(1) as pump:
+        running = pump.submit(jobs.run, [task("a"), task("endless", ENDLESS, evaluation_ms=120_000)], stream.tables(), None)
+        wait_until(lambda: jobs._running, 30)
+        jobs.cancel("endless")
+        found = running.result(60)
+    assert isinstance(found[1], Cancelled) and rows(found[0]) == [{"n": 3}]
+    assert stream.given == [0], "nothing was lost"
+
+
+def test_what_is_removed_and_forgotten_at_once_ends_nobody_elses_answer(spark_session: Session, resident: ResidentTask) -> None:
+    jobs = Jobs(spark_session)
+    with ThreadPoolExecutor(1) as pump:
+        running = pump.submit(jobs.run, [task("a"), task("endless", ENDLESS, evaluation_ms=3_000)], Stream().tables(), None)
+        wait_until(lambda: jobs._running, 30)
+        jobs.cancel("endless")
+        jobs.forget("endless")
+        assert rows(running.result(60)[0]) == [{"n": 3}]
+
+
+def test_what_no_interrupt_ends_costs_the_worker(spark_session: Session, resident: ResidentTask, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("engine.spark.jobs.GRACE_S", 0.5)
+    jobs = Jobs(spark_session)
+    jobs.run([task("a")], Stream().tables(), None)
+    before = set(workers(spark_session.jvm_pid))
+    with ThreadPoolExecutor(1) as pump:
+        deaf = Task("SELECT 1", frozenset({"followed"}), 1, (Deaf(),), "deaf")  # type: ignore[arg-type]
+        running = pump.submit(jobs.run, [task("a"), deaf], Stream().tables(), None)
+        wait_until(lambda: jobs._running, 30)
+        jobs.cancel("deaf")
+        found = running.result(60)
+    assert rows(found[0]) == [{"n": 3}] and isinstance(found[1], Cancelled)
+    wait_until(lambda: not before <= set(workers(spark_session.jvm_pid)), 30)
+
+
+class Deaf:
+    """Sleeps where it should be made. Its worker ends with a shorter grace."""
+
+    static, name, first = False, "deaf", ""
+
+    def __setstate__(self, state: object) -> None:
+        setattr(module, "GRACE_S", 0.2)
+
+    def __getstate__(self) -> tuple[int]:
+        return (1,)
+
+    @property
+    def kept(self) -> None:
+        threading.Event().wait(600)
+
+
+def test_answers_that_are_too_much_together_are_asked_for_one_by_one(
+        spark_session: Session, resident: ResidentTask, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "RESULT_BYTES", 100_000)
+    some, many = (task(name, f"SELECT hash(range) AS n FROM range({count})") for name, count in (("some", 8_000), ("many", 20_000)))
+    found = Jobs(spark_session).run([some, some, many], Stream().tables(), None)
+    assert [len(rows(one)) for one in found[:2]] == [8_000] * 2
+    assert isinstance(found[2], LimitExceeded) and found[2].limit == "evaluation_bytes"
+
+
+def test_a_worker_begins_again_after_close(spark_session: Session, resident: ResidentTask) -> None:
+    jobs = Jobs(spark_session)
+    for _ in range(2):
+        assert rows(jobs.run([task("a")], Stream().tables(), None)[0]) == [{"n": 3}]
+        resident.close()
+
+
+def test_who_does_not_tell_the_secret_is_not_taken_for_a_worker(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "_HELLO_S", 0.2)
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        for told, taken in ((b"x" * 32, False), (b"", False), (b"short", False), (b"s" * 32, True)):
+            with socket.create_connection(listening.getsockname()) as other, listening.accept()[0] as connection:
+                other.sendall(told)
+                assert module._says(connection, b"s" * 32) == taken
+
+
+@pytest.mark.parametrize(("master", "slots"), [
+    ("local", "local[2]"), ("local[2]", "local[3]"), ("local[*]", f"local[{(os.cpu_count() or 1) + 1}]"), ("local[2,4]", "local[3,4]"),
+    ("spark://host:7077", "spark://host:7077")])
+def test_there_is_a_slot_for_the_resident_task(master: str, slots: str, tmp_path: Path) -> None:
+    assert configuration(SparkSettings(master=master), tmp_path)["spark.master"] == slots
