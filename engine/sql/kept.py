@@ -99,6 +99,15 @@ def view_of(source: KeptSource, shown: str) -> KeptView:
     return KeptView(f"{source.name}_seen_{mark}", source.name, f"SELECT * FROM {shown}")
 
 
+@dataclass(frozen=True, slots=True)
+class _Look:
+    """The facts of a group are found by the hashes of a variable, which group `bound_by` has: it is the subject, or the object of a scan."""
+
+    variable: Variable
+    bound_by: int
+    object_of: int | None
+
+
 class KeptWriter:
     """Writes the statements of one relation. Its scans are in groups, each about one subject of one source: one look finds the facts of
     all of a group."""
@@ -234,13 +243,14 @@ class KeptWriter:
     def _delta(self, first: int) -> Delta:
         """Group number `first` with a new fact, those before it without one, those after it with or without: no solution comes twice."""
         parts, filters = list[Part](), list(self._source.filters)
-        hashes: dict[Variable, str] = {}    # of variables that are bound: the table that has them
         relations: dict[int, str] = {}
-        for group in self._order(first):
+        order = self._order(first)
+        looks = self._looks(order)
+        for group in order:
             scans, name = self._groups[group], f"{self._source.name}_{group}"
             source = self._source.scans[scans[0]].source
             if group != first:
-                if (near := self._near(group, hashes)) is None:
+                if (near := self._near(group, looks)) is None:
                     rows = self._rows(source)
                 else:
                     numbers = f"SELECT number FROM {name}_rows WHERE of_table ="
@@ -260,15 +270,16 @@ class KeptWriter:
                 facts = [self._facts(number, f"{name}_facts") for number in scans]
                 joined = facts[0] if len(scans) == 1 else self._joined([(f"({f})", [n]) for f, n in zip(facts, scans)], within=True)
                 found = f"WITH {name}_facts AS MATERIALIZED ({rows}) {joined}"
-            variables = set(scan_variables(*(self._source.scans[number] for number in scans)))
+            variables = scan_variables(*(self._source.scans[number] for number in scans))
             objects = [v for v, number in self._objects.items() if number in scans]
-            own = [f for f in filters if (read := variables_of(f)) <= variables and (read & self._objects.keys()) <= set(objects)]
+            own = [f for f in filters if (read := variables_of(f)) <= {*variables} and (read & self._objects.keys()) <= set(objects)]
             filters = [condition for condition in filters if condition not in own]
             seen = ["fresh"] if group == first else ["NOT fresh"] if group < first else []
-            parts.append(Part(name, f"SELECT * FROM ({found}) AS a{_where(seen + self._tests(own, tuple(variables), objects))}"))
+            listed = [*(v.name for v in variables), *(f"{v.name}{suffix}" for v in objects for suffix in COMPANIONS), "born", *self._times,
+                      *dict.fromkeys(f"{look.variable.name}_h" for look in looks.values() if look.bound_by == group)]
+            parts.append(Part(name, f"SELECT {', '.join(listed)} FROM ({found}) AS a"
+                                    f"{_where(seen + self._tests(own, variables, objects))}"))
             relations[group] = name
-            for number in scans:
-                hashes |= {v: name for v in _hashed(self._source.scans[number]) if v not in hashes}
         if len(scans) > 1:      # one statement less; of a scan alone DuckDB would not know how few rows it has
             relations[group] = f"({parts.pop().text})"
         return Delta(tuple(parts), self._kept([(relations[group], self._groups[group]) for group in sorted(relations)], filters),
@@ -304,19 +315,31 @@ class KeptWriter:
     def _table(self, leaf: WindowSource | StaticSource) -> str:
         return stream_table(self._source.streams[leaf.index]) if isinstance(leaf, WindowSource) else graph_table(leaf.iri)
 
-    def _near(self, group: int, hashes: Mapping[Variable, str]) -> Callable[[str], str] | None:
+    def _looks(self, order: Sequence[int]) -> dict[int, _Look]:
+        """How the facts of groups are found, by group, in an order; those of a group that is absent are all read."""
+        bound_by, looks = dict[Variable, int](), dict[int, _Look]()
+        for group in order:
+            scans = [self._source.scans[number] for number in self._groups[group]]
+            terms = [(scans[0].subject, None), *((scan.object, number) for scan, number in zip(scans, self._groups[group]))]
+            for term, number in terms if group != order[0] else ():
+                if isinstance(term, Variable) and term in bound_by:
+                    looks.setdefault(group, _Look(term, bound_by[term], number))
+            for scan in scans:
+                bound_by |= {variable: group for variable in _hashed(scan) if variable not in bound_by}
+        return looks
+
+    def _near(self, group: int, looks: Mapping[int, _Look]) -> Callable[[str], str] | None:
         """The condition on the facts that may join with what is found, by a hash; None where no variable has one."""
-        scans = self._groups[group]
-        subject = self._source.scans[scans[0]].subject
-        if isinstance(subject, Variable) and subject in hashes:
-            return lambda table: f"hs IN (SELECT {subject.name}_h FROM {hashes[subject]})"
-        for number in scans:
-            term = self._source.scans[number].object
-            if isinstance(term, Variable) and term in hashes:
-                wanted = f"ho IN (SELECT {term.name}_h FROM {hashes[term]})"
-                subjects = self._looked_up([number], "hs", lambda leaf: wanted)
-                return lambda table: wanted if len(scans) == 1 else f"hs IN ({subjects})"
-        return None
+        look = looks.get(group)
+        if look is None:
+            return None
+        wanted = f"IN (SELECT {look.variable.name}_h FROM {self._source.name}_{look.bound_by})"
+        if look.object_of is None:
+            return lambda table: f"hs {wanted}"
+        if len(self._groups[group]) == 1:
+            return lambda table: f"ho {wanted}"
+        subjects = self._looked_up([look.object_of], "hs", lambda leaf: f"ho {wanted}")
+        return lambda table: f"hs IN ({subjects})"
 
     def _order(self, first: int) -> list[int]:
         """The groups, each after one that it shares a variable with."""
